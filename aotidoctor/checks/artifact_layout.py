@@ -80,7 +80,7 @@ def _not_found(case: Case, names: list[str], prefix: str) -> Evidence:
         "no-prefix" if flat else "mixed-prefix",
         case.artifact.path,
         observed=f"no {MODELS} below {where}",
-        expected="one top-level folder that holds everything, as torch writes it",
+        expected="one top-level folder that contains everything, as torch writes it",
         source=at_member(case, None),
         facts={"prefix": prefix, "first_members": tuple(names[:2])},
     )

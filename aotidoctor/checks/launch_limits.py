@@ -45,7 +45,7 @@ def run(case: Case) -> Findings:
     """At most one finding per kernel."""
     if case.contract is None or not any(call.grid for call in case.contract.kernels):
         if device_of(case) == "cuda":
-            return FIND.unchecked("the package holds no launches that can be read")
+            return FIND.unchecked("the package contains no readable launches")
         return []
     found = list(readings(tensor_pairs(case, "stride"))) if overlay_of(case) is not None else []
     symbols = agreed_values(found)

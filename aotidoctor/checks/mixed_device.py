@@ -36,7 +36,7 @@ def run(case: Case) -> Findings:
     """One finding per kernel and tensor."""
     contract = case.contract
     if contract is None or not contract.kernels:
-        return FIND.unchecked("the package holds no sources that show its calls")
+        return FIND.unchecked("the package contains no sources that show its calls")
     devices = devices_of(contract)
     if len({device for device in devices.values() if device in KNOWN}) < 2:
         return []

@@ -153,7 +153,7 @@ def _unknown(event: LogEvent, reading: LogReading) -> Evidence:
         subject=None,
         observed=_short(event.text.partition("\n")[0] or event.kind),
         expected="",
-        message=f"{event.form}, said {event.count} times" if event.count > 1 else event.form,
+        message=f"{event.form}, logged {event.count} times" if event.count > 1 else event.form,
         source=FileSource(file=reading.name, line=event.first),
         facts=facts,
     )

@@ -56,7 +56,7 @@ def resolved(report: Report, package: str, inputs: str | None, environ: Mapping[
         raise CannotExamineError(f"no such file: {inputs}")
     reading = report.log
     if reading is None or case.contract is None:
-        reason = case.artifact.problem or "it holds no sources of generated code"
+        reason = case.artifact.problem or "it contains no sources of generated code"
         missing = NotChecked(code="AD-LOG", name="package", reason=f"the log was not matched with it: {reason}")
         return replace(report, case=case, not_checked=(*report.not_checked, *unread, missing))
     named, chains = in_users_words(case, reading, report.findings)

@@ -49,7 +49,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         )
     if not asked and plain.stages.get("run1", 0.0) > SLOWEST:
         return unasked(CODE, NAME, "a call takes too long to repeat it; run this with --probes read_beyond", moot=False)
-    return run_request(case, NAME, "inputs in memory that goes on behind their end", read_beyond=True, observe=())
+    return run_request(case, NAME, "inputs in memory that continues past their end", read_beyond=True, observe=())
 
 
 def _ended(plain: Outcome) -> bool:

@@ -47,7 +47,7 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
     if _failure(history) is None and not _may_read_astray(case, history):
         return unasked(CODE, NAME, "the plain run did not end in a bounds check, an integer division or an assertion")
     if case.contract is None or not case.contract.kernels:
-        return unasked(CODE, NAME, "the package holds no sources to follow", moot=False)
+        return unasked(CODE, NAME, "the package contains no sources to trace", moot=False)
     return Reuse(probe="plain_run")
 
 

@@ -43,8 +43,8 @@ from aotidoctor.probes.reference import comparison
 CODE, NAME = "AD-RUN-040", "emulation"
 UNAVAILABLE = "AD-HOST-003"
 INSTALL = (
-    "Triton is not installed here. With it (pip install 'aotidoctor[emulate]') the package is carried out on the CPU, "
-    "and launch, line, lane and input element of a bad access are named without a GPU"
+    "Triton is not installed here. With it (pip install 'aotidoctor[emulate]') the package can be executed on the CPU, "
+    "which names launch, line, lane and input element of a bad access without a GPU"
 )
 # Of the time for one run, what the replay may take; the rest is for torch and Triton to be imported.
 SHARE = 0.8

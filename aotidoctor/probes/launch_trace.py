@@ -41,12 +41,12 @@ CODE, NAME = "AD-RUN-026", "launch_trace"
 NAMING = ("kernel", "extern", "custom", "refused", "library", "hang")
 _WHEN = {
     "kernel": "after its launch",
-    "extern": "inside of it",
-    "custom": "inside of it",
+    "extern": "inside it",
+    "custom": "inside it",
     "load": "while it is loaded",
     "hang": "while it is waited for",
     "refused": "from its launch",
-    "library": "inside of it, with everything before it done and the device alive",
+    "library": "inside it, with all earlier work done and the device working",
 }
 _LOADING = ("cuModuleLoad", "cuModuleGetFunction")
 
@@ -152,7 +152,7 @@ def _under_way(case: Case, outcome: Outcome, seen: Launches) -> Evidence:
         Severity.ERROR if sure else Severity.INFO,
         outcome,
         subject=launch.name,
-        observed=f"{ending.observed}, {_WHEN.get(kind, 'inside of it, or of what follows')}{_dims(launch)}",
+        observed=f"{ending.observed}, {_WHEN.get(kind, 'inside it, or inside later work')}{_dims(launch)}",
         expected="success",
         facts={**ending.facts, **launch.facts, "call_kind": launch.kind},
     )

@@ -69,7 +69,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if not asked and loading < SLOW_LOAD_S:
         return unasked(CODE, NAME, f"it loads in {loading:.1f} s; run this with --probes load_time")
     if case.model is not None and case.model.cpp_only:
-        return unasked(CODE, NAME, "it is compiled at each load: that is where the time goes")
+        return unasked(CODE, NAME, "it is compiled at each load, which takes the time")
     tmpdir = case.host.environment.get("TMPDIR")
     request = run_request(case, NAME, "load and call in a new process, each part timed", tmpdir=tmpdir)
     patience = PATIENCE if request.timeout == Options().timeout else 1

@@ -255,7 +255,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="which launch is printed last before the fault, by a package compiled here that prints each one?",
-    asked_when="when a call on CUDA failed, no cheaper probe named the kernel, and an exported program is at hand",
+    asked_when="when a call on CUDA failed, no cheaper probe named the kernel, and an exported program is available",
     plan=plan,
     read=read,
 )

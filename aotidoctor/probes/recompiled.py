@@ -11,7 +11,7 @@ Why it matters
     of this host, where it can be located.
 
 Example
-    result: observed wrong when compiled here, too: max |difference| 0.013, expected the reference's outputs
+    result: observed also wrong when compiled here: max |difference| 0.013, expected the reference's outputs
 
 When it is wrong
     Settings of the original compile that the package does not record (max_autotune, freezing) are those of this
@@ -50,7 +50,7 @@ EXPLAINED = (
 # Big models compile for minutes; --budget bounds it for those who want it bounded.
 COMPILE_TIMEOUT_S = 1800.0
 # Tuned anew, kernels for a GPU add up in another order: other numbers say nothing of this package.
-NO_GPU = "numbers are compared with a package compiled again for the CPU only: for a GPU the kernels are tuned anew"
+NO_GPU = "numbers are compared with a package compiled again only for the CPU: for a GPU the kernels are tuned again"
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
@@ -173,7 +173,7 @@ def read_with(history: History, outcome: Outcome, facts: Mapping[str, FactValue]
         "differs",
         Severity.WARN,
         outcome,
-        observed=f"wrong when compiled here, too: max |difference| {worst:.3g}{', the same bits' if same else ''}",
+        observed=f"also wrong when compiled here: max |difference| {worst:.3g}{', the same bits' if same else ''}",
         expected="the reference's outputs",
         facts={**facts, "max_abs_diff": worst, "same_outputs": same},
     )

@@ -56,7 +56,7 @@ def _pytorch(report: Report, repro: str | None, budget: Budget) -> list[str]:
 def _triton(report: Report, repro: str | None, budget: Budget) -> list[str]:
     release, host = report.extra.get("release"), report.case.host
     version = f"Triton {prose(release)}, as given to aotidoctor" if release else "Not recorded in this report."
-    where = {True: "in a container", False: "outside of a container", None: "on a machine"}[host.in_container]
+    where = {True: "in a container", False: "outside a container", None: "on a machine"}[host.in_container]
     return [
         "**Description**",
         _described(report),

@@ -96,7 +96,7 @@ def _telling(log: LogReading) -> Sequence[LogEvent]:
 
 def _row(event: LogEvent, log: LogReading) -> LogRow:
     known = [match for match in log.matches if match.event == event]
-    times = f" (said {event.count:,} times)" if event.count > 1 else ""
+    times = f" (logged {event.count:,} times)" if event.count > 1 else ""
     origin = f"[{one_line(event.origin, 40)}] " if event.origin else ""
     return LogRow(
         line=str(event.first) if event.last <= event.first else f"{event.first}-{event.last}",

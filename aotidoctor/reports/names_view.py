@@ -21,7 +21,7 @@ _KINDS: Mapping[str, str] = {
     "nested": "not a tensor: a container inside a keyword",
     "number": "a number: cannot be sent",
     "none": "None: leave it out",
-    "shifted": "behind an empty dict: answers with a different output",
+    "shifted": "after an empty dict: answers with a different output",
 }
 
 

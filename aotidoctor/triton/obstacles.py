@@ -189,7 +189,7 @@ def _nothing_back(outputs: Sequence[NameRow]) -> tuple[Obstacle, ...]:
             letter="E",
             path=row.path,
             observed="no output with at least one dim and a type that Triton supports",
-            expected="at least one output that a response can hold",
+            expected="at least one output that a response can contain",
             message="a config must list an output, and every request fails with each available output.",
             remedy="Wrap the model to return a tensor with a dim and a type that Triton supports (unsqueeze, to).",
         ),

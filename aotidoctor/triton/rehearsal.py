@@ -136,7 +136,7 @@ def _wires(
     for tensor, row, intent in zip(tensors, taken, intents, strict=True):
         written = tensor.data_type.value if tensor.data_type is not None else "no data_type"
         if row is None:
-            raise CannotRehearseError(f"the server finds no tensor behind the name {tensor.label}")
+            raise CannotRehearseError(f"the server finds no tensor for the name {tensor.label}")
         if written not in types:
             raise CannotRehearseError(f"{tensor.label} is {written}, which no tensor of the backend can be")
         made.append(

@@ -173,7 +173,7 @@ class Reading:
             words = f"every request fails: output {name} is a scalar which is not supported."
             return Why(rule="R23", kind="rehearsed-scalar", words=words, remedy="leave it out of the config", wire=wire)
         if what == "absent":
-            words = f"every request fails: the package hands back no output {wire.row.slot} for {name}."
+            words = f"every request fails: the package returns no output {wire.row.slot} for {name}."
             return Why(rule="", kind="absent", words=words, remedy="leave it out of the config", wire=wire)
         return None
 

@@ -51,7 +51,7 @@ def _beside(model: ServedModel, version: ServedVersion, *, acts: bool) -> Iterat
         yield Remark(
             kind="nothing-to-load",
             consequence=Consequence.NOTE,
-            message=f"{INIT} gets {version.directory}, which holds only the package: weights in any other place "
+            message=f"{INIT} gets {version.directory}, which contains only the package: weights in any other place "
             "are not found.",
             remedy="copy what the library loads into the version's folder",
             observed="the package alone",

@@ -19,7 +19,7 @@ _FURTHEST = "INT64_MAX"
 _PUBLIC = """\
 }  // namespace
 
-// All problems of a call; empty where it is right. With strict, sizes outside of the compiled ranges are problems, too.
+// All problems of a call; empty if it is right. With strict, sizes outside the compiled ranges are also problems.
 inline std::vector<Problem> find_problems(const std::vector<at::Tensor>& inputs, bool strict = false) {
   return judge(leaves(), inputs, strict);
 }

@@ -71,7 +71,7 @@ class Workshop:
     def whole(self) -> Manner | None:
         """How the package itself fails on its inputs."""
         case = self.session.case
-        outcome = self._run(run_request(case, "minimize", "the package as it is", **_asked(case.options.reference)))
+        outcome = self._run(run_request(case, "minimize", "the unchanged package", **_asked(case.options.reference)))
         if isinstance(outcome.ending, NotStarted):
             raise OutOfTimeError(outcome.ending.reason)
         return manner_of(case, outcome)

@@ -95,7 +95,7 @@ def _case(package: str, inputs: str, options: Options, environ: Mapping[str, str
 def _searched(shop: Workshop, folder: Folder, on_step: OnStep) -> Minimized:
     empty = Minimized(package="", directory="", ending="unfinished")
     try:
-        on_step("the package as it is")
+        on_step("the unchanged package")
         wanted = shop.whole()
         if wanted is None:
             return replace(empty, ending="healthy", reason="the call does not fail, and agrees with the program")

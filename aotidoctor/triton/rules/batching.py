@@ -48,7 +48,8 @@ def _static(joined: Joined) -> Said:
 def _static_batch(joined: Joined, tensor: TensorConfig, row: NameRow, rows: int | None) -> Remark:
     return Remark(
         kind="static-batch",
-        message=f"loads, then answers every request with {rows} rows, however many it has, with HTTP status 200.",
+        message=f"the model loads, then answers every request with {rows} rows, regardless of its size, with HTTP "
+        "status 200.",
         observed=f"max_batch_size {joined.config.batch_size}",
         expected=f"a dynamic first dim; {row.path} has {rows} rows, always",
         subject=tensor.label,
@@ -99,14 +100,18 @@ def _limits(joined: Joined, tensor: TensorConfig, row: NameRow, dim: Dim) -> lis
     said = []
     if dim.max is not None and size > dim.max:
         message = (
-            f"loads; batches of {dim.max + 1} to {size} rows are accepted and computed by code compiled for at most "
+            f"the model loads; batches of {dim.max + 1} to {size} rows are accepted and computed by code "
+            "compiled for at most "
         )
         message += f"{dim.max}: wrong numbers are possible, with HTTP status 200."
         said.append(
             _out_of_range(joined, tensor, row, dim, ("above-range", message, f"Set max_batch_size: {dim.max}."))
         )
     if dim.min is not None and dim.min > 2:
-        message = f"loads; batches of 1 to {dim.min - 1} rows are accepted and computed by code compiled for at least "
+        message = (
+            f"the model loads; batches of 1 to {dim.min - 1} rows are accepted and computed by code compiled "
+            "for at least "
+        )
         message += f"{dim.min}: wrong numbers are possible, with HTTP status 200."
         remedy = "Export with a smaller least size, or set max_batch_size: 0 and write all dims."
         said.append(_out_of_range(joined, tensor, row, dim, ("below-range", message, remedy)))
@@ -134,7 +139,8 @@ def _is_made_of(dim: Dim) -> bool:
 
 def _not_plain(joined: Joined, tensor: TensorConfig, row: NameRow, dim: Dim) -> Remark:
     message = (
-        f"loads; the first dim is {dim.expr}, so that a batch of a different size loses rows, with HTTP status 200."
+        f"the model loads; the first dim is {dim.expr}, so that a batch of a different size loses rows, with "
+        "HTTP status 200."
     )
     remedy = "Set max_batch_size: 0 and write all dims."
     return _out_of_range(joined, tensor, row, dim, ("multiple", message, remedy))
@@ -147,7 +153,8 @@ def _strangers(joined: Joined, dynamic: Sequence[tuple[TensorConfig, NameRow, Di
     for tensor, row, dim in named[1:]:
         if dim.expr != named[0][2].expr and not _is_made_of(dim) and not _is_made_of(named[0][2]):
             message = (
-                f"loads; the first dims of {named[0][1].path} and {row.path} are sizes of their own in the package, "
+                f"the model loads; the first dims of {named[0][1].path} and {row.path} are independent sizes in "
+                "the package, "
             )
             message += "and the server gives both the same number of rows: batches may be merged that do not belong "
             message += "together."
@@ -180,10 +187,11 @@ def _no_batch(joined: Joined, tensor: TensorConfig, row: NameRow, first: Dim) ->
     return Remark(
         kind="output-without-batch",
         consequence=Consequence.SILENTLY_WRONG if splits else Consequence.WASTE,
-        message="loads; the server takes the first dim for the batch and cuts the output by it, or reads past its end: "
+        message="the model loads; the server treats the first dim as the batch and cuts the output by it, or reads "
+        "past its end: "
         "wrong numbers with HTTP status 200."
         if splits
-        else "loads; the output comes back whole, and clients take its first dim for the batch.",
+        else "the model loads; the output is returned whole, and clients treat its first dim as the batch.",
         observed=f"first dim {dim_text(first)} of {row.path}",
         expected="the batch",
         subject=tensor.label,

@@ -12,24 +12,32 @@ from aotidoctor.triton.tables import Joined, Pair, Said, each_version
 
 RULES = Family("tensors")
 
-_MISREAD = "loads, then answers with HTTP status 200 and wrong numbers: the code uses the compiled sizes, cuts, "
+_MISREAD = (
+    "the model loads, then answers with HTTP status 200 and wrong numbers: the code uses the compiled sizes, cuts, "
+)
 _MISREAD += "repeats or reads past the end, and the output has the compiled shape."
 _MESSAGES = {
     "wider": (
         Consequence.WASTE,
-        "loads; a request of a size that was not compiled is accepted and answered wrongly, with HTTP status 200.",
+        (
+            "the model loads; a request of a size that was not compiled is accepted and answered wrongly, with HTTP "
+            "status 200."
+        ),
     ),
     "below-two": (
         Consequence.NOTE,
-        "loads and works; export treats 0 and 1 as special, so AOTI_RUNTIME_CHECK_INPUTS=1 takes 2 and more.",
+        (
+            "the model loads and works; export treats 0 and 1 as special, so AOTI_RUNTIME_CHECK_INPUTS=1 accepts 2 and "
+            "more."
+        ),
     ),
     "scalar": (
         Consequence.NOTE,
-        "loads and works: the code reads the one element. AOTI_RUNTIME_CHECK_INPUTS=1 refuses the extra dim.",
+        "the model loads and works: the code reads the one element. AOTI_RUNTIME_CHECK_INPUTS=1 refuses the extra dim.",
     ),
     "multiple": (
         Consequence.SILENTLY_WRONG,
-        "loads, then answers with HTTP status 200: the rest that does not fill a group is left out.",
+        "the model loads, then answers with HTTP status 200: the remainder that does not fill a group is dropped.",
     ),
     "batch-written": (
         Consequence.SILENTLY_WRONG,
@@ -134,7 +142,7 @@ def _batch_missing(joined: Joined) -> Said:
             observed=f"{item.observed} with max_batch_size 0",
             expected=item.expected,
             subject=tensor.label,
-            remedy="Write the first dim, too, or set max_batch_size where the package can be batched.",
+            remedy="Also write the first dim, or set max_batch_size if the package can be batched.",
             at=item.at,
             facts={"path": row.path},
         )

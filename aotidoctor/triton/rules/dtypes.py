@@ -44,9 +44,11 @@ def _type(model: ServedModel, word: str, tensor: TensorConfig) -> Remark | None:
     message += f'"{model.name}_0_0".'
     if given == _STRING:
         kind, consequence = "string", Consequence.REQUESTS_FAIL
-        message = "loads; every request fails: Cannot access data pointer of Tensor that doesn't have storage."
+        message = (
+            "the model loads; every request fails: Cannot access data pointer of Tensor that doesn't have storage."
+        )
         if word == "output":
-            message = "loads; every request fails: no tensor holds strings."
+            message = "the model loads; every request fails: tensors cannot contain strings."
     return Remark(
         kind=kind,
         consequence=consequence,
@@ -100,7 +102,8 @@ def _inputs(joined: Joined) -> Said:
 def _misread(tensor: TensorConfig, row: NameRow, given: str) -> Remark:
     return Remark(
         kind="input-type",
-        message=f"loads, then answers with HTTP status 200 and wrong numbers: the bytes of {given} are read as "
+        message=f"the model loads, then answers with HTTP status 200 and wrong numbers: the bytes of {given} are read "
+        "as "
         f"{row.dtype}.",
         observed=tensor.data_type.value if tensor.data_type is not None else "",
         expected=f"{row.data_type} ({row.path} is {row.dtype})",
@@ -151,9 +154,10 @@ def wrong_output_type(joined: Joined, tensor: TensorConfig, path: str, real: str
     return Remark(
         kind="output-type",
         consequence=Consequence.FAILS_TO_LOAD if crash else Consequence.REQUESTS_FAIL,
-        message=f"loads; the first request ends the server process, where it should fail with: {words}."
+        message="the model loads; the first request ends the server process, although it should only fail with: "
+        f"{words}."
         if crash
-        else f"loads; every request fails: {words}.",
+        else f"the model loads; every request fails: {words}.",
         observed=given,
         expected=f"{real} ({why})" if real else f"no output of this kind: {why}",
         subject=tensor.label,

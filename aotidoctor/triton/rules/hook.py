@@ -133,7 +133,7 @@ def _no_release(hook: HookLibrary, given: ParameterConfig) -> Remark:
     if how == "absent" and OLD_RELEASE in hook.symbols:
         message = (
             f"{hook.path} exports {OLD_RELEASE}, the name from before the feature was merged, and not {RELEASE}: "
-            "its cleanup is never called, so that a reload finds what the last load left behind."
+            "its cleanup is never called, so a reload finds leftovers of the last load."
         )
         return said(
             "old-abi",

@@ -139,7 +139,7 @@ def _invalid(group: InstanceGroup, model: ServedModel) -> Iterator[Remark]:
                 observed=f"gpu {number.value}",
                 expected="one of " + ", ".join(map(str, sorted(known))),
                 subject=subject,
-                remedy="Name a GPU that the server sees; CUDA_VISIBLE_DEVICES numbers them anew.",
+                remedy="Name a GPU that the server sees; CUDA_VISIBLE_DEVICES renumbers them.",
                 at=number.at,
             )
     elif kind == GPU and not _is_cpu(model):

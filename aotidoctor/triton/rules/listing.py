@@ -112,10 +112,11 @@ def _repeated(side: Side, first: TensorConfig, second: TensorConfig, label: str)
     left = [row for row in side.rows if row.slot not in listed]
     count = len(side.rows)
     if same:
-        message = f"loads; each request is refused: expected {count} inputs but got {count - 1} inputs."
+        message = f"the model loads; each request is refused: expected {count} inputs but got {count - 1} inputs."
     else:
         message = (
-            f"loads; both are {label}, so {', '.join(row.label for row in left[:_SHOWN]) or 'another input'} gets "
+            f"the model loads; both are {label}, so "
+            f"{', '.join(row.label for row in left[:_SHOWN]) or 'another input'} gets "
             "nothing, and each request fails: Cannot access data pointer of Tensor that doesn't have storage."
         )
     return Remark(
@@ -129,7 +130,7 @@ def _repeated(side: Side, first: TensorConfig, second: TensorConfig, label: str)
     )
 
 
-@RULES.rule("R26", "names by number beside names by place", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
+@RULES.rule("R26", "names by number mixed with names by place", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
 def one_convention(model: ServedModel) -> Said | NotJudged:
     """Names must all be by number or all by place in the call.
 
@@ -155,7 +156,7 @@ def _mixed(joined: Joined) -> Said | NotJudged:
         Remark(
             kind="mixed",
             consequence=Consequence.NOTE,
-            message="loads and works: names by number and names by place in the call can be mixed.",
+            message="the model loads and works: names by number and names by place in the call can be mixed.",
             observed=f"{numbered[0]} and {other.label}",
             expected="one convention",
             remedy="No change is needed; numbers for all are understood by every release.",

@@ -118,7 +118,8 @@ def _out_of_range(side: Side, tensor: TensorConfig) -> Remark:
     return Remark(
         kind="out-of-range",
         consequence=Consequence.REQUESTS_FAIL,
-        message=f"loads; with each request the {side.word} is put or looked for behind the end of the list, which is "
+        message=f"the model loads; with each request the {side.word} is written or read past the end of the list, "
+        "which is "
         "undefined: wrong values or a crash.",
         observed=tensor.label,
         expected=f"a number below {len(side.rows)} after __",
@@ -167,7 +168,8 @@ def _odd_key(tensor: TensorConfig) -> Remark:
     return Remark(
         kind="key",
         consequence=Consequence.WASTE,
-        message="loads and works; such keys are documented as forbidden, and a later release may refuse them.",
+        message="the model loads and works; such keys are documented as forbidden, and a later release may refuse "
+        "them.",
         observed=tensor.label,
         expected="keys without quotes, brackets and spaces",
         subject=tensor.label,

@@ -65,7 +65,7 @@ def _misnamed(side: Side, tensor: TensorConfig, row: NameRow, named: Sequence[Na
     return Remark(
         kind="comment",
         consequence=Consequence.WASTE,
-        message=f"loads; {tensor.label} is {row.path}, and the comment names {named[0].path}, which is "
+        message=f"the model loads; {tensor.label} is {row.path}, and the comment names {named[0].path}, which is "
         f"{named[0].ordinal}. "
         + ("Both have one type and one shape: the swap would not be noticed. " if swap else "")
         + f"The {side.word}s are: {rows_text(side.rows[:_SHOWN])}.",
@@ -102,7 +102,8 @@ def _unsorted(side: Side, rows: Sequence[NameRow]) -> Remark:
     return Remark(
         kind="unsorted",
         consequence=Consequence.NOTE,
-        message=f"loads and works; the {side.word}s count in the order of the sample, which is not that of the "
+        message=f"the model loads and works; the {side.word}s count in the order of the sample, which is not that of "
+        "the "
         f"alphabet: {rows_text(rows[:_SHOWN])}.",
         observed="keys that are not in alphabetical order",
         expected="a comment at each number that names its tensor",
@@ -146,7 +147,8 @@ def _renumbered(
     return Remark(
         kind="renumbered",
         consequence=Consequence.SILENTLY_WRONG if unseen else Consequence.WASTE,
-        message=f"loads; between versions {numbers} the {side.word}s changed their order: {listed}. Clients of the "
+        message=f"the model loads; between versions {numbers} the {side.word}s changed their order: {listed}. Clients "
+        "of the "
         "version before "
         + (
             "get wrong numbers with HTTP status 200."

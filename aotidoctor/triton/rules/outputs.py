@@ -47,8 +47,8 @@ def _misleading(tensor: TensorConfig, row: NameRow, item: Mismatch) -> Remark:
     return Remark(
         kind=f"output-{item.kind}",
         consequence=Consequence.NOTE if wider else Consequence.WASTE,
-        message=f"loads and answers with the true shape{where}; clients and ensembles that go by the config are "
-        + ("told less than the package shows." if wider else "misled."),
+        message=f"the model loads and answers with the true shape{where}; clients and ensembles that go by the config "
+        "are " + ("given less information than the package records." if wider else "misled."),
         observed=item.observed,
         expected=item.expected,
         subject=tensor.label,

@@ -168,7 +168,8 @@ def _memory(model: ServedModel, version: ServedVersion, unpacked: int) -> Iterat
     yield Remark(
         kind="memory" if short else "size",
         consequence=Consequence.WASTE if short else Consequence.NOTE,
-        message=f"while it loads, the file is held in memory whole ({size / _GIB:.1f} GiB) beside what it unpacks "
+        message=f"while it loads, the whole file is kept in memory ({size / _GIB:.1f} GiB) in addition to the "
+        "unpacked one "
         f"({unpacked / _GIB:.1f} GiB){limit}.{times}",
         remedy="more memory for the server, or weights outside the code",
         observed=f"{peak} bytes while loading",

@@ -30,7 +30,7 @@ def parameters_are_read(model: ServedModel) -> Sequence[Remark]:
     return [
         Remark(
             kind="ignored",
-            message=f"Triton {model.release.name} ignores it, whatever its value.",
+            message=f"Triton {model.release.name} ignores it, regardless of its value.",
             observed=item.key.value,
             expected=f"Triton {READ_SINCE} or later",
             subject=item.key.value,

@@ -116,8 +116,8 @@ def platform_is_stated(model: ServedModel) -> Sequence[Remark]:
             Remark(
                 kind="detected",
                 consequence=Consequence.WASTE,
-                message=f"the server finds {PLATFORM} by itself, from {DEFAULT_FILE} in the first folder alone; "
-                f"a {LIBTORCH_FILE} beside it would turn it into TorchScript.",
+                message=f"the server finds {PLATFORM} by itself, only from {DEFAULT_FILE} in the first folder; "
+                f"a {LIBTORCH_FILE} next to it would turn it into TorchScript.",
                 observed=f"no platform; {DEFAULT_FILE} in {first}",
                 expected=f'platform: "{PLATFORM}"',
                 remedy=f'Write platform: "{PLATFORM}".',

@@ -116,7 +116,7 @@ def _reshaped(tensor: TensorConfig, *, batched: bool) -> Remark:
         observed=f"dims {dims}, reshape {shape}",
         expected="as many elements between variable dimensions in both",
         subject=tensor.label,
-        remedy="Make the reshape hold as many elements as dims.",
+        remedy="Give the reshape as many elements as dims.",
         at=at,
     )
 

@@ -95,8 +95,8 @@ def requests_are_not_merged(model: ServedModel) -> Sequence[Remark]:
     """Before 26.06 a scheduler that merges requests leaks rows to other clients.
 
     Versions: up to 26.05; 26.06 and later split the results along the first dimension.
-    Consequence: with HTTP status 200, the first response holds the rows of all merged requests and the others read past
-    the end of the buffer: other clients' data and bytes of the server's heap.
+    Consequence: with HTTP status 200, the first response contains the rows of all merged requests and the others read
+    past the end of the buffer: other clients' data and bytes of the server's heap.
     How it was seen: run with the 26.05 backend.
     Remedy: remove dynamic_batching, or use 26.06 or later.
     """
@@ -108,7 +108,8 @@ def requests_are_not_merged(model: ServedModel) -> Sequence[Remark]:
         return (
             Remark(
                 kind="merged",
-                message="loads, then answers with rows of different requests: the first response holds the rows of all "
+                message="the model loads, then answers with rows of different requests: the first response holds the "
+                "rows of all "
                 "merged requests, the others read past the end of the buffer.",
                 observed=f"dynamic_batching on Triton {model.release.name}",
                 expected="no scheduler that merges requests before 26.06",

@@ -101,7 +101,7 @@ def _shifted(joined: Joined) -> list[Remark]:
 def _moved(joined: Joined, tensor: TensorConfig, row: NameRow) -> Remark:
     handed = joined.contract.outputs
     past = row.slot >= len(handed)
-    answer = "is read past the end of what it hands back" if past else f"answers with {handed[row.slot].path}"
+    answer = "is read past the end of its results" if past else f"answers with {handed[row.slot].path}"
     return Remark(
         kind="shifted",
         consequence=Consequence.REQUESTS_FAIL if past else Consequence.SILENTLY_WRONG,

@@ -93,7 +93,7 @@ def _record(item: UserInput, dim: int, mark: Any, kind: str, records: Records) -
         kind,
         node=item.node,
         target=f"{item.path}.shape[{dim}]",
-        observed=f"{item.path}.shape[{dim}] is {size}, whatever the inputs",
+        observed=f"{item.path}.shape[{dim}] is {size}, regardless of the inputs",
         expected=f"a dynamic size ({name})",
         size=size,
     )
