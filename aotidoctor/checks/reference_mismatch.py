@@ -63,7 +63,7 @@ def _finding(path: str, found: Sequence[Difference]) -> Evidence:
             "aspect": first.aspect,
             "difference": first.kind,
             "differences": len(found),
-            "remedy": f"The package was compiled from another program ({first.subject}: {first.package}, "
+            "remedy": f"The package was compiled from a different program ({first.subject}: {first.package}, "
             f"the reference: {first.program}). Compile the reference again, or compare with the one that was compiled.",
             "command": compile_again(path),
         },

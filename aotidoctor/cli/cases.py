@@ -44,7 +44,7 @@ Output = Annotated[
     str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of stdout.")
 ]
 Document = Annotated[str, typer.Argument(metavar="FILE", help="A file written by `cases export`.")]
-Other = Annotated[str, typer.Argument(metavar="OTHER", help="Another store, opened read-only.")]
+Other = Annotated[str, typer.Argument(metavar="OTHER", help="The other store, opened read-only.")]
 _LONGEST_NOTE = 10_000
 
 

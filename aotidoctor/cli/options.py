@@ -40,7 +40,7 @@ def one_source(inputs: str | None, *, generate: bool) -> None:
 def plan_only(host: str | None, *, plan: bool) -> None:
     """Nothing can be run on a machine that is known from its profile only."""
     if host is not None and not plan:
-        raise typer.BadParameter("only a plan can be made for another machine: add --plan", param_hint="--host")
+        raise typer.BadParameter("only a plan can be made for a different machine: add --plan", param_hint="--host")
 
 
 def tolerances(rtol: Sequence[str] | None, atol: Sequence[str] | None) -> Tolerances:
@@ -74,7 +74,9 @@ Reference = Annotated[
 Host = Annotated[
     str | None,
     typer.Option(
-        "--host", metavar="PROFILE", help="Check against another machine: a file of `env --save`, or a built-in name."
+        "--host",
+        metavar="PROFILE",
+        help="Check against a different machine: a file of `env --save`, or a built-in name.",
     ),
 ]
 Weights = Annotated[
@@ -103,7 +105,7 @@ _MAX_SEED, _MAX_THREADS = 2**63 - 1, 2**15
 Seed = Annotated[int, typer.Option(min=0, max=_MAX_SEED, metavar="N", help="Seed of --generate.")]
 TrustPickle = Annotated[
     bool,
-    typer.Option("--trust-pickle", help="Unpickle the inputs file even if that runs code from it."),
+    typer.Option("--trust-pickle", help="Unpickle the inputs file even if this runs code from it."),
 ]
 Timeout = Annotated[float, typer.Option(parser=duration, metavar="TIME", help="Time limit of one child run.")]
 Budget = Annotated[

@@ -186,7 +186,9 @@ def _place(case: Case, reading: LogReading, chains: Sequence[Chain]) -> Localiza
     everything = _KERNEL.findall("\n".join(event.text for event in reading.events))
     foreign = [name for name in dict.fromkeys(everything) if "fused" in name and kernels and name not in kernels]
     notes = (
-        (f"of another package: {', '.join(foreign[:3])} is not one of its kernels",) if foreign and not named else ()
+        (f"of a different package: {', '.join(foreign[:3])} is not one of its kernels",)
+        if foreign and not named
+        else ()
     )
     if culprit is None and not frames and not notes:
         return None

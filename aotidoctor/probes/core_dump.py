@@ -123,7 +123,7 @@ def _facts(text: str, exception: str) -> dict[str, FactValue]:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="which thread of which kernel faulted, by the GPU's core dump?",
+    asks="which thread of which kernel faulted, according to the GPU's core dump?",
     asked_when="when a kernel faulted that the launch trace could not name, and cuda-gdb is installed",
     plan=plan,
     read=read,

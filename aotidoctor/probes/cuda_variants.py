@@ -83,8 +83,8 @@ def _elsewhere(case: Case) -> Mapping[str, object]:
 
 
 VARIANTS = (
-    Variant(name="device", words="on another GPU", why_not=_no_other_device, payload=_elsewhere),
-    Variant(name="stream", words="on another stream", why_not=_no_stream),
+    Variant(name="device", words="on a different GPU", why_not=_no_other_device, payload=_elsewhere),
+    Variant(name="stream", words="on a different stream", why_not=_no_stream),
     Variant(name="capture", words="captured in a CUDA graph", why_not=_no_capture),
     Variant(
         name="expandable",
@@ -186,7 +186,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="does it depend on the device's number, the stream, a capture, or how memory is allocated?",
-    asked_when="when a call on CUDA failed, each variant only where it can decide",
+    asked_when="when a call on CUDA failed, each variant only if its answer can change the diagnosis",
     plan=plan,
     read=read,
 )

@@ -131,7 +131,7 @@ def _unknown(name: str, item: GivenWeight, wanted: dict[str, ConstantSpec], outc
         return _finding(
             "name", name, "no constant of this name", f"one of {listed(tuple(wanted), _LISTED)}", outcome, found=told
         )
-    observed = f"{name} is tied to {owner}, and the package keeps it as {owner} only"
+    observed = f"{name} is tied to {owner}, and the package keeps it only as {owner}"
     return _finding("name", name, observed, f"{owner} alone", outcome, tied_to=owner)
 
 

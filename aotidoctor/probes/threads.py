@@ -56,7 +56,7 @@ def _side_by_side(case: Case, history: History) -> Request | NotChecked:
     if plain is not None and told(Acted, plain.result).threads == 1:
         return unasked(CODE, NAME, "it already ran with one thread")
     if device_of(case) != "cpu":
-        return unasked(CODE, NAME, "the threads of the CPU do not compute on another device")
+        return unasked(CODE, NAME, "CPU threads do not compute on a different device")
     if plain is None or case.inputs is None:
         return unasked(CODE, NAME, "there was no call to repeat")
     needs = case.contract.needs if case.contract is not None else None

@@ -118,7 +118,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="NaN or Inf, and where from?",
-    asked_when="when the plain run returned (a further run for NaN or Inf only)",
+    asked_when="when the plain run returned (a further run only for NaN or Inf)",
     plan=plan,
     read=read,
 )

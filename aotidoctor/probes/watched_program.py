@@ -133,7 +133,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="how did the program that loads the package end?",
-    asked_when="by aotidoctor watch and aotidoctor.guard() only",
+    asked_when="only by aotidoctor watch and aotidoctor.guard()",
     plan=plan,
     read=read,
 )

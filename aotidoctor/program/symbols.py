@@ -68,7 +68,7 @@ def _check_range(
     subject, text = places[0][0] if places else symbol, _text(low, high)
     add = partial(found.add, "A06", symbol=symbol, lower=low, upper=high)
     if low is not None and low == high:
-        observed = f"{symbol} in {text}: one size only"
+        observed = f"{symbol} in {text}: only one size"
         add("one-value", target=subject, observed=observed, expected="a range, or a static dim")
         return
     sizes = [size for _, size in places if size is not None]

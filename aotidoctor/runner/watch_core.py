@@ -47,7 +47,7 @@ def find_core(watched: Watched, environ: Mapping[str, str], *, room: str) -> Cor
         case kind if kind == SYSTEMD:
             return _from_systemd(watched, environ, room)
         case kind if kind == APPORT:
-            where = "/var/crash, for packages of the distribution only"
+            where = "/var/crash, only for packages of the distribution"
             return Core(why=f"apport takes core files here ({where}); sysctl -w kernel.core_pattern=core.%p")
         case _:
             return Core(why=f"{pattern.text} takes core files here; sysctl -w kernel.core_pattern=core.%p")

@@ -158,7 +158,7 @@ def _refuse_holes(inputs: Sequence[Wire]) -> None:
     for wire in inputs:
         if wire.row.slot in seen:
             names = f"{seen[wire.row.slot]} and {wire.name}"
-            raise CannotRehearseError(f"{names} are both {wire.row.path}, so that another input is never set")
+            raise CannotRehearseError(f"{names} are both {wire.row.path}, so a different input is never set")
         seen[wire.row.slot] = wire.name
 
 

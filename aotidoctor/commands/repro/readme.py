@@ -10,7 +10,7 @@ README = "README.md"
 MARK = "<!-- aotidoctor repro -->"
 _FILES = {
     "model.pt2": "the package; its generated sources may name files of the machine that compiled it",
-    "values.pt": "tensors of yours that the failure needs",
+    "values.pt": "your tensors that the failure needs",
     "exported.pt2": "the exported program",
     "setup_ops.py": "your setup file, unchanged: review it before you share it",
 }

@@ -139,7 +139,7 @@ def _with_release(made: Stamp, artifact: Artifact, model: ModelEntry) -> tuple[S
     )
     if not outside:
         return made, ()
-    doubt = f"the program was exported with torch {made.torch}, and the package compiled with another release"
+    doubt = f"the program was exported with torch {made.torch}, and the package was compiled with a different release"
     return replace(made, torch=None), (doubt,)
 
 

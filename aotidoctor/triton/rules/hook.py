@@ -29,7 +29,7 @@ def check_init_library(model: ServedModel) -> Sequence[Remark] | NotJudged:
     remains. A release that ignores the parameter loads the model, and the first inference fails.
     How it was seen: the pull request that brought it, and the release notes; a NULL from init is not a failure.
     Remedy: give an absolute path to a library for this machine that exports triton_pytorch_model_init and
-    triton_pytorch_model_release with C linkage, writable by its owner only. ``--load-hook`` calls both.
+    triton_pytorch_model_release with C linkage, writable only by its owner. ``--load-hook`` calls both.
     """
     given = init_library(model)
     if given is None:
@@ -75,7 +75,7 @@ def _unusable_path(given: ParameterConfig) -> Remark | None:
             consequence=Consequence.WASTE,
         )
     if not value.startswith("/"):
-        how = "in the folder that the server was started in" if "/" in value else "in the search path of libraries only"
+        how = "in the folder that the server was started in" if "/" in value else "only in the search path of libraries"
         message = f"the dynamic loader looks for {value} {how}: whether it finds one, and which, depends on the server."
         return said(
             "relative",
@@ -189,7 +189,7 @@ def _access(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
             message,
             remedy,
             seen="writable by group or others",
-            wanted="writable by its owner only",
+            wanted="writable only by its owner",
             consequence=Consequence.WASTE,
         )
     if hook.target is not None:

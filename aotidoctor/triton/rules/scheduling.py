@@ -108,9 +108,8 @@ def requests_are_not_merged(model: ServedModel) -> Sequence[Remark]:
         return (
             Remark(
                 kind="merged",
-                message="the model loads, then answers with rows of different requests: the first response holds the "
-                "rows of all "
-                "merged requests, the others read past the end of the buffer.",
+                message="the model loads, then answers with rows of different requests: the first response "
+                "contains the rows of all merged requests, the others read past the end of the buffer.",
                 observed=f"dynamic_batching on Triton {model.release.name}",
                 expected="no scheduler that merges requests before 26.06",
                 remedy="Remove dynamic_batching, or serve with Triton 26.06 or later.",

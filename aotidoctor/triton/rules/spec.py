@@ -108,7 +108,7 @@ def _moved(joined: Joined, tensor: TensorConfig, row: NameRow) -> Remark:
         message=f"an empty dict takes a number among the outputs, and the compiled code returns nothing for it: "
         f"{tensor.label} {answer}.",
         observed=f"{row.path} as output {row.slot}",
-        expected="outputs before the empty dict only",
+        expected="only outputs before the empty dict",
         subject=tensor.label,
         remedy="Export without the empty dict, or leave the output out of the config.",
         at=tensor.at,
