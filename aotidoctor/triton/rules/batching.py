@@ -188,8 +188,7 @@ def _no_batch(joined: Joined, tensor: TensorConfig, row: NameRow, first: Dim) ->
         kind="output-without-batch",
         consequence=Consequence.SILENTLY_WRONG if splits else Consequence.WASTE,
         message="the model loads; the server treats the first dim as the batch and cuts the output by it, or reads "
-        "past its end: "
-        "wrong numbers with HTTP status 200."
+        "past its end: wrong numbers with HTTP status 200."
         if splits
         else "the model loads; the output is returned whole, and clients treat its first dim as the batch.",
         observed=f"first dim {dim_text(first)} of {row.path}",

@@ -103,8 +103,7 @@ def _misread(tensor: TensorConfig, row: NameRow, given: str) -> Remark:
     return Remark(
         kind="input-type",
         message=f"the model loads, then answers with HTTP status 200 and wrong numbers: the bytes of {given} are read "
-        "as "
-        f"{row.dtype}.",
+        f"as {row.dtype}.",
         observed=tensor.data_type.value if tensor.data_type is not None else "",
         expected=f"{row.data_type} ({row.path} is {row.dtype})",
         subject=tensor.label,

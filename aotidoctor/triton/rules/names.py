@@ -119,8 +119,7 @@ def _out_of_range(side: Side, tensor: TensorConfig) -> Remark:
         kind="out-of-range",
         consequence=Consequence.REQUESTS_FAIL,
         message=f"the model loads; with each request the {side.word} is written or read past the end of the list, "
-        "which is "
-        "undefined: wrong values or a crash.",
+        "which is undefined: wrong values or a crash.",
         observed=tensor.label,
         expected=f"a number below {len(side.rows)} after __",
         subject=tensor.label,

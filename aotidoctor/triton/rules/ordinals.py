@@ -103,8 +103,7 @@ def _unsorted(side: Side, rows: Sequence[NameRow]) -> Remark:
         kind="unsorted",
         consequence=Consequence.NOTE,
         message=f"the model loads and works; the {side.word}s count in the order of the sample, which is not that of "
-        "the "
-        f"alphabet: {rows_text(rows[:_SHOWN])}.",
+        f"the alphabet: {rows_text(rows[:_SHOWN])}.",
         observed="keys that are not in alphabetical order",
         expected="a comment at each number that names its tensor",
         subject=rows[0].ordinal,
@@ -148,8 +147,7 @@ def _renumbered(
         kind="renumbered",
         consequence=Consequence.SILENTLY_WRONG if unseen else Consequence.WASTE,
         message=f"the model loads; between versions {numbers} the {side.word}s changed their order: {listed}. Clients "
-        "of the "
-        "version before "
+        "of the version before "
         + (
             "get wrong numbers with HTTP status 200."
             if unseen

@@ -169,8 +169,7 @@ def _memory(model: ServedModel, version: ServedVersion, unpacked: int) -> Iterat
         kind="memory" if short else "size",
         consequence=Consequence.WASTE if short else Consequence.NOTE,
         message=f"while it loads, the whole file is kept in memory ({size / _GIB:.1f} GiB) in addition to the "
-        "unpacked one "
-        f"({unpacked / _GIB:.1f} GiB){limit}.{times}",
+        f"unpacked one ({unpacked / _GIB:.1f} GiB){limit}.{times}",
         remedy="more memory for the server, or weights outside the code",
         observed=f"{peak} bytes while loading",
         expected=f"at most {available}" if short else f"less than {_LARGE}",
