@@ -119,7 +119,7 @@ def diagnose(
     """
     asked = asked_of(locals())
     if host is not None and not (plan or static_only):
-        raise UsageError("host: only a plan can be made for another machine: plan=True, or check()")
+        raise UsageError("host: only a plan can be made for a different machine: use plan=True, or check()")
     is_static = static_only or plan
     return examined(
         package,

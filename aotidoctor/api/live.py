@@ -68,7 +68,9 @@ def source_of(inputs: object, args: object, kwargs: object) -> Source:
         positional, named = arguments(inputs)
         return Source(args=positional, kwargs=_named(named))
     if inputs is not None:
-        raise ArgumentError("inputs", f"{shown(inputs)} beside args or kwargs", "either inputs, or args and kwargs")
+        raise ArgumentError(
+            "inputs", f"{shown(inputs)} in addition to args or kwargs", "either inputs, or args and kwargs"
+        )
     if args is not None and not isinstance(args, (tuple, list)):
         raise ArgumentError("args", shown(args), _CALL)
     if kwargs is not None and not isinstance(kwargs, Mapping):
@@ -126,12 +128,12 @@ def _write(source: Source, place: str) -> None:
         raise _unfit(str(error), "tensors, arrays, numbers, texts and None in tuples, lists and dicts") from error
     except Exception as error:
         # Whatever an object of a stranger's class does when it is pickled.
-        raise _unfit(f"{type(error).__name__}: {error}", "objects that pickle can hand to a child process") from error
+        raise _unfit(f"{type(error).__name__}: {error}", "objects that pickle can pass to a child process") from error
 
 
 def _unfit(observed: str, expected: str) -> InputsError:
     return InputsError(
-        f"the arguments cannot be handed to a child process: {observed[:200]}",
+        f"the arguments cannot be passed to a child process: {observed[:200]}",
         cause="inputs-file-format",
         subject="inputs",
         observed=observed[:200],

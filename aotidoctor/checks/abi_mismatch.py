@@ -2,13 +2,13 @@
 
 What it does
     Looks up each undefined symbol of the shared object in the libraries that the process would have, through their hash
-    tables, with the version that the package asks for. Looks also for the functions that torch will ask it for. Of
-    another machine than this one, known from its profile, the versions of its libraries and of its torch decide.
+    tables, with the version that the package requires. It also looks for the functions that torch will call in it. For
+    a different machine, known from its profile, the versions of its libraries and of its torch are compared instead.
 
 Why it matters
-    Loading fails with "undefined symbol" or "version `GLIBC_2.38' not found". The cause is another torch, another C++
-    ABI, or an older C or C++ library than on the build host. A missing AOTInductorModelContainerRun is only logged
-    while loading; the call then jumps to address 0.
+    Loading fails with "undefined symbol" or "version `GLIBC_2.38' not found". The cause is a different torch, a
+    different C++ ABI, or an older C or C++ library than on the build host. A missing AOTInductorModelContainerRun is
+    only logged while loading; the call then jumps to address 0.
 
 Example:
     aoti_torch_cpu_new_op: observed not provided by any library here, expected torch 2.14's libtorch_cpu.so
@@ -140,7 +140,7 @@ def _unlinked(case: Case, compiled: SharedObject, names: list[str]) -> Evidence:
     return state(
         "unlinked",
         "libtorch.so",
-        observed=f"not among the libraries that the shared object names, though it uses {plural(len(names), 'symbol')}"
+        observed=f"not among the needed libraries of the shared object, although it uses {plural(len(names), 'symbol')}"
         f" of it: {listed(names, 3)}",
         expected="libtorch.so among its libraries (aot_inductor.link_libtorch)",
         source=at_member(case, compiled.member),

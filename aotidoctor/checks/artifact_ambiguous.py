@@ -1,16 +1,18 @@
-"""The package says one thing twice: a member name that is there two times, or two shared objects for one model.
+"""The package contains something twice: two members with one name, or two shared objects for one model.
 
 What it does
     Counts members per name, and shared objects per model.
 
 Why it matters
-    Recent loaders refuse two wrapper libraries, and older ones silently take the last one, which may be another model.
+    Recent loaders refuse two wrapper libraries, and older ones silently take the last one, which may be a different
+    model.
 
 Example:
     data/aotinductor/model: observed 2 shared objects, expected 1
 
 When it is wrong
-    A duplicate of a member that is not loaded does no harm; it is a warning. The last one of a name wins.
+    A duplicate of a member that is not loaded does no harm and is a warning. Of several members with one name, the last
+    wins.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ def _duplicate(case: Case, name: str) -> Evidence:
     return state(
         "duplicate",
         name,
-        observed="the member is there more than once",
+        observed="the archive contains this member more than once",
         expected="unique member names",
         source=at_member(case, None),
         facts={"member": name},

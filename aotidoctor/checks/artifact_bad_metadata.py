@@ -1,4 +1,4 @@
-"""The metadata of the model cannot be used: no JSON, no device, or a device that torch does not know.
+"""The metadata of the model cannot be used: invalid JSON, no device, or a device that torch does not know.
 
 What it does
     Reads each ``*_metadata.json`` of the model and looks at its device key.

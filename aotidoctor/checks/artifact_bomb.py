@@ -1,4 +1,4 @@
-"""A member is out of all proportion: it would fill disk or memory when unpacked.
+"""A member is disproportionately large: it would fill disk or memory when unpacked.
 
 What it does
     Compares the declared size of each member with its compressed size and with the size of the file, and looks for
@@ -11,7 +11,7 @@ Example:
     model/data/aotinductor/model/zeros.bin: observed 314572800 bytes from 305822, expected a member that was stored
 
 When it is wrong
-    Weights that are mostly zeros compress well too, if somebody zipped the package again with compression.
+    Weights that are mostly zeros also compress well, if the package was zipped again with compression.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _overlapping(case: Case) -> Evidence:
         "overlap",
         names[0],
         observed=f"{len(names)} members that share bytes with another member",
-        expected="members with bytes of their own",
+        expected="members that do not share bytes",
         source=at_member(case, None),
         facts={"members": names[:20]},
     )

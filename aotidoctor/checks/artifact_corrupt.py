@@ -1,4 +1,4 @@
-"""The file is damaged: empty, cut off, wrong checksums, or a shared object that is none.
+"""The file is damaged: empty, cut off, wrong checksums, or an invalid shared object.
 
 What it does
     Looks for the archive's directory at the end of the file, compares member checksums, and reads the headers of each
@@ -6,15 +6,15 @@ What it does
 
 Why it matters
     The loader never compares checksums: a flipped bit in the weights gives wrong numbers without any message. A cut
-    file gives "failed finding central directory", the same text as a file of another kind.
+    file gives "failed finding central directory", the same text as a file of a different kind.
 
 Example:
     model/data/aotinductor/model/c5gu.wrapper.so: observed a checksum that differs from the recorded one,
     expected intact data
 
 When it is wrong
-    A shared object that lost only its debug sections still runs; that is a warning. Of a package above 1 GiB
-    the largest members are listed as not checked, and a repack that wrote new checksums after the damage hides it.
+    A shared object that lost only its debug sections still runs; that is a warning. For a package above 1 GiB, the
+    largest members are listed as not checked. A repack that wrote new checksums after the damage hides it.
 """
 
 from __future__ import annotations
@@ -152,7 +152,11 @@ def _not_compared(case: Case) -> str | None:
     unread = frozenset(artifact.unread_crc)
     total = sum(member.size for member in artifact.members if member.name in unread)
     path = shlex.quote(artifact.path)
-    instead = "fetch the file for it" if "://" in artifact.path else f"python -m zipfile --test {path} does it"
+    instead = (
+        "to compare them, download the file"
+        if "://" in artifact.path
+        else f"to compare them: python -m zipfile --test {path}"
+    )
     return f"the checksums of {plural(len(unread), 'member')} ({total:,} bytes) were not compared; {instead}"
 
 

@@ -1,4 +1,4 @@
-"""The package holds sources and no shared object: loading it runs a compiler.
+"""The package contains sources but no shared object: loading it runs a compiler.
 
 What it does
     Looks for a model without a .so that carries the flags to compile and link one.
@@ -11,7 +11,7 @@ Example:
     data/aotinductor/model: observed sources and no .so, expected a compiled package
 
 When it is wrong
-    It may be meant: package_cpp_only=True ships sources on purpose. That is why this is a warning.
+    It may be intended: package_cpp_only=True ships sources on purpose. Therefore this is a warning.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def run(case: Case) -> Findings:
         FIND.warn(
             "cpp-only",
             f"data/aotinductor/{model.name}",
-            observed="sources and no .so: loading runs a compiler with a command from the package",
+            observed="sources but no .so: loading runs a compiler with a command from the package",
             expected="a compiled package",
             source=at_member(case, model.wrapper_member),
             facts={"model": model.name},
@@ -63,7 +63,7 @@ def _standalone(case: Case, model: ModelEntry) -> Evidence:
         source=at_member(case, model.wrapper_member),
         facts={
             "model": model.name,
-            "what": "they are of a standalone model, which no loader can use",
+            "what": "they belong to a standalone model, which no loader can use",
             "remedy": "Compile without aot_inductor_mode.compile_standalone, or build it into your C++ program.",
             "command": "torch._inductor.aoti_compile_and_package(ep, package_path='model.pt2')",
         },

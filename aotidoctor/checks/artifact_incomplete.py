@@ -1,18 +1,18 @@
 """A member that the loader or the model needs is not in the package.
 
 What it does
-    For the model that would be loaded: is there a shared object (or sources to compile), the metadata file that the
-    loader opens, the list of custom operator calls, the file with the weights?
+    For the model that would be loaded, looks for a shared object (or sources to compile), the metadata file that the
+    loader opens, the list of custom operator calls, and the file with the weights.
 
 Why it matters
-    The messages name something else: without the .so the loader tries to compile and misses a
-    kernel_compile_flags.json; without the list of operator calls loading works and the first run fails.
+    The messages name something else: without the .so the loader tries to compile and reports a missing
+    kernel_compile_flags.json; without the list of operator calls the load succeeds and the first run fails.
 
 Example:
     data/aotinductor/model: observed no .so, expected one shared object
 
 When it is wrong
-    An older torch may look for another metadata file than the one named here.
+    An older torch may look for a different metadata file from the one named here.
 """
 
 from __future__ import annotations

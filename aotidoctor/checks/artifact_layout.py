@@ -1,18 +1,18 @@
-"""The members are not where the loader looks for them, or the archive's marks are ones that it refuses.
+"""The members are not where the loader looks for them, or the loader refuses the archive's format marks.
 
 What it does
     Works out the top folder as the C++ loader does (the first part of the first two member names, if they agree), looks
     for data/aotinductor/ below it, and reads ``archive_version`` and ``archive_format``.
 
 Why it matters
-    Zipping an unpacked package again easily loses the top folder or adds entries for directories. The loader then says
-    "Failed to find a generated cpp file or so file" and lists the very model it did not find.
+    Zipping an unpacked package again easily loses the top folder or adds entries for directories. The loader then
+    reports "Failed to find a generated cpp file or so file" and lists the very model that it did not find.
 
 Example:
     model.pt2: observed data/aotinductor/ outside the top folder 'data', expected data/data/aotinductor/
 
 When it is wrong
-    What was measured to load all the same (a missing mark, stray members) is a warning, and the layout without a top
+    What was measured to load anyway (a missing mark, stray members) is a warning, and the layout without a top
     folder that torch 2.6 and 2.7 write is a note. Other versions of torch look for the top folder in other ways.
 """
 
@@ -80,7 +80,7 @@ def _not_found(case: Case, names: list[str], prefix: str) -> Evidence:
         "no-prefix" if flat else "mixed-prefix",
         case.artifact.path,
         observed=f"no {MODELS} below {where}",
-        expected="one top-level folder that holds everything, as torch writes it",
+        expected="one top-level folder that contains everything, as torch writes it",
         source=at_member(case, None),
         facts={"prefix": prefix, "first_members": tuple(names[:2])},
     )
@@ -133,8 +133,8 @@ def _old(case: Case) -> Evidence:
         "old-layout",
         case.artifact.path,
         observed="no top folder and no archive_version, as torch 2.6 and 2.7 write it",
-        expected="any layout that the loader takes",
-        message="the layout of torch 2.6 and 2.7: later releases call it outdated, and load it",
+        expected="any layout that the loader accepts",
+        message="the layout of torch 2.6 and 2.7: later releases report it as outdated and load it",
         source=at_member(case, None),
         facts={"harmless": True},
     )

@@ -1,17 +1,17 @@
-"""There is no file at the path, or it is a link to nothing.
+"""There is no file at the path, or the path is a broken link.
 
 What it does
-    Looks whether the path exists, and where a symbolic link points.
+    Checks whether the path exists, and where a symbolic link points.
 
 Why it matters
-    The loader says "Failed to initialize zip archive: file open failed", which reads like a damaged archive. Links to
-    nothing are what git-annex and data caches leave when the content was never fetched.
+    The loader reports "Failed to initialize zip archive: file open failed", which reads like a damaged archive.
+    git-annex and data caches leave broken links when the content was never fetched.
 
 Example:
     model.pt2: observed a link to ../annex/objects/3f2.pt2, which does not exist, expected a file
 
 When it is wrong
-    The path is relative and aotidoctor was started in another directory than the program.
+    The path is relative and aotidoctor was started in a different directory from the program.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""A member name leads out of the folder that the package is unpacked into, or is a symbolic link.
+"""A member name points outside the folder that the package is unpacked into, or a member is a symbolic link.
 
 What it does
     Looks for absolute names, ``..`` in names and symbolic links among the members. Nothing is ever extracted.
 
 Why it matters
-    The loader writes members wherever their names say, and a member named ../../x really is written there. A package
-    like this must not be loaded before it is known who made it.
+    The loader writes each member to the path in its name: a member named ../../x is really written there. Do not load
+    such a package before you know who made it.
 
 Example:
-    ../../../../evil.txt: observed a name that leads out of the package, expected a name inside it
+    ../../../../evil.txt: observed a name that points outside the package, expected a name inside the package
 
 When it is wrong
-    Never as a fact. A careless archiver can have written absolute names without meaning harm.
+    The fact itself is never wrong. A careless archiver may have written absolute names without harmful intent.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _unsafe(case: Case, name: str) -> Evidence:
     return FIND.error(
         "parent" if parent else "absolute",
         name,
-        observed="a name that leads out of the package" if parent else "an absolute name",
+        observed="a name that points outside the package" if parent else "an absolute name",
         expected=EXPECTED,
         source=at_member(case, None),
         facts={"member": name},

@@ -1,17 +1,17 @@
-"""The file is something else than an AOTInductor package.
+"""The file is not an AOTInductor package.
 
 What it does
-    Tells the kinds of model files apart by member names and magic bytes, never by unpickling.
+    Distinguishes the kinds of model files by member names and magic bytes, never by unpickling.
 
 Why it matters
-    The loader reports every other zip archive as "Failed to find a generated cpp file or so file for model 'model'" and
-    every other file as "failed finding central directory". A torch.export archive has the same .pt2 suffix.
+    The loader reports any other zip archive as "Failed to find a generated cpp file or so file for model 'model'" and
+    any other file as "failed finding central directory". A torch.export archive has the same .pt2 suffix.
 
 Example:
     model.pt2: observed a torch.export archive, never compiled, expected an AOTInductor package
 
 When it is wrong
-    A bare shared object is right where it is loaded as one; under a name that ends in .so it is only noted.
+    A bare shared object is correct if it is loaded as one; under a name that ends in .so it is only a note.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _KINDS = {
     ArtifactKind.PICKLE: ("a pickle", "load it with the program that wrote it", _LOOK),
     ArtifactKind.TEXT: (
         "a text file",
-        "download the file again; its first line often is an error message. If it is a log, use aotidoctor classify",
+        "download the file again; its first line is often an error message. If it is a log, use aotidoctor classify",
         "head -n 3 model.pt2",
     ),
     ArtifactKind.DIRECTORY: (

@@ -1,8 +1,8 @@
 """The package calls custom operators, which must be registered before it is loaded.
 
 What it does
-    Lists the operators of the proxy-executor calls that do not belong to torch, and looks whether --setup or
-    --custom-op-library is given. Whether they register the operators is seen in a run.
+    Lists the operators of the proxy-executor calls that do not belong to torch, and checks whether --setup or
+    --custom-op-library is given. Only a run shows whether they register the operators.
 
 Why it matters
     Without registration loading fails with "Could not find schema for mylib::op".
@@ -12,7 +12,7 @@ Example:
 
 When it is wrong
     The operator may come with a package that your program imports anyway; name that import in a --setup file. Without a
-    run this is a warning only.
+    run this is only a warning.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The package or its inputs are on a device index that is not there, or not the same.
+"""The package or its inputs use a device index that does not exist, or different indices.
 
 What it does
     Compares the index of --device with the devices of this host, and with the index of the inputs. A package for the
     CPU takes no index at all.
 
 Why it matters
-    The CPU loader says "Incorrect device passed to aoti_runner_cpu". A kernel on one GPU that gets a pointer of another
-    one ends in an illegal memory access.
+    The CPU loader reports "Incorrect device passed to aoti_runner_cpu". A kernel on one GPU that receives a pointer
+    from another GPU ends in an illegal memory access.
 
 Example:
     args[0]: observed cuda:1, expected cuda:0

@@ -41,8 +41,8 @@ def run(case: Case) -> Findings:
             DEVICE_KEY,
             observed=f"{device}",
             expected="a device of this host",
-            message=f"the package is compiled for {device}, and {words}; contract, inputs and symbols are checked all "
-            "the same, loading and running are not possible here",
+            message=f"the package is compiled for {device}, and {words}; contract, inputs and symbols are checked, "
+            "but the package cannot be loaded or run here",
             source=device_source(case),
             facts={"device": device, "torch": case.host.torch.version if case.host.torch else None, "why": words},
         )

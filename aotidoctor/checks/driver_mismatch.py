@@ -1,7 +1,7 @@
 """The NVIDIA driver is too old for the CUDA version that torch was built with.
 
 What it does
-    Compares the driver version with the oldest one that serves torch's major version of CUDA.
+    Compares the driver version with the oldest one that supports torch's major version of CUDA.
 
 Why it matters
     CUDA does not initialise: "The NVIDIA driver on your system is too old", or, inside the loader, only
@@ -11,7 +11,7 @@ Example:
     driver: observed 470.57.02, expected at least 525.60.13 for CUDA 12.6
 
 When it is wrong
-    A forward-compatibility package (cuda-compat) replaces the driver's library; it is seen where the dynamic loader
+    A forward-compatibility package (cuda-compat) replaces the driver's library; it is detected where the dynamic loader
     would find it.
 """
 

@@ -1,20 +1,20 @@
-"""The shared object asks for an executable stack, and this host does not give one to a library.
+"""The shared object requests an executable stack, and this host does not grant one to a library.
 
 What it does
-    Reads the GNU_STACK program header of the shared object, and compares it with the C library of the host (from glibc
-    2.41 on it refuses such a library) and with what SELinux says.
+    Reads the GNU_STACK program header of the shared object, and compares it with the C library of the host (glibc 2.41
+    and later refuse such a library) and with the SELinux mode.
 
 Why it matters
     The load fails with "cannot enable executable stack as shared object requires: Invalid argument". AOTInductor marks
-    every package with embedded weights this way, by an assembler file without a .note.GNU-stack section; no code of it
-    uses an executable stack. Where the package was built, nothing shows.
+    every package with embedded weights this way, by an assembler file without a .note.GNU-stack section; none of its
+    code uses an executable stack. On the build machine there is no symptom.
 
 Example:
     c5gu.wrapper.so: observed GNU_STACK RWE, expected GNU_STACK RW, as glibc 2.41 refuses an executable stack
 
 When it is wrong
     The process was started with an executable stack (GLIBC_TUNABLES=glibc.rtld.execstack=2 in its environment). A host
-    that permits it by its files may still refuse it by prctl (MemoryDenyWriteExecute=yes), seccomp or SELinux.
+    whose files permit it may still refuse it through prctl (MemoryDenyWriteExecute=yes), seccomp or SELinux.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def run(case: Case) -> Findings:
         state(
             "refused" if refused else "asked-for",
             compiled.member.rpartition("/")[2],
-            observed="GNU_STACK RWE: it asks for an executable stack",
+            observed="GNU_STACK RWE: it requests an executable stack",
             expected=f"GNU_STACK RW: {why}" if refused else "GNU_STACK RW, which every host accepts",
             source=at_member(case, compiled.member),
             facts={"member": compiled.member, "permitted": permitted, "why": why, "glibc": case.host.glibc},

@@ -5,7 +5,7 @@ What it does
     lists, and the GPU code files that the wrapper loads with the members of the package.
 
 Why it matters
-    Such a package loads with a warning at most. The first launch fails with "no kernel image is available for execution
+    Such a package loads with at most a warning. The first launch fails with "no kernel image is available for execution
     on the device", or with "file not found" for a missing file.
 
 Example:
@@ -42,7 +42,7 @@ def run(case: Case) -> Findings:
         reason = (
             "the compute capability of this host's GPUs is unknown"
             if capability
-            else "the package states no capability"
+            else "the package does not record a compute capability"
         )
         return missing or FIND.unchecked(reason)
     gpu = _used_gpu(case, known)

@@ -4,14 +4,14 @@ What it does
     Compares the storages and the element ranges of the tensors.
 
 Why it matters
-    It matters only if the model writes to one of them: the other then changes under the kernel that reads it. A run
-    tells; here it is a note.
+    It matters only if the model writes to one of them: the other then changes under the kernel that reads it. Only a
+    run can show this; here it is a note.
 
 Example:
     args[0], args[1]: observed one storage, expected separate memory if the model writes to its inputs
 
 When it is wrong
-    Models that only read their inputs do not care.
+    Models that only read their inputs are not affected.
 """
 
 from __future__ import annotations

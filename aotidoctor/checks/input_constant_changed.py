@@ -1,11 +1,11 @@
-"""A plain value was fixed at export and is given another value, which the package ignores.
+"""A plain value was fixed at export; the call passes a different value, which the package ignores.
 
 What it does
     With an exported program as --reference, or a stamp in the package (`aotidoctor stamp`), it compares each plain
     value of the call with the one recorded at export. Without either it can only note that the value has no effect.
 
 Why it matters
-    k=5 gives the answer for k=3, and nothing says so: the value is part of the compiled code.
+    k=5 gives the answer for k=3 without any message: the value is part of the compiled code.
 
 Example:
     args[1]: observed 5, expected 3 (fixed at export)

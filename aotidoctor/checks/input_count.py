@@ -5,13 +5,14 @@ What it does
     None) at export. Without a call spec it counts the tensors against the inputs of the compiled code.
 
 Why it matters
-    The number of tensors is the only thing that the runtime always checks, and its message does not say which is wrong.
+    The number of tensors is the only thing that the runtime always checks, and its message does not name the wrong one.
 
 Example:
     args[1]: observed a tensor, expected the value fixed at export
 
 When it is wrong
-    When a plain value stands where a tensor belongs the count is off too; input_nontensor names that leaf instead.
+    If a plain value is passed where a tensor belongs, the count is wrong as well; input_nontensor names that leaf
+    instead.
 """
 
 from __future__ import annotations

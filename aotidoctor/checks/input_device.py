@@ -1,17 +1,17 @@
-"""An input is on another device type than the package was compiled for.
+"""An input is on a different device type from the one that the package was compiled for.
 
 What it does
     Compares the device type of each tensor with the one compiled into the package. The index is never part of it.
 
 Why it matters
-    Compiled code takes the pointer as it is: a CPU pointer in a CUDA kernel is an illegal memory access, a CUDA or meta
-    pointer in a CPU kernel is a crash.
+    Compiled code uses the pointer without a check: a CPU pointer in a CUDA kernel is an illegal memory access, a CUDA
+    or meta pointer in a CPU kernel is a crash.
 
 Example:
     args[0]: observed device meta, expected cpu
 
 When it is wrong
-    A file saved on a GPU can be loaded with map_location="cpu"; the finding is about the file as it is.
+    A file saved on a GPU can be loaded with map_location="cpu"; the finding describes the file as saved.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""A dim must be a multiple of a number and is not.
+"""A dim must be a multiple of a number, but is not.
 
 What it does
     Takes the dims that were compiled as a multiple of a symbol (8*d) and divides.
 
 Why it matters
-    The compiled code computes d by integer division: with 30 elements for 8*d it takes 24 and drops 6 in silence.
+    The compiled code computes d by integer division: with 30 elements for 8*d it takes 24 and silently drops 6.
 
 Example:
     args[0].shape[0]: observed 30, expected a multiple of 8 (8*s39)
 
 When it is wrong
-    Only relations that the package itself asserts are known; older packages state none.
+    Only relations that the package itself asserts are known; older packages contain none.
 """
 
 from __future__ import annotations

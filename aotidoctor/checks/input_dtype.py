@@ -4,8 +4,9 @@ What it does
     Compares the dtype of each tensor with the one compiled into the package.
 
 Why it matters
-    Nothing converts: the kernel reads the bytes as its own type. int32 ids read as int64 are two ids glued together and
-    surface as "index out of bounds"; a narrower type is read past its end; most other cases are silent wrong numbers.
+    Nothing converts: the kernel reads the bytes as its own type. int32 ids read as int64 combine two ids into one value
+    and surface as "index out of bounds"; a narrower type is read past its end; most other cases give silently wrong
+    numbers.
 
 Example:
     args[0]: observed int32, expected int64

@@ -4,7 +4,7 @@ What it does
     Compares the keyword names of the call with the keyword names of the call spec.
 
 Why it matters
-    The Python loader checks these names, and nothing else of the tree; C++ and serving callers check nothing at all.
+    The Python loader checks these names but nothing else in the tree; C++ and serving callers check nothing.
 
 Example:
     kwargs['offset']: observed keyword 'offset', expected keyword 'bias'

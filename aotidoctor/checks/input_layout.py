@@ -1,4 +1,4 @@
-"""An input is sparse, nested or of another layout that compiled code cannot read.
+"""An input is sparse, nested or has another layout that compiled code cannot read.
 
 What it does
     Looks at the layout of each tensor: compiled code reads strided memory only.
@@ -10,7 +10,7 @@ Example:
     args[0]: observed layout sparse_csr, expected strided
 
 When it is wrong
-    A quantized tensor is strided; what is wrong there is the dtype, see input_dtype. nn.Parameter is harmless.
+    A quantized tensor is strided; its fault is the dtype, see input_dtype. nn.Parameter is harmless.
 """
 
 from __future__ import annotations

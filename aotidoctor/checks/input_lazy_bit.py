@@ -1,11 +1,11 @@
 """A tensor carries a conj or neg bit that compiled code does not resolve.
 
 What it does
-    Looks at the conj and neg bits of each tensor.
+    Reads the conj and neg bits of each tensor.
 
 Why it matters
-    x.conj() and torch._neg_view(x) share the memory of x and set a bit. Compiled code reads the memory and not the bit,
-    so it computes with the unconjugated or unnegated values; AOTI_RUNTIME_CHECK_INPUTS does not see it either.
+    x.conj() and torch._neg_view(x) share the memory of x and set a bit. Compiled code reads the memory but not the bit,
+    so it computes with the unconjugated or unnegated values; AOTI_RUNTIME_CHECK_INPUTS does not detect it either.
 
 Example:
     args[0]: observed the conj bit, expected resolved values (x.resolve_conj())

@@ -1,16 +1,16 @@
-"""An input holds NaN or Inf.
+"""An input contains NaN or Inf.
 
 What it does
     Reads the values of small tensors in the inputs file and counts NaN and Inf. Large tensors are left to the run.
 
 Why it matters
-    Before a kernel is blamed for NaN in the output, the input has to be clean.
+    A kernel can be blamed for NaN in the output only if the input is finite.
 
 Example:
     args[0]: observed 1 NaN (first at element 5), expected finite values
 
 When it is wrong
-    -inf in an attention mask is meant so: Inf is only a note, and NaN that never reaches an output is harmless.
+    -inf in an attention mask is intended: Inf is only a note, and NaN that never reaches an output is harmless.
 """
 
 from __future__ import annotations

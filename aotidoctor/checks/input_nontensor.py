@@ -1,17 +1,17 @@
-"""None, a number, a string or a NumPy array was given where the compiled code takes a tensor.
+"""None, a number, a string or a NumPy array was passed where the compiled code takes a tensor.
 
 What it does
-    Looks at each tensor leaf of the call spec and at what was given for it.
+    Compares each tensor leaf of the call spec with the value passed for it.
 
 Why it matters
     The loader keeps the tensors of a call and drops everything else, so all tensors after the gap move up one slot.
-    The message then is only "expected inputs vector size to be 2, but got 1".
+    The message is then only "expected inputs vector size to be 2, but got 1".
 
 Example:
     args[1]: observed 0.5 (float), expected float32[4, 16]
 
 When it is wrong
-    A leaf that was a plain value at export takes no tensor: see input_count for a tensor that is one too many.
+    A leaf that was a plain value at export takes no tensor: see input_count for an extra tensor.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Two arguments were given in each other's place.
+"""Two arguments were swapped.
 
 What it does
     Looks for two arguments that do not fit where they are (dtype, rank, static dims, tensor or plain value) and that
-    both fit when they are swapped, with one answer only.
+    both fit when they are swapped, if there is only one such pair.
 
 Why it matters
     The runtime counts tensors and checks nothing else: the swap shows as an index error, a wrong shape, or not at all.

@@ -4,14 +4,14 @@ What it does
     Compares each dynamic dim of each tensor with the lower and upper bound compiled into the package.
 
 Why it matters
-    AOTI often computes it all the same, and correctly; AOTI_RUNTIME_CHECK_INPUTS and serving refuse it. Beyond an upper
-    bound buffers and index types were chosen for smaller sizes.
+    AOTI often computes it anyway, and correctly; AOTI_RUNTIME_CHECK_INPUTS and serving refuse it. Buffers and index
+    types were chosen for sizes up to the upper bound.
 
 Example:
     args[0].shape[0]: observed 200, expected 2..64
 
 When it is wrong
-    A batch of 1 below a compiled minimum of 2 is an artefact of export (0 and 1 are specialised) and runs right.
+    A batch of 1 below a compiled minimum of 2 is an artefact of export (0 and 1 are specialised) and runs correctly.
 """
 
 from __future__ import annotations

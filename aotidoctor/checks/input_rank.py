@@ -1,19 +1,19 @@
-"""An input has another number of dims than the compiled code reads.
+"""An input has a different number of dims from what the compiled code reads.
 
 What it does
-    Compares the number of dims of each tensor with the rank that the package's own size and stride checks show. Where
-    they show none (before torch 2.7), it finds a tensor that is just what one turn of a kernel's outermost loop reads,
-    and one that the loops go through in more or fewer dims.
+    Compares the number of dims of each tensor with the rank that the package's own size and stride checks show. If they
+    show none (before torch 2.7), it finds a tensor that holds exactly what one iteration of a kernel's outermost loop
+    reads, and one that the loops iterate over in more or fewer dims.
 
 Why it matters
-    The compiled checks never test the rank: too few dims are read past the end of the sizes, so the message talks of a
-    "dim value" that is not there; without the checks the wrong number of rows is computed in silence.
+    The compiled checks never test the rank: too few dims are read past the end of the sizes, so the message mentions a
+    "dim value" that does not exist; without the checks the wrong number of rows is computed silently.
 
 Example:
     args[0]: observed 3 dims (1, 8, 1024), expected 2
 
 When it is wrong
-    One element is one element: shape (1,) for a 0-d input gives the right answer and is only a warning.
+    Shape (1,) for a 0-d input is also one element: it gives the right answer and is only a warning.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _slice(case: Case, short: ShortRead) -> Evidence:
         "slice",
         short.pair.path,
         observed=f"{len(short.pair.tensor.shape)} dims {short.pair.tensor.shape}, {short.given} elements",
-        expected=f"one dim more: a kernel reads {short.needed} elements ({short.expr}) in turns of {short.given}",
+        expected=f"one more dim: a kernel reads {short.needed} elements ({short.expr}) in groups of {short.given}",
         source=contract_source(case, short.pair.spec),
         facts=short.facts(),
     )
@@ -71,7 +71,7 @@ def _walked(case: Case, one: Misfit) -> Evidence:
         "walk",
         one.pair.path,
         observed=f"{len(shape)} dims {shape}",
-        expected=f"{len(one.steps.turns)}: a kernel goes through it as {one.steps}",
+        expected=f"{len(one.steps.turns)}: a kernel iterates over it as {one.steps}",
         source=contract_source(case, one.pair.spec),
         facts={**one.facts(), "expected_rank": len(one.steps.turns)},
     )

@@ -1,21 +1,22 @@
-"""A dim that was fixed at export has another size.
+"""A dim that was fixed at export has a different size.
 
 What it does
-    Compares each static dim of each tensor with the size compiled into the package. Where the package states no sizes
-    (before torch 2.7), it compares the number of elements with how many the loops of the kernels read, and the steps of
-    those loops with the tensor's dims where they leave elements unread.
+    Compares each static dim of each tensor with the size compiled into the package. If the package states no sizes
+    (before torch 2.7), it compares the number of elements with the number that the kernels' loops read, and the steps
+    of those loops with the tensor's dims if they leave elements unread.
 
 Why it matters
-    The kernel walks the memory with the compiled sizes: a wider row shears, a shorter tensor is read past its end, a
+    The kernel reads the memory with the compiled sizes: wider rows are skewed, a shorter tensor is read past its end, a
     larger batch is cut off. None of it raises unless AOTI_RUNTIME_CHECK_INPUTS is on.
 
 Example:
     args[0].shape[1]: observed 17, expected 16
 
 When it is wrong
-    When the number of dims differs input_rank says so, and this check leaves the tensor alone. Of a tensor with too few
-    elements where nothing states the sizes it cannot tell which dim is too small, or missing. A program that flattens a
-    tensor and takes a part of it that is no whole number of rows looks like one that was given another shape.
+    If the number of dims differs, input_rank reports it and this check skips the tensor. If a tensor has too few
+    elements and nothing states the sizes, the check cannot determine which dim is too small or missing. A program that
+    flattens a tensor and takes a part that is not a whole number of rows looks like one that was given a different
+    shape.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ def run(case: Case) -> Findings:
 
 def _walked(case: Case, one: Misfit) -> Evidence:
     dim, shape = one.dim, one.pair.tensor.shape
-    as_these = f"a kernel goes through it as {one.steps}"
+    as_these = f"a kernel iterates over it as {one.steps}"
     return FIND.error(
         "walk",
         one.pair.path if dim is None else f"{one.pair.path}.shape[{dim}]",
-        observed=f"{shape}, not all of which is read" if dim is None else f"{shape[dim]} in {shape}",
+        observed=f"{shape}, which is only partly read" if dim is None else f"{shape[dim]} in {shape}",
         expected=as_these if dim is None else f"{one.steps.turns[dim][0]}: {as_these}",
         source=contract_source(case, one.pair.spec),
         facts=one.facts(),

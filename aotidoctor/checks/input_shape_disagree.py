@@ -1,19 +1,19 @@
 """Inputs that share a symbolic size have different sizes.
 
 What it does
-    Solves the symbols of the compiled size relations over all inputs and names the dim that does not agree. Where a
-    relation is not stated (before torch 2.7, of derived dims before 2.13), it compares the number of elements with how
-    many the loops of the kernels read, given the other sizes.
+    Solves the symbols of the compiled size relations over all inputs and names the dim that does not agree. If a
+    relation is not stated (before torch 2.7; for derived dims before 2.13), it compares the number of elements with the
+    number that the kernels' loops read, given the other sizes.
 
 Why it matters
-    The kernel takes the size from one input and walks the others with it: a longer partner is cut off, a shorter one is
+    The kernel takes the size from one input and reads the others with it: a longer one is cut off, a shorter one is
     read past its end. It may show as an unrelated "index out of bounds".
 
 Example:
     args[1].shape[0]: observed 16, expected 8 (s77, as args[0].shape[0])
 
 When it is wrong
-    With two inputs there is no majority: the first is taken as right, which may be the wrong way round.
+    With two inputs there is no majority: the first is assumed to be right, although the second may be.
 """
 
 from __future__ import annotations

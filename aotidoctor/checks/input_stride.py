@@ -1,14 +1,14 @@
 """The strides of an input differ from the compiled ones: transposed, sliced, expanded or channels-last.
 
 What it does
-    Compares each constant stride of the contract with the tensor's, and the symbolic ones (``8*s27`` of a row) where
-    the sizes tell the symbols and fit them. Where the package states none (before torch 2.7), it finds a tensor of
-    enough elements whose memory ends before what the loops of the kernels read, or one that they go through as if it
-    were contiguous.
+    Compares each constant stride of the contract with the tensor's, and the symbolic ones (``8*s27`` for a row) if the
+    sizes determine the symbols and fit them. If the package states none (before torch 2.7), it finds a tensor with
+    enough elements whose memory ends before the last element that the kernels' loops read, or one that they iterate
+    over as if it were contiguous.
 
 Why it matters
-    Compiled code walks the memory with its own strides. x.t(), x[:, ::2], x.expand(...) and channels_last look right in
-    Python and are read as other elements, or past the end: silent wrong numbers.
+    Compiled code reads the memory with its own strides. x.t(), x[:, ::2], x.expand(...) and channels_last look right in
+    Python, but the code reads different elements, or past the end: silently wrong numbers.
 
 Example:
     args[0].stride: observed (1, 8), expected (8, 1)
@@ -55,7 +55,7 @@ def _walked(case: Case, one: Misfit) -> Evidence:
         "walk",
         f"{one.pair.path}.stride",
         observed=f"{tensor.stride} of shape {tensor.shape}",
-        expected=f"those of a contiguous tensor, which a kernel goes through as {one.steps}",
+        expected=f"those of a contiguous tensor, which a kernel iterates over as {one.steps}",
         source=contract_source(case, one.pair.spec),
         facts=one.facts(),
     )
@@ -65,8 +65,8 @@ def _too_close(case: Case, short: ShortRead) -> Evidence:
     return FIND.error(
         "span",
         f"{short.pair.path}.stride",
-        observed=f"{short.pair.tensor.stride} of shape {short.pair.tensor.shape}: a memory of {short.given} elements",
-        expected=f"a memory of at least {short.needed} elements, which a kernel reads ({short.expr})",
+        observed=f"{short.pair.tensor.stride} of shape {short.pair.tensor.shape}: memory for {short.given} elements",
+        expected=f"memory for at least {short.needed} elements, which a kernel reads ({short.expr})",
         source=contract_source(case, short.pair.spec),
         facts={**short.facts(), "observed_stride": short.pair.tensor.stride or ()},
     )

@@ -1,18 +1,18 @@
 """The nesting, container types, dict keys or their insertion order differ from the call spec.
 
 What it does
-    Lays the call over the call spec that was recorded at export, container by container.
+    Compares the call with the call spec that was recorded at export, container by container.
 
 Why it matters
-    The runtime flattens the call and never compares the trees: a dict whose keys were inserted in another order hands
-    its tensors over in that order, and two tensors of one shape are swapped in silence.
+    The runtime flattens the call and never compares the trees: a dict whose keys were inserted in a different order
+    passes its tensors in that order, and two tensors of one shape are swapped silently.
 
 Example:
     args[1]: observed keys ['b', 'a'], expected keys ['a', 'b']
 
 When it is wrong
-    A list for a tuple (or an OrderedDict for a dict with the same keys in the same order) flattens alike: only noted.
-    What is inside an object of a registered class (a dataclass, a cache) is not seen without its code.
+    A list for a tuple (or an OrderedDict for a dict with the same keys in the same order) flattens in the same way:
+    only a note. The content of an object of a registered class (a dataclass, a cache) cannot be read without its code.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The inputs file cannot be read as inputs.
 
 What it does
-    Reports why the file given with --inputs was refused: not there (inputs-file-missing), damaged
-    (inputs-file-corrupt), only readable by executing code from it (inputs-file-unsafe), or something else than inputs,
-    such as a state dict (inputs-file-format).
+    Reports why the file given with --inputs was refused: it does not exist (inputs-file-missing), is damaged
+    (inputs-file-corrupt), can only be read by executing code from it (inputs-file-unsafe), or does not contain inputs
+    but, for example, a state dict (inputs-file-format).
 
 Why it matters
     Without inputs nothing can be compared, and a pickle that needs foreign globals may run any code when it is loaded.
@@ -12,7 +12,7 @@ Example:
     sample.pt: observed the global os.system, expected tensors and plain containers
 
 When it is wrong
-    A file of your own that needs custom classes is refused too: --trust-pickle reads it (and executes it).
+    Your own file is also refused if it needs custom classes: --trust-pickle reads it (and executes it).
 """
 
 from __future__ import annotations

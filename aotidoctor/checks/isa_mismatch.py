@@ -5,16 +5,16 @@ What it does
     with the flags of this CPU.
 
 Why it matters
-    The process dies of SIGILL, often already while loading. torch compares the two texts and logs a warning at most.
+    The process crashes with SIGILL, often during the load. torch compares the two texts and logs at most a warning.
 
 Example:
     AOTI_CPU_ISA: observed code for avx512_vnni, expected only instructions of this CPU
 
 When it is wrong
-    The compiled kernels may not reach the instruction. Names that are not known here, and packages built with
-    -march=native on another CPU model, give a warning at most: their true needs are not written down. So do tile and
-    half-precision instructions, which the compiler uses only where the source asks for them: the metadata name them
-    wherever the build machine has them.
+    The compiled kernels may not reach the instruction. Names that this version does not know, and packages built with
+    -march=native on a different CPU model, give at most a warning: their true requirements are not recorded. The same
+    applies to tile and half-precision instructions, which the compiler uses only if the source requests them: the
+    metadata name them whenever the build machine has them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A kernel cannot be launched: its grid, its block or its shared memory is not possible on the GPU.
+"""A kernel cannot be launched: its grid, its block or its shared memory exceeds what the GPU allows.
 
 What it does
     Computes the grid of every Triton kernel from the sizes of the inputs, with the formula in the wrapper, and compares
@@ -12,8 +12,8 @@ Example:
     triton_poi_fused_add_0: observed a grid of (1, 98304, 1), expected at most 65535 blocks in y
 
 When it is wrong
-    Grids that depend on data are not computed. The limit of shared memory is that of the newest GPU of its kind known
-    here; for others nothing is said.
+    Grids that depend on data are not computed. The limit of shared memory is that of the newest known GPU of its kind;
+    other GPUs are not judged.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def run(case: Case) -> Findings:
     """At most one finding per kernel."""
     if case.contract is None or not any(call.grid for call in case.contract.kernels):
         if device_of(case) == "cuda":
-            return FIND.unchecked("the package holds no launches that can be read")
+            return FIND.unchecked("the package contains no readable launches")
         return []
     found = list(readings(tensor_pairs(case, "stride"))) if overlay_of(case) is not None else []
     symbols = agreed_values(found)
@@ -81,10 +81,10 @@ def _finding(
     case: Case, call: KernelCall, kind: str, said: tuple[str, str], facts: Mapping[str, str | int | None]
 ) -> Evidence:
     size, high = facts.get("place"), facts.get("high")
-    fitting = f" to {high} at most" if high else ""
+    fitting = f" to at most {high}" if high else ""
     advice = {
-        "grid-empty": f"Leave the call out where {size or 'a size'} is 0, or compile with a newer torch: it does.",
-        "grid-large": f"Cut {size or 'the size behind the grid'}{fitting}, or call the model in parts.",
+        "grid-empty": f"Skip the call if {size or 'a size'} is 0, or compile with a newer torch, whose code skips it.",
+        "grid-large": f"Reduce {size or 'the size behind the grid'}{fitting}, or call the model in parts.",
     }.get(kind, "Compile on the GPU that runs it.")
     return FIND.error(
         kind,

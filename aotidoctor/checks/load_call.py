@@ -1,12 +1,13 @@
 """``aoti_load_package`` of this torch fails in a process that has compiled nothing.
 
 What it does
-    Looks for torch 2.10.0 on the host, and for a package of the layout of 2.8 and later.
+    Looks for torch 2.10.0 on the host and for a package with the layout of 2.8 and later.
 
 Why it matters
-    torch 2.10.0 compares the package with this CPU by ``torch._inductor.codecache``, which it forgets to import: the
-    call ends in "AttributeError: module 'torch._inductor' has no attribute 'codecache'". Where something was compiled
-    before, it has been imported, and the same call works. So does C++, and ``run``: the loader below that call.
+    torch 2.10.0 compares the package with this CPU by ``torch._inductor.codecache``, which it does not import: the call
+    ends in "AttributeError: module 'torch._inductor' has no attribute 'codecache'". If the process compiled something
+    before, the module is imported and the same call works. C++ and ``run`` also work: they use the loader below that
+    call.
 
 Example:
     torch 2.10.0: observed aoti_load_package without an import of its own, expected torch._inductor.codecache imported
@@ -42,7 +43,7 @@ def run(case: Case) -> Findings:
         FIND.info(
             "import",
             f"torch {version}",
-            observed="aoti_load_package fails where nothing has imported torch._inductor.codecache",
+            observed="aoti_load_package fails unless torch._inductor.codecache has been imported",
             expected=_STEP,
             facts={"provided": _STEP},
         )

@@ -1,4 +1,4 @@
-"""The package is asked to load on another device type than it was compiled for.
+"""The package was requested to load on a different device type from the one that it was compiled for.
 
 What it does
     Compares --device with the device in the package's metadata.
@@ -10,7 +10,7 @@ Example:
     --device: observed cuda, expected cpu
 
 When it is wrong
-    Never, while the metadata are those of the shared object.
+    Never, as long as the metadata belong to the shared object.
 """
 
 from __future__ import annotations

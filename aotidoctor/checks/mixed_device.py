@@ -1,19 +1,19 @@
-"""A kernel is handed a tensor of another device than its own, because the compiled graph mixes devices.
+"""A kernel receives a tensor on a different device from its own, because the compiled graph mixes devices.
 
 What it does
-    Follows every tensor of the wrapper from where it is made (input, constant, buffer) to the calls, and compares its
-    device with that of the kernel: C++ kernels run on the CPU, Triton kernels on the GPU, shims where their name says.
+    Follows every tensor of the wrapper from its origin (input, constant, buffer) to the calls, and compares its device
+    with that of the kernel: C++ kernels run on the CPU, Triton kernels on the GPU, shims on the device in their name.
 
 Why it matters
-    A CUDA address in a CPU kernel is a SIGSEGV, a CPU address in a Triton kernel an illegal memory access, whatever the
-    caller passes: no input is at fault.
+    A CUDA address in a CPU kernel is a SIGSEGV, a CPU address in a Triton kernel an illegal memory access, regardless
+    of what the caller passes: no input is at fault.
 
 Example:
     cpp_fused_embedding_0: observed embed_weight on cuda, expected cpu
 
 When it is wrong
-    On a GPU that shares memory with the CPU it may run. A shim is only reported when all its tensors are elsewhere:
-    operators may take a number or an index from the CPU.
+    It may run on a GPU that shares memory with the CPU. A shim is reported only if all its tensors are on a different
+    device: operators may take a number or an index from the CPU.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def run(case: Case) -> Findings:
     """One finding per kernel and tensor."""
     contract = case.contract
     if contract is None or not contract.kernels:
-        return FIND.unchecked("the package holds no sources that show its calls")
+        return FIND.unchecked("the package contains no sources that show its calls")
     devices = devices_of(contract)
     if len({device for device in devices.values() if device in KNOWN}) < 2:
         return []

@@ -1,17 +1,18 @@
-"""The package has no model of the name that is asked for.
+"""The package has no model with the requested name.
 
 What it does
     Compares --model-name, or the loader's default ``model``, with the models of the package.
 
 Why it matters
-    ``aoti_load_package(path)`` asks for a model called ``model``. A package that was made with other names loads only
-    when the name is given; the loader's message for it starts with "Failed to find a generated cpp file or so file".
+    ``aoti_load_package(path)`` requests a model called ``model``. A package that was made with different names loads
+    only if the name is given; otherwise the loader's message starts with "Failed to find a generated cpp file or so
+    file".
 
 Example:
     model: observed models decoder, encoder, expected a model called model
 
 When it is wrong
-    The program that fails may give a model name already; give the same one with --model-name.
+    The failing program may already pass a model name; pass the same one with --model-name.
 """
 
 from __future__ import annotations

@@ -4,14 +4,14 @@ What it does
     Collects the OpenMP libraries that come in through LD_PRELOAD, torch and the package.
 
 Why it matters
-    libiomp5 and libomp in one process abort it ("OMP: Error #15"), unless KMP_DUPLICATE_LIB_OK says otherwise. GNU's
-    and Intel's side by side work mostly, each with its own threads, and setting the number of threads reaches only one.
+    libiomp5 and libomp in one process abort it ("OMP: Error #15"), unless KMP_DUPLICATE_LIB_OK allows it. GNU's and
+    Intel's mostly work together, each with its own threads, and setting the number of threads reaches only one.
 
 Example:
     openmp: observed libgomp.so.1, libiomp5.so, expected one OpenMP runtime
 
 When it is wrong
-    Two copies of the same runtime are not reported; they are what wheels of torch came with for years.
+    Two copies of the same runtime are not reported; wheels of torch shipped that way for years.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
-"""The weights alone do not fit into the memory that is there.
+"""The weights alone do not fit into the available memory.
 
 What it does
-    Adds up the constants of the model and compares the sum with available memory, with the address-space limit, and on
-    a GPU with its memory where that is known.
+    Adds up the constants of the model and compares the sum with available memory, with the address-space limit, and for
+    a GPU with its memory, if known.
 
 Why it matters
-    The load is killed by the system without a word, or fails with "can't allocate memory" in the middle.
+    The system kills the load without a message, or it fails with "can't allocate memory" in the middle.
 
 Example:
     constants: observed 42949672960 bytes, expected at most 25276502016
 
 When it is wrong
-    Memory-mapped weights need address space, not memory. Activations are not counted: a small model can run out too.
+    Memory-mapped weights need address space, not memory. Activations are not counted: a small model can also run out of
+    memory.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The compiled function has another number of outputs or inputs than the call spec of its own package has leaves.
+"""The compiled function has a different number of outputs or inputs from the leaves in the package's call spec.
 
 What it does
     Counts the outputs that the compiled code declares against the leaves of the out spec, and its inputs against the
-    leaves of the in spec. None and plain numbers in the result are outputs too. A leaf of the in spec need not be an
-    input: plain values are baked in.
+    leaves of the in spec. None and plain numbers in the result also count as outputs. A leaf of the in spec need not be
+    an input: plain values are baked in.
 
 Why it matters
-    Python rebuilds the result of each call from the out spec, so no call of such a package returns. The compiler makes
-    one of a program that writes to its own parameters: each of them becomes one more output, before those of the
-    program, and so does each buffer that it writes to.
+    Python rebuilds the result of each call from the out spec, so no call of such a package returns. The compiler
+    produces such a package from a program that writes to its own parameters: each of them becomes an additional output
+    before those of the program, and so does each buffer that it writes to.
 
 Example:
     result: observed 5 outputs, expected 1 output in the out spec
@@ -30,7 +30,7 @@ FIND = Finder("AD-OUT-002", "output_spec")
 # Outputs whose shapes are listed.
 MOST = 20
 FIX = (
-    "Have the model write to none of its parameters: change them before the export, or make them buffers; then export "
+    "Do not let the model write to its parameters: change them before the export, or make them buffers; then export "
     "and compile again."
 )
 
@@ -81,7 +81,7 @@ def _inputs(case: Case, contract: Contract) -> list[Evidence]:
             "inputs",
             "args",
             observed=plural(contract.n_inputs, "input"),
-            expected=f"at most {leaves}, as many as the in spec has leaves",
+            expected=f"at most {leaves}, the number of leaves in the in spec",
             source=at_member(case, contract.member),
             facts={"inputs": contract.n_inputs, "leaves": leaves},
         )

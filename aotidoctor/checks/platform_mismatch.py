@@ -1,11 +1,11 @@
-"""The compiled code is for another operating system or machine than this one.
+"""The compiled code is for a different operating system or machine.
 
 What it does
     Reads the header of the shared object: file format (ELF, PE, Mach-O), word size, machine.
 
 Why it matters
-    For an ARM object on x86 the loader says "cannot open shared object file: No such file or directory", for a Windows
-    one "invalid ELF header". Neither says what is wrong.
+    For an ARM object on x86 the loader reports "cannot open shared object file: No such file or directory", for a
+    Windows object "invalid ELF header". Neither message names the cause.
 
 Example:
     c5gu.wrapper.so: observed machine aarch64, expected x86_64
@@ -69,7 +69,7 @@ def _metadata(case: Case) -> list[Evidence]:
                     key,
                     observed=value,
                     expected=host,
-                    message=f"{key} says {value}, this host is {host}; torch only warns; the object file decides",
+                    message=f"{key} states {value}, this host is {host}; torch only warns; the object file decides",
                     source=at_member(case, member),
                     facts={"key": key, "value": value, "host": host, "harmless": True},
                 )

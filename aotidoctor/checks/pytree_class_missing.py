@@ -1,20 +1,19 @@
 """The call spec names container classes of a library, which must be registered before the package is called.
 
 What it does
-    Lists the classes in the call spec, of inputs and outputs, that PyTorch does not register itself, and looks whether
-    --setup is given. Whether that registers them is seen in a run.
+    Lists the classes of inputs and outputs in the call spec that PyTorch does not register itself, and checks whether
+    --setup is given. Only a run shows whether the setup registers them.
 
 Why it matters
-    Output classes and caches of libraries (``ModelOutput``, ``DynamicCache``) are rebuilt by name. Where nobody has
-    registered the class, mostly by importing its library, the call fails with "Deserializing ... in pytree is not
-    registered".
+    Output classes and caches of libraries (``ModelOutput``, ``DynamicCache``) are rebuilt by name. If the class was not
+    registered, usually by importing its library, the call fails with "Deserializing ... in pytree is not registered".
 
 Example:
     zoo_out.Answer: observed no --setup, expected import zoo_out
 
 When it is wrong
-    Your program may import the library anyway; name that import in --setup. Without a run this is a warning only.
-    Some libraries register a class elsewhere than where they define it.
+    Your program may import the library anyway; name that import in --setup. Without a run this is only a warning. Some
+    libraries register a class in a different module from the one that defines it.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def run(case: Case) -> Findings:
             names[0],
             observed=case.options.setup or "no --setup",
             expected="; ".join(lines),
-            message=f"the call spec names {listed(names)}: whoever calls the package must have registered the class",
+            message=f"the call spec names {listed(names)}: the calling process must have registered the class",
             source=at_member(case, case.contract.member),
             facts={"classes": tuple(names), "registrations": steps, "register": "\n".join(lines)},
         )

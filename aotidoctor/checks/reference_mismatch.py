@@ -1,18 +1,19 @@
-"""The reference is another program than the one that was compiled.
+"""The reference is a different program from the one that was compiled.
 
 What it does
-    With an exported program as --reference it compares what the program and the package say of the call: leaves,
+    With an exported program as --reference it compares how the program and the package describe the call: leaves,
     dtypes, sizes and ranges of the inputs, outputs, names and shapes of parameters. Nothing is loaded or run.
 
 Why it matters
-    Everything that is said of numbers below rests on the reference. Another one differs by right.
+    Every statement about numbers depends on the reference. A different program gives different numbers legitimately.
 
 Example:
     args[0].shape[1]: observed 1024, expected 512 in the reference
 
 When it is wrong
     What compiling may change is left out: narrower ranges, fixed sizes, strides, constants that were folded. Two
-    programs that agree in all of this are not told apart here; ``aotidoctor verify --against`` also compares weights.
+    programs that agree in all of this cannot be distinguished here; ``aotidoctor verify --against`` also compares
+    weights.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def _finding(path: str, found: Sequence[Difference]) -> Evidence:
             "aspect": first.aspect,
             "difference": first.kind,
             "differences": len(found),
-            "remedy": f"The package was compiled from another program ({first.subject}: {first.package}, "
+            "remedy": f"The package was compiled from a different program ({first.subject}: {first.package}, "
             f"the reference: {first.program}). Compile the reference again, or compare with the one that was compiled.",
             "command": compile_again(path),
         },

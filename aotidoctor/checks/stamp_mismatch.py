@@ -1,12 +1,12 @@
-"""The package is not what its stamp says: another program, other weights, another release of torch.
+"""The package differs from its stamp: a different program, different weights or a different release of torch.
 
 What it does
     Compares the stamp that `aotidoctor stamp` wrote into the metadata with the package: call, inputs, outputs and
     constants, the bytes of the constants, and the releases of torch that may have built it.
 
 Why it matters
-    A stamp stands for an exported program that is not at hand. Where it belongs to another one, or the package was
-    changed afterwards, what it states is no evidence, and the package may compute something else than was tested.
+    A stamp replaces an exported program that is not available. If it belongs to a different program, or the package was
+    changed afterwards, the stamp is not evidence, and the package may compute something different from what was tested.
 
 Example:
     weights: observed 1 of 12 constants with different bytes (head.weight), expected those that were stamped

@@ -5,15 +5,15 @@ What it does
     without num_threads) with the number of threads that torch would use.
 
 Why it matters
-    With default settings the build machine's thread count is baked in. On a machine with more cores each further thread
-    writes past the end of the array: SIGSEGV, or damaged memory and a crash later.
+    With default settings the thread count of the build machine is compiled in. On a machine with more cores, each
+    additional thread writes past the end of the array: SIGSEGV, or damaged memory and a crash later.
 
 Example:
     cpp_fused_mul_sum_0: observed 8 threads, expected at most 2
 
 When it is wrong
-    Your program sets fewer threads (torch.set_num_threads) before the first call. Fewer threads than compiled for are
-    harmless.
+    Your program sets fewer threads (torch.set_num_threads) before the first call. Running with fewer threads than
+    compiled for is harmless.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def run(case: Case) -> Findings:
             kernel,
             observed=plural(threads, "thread"),
             expected=f"at most {baked}",
-            message=f"{kernel} has room for {plural(baked, 'thread')} and would be run by {threads}: run with "
-            f"torch.set_num_threads({baked}), or compile with as many threads as it is run with",
+            message=f"{kernel} has room for {plural(baked, 'thread')} and would run with {threads}: call "
+            f"torch.set_num_threads({baked}) first, or compile with the number of threads that will run it",
             source=at_member(case, contract.member),
             facts={"baked": baked, "threads": threads, "kernel": kernel, "chosen": case.options.threads is not None},
         )

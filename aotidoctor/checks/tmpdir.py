@@ -1,8 +1,8 @@
 """The temporary folder cannot take the unpacked package.
 
 What it does
-    Looks at TMPDIR (/tmp when unset, and for torch before 2.13): is it there, writable, allowed to hold code, large
-    enough?
+    Checks TMPDIR (/tmp if unset, and for torch before 2.13): whether it exists, is writable, allows execution and has
+    enough space.
 
 Why it matters
     Every load unpacks the package there and maps the .so from there. The messages are "Error generating temporary
@@ -13,7 +13,7 @@ Example:
     /scratch: observed does not exist, expected a writable folder with 1541864 bytes free
 
 When it is wrong
-    Your program sets another TMPDIR than this shell. A quota is not seen.
+    Your program sets a different TMPDIR from this shell. Quotas are not detected.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def run(case: Case) -> Findings:
             kind_of(state),
             state.path,
             observed=state.problem,
-            expected=f"a writable folder with {needed} bytes free that may hold code",
+            expected=f"a writable folder with {needed} bytes free that allows execution",
             facts={"path": state.path, "free_bytes": state.free_bytes, "needed_bytes": needed, **_advice(case, state)},
         )
     ]
@@ -50,7 +50,7 @@ def _advice(case: Case, state: TmpdirState) -> dict[str, FactValue]:
     """What helps where TMPDIR does not."""
     if not state.fixed or case.host.torch is None:
         return {}
-    why = f"torch {case.host.torch.version} unpacks to {state.path} whatever TMPDIR says (2.13 and later heed it)"
+    why = f"torch {case.host.torch.version} unpacks to {state.path} and ignores TMPDIR (2.13 and later use it)"
     return {"advice": f"Make {state.path} usable: {why}.", "instead": f"df {state.path}; findmnt -T {state.path}"}
 
 

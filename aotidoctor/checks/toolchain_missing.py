@@ -4,7 +4,7 @@ What it does
     For a package without a shared object: looks for the compiler that the loader would start.
 
 Why it matters
-    The load fails with "Failed to compile" or "Failed to link files" and the reason stands on stderr only.
+    The load fails with "Failed to compile" or "Failed to link files" and the reason is printed only to stderr.
 
 Example:
     g++: observed not on the PATH, expected a C++ compiler

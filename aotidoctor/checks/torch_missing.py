@@ -1,16 +1,16 @@
-"""There is no torch on this host, so nothing can be run.
+"""torch is not installed on this host, so nothing can be run.
 
 What it does
     Looks for torch on the path of this interpreter, without importing it.
 
 Why it matters
-    Everything about the file and the inputs is still answered. Symbols, loading and running need torch.
+    The file and the inputs are still checked. Symbols, loading and running need torch.
 
 Example:
     torch: observed torch is not installed for this Python interpreter, expected an installed torch
 
 When it is wrong
-    torch is installed for another interpreter: start aotidoctor with that one.
+    torch is installed for a different interpreter: start aotidoctor with that one.
 """
 
 from __future__ import annotations

@@ -4,14 +4,14 @@ What it does
     Looks in the kernels' ATen origins for batch norm that computes batch statistics and updates its running ones.
 
 Why it matters
-    The answer for one sample depends on the other samples of the batch, and each call changes the model. Nothing fails.
+    The result for one sample depends on the other samples of the batch, and each call changes the model. Nothing fails.
 
 Example
     _native_batch_norm_legit_functional: observed batch statistics, expected running statistics (model.eval())
 
 When it is wrong
-    A model that is meant to adapt while it serves does this on purpose. Instance norm without running statistics has
-    another origin and is not meant here.
+    A model that is meant to adapt while it serves does this on purpose. Instance norm without running statistics has a
+    different origin and is not reported.
 """
 
 from __future__ import annotations

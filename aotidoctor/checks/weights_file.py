@@ -1,22 +1,22 @@
-"""The weights that are to be loaded do not fit the constants that the code was compiled for.
+"""The weights to be loaded do not fit the constants that the code was compiled for.
 
 What it does
     Compares the tensors of --weights (safetensors or a state dict, read without their values) with the package's
-    constants: names, dtypes, shapes, strides. Recognised are names that a wrapper has put a prefix before
-    (``module.``), or a word into, on either side (``layer._orig_mod.weight`` of torch.compile), and tensor subclasses
-    (those of torchao) that a package has in parts (``layer.parametrizations.weight.original0``).
+    constants: names, dtypes, shapes, strides. It recognises names to which a wrapper added a prefix (``module.``) or
+    inserted a word, on either side (``layer._orig_mod.weight`` of torch.compile), and tensor subclasses (those of
+    torchao) that a package stores in parts (``layer.parametrizations.weight.original0``).
 
 Why it matters
-    load_constants checks names only. A weight of another dtype overflows the heap or gives garbage, a smaller one is
-    copied in part, a constant that nobody loads is a null pointer at the first call: none of it is an error message.
-    A package of torch 2.6 or 2.7 with runtime constant folding goes on with what its first call computed (a note).
+    load_constants checks names only. A weight of a different dtype overflows the heap or gives garbage, a smaller one
+    is copied in part, a constant that is not loaded is a null pointer at the first call: none of these raises an error.
+    A package of torch 2.6 or 2.7 with runtime constant folding keeps using what its first call computed (a note).
 
 Example:
     fc.weight: observed float16, expected float32
 
 When it is wrong
-    Your program casts or renames the weights before it loads them. A buffer that is not persistent is in no state dict:
-    it comes from the module itself.
+    Your program casts or renames the weights before it loads them. A buffer that is not persistent is not in any state
+    dict: it comes from the module itself.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def _folded(case: Case) -> Iterator[Evidence]:
         yield FIND.info(
             "folded-once",
             names[0],
-            observed=f"{plural(len(names), 'constant')} computed from weights in the first call, and never again",
-            expected="these weights loaded before the first call: after it, what was computed of the old ones stays",
+            observed=f"{plural(len(names), 'constant')} computed from weights in the first call and never recomputed",
+            expected="these weights loaded before the first call: later, values computed from the old ones remain",
             facts={"constants": tuple(names[:50]), "count": len(names)},
         )
 
@@ -142,7 +142,7 @@ def _in_parts(case: Case, parts: Mapping[str, list[str]]) -> Iterator[Evidence]:
         facts={
             "constants": tuple(names[:50]),
             "count": len(parts),
-            "found": f"{whole} is one tensor, and in the package it is in parts: {listed(names, 3)}",
+            "found": f"{whole} is one tensor; the package stores its parts: {listed(names, 3)}",
         },
     )
 

@@ -1,18 +1,19 @@
-"""The model's weights are outside its shared object, and nothing says that they are loaded.
+"""The model's weights are outside its shared object, and nothing shows that they are loaded.
 
 What it does
-    Looks where the constants are: in the object, memory-mapped, in a blob (all loaded by themselves), on disk inside
-    the package, or nowhere in it.
+    Determines where the constants are: in the object, memory-mapped, in a blob (all loaded automatically), on disk
+    inside the package, or not in the package.
 
 Why it matters
-    ``aoti_load_package`` loads such a package without complaint, and the first call dies of SIGSEGV without a message.
+    ``aoti_load_package`` loads such a package without complaint, and the first call crashes with SIGSEGV without a
+    message.
 
 Example:
-    l.weight: observed 3 constants that nobody loads, expected weights in the package or a call of load_constants
+    l.weight: observed 3 constants that are not loaded, expected weights in the package or a call of load_constants
 
 When it is wrong
-    Your program calls load_constants after loading, or load_pt2(path, load_weights_from_disk=True). Say so with a
-    --setup file that defines ``after_load(model)``; one that does not speak of it loads none.
+    Your program calls load_constants after loading, or load_pt2(path, load_weights_from_disk=True). Declare this with a
+    --setup file that defines ``after_load(model)``; a file without it loads none.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def _finding(case: Case, where: str) -> Evidence:
         _KINDS[where],
         names[0] if names else "constants",
         observed=f"{what} on disk in the package" if where == "disk" else f"{what} outside the package",
-        expected="weights that loading brings along, or a call that loads them",
+        expected="weights that are loaded with the package, or a call that loads them",
         message=f"{what} not in the shared object; aoti_load_package leaves them unset and the first run crashes: "
         f"load with {remedy}",
         source=at_member(case, case.contract.member if case.contract else None),

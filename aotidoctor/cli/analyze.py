@@ -17,10 +17,10 @@ Sent = Annotated[str, typer.Argument(metavar="BUNDLE", help="A bundle (.zip), or
 
 @shown("sent", "cases")
 def analyze(sent: Sent, *, cases: opt.Cases = None, show: Show) -> None:
-    """Judge a bundle again, without its package, host or GPU.
+    """Diagnose a bundle again, without its package, host or GPU.
 
-    Asks every check that needs no execution again, keeps what the runs of then showed, reads the logs in it, and says
-    what changed. Executes, unpickles and unpacks nothing.
+    Repeats every check that needs no execution, keeps the results of the recorded runs, reads the logs in the bundle,
+    and reports what changed. Executes, unpickles and unpacks nothing.
     """
     from aotidoctor.commands.analyze.analyze import analyze as judge  # noqa: PLC0415 - `--help` does not need the stages
 

@@ -42,39 +42,41 @@ Items = Annotated[
     list[str],
     typer.Argument(metavar="ITEM...", help="Packages, logs, bundles, folders, globs, or a manifest (.csv, .jsonl)."),
 ]
-How = Annotated[Command, typer.Option("--command", help="What judges a package.")]
-Output = Annotated[str, typer.Option("--output-dir", "-o", metavar="DIR", help="Folder of the results.")]
+How = Annotated[Command, typer.Option("--command", help="Command that examines each package.")]
+Output = Annotated[str, typer.Option("--output-dir", "-o", metavar="DIR", help="Folder for the results.")]
 InputsPattern = Annotated[
     str | None,
-    typer.Option(metavar="PATTERN", help="Where the inputs of a package are: {dir}/{stem}.inputs.pt."),
+    typer.Option(metavar="PATTERN", help="Path of the inputs of a package: {dir}/{stem}.inputs.pt."),
 ]
 Hosts = Annotated[
     list[str] | None,
     typer.Option(
-        "--host", metavar="PROFILE", help="Judge for this machine: a file of `env --save`, or a name; repeatable."
+        "--host", metavar="PROFILE", help="Examine for this machine: a file of `env --save`, or a name; repeatable."
     ),
 ]
-Jobs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes. [default: one per processor]")]
+Jobs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Number of processes. [default: one per processor]")]
 Scheduler = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS", help="Judge on the workers of a Dask scheduler: tcp://host:8786."),
+    typer.Option(metavar="ADDRESS", help="Use the workers of a Dask scheduler: tcp://host:8786."),
 ]
 ClusterOption = Annotated[
-    str | None, typer.Option("--cluster", metavar="local:N", help="Judge on N Dask workers of this machine.")
+    str | None, typer.Option("--cluster", metavar="local:N", help="Use N Dask workers on this machine.")
 ]
 ItemTimeout = Annotated[
     float | None,
-    typer.Option(parser=opt.duration, metavar="TIME", help="Limit of an item. [default: 2m, 15m where it is executed]"),
+    typer.Option(parser=opt.duration, metavar="TIME", help="Time limit per item. [default: 2m, 15m if it is executed]"),
 ]
 Memory = Annotated[
     int | None,
-    typer.Option(parser=opt.size, metavar="SIZE", help="Memory of the process that judges an item, such as 4G."),
+    typer.Option(
+        parser=opt.size, metavar="SIZE", help="Memory limit of the process that examines an item, such as 4G."
+    ),
 ]
 CacheFile = Annotated[
     str | None,
-    typer.Option("--cache", metavar="FILE", help="File of the cache. [default: in the user's cache folder]"),
+    typer.Option("--cache", metavar="FILE", help="Cache file. [default: in the user's cache folder]"),
 ]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither look into a cache nor write one.")]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither read nor write a cache.")]
 
 
 def batch(
@@ -105,10 +107,10 @@ def batch(
     fail_on: opt.FailOnOption = FailOn.ERROR,
     redact: opt.Redact = True,
 ) -> None:
-    """Judge many packages, logs and bundles, with one line each in a folder of results.
+    """Examine many packages, logs and bundles, with one line each in a folder of results.
 
-    Goes on where an interrupted run ended, and judges again only what has changed. Executes nothing unless --command
-    is run or verify. Exit status: that of the worst item; 0 where all are healthy or as expected.
+    Continues where an interrupted run ended, and examines again only what has changed. Executes nothing unless
+    --command is run or verify. Exit status: that of the worst item; 0 if all are healthy or as expected.
     """
     shape = page_format(format_, json=json)
     executes = command in (Command.RUN, Command.VERIFY)

@@ -33,18 +33,19 @@ class Include(str, enum.Enum):
 
 
 Output = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="FILE", help="The bundle. [default: PACKAGE.bundle.zip, here]")
+    str | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Bundle to write. [default: PACKAGE.bundle.zip, here]"),
 ]
-Run = Annotated[bool, typer.Option("--run", help="Examine as `run` does; else as `check` does.")]
+Run = Annotated[bool, typer.Option("--run", help="Run the package, as `run` does. Default: check it only.")]
 From = Annotated[str | None, typer.Option("--from", metavar="REPORT", help="Send this saved JSON report.")]
-Log = Annotated[list[str] | None, typer.Option("--log", metavar="FILE", help="Send this log, too; repeatable.")]
+Log = Annotated[list[str] | None, typer.Option("--log", metavar="FILE", help="Also send this log; repeatable.")]
 Includes = Annotated[
     list[Include] | None,
-    typer.Option("--include", help="Send this, too; it cannot be redacted. Repeatable."),
+    typer.Option("--include", help="Also send this; it cannot be redacted. Repeatable."),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="List what would be sent, without writing it.")]
 Words = Annotated[
-    list[str] | None, typer.Option("--redact-word", metavar="WORD", help="Hide this word, too; repeatable.")
+    list[str] | None, typer.Option("--redact-word", metavar="WORD", help="Also hide this word; repeatable.")
 ]
 Map = Annotated[
     str | None,
@@ -54,9 +55,11 @@ Map = Annotated[
 ]
 Allow = Annotated[
     list[str] | None,
-    typer.Option("--allow-leaks", metavar="WORD", help="Send it although this word is in it; repeatable."),
+    typer.Option("--allow-leaks", metavar="WORD", help="Write the bundle even if it contains this word; repeatable."),
 ]
-MaxSize = Annotated[int, typer.Option("--max-size", parser=opt.size, metavar="SIZE", help="Limit of the bundle.")]
+MaxSize = Annotated[
+    int, typer.Option("--max-size", parser=opt.size, metavar="SIZE", help="Largest size of the bundle.")
+]
 
 
 @fetched("package", "inputs", "log", "setup", "reference", "from_")
@@ -81,7 +84,7 @@ def bundle(
     fail_on: opt.FailOnOption = FailOn.ERROR,
     redact: opt.Redact = True,
 ) -> None:
-    """Pack everything that a report needs into one file, without what is private.
+    """Pack everything that a report needs into one file, without private data.
 
     Weights and values of tensors are left out; names and secrets become placeholders, and the finished file is searched
     for them. Executes nothing, unless --run is given.

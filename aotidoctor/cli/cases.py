@@ -28,17 +28,23 @@ StoreFile = Annotated[
     str | None,
     typer.Option("--cases", metavar="FILE", envvar="AOTIDOCTOR_CASES", help="The store."),
 ]
-Signature = Annotated[str | None, typer.Option(metavar="SIGNATURE", help="Of this exact or family signature.")]
-Cause = Annotated[str | None, typer.Option(metavar="CAUSE", help="Of this cause.")]
-Subject = Annotated[str | None, typer.Option(metavar="TEXT", help="With this in a subject.")]
-Words = Annotated[str | None, typer.Option(metavar="WORDS", help="With all these words, or beginnings of words.")]
-Most = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="At most so many, the latest first.")]
+Signature = Annotated[
+    str | None, typer.Option(metavar="SIGNATURE", help="Only cases with this exact or family signature.")
+]
+Cause = Annotated[str | None, typer.Option(metavar="CAUSE", help="Only cases with this cause.")]
+Subject = Annotated[str | None, typer.Option(metavar="TEXT", help="Only cases with this text in a subject.")]
+Words = Annotated[
+    str | None, typer.Option(metavar="WORDS", help="Only cases with all these words, or beginnings of words.")
+]
+Most = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Show at most this many, latest first.")]
 Which = Annotated[str, typer.Argument(metavar="CASE", help="Number or signature of a case.")]
-Text = Annotated[str, typer.Argument(metavar="TEXT", help="What to note; - reads standard input.")]
-Solved = Annotated[bool, typer.Option("--solved", help="This solved it: reports of the same failure say so.")]
-Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")]
-Document = Annotated[str, typer.Argument(metavar="FILE", help="What `cases export` wrote.")]
-Other = Annotated[str, typer.Argument(metavar="OTHER", help="Another store; it is only read.")]
+Text = Annotated[str, typer.Argument(metavar="TEXT", help="Text of the note; - reads standard input.")]
+Solved = Annotated[bool, typer.Option("--solved", help="Mark as the solution: reports of the same failure show it.")]
+Output = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of stdout.")
+]
+Document = Annotated[str, typer.Argument(metavar="FILE", help="A file written by `cases export`.")]
+Other = Annotated[str, typer.Argument(metavar="OTHER", help="The other store, opened read-only.")]
 _LONGEST_NOTE = 10_000
 
 
@@ -55,9 +61,9 @@ def cases(
 ) -> None:
     """List, search, note and exchange earlier diagnoses.
 
-    The store is one SQLite file, which run, classify, watch, analyze and batch write to with --cases FILE or
-    AOTIDOCTOR_CASES, and never else. It is redacted as a bundle is. list, show, note, export, import and merge are
-    commands of their own; without one, the cases are listed.
+    The store is one SQLite file, which run, classify, watch, analyze and batch write to only with --cases FILE or
+    AOTIDOCTOR_CASES. It is redacted like a bundle. list, show, note, export, import and merge are subcommands; without
+    one, the cases are listed.
     """
     shown = page_format(format_, json=json)
     with _opened(cases_) as store:
@@ -77,7 +83,7 @@ def show(
 def note(case: Which, text: Text, *, solved: Solved = False, cases_: StoreFile = None) -> None:
     """Note something on a case, or what solved it.
 
-    Names and secrets are hidden in it, as in everything that the store keeps.
+    Names and secrets in it are hidden, as in everything that the store keeps.
     """
     from aotidoctor.commands.cases.remember import strict  # noqa: PLC0415 - `--help` does not need it
     from aotidoctor.model.history import Note  # noqa: PLC0415 - likewise
@@ -111,7 +117,7 @@ def export(
             write_stdout(text)
             return
         if cases_ is not None and os.path.realpath(output) == os.path.realpath(cases_):
-            raise typer.BadParameter(f"{output} is the store; it is not overwritten", param_hint="--output")
+            raise typer.BadParameter(f"{output} is the store and is not overwritten", param_hint="--output")
         try:
             write_file(Path(output), text)
         except OSError as error:
@@ -119,7 +125,7 @@ def export(
 
 
 def import_(file: Document, *, cases_: StoreFile = None) -> None:
-    """Add the cases that `cases export` wrote; what is there already is added once."""
+    """Add the cases that `cases export` wrote; existing entries are not added again."""
     from aotidoctor.commands.cases.exchange import import_file  # noqa: PLC0415 - see above
     from aotidoctor.commands.cases.remember import strict  # noqa: PLC0415 - likewise
 
@@ -128,7 +134,7 @@ def import_(file: Document, *, cases_: StoreFile = None) -> None:
 
 
 def merge(other: Other, *, cases_: StoreFile = None) -> None:
-    """Add the cases of another store; what is there already is added once."""
+    """Add the cases of another store; existing entries are not added again."""
     from aotidoctor.commands.cases.exchange import merge as merged  # noqa: PLC0415 - see above
 
     with _opened(cases_, make=True) as store:

@@ -25,7 +25,9 @@ LogFile = Annotated[str, typer.Argument(metavar="LOG|-", help="The log; - is sta
 OfPackage = Annotated[
     str | None,
     typer.Option(
-        "--package", metavar="FILE", help="The .pt2 the log is about: adds names of kernels, lines and inputs."
+        "--package",
+        metavar="FILE",
+        help="The .pt2 file that the log is about: adds names of kernels, lines and inputs.",
     ),
 ]
 
@@ -43,7 +45,7 @@ def classify(
 ) -> None:
     """Name the cause of a failure from its log alone.
 
-    Any stage: export, compile, link, package, load, run, serve. Executes nothing, also not from --package.
+    Any stage: export, compile, link, package, load, run, serve. Executes nothing, not even from --package.
     """
     if inputs is not None and package is None:
         raise typer.BadParameter("--inputs needs --package", param_hint="--inputs")

@@ -37,9 +37,9 @@ def compare(
 ) -> None:
     """Compare outputs, weights and side effects with the reference.
 
-    Outputs that differ are held against a float64 run of the reference: what rounding explains is no problem (exit 0;
-    beyond --rtol/--atol a warning). A JSON report keeps enough to judge again with --from and other tolerances: exact
-    for an rtol of 0 or a power of ten from 1e-8 to 1, on the strict side between.
+    Outputs that differ are compared with a float64 run of the reference: a difference that rounding explains is not a
+    problem (exit status 0; a warning beyond --rtol/--atol). A JSON report contains enough to judge again with --from
+    and different tolerances: exactly for an rtol of 0 or a power of ten from 1e-8 to 1, conservatively in between.
     """
     opt.one_source(inputs, generate=wanted.generate)
     wanted = replace(wanted, measure=True)

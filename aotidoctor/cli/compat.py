@@ -32,9 +32,9 @@ def compat(
     model_name: opt.ModelName = None,
     show: Show,
 ) -> None:
-    """Say on which hosts packages will run, and why not.
+    """Show on which hosts packages will run, and why not.
 
-    Executes nothing from PACKAGE, and needs no torch. Exit status 3: it cannot be told for one of the hosts.
+    Executes nothing from PACKAGE, and needs no torch. Exit status 3: undetermined for one of the hosts.
     """
     from aotidoctor.commands.compat import compat as answer  # noqa: PLC0415 - `--help` does not need the stages
 

@@ -23,7 +23,7 @@ def completion(
 ) -> None:
     """Print completion of commands and options for a shell.
 
-    The script knows the words of this version, so pressing TAB starts no Python.
+    The script contains the commands and options of this version, so TAB does not start Python.
     """
     from aotidoctor.cli import completion_scripts as scripts  # noqa: PLC0415 - `--help` does not need all commands
     from aotidoctor.cli.option_table import described  # noqa: PLC0415 - likewise

@@ -28,7 +28,7 @@ Emit = Annotated[
     Form,
     typer.Option("--emit", help="A Python module, a JSON Schema, a C++ header, or Triton's config.pbtxt."),
 ]
-Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to. [default: stdout]")]
+Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Output file. [default: stdout]")]
 
 
 @fetched("package", "inputs", "reference")
@@ -41,17 +41,17 @@ def contract(
     model_name: opt.ModelName = None,
     output: Output = None,
 ) -> None:
-    """Write a validator of inputs, to be shipped with a package.
+    """Write an input validator to ship with a package.
 
     Executes nothing from PACKAGE, and needs no torch. The validator refuses what the compiled code would compute
-    wrongly, and accepts what is harmless. With --reference it also knows the values that were fixed at export.
+    wrongly, and accepts what is harmless. With --reference it also checks the values that were fixed at export.
     """
     from aotidoctor.commands.contract.emit import emit as written  # noqa: PLC0415 - `--help` does not need it
 
     if output is not None and os.path.realpath(output) in map(
         os.path.realpath, filter(None, (package, inputs, reference))
     ):
-        raise typer.BadParameter(f"{output} is what is examined; it is not overwritten", param_hint="--output")
+        raise typer.BadParameter(f"{output} is an input of this command and is not overwritten", param_hint="--output")
     with answering(None, package), limited():
         text = written(
             emit.value, package, inputs=inputs, reference=reference, model_name=model_name, environ=os.environ

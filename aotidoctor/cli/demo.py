@@ -31,10 +31,10 @@ Seen = tuple["Patient", Report]
 
 
 Cuda = Annotated[
-    bool, typer.Option("--cuda", help="Find a fault of a CUDA package without a GPU instead; compiles nothing.")
+    bool, typer.Option("--cuda", help="Instead, find a fault in a CUDA package without a GPU; compiles nothing.")
 ]
 OfFleet = Annotated[
-    bool, typer.Option("--fleet", help="Judge 60 packages of two nights instead; what is new? Needs pandas.")
+    bool, typer.Option("--fleet", help="Instead, check 60 packages of two nights and show what is new; needs pandas.")
 ]
 
 
@@ -48,7 +48,7 @@ def demo(
 ) -> None:
     """Break a small model in four ways; triage each.
 
-    The first time compiles the model, which takes a minute; later times do not. Exit status 0: every cause was found.
+    The first call compiles the model, which takes a minute; later calls do not. Exit status 0: every cause was found.
     """
     if cuda and fleet:
         raise typer.BadParameter("--cuda and --fleet cannot be combined", param_hint="--fleet")

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _KINDS = "A report (JSON), a bundle, a package, `env --json` of a host, or `here` for this one."
 One = Annotated[str, typer.Argument(metavar="A", help=_KINDS)]
-Other = Annotated[str, typer.Argument(metavar="B", help="The same; the failing one, if one of them fails.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="The verdict only.")]
+Other = Annotated[str, typer.Argument(metavar="B", help="What to compare with A; if one of the two fails, that one.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also list minor differences and unknown facts.")]
 
 
@@ -42,9 +42,9 @@ def diff(
 ) -> None:
     """Compare two reports, packages or hosts: works there, fails here.
 
-    What differs is ranked by what the playbooks say matters. A package against a host tells whether it fits there.
-    Executes and unpickles nothing, and needs no torch. Exit status: 0 no difference that matters, 1 differences, 4 not
-    readable, 6 too much to read.
+    Differences are ranked by their importance in the playbooks. A package compared with a host shows whether it fits
+    there. Executes and unpickles nothing, and needs no torch. Exit status: 0 no difference that matters, 1 differences,
+    4 not readable, 6 too much to read.
     """
     shown = page_format(format_, json=json)
     environ = os.environ

@@ -63,10 +63,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("command", choices=COMMANDS)
     parser.add_argument("files", nargs="*", metavar="FILE")
-    parser.add_argument("--patterns", metavar="TEXT", help="patterns, one a line")
+    parser.add_argument("--patterns", metavar="TEXT", help="patterns, one per line")
     parser.add_argument("--arguments", metavar="TEXT", help="further options of the command")
     parser.add_argument("--fail-on", default="error", choices=("info", "warn", "error", "never"))
-    parser.add_argument("--reports", metavar="DIR", help="keep JSON and SARIF there")
+    parser.add_argument("--reports", metavar="DIR", help="write JSON and SARIF to this folder")
     parser.add_argument("--summary", metavar="FILE", help="append a summary in Markdown")
     return parser
 

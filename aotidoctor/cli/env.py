@@ -25,10 +25,10 @@ Save = Annotated[
 
 @shown("host")
 def env(*, host: opt.Host = None, save: Save = None, show: Show) -> None:
-    """Show what this host offers, and when settings act.
+    """Show the properties of this host, and when settings take effect.
 
-    Imports no torch: builds, GPUs, libraries and limits are read from files. With --host, what the profile of another
-    machine states.
+    Does not import torch: builds, GPUs, libraries and limits are read from files. With --host, shows the profile of a
+    different machine.
     """
     if host is not None and save is not None:
         raise typer.BadParameter("--save and --host cannot be combined", param_hint="--save")

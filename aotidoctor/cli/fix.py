@@ -14,7 +14,7 @@ from aotidoctor.cli.urls import fetched
 
 SCHEMA = "aotidoctor.fix/1"
 Name = Annotated[str, typer.Argument(metavar="FIX", help="execstack: clears the flag for an executable stack.")]
-Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where the repaired copy goes.")]
+Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Path of the repaired copy.")]
 
 
 @fetched("package")
@@ -31,5 +31,5 @@ def fix(name: Name, package: opt.Package, output: Output, *, json: opt.Json = Fa
         write_stdout(document(SCHEMA, asdict(done)))
         return
     lines = [f"{done.output}: {command.FIXES[done.fix]}", *(f"  {change}" for change in done.changes)]
-    nothing = f"{done.output}: a copy as it is; nothing had to be changed"
+    nothing = f"{done.output}: an identical copy; no change was needed"
     write_stdout("\n".join(lines if done.changes else [nothing]) + "\n")

@@ -37,22 +37,26 @@ class FleetFormat(str, enum.Enum):
     CHAT = "chat"
 
 
-Results = Annotated[list[str], typer.Argument(metavar="RESULTS...", help="Folders that `aotidoctor batch` wrote.")]
-Baseline = Annotated[str | None, typer.Option("--baseline", metavar="DIR", help="Older results: say what is new.")]
-Accepted = Annotated[
-    str | None, typer.Option("--accepted", metavar="FILE", help="TOML list of known failures with reasons and ends.")
+Results = Annotated[list[str], typer.Argument(metavar="RESULTS...", help="Folders written by `aotidoctor batch`.")]
+Baseline = Annotated[
+    str | None, typer.Option("--baseline", metavar="DIR", help="Older results to compare with: shows what is new.")
 ]
-FailOnNew = Annotated[bool, typer.Option("--fail-on-new", help="Exit status 1 for what is new, 0 for the rest.")]
+Accepted = Annotated[
+    str | None,
+    typer.Option("--accepted", metavar="FILE", help="TOML list of known failures with reasons and end dates."),
+]
+FailOnNew = Annotated[bool, typer.Option("--fail-on-new", help="Exit status 1 if something is new, else 0.")]
 OnNew = Annotated[
-    str | None, typer.Option("--on-new", metavar="CMD", help="Command to call with each new cluster as JSON on stdin.")
+    str | None,
+    typer.Option("--on-new", metavar="CMD", help="Command to run for each new cluster, given as JSON on stdin."),
 ]
 StdoutFormat = Annotated[FleetFormat | None, typer.Option("--format", help="Format of stdout. [default: rich]")]
 ReportTo = Annotated[
     list[str] | None,
     typer.Option("--report", metavar="FMT:PATH", help="Also write a file in a format (not rich); repeatable."),
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="All rows of the tables.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="The verdict only.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show all rows of the tables.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict.")]
 _RESULT_FILES = ("fleet.json", "results.jsonl")
 
 
@@ -70,14 +74,15 @@ def fleet(
     verbose: Verbose = False,
     redact: opt.Redact = True,
 ) -> None:
-    """Group a fleet's results by failure; say what is new.
+    """Group a fleet's results by failure; show what is new.
 
-    Clusters by signature with what sets them apart, causes over time, hosts against causes, the slowest items. Needs
-    pandas, and no torch. Exit status 0 whatever was found; with --fail-on-new 1 where something is new, and 4 where
-    items were not examined that were before, or results are unfinished or damaged.
+    Shows clusters by signature with their distinguishing features, causes over time, hosts against causes, and the
+    slowest items. Needs pandas, but not torch. Exit status 0 regardless of the findings; with --fail-on-new 1 if
+    something is new, and 4 if items that were examined before were not examined now, or results are unfinished or
+    damaged.
     """
     if (fail_on_new or on_new is not None) and baseline is None:
-        raise typer.BadParameter("without --baseline nothing is new", param_hint="--baseline")
+        raise typer.BadParameter("--fail-on-new and --on-new need --baseline", param_hint="--baseline")
     kind = chosen_format(format_, FleetFormat.RICH, json=json)
     files = [_spec(text, [*results, *([baseline] if baseline else [])], accepted) for text in report or ()]
     from aotidoctor.commands import fleet as command  # noqa: PLC0415 - `--help` does not need pandas
@@ -103,7 +108,7 @@ def _spec(text: str, folders: Sequence[str], accepted: str | None) -> tuple[str,
     taken = {os.path.realpath(os.path.join(folder, name)) for folder in folders for name in _RESULT_FILES}  # noqa: PTH118
     taken |= {os.path.realpath(accepted)} if accepted is not None else set()
     if os.path.realpath(path) in taken:
-        raise typer.BadParameter(f"{path} is what is read; it is not overwritten", param_hint="--report")
+        raise typer.BadParameter(f"{path} is an input of this command and is not overwritten", param_hint="--report")
     return kind, Path(path)
 
 

@@ -13,7 +13,7 @@ from aotidoctor.model.case import Options
 
 @shown("package")
 def inspect(package: opt.Package, *, model_name: opt.ModelName = None, show: Show) -> None:
-    """Show what is in a package, and what it needs.
+    """Show the contents of a package and its requirements.
 
     Executes nothing from PACKAGE, and needs no torch.
     """

@@ -27,8 +27,8 @@ def localize(
 ) -> None:
     """Find the place of a failure: kernel, operator, value, line of the source.
 
-    Does all that run does, and asks for the place also where the diagnosis does not need it: the timeline of a healthy
-    model, the values of every kernel, and, with --reference, which step of the compiler makes the numbers wrong.
+    Does all that run does, and also determines the place if the diagnosis does not need it: the timeline of a healthy
+    model, the values of every kernel, and, with --reference, which step of the compiler produces the wrong numbers.
     """
     wanted = replace(wanted, localize=True)
     from aotidoctor.commands import diagnose  # noqa: PLC0415 - `--help` does not need the stages

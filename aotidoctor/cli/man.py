@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 Folder = Annotated[
     str | None,
-    typer.Option("--output-dir", "-o", metavar="DIR", help="Write all pages there, such as ~/.local/share/man/man1."),
+    typer.Option(
+        "--output-dir", "-o", metavar="DIR", help="Write all pages to this folder, such as ~/.local/share/man/man1."
+    ),
 ]
 Command = Annotated[str | None, typer.Argument(metavar="[COMMAND]", help="A command, such as check or triton-init.")]
 

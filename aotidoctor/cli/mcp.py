@@ -12,18 +12,18 @@ from aotidoctor.cli.show import refusing
 
 RootFolder = Annotated[
     str,
-    typer.Option("--root", metavar="DIR", help="The folder that paths must be below. [default: the working folder]"),
+    typer.Option("--root", metavar="DIR", help="Folder that contains all paths."),
 ]
 AllowRun = Annotated[
-    bool, typer.Option("--allow-run", help="Also offer what executes native code of packages: run and repro.")
+    bool, typer.Option("--allow-run", help="Also offer the tools that execute native code of packages: run and repro.")
 ]
 
 
 def mcp(*, root: RootFolder = ".", allow_run: AllowRun = False) -> None:
-    """Serve coding agents by the Model Context Protocol.
+    """Serve coding agents through the Model Context Protocol.
 
-    Speaks over standard input and output, until that ends. Executes nothing of a package without --allow-run. Answers
-    are redacted, bounded, and name their evidence.
+    Communicates over standard input and output until the input ends. Executes nothing from a package without
+    --allow-run. Answers are redacted, bounded, and name their evidence.
     """
     if not Path(root).is_dir():
         raise typer.BadParameter(f"{root!r} is not a folder", param_hint="--root")

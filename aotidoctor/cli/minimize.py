@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 _BUDGET = 1800.0
 Program = Annotated[str, typer.Option("--reference", metavar="FILE", help="The exported program behind the package.")]
 Folder = Annotated[
-    Path, typer.Option("--output-dir", "-o", metavar="DIR", help="Folder of the result; a search in it goes on.")
+    Path,
+    typer.Option(
+        "--output-dir", "-o", metavar="DIR", help="Folder for the result; an unfinished search in it continues."
+    ),
 ]
-Budget = Annotated[float, typer.Option(parser=opt.duration, metavar="TIME", help="Limit of the search.")]
-Repro = Annotated[bool, typer.Option("--repro/--no-repro", help="Also write a script that fails alike.")]
+Budget = Annotated[float, typer.Option(parser=opt.duration, metavar="TIME", help="Time limit of the search.")]
+Repro = Annotated[bool, typer.Option("--repro/--no-repro", help="Also write a script that fails in the same way.")]
 
 
 @asked("model_name setup custom_op_library trust_pickle memory_limit")
@@ -45,10 +48,10 @@ def minimize(
 ) -> None:
     """Find the smallest program that still fails in the same way.
 
-    Cuts operators out of the exported program, compiles what is left and calls it with the values that it had within
-    the whole, each step in a child. Writes program, inputs and package of the smallest part that fails alike, and a
-    script. Exit status: 1 found; 0 the call does not fail; 3 the program, compiled here, does not fail alike; 6 the
-    budget ended the search, and the same command goes on with it.
+    Removes operators from the exported program, compiles the rest and calls it with the values from the whole program,
+    each step in a child. Writes program, inputs and package of the smallest part that fails in the same way, and a
+    script. Exit status: 1 found; 0 the call does not fail; 3 the program, compiled here, does not fail in the same way;
+    6 the budget ended the search, and the same command continues it.
     """
     from aotidoctor.commands.minimize.folder import SCHEMA  # noqa: PLC0415 - `--help` does not need it
     from aotidoctor.commands.minimize.minimize import minimize as search  # noqa: PLC0415 - likewise
@@ -83,7 +86,7 @@ def _text(found: Minimized) -> str:
     if not found.operators:
         return f" UNFINISHED  {reason}\n"
     head = "SMALLEST" if found.ending == "smallest" else "UNFINISHED"
-    more = f" ({reason}; the same command goes on)" if found.ending == "unfinished" else ""
+    more = f" ({reason}; the same command continues)" if found.ending == "unfinished" else ""
     fails = one_line(" ".join(found.manner))
     lines = [
         f" {head}  {plural(len(found.operators), 'operator')} of {found.of} still fail in the same way: {fails}{more}",

@@ -40,7 +40,7 @@ def one_source(inputs: str | None, *, generate: bool) -> None:
 def plan_only(host: str | None, *, plan: bool) -> None:
     """Nothing can be run on a machine that is known from its profile only."""
     if host is not None and not plan:
-        raise typer.BadParameter("only a plan can be made for another machine: add --plan", param_hint="--host")
+        raise typer.BadParameter("only a plan can be made for a different machine: add --plan", param_hint="--host")
 
 
 def tolerances(rtol: Sequence[str] | None, atol: Sequence[str] | None) -> Tolerances:
@@ -65,7 +65,7 @@ Package = Annotated[str, typer.Argument(metavar="PACKAGE", help="The .pt2 file (
 _INPUTS = typer.Option("--inputs", "-i", metavar="FILE", help="Inputs: .pt, .npz, .npy, .safetensors or .json.")
 Inputs = Annotated[str | None, _INPUTS]
 RequiredInputs = Annotated[str, _INPUTS]
-ModelName = Annotated[str | None, typer.Option(metavar="NAME", help="Model inside the package.")]
+ModelName = Annotated[str | None, typer.Option(metavar="NAME", help="Name of the model inside the package.")]
 Device = Annotated[str | None, typer.Option(metavar="DEVICE", help="Device to load on: cpu, cuda or cuda:1.")]
 Reference = Annotated[
     str | None,
@@ -74,12 +74,14 @@ Reference = Annotated[
 Host = Annotated[
     str | None,
     typer.Option(
-        "--host", metavar="PROFILE", help="Check against another machine: a file of `env --save`, or a built-in name."
+        "--host",
+        metavar="PROFILE",
+        help="Check against a different machine: a file of `env --save`, or a built-in name.",
     ),
 ]
 Weights = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Weights for the package: .safetensors, or a state dict of torch.save."),
+    typer.Option(metavar="FILE", help="Weights for the package: .safetensors, or a state dict saved by torch.save."),
 ]
 Rtol = Annotated[
     list[str] | None,
@@ -97,37 +99,41 @@ CustomOpLibrary = Annotated[
     list[str] | None,
     typer.Option(metavar="LIB", help="Library of custom ops to load first; repeatable."),
 ]
-Generate = Annotated[bool, typer.Option("--generate", help="Make inputs from the contract.")]
+Generate = Annotated[bool, typer.Option("--generate", help="Generate inputs from the contract.")]
 # What a seed of torch and a thread count of OpenMP can hold; beyond that the child would fail, not the package.
 _MAX_SEED, _MAX_THREADS = 2**63 - 1, 2**15
 Seed = Annotated[int, typer.Option(min=0, max=_MAX_SEED, metavar="N", help="Seed of --generate.")]
 TrustPickle = Annotated[
     bool,
-    typer.Option("--trust-pickle", help="Unpickle the inputs file even if that runs code from it."),
+    typer.Option("--trust-pickle", help="Unpickle the inputs file even if this runs code from it."),
 ]
-Timeout = Annotated[float, typer.Option(parser=duration, metavar="TIME", help="Limit of one child run.")]
+Timeout = Annotated[float, typer.Option(parser=duration, metavar="TIME", help="Time limit of one child run.")]
 Budget = Annotated[
     float | None,
-    typer.Option(parser=duration, metavar="TIME", help="Limit of everything together."),
+    typer.Option(parser=duration, metavar="TIME", help="Time limit of the whole command."),
 ]
-Repeat = Annotated[int, typer.Option(min=1, metavar="N", help="Plain runs in fresh processes.")]
-Jobs = Annotated[int, typer.Option(min=1, metavar="N", help="Child runs at a time.")]
-Threads = Annotated[int | None, typer.Option(min=1, max=_MAX_THREADS, metavar="N", help="Threads to run with.")]
+Repeat = Annotated[int, typer.Option(min=1, metavar="N", help="Number of plain runs, each in a fresh process.")]
+Jobs = Annotated[int, typer.Option(min=1, metavar="N", help="Number of child runs at a time.")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, max=_MAX_THREADS, metavar="N", help="Number of threads to run with.")
+]
 Probes = Annotated[str | None, typer.Option("--probes", metavar="A,B", help="Run only these probes.")]
 SkipProbes = Annotated[str | None, typer.Option("--skip-probes", metavar="A,B", help="Skip these probes.")]
 Emulate = Annotated[
     EmulateWhen,
-    typer.Option("--emulate", help="Emulate a CUDA package on the CPU. auto: where no GPU can run it or explain it."),
+    typer.Option(
+        "--emulate", help="Emulate a CUDA package on the CPU. auto: if no GPU can run it or explain the failure."
+    ),
 ]
 EmulateKernel = Annotated[
     str | None,
     typer.Option(
-        "--emulate-kernel", metavar="NAME", help="Emulate, and this kernel first: a trace or core dump names it."
+        "--emulate-kernel", metavar="NAME", help="Emulate, starting with this kernel, which a trace or core dump named."
     ),
 ]
 MemoryLimit = Annotated[
     int | None,
-    typer.Option(parser=size, metavar="SIZE", help="Address space of a child, such as 8G."),
+    typer.Option(parser=size, metavar="SIZE", help="Address-space limit of a child, such as 8G."),
 ]
 Shrink = Annotated[bool, typer.Option("--shrink", help="Find the smallest inputs that still fail.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Print what would run and why, without running it.")]
@@ -147,12 +153,12 @@ ReportTo = Annotated[
 ]
 OutputDir = Annotated[
     str | None,
-    typer.Option("--output-dir", "-o", metavar="DIR", help="Also write report.json and report.md there."),
+    typer.Option("--output-dir", "-o", metavar="DIR", help="Also write report.json and report.md to this folder."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="The verdict only, and no progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict, without progress.")]
 Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="More detail; -vv for everything.")]
-FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Least severity that makes the exit status 1.")]
-NoPlugins = Annotated[bool, typer.Option("--no-plugins", help="Use no installed plugin.")]
+FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Lowest severity for exit status 1.")]
+NoPlugins = Annotated[bool, typer.Option("--no-plugins", help="Do not use installed plugins.")]
 Redact = Annotated[
     bool,
     typer.Option("--redact/--no-redact", help="Hide names, secrets and tensor values."),
@@ -168,6 +174,9 @@ LoadHook = Annotated[
 Cases = Annotated[
     str | None,
     typer.Option(
-        "--cases", metavar="FILE", envvar="AOTIDOCTOR_CASES", help="Keep the diagnosis there, and say if it was seen."
+        "--cases",
+        metavar="FILE",
+        envvar="AOTIDOCTOR_CASES",
+        help="Keep the diagnosis in this store, and report earlier sightings.",
     ),
 ]

@@ -10,13 +10,13 @@ from aotidoctor.cli import options as opt
 from aotidoctor.cli.show import write_stdout
 from aotidoctor.reports.status import OK, PROBLEM
 
-OnlyList = Annotated[bool, typer.Option("--list", help="Only list them: import nothing.")]
+OnlyList = Annotated[bool, typer.Option("--list", help="Only list plugins; import nothing.")]
 
 
 def plugins(*, list_: OnlyList = False, json: opt.Json = False) -> None:
-    """List and validate the plugins that are installed.
+    """List and validate the installed plugins.
 
-    Imports each in a process of its own. Exit status 1: one of them cannot be used.
+    Imports each in a separate process. Exit status 1: at least one of them cannot be used.
     """
     from aotidoctor.commands.plugins import listed, text  # noqa: PLC0415 - `--help` does not need it
 

@@ -17,9 +17,10 @@ from aotidoctor.model.case import Options
 
 Folder = Annotated[Path, typer.Option("--output-dir", "-o", metavar="DIR", help="Folder to write the script to.")]
 From = Annotated[
-    str | None, typer.Option("--from", metavar="REPORT", help="A JSON report of this case: no new diagnosis.")
+    str | None,
+    typer.Option("--from", metavar="REPORT", help="Use this JSON report of the case instead of a new diagnosis."),
 ]
-KeepWeights = Annotated[bool, typer.Option("--keep-weights", help="Copy the package as it is.")]
+KeepWeights = Annotated[bool, typer.Option("--keep-weights", help="Copy the package unchanged.")]
 
 
 @shown("package", "inputs", "reference", "setup", "from_", "custom_op_library")
@@ -36,9 +37,9 @@ def repro(
 ) -> None:
     """Write a short script that fails in the same way, and prove that it does.
 
-    Diagnoses as run does, then tries a script with torch alone: made-up inputs first, then the values that matter;
-    weights zeroed first. It is written only if it ends the same way in a fresh interpreter, and its package and inputs
-    get the same signature. The folder must be empty, or of an earlier repro.
+    Diagnoses as run does, then tries a script with torch alone: generated inputs first, then the values that matter;
+    weights zeroed first. The script is written only if it ends in the same way in a fresh interpreter, and its package
+    and inputs get the same signature. The folder must be empty, or contain an earlier repro.
     """
     from aotidoctor.commands.repro import command  # noqa: PLC0415 - `--help` does not need the stages
 

@@ -29,7 +29,7 @@ def run(
 ) -> None:
     """Find the cause of a failure, and prove it by removing it.
 
-    Executes native code from PACKAGE, in child processes with limits of time and memory.
+    Executes native code from PACKAGE, in child processes with time and memory limits.
     """
     opt.one_source(inputs, generate=wanted.generate)
     opt.plan_only(wanted.host, plan=plan)

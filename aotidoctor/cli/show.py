@@ -62,7 +62,7 @@ class IssueForm(str, enum.Enum):
 
 
 class FailOn(str, enum.Enum):
-    """Least severity that makes the exit status 1."""
+    """Lowest severity for exit status 1."""
 
     INFO = "info"
     WARN = "warn"

@@ -126,7 +126,9 @@ def make_show(
     taken = {os.path.realpath(path) for path in protected if path}
     for _, path in (*files, *extras):
         if os.path.realpath(path) in taken:
-            raise typer.BadParameter(f"{path} is what is examined; it is not overwritten", param_hint="--report")
+            raise typer.BadParameter(
+                f"{path} is an input of this command and is not overwritten", param_hint="--report"
+            )
     if for_ is not IssueForm.GENERIC and Format.MD not in (chosen, *(kind for kind, _ in files)):
         raise typer.BadParameter(
             "--for needs Markdown output: --format md, --report md:PATH or -o DIR", param_hint="--for"

@@ -13,8 +13,10 @@ from aotidoctor.cli.show import write_stdout
 from aotidoctor.cli.urls import fetched
 
 SCHEMA = "aotidoctor.stamped/1"
-Exported = Annotated[str, typer.Option("--exported", metavar="FILE", help="The program that it was compiled from.")]
-Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where the stamped copy goes.")]
+Exported = Annotated[
+    str, typer.Option("--exported", metavar="FILE", help="The program that the package was compiled from.")
+]
+Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Path of the stamped copy.")]
 
 
 @fetched("package", "exported")
@@ -28,9 +30,9 @@ def stamp(
 ) -> None:
     """Write a copy of a package that states its origin.
 
-    Executes nothing, and needs no torch. The stamp in the metadata holds hashes of program and weights, ranges as
-    exported, values fixed at export and the sample's metadata, never values of tensors. Every other member of the
-    archive stays as it is.
+    Executes nothing, and needs no torch. The stamp in the metadata contains hashes of program and weights, ranges as
+    exported, values fixed at export and the sample's metadata, never tensor values. Every other member of the archive
+    is unchanged.
     """
     from aotidoctor.commands.stamp.stamp import stamp_package  # noqa: PLC0415 - `--help` does not need it
 

@@ -39,9 +39,9 @@ ReportTo = Annotated[
     list[str] | None,
     typer.Option("--report", metavar="FMT:PATH", help="Also write json, md or html to a file; repeatable."),
 ]
-Budget = Annotated[float, typer.Option(parser=opt.duration, metavar="TIME", help="Limit of everything together.")]
-Calls = Annotated[int | None, typer.Option("--calls", min=1, metavar="N", help="At most N calls. [default: all]")]
-Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="Also show the calls where all agree.")]
+Budget = Annotated[float, typer.Option(parser=opt.duration, metavar="TIME", help="Time limit of the whole command.")]
+Calls = Annotated[int | None, typer.Option("--calls", min=1, metavar="N", help="Make at most N calls. [default: all]")]
+Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="Also show the calls on which all agree.")]
 
 
 @asked("timeout setup custom_op_library model_name seed memory_limit", timeout=_TIMEOUT)
@@ -62,9 +62,10 @@ def sweep(
 ) -> None:
     """Try a package at the boundary of its contract.
 
-    Sizes at their bounds and beyond, dtypes, strides, ranks, None, keys, indices, and pairs of them, each in a child:
-    what the contract says, what the package does, and with --reference what the program does. Exit status 1: what the
-    contract accepts fails or is wrong; with --fail-on warn also: something is computed wrongly without a word.
+    Tries sizes at their bounds and beyond, dtypes, strides, ranks, None, keys, indices, and pairs of them, each in a
+    child. Shows whether the contract accepts the call, what the package does, and with --reference what the program
+    does. Exit status 1: a call that the contract accepts fails or is wrong; with --fail-on warn also: something is
+    silently computed wrongly.
     """
     from aotidoctor.commands.sweep.ask import sweep as ask  # noqa: PLC0415 - `--help` does not need it
     from aotidoctor.reports.sweep_view import SCHEMA  # noqa: PLC0415 - likewise
@@ -97,7 +98,7 @@ def _file(text: str, package: str) -> tuple[SweepFormat, Path]:
     if not colon or not path or kind not in ("json", "md", "html"):
         raise typer.BadParameter(f"{text!r} is not json:, md: or html:PATH", param_hint="--report")
     if os.path.realpath(path) == os.path.realpath(package):
-        raise typer.BadParameter(f"{path} is what is examined; it is not overwritten", param_hint="--report")
+        raise typer.BadParameter(f"{path} is an input of this command and is not overwritten", param_hint="--report")
     return SweepFormat(kind), Path(path)
 
 

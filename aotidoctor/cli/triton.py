@@ -30,10 +30,10 @@ def triton(
     timeout: opt.Timeout = 60.0,
     show: Show,
 ) -> None:
-    """Say what Triton Inference Server would make of a config.pbtxt and its package.
+    """Show how Triton Inference Server would handle a config.pbtxt and its package.
 
-    Executes nothing without --load-hook, and needs neither torch nor a server. A folder called like one of the words
-    below is ./names.
+    Executes nothing without --load-hook, and needs neither torch nor a server. For a folder with the name of a command
+    below, write ./names.
     """
     seconds = timeout if load_hook else None
     execute(

@@ -40,7 +40,7 @@ Output = Annotated[
     str | None, typer.Option("--output", "-o", metavar="PATH", help="File or folder to write to. [default: stdout]")
 ]
 ReportFormat = Annotated[
-    Format | None, typer.Option("--format", help="Show the report on it instead of the config on stdout.")
+    Format | None, typer.Option("--format", help="Show the report on the config instead of the config.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
@@ -60,7 +60,7 @@ def triton_init(
 ) -> None:
     """Write a config.pbtxt for a package that `aotidoctor triton` passes.
 
-    Where no config can serve the package, what is written are comments that say why, and the exit status is 1. With
+    If no config can serve the package, the output contains comments with the reason, and the exit status is 1. With
     --format the report is shown instead of the config.
     """
     target = _target(output)

@@ -12,10 +12,10 @@ from aotidoctor.cli.shown import shown
 
 @shown("package")
 def triton_names(package: opt.Package, *, release: opt.Release = None, show: Show) -> None:
-    """Show what the server calls each input and output of a package.
+    """Show the server's name for each input and output of a package.
 
-    Numbers (INPUT__1) count in the order of the sample at export; nothing is sorted. Where the server can serve the
-    package with no config at all, the reason is told.
+    Numbers (INPUT__1) count in the order of the sample at export; nothing is sorted. If no config can serve the
+    package, the reason is shown.
     """
     from aotidoctor.commands import triton_init  # noqa: PLC0415 - `--help` does not need the stages
 

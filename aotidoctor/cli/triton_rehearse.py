@@ -18,7 +18,11 @@ ModelDir = Annotated[str, typer.Argument(metavar="MODEL_DIR", help="The folder o
 RequestBatch = Annotated[
     int | None,
     typer.Option(
-        "--request-batch", min=1, max=64, metavar="N", help="Requests in one execution. [default: 2 where they merge]"
+        "--request-batch",
+        min=1,
+        max=64,
+        metavar="N",
+        help="Number of requests per execution. [default: 2 if the server merges them]",
     ),
 ]
 Send = Annotated[
@@ -42,8 +46,8 @@ def rehearse(
 ) -> None:
     """Do with real tensors what the server would do with them, and compare with the plain call.
 
-    Runs the package's native code in a child. Names become slots, types and batches as the release makes them of the
-    config: inputs that trade places, types that are read as others, rows of other requests show as other outputs.
+    Runs the package's native code in a child. Names become slots, types and batches as in the release: swapped inputs,
+    types that are read as different types, and rows of other requests show as different outputs.
     """
     said = sent(send)
     from aotidoctor.commands import triton_rehearse  # noqa: PLC0415 - `--help` does not need the stages

@@ -19,7 +19,7 @@ Program = Annotated[
 ]
 DynamicShapes = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help='JSON of what was asked for: {"x": {"0": "batch"}}.'),
+    typer.Option(metavar="FILE", help='JSON of the dynamic shapes requested at export: {"x": {"0": "batch"}}.'),
 ]
 Against = Annotated[
     str | None,
@@ -39,7 +39,7 @@ def verify(
     wanted: Options,
     show: Show,
 ) -> None:
-    """List every rule that an exported program breaks, and what will trouble AOTInductor.
+    """List every rule that an exported program breaks, and what AOTInductor will fail on.
 
     Rebuilds PROGRAM with torch in a child process, where its pickled parts may run code; the program itself is not run.
     """

@@ -39,12 +39,15 @@ Rerun = Annotated[
     ),
 ]
 Core = Annotated[bool, typer.Option("--core", help="Allow core files: raise the program's soft limit.")]
-Always = Annotated[bool, typer.Option("--always", help="Write a report also when the program succeeds.")]
+Always = Annotated[bool, typer.Option("--always", help="Write a report even if the program succeeds.")]
 Limit = Annotated[
     float | None,
-    typer.Option("--timeout", parser=opt.duration, metavar="TIME", help="End the program after this time."),
+    typer.Option("--timeout", parser=opt.duration, metavar="TIME", help="Stop the program after this time."),
 ]
-UsedPackage = Annotated[str | None, typer.Option("--package", metavar="FILE", help="The package it uses, if not seen.")]
+UsedPackage = Annotated[
+    str | None,
+    typer.Option("--package", metavar="FILE", help="The package that the program uses, if it is not detected."),
+]
 RERUN_LIMIT_S, LONGEST_RERUN_S = 120.0, 1800.0
 
 
@@ -68,7 +71,7 @@ def watch(
     verbose: opt.Verbose = 0,
     redact: opt.Redact = True,
 ) -> None:
-    """Run any program, untouched, and triage it if it fails.
+    """Run any program unchanged, and triage it if it fails.
 
     Its output, exit status and signals are its own. With --inputs native code of the package is executed again after a
     failure, with --rerun the whole program.

@@ -95,7 +95,7 @@ def batch(
                 folder.put_in_order([item.id for item in fleet])
                 folder.write_run(replace(run, finished=_now()))
             except KeyboardInterrupt:
-                interrupted, problem = True, "interrupted; the same command goes on from here"
+                interrupted, problem = True, "interrupted; run the same command again to continue"
             notes += [cache.problem] if cache.problem is not None else []
     except OSError as error:
         raise CannotExamineError(f"{error.filename or wish.folder}: {error.strerror or error}") from error
@@ -120,7 +120,7 @@ def batch(
 def _look_at_hosts(wish: Wish, environ: Mapping[str, str]) -> None:
     """A profile of the command line that is not there is an error of the command line."""
     if wish.hosts and wish.command not in FOR_HOSTS:
-        raise UsageError(f"--host is for {' and '.join(sorted(FOR_HOSTS))}; {wish.command} judges on this machine")
+        raise UsageError(f"--host is for {' and '.join(sorted(FOR_HOSTS))}; {wish.command} examines on this machine")
     for host in wish.hosts:
         host_of(Options(host=host), None, environ)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Their bytes look like text here and there: the sources in a package speak of every error that they may raise.
 _NO_LOGS = (
     (b"PK\x03\x04", "a zip archive: `aotidoctor check` reads packages, `aotidoctor analyze` bundles"),
-    (b"\x7fELF", "a program, a library or a core dump, and no text"),
+    (b"\x7fELF", "a program, a library or a core dump, not text"),
     (b"\xfd7zXZ\0", "packed with xz: unpack it first"),
     (b"BZh", "packed with bzip2: unpack it first"),
     (b"\x28\xb5\x2f\xfd", "packed with zstd: unpack it first"),

@@ -30,10 +30,10 @@ def judge_report(path: str, options: Options, *, argv: tuple[str, ...] = ()) -> 
     document = read_saved(path)
     saved = saved_comparison(document)
     if not saved:
-        raise CannotExamineError(f"{path} holds no comparison with a reference")
+        raise CannotExamineError(f"{path} contains no comparison with a reference")
     unused = options.tolerances.unused([item.path for item in saved])
     if unused:
-        raise UsageError(f"no output is called {unused[0]!r}; there are {', '.join(item.path for item in saved)}")
+        raise UsageError(f"there is no output {unused[0]!r}; available: {', '.join(item.path for item in saved)}")
     outputs = judge_anew(saved, options.tolerances)
     session = Session(case=replace(saved_case(document), options=options), runner=None)
     session.add(_findings(document, outputs, FileSource(file=path)))

@@ -177,7 +177,7 @@ def _operators(case: Case) -> list[str]:
 def _needs(case: Case) -> PackageNeeds:
     compiled, model = main_object(case), case.model
     if model is None:
-        problem = case.artifact.problem or f"no model could be taken from the file ({case.artifact.kind.value})"
+        problem = case.artifact.problem or f"no model could be read from the file ({case.artifact.kind.value})"
         return PackageNeeds(package=case.artifact.path, problem=problem)
     built, least = built_by(model, compiled), loads_from(model, compiled)
     needs = case.contract.needs if case.contract is not None else None

@@ -65,7 +65,7 @@ PATIENTS = (
     ),
     Patient(
         title="The crash",
-        story="The package was compiled with its weights beside the code. It loads, then crashes without a message.",
+        story="The package was compiled with its weights outside the code. It loads, then crashes without a message.",
         package="separate_weights.pt2",
         inputs="good.pt",
         cause="weights-not-loaded",

@@ -10,7 +10,7 @@ from aotidoctor.model.record import record
 from aotidoctor.readers.package.stack_flag import copy_patched, stack_patches
 
 EXECSTACK = "execstack"
-FIXES: Mapping[str, str] = {EXECSTACK: "clears the flag that asks for an executable stack"}
+FIXES: Mapping[str, str] = {EXECSTACK: "clears the flag that requests an executable stack"}
 
 
 @record
@@ -32,7 +32,7 @@ def fix(name: str, package: str, output: str) -> Fixed:
         CannotExamineError: the package cannot be read or changed, or the copy cannot be written.
     """
     if name not in FIXES:
-        raise UsageError(f"no fix is called {name!r}; there are {', '.join(FIXES)}")
+        raise UsageError(f"there is no fix {name!r}; available: {', '.join(FIXES)}")
     if os.path.realpath(package) == os.path.realpath(output):
         raise UsageError("the package itself is not changed: give -o another name")
     patches = stack_patches(package)

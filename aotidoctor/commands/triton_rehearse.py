@@ -99,7 +99,7 @@ def _model(
     """What rehearsing the newest version that is served shows, or the reason why nothing is rehearsed."""
     version = next((item for item in reversed(model.served) if item.contract is not None), None)
     if fatal is not None:
-        return _unasked(session, f"the server would not get as far as an answer: {fatal}")
+        return _unasked(session, f"the server would not return an answer: {fatal}")
     if version is None:
         return _unasked(session, "there is no package to call")
     case = _case(model, version, wish)

@@ -212,7 +212,7 @@ def _ask_child(session: Session, question: Question, declared: JsonValue) -> Out
             payload=payload,
             timeout=options.timeout,
             memory_limit=options.memory_limit,
-            purpose="rebuild the program, and judge it by every rule",
+            purpose="rebuild the program and check it against every rule",
         )
     )
     if outcome is not None:

@@ -76,11 +76,11 @@ def _tree(path: str, lead: Evidence, case: Case, findings: Sequence[Evidence]) -
     spec = spec_at(case, path)
     if lead.kind == "nesting" and spec is not None and spec.dtype is not None and _numbers(case, path):
         made = f"{path} = torch.as_tensor({path}, dtype=torch.{spec.dtype})"
-        return Told(text=f"Make one tensor of {path}: {describe_spec(spec)} was exported.", command=made)
+        return Told(text=f"Pass one tensor for {path}: {describe_spec(spec)} was exported.", command=made)
     given = case.inputs.args if case.inputs is not None else None
     if lead.kind == "nesting" and spec is not None and given is not None and len(given.children) == 1:
         # The arguments, all in one list.
-        return Told(text=f"Pass the elements of {path} as arguments of their own.", command=f"model(*{path})")
+        return Told(text=f"Pass the elements of {path} as separate arguments.", command=f"model(*{path})")
     return Told(text=f"Build {path} as at export: {lead.expected}.", command="")
 
 
@@ -111,7 +111,7 @@ def _count(path: str, lead: Evidence, case: Case, findings: Sequence[Evidence]) 
     if lead.kind == "few":
         return Told(text=f"Pass {path} as well: {_wanted(case, path)}.", command="")
     if lead.facts.get("tensor_for_constant"):
-        return Told(text=f"Leave out the tensor at {path}: a plain value stood there at export.")
+        return Told(text=f"Leave out the tensor at {path}: it was a plain value at export.")
     return Told(text=f"Leave out {path}.", command=_call("input-count", case, findings))
 
 

@@ -228,7 +228,7 @@ def _diagnosis(
         remedy=Remedy(text=fill(playbook.remedy, lead), command=fill(playbook.command, lead)),
         playbook=playbook.cause,
         severity=found.severity,
-        confirmation="its treatment was tried and the failure stayed" if doubted else SEEN if proven else "",
+        confirmation="its treatment was tried and the failure remained" if doubted else SEEN if proven else "",
         would_confirm="" if doubted or proven else fill(playbook.would_confirm, lead),
         stage=playbook.stage,
     )

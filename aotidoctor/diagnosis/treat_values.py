@@ -108,7 +108,7 @@ def _in_order(chain: Evidence) -> Plan | None:
     if not isinstance(path, str) or not isinstance(reach, int):
         return None
     step: JsonObject = {"op": "mend_offsets", "path": path, "high": reach}
-    return Plan(text=f"make {path} begin at 0, not fall, and end within {reach}", steps=(step,))
+    return Plan(text=f"make {path} start at 0, never decrease, and end within {reach}", steps=(step,))
 
 
 def _clamp_one(path: str, low: int, high: int) -> Plan:

@@ -113,7 +113,7 @@ class Cluster:
         self._client.wait_for_workers(1, timeout=_WORKERS_S)
         digests = set(self._client.run(tool_digest).values())
         if digests != {tool_digest()}:
-            raise UsageError("the workers have another version of aotidoctor than this process")
+            raise UsageError("the workers have a different version of aotidoctor from this process")
 
     def host_key(self) -> str:
         """What the machines are that judge, as one number; they need not be alike."""

@@ -51,7 +51,7 @@ def content_digest(path: str) -> tuple[str, int]:
         digest, size = hashlib.sha256(), 0
         while data := stream.read(_CHUNK):
             if not size and data.startswith(b"\x7fELF"):
-                raise NotReadableError(f"{path} is judged with the files beside it")
+                raise NotReadableError(f"{path} is examined with the files next to it")
             digest.update(data)
             size += len(data)
         return digest.hexdigest(), size
@@ -62,7 +62,7 @@ def _url_digest(url: str) -> tuple[str, int]:
 
     file = at(url)
     if file.version is None or file.size is None:
-        raise NotReadableError(f"{clean(url)}: the server does not say which version it has")
+        raise NotReadableError(f"{clean(url)}: the server does not report the version of the file")
     return VERSION + hashlib.sha256(f"{clean(url)}\0{file.version}".encode()).hexdigest(), file.size
 
 

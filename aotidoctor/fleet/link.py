@@ -33,16 +33,16 @@ def receive(link: socket.socket) -> tuple[JsonObject, bytes] | None:
         return None
     sizes: tuple[int, int] = _HEAD.unpack(head)
     if max(sizes) > LARGEST:
-        raise LinkLostError("a message of absurd size")
+        raise LinkLostError("a message of implausible size")
     text, body = _exactly(link, sizes[0]), _exactly(link, sizes[1])
     if text is None or body is None:
         raise LinkLostError("it ended in the middle of a message")
     try:
         message = json.loads(text)
     except ValueError as error:
-        raise LinkLostError("no JSON in a message") from error
+        raise LinkLostError("a message that is not JSON") from error
     if not isinstance(message, dict):
-        raise LinkLostError("no object in a message")
+        raise LinkLostError("a message that is not a JSON object")
     return message, body
 
 

@@ -69,7 +69,7 @@ def _jsonl(stream: TextIO, path: str) -> Iterator[tuple[str, Row]]:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise UsageError(f"{place}: observed no JSON ({error}), expected an object") from error
+            raise UsageError(f"{place}: observed invalid JSON ({error}), expected an object") from error
         if not isinstance(row, dict):
             raise UsageError(f"{place}: observed {type(row).__name__}, expected an object")
         _look_at_columns(list(row), place)
@@ -96,7 +96,7 @@ def _item(row: Row, place: str, folder: str, command: str) -> Item:
     wanted = texts.get("command") or ("classify" if log is not None else command)
     _look_at_command(wanted, command, place)
     if log is not None and wanted != "classify":
-        raise UsageError(f"{place}: a log is for classify, and the row asks for {wanted}")
+        raise UsageError(f"{place}: a log is for classify, and the row requests {wanted}")
     path = log if wanted == "classify" else package
     if path is None:
         raise UsageError(f"{place}: {wanted} needs a {'log' if wanted == 'classify' else 'package'}")

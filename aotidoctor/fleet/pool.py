@@ -175,15 +175,15 @@ class Pool:
             if now - worker.since > START_S:
                 self._workers.remove(worker)
                 _, said = worker.companion.end()
-                raise OSError(f"a process that judges did not start within {START_S:.0f} s: {said[-300:]}")
+                raise OSError(f"a worker process did not start within {START_S:.0f} s: {said[-300:]}")
             return
         if worker.job is None:
             return
         most = self._limits.memory
         if now - worker.since > self._limits.seconds:
-            yield self._killed(worker, TIMED_OUT, f"killed after {self._limits.seconds:g} s, its limit of time")
+            yield self._killed(worker, TIMED_OUT, f"killed after {self._limits.seconds:g} s (time limit)")
         elif most is not None and worker.companion.resident() > most:
-            yield self._killed(worker, OUT_OF_MEMORY, f"killed at {most >> 20} MiB, its limit of memory")
+            yield self._killed(worker, OUT_OF_MEMORY, f"killed at {most >> 20} MiB (memory limit)")
 
     def _killed(self, worker: _Worker, lost: str, why: str) -> Answer:
         job, seconds = worker.job, time.monotonic() - worker.since
@@ -199,13 +199,13 @@ class Pool:
         status, said = worker.companion.end()
         if job is None:
             if not worker.ready:
-                raise OSError(f"a process that judges could not start: {said.strip()[-300:] or status}")
+                raise OSError(f"a worker process could not start: {said.strip()[-300:] or status}")
             return
         attempts = job.attempts + 1
         if attempts < MOST_ATTEMPTS:
             self._waiting.appendleft(Job(tag=job.tag, message=job.message, attempts=attempts))
             return
-        why = f"the process that judged it {_how(status)}, {attempts} times"
+        why = f"the process that examined it {_how(status)}, {attempts} times"
         yield Answer(job=job, lost=KILLED, problem=why, seconds=seconds, attempts=attempts)
 
 

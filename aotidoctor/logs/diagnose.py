@@ -127,9 +127,9 @@ def _message(match: LogMatch, versions: Mapping[str, str], issue: Known | None) 
         over = ", which has the fix" if pattern.fixed and is_fixed(version, pattern.fixed) else ""
         parts.append(f"the log names {version}{over}")
     if match.facts.get("alike"):
-        parts.append(f"by its words only, which are most like those of such failures: {match.facts['alike']}")
+        parts.append(f"by wording only, which is most similar to that of such failures: {match.facts['alike']}")
     if match.facts.get("unmarked"):
-        parts.append("nothing around it names torch: it may be another program's")
+        parts.append("nothing around it names torch: it may come from a different program")
     if match.event.tainted:
         parts.append("logged after a sticky CUDA error; may be unreliable")
     return "; ".join(parts)
@@ -153,7 +153,7 @@ def _unknown(event: LogEvent, reading: LogReading) -> Evidence:
         subject=None,
         observed=_short(event.text.partition("\n")[0] or event.kind),
         expected="",
-        message=f"{event.form}, said {event.count} times" if event.count > 1 else event.form,
+        message=f"{event.form}, logged {event.count} times" if event.count > 1 else event.form,
         source=FileSource(file=reading.name, line=event.first),
         facts=facts,
     )

@@ -56,7 +56,7 @@ def resolved(report: Report, package: str, inputs: str | None, environ: Mapping[
         raise CannotExamineError(f"no such file: {inputs}")
     reading = report.log
     if reading is None or case.contract is None:
-        reason = case.artifact.problem or "it holds no sources of generated code"
+        reason = case.artifact.problem or "it contains no sources of generated code"
         missing = NotChecked(code="AD-LOG", name="package", reason=f"the log was not matched with it: {reason}")
         return replace(report, case=case, not_checked=(*report.not_checked, *unread, missing))
     named, chains = in_users_words(case, reading, report.findings)
@@ -185,7 +185,9 @@ def _place(case: Case, reading: LogReading, chains: Sequence[Chain]) -> Localiza
     everything = _KERNEL.findall("\n".join(event.text for event in reading.events))
     foreign = [name for name in dict.fromkeys(everything) if "fused" in name and kernels and name not in kernels]
     notes = (
-        (f"of another package: {', '.join(foreign[:3])} is not one of its kernels",) if foreign and not named else ()
+        (f"of a different package: {', '.join(foreign[:3])} is not one of its kernels",)
+        if foreign and not named
+        else ()
     )
     if culprit is None and not frames and not notes:
         return None

@@ -86,7 +86,7 @@ def _tree(makers: _Makers[T], value: JsonValue, path: str, depth: int) -> Tree[T
     if depth > MAX_DEPTH:
         raise DocumentError(f"{path[:80]}: nested more than {MAX_DEPTH} deep")
     if next(makers.room, None) is None:
-        raise too_many("values outside of tensors", MOST_PLACES)
+        raise too_many("values outside tensors", MOST_PLACES)
     match value:
         case {"tensor": dict(spec), **rest} if not rest and _is_tensor(spec):
             return Leaf(value=makers.tensor(tensor_spec(spec, path)))

@@ -78,7 +78,7 @@ def _ask(question: Mapping[str, object]) -> JsonValue:
     if group == "reports":
         text = plugin(question["report"]) if callable(plugin) else plugin.render(question["report"])  # type: ignore[attr-defined]
         return _expected(text, str, "render")
-    raise ValueError(f"observed the group {group!r}, expected one that is asked")
+    raise ValueError(f"observed the group {group!r}, expected a group with questions")
 
 
 def _loaded(target: str) -> object:

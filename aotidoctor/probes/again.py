@@ -1,20 +1,21 @@
-"""Does it do the same again?
+"""Is the outcome the same in a second run?
 
 What it does
-    Repeats the call in a process of its own, which has called nothing before, and compares the two calls within the
-    plain run. Where nothing speaks against it, fresh memory is filled in that process (see memory_fill): the same bits
-    then answer both questions.
+    Repeats the call in a separate process, which has called nothing before, and compares the two calls within the plain
+    run. If nothing prevents it, fresh memory is filled in that process (see memory_fill): the same bits then answer
+    both questions.
 
 Why it matters
-    A failure that comes and goes, or outputs that change between equal calls, point at randomness, races or memory that
-    nobody wrote, not at the inputs' metadata.
+    An intermittent failure, or outputs that change between equal calls, indicate randomness, races or uninitialized
+    memory, not the inputs' metadata.
 
 Example:
-    outputs: observed other values in the second call, expected the same bits
+    outputs: observed different values in the second call, expected the same bits
 
 When it is wrong
-    A model that writes to its own inputs or buffers changes between calls by design. Where its kernels show that, and
-    another process gives the same outputs call by call, it is a note; an operator may keep a state that nothing shows.
+    A model that writes to its own inputs or buffers changes between calls by design. If its kernels show that, and
+    another process gives the same outputs call by call, it is a note; an operator may keep a state that no kernel
+    shows.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "the traced run hung in the same way")
     if _answers_both(case, history, plain):
         calls = calls_to_compare(case, plain)
-        return run_request(case, NAME, "the same, in a process of its own, in filled memory", calls=calls, perturb=FILL)
-    return run_request(case, NAME, "the same, in a process of its own", calls=calls_to_compare(case, plain))
+        return run_request(case, NAME, "the same, in a separate process, in filled memory", calls=calls, perturb=FILL)
+    return run_request(case, NAME, "the same, in a separate process", calls=calls_to_compare(case, plain))
 
 
 def _answers_both(case: Case, history: History, plain: Outcome) -> bool:
@@ -111,7 +112,7 @@ def read_repeated(case: Case, plain: Outcome, outcome: Outcome) -> Sequence[Evid
         if isinstance(failed.ending, TimedOut):
             kind = "slow"
             observed = f"1 of 2 runs did not end within its time limit, the other took {fine.seconds:.1f} s"
-            message = "a time limit that is broken once may be a busy machine: it is not evidence of a race"
+            message = "a time limit that is exceeded once may be due to a busy machine: it is not evidence of a race"
         else:
             ending = read_ending(CODE, case, failed)
             kind, severity, subject = "flaky", Severity.ERROR, ending.subject

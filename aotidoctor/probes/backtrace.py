@@ -1,20 +1,20 @@
-"""Where in native code did it die, or does it stand?
+"""Which native function crashed or hung?
 
 What it does
     For a crash, repeats the run with gdb attached and reads the stack at the fatal signal: function, library, the line
     in the sources inside the package, and what the address of a memory fault points to. For a run that had to be
-    stopped, reads the stacks that gdb (or py-spy) took of it at that moment, and what /proc says of its threads.
+    stopped, reads the stacks that gdb (or py-spy) took at that moment, and the state of its threads in /proc.
 
 Why it matters
-    A signal names nobody. The stack tells the package's own kernel from a custom operator that it called and from
-    PyTorch's libraries.
+    A signal does not name a function. The stack distinguishes the package's own kernel from a custom operator that it
+    called and from PyTorch's libraries.
 
 Example:
     zoo::misbehave: observed SIGSEGV in misbehave(at::Tensor const&), called at wrapper.cpp:825, expected no failure
 
 When it is wrong
-    Memory that was overwritten earlier kills innocent code later: the frame is where it showed, not always who did it.
-    A crash that depends on timing may stay away under a debugger.
+    Memory that was overwritten earlier crashes innocent code later: the frame shows where the crash happened, not
+    always what caused it. A crash that depends on timing may not occur under a debugger.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
 """Does the code read beyond its inputs?
 
 What it does
-    Where the package does not tell what its inputs must be like (before torch 2.7, and of a bare library), calls it
-    with each input in memory that goes on behind its end and before its start, and changes what stands there. Outputs
-    that change with it are computed from elements that the input does not have. The furthest one is searched for, and
-    dims of other inputs with as many rows are made shorter, to see whether less is read then.
+    If the package does not record the properties of its inputs (before torch 2.7, and for a bare library), calls it
+    with each input in memory that continues before its start and after its end, and changes the bytes there. Outputs
+    that change were computed from elements that the input does not have. The probe searches for the furthest such
+    element, and shortens dims of other inputs with as many rows, to see whether less is then read.
 
 Why it matters
     Without checks a tensor with too few rows is read past its end: garbage that changes from call to call, or a crash
-    in a process that has run for days.
+    in a process that has been running for days.
 
 Example:
     args[1]: observed 4 rows, expected 5, as many as args[0].shape[0]
 
 When it is wrong
-    What is read and does not change the outputs is not seen. An index beyond its table reads there as well.
+    Elements that are read but do not change the outputs are not detected. An index beyond its table also reads there.
 """
 
 from __future__ import annotations
@@ -44,10 +44,12 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "a finding already explains wrong numbers")
     asked = case.options.asks_for(NAME)
     if not asked and case.contract is not None and not case.contract.leaves_open():
-        return unasked(CODE, NAME, "the package tells what its inputs must be like; ask with --probes read_beyond")
+        return unasked(
+            CODE, NAME, "the package records the properties of its inputs; run this with --probes read_beyond"
+        )
     if not asked and plain.stages.get("run1", 0.0) > SLOWEST:
-        return unasked(CODE, NAME, "a call takes too long to repeat it; ask with --probes read_beyond", moot=False)
-    return run_request(case, NAME, "inputs in memory that goes on behind their end", read_beyond=True, observe=())
+        return unasked(CODE, NAME, "a call takes too long to repeat it; run this with --probes read_beyond", moot=False)
+    return run_request(case, NAME, "inputs in memory that continues past their end", read_beyond=True, observe=())
 
 
 def _ended(plain: Outcome) -> bool:
@@ -58,12 +60,12 @@ def read(_case: Case, _history: History, outcome: Outcome) -> Sequence[Evidence]
     """One per input that is read beyond (``follows``, ``beyond``, ``before``); else ``within`` or ``undecided``."""
     told = outcome.result.get("read_beyond")
     if not succeeded(outcome) or not isinstance(told, dict) or told.get("decided") is not True:
-        why = "equal calls differ already" if isinstance(told, dict) else f"the call ended in {outcome.stage}"
+        why = "equal calls already differ" if isinstance(told, dict) else f"the call ended in {outcome.stage}"
         return [evidence(CODE, "undecided", Severity.INFO, outcome, observed=why, expected="equal outputs")]
     leaves = objects(told.get("leaves"))
     if not leaves:
         looked = told.get("looked")
-        seen = f"no effect of what stands around {len(looked) if isinstance(looked, list) else 0} input(s)"
+        seen = f"no effect of the memory around {len(looked) if isinstance(looked, list) else 0} input(s)"
         return [evidence(CODE, "within", Severity.INFO, outcome, observed=seen, expected="no effect")]
     return [_finding(leaf, outcome) for leaf in leaves]
 
@@ -76,7 +78,7 @@ def _finding(leaf: JsonObject, outcome: Outcome) -> Evidence:
     facts: dict[str, FactValue] = {"path": path, "elements": elements, "expected_elements": needed}
     if partner is None or not isinstance(rows, int):
         kind = "before" if leaf.get("before") else "beyond"
-        wanted = "no element before its first one" if kind == "before" else f"at least {needed}, which are read"
+        wanted = "no element before the first one" if kind == "before" else f"at least {needed}, which are read"
         return evidence(
             CODE,
             kind,
@@ -95,7 +97,7 @@ def _finding(leaf: JsonObject, outcome: Outcome) -> Evidence:
         outcome,
         subject=f"{path}.shape[0]",
         observed=str(size),
-        expected=f"{rows}, as {partner[0]}.shape[{partner[1]}]: with one less there, one row less is read",
+        expected=f"{rows}, as {partner[0]}.shape[{partner[1]}]: with one less there, one row fewer is read",
         facts={**facts, "dim": 0, "size": size, "expected_size": rows, "partner": partner[0], "symbol": None},
     )
 
@@ -114,7 +116,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="does the code read beyond its inputs?",
-    asked_when="when the package does not tell what its inputs must be like, and no finding explains a failure",
+    asked_when="when the package does not record the properties of its inputs, and no finding explains a failure",
     plan=plan,
     read=read,
 )

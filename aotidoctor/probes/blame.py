@@ -1,10 +1,10 @@
-"""Who is to blame for a failed check: which element of which input, and where the bound comes from.
+"""Which element of which input made the check fail, and where does the bound come from?
 
 What it does
-    Follows the check that ended the plain run through the text of its kernel, back to what the caller passed: the
-    index or divisor as the kernel computes it, for every iteration of its loops, from the integers in the inputs file.
-    Adds the dim that the bound comes from, the ATen operator, and the source line where the package tells it. Where
-    the code was compiled without checks of indices, the indices are held against the memory of the tables.
+    Follows the check that ended the plain run through the text of its kernel, back to what the caller passed: the index
+    or divisor as the kernel computes it, for every iteration of its loops, from the integers in the inputs file. Adds
+    the dim that the bound comes from, the ATen operator, and the source line if the package records it. If the code was
+    compiled without index checks, the indices are compared with the memory of the tables.
 
 Why it matters
     "index out of bounds: 0 <= tmp4 < 100L" names a temporary of generated code. The element to correct is in the data.
@@ -13,8 +13,8 @@ Example:
     cpp_fused_embedding_0: index 100 of 100 ← kwargs['ids'][3] = 100; bound from e.weight.shape[0]; from aten.embedding
 
 When it is wrong
-    It needs the sources inside the package and integers that the inputs file holds. Behind a sort, a cumulative sum or
-    an operator of others only the inputs are named, not the element. What cannot be followed is left out.
+    It needs the sources inside the package and integers from the inputs file. After a sort, a cumulative sum or a
+    custom operator, only the inputs are named, not the element. What cannot be traced is omitted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from aotidoctor.probes.symptoms import recognise
 CODE, NAME = "AD-RUN-022", "blame"
 _EXPECTED = {
     "index": "an index inside the bound",
-    "offsets": "offsets from 0 that do not fall, none beyond the indices",
+    "offsets": "offsets that start at 0, do not decrease, and stay within the indices",
     "division": "no zero",
     "assertion": "what the model asserts",
 }
@@ -47,7 +47,7 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
     if _failure(history) is None and not _may_read_astray(case, history):
         return unasked(CODE, NAME, "the plain run did not end in a bounds check, an integer division or an assertion")
     if case.contract is None or not case.contract.kernels:
-        return unasked(CODE, NAME, "the package holds no sources to follow", moot=False)
+        return unasked(CODE, NAME, "the package contains no sources to trace", moot=False)
     return Reuse(probe="plain_run")
 
 

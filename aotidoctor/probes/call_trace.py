@@ -1,19 +1,19 @@
-"""Which compiled call was under way when it failed?
+"""Which compiled call was running?
 
 What it does
-    Repeats a failed call with every call of the compiled code written down: kernels, PyTorch's operators, custom
-    operators. The package's own table of function addresses is pointed at small stubs that note the call and jump on,
-    so nothing is compiled again, and nothing is lost at a crash.
+    Repeats a failed call and records every call of the compiled code: kernels, PyTorch's operators, custom operators.
+    The entries of the package's own table of function addresses are redirected to small stubs that record the call and
+    jump on, so nothing is compiled again, and nothing is lost at a crash.
 
 Why it matters
-    A crash has no message, and a hang not even an end. The last call that was entered is where it is; what came before
-    it is the timeline of the report.
+    A crash has no message, and a hang does not even end. The last call that was entered is the place; the calls before
+    it are the timeline of the report.
 
 Example:
     zoo::misbehave: observed SIGSEGV in call 2 of 3, expected the call to return
 
 When it is wrong
-    A heap that an earlier call has damaged may break in an innocent one. Packages without such a table of addresses,
+    A heap that an earlier call damaged may fail in an innocent one. Packages without such a table of addresses,
     and machines other than x86-64 and aarch64 Linux, cannot be traced: the report says so.
 """
 

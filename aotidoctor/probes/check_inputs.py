@@ -1,12 +1,12 @@
-"""What the checks compiled into the package say (AOTI_RUNTIME_CHECK_INPUTS=1).
+"""What do the package's own input checks report (AOTI_RUNTIME_CHECK_INPUTS=1)?
 
 What it does
     Repeats the run with the package's own input checks switched on. They are compiled into every package since
     PyTorch 2.7, are off by default and are read at the first call of a loaded package.
 
 Why it matters
-    They turn a silent fault into an exception, and after each custom operator they compare the real result with what
-    its fake kernel promised.
+    They turn a silent fault into an exception, and after each custom operator they compare the real result with the
+    result that its fake kernel promised.
 
 Example:
     args[0]: observed "unmatched dtype, expected: 4(at::kLong), but got: 3"

@@ -1,19 +1,20 @@
-"""Which step of the compiler makes the wrong numbers?
+"""Which step of the compiler produces the wrong numbers?
 
 What it does
     Compiles the exported program again and again with part of the compiler turned off by its own switch
     (TORCH_BISECT_BACKEND, TORCH_BISECT_SUBSYSTEM, TORCH_BISECT_MAX), first each stage as a whole, from the last to the
-    first, then by halves within the stage that heals, until one lowering, decomposition or graph pass is left. Every
-    answer is kept below $XDG_CACHE_HOME/aotidoctor, so that the next call goes on where this one stopped.
+    first, then by halves within the stage whose removal corrects the numbers, until one lowering, decomposition or
+    graph pass is left. Every answer is kept below $XDG_CACHE_HOME/aotidoctor, so that the next call continues where
+    this one stopped.
 
 Why it matters
-    A report to the compiler's authors needs the operator, and the number that heals is a remedy until it is fixed.
+    A report to the compiler's authors needs the operator, and the step number is a workaround until it is fixed.
 
 Example
     aten.exp.default: observed wrong with lowering 3 of 10 on, right with it disabled, expected right numbers
 
 When it is wrong
-    A lowering named here may only bring out a fault elsewhere: with it off, its neighbours are compiled otherwise, too.
+    A lowering named here may only expose a fault elsewhere: without it, its neighbours are also compiled differently.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ WORDS = {
 def plan(case: Case, history: History) -> Request | NotChecked:
     """A compile with part of the compiler disabled (the search says which), where the time for many was given."""
     if not history.has(RECOMPILED, "differs"):
-        return unasked(CODE, NAME, "the compiler of this host was not found to make the wrong numbers")
+        return unasked(CODE, NAME, "the compiler of this host was not found to produce the wrong numbers")
     if not case.options.localize and case.options.budget is None:
-        return unasked(CODE, NAME, f"many compiles: `{_command(case)}` does it{_estimate(history)}")
+        return unasked(CODE, NAME, f"this takes many compiles: `{_command(case)}` runs them{_estimate(history)}")
     return compile_request(case, NAME, "part of the compiler disabled", provenance=False)
 
 
@@ -88,7 +89,7 @@ def not_found(outcome: Outcome, tried: Sequence[str], failed: Sequence[str], run
         "not-found",
         Severity.INFO,
         outcome,
-        observed=f"wrong with each stage off ({', '.join(tried) or 'none could be asked'}){cannot}",
+        observed=f"wrong with each stage off ({', '.join(tried) or 'none could be tried'}){cannot}",
         expected="a compiler stage that removes the difference when it is disabled",
         facts={"tried": tuple(tried), "cannot": tuple(failed), "runs": runs},
     )
@@ -111,7 +112,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="which lowering, decomposition or pass of the compiler is wrong?",
-    asked_when="when the compiler of this host makes the same wrong numbers, and --budget or localize allows the time",
+    asked_when="when the compiler of this host produces the same wrong numbers and --budget or localize allows time",
     plan=plan,
     read=read,
 )

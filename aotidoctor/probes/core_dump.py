@@ -3,19 +3,19 @@
 What it does
     Repeats the failed call with CUDA_ENABLE_COREDUMP_ON_EXCEPTION=1. The driver then writes the state of the GPU at the
     first fault to a file, without the contents of memory (CUDA_COREDUMP_GENERATION_FLAGS: the lightweight set), and
-    cuda-gdb reads it: exception, kernel, block and thread. The file lies in the run's own directory, is bounded in
-    size, and goes with it.
+    cuda-gdb reads it: exception, kernel, block and thread. The file is in the run's own directory, is bounded in size,
+    and is removed with it.
 
 Why it matters
-    It names the kernel without slowing anything down, those inside of libraries included, where the launch trace sees
-    one operator only.
+    It names the kernel without slowing anything down, including kernels inside libraries, where the launch trace sees
+    only one operator.
 
 Example:
     triton_poi_fused_addmm_relu_0: observed Warp Illegal Address in block (15,0,0) thread (96,0,0), expected none
 
 When it is wrong
-    The hardware reports some faults late, so that the address of the instruction may be a few behind. Without the
-    driver's debugging interface (some containers, vGPUs) no file is written: then it says so.
+    The hardware reports some faults late, so the instruction address may be off by a few instructions. Without the
+    driver's debugging interface (some containers, vGPUs) no file is written; the report then states this.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _facts(text: str, exception: str) -> dict[str, FactValue]:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="which thread of which kernel faulted, by the GPU's core dump?",
+    asks="which thread of which kernel faulted, according to the GPU's core dump?",
     asked_when="when a kernel faulted that the launch trace could not name, and cuda-gdb is installed",
     plan=plan,
     read=read,

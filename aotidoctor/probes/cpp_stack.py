@@ -4,7 +4,7 @@ What it does
     Repeats an unexplained exception with C++ stack traces switched on (TORCH_SHOW_CPP_STACKTRACES=1).
 
 Why it matters
-    Exceptions of the package's own checks carry no frames by default; with them the function that raised is named.
+    Exceptions of the package's own checks carry no frames by default; with frames, the function that raised is named.
 
 Example:
     run1: observed raised from cpp_fused_add_0, expected a known error

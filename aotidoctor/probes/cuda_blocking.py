@@ -6,14 +6,14 @@ What it does
 
 Why it matters
     CUDA reports a fault at a later, innocent call; with blocking launches it surfaces at the launch itself, as an
-    exception or as an abort: both are the same finding. The calls of the package are traced, so that the launch is
-    known by its place in wrapper.cpp.
+    exception or as an abort: both give the same finding. The calls of the package are traced, so the launch is
+    identified by its place in wrapper.cpp.
 
 Example:
     run1: observed "an illegal memory access was encountered" at the launch of the first failing kernel
 
 When it is wrong
-    A fault that vanishes here points at a race or at ordering; that is evidence too.
+    A fault that disappears here indicates a race or missing ordering; that is also evidence.
 """
 
 from __future__ import annotations

@@ -28,4 +28,4 @@ _NEEDS: tuple[tuple[Callable[[Host], bool], str], ...] = (
 def lacking(case: Case) -> str | None:
     """What is missing here, each thing by name; None where nothing is."""
     missing = [words for there, words in _NEEDS if not there(case.host)]
-    return f"compiling for CUDA needs what this host lacks: {', '.join(missing)}" if missing else None
+    return f"compiling for CUDA is not possible on this host, which lacks: {', '.join(missing)}" if missing else None

@@ -1,18 +1,18 @@
-"""Without the caching allocator, does an out-of-bounds access show?
+"""Does an out-of-bounds access fault without the caching allocator?
 
 What it does
     Repeats the run in a fresh interpreter with PYTORCH_NO_CUDA_MEMORY_CACHING=1 and blocking launches, both set before
     the CUDA context exists: later they have no effect.
 
 Why it matters
-    The caching allocator hands out slack around each buffer, where a small overrun goes unnoticed; without it the
-    overrun faults.
+    The caching allocator leaves slack around each buffer, where a small overrun is not noticed; without it the overrun
+    faults.
 
 Example:
     run1: observed "an illegal memory access was encountered" at the launch of the first failing kernel
 
 When it is wrong
-    A fault that vanishes here points at a race or at ordering; that is evidence too.
+    A fault that disappears here indicates a race or missing ordering; that is also evidence.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""Does it depend on the device's number, the stream, a capture, or how memory is allocated?
+"""Does the failure depend on the device number, the stream, a capture, or how memory is allocated?
 
 What it does
-    Repeats the failed call with one thing about the GPU changed, each in a fresh interpreter and each only where its
-    answer can decide: on another GPU of this host, on another stream, captured in a CUDA graph, with
-    PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True. The free memory of the device before the call is written down.
+    Repeats the failed call with one thing about the GPU changed, each in a fresh interpreter and only if its answer can
+    change the diagnosis: on another GPU of this host, on another stream, captured in a CUDA graph, with
+    PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True. The free memory of the device before the call is recorded.
 
 Why it matters
-    A package that works on one device number only has that number compiled in somewhere; one that fails on a side
-    stream only leaves ordering to luck; memory that is free but in pieces is not too little memory.
+    A package that works only on one device number has that number compiled in; one that fails only on a side stream
+    lacks an ordering; free but fragmented memory is not too little memory.
 
 Example:
     expandable: observed no failure, expected CUDA out of memory as without it
 
 When it is wrong
-    Another GPU may have more memory or another architecture. A failure that comes and goes may be gone by chance.
+    Another GPU may have more memory or another architecture. An intermittent failure may be absent by chance.
 """
 
 from __future__ import annotations
@@ -64,12 +64,14 @@ def _no_other_device(case: Case, _: History, symptom: str) -> str | None:
 
 
 def _no_stream(_: Case, history: History, symptom: str) -> str | None:
-    return None if vanished_blocking(history) else "the failure does not depend on timing, as far as it was seen"
+    return None if vanished_blocking(history) else "the failure does not depend on timing, as far as observed"
 
 
 def _no_capture(case: Case, _: History, symptom: str) -> str | None:
     asked = case.options.asks_for(NAME)
-    return None if asked or symptom == "cuda-capture" else "nothing is captured here; ask with --probes cuda_variants"
+    if asked or symptom == "cuda-capture":
+        return None
+    return "nothing is captured here; run this with --probes cuda_variants"
 
 
 def _no_memory(_: Case, __: History, symptom: str) -> str | None:
@@ -81,8 +83,8 @@ def _elsewhere(case: Case) -> Mapping[str, object]:
 
 
 VARIANTS = (
-    Variant(name="device", words="on another GPU", why_not=_no_other_device, payload=_elsewhere),
-    Variant(name="stream", words="on another stream", why_not=_no_stream),
+    Variant(name="device", words="on a different GPU", why_not=_no_other_device, payload=_elsewhere),
+    Variant(name="stream", words="on a different stream", why_not=_no_stream),
     Variant(name="capture", words="captured in a CUDA graph", why_not=_no_capture),
     Variant(
         name="expandable",
@@ -184,7 +186,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="does it depend on the device's number, the stream, a capture, or how memory is allocated?",
-    asked_when="when a call on CUDA failed, each variant only where it can decide",
+    asked_when="when a call on CUDA failed, each variant only if its answer can change the diagnosis",
     plan=plan,
     read=read,
 )

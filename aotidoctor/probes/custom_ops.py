@@ -5,13 +5,13 @@ What it does
     through its proxy executor, and compares argument names and the number of results with the compiled call.
 
 Why it matters
-    A missing operator fails at load; a changed schema fails at the call, or calls it with other arguments.
+    A missing operator fails at load; a changed schema fails at the call, or calls it with different arguments.
 
 Example:
     ops::scale: observed not registered, expected ops::scale(Tensor x, float s)
 
 When it is wrong
-    Arguments are matched by name: another order, or a new argument with a default, is harmless.
+    Arguments are matched by name: a different order, or a new argument with a default, is harmless.
 """
 
 from __future__ import annotations

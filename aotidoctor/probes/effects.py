@@ -65,7 +65,7 @@ def _variable(case: Case, outcome: Outcome, name: str) -> Effect:
         case name if name.startswith("CUDA_") and outcome.request.gpu_core:
             return True, "shown by the dump"
         case _:
-            return None, "no report back"
+            return None, "the child reported nothing"
 
 
 def _input_checks(case: Case, outcome: Outcome) -> Effect:
@@ -185,4 +185,4 @@ def _variant(outcome: Outcome, *, captures: bool) -> Effect:
         return None, "the child exited before it reported this"
     if captures and outcome.stage in ("run1", "capture") and seen.variant is None:
         return (True, "it ended in the capture") if outcome.stage == "capture" else (False, "it ended before a capture")
-    return True, "the call was made so"
+    return True, "the call was made as requested"

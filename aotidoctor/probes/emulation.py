@@ -1,15 +1,15 @@
-"""Which lane of which launch goes astray, when the package is carried out on the CPU?
+"""Which lane of which launch makes a bad access when the package is executed on the CPU?
 
 What it does
     Replays the wrapper of a CUDA package with tensors of the CPU and runs its Triton kernels in Triton's interpreter.
-    Every lane of every load, store and atomic is checked against the allocation that its pointer belongs to: outside of
-    it, misaligned, after it was freed, before anything was written there. Two programs of one launch that write to one
-    address are told, and so are failed assertions, overflows of 32-bit indices and the first NaN. Operators run by
+    Every lane of every load, store and atomic is checked against the allocation that its pointer belongs to: outside
+    it, misaligned, after it was freed, or before anything was written there. It also reports two programs of one launch
+    that write to one address, failed assertions, overflows of 32-bit indices and the first NaN. Operators run with
     their CPU kernels. Needs Triton (pip install 'aotidoctor[emulate]') and no GPU.
 
 Why it matters
-    A GPU says "illegal memory access" and nothing else, at a later call. Here the launch, the line of the kernel, the
-    lane, the element and the caller's input are named, on any machine.
+    A GPU reports only "illegal memory access", at a later call. The emulation names the launch, the line of the kernel,
+    the lane, the element and the caller's input, on any machine.
 
 Example:
     launch 1 triton_poi_fused_embedding_0, program 0, lane 5: observed index out of bounds: 0 <= tmp0 < 100, expected no
@@ -17,7 +17,7 @@ Example:
 
 When it is wrong
     It is not the hardware: no timing, no races between warps, no libraries (matrix products and convolutions are those
-    of the CPU), no tensor cores. What could not be carried out is listed, and nothing is said about it.
+    of the CPU), no tensor cores. What could not be executed is listed and not judged.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from aotidoctor.probes.reference import comparison
 CODE, NAME = "AD-RUN-040", "emulation"
 UNAVAILABLE = "AD-HOST-003"
 INSTALL = (
-    "Triton is not installed here. With it (pip install 'aotidoctor[emulate]') the package is carried out on the CPU, "
-    "and launch, line, lane and input element of a bad access are named without a GPU"
+    "Triton is not installed here. With it (pip install 'aotidoctor[emulate]') the package can be executed on the CPU, "
+    "which names launch, line, lane and input element of a bad access without a GPU"
 )
 # Of the time for one run, what the replay may take; the rest is for torch and Triton to be imported.
 SHARE = 0.8
 _WORDS = {
-    "out-of-bounds": ("access", "an access inside of the allocation"),
+    "out-of-bounds": ("access", "an access inside the allocation"),
     "misaligned": ("access", "an aligned address"),
     "use-after-free": ("access", "memory that is still allocated"),
     "device-assert": ("assert", "no failed assertion"),
@@ -87,7 +87,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     request = run_request(
         case,
         NAME,
-        "the package carried out on the CPU, with every address checked",
+        "the package executed on the CPU, with every address checked",
         **comparison(case),
         emulate_seconds=case.options.timeout * SHARE,
         emulate_kernels=() if named is None else (named,),
@@ -120,7 +120,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if made:
         return made
     if not succeeded(outcome):
-        return [_quiet("unavailable", outcome, f"it did not come to its end: {_why_nothing(outcome, None)}")]
+        return [_quiet("unavailable", outcome, f"it did not finish: {_why_nothing(outcome, None)}")]
     if found.done < found.launched or found.not_emulated:
         return [
             _quiet(
@@ -129,7 +129,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
                 f"{found.done} of {found.launched} launches without a finding{_alone(found)}; see not checked",
             )
         ]
-    return [_quiet("clean", outcome, f"{found.launched} launches, every access inside of its allocation")]
+    return [_quiet("clean", outcome, f"{found.launched} launches, every access inside its allocation")]
 
 
 def skipped(outcome: Outcome) -> list[NotChecked]:
@@ -257,7 +257,7 @@ def _observed(one: Finding, shown: str) -> str:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="which lane of which launch goes astray, when the package is carried out on the CPU?",
+    asks="which lane of which launch makes a bad access when the package is executed on the CPU?",
     asked_when="for a CUDA package that cannot run here, or failed on the GPU without an explanation; needs Triton",
     plan=plan,
     read=read,

@@ -1,16 +1,16 @@
-"""Does memory grow call by call?
+"""Does memory grow with each call?
 
 What it does
     Calls the loaded package 40 times in one process and reads the resident size after each call.
 
 Why it matters
-    A custom operator that keeps its buffers kills the server hours later, by the OOM killer, in an innocent call.
+    If a custom operator keeps its buffers, the OOM killer ends the server hours later, in an innocent call.
 
 Example:
     resident size: observed +4.0 MiB per call over 30 calls, expected steady
 
 When it is wrong
-    Caches fill in the first calls; only growth that goes on through the second half counts, and not a few large steps.
+    Caches fill in the first calls; only growth that continues through the second half counts, not a few large steps.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "a static finding already explains a failure")
     asked = case.options.asks_for(NAME)
     if not asked and (case.contract is None or not case.contract.custom_ops):
-        return unasked(CODE, NAME, "no custom operator runs; ask with --probes growth")
+        return unasked(CODE, NAME, "no custom operator runs; run this with --probes growth")
     if not asked and plain.stages.get("run2", 0.0) > SLOWEST_CALL_S:
-        return unasked(CODE, NAME, f"a call takes {plain.stages['run2']:.1f} s; ask with --probes growth")
+        return unasked(CODE, NAME, f"a call takes {plain.stages['run2']:.1f} s; run this with --probes growth")
     return run_request(case, NAME, f"{CALLS} calls in one process", calls=CALLS, observe=("rss",))
 
 

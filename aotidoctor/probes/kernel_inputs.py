@@ -1,18 +1,19 @@
-"""What is the failing kernel handed, and does it fit?
+"""Which arguments does the failing kernel receive, and do they fit?
 
 What it does
-    Once a kernel is named, lists its tensor arguments with the type that its code takes: the caller's inputs, each held
-    against the contract, the constants, and the calls that wrote the buffers.
+    Once a kernel is named, lists its tensor arguments with the type that its code takes: the caller's inputs, each
+    compared with the contract, the constants, and the calls that wrote the buffers.
 
 Why it matters
-    A kernel fails for what it is handed. With an input that does not fit, the kernel is not at fault; with inputs that
-    all fit, it, or the call that wrote its buffer, is the one to look at.
+    A kernel may fail because of its arguments. If an input does not fit, the kernel is not at fault; if all inputs fit,
+    examine the kernel or the call that wrote its buffer.
 
 Example:
     triton_poi_fused_add_index_0: in_ptr0 (*i64) = args[0], which does not fit: dtype int32, expected int64
 
 When it is wrong
-    It is read from the sources in the package. A kernel that is called several times is shown at its first call.
+    The arguments are read from the sources in the package. A kernel that is called several times is shown at its first
+    call.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Which kernel or operator makes the bad values?
+"""Which kernel or operator produces the bad values?
 
 What it does
-    Repeats the call and looks, before and after each kernel and operator of the compiled code, at the tensors that it
-    reads and writes: NaN, Inf, smallest, largest and mean value. With --reference the exported program is run node by
-    node beside it, and what each call wrote is compared with the node of the same values. Nothing is compiled again.
+    Repeats the call and examines, before and after each kernel and operator of the compiled code, the tensors that it
+    reads and writes: NaN, Inf, smallest, largest and mean value. With --reference the exported program is also run node
+    by node, and what each call wrote is compared with the node that has the same values. Nothing is compiled again.
 
 Why it matters
     Outputs show that something is wrong; only the values in between show where it begins.
@@ -12,9 +12,10 @@ Example:
     cpp_fused_add_log_0 (aten.log): observed 32 NaN written, its inputs finite, expected finite values
 
 When it is wrong
-    The name of a fused kernel lists its operators, not their order. An intermediate result that no node of the program
-    has is no fault by itself: only calls on the way to a wrong output are blamed, and of their results only those that
-    ought to be nodes. A wrong reduction is therefore named by the call that uses it (``behind`` names the reduction).
+    The name of a fused kernel lists its operators, not their order. An intermediate result that matches no node of the
+    program is not a fault by itself: only calls on the way to a wrong output are blamed, and of their results only
+    those that ought to be nodes. A wrong reduction is therefore named by the call that uses it (``behind`` names the
+    reduction).
 """
 
 from __future__ import annotations
@@ -144,7 +145,13 @@ def _divergence(case: Case, history: History, watched: Watched, outcome: Outcome
         return []
     drawn = case.needs.random_ops
     if drawn:
-        return [note("unavailable", outcome, f"{drawn[0]} draws other numbers than the program: values do not compare")]
+        return [
+            note(
+                "unavailable",
+                outcome,
+                f"{drawn[0]} draws different random numbers from the program: the values cannot be compared",
+            )
+        ]
     judged = history.has("AD-RUN-011") and not history.has("AD-RUN-011", *WRONG)
     bad = None if judged else first_diverging(case, watched)
     if bad is None:
@@ -192,7 +199,7 @@ def _place(bad: FirstBad, outcome: Outcome) -> dict[str, FactValue]:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="which kernel makes the bad values?",
+    asks="which kernel produces the bad values?",
     asked_when="for NaN or Inf from clean inputs, and for outputs that differ from the reference",
     plan=plan,
     read=read,

@@ -1,20 +1,21 @@
-"""Which kernel fails first, when the GPU is made to finish before each launch?
+"""Which kernel fails first when each launch is waited for?
 
 What it does
     Repeats the failed call with the package's own calls of the CUDA driver hooked: before each launch and each of
-    PyTorch's operators the driver is told to finish (cuCtxSynchronize), and the first result that is not zero is
-    written down with the kernel launched before it, its grid and its block. Nothing is compiled again.
+    PyTorch's operators the driver waits for the GPU (cuCtxSynchronize), and the first non-zero result is recorded with
+    the kernel launched before it, its grid and its block. Nothing is compiled again.
 
 Why it matters
-    A launch only queues work, so that the error of a kernel comes out at a later call. The kernel that a log shows last
-    is the wrong one then; this one is right.
+    A launch only queues work, so the error of a kernel surfaces at a later call. The last kernel in a log is then the
+    wrong one; this probe names the right one.
 
 Example:
     triton_poi_fused_addmm_relu_0: observed CUDA_ERROR_ILLEGAL_ADDRESS after its launch (grid 16x1x1), expected success
 
 When it is wrong
-    What a kernel damages without a fault may break a later one. A race may be gone when each launch is waited for: then
-    it says so (survived). Work that a library queues inside of one operator is that operator's.
+    Damage that a kernel does without a fault may break a later kernel. A race may disappear when each launch is waited
+    for; the report then states this (survived). Work that a library queues inside one operator is attributed to that
+    operator.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ CODE, NAME = "AD-RUN-026", "launch_trace"
 NAMING = ("kernel", "extern", "custom", "refused", "library", "hang")
 _WHEN = {
     "kernel": "after its launch",
-    "extern": "inside of it",
-    "custom": "inside of it",
+    "extern": "inside it",
+    "custom": "inside it",
     "load": "while it is loaded",
     "hang": "while it is waited for",
     "refused": "from its launch",
-    "library": "inside of it, with everything before it done and the device alive",
+    "library": "inside it, with all earlier work done and the device working",
 }
 _LOADING = ("cuModuleLoad", "cuModuleGetFunction")
 
@@ -151,7 +152,7 @@ def _under_way(case: Case, outcome: Outcome, seen: Launches) -> Evidence:
         Severity.ERROR if sure else Severity.INFO,
         outcome,
         subject=launch.name,
-        observed=f"{ending.observed}, {_WHEN.get(kind, 'inside of it, or of what follows')}{_dims(launch)}",
+        observed=f"{ending.observed}, {_WHEN.get(kind, 'inside it, or inside later work')}{_dims(launch)}",
         expected="success",
         facts={**ending.facts, **launch.facts, "call_kind": launch.kind},
     )

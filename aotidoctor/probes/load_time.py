@@ -2,20 +2,21 @@
 
 What it does
     Loads the package in a new process as aoti_load_package does, calls it three times, and times each part: importing
-    torch, importing Inductor's modules, checking what this CPU can do, unpacking, linking (relocation), creating the
-    model with its constants (from torch 2.14 on apart from copying them), loading weights, the first call, later ones.
+    torch, importing Inductor's modules, checking the features of this CPU, unpacking, linking (relocation), creating
+    the model with its constants (from torch 2.14 on apart from copying them), loading weights, the first call, later
+    ones.
 
 Why it matters
-    A model that is slow to start is late in each new process, and each part has a setting of its own. From torch 2.10
-    on aoti_load_package compiles and starts small programs to name this CPU: seconds that have nothing to do with the
-    model.
+    A model that starts slowly is late in each new process, and each part has its own setting. From torch 2.10 on,
+    aoti_load_package compiles and starts small programs to identify this CPU: this takes seconds that do not depend on
+    the model.
 
 Example:
     cpu_checks: observed 5.1 s of 8.4 s, expected less than 5 s until the first answer
 
 When it is wrong
-    A busy machine is slow in every part. What lies in the page cache is unpacked faster than on the first day. The CPU
-    is checked with your compile cache, where there is one; in a new container there is none.
+    A busy machine is slow in every part. A package in the page cache is unpacked faster than one read from disk. The
+    CPU is checked with your compile cache, if there is one; a new container has none.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ FEWER = "TORCHINDUCTOR_VEC_ISA_OK=1"
 SETTINGS: Mapping[str, str] = {
     "import": "keep the process: every new one imports torch again",
     "imports": "keep the process, or load with C++ (torch::inductor::AOTIModelPackageLoader), which imports no Python",
-    "cpu_checks": f"{FEWER} (asks for less), TORCHINDUCTOR_CACHE_DIR on a disk that stays, or C++",
-    "unpack": "TMPDIR on a quicker disk or in memory, or from torch 2.14 on the unpacked folder instead of the package",
-    "link": "weights outside of the library: aot_inductor.package_constants_on_disk_format='binary_blob'",
+    "cpu_checks": f"{FEWER} (fewer checks), TORCHINDUCTOR_CACHE_DIR on a persistent disk, or C++",
+    "unpack": "TMPDIR on a faster disk or in memory, or from torch 2.14 on the unpacked folder instead of the package",
+    "link": "weights outside the library: aot_inductor.package_constants_on_disk_format='binary_blob'",
     "create": "fewer or smaller constants; weights mapped, not copied: aot_inductor.force_mmap_weights=True",
     "constants": "fewer or smaller constants; for a GPU AOTI_COPY_USE_PINNED_ASYNC=1 (torch 2.14 and later)",
-    "load": "TMPDIR on a quicker disk or in memory; weights mapped, not copied: aot_inductor.force_mmap_weights=True",
+    "load": "TMPDIR on a faster disk or in memory; weights mapped, not copied: aot_inductor.force_mmap_weights=True",
     "after_load": "weights in the package, or read with torch.load(mmap=True), and user_managed=True",
     "run1": "one call before the first request: it folds constants and loads kernels",
 }
@@ -66,9 +67,9 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     asked = case.options.asks_for(NAME)
     loading = plain.stages.get("load", 0.0)
     if not asked and loading < SLOW_LOAD_S:
-        return unasked(CODE, NAME, f"it loads in {loading:.1f} s; ask with --probes load_time")
+        return unasked(CODE, NAME, f"it loads in {loading:.1f} s; run this with --probes load_time")
     if case.model is not None and case.model.cpp_only:
-        return unasked(CODE, NAME, "it is compiled at each load: that is where the time goes")
+        return unasked(CODE, NAME, "it is compiled at each load, which takes the time")
     tmpdir = case.host.environment.get("TMPDIR")
     request = run_request(case, NAME, "load and call in a new process, each part timed", tmpdir=tmpdir)
     patience = PATIENCE if request.timeout == Options().timeout else 1
@@ -116,7 +117,7 @@ def _setting(part: str, environment: Mapping[str, str]) -> str:
     """What makes ``part`` quicker, without what is set already."""
     name, _, value = FEWER.partition("=")
     told = SETTINGS[part]
-    return told.replace(f"{FEWER} (asks for less), ", "") if environment.get(name) == value else told
+    return told.replace(f"{FEWER} (fewer checks), ", "") if environment.get(name) == value else told
 
 
 def parts_of(outcome: Outcome) -> dict[str, float]:

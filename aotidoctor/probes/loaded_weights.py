@@ -2,18 +2,18 @@
 
 What it does
     Compares the tensors that --setup handed to load_constants with the constants the package was compiled for: names,
-    dtype, shape, strides. Where the package holds no weights and the call died, it names those that nobody loaded.
+    dtype, shape, strides. If the package contains no weights and the call crashed, it names those that were not loaded.
 
 Why it matters
     load_constants checks names only. A float64 weight overflows the heap and the abort comes in a later call; a
-    transposed or too small one gives wrong numbers without a word. A constant that is missing is a null pointer: a
+    transposed or too small one silently gives wrong numbers. A missing constant is a null pointer: a
     buffer that is not in the state dict (persistent=False) ends in SIGSEGV.
 
 Example
     l.weight: observed float64, expected float32
 
 When it is wrong
-    Weights loaded by other means than the model handed to after_load are not seen.
+    Weights that are not loaded through the model passed to after_load are not detected.
 """
 
 from __future__ import annotations
@@ -127,11 +127,11 @@ def _unknown(name: str, item: GivenWeight, wanted: dict[str, ConstantSpec], outc
     """A name that the package does not have; of tied weights it keeps one name only."""
     owner = next((one for one in item.same_as if one in wanted), None)
     if owner is None:
-        told = f"{name} is the name of no constant"
+        told = f"no constant is called {name}"
         return _finding(
             "name", name, "no constant of this name", f"one of {listed(tuple(wanted), _LISTED)}", outcome, found=told
         )
-    observed = f"{name} is tied to {owner}, and the package keeps it as {owner} only"
+    observed = f"{name} is tied to {owner}, and the package keeps it only as {owner}"
     return _finding("name", name, observed, f"{owner} alone", outcome, tied_to=owner)
 
 

@@ -1,13 +1,13 @@
 """Which call damages the heap?
 
 What it does
-    Repeats a crash that smells of a damaged heap in a new interpreter with the C library's own checks switched on
+    Repeats a crash that a damaged heap may explain, in a new interpreter with the C library's own checks switched on
     (MALLOC_CHECK_=3 and MALLOC_PERTURB_; from glibc 2.34 on they are in libc_malloc_debug.so.0, which is preloaded).
-    Every block then ends in a mark that is looked at when the block is freed, and the calls of the compiled code are
+    Every block then ends in a mark that is verified when the block is freed, and the calls of the compiled code are
     traced.
 
 Why it matters
-    A write past the end of a block kills whoever uses the neighbouring block next: another operator, the next call,
+    A write past the end of a block crashes the next user of the neighbouring block: another operator, the next call,
     the unloading. With the checks the process ends where the damaged block is freed, which is most often in the guilty
     call itself.
 
@@ -15,8 +15,8 @@ Example:
     zoopy::scale: observed SIGABRT in run1, expected SIGABRT in run2 as without the checks
 
 When it is wrong
-    A block that is kept is looked at when it is freed, which may be long after the damage: the call that is named is
-    where the damage was found. Code that brings its own allocator (jemalloc, mimalloc) is not checked.
+    A block that is kept is verified when it is freed, which may be long after the damage: the report names the call in
+    which the damage was found. Code with its own allocator (jemalloc, mimalloc) is not checked.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             outcome,
             subject=place.subject,
             observed=f"{ending.observed} in {outcome.stage}{place.words}",
-            expected=f"the end in {base.stage} as without the checks",
+            expected=f"the same end in {base.stage} as without the checks",
             stream="stderr",
             facts={**ending.facts, **place.facts, **_more(base, ending, known=known)},
         )
@@ -218,7 +218,7 @@ def _healed(base: Outcome, outcome: Outcome) -> Evidence:
         Severity.INFO,
         outcome,
         observed="no failure, and no damaged block was freed",
-        expected=f"the end in {base.stage} as without the checks",
+        expected=f"the same end in {base.stage} as without the checks",
         facts={"plain_stage": base.stage},
     )
 

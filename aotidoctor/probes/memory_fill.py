@@ -1,18 +1,18 @@
-"""Do the outputs depend on memory that nobody wrote?
+"""Do the outputs depend on uninitialized memory?
 
 What it does
-    Calls the loaded package in a process of its own, with the allocator filling every fresh block with a byte pattern
+    Calls the loaded package in a separate process, with the allocator filling every fresh block with a byte pattern
     (glibc M_PERTURB), and compares the outputs with those of the plain run.
 
 Why it matters
-    A kernel that reads torch.empty(), or past the end of a buffer, computes with whatever the heap holds: right today,
-    wrong in the server.
+    A kernel that reads torch.empty(), or past the end of a buffer, computes with whatever the heap contains: right
+    today, wrong in the server.
 
 Example:
-    result: observed other values with filled memory, expected the same bits
+    result: observed different values with filled memory, expected the same bits
 
 When it is wrong
-    Where the C library has no such switch (musl, macOS) the setting has no effect, and the report says so.
+    If the C library has no such switch (musl, macOS), the setting has no effect, and the report states this.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _judge(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]
     if same or random_between:
         kind, severity, observed = "independent", Severity.INFO, "bit-identical outputs"
         if random_between:
-            kind, observed = "undecided", "outputs differ between equal processes already"
+            kind, observed = "undecided", "outputs already differ between identical processes"
         return [evidence(CODE, kind, severity, outcome, observed=observed, expected="the same bits")]
     return [_depends(f"different values when fresh memory holds 0x{FILL:02x}", ops, outcome)]
 

@@ -1,18 +1,19 @@
-"""Does the model write to its inputs, or hand them out again?
+"""Does the model write to its inputs or return them as outputs?
 
 What it does
-    Compares the input tensors before and after the calls of the plain run, and looks whether outputs share memory with
+    Compares the input tensors before and after the calls of the plain run, and checks whether outputs share memory with
     inputs or with each other.
 
 Why it matters
-    A caller that reuses its buffers gets other inputs in the next call; an output that is a view changes when the input
-    does.
+    A caller that reuses its buffers passes different inputs in the next call; an output that is a view changes when the
+    input does.
 
 Example:
     args[0]: observed changed by the call, expected unchanged
 
 When it is wrong
-    The eager model may do the same, and the caller may want it: a warning; a note where the reference is seen to do it.
+    The eager model may do the same, and the caller may want it, so this is a warning; it is a note if the reference
+    does the same.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _alias(group: list[Tensor], given: Sequence[Tensor], outcome: Outcome) -> Ev
         outcome,
         subject=", ".join(paths),
         observed=f"share{'' if among else 's'} memory with {' and '.join([*partners, *among])}",
-        expected="memory of its own",
+        expected="separate memory",
         facts={"outputs": tuple(paths), "partners": tuple(partners)},
     )
 
@@ -115,7 +116,7 @@ def _meant(item: Evidence) -> Evidence:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="does the model write to its inputs or hand them out again?",
+    asks="does the model write to its inputs or return them as outputs?",
     asked_when="when the plain run returned (no further run)",
     plan=plan,
     read=read,

@@ -1,21 +1,21 @@
 """What does each custom operator do when it is called alone, with the arguments that the package gives it?
 
 What it does
-    Calls the operator in a child without the package, on the saved arguments: twice, and in a loop where memory grew or
+    Calls the operator in a child without the package, on the saved arguments: twice, and in a loop if memory grew or
     the heap was damaged. It compares the result with what the compiled code relies on and with the operator's fake
-    kernel, looks for writes and aliases that the schema does not declare, and asks torch.library.opcheck where
-    something is wrong.
+    kernel, looks for writes and aliases that the schema does not declare, and runs torch.library.opcheck if something
+    is wrong.
 
 Why it matters
-    An operator that fails alone is the culprit, whatever kernel the crash was in; one that does all it promises is
-    none. A wrong dtype is seen in no other way: nothing in a package checks it.
+    An operator that fails alone is the cause, whichever kernel the crash was in; one that does all it promises is not.
+    A wrong dtype cannot be detected in any other way: nothing in a package checks it.
 
 Example:
     zoo::misbehave: observed dtype float64, expected float32 as compiled
 
 When it is wrong
-    Damage to the heap may stay unseen in some calls, and an operator can depend on what ran before it. Random results
-    are a fault only where the model's outputs change with them.
+    Damage to the heap may remain undetected in some calls, and an operator can depend on what ran before it. Random
+    results are a fault only if the model's outputs change with them.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _cleared(history: History, outcome: Outcome, found: Sequence[Evidence]) -> l
             Severity.INFO,
             outcome,
             subject=", ".join(targets),
-            observed="called alone, none does anything wrong",
+            observed="called alone, no operator does anything wrong",
             expected="operators that match their schema and fake kernel",
             facts={"ops": tuple(targets), "looped": looped},
         )

@@ -2,17 +2,17 @@
 
 What it does
     Runs the package once more and saves the arguments of each custom operator's first call, just before it begins; the
-    run ends with the last of them. Where calls cannot be hooked, the exported program of --reference is interpreted.
+    run ends with the last of them. If calls cannot be hooked, the exported program from --reference is interpreted.
 
 Why it matters
-    An operator can only be judged on what it was really given: with the arguments in hand it is called alone.
+    An operator can be judged only on its real arguments: with the saved arguments it can be called alone.
 
 Example:
     zoo::misbehave: observed arguments of 2 of 2 operators, expected all
 
 When it is wrong
-    Operators behind the point where the package dies are never reached, so nothing is known of them. Arguments above
-    512 MiB are not kept.
+    Operators after the point where the package crashes are never reached, so nothing is known about them. Arguments
+    above 512 MiB are not kept.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class _Reader:
     def call(self, call: OperatorCall) -> Iterator[Evidence]:
         """Findings of one call; one that it died in has little to tell."""
         if call.bad is not None:
-            yield self._make("bad-return", self._at_worst_warn(), call.bad, "a tensor with memory of its own")
+            yield self._make("bad-return", self._at_worst_warn(), call.bad, "a tensor with separate memory")
             return
         if call.outputs is None:
             return

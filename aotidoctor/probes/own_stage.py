@@ -78,7 +78,7 @@ def lighter(request: Request, stage: str) -> Request:
 def note(code: str, name: str, outcome: Outcome, stage: str) -> NotChecked:
     """What to tell of a run that ended badly in a stage of ours."""
     doing = DOES.get(stage, stage)
-    reason = f"{FAILED_HERE}: {_ending(outcome)} while it {doing}; this is no finding about the model"
+    reason = f"{FAILED_HERE}: {_ending(outcome)} while it {doing}; this is not a finding about the model"
     return NotChecked(code=code, name=name, reason=reason)
 
 

@@ -1,19 +1,20 @@
-"""What happens when the package is loaded and called as the user does it.
+"""Does the package load and answer when it is called as the user calls it?
 
 What it does
-    Loads the package through PyTorch's own loader in a child process and calls it twice with the inputs, with no
-    setting changed. The first real error is kept: the loader is called directly, so that "Loading outdated pt2 file"
-    (printed by aoti_load_package for any error, followed by a second attempt) does not hide it.
+    Loads the package through PyTorch's own loader in a child process and calls it twice with the inputs, without
+    changing any setting. The first real error is kept: the loader is called directly, so that "Loading outdated pt2
+    file" (printed by aoti_load_package for any error, followed by a second attempt) does not hide it.
 
 Why it matters
-    It is the failure itself: exception, signal, silent end, or an answer. Everything else is compared with it.
+    This run is the failure itself: exception, signal, silent end, or an answer. All other runs are compared with it.
 
 Example:
     run1: observed SIGSEGV, expected outputs
 
 When it is wrong
-    "It returned" is no evidence of health: most input faults give wrong numbers without a word. A package before 2.13
-    also returns after an operator raised, with None for what it did not make: then what stderr says is the finding.
+    A call that returned is not evidence of health: most input faults silently give wrong numbers. A package before 2.13
+    also returns after an operator raised, with None for the result that the operator did not make: the message on
+    stderr is then the finding.
 """
 
 from __future__ import annotations
@@ -101,9 +102,9 @@ def swallowed(case: Case, outcome: Outcome) -> Evidence | None:
         Severity.ERROR,
         outcome,
         subject=_subject(case, facts),
-        observed=f"{len(outputs(outcome, 0))} output(s), and an exception that nobody was told of: {_head(first)}",
+        observed=f"{len(outputs(outcome, 0))} output(s); an exception did not reach the caller: {_head(first)}",
         expected="no failure",
-        message=f"the call returned, although an operator raised in it: {symptom.line}",
+        message=f"the call returned, although an operator in it raised: {symptom.line}",
         stream="stderr",
         facts=facts,
     )

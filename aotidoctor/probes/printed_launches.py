@@ -3,21 +3,21 @@
 What it does
     Compiles the exported program given with --reference again, on this host and for its GPU, with PyTorch's value
     printer at level 3 (AOT_INDUCTOR_DEBUG_INTERMEDIATE_VALUE_PRINTER=3: names of launches only), and makes the failing
-    call in fresh interpreters, twice as it is and twice with CUDA_LAUNCH_BLOCKING=1. Then once more with level 2, which
-    prints the arguments of the launch found (AOT_INDUCTOR_FILTERED_KERNELS_TO_PRINT).
+    call in fresh interpreters, twice unchanged and twice with CUDA_LAUNCH_BLOCKING=1. It then runs once more with level
+    2, which prints the arguments of the launch found (AOT_INDUCTOR_FILTERED_KERNELS_TO_PRINT).
 
 Why it matters
-    It is the way to see a failing kernel where the package's own launches cannot be followed. Without blocking launches
-    the line printed last may be that of an innocent later kernel: both are told, and only the one of blocking launches
-    names a kernel. A package that does not fail when it is compiled here is evidence, too.
+    It shows a failing kernel if the package's own launches cannot be traced. Without blocking launches, the last
+    printed line may be that of an innocent later kernel: both are reported, and only the line with blocking launches
+    names a kernel. A package that does not fail when it is compiled here is also evidence.
 
 Example:
     triton_poi_fused_addmm_relu_0: observed last launch printed with blocking launches, not returned (2 of 2 runs)
 
 When it is wrong
-    The kernels are tuned anew, and printing takes the host time: a race may hide. What a kernel
-    damages without a fault may break a later one. Where the kernels have other names, nothing is concluded. The
-    compiler tries kernels on the GPU: one that faults on every input faults there already, and nothing is compiled.
+    The kernels are tuned again, and printing slows the host: a race may disappear. Damage that a kernel does without a
+    fault may break a later one. If the kernels have different names, nothing is concluded. The compiler tries kernels
+    on the GPU: one that faults on every input already faults there, and nothing is compiled.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _nothing_to_compile(case: Case) -> str | None:
 
 def values_request(case: Case, kernel: str) -> Request:
     """The second compile: the arguments of one kernel."""
-    purpose = f"the same program, printing what {kernel} gets"
+    purpose = f"the same program, printing the arguments of {kernel} gets"
     return compile_request(case, NAME, purpose, printer=PRINT_VALUES, printed_kernels=kernel)
 
 
@@ -254,7 +254,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="which launch is printed last before the fault, by a package compiled here that prints each one?",
-    asked_when="when a call on CUDA failed, no cheaper probe named the kernel, and an exported program is at hand",
+    asked_when="when a call on CUDA failed, no cheaper probe named the kernel, and an exported program is available",
     plan=plan,
     read=read,
 )

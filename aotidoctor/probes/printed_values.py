@@ -1,20 +1,20 @@
-"""Which kernel makes the bad values, where they cannot be followed in the package itself?
+"""Which kernel produces the bad values, if they cannot be traced in the package itself?
 
 What it does
     Compiles the exported program given with --reference again with PyTorch's value printer
     (AOT_INDUCTOR_DEBUG_INTERMEDIATE_VALUE_PRINTER: level 2 for NaN and Inf, level 1 for wrong numbers), makes the same
-    call, and reads what every kernel read and wrote. It speaks of this package only if both have the same kernels and
-    give the same outputs.
+    call, and reads what every kernel read and wrote. The result applies to this package only if both have the same
+    kernels and give the same outputs.
 
 Why it matters
-    The values are usually followed in the package as it is; on other systems and processors that is not possible.
+    The values are usually traced in the package itself; some systems and processors do not allow this.
 
 Example
     cpp_fused_add_log_0 (aten.log): observed 5 NaN written to buf0, its inputs finite (from -1), expected finite values
 
 When it is wrong
-    The printer shows no constants, and of more than 64 elements only smallest, largest and mean value, so that a count
-    of NaN is a lower bound. Level 1 keeps the last call only of a kernel that is called several times.
+    The printer shows no constants, and for more than 64 elements only the smallest, largest and mean value, so a count
+    of NaN is a lower bound. For a kernel that is called several times, level 1 keeps only the last call.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _may_be(buffer: BufferValues, value: Tensor) -> bool:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="which kernel makes the bad values, seen by a recompiled package with the value printer?",
+    asks="which kernel produces the bad values, according to a recompiled package with the value printer?",
     asked_when="when kernel_values was inconclusive and an exported program is available",
     plan=plan,
     read=read,

@@ -1,4 +1,4 @@
-"""Does the compiler of this host make the same wrong numbers of the exported program?
+"""Does the compiler of this host produce the same wrong numbers from the exported program?
 
 What it does
     Compiles the exported program given with --reference again, in a child, with the compiler and the torch of this
@@ -6,16 +6,16 @@ What it does
     code of both packages. Packages are kept by content below $XDG_CACHE_HOME/aotidoctor.
 
 Why it matters
-    When the new package is right, this one was made by another compiler or with other settings, from another program,
-    or was damaged afterwards: building it again is the remedy. When it is wrong as well, the fault is in the compiler
-    of this host, where it can be searched for.
+    If the new package is right, this one was made by a different compiler, with different settings or from a different
+    program, or was damaged afterwards: build it again. If the new package is also wrong, the fault is in the compiler
+    of this host, where it can be located.
 
 Example
-    result: observed wrong when compiled here, too: max |difference| 0.013, expected the reference's outputs
+    result: observed also wrong when compiled here: max |difference| 0.013, expected the reference's outputs
 
 When it is wrong
-    Settings of the original compile that the package does not tell (max_autotune, freezing) are those of this
-    environment. Where kernel names differ, what is seen in the new package need not hold for this one.
+    Settings of the original compile that the package does not record (max_autotune, freezing) are those of this
+    environment. If kernel names differ, findings about the new package need not apply to this one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ EXPLAINED = (
 # Big models compile for minutes; --budget bounds it for those who want it bounded.
 COMPILE_TIMEOUT_S = 1800.0
 # Tuned anew, kernels for a GPU add up in another order: other numbers say nothing of this package.
-NO_GPU = "numbers are compared with a package compiled again for the CPU only: for a GPU the kernels are tuned anew"
+NO_GPU = "numbers are compared with a package compiled again only for the CPU: for a GPU the kernels are tuned again"
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
@@ -173,7 +173,7 @@ def read_with(history: History, outcome: Outcome, facts: Mapping[str, FactValue]
         "differs",
         Severity.WARN,
         outcome,
-        observed=f"wrong when compiled here, too: max |difference| {worst:.3g}{', the same bits' if same else ''}",
+        observed=f"also wrong when compiled here: max |difference| {worst:.3g}{', the same bits' if same else ''}",
         expected="the reference's outputs",
         facts={**facts, "max_abs_diff": worst, "same_outputs": same},
     )
@@ -195,7 +195,7 @@ def _last_line(message: str) -> str:
 PROBE = Probe(
     code=CODE,
     name=NAME,
-    asks="does the compiler of this host make the same wrong numbers?",
+    asks="does the compiler of this host produce the same wrong numbers?",
     asked_when="when the package differs from an exported program and no input, weight or chance explains it",
     plan=plan,
     read=read,

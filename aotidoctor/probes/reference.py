@@ -2,23 +2,24 @@
 
 What it does
     Runs the reference given with --reference (an exported program, or module.py:function) on the same inputs in the
-    child and compares output by output: structure, dtype, shape, where NaN and Inf stand, values. It also compares the
+    child and compares output by output: structure, dtype, shape, positions of NaN and Inf, values. It also compares the
     weights, what the two write to their inputs, and what their outputs share memory with. Outputs that differ by more
-    than a few roundings are held against a float64 run of the exported program, which tells who is off.
+    than a few roundings are compared with a float64 run of the exported program, which shows which of the two is wrong.
 
 Why it matters
-    It is the only judge of silent wrong numbers. With float64 it tells a wrong package from a dtype that cannot do
-    better; a weight that differs is named before any code is blamed.
+    It is the only way to judge silently wrong numbers. The float64 run distinguishes a wrong package from the limits of
+    the dtype; a weight that differs is named before any code is blamed.
 
 Example:
     result: observed max |difference| 0.00047; off by 3.9e+03 eps from float64, the reference by 0.8 (rounding in
     float32 explains 32), expected the reference's outputs
 
 When it is wrong
-    Without a float64 run (random numbers, a function that refuses float64, operators of others that round in between)
-    a difference stays unjudged. A fault smaller than what the dtype's rounding explains cannot be seen in the outputs.
-    Constants that were folded cannot be compared. Those that were written into the code (up to 8 elements) are, where
-    the outputs differ and nothing else does: their values, read from the sources of the package, must explain it.
+    Without a float64 run (random numbers, a function that refuses float64, custom operators that round internally) a
+    difference is not judged. A fault smaller than what the dtype's rounding explains cannot be seen in the outputs.
+    Constants that were folded cannot be compared. Constants that were written into the code (up to 8 elements) are
+    compared if the outputs differ and nothing else does: their values, read from the sources of the package, must
+    explain the difference.
 """
 
 from __future__ import annotations

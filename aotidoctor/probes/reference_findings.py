@@ -127,7 +127,7 @@ def _measured(item: OutputComparison) -> str:
         case "extra":
             return f"{item.path}, which the reference does not have"
         case "structure":
-            return f"another structure: {item.reason}"
+            return f"a different structure: {item.reason}"
         case "type":
             return "another type"
         case "shape":

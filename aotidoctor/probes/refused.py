@@ -1,19 +1,19 @@
 """Which input did an operator of PyTorch refuse?
 
 What it does
-    Where the package does not tell what its inputs must be like (before torch 2.7, and of a bare library), reads what
-    an operator of PyTorch said when it refused its arguments, and looks for the one input that it can mean: of the
-    number of dims, of the sizes, or of the dtype that the message speaks of. Where the package names the arguments of
-    the operator, only inputs among them are looked at.
+    If the package does not record the properties of its inputs (before torch 2.7, and for a bare library), reads the
+    message of a PyTorch operator that refused its arguments, and looks for the only input that fits the message: by
+    number of dims, sizes or dtype. If the package names the arguments of the operator, only inputs among them are
+    considered.
 
 Why it matters
-    Without checks the first word about a wrong input is that of some operator, which knows it as mat1 or self.
+    Without checks, the first message about a wrong input comes from an operator, which calls it mat1 or self.
 
 Example:
     args[0].shape[1]: observed 13, expected 12 (mat1 and mat2 shapes cannot be multiplied (5x13 and 12x20))
 
 When it is wrong
-    A tensor that was computed may be like an input by chance. The treatment tells: the call returns with it, or not.
+    A computed tensor may resemble an input by chance. The treatment decides: with it the call returns, or it does not.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
     if history.errors("AD-IN", "AD-LOAD"):
         return unasked(CODE, NAME, "a static finding already explains a failure")
     if case.contract is not None and not case.contract.leaves_open():
-        return unasked(CODE, NAME, "the package tells what its inputs must be like")
+        return unasked(CODE, NAME, "the package records the properties of its inputs")
     return Reuse(probe="plain_run")
 
 
@@ -212,7 +212,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="which input did an operator of PyTorch refuse?",
-    asked_when="when an operator raised in a package that does not tell what its inputs must be like (no further run)",
+    asked_when="when an operator raised and the package does not record the properties of its inputs (no further run)",
     plan=plan,
     read=read,
 )

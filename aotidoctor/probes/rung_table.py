@@ -1,21 +1,21 @@
-"""Probe by probe: how often does it fail, and how?
+"""Probe by probe: how often does the call fail, and how?
 
 What it does
-    Puts the outcomes of all runs of the ladder side by side: of how many runs each probe failed, in what way, and
-    whether its setting took effect. Where the failure was gone with blocking launches, the plain run and that probe are
-    first repeated twice each, so that chance is not taken for a reason.
+    Compares the outcomes of all CUDA probes: how many runs of each probe failed, in what way, and whether its setting
+    took effect. If the failure was gone with blocking launches, the plain run and that probe are first repeated twice
+    each, to exclude chance.
 
 Why it matters
-    The pattern is evidence in itself. What fails each time, and never when each launch is waited for, is a race or an
-    order of work that nothing enforces. What fails at another kernel without the caching allocator writes or reads
-    beyond a buffer, into the slack that the allocator left there.
+    The pattern itself is evidence. A failure that always occurs, but never when each launch is waited for, is a race or
+    a missing ordering. A failure that moves to a different kernel without the caching allocator is an access beyond a
+    buffer, into the slack that the allocator left there.
 
 Example:
     plain_run 3 of 3, cuda_blocking 0 of 3: observed gone with blocking launches, expected the same outcome in all runs
 
 When it is wrong
-    Three runs that agree may agree by chance. Waiting also changes how fast things go: a fault that needs a full queue
-    is gone then, too.
+    Three runs that agree may agree by chance. Waiting also changes the timing: a fault that needs a full queue also
+    disappears.
 """
 
 from __future__ import annotations

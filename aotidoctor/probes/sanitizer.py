@@ -1,19 +1,19 @@
 """What does compute-sanitizer see: a bad access, memory read before it was written, a race?
 
 What it does
-    Repeats the failed call under NVIDIA's compute-sanitizer, without the caching allocator: memcheck where an access
-    faults or may, racecheck where the failure depends on timing, initcheck where calls differ from each other. The
-    first report counts; errors of CUDA calls after it only say that the context is dead.
+    Repeats the failed call under NVIDIA's compute-sanitizer, without the caching allocator: memcheck if an access
+    faults or may fault, racecheck if the failure depends on timing, initcheck if calls differ from each other. The
+    first report counts; later errors of CUDA calls only show that the context is unusable.
 
 Why it matters
-    It names kernel, thread, address and size of the access, and the buffer that it just missed: what tells an index
-    that is too large from a pointer that was never one of the GPU's.
+    It names kernel, thread, address and size of the access, and the nearest buffer: this distinguishes an index that is
+    too large from a pointer that never belonged to the GPU.
 
 Example:
     triton_poi_fused_addmm_relu_0: observed write of 4 bytes, 1 byte after an allocation of 4096 bytes, expected none
 
 When it is wrong
-    It makes the GPU ten to a hundred times slower, so that a race may not show. racecheck sees shared memory only. A
+    It makes the GPU ten to a hundred times slower, so a race may not occur. racecheck checks only shared memory. A
     kernel may read what it never uses: not every report of initcheck is a fault.
 """
 
@@ -66,7 +66,7 @@ def _tools(case: Case, history: History) -> tuple[tuple[str, str | None], ...]:
     return (
         ("memcheck", None if symptom in (*ACCESS, *VAGUE) else f"{symptom} is not a memory access fault"),
         ("initcheck", None if varies else "nothing indicates that the call depends on earlier memory contents"),
-        ("racecheck", None if varies else "the failure does not depend on timing, as far as it was seen"),
+        ("racecheck", None if varies else "the failure does not depend on timing, as far as observed"),
     )
 
 

@@ -2,18 +2,18 @@
 
 What it does
     Cuts the batch and the other dynamic sizes of the inputs, from their end and from their start, and calls the package
-    with what is left, each time in a fresh child. A size counts as failing only if the run ends in the same way: same
-    exception or signal, same words, same kernel. What is kept keeps its values, its order and its strides.
+    with the rest, each time in a fresh child. A size counts as failing only if the run ends in the same way: same
+    exception or signal, same message, same kernel. The remaining entries keep their values, order and strides.
 
 Why it matters
-    A failure with one row is a bug report that others can run; the row that is left is the one to look at.
+    A failure with one row makes a bug report that others can run; the remaining row is the one to examine.
 
 Example:
     args[0].shape[0]: observed fails with 1 (entry 700 of 800), gone with entry 700 left out
 
 When it is wrong
-    Each size is tried once: a failure that comes and goes is cut to the wrong place. Sizes that fail in the middle of
-    a range only are not searched for. Static dims are compiled in and stay.
+    Each size is tried once: an intermittent failure is reduced to the wrong place. Sizes that fail only in the middle
+    of a range are not found. Static dims are compiled in and do not change.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
 
 def _why_not(case: Case, history: History) -> str | None:
     if not case.options.shrink:
-        return "ask with --shrink"
+        return "run this with --shrink"
     plain = history.plain
     if plain is None or isinstance(plain.ending, NotStarted):
         return "the package could not be run on this host"

@@ -1,19 +1,19 @@
 """Does a row depend on the other rows of its batch?
 
 What it does
-    Where the contract says that dim 0 of inputs and outputs is one shared size, calls the package on all rows and on
-    the first half of them, and compares what the two calls give for those rows.
+    If the contract states that dim 0 of inputs and outputs is one shared size, calls the package on all rows and on the
+    first half of them, and compares the two results for those rows.
 
 Why it matters
-    Most models treat the rows of a batch one by one. Where they do not, a result depends on what else was in the batch:
-    batch norm in training mode, a softmax over the wrong dim, or kernels that read beyond their rows.
+    Most models treat the rows of a batch independently. If they do not, a result depends on the other rows of the
+    batch: batch norm in training mode, a softmax over the wrong dim, or kernels that read beyond their rows.
 
 Example:
     result: observed max |difference| 0.31 in 4 of 8 rows, expected the same rows
 
 When it is wrong
-    Rows may be meant to influence each other (attention over a set, statistics of a batch). It is information for
-    whoever knows the model, no verdict.
+    Rows may be meant to influence each other (attention over a set, statistics of a batch). The finding is information
+    for someone who knows the model, not a verdict.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if history.errors("AD-IN"):
         return unasked(CODE, NAME, "a static finding already explains wrong numbers")
     if not _wanted(case, history):
-        return unasked(CODE, NAME, "the numbers are not suspicious; ask with --probes sub_batch")
+        return unasked(CODE, NAME, "the numbers are not suspicious; run this with --probes sub_batch")
     batch = None if case.contract is None else shared_batch(case.contract)
     if batch is None:
         return unasked(CODE, NAME, "dim 0 is not a size that inputs and outputs share")
@@ -137,7 +137,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if result is None:
         return []
     if not result.repeatable:
-        observed, kind = "equal calls differ already", "undecided"
+        observed, kind = "equal calls already differ", "undecided"
     elif result.agrees:
         observed, kind = f"the same {result.rows} of {result.of} rows", "same"
     else:

@@ -1,4 +1,4 @@
-"""Does it depend on the number of threads?
+"""Does the failure depend on the number of threads?
 
 What it does
     Repeats a crash, a hang or a flaky run with one thread. Where outputs differ between equal calls, or from the
@@ -6,16 +6,15 @@ What it does
 
 Why it matters
     Per-thread accumulators of reductions are sized for the machine that compiled the package: with more threads they
-    are written past their end. Races heal with one thread, too.
+    are written past their end. Races also disappear with one thread.
 
 Example:
     1 thread: observed outputs, expected SIGSEGV as with 8 threads
 
 When it is wrong
-    A busy machine breaks a time limit without a race: several threads must break it twice, each time with three times
-    what one thread needed.
-    One thread also changes the memory layout: a heap fault elsewhere may hide. Sums in another order differ by
-    rounding, which is no fault.
+    On a busy machine a time limit may be exceeded without a race: several threads must exceed it twice, each time with
+    three times what one thread needed. One thread also changes the memory layout: a heap fault elsewhere may not show.
+    Sums in a different order differ by rounding, which is not a fault.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     odd = any(item.kind == "differs" for item in history.errors("AD-RUN-002", "AD-RUN-011"))
     asked = case.options.localize or case.options.asks_for(NAME)
     if not failed and not odd and not (asked and succeeded(history.plain)):
-        return unasked(CODE, NAME, "nothing crashed, hung or was intermittent; ask with --probes threads")
+        return unasked(CODE, NAME, "nothing crashed, hung or was intermittent; run this with --probes threads")
     if history.static_errors():
         return unasked(CODE, NAME, "a static finding already explains it; its treatment is tried instead")
     if case.options.threads == 1:
@@ -57,7 +56,7 @@ def _side_by_side(case: Case, history: History) -> Request | NotChecked:
     if plain is not None and told(Acted, plain.result).threads == 1:
         return unasked(CODE, NAME, "it already ran with one thread")
     if device_of(case) != "cpu":
-        return unasked(CODE, NAME, "the threads of the CPU do not compute on another device")
+        return unasked(CODE, NAME, "CPU threads do not compute on a different device")
     if plain is None or case.inputs is None:
         return unasked(CODE, NAME, "there was no call to repeat")
     if case.needs.random_ops or case.needs.uninitialized_ops:
@@ -81,7 +80,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
                 outcome,
                 observed=f"outputs with one thread, after {outcome.seconds:.1f} s",
                 expected="the same ending as with several",
-                message="a time limit that several threads broke once, or hardly, is not evidence of a race",
+                message="a time limit that several threads exceeded once, or only just, is not evidence of a race",
                 facts={"threads": 1},
             )
         ]

@@ -1,17 +1,17 @@
-"""NaN and Inf: in the inputs, in the constants, in the outputs?
+"""Are there NaN or Inf in the outputs, and do they come from the inputs or constants?
 
 What it does
     Counts NaN and Inf in the inputs and the outputs of the plain run; if an output has any, also in the constants that
-    the package holds, which a process of their own reads.
+    the package contains, which a separate process reads.
 
 Why it matters
-    NaN in an output has three different remedies: clean the input, mend the weights, or find the kernel.
+    NaN in an output has three different remedies: clean the input, correct the weights, or find the kernel.
 
 Example:
     result: observed 32 NaN from finite inputs and constants, expected finite values
 
 When it is wrong
-    -inf in outputs can be meant (masked logits): without NaN it is only a warning.
+    -inf in outputs can be intended (masked logits): without NaN it is only a warning.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="NaN or Inf, and where from?",
-    asked_when="when the plain run returned (a further run for NaN or Inf only)",
+    asked_when="when the plain run returned (a further run only for NaN or Inf)",
     plan=plan,
     read=read,
 )

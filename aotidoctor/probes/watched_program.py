@@ -1,21 +1,22 @@
-"""How a program of the user's ended that loads the package itself (watch, guard).
+"""How did the program that loads the package end (watch, guard)?
 
 What it does
-    Reads the end of a program that ran untouched: its exit status or signal, the exception that its output tells of
-    (the last line of a Python traceback, what the C++ runtime prints when it terminates), and how far it had come:
-    whether it mapped code of a package. With --rerun the same command is run again under settings of the environment,
-    and each of these runs is read likewise.
+    Reads the end of a program that ran unchanged: its exit status or signal, the exception in its output (the last line
+    of a Python traceback, the message of the C++ runtime at termination), and its progress: whether it mapped code of a
+    package. With --rerun the same command is run again under diagnostic environment settings, and each of these runs is
+    read in the same way.
 
 Why it matters
-    It is the failure as it happens in production, in a program that nobody can call function by function. What the
-    same program does under other settings tells where to look, without a line of it being changed.
+    This is the failure as it happens in production, in a program whose functions cannot be called separately. Its
+    behaviour under different settings shows where to look, without a change to the program.
 
 Example:
     ./server: observed SIGABRT after std::runtime_error, expected exit status 0
 
 When it is wrong
-    A program may catch an exception, log it and end for another reason. Exit statuses of 128 and more are mostly those
-    of a child that a shell passes on. A rerun gets no input: a program that waits for some does something else then.
+    A program may catch an exception, log it and end for a different reason. Exit statuses of 128 and above mostly come
+    from a child process and are passed on by a shell. A rerun gets no input: a program that waits for input then
+    behaves differently.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _TRACEBACK = re.compile(
 
 def plan(case: Case, history: History) -> NotChecked:
     """Not a probe: ``watch`` and ``guard`` have the program already."""
-    return unasked(CODE, NAME, "this is for aotidoctor watch and aotidoctor.guard()")
+    return unasked(CODE, NAME, "this probe is for aotidoctor watch and aotidoctor.guard()")
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
@@ -132,7 +133,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="how did the program that loads the package end?",
-    asked_when="by aotidoctor watch and aotidoctor.guard() only",
+    asked_when="only by aotidoctor watch and aotidoctor.guard()",
     plan=plan,
     read=read,
 )

@@ -37,7 +37,7 @@ class Call:
 
 def add_val_missing(call: Call, observed: str, found: Found) -> None:
     """The graph says nothing of a value."""
-    expected = "a val: what the node gives, as a fake tensor, a number, a symbol"
+    expected = "a val: the result of the node as a fake tensor, a number or a symbol"
     _add(call, found)("G01", "val-missing", observed=observed, expected=expected)
 
 
@@ -53,7 +53,7 @@ def add_operator_kind(call: Call, kind: str, found: Found, **facts: str) -> None
 def add_not_functional(call: Call, dialect: str, found: Found) -> None:
     """The operator writes, which the dialect forbids."""
     observed = f"{call.target} writes to its arguments"
-    expected = f"an operator that changes no argument, as dialect {dialect or 'ATEN'} asks for"
+    expected = f"an operator that changes no argument, as dialect {dialect or 'ATEN'} requires"
     _add(call, found)("G04", "not-functional", observed=observed, expected=expected, dialect=dialect)
 
 

@@ -64,7 +64,7 @@ def judge_against(
     if contract is None:
         return [], [unchecked(f"{package}: what it expects could not be determined")]
     if contract.source == "call-spec" or contract.args is None:
-        why = "; ".join(contract.problems[:3]) or "the package holds no source that describes its inputs"
+        why = "; ".join(contract.problems[:3]) or "the package contains no source that describes its inputs"
         return [], [unchecked(f"{package}: {why}")]
     stored = read_package_constants(artifact, model, contract.constants, contract.weights)
     question = against.Question(package=package, archive=archive, contract=contract, stored=stored, model=model)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 
 _OTHER_FILES = {
-    ArtifactKind.AOTI_PACKAGE: "an AOTInductor package: it holds no graph any more",
-    ArtifactKind.AOTI_DIRECTORY: "the directory of an AOTInductor package: it holds no graph any more",
+    ArtifactKind.AOTI_PACKAGE: "an AOTInductor package: it no longer contains a graph",
+    ArtifactKind.AOTI_DIRECTORY: "the directory of an AOTInductor package: it no longer contains a graph",
     ArtifactKind.TORCHSCRIPT: "a TorchScript archive",
     ArtifactKind.TORCH_SAVE: "a torch.save file",
     ArtifactKind.BARE_SO: "a shared object",

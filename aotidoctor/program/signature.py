@@ -138,7 +138,7 @@ class _Input:
         elif spec.kind in _FORMS:
             self._check_form(*_FORMS[spec.kind])
             if spec.kind == "buffer" and spec.persistent is None:
-                observed = f"buffer {spec.target} does not say whether it is persistent"
+                observed = f"buffer {spec.target} does not declare whether it is persistent"
                 self.add("S04", "no-persistence", observed, "True or False")
             if spec.target is not None:
                 self._check_value(spec.target, state)
@@ -149,7 +149,7 @@ class _Input:
             kind = "not-object" if self.spec.kind == "custom_obj" else "not-tensor"
             self.add(code, kind, f"a {what} that is a {self.spec.argument}", f"a {wanted}")
         if self.spec.target is None:
-            self.add(code, "no-target", f"a {what} without the name of what it stands for", "its name")
+            self.add(code, "no-target", f"a {what} without the name of what it represents", "its name")
 
     def _check_value(self, target: str, state: State) -> None:
         code, what, _ = _FORMS[self.spec.kind]
@@ -170,7 +170,7 @@ class _Input:
         if self.spec.persistent is True and not is_weight and kept is not None and target not in kept:
             self.add("S04", "absent", f"persistent buffer {target} is not in the state dict", "its value")
         if self.spec.persistent is False and is_weight:
-            observed = f"the state dict holds {target}, which is not persistent"
+            observed = f"the state dict contains {target}, which is not persistent"
             self.add("S04", "unwanted", observed, "no entry: it is among the constants")
 
 

@@ -45,7 +45,7 @@ def add_empty(symbol: str, low: int | None, high: int | None, found: Found) -> N
 def add_outside(symbol: str, size: int, low: int | None, high: int | None, found: Found) -> None:
     """A sample that the range leaves out."""
     observed = f"the sample input has {symbol} = {size}, its range is {_text(low, high)}"
-    expected = "a sample inside of the range"
+    expected = "a sample inside the range"
     found.add(
         "A06",
         "example-outside",
@@ -68,7 +68,7 @@ def _check_range(
     subject, text = places[0][0] if places else symbol, _text(low, high)
     add = partial(found.add, "A06", symbol=symbol, lower=low, upper=high)
     if low is not None and low == high:
-        observed = f"{symbol} in {text}: one size only"
+        observed = f"{symbol} in {text}: only one size"
         add("one-value", target=subject, observed=observed, expected="a range, or a static dim")
         return
     sizes = [size for _, size in places if size is not None]
@@ -94,7 +94,7 @@ def _add_unbacked(symbol: str, low: int | None, high: int | None, values: Sequen
         graph="" if first is None else first.graph,
         observed=f"{symbol} has no {open_ends} bound"
         + (f", and is a size of {size_of}" if size_of is not None else ""),
-        expected=f"torch._check({symbol} <= ...) in forward, for what the data can hold",
+        expected=f"torch._check({symbol} <= ...) in forward, for the values that the data can have",
         symbol=symbol,
         size_of=size_of,
     )

@@ -190,7 +190,7 @@ def _refused(url: str, error: Exception) -> RemoteError:
     if (isinstance(error, FileNotFoundError) and not isinstance(error.__cause__, ConnectionError)) or status == 404:
         return RemoteError(f"no such file: {clean(url)}")
     if isinstance(error, ImportError):
-        return RemoteError(f"{clean(url)}: this protocol needs another package: {cleaned(str(error))[:200]}")
+        return RemoteError(f"{clean(url)}: this protocol needs an additional package: {cleaned(str(error))[:200]}")
     said = cleaned(str(error)).replace(url, clean(url))[:200]
     return RemoteError(
         f"{clean(url)}: {type(error).__name__}: {said}" if said else f"{clean(url)}: {type(error).__name__}"

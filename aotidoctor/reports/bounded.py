@@ -53,7 +53,7 @@ class _Cutter:
             return report
         named = listed([f"{place} ({count:,})" for place, count in self._cut.most_common()], _NAMED)
         reason = (
-            f"this document would be above {MOST >> 20} MB: lists are cut at {self._entries:,} entries and texts at "
+            f"this document would exceed {MOST >> 20} MB: lists are cut at {self._entries:,} entries and texts at "
             f"{self._characters:,} characters; left out in {named}"
         )
         return replace(short, not_checked=(*short.not_checked, NotChecked(code=CODE, name="report", reason=reason)))

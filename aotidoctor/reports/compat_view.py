@@ -10,7 +10,7 @@ from aotidoctor.reports.tones import Headline
 
 HEADINGS = ("Package", "Host", "Answer", "Because")
 MATRIX = "Packages and hosts"
-WORDS = {Answer.RUNS: "runs", Answer.REFUSED: "will not run", Answer.UNKNOWN: "cannot be told"}
+WORDS = {Answer.RUNS: "runs", Answer.REFUSED: "will not run", Answer.UNKNOWN: "undetermined"}
 TONES = {Answer.RUNS: "good", Answer.REFUSED: "bad", Answer.UNKNOWN: "unsure"}
 _LONGEST = 400
 
@@ -100,7 +100,7 @@ def headline(found: Compatibility) -> Headline:
     answers = found.answers
     counts = {kind: sum(item.answer is kind for item in answers) for kind in Answer}
     worst = next((kind for kind in (Answer.REFUSED, Answer.UNKNOWN) if counts[kind]), Answer.RUNS)
-    word = {Answer.RUNS: "RUNS", Answer.REFUSED: "WILL NOT RUN", Answer.UNKNOWN: "CANNOT BE TOLD"}[worst]
+    word = {Answer.RUNS: "RUNS", Answer.REFUSED: "WILL NOT RUN", Answer.UNKNOWN: "UNDETERMINED"}[worst]
     if len(answers) == 1:
         reason = because(answers[0])
         text = f"on {answers[0].host}" + (f": {one_line(reason, 160)}" if reason else "")

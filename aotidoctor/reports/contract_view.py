@@ -208,7 +208,7 @@ def unread_text(item: Unread) -> str:
     """Statements that were not understood: how many, what they may hold, and the first."""
     where = f"line {item.line}: " if item.line else ""
     holds = "any fact" if item.fact == "statement" else f"a fact of kind {item.fact!r}"
-    return f"{plural(item.count, 'statement')} of the {item.part} may hold {holds}; {where}{one_line(item.example)}"
+    return f"{plural(item.count, 'statement')} of the {item.part} may contain {holds}; {where}{one_line(item.example)}"
 
 
 def needs_rows(contract: Contract) -> tuple[tuple[str, str], ...]:

@@ -32,7 +32,7 @@ SETTINGS = (
     ),
     DebugSetting("CUDA_LAUNCH_BLOCKING", "cuda-init", "errors appear at their launch; needs a new process"),
     DebugSetting("PYTORCH_USE_CUDA_DSA", "cuda-init", "device assertions; inert unless torch was built with them"),
-    DebugSetting("TORCHINDUCTOR_NAN_ASSERTS", "compile", "asserts that inputs hold no NaN or Inf"),
+    DebugSetting("TORCHINDUCTOR_NAN_ASSERTS", "compile", "asserts that inputs contain no NaN or Inf"),
     DebugSetting(
         "AOT_INDUCTOR_DEBUG_INTERMEDIATE_VALUE_PRINTER", "compile", "1 saves, 2 prints values, 3 prints kernel names"
     ),

@@ -56,7 +56,7 @@ def _pytorch(report: Report, repro: str | None, budget: Budget) -> list[str]:
 def _triton(report: Report, repro: str | None, budget: Budget) -> list[str]:
     release, host = report.extra.get("release"), report.case.host
     version = f"Triton {prose(release)}, as given to aotidoctor" if release else "Not recorded in this report."
-    where = {True: "in a container", False: "outside of a container", None: "on a machine"}[host.in_container]
+    where = {True: "in a container", False: "outside a container", None: "on a machine"}[host.in_container]
     return [
         "**Description**",
         _described(report),
@@ -104,7 +104,7 @@ def _reproduction(report: Report, repro: str | None, level: str) -> list[str]:
             fence(made.text, language="python", budget=6000),
             notes,
         ]
-    folder = f"A certified reproduction was asked for in {code(repro)}; attach it." if repro else ""
+    folder = f"A certified reproduction was requested in {code(repro)}; attach it." if repro else ""
     return [*parts, folder or (_REPRO if made is not None else "")]
 
 
@@ -139,7 +139,7 @@ def _versions(report: Report) -> list[str]:
     told = f"The log names {prose(named)}." if named else "The log names no versions."
     if report.case.host.torch is None and report.case.host.cpu_model is None:
         rest = "`python -m torch.utils.collect_env` lists them"
-        return [told, f"The machine that failed is not known to this report; there, {rest}."]
+        return [told, f"This report does not describe the machine that failed; on that machine, {rest}."]
     return [told, "The machine that read the log, which may differ from the one that failed:", block]
 
 
@@ -150,7 +150,7 @@ def _error_log(report: Report, budget: Budget) -> str:
         return fence(report.internal_error, budget=room_of_log)
     if report.log is not None:
         texts = [match.text for match in report.log.matches] or [event.text for event in report.log.events]
-        return fence("\n".join(texts[: budget.rows]), budget=room_of_log) if texts else "The log holds no error."
+        return fence("\n".join(texts[: budget.rows]), budget=room_of_log) if texts else "The log contains no error."
     failed = run_view.first_failed(report.runs)
     if failed is None:
         wrong = report.case.artifact.kind in (ArtifactKind.MISSING, ArtifactKind.UNREADABLE)

@@ -12,7 +12,7 @@ from aotidoctor.reports.text import one_line, plural, size
 if TYPE_CHECKING:
     from aotidoctor.model.log import LogEvent, LogMatch, LogReading
 
-HEADINGS = ("Line", "The log says", "Which is")
+HEADINGS = ("Line", "In the log", "Which is")
 _SHOWN = 20
 # Below this a match is no more than a lead.
 _LEAD = 0.5
@@ -96,7 +96,7 @@ def _telling(log: LogReading) -> Sequence[LogEvent]:
 
 def _row(event: LogEvent, log: LogReading) -> LogRow:
     known = [match for match in log.matches if match.event == event]
-    times = f" (said {event.count:,} times)" if event.count > 1 else ""
+    times = f" (logged {event.count:,} times)" if event.count > 1 else ""
     origin = f"[{one_line(event.origin, 40)}] " if event.origin else ""
     return LogRow(
         line=str(event.first) if event.last <= event.first else f"{event.first}-{event.last}",
@@ -109,7 +109,7 @@ def _row(event: LogEvent, log: LogReading) -> LogRow:
 def _what(event: LogEvent, known: Sequence[LogMatch]) -> str:
     cause = f"{known[0].pattern.cause} ({known[0].confidence:.0%})" if known else ""
     if event.tainted:
-        return "after an error that leaves the GPU unusable: not to be trusted"
+        return "after an error that leaves the GPU unusable: unreliable"
     if event.echo_of is not None:
         return f"an echo of line {event.echo_of}" + (f": {cause}" if cause else "")
     if not known:

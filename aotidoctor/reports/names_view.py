@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 HEADINGS = ("Path", "Number", "Name", "dtype", "Type", "Dims")
 _KINDS: Mapping[str, str] = {
     "unknown": "unknown whether it is a tensor",
-    "value": "no tensor: baked in at export",
-    "empty": "no tensor: an empty dict",
-    "nested": "no tensor: a container inside a keyword",
+    "value": "not a tensor: baked in at export",
+    "empty": "not a tensor: an empty dict",
+    "nested": "not a tensor: a container inside a keyword",
     "number": "a number: cannot be sent",
     "none": "None: leave it out",
-    "shifted": "behind an empty dict: answers with another output",
+    "shifted": "after an empty dict: answers with a different output",
 }
 
 

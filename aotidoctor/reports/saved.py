@@ -26,9 +26,9 @@ def read_saved(path: str) -> JsonObject:
                 raise CannotExamineError(f"{path}: observed no regular file, expected a report of aotidoctor")
             document = json.loads(blob.read_at(0, _LARGEST))
     except (ValueError, RecursionError) as error:
-        raise CannotExamineError(f"{path}: observed no JSON ({error}), expected a report of aotidoctor") from error
+        raise CannotExamineError(f"{path}: observed invalid JSON ({error}), expected a report of aotidoctor") from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise CannotExamineError(f"{path}: observed other JSON, expected a report of aotidoctor ({SCHEMA})")
+        raise CannotExamineError(f"{path}: observed different JSON, expected a report of aotidoctor ({SCHEMA})")
     return document
 
 

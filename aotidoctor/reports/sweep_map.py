@@ -51,7 +51,7 @@ def html(found: Sweep) -> str:
         for subject in subjects
     ]
     body = [_row(row, at) for at, row in enumerate(rows)]
-    unasked = "".join(f"<p>Not asked: {_safe(reason, 300)}</p>" for reason in found.unasked)
+    unasked = "".join(f"<p>Not run: {_safe(reason, 300)}</p>" for reason in found.unasked)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

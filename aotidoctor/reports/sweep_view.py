@@ -13,11 +13,11 @@ from aotidoctor.reports.text import one_line, plural
 SCHEMA = "aotidoctor.sweep/1"
 MEANINGS: Mapping[Judged, str] = {
     Judged.FAULT: "the contract accepts it, the program computes it, the package fails or is wrong",
-    Judged.UNGUARDED: "the package takes without a word what it computes wrongly, what the program refuses, or crashes",
-    Judged.REFUSED: "the package ends with an error where the program computes",
-    Judged.HARMLESS: "outside of the contract, and the package is right all the same",
+    Judged.UNGUARDED: "the package silently computes wrong numbers or what the program refuses, or it crashes",
+    Judged.REFUSED: "the package raises an error where the program computes a result",
+    Judged.HARMLESS: "outside the contract, but the package is right",
     Judged.FINE: "contract, package and program agree",
-    Judged.UNKNOWN: "the program refuses what the package computes: there is nothing to tell whether that is right",
+    Judged.UNKNOWN: "the program refuses what the package computes, so its result could not be checked",
 }
 _HEADINGS = ("Meaning", "Subject", "Change", "Contract", "Package", "With checks", "Program")
 # Below the table: nobody reads more on a terminal.
@@ -72,7 +72,7 @@ def text(found: Sweep, *, detail: int = 0) -> str:
         lines.append("")
     if len(rows) > len(shown):
         lines.append(f" {plural(len(rows) - len(shown), 'more row')}: -v, or --format md, json or html")
-    lines += [f" Not asked: {one_line(reason)}" for reason in found.unasked]
+    lines += [f" Not run: {one_line(reason)}" for reason in found.unasked]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -91,7 +91,7 @@ def markdown(found: Sweep) -> str:
     lines = ["# Sweep", "", prose(headline(found)), ""]
     lines += [f"- **{judged.value}** ({count}): {MEANINGS[judged]}" for judged, count in counts(found).items()]
     lines += ["", table(_HEADINGS, [[cell(one) for one in cells(row)] for row in ordered(found.rows)]), ""]
-    lines += [f"Not asked: {prose(reason)}" for reason in found.unasked]
+    lines += [f"Not run: {prose(reason)}" for reason in found.unasked]
     return "\n".join(lines).rstrip() + "\n"
 
 

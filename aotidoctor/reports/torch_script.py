@@ -87,7 +87,7 @@ def _given(report: Report) -> tuple[list[str], list[str]] | None:
         "the values are made up, integers within the given range: a failure that needs certain values may not show"
     ]
     other = [value.type for _, value in found.leaves() if isinstance(value, PlainValue) and _literal(value) is None]
-    notes += [f"None stands for {one_line(', '.join(sorted(set(other))), 200)}"] if other else []
+    notes += [f"None replaces {one_line(', '.join(sorted(set(other))), 200)}"] if other else []
     args: Tree[LeafValue] = found.args
     kwargs: Tree[LeafValue] = found.kwargs
     named = _tree(kwargs, _leaf)
@@ -139,7 +139,7 @@ def _strange(trees: Iterable[Tree[LeafValue]]) -> list[str]:
     """Containers that a plain script cannot make."""
     known = {"tuple", "list", *MAPPINGS}
     kinds = sorted({kind for tree in trees for kind in _kinds(tree) if kind not in known})
-    return [f"lists stand for {one_line(', '.join(kinds), 200)}"] if kinds else []
+    return [f"lists replace {one_line(', '.join(kinds), 200)}"] if kinds else []
 
 
 def _kinds(tree: Tree[LeafValue]) -> Iterable[str]:

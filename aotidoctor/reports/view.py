@@ -87,7 +87,7 @@ def _diagnosis_rows(report: Report, diagnosis: Diagnosis) -> tuple[Row, ...]:
         Row(label="What to do", text=one_line(diagnosis.remedy.text, 600)),
         Row(label="", text=diagnosis.remedy.command, is_code=True),
         Row(label="", text="Tried: with it the failure is gone." if diagnosis.remedy.verified else ""),
-        Row(label="Not asked", text=_not_asked(report)),
+        Row(label="Not checked", text=_not_asked(report)),
         *_after_a_log(report),
     ]
     return tuple(row for row in rows if row.text)

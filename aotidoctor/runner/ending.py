@@ -37,7 +37,7 @@ def classify(end: End, readout: Readout) -> Ending:
     if end.limit is not None:
         return TimedOut(limit=end.limit)
     if end.status is None:
-        return NotStarted(reason="the exit status was lost: another part of this program waits for all children")
+        return NotStarted(reason="the exit status was lost: a different part of this program waits for all children")
     if os.WIFSIGNALED(end.status):
         return _signalled(end, os.WTERMSIG(end.status))
     code = os.WEXITSTATUS(end.status)

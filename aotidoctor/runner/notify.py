@@ -25,7 +25,7 @@ def notify(argv: Sequence[str], document: bytes, environ: Mapping[str, str], *, 
     try:
         child.communicate(document, timeout=limit)
     except subprocess.TimeoutExpired:
-        return f"not done after {limit:g} s"
+        return f"did not finish within {limit:g} s"
     finally:
         if child.returncode is None:
             with suppress(OSError):

@@ -85,7 +85,7 @@ class PluginHost:
             raise PluginError(f"its answer has {size:,} bytes, expected at most {LARGEST:,}")
         found = json.loads(self._read(process, size, deadline, seconds))
         if not isinstance(found, dict):
-            raise PluginError("it spoke out of turn")
+            raise PluginError("it sent an unexpected message")
         return found
 
     def _read(self, process: subprocess.Popen[bytes], size: int, deadline: float, seconds: float) -> bytes:

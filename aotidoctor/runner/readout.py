@@ -89,7 +89,7 @@ def _note(record: JsonObject, readout: Readout) -> bool:
         case {"done": True, "t": int() | float() as at}:
             readout.done, readout.ended = True, float(at)
         case {"too_large": int(size)}:
-            readout.warnings.append(f"a part of the result was left out: {size} bytes")
+            readout.warnings.append(f"a part of the result was omitted: {size} bytes")
         case _:
             return False
     return True

@@ -47,7 +47,7 @@ def find_core(watched: Watched, environ: Mapping[str, str], *, room: str) -> Cor
         return _from_systemd(watched, environ, room)
     taken = f"{pattern.text} takes core files here"
     if pattern.kind == APPORT:
-        taken = "apport takes core files here (/var/crash, for packages of the distribution only)"
+        taken = "apport takes core files here (/var/crash, only for packages of the distribution)"
     return Core(why=f"{taken}; sysctl -w kernel.core_pattern=core.%p")
 
 
@@ -59,7 +59,7 @@ def _why_none(watched: Watched, pattern: CorePattern) -> str:
         return "core files are disabled here: sysctl -w kernel.core_pattern=core.%p"
     if limit == "0":
         return NO_LIMIT
-    return "the kernel wrote none: no room or no right to write, or the program has forbidden it (PR_SET_DUMPABLE)"
+    return "the kernel wrote none: no space or no permission to write, or the program forbids it (PR_SET_DUMPABLE)"
 
 
 _WITHOUT_CORE = frozenset({"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGPIPE", "SIGALRM", "SIGUSR1", "SIGUSR2"})

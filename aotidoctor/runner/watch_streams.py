@@ -232,7 +232,7 @@ def _read_back(name: str, fd: int, offset: int) -> Stream:
         return Stream(name=name, kind=StreamKind.FILE, problem=f"{name} cannot be read back: {error.strerror}")
     try:
         end = os.fstat(copy).st_size
-        problem = None if offset <= end else f"{name} was cut while the program ran: read from its beginning"
+        problem = None if offset <= end else f"{name} was truncated while the program ran: read from its beginning"
         begin = offset if offset <= end else 0
         head = os.pread(copy, min(HEAD, end - begin), begin)
         rest = max(begin + len(head), end - TAIL)

@@ -59,7 +59,7 @@ def assert_aoti_healthy(
     if run is None:
         run = given and host is None
     if run and host is not None:
-        raise UsageError("host: nothing can be run on another machine")
+        raise UsageError("host: nothing can be run on a different machine")
     function = diagnose if run else check
     extra = {} if run else {"host": host}
     report = kept(function(package, inputs, **wanted, **extra))  # type: ignore[arg-type]  # each is checked there

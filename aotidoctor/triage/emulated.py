@@ -25,7 +25,7 @@ from aotidoctor.triage.trial import NAME as TREATMENT
 
 _STANDS_IN = {
     (UNAVAILABLE, ""): "it was emulated on the CPU instead",
-    ("AD-IN-008", "device"): "tensors of the CPU stand for those of the device in emulation",
+    ("AD-IN-008", "device"): "in emulation, CPU tensors replace those of the device",
 }
 
 
@@ -76,12 +76,12 @@ def _try(session: Session, treatment: Treatment, baseline: Outcome) -> Outcome |
                 "healed" if healed else "stayed",
                 Severity.INFO,
                 outcome,
-                observed=f"{treatment.text}: {'no fault in emulation' if healed else 'the fault stayed in emulation'}",
+                observed=f"{treatment.text}: {'no fault in emulation' if healed else 'the fault remained'}",
                 expected="the fault gone",
                 facts={"cause": treatment.cause, "treatment": treatment.name, "emulated": True},
             )
         ]
     )
-    verdict = "healed" if healed else "the failure stayed"
+    verdict = "healed" if healed else "the failure remained"
     session.ended(treatment.name, outcome.seconds, verdict, ok=healed, kind=EventKind.TREATMENT)
     return outcome

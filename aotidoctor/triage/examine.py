@@ -24,9 +24,7 @@ CONFIRMED = (
     "the cause is named and its treatment confirmed it; run it by name with --probes, or with aotidoctor localize"
 )
 
-ANOTHER = (
-    "the package comes from another program, and the place where it differs is confirmed: compiling would add nothing"
-)
+ANOTHER = "the package comes from a different program and the difference is confirmed: compiling would add nothing"
 
 COMPARING = ("plain_run", "loaded_weights", "mutation", "values", "again", "memory_fill", "emulation", "reference")
 

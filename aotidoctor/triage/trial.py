@@ -135,11 +135,11 @@ def evidence_of(trial: Trial) -> Evidence:
 def _stayed(trial: Trial) -> str:
     if not succeeded(trial.outcome):
         alike = succeeded(trial.baseline) or same_failure(trial.baseline, trial.outcome)
-        return "the failure stayed" if alike else f"another failure: {_words_of(trial.outcome)}"
+        return "the failure remained" if alike else f"a different failure: {_words_of(trial.outcome)}"
     same = not succeeded(trial.baseline) or same_outputs(outputs(trial.baseline, 0), outputs(trial.outcome, 0))
     if not same and reference(trial.outcome).get("agrees") is False:
-        return "other outputs, which do not agree with the reference either"
-    return "the same outputs" if same else "other outputs, and not those that would prove it"
+        return "different outputs, which also disagree with the reference"
+    return "the same outputs" if same else "different outputs, but not those that would prove it"
 
 
 def _words_of(outcome: Outcome) -> str:
@@ -152,7 +152,7 @@ VERDICTS = {
     "healed": "healed",
     "harmless": "no difference",
     "untried": "could not be tried",
-    "stayed": "the failure stayed",
+    "stayed": "the failure remained",
 }
 
 

@@ -70,7 +70,7 @@ def _batch(table: NameTable) -> Dim | None:
 
 def _left_out(row: NameRow, batch: Dim | None) -> str | None:
     """Why an output cannot stand in the config, None where it can."""
-    words = {"none": "None", "number": "a number, without dims", "shifted": "behind an empty dict"}
+    words = {"none": "None", "number": "a number, without dims", "shifted": "after an empty dict"}
     if row.kind in words:
         return words[row.kind]
     if row.dims == ():

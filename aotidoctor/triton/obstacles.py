@@ -65,8 +65,8 @@ def _old_count(contract: Contract, release: Release) -> tuple[Obstacle, ...]:
             path="inputs",
             observed=f"{contract.n_inputs} inputs",
             expected=f"{OLD_COUNT} inputs",
-            message=f"Triton {release.name} takes every model for one with {OLD_COUNT} inputs: with another number the "
-            f"model is not loaded (configuration expects N inputs, but model expects {OLD_COUNT} inputs), and with "
+            message=f"Triton {release.name} treats every model as one with {OLD_COUNT} inputs: with a different number "
+            f"the model is not loaded (configuration expects N inputs, but model expects {OLD_COUNT} inputs), and with "
             f"{OLD_COUNT} every request fails.",
             remedy="Serve with Triton 26.05 or later.",
         ),
@@ -107,7 +107,7 @@ _OBSERVED = {
     "nested": "a container inside a keyword argument",
 }
 _ODD_REMEDIES = {
-    "R13": "Pass what is in the keyword as arguments of their own: wrap the model.",
+    "R13": "Pass what is in the keyword as separate arguments: wrap the model.",
     "R14": "Export without the argument (its value is baked in anyway): wrap the model.",
     "R15": "Export without the empty dict: wrap the model.",
 }
@@ -146,7 +146,7 @@ def _collisions(inputs: Sequence[NameRow]) -> tuple[Obstacle, ...]:
             letter="F",
             path=row.path,
             observed=f"{row.forward}, as a different input",
-            expected="names of their own",
+            expected="unique names",
             message=f"two inputs are both called {row.forward}, so {row.ordinal} is lost: the server counts one input "
             "less than the compiled code takes, and every request fails.",
             remedy="Choose keys without brackets.",
@@ -165,7 +165,7 @@ def _types(inputs: Sequence[NameRow], release: Release) -> tuple[Obstacle, ...]:
             path=row.path,
             observed=str(row.dtype),
             expected=f"a dtype that Triton {release.name} has a type for",
-            message=f"no data_type of Triton {release.name} stands for {row.dtype}, so {row.label} cannot be sent.",
+            message=f"no data_type of Triton {release.name} represents {row.dtype}, so {row.label} cannot be sent.",
             remedy=f"Serve with Triton {BFLOAT16_SINCE} or later, or wrap the model with a cast."
             if row.dtype == "bfloat16"
             else "Wrap the model in one that takes a different dtype and converts it, and export that.",
@@ -187,8 +187,8 @@ def _nothing_back(outputs: Sequence[NameRow]) -> tuple[Obstacle, ...]:
             letter="E",
             path=row.path,
             observed="no output with at least one dim and a type that Triton supports",
-            expected="at least one output that a response can hold",
-            message="a config must list an output, and every request fails with each that there is.",
+            expected="at least one output that a response can contain",
+            message="a config must list an output, and every request fails with each available output.",
             remedy="Wrap the model to return a tensor with a dim and a type that Triton supports (unsqueeze, to).",
         ),
     )

@@ -131,7 +131,7 @@ def _wires(
     for tensor, row, intent in zip(tensors, taken, intents, strict=True):
         written = tensor.data_type.value if tensor.data_type is not None else "no data_type"
         if row is None:
-            raise CannotRehearseError(f"the server finds no tensor behind the name {tensor.label}")
+            raise CannotRehearseError(f"the server finds no tensor for the name {tensor.label}")
         if written not in types:
             raise CannotRehearseError(f"{tensor.label} is {written}, which no tensor of the backend can be")
         made.append(
@@ -153,7 +153,7 @@ def _refuse_holes(inputs: Sequence[Wire]) -> None:
     for wire in inputs:
         if wire.row.slot in seen:
             names = f"{seen[wire.row.slot]} and {wire.name}"
-            raise CannotRehearseError(f"{names} are both {wire.row.path}, so that another input is never set")
+            raise CannotRehearseError(f"{names} are both {wire.row.path}, so a different input is never set")
         seen[wire.row.slot] = wire.name
 
 
@@ -162,7 +162,7 @@ def _merged(config: ModelConfig, asked: int | None) -> tuple[int, tuple[str, ...
     batches = config.scheduling is not None and config.scheduling.name == "dynamic_batching" and config.batch_size > 1
     if not batches:
         why = "dynamic_batching with max_batch_size above 1"
-        unmerged = f"one request at a time: without {why} the server never puts requests together"
+        unmerged = f"one request at a time: without {why} the server never merges requests"
         return 1, (unmerged,) if (asked or 1) > 1 else ()
     return asked or MERGED, ()
 

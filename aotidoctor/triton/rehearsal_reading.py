@@ -1,21 +1,21 @@
-"""The server's answers to the sample are not those of the plain call, and no rule explains it.
+"""The server's answers to the sample differ from those of the plain call, and no rule explains it.
 
 What it does
     ``aotidoctor triton rehearse`` loads the package in a child and calls it plainly, twice, and as the server would.
-    For that each tensor gets the type of the config, goes into the slot that the release makes of its name, and is put
-    together with other requests where the server does that. The answers are compared output by output. A difference
-    that a rule explains has that rule's code; this code is for the others, and for requests like the sample that the
-    server would refuse or die of.
+    For this, each tensor gets the type in the config, goes into the slot that the release derives from its name, and is
+    merged with other requests if the server does that. The answers are compared output by output. A difference that a
+    rule explains has that rule's code; this code is for all other differences, and for requests like the sample that
+    the server would refuse or crash on.
 
 Why it matters
-    The server compares neither types nor sizes with the package, and answers with HTTP status 200 all the same.
+    The server compares neither types nor sizes with the package, but still answers with HTTP status 200.
 
 Example:
     mlp: RESULT: observed 12 of 1024 values differ, expected the plain call's output
 
 When it is wrong
-    Memory beyond what a client sends holds zeros here, and anything in a server. GPUs that are not here, other clients
-    and the network are not rehearsed. Where two plain calls differ (random numbers), values are not compared.
+    Memory beyond what a client sends contains zeros here, but anything in a server. GPUs that this host lacks, other
+    clients and the network are not rehearsed. If two plain calls differ (random numbers), values are not compared.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Reading:
             words = f"every request fails: output {name} is a scalar which is not supported."
             return Why(rule="R23", kind="rehearsed-scalar", words=words, remedy="leave it out of the config", wire=wire)
         if what == "absent":
-            words = f"every request fails: the package hands back no output {wire.row.slot} for {name}."
+            words = f"every request fails: the package returns no output {wire.row.slot} for {name}."
             return Why(kind="absent", words=words, remedy="leave it out of the config", wire=wire)
         return None
 

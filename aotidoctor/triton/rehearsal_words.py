@@ -63,7 +63,7 @@ def rename(wire: Wire) -> str:
 def difference(answer: JsonObject, wire: Wire) -> str:
     """What is wrong with an answer."""
     if answer.get("what") == "beyond":
-        return f"{text(sizes(answer.get('shape')))} values that are no output of the model"
+        return f"{text(sizes(answer.get('shape')))} values that are not an output of the model"
     if answer.get("what") == "shape":
         shape, wanted = _pair(answer.get("shape"))
         return f"shape {shape} instead of {wanted}"

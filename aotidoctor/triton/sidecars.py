@@ -13,12 +13,13 @@ from aotidoctor.triton.init_parameter import SINCE, init_library, said
 
 
 def check_sidecars(model: ServedModel) -> Sequence[Remark]:
-    """Weights beside the package lie where an init library looks for them, and there is one to load them.
+    """Weights next to the package must be where an init library looks for them, and a library must load them.
 
-    Versions: 26.07 and later have init libraries, which are told the version's folder; earlier ones have none.
-    Consequence: the model loads, and the first inference fails for want of embedding tables (``*.nve``), or crashes for
-    want of weights that are not in the shared object.
-    How it was seen: the pull request that brought init libraries; weights outside the object with torch's loader.
+    Versions: 26.07 and later have init libraries, which receive the version's folder; earlier releases have none.
+    Consequence: the model loads, and the first inference fails because embedding tables (``*.nve``) are missing, or
+    crashes because weights are not in the shared object.
+    How it was seen: the pull request that brought init libraries; weights outside the shared object were run with
+    torch's loader.
     Remedy: name the init library of such files in MODEL_INIT_LIBRARY, and keep them in the version's folder.
     """
     given = init_library(model)
@@ -50,7 +51,7 @@ def _beside(model: ServedModel, version: ServedVersion, *, acts: bool) -> Iterat
         yield Remark(
             kind="nothing-to-load",
             consequence=Consequence.NOTE,
-            message=f"{INIT} gets {version.directory}, which holds only the package: weights in any other place "
+            message=f"{INIT} gets {version.directory}, which contains only the package: weights in any other place "
             "are not found.",
             remedy="copy what the library loads into the version's folder",
             observed="the package alone",

@@ -194,7 +194,7 @@ def _problem(text: str, type_: str) -> str | None:
             _float(text)
             return None
     except ValueError:
-        return f'"{text}" is no {type_}'
+        return f'"{text}" is not a valid {type_}'
     known = text in (*_TRUE, *_FALSE) or _bit(text) is not None
     return None if known else f'expected true or false, found "{text}"'
 

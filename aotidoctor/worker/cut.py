@@ -175,7 +175,7 @@ def _as_weight(root: Any, graph: Any, name: str, value: Any) -> Any:
     import torch
 
     if not isinstance(value, torch.Tensor):
-        raise CannotCutError(f"{name} is no tensor")
+        raise CannotCutError(f"{name} is not a tensor")
     if isinstance(value, torch.nn.Parameter):
         root.register_parameter(name, value)
     else:
@@ -187,10 +187,10 @@ def _of(node: Any, values: dict[str, Any]) -> Any:
     import torch
 
     if node.name not in values:
-        raise CannotCutError(f"plain PyTorch does not get as far as {node.name}")
+        raise CannotCutError(f"plain PyTorch does not reach {node.name}")
     value = values[node.name]
     if not isinstance(value, torch.Tensor):
-        raise CannotCutError(f"{node.name} is no tensor")
+        raise CannotCutError(f"{node.name} is not a tensor")
     return value.detach()
 
 

@@ -112,5 +112,5 @@ def _time_opening(channel: Channel) -> list[tuple[float, float]]:
     try:
         call_around(address, _OPEN, opening)
     except HooksUnavailableError as error:
-        channel.warn(f"unpacking and linking are not told apart: {error}")
+        channel.warn(f"unpacking and linking could not be separated: {error}")
     return times

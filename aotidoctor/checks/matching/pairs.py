@@ -69,8 +69,8 @@ def missing_reason(case: Case) -> str:
 def unread_reason(case: Case, what: str, unread: Sequence[str]) -> str:
     """Why ``what`` of the tensors at ``unread`` cannot be judged, and what would tell it."""
     named = listed(unread)
-    program = "" if case.options.reference is not None else "; --reference exported.pt2 would"
-    return f"the package does not tell the {what} of {named} (before torch 2.7 it holds no input checks){program}"
+    program = "" if case.options.reference is not None else "; --reference exported.pt2 provides it"
+    return f"the package does not record the {what} of {named} (no input checks before torch 2.7){program}"
 
 
 def hidden_reason(case: Case) -> str | None:
@@ -79,7 +79,7 @@ def hidden_reason(case: Case) -> str | None:
     hidden = [item.path for item in overlay.of("tree") if item.kind == "object"] if overlay is not None else []
     if not hidden:
         return None
-    return f"what {', '.join(hidden[:5])} holds is seen only by the process that calls the package: `aotidoctor run`"
+    return f"only a process that calls the package sees the content of {', '.join(hidden[:5])}: use `aotidoctor run`"
 
 
 def swapped_paths(overlay: Overlay) -> frozenset[str]:

@@ -15,7 +15,7 @@ DEVICES = ("cpu", "cuda", "xpu", "mps")
 GPU_DEVICES = ("cuda", "xpu", "mps")
 UNSTATED = " does not state "
 NO_PACKAGE = "the file could not be opened as a package"
-NO_MODEL = "no model could be taken from the package"
+NO_MODEL = "no model could be read from the package"
 
 _MACHINES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}
 

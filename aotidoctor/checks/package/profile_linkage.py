@@ -64,7 +64,8 @@ def _shims(host: Host, names: list[str]) -> tuple[list[MissingSymbol], list[str]
         return [], [f"the profile {host.profile}{UNSTATED}torch"]
     table = shim_table()
     if release > table.releases[-1]:
-        words = f"torch {release_text(release)} is newer than the newest known here, {release_text(table.releases[-1])}"
+        newest = release_text(table.releases[-1])
+        words = f"torch {release_text(release)} is newer than {newest}, the newest release that this version knows"
         return [], [words]
     answers = {name: table.has(name, release) for name in names}
     strange = [name for name, known in answers.items() if known is None]

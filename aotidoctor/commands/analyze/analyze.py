@@ -95,7 +95,7 @@ def _not_asked(sent: Sent, change: str, *, runs: int) -> list[NotChecked]:
     """What needs the package or its host: said once, and what was not checked there either."""
     static = {check.code for check in CHECKS}
     what = f"the findings of {runs} saved runs are kept" if runs else "none were saved"
-    own = NotChecked(code="AD-RUN", name="runs", reason=f"{change}; analyze executes nothing, {what}")
+    own = NotChecked(code="AD-RUN", name="runs", reason=f"{change}; `analyze` does not execute anything: {what}")
     old = [item for item in saved.not_checked(sent.report) if item.code not in static and item.code != "AD-RUN"]
     return [own, *old]
 

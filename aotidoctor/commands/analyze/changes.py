@@ -1,19 +1,19 @@
-"""What today's verdict says against the one that was sent, as findings that every format shows.
+"""Compares today's verdict with the one that was sent, as findings that every format shows.
 
 What it does:
-    ``aotidoctor analyze`` holds the first cause that it names against the one that the bundle or report named when it
-    was made, and says whether they are the same. A change is a warning, no change a note.
+    ``aotidoctor analyze`` compares the first cause that it names with the one that the bundle or report named when it
+    was made, and reports whether they are the same. A change is a warning, no change is a note.
 
 Why it matters:
-    Newer playbooks and checks know more. A cause that changed is the reason to look again at a case that was closed.
+    Newer playbooks and checks know more. A changed cause is a reason to reopen a closed case.
 
 Example:
     the original report named input-shape; now it is input-order
 
 When it is wrong:
-    Runs are not repeated, so a cause that rests on them alone is as good as they were. What treatments showed then
-    (confirmed, refuted) is believed. A bundle that somebody wrote by hand can say anything: checksums prove only that
-    a file arrived as it was packed.
+    Runs are not repeated, so a cause that rests only on runs is as reliable as they were. The results of earlier
+    treatments (confirmed, refuted) are accepted. A bundle written by hand can contain anything: checksums prove only
+    that a file arrived as it was packed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def compared(before: Sequence[SavedCause], now: Sequence[Diagnosis], *, tool: st
         severity=Severity.INFO if kind in _CALM else Severity.WARN,
         subject=None,
         observed=f"{new or 'no cause'} by aotidoctor {__version__}{playbook}",
-        expected=f"{old or 'no cause'}, as aotidoctor {tool or 'of an unknown version'} said",
+        expected=f"{old or 'no cause'}, as reported by aotidoctor {tool or 'of an unknown version'}",
         message=message,
         source=FileSource(file=path),
         facts={"before": old, "now": new, "tool": tool},
@@ -56,7 +56,7 @@ def unbelieved(problems: Sequence[str], path: str) -> list[Evidence]:
             severity=Severity.WARN,
             subject=path,
             observed=problem,
-            expected="a bundle as it was written",
+            expected="an unchanged bundle",
             message=f"{path}: {problem}",
             source=FileSource(file=path),
         )

@@ -73,6 +73,6 @@ def _with_contract(case: Case, sent: Sent) -> Case:
         found = read_contract(case.artifact, case.model)
         settled = found if found is None or case.inputs is None else resolve_leaves(found, case.inputs)
     except Exception:  # noqa: BLE001 - the guard around a reader of foreign text: the saved contract is there
-        sent.problems.append(f"the contract could not be read anew: {traceback.format_exc(limit=-1)[-200:]}")
+        sent.problems.append(f"the contract could not be read again: {traceback.format_exc(limit=-1)[-200:]}")
         return case
     return case if settled is None else replace(case, contract=settled)

@@ -86,7 +86,7 @@ def _case(job: Job) -> Iterator[Found]:
         "inputs_error": _error(case.inputs_error),
         "sources": {model.name: records.to_json(_sources(model)) for model in case.artifact.models},
     }
-    yield Piece(name=CASE, what="everything that the checks look at, for aotidoctor analyze", document=document)
+    yield Piece(name=CASE, what="everything that the checks examine, for aotidoctor analyze", document=document)
 
 
 def _error(error: InputsError | None) -> JsonObject | None:
@@ -164,7 +164,7 @@ def _call_spec(job: Job) -> Iterator[Found]:
 
 def _host(job: Job) -> Iterator[Found]:
     facts = as_document(host_facts(job.material.report.case.host))
-    yield Piece(name="host.json", what="what this host offers", document=facts)
+    yield Piece(name="host.json", what="the properties of this host", document=facts)
 
 
 def _inputs(job: Job) -> Iterator[Found]:
@@ -172,7 +172,7 @@ def _inputs(job: Job) -> Iterator[Found]:
     if facts is None:
         yield Absent(name="inputs.json", reason="no inputs were given")
         return
-    what = "the inputs by their metadata: no values of tensors"
+    what = "metadata of the inputs, without tensor values"
     yield Piece(name="inputs.json", what=what, document=as_document(facts))
     if "inputs" not in job.wanted.include:
         yield Absent(name="inputs' values", reason="left out by default; --include inputs sends the file")
@@ -183,7 +183,7 @@ def _outputs(job: Job) -> Iterator[Found]:
     for name, text in (job.material.outputs or {}).items():
         run, _, stream = name.partition(".")
         place = f"logs/runs/{run}.{probes.get(run, 'treatment')}.{stream}"
-        yield Piece(name=f"{place}.txt", what="what a child run wrote", printed=text)
+        yield Piece(name=f"{place}.txt", what="output of a child run", printed=text)
     for run_ in job.material.report.runs:
         if run_.debugger_output:
             place = f"logs/runs/{run_.id}.{run_.request.probe}.debugger.txt"
@@ -193,7 +193,7 @@ def _outputs(job: Job) -> Iterator[Found]:
 def _journal(job: Job) -> Iterator[Found]:
     if job.material.journal:
         text = "\n".join(job.material.journal) + "\n"
-        yield Piece(name="logs/aotidoctor.log", what="what aotidoctor did", text=text)
+        yield Piece(name="logs/aotidoctor.log", what="the journal of aotidoctor", text=text)
 
 
 def _logs(job: Job) -> Iterator[Found]:
@@ -205,7 +205,7 @@ def _logs(job: Job) -> Iterator[Found]:
         except OSError as error:
             yield Absent(name=name, reason=f"{path}: {error.strerror or error}")
             continue
-        yield Piece(name=name, what=f"a log that was given, {size} bytes", printed=text)
+        yield Piece(name=name, what=f"a log that was passed, {size} bytes", printed=text)
 
 
 _COLLECTORS: dict[str, Collector] = {

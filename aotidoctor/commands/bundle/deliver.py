@@ -40,7 +40,7 @@ def check_target(target: Target, protected: Sequence[str | None]) -> None:
     taken = {os.path.realpath(path) for path in protected if path}
     for path in (target.path, target.map_file):
         if os.path.realpath(path) in taken:
-            raise UsageError(f"{path} is what is examined or sent; it is not overwritten")
+            raise UsageError(f"{path} is an input of this command and is not overwritten")
     if os.path.realpath(target.path) == os.path.realpath(target.map_file):
         raise UsageError("the map and the bundle are one file; the map must stay out of the bundle")
     if os.path.lexists(target.path) and not _is_bundle(target.path):

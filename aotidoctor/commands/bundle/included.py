@@ -39,7 +39,7 @@ def _weights(case: Case, wanted: Wanted) -> Iterator[Piece | Absent]:
     found = [member for model in case.artifact.models for member in model.members if _is_weight(member)]
     if not found:
         location = case.contract.weights if case.contract is not None else "unknown"
-        yield Absent(name="weights", reason=f"not in a member of their own (they are: {location}); --include package")
+        yield Absent(name="weights", reason=f"not in a separate member (they are: {location}); --include package")
     for member in found:
         name = f"included/weights/{member.name.rpartition('/')[2]}"
         if member.data_offset is None or member.size > wanted.largest:

@@ -31,7 +31,7 @@ _PLACEHOLDER = re.compile(PLACEHOLDER)
 _NEEDED = (REPORT, MANIFEST)
 _ADDRESSES = ("email", "ip", "mac", "account")
 _NOT_COVERED = (
-    "words that were not named and do not look like secrets; numbers written into the compiled code;"
+    "words that were not given and do not look like secrets; numbers written into the compiled code;"
     " bounds of integer inputs; members marked raw"
 )
 

@@ -50,9 +50,11 @@ def import_file(store: Store, path: str, redactor: Redactor) -> tuple[int, int]:
     except OSError as error:
         raise CannotExamineError(f"{path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
-        raise CannotExamineError(f"{path}: observed no JSON ({error}), expected what `cases export` wrote") from error
+        raise CannotExamineError(
+            f"{path}: observed invalid JSON ({error}), expected what `cases export` wrote"
+        ) from error
     if not isinstance(found, dict) or found.get("schema") != CASES_SCHEMA:
-        raise CannotExamineError(f"{path}: observed other JSON, expected {CASES_SCHEMA}")
+        raise CannotExamineError(f"{path}: observed different JSON, expected {CASES_SCHEMA}")
     return store.add([redactor.value(record) for record in _read(found, path)])
 
 

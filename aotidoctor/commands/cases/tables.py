@@ -57,7 +57,7 @@ def refuse_others(connection: sqlite3.Connection, path: str) -> None:
     """Raise CannotExamineError for a file that is not ours, or of another version."""
     application, version = (_pragma(connection, name) for name in ("application_id", "user_version"))
     if application != APPLICATION:
-        raise CannotExamineError(f"{path}: a SQLite file of another program, left as it is")
+        raise CannotExamineError(f"{path}: a SQLite file of a different program; it was not changed")
     if version != VERSION:
         raise CannotExamineError(f"{path}: a store of version {version}; this aotidoctor reads version {VERSION}")
     connection.execute("PRAGMA foreign_keys = ON")

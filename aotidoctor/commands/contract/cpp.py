@@ -19,7 +19,7 @@ _FURTHEST = "INT64_MAX"
 _PUBLIC = """\
 }  // namespace
 
-// All problems of a call; empty where it is right. With strict, sizes outside of the compiled ranges are problems, too.
+// All problems of a call; empty if it is right. With strict, sizes outside the compiled ranges are also problems.
 inline std::vector<Problem> find_problems(const std::vector<at::Tensor>& inputs, bool strict = false) {
   return judge(leaves(), inputs, strict);
 }
@@ -65,8 +65,8 @@ def _name(source: str) -> str:
 
 
 def _head(wanted: Shippable, leaves: tuple[LeafSpec, ...]) -> Iterator[str]:
-    yield f"What the compiled code of {wanted.source!a} expects of its caller."
-    yield f"Written by aotidoctor {__version__}; not to be edited."
+    yield f"What the compiled code of {wanted.source!a} expects from its caller."
+    yield f"Written by aotidoctor {__version__}; do not edit."
     if wanted.sha256:
         yield f"The package has sha256 {wanted.sha256}."
     yield "The inputs of run(), in this order:"

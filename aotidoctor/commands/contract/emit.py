@@ -40,5 +40,5 @@ def _config(path: str, environ: Mapping[str, str]) -> str:
 
     drawn = draw_config(path, Wanted(), triton=None, argv=(), environ=environ)
     if drawn.text is None:
-        raise CannotExamineError(f"{path}: no config.pbtxt serves it: {'; '.join(drawn.reasons)}")
+        raise CannotExamineError(f"{path}: no config.pbtxt can serve it: {'; '.join(drawn.reasons)}")
     return drawn.text

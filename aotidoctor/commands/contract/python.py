@@ -21,7 +21,7 @@ _COPIED = "# --- copied from here ---\n"
 _FAMILIES = {"tuple": "sequence", "list": "sequence", "structseq": "sequence"}
 _PUBLIC = '''
 def find_problems(args=(), kwargs=None, *, strict=False):
-    """All problems of a call, as a list of ContractError; empty where it is right. See validate_inputs."""
+    """All problems of a call, as a list of ContractError; empty if it is right. See validate_inputs."""
     return _problems(_LEAVES, _SPEC, args, kwargs or {}, strict=strict)
 
 
@@ -29,7 +29,7 @@ def validate_inputs(args=(), kwargs=None, *, strict=False):
     """Raise ContractError for a call that the compiled code would compute wrongly, or not at all.
 
     ``args`` and ``kwargs`` are those of the call: tensors of torch, or all of them arrays of numpy, which are judged as
-    if they were tensors on the device of the package. ``strict`` also refuses sizes outside of the compiled ranges,
+    if they were tensors on the device of the package. ``strict`` also refuses sizes outside the compiled ranges,
     which are checked at run time only under AOTI_RUNTIME_CHECK_INPUTS=1.
     """
     if not strict:
@@ -71,10 +71,10 @@ def python_module(wanted: Shippable) -> str:
 
 def _head(wanted: Shippable) -> Iterator[str]:
     digest = f", sha256 {wanted.sha256}" if wanted.sha256 else ""
-    yield f'"""What the compiled code of a package expects of its caller: {_doc(wanted.source)}{digest}.'
+    yield f'"""What the compiled code of a package expects from its caller: {_doc(wanted.source)}{digest}.'
     yield ""
-    yield f"Written by aotidoctor {__version__}; not to be edited. ``validate_inputs`` raises ContractError for a"
-    yield "call that the compiled code would compute wrongly; it needs the standard library only."
+    yield f"Written by aotidoctor {__version__}; do not edit. ``validate_inputs`` raises ContractError for a"
+    yield "call that the compiled code would compute wrongly; it needs only the standard library."
     if wanted.untold:
         yield ""
         yield "The package does not state everything: NOT_CHECKED lists what is not compared."

@@ -59,7 +59,7 @@ def _told(case: Case, unread: list[NotChecked]) -> Contract:
     if contract.readings:
         raise CannotExamineError(
             f"{case.artifact.path}: {contract.open_leaves}; --inputs FILE with a call that works, or --reference "
-            "exported.pt2, would"
+            "exported.pt2, resolves this"
         )
     return contract
 

@@ -17,7 +17,7 @@ _LEVELS = {Severity.ERROR: "decisive", Severity.WARN: "relevant", Severity.INFO:
 _WORDS = {Severity.ERROR: "does not fit", Severity.WARN: "may not fit", Severity.INFO: "fits"}
 # Without torch a check still tells much, so it is a note there; here the question is whether it would run.
 _WITHOUT_TORCH = "AD-HOST-013"
-_NOT_SEEN = "libraries and symbols were not resolved there; `aotidoctor check` there does"
+_NOT_SEEN = "libraries and symbols were not resolved on that host; run `aotidoctor check` there"
 
 
 def compare_fit(tally: Tally, case: Case, host: Node, *, package_is_a: bool) -> None:

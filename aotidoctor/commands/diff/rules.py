@@ -38,24 +38,26 @@ RULES = {
     "gpu": Rule("host", "gpu-arch-mismatch", "decisive", "GPU code is compiled for a compute capability"),
     "gpu-name": Rule("host", "gpu-arch-mismatch", "minor", "a different GPU of the same compute capability"),
     "gpu-none": Rule("host", "device-unavailable", "decisive", "a GPU package needs a GPU"),
-    "gpu-count": Rule("host", "device-index", "relevant", "a device index is counted in the GPUs that are there"),
-    "driver": Rule("host", "driver-mismatch", "relevant", "the driver decides which CUDA can be served"),
+    "gpu-count": Rule("host", "device-index", "relevant", "a device index counts the available GPUs"),
+    "driver": Rule("host", "driver-mismatch", "relevant", "the driver determines which CUDA versions can run"),
     "glibc": Rule("host", "abi-mismatch", "relevant", "a .so requires the symbol versions of its build machine"),
     "library": Rule("host", "missing-library", "decisive", "the loader must find every library that the .so names"),
     "symbol": Rule("host", "abi-mismatch", "decisive", "no library there provides the symbol"),
     "threads": Rule(
-        "host", "threads-exceed-build", "relevant", "some kernels have room for the threads of the build machine only"
+        "host", "threads-exceed-build", "relevant", "some kernels have room only for the threads of the build machine"
     ),
     "memory": Rule("host", "out-of-memory", "relevant", "weights and buffers must fit"),
     "openmp": Rule("host", "openmp-conflict", "relevant", "two OpenMP runtimes in one process hang or crash"),
     "tmpdir": Rule("host", "tmpdir", "decisive", "a package is unpacked there before it is loaded"),
     "compiler": Rule("host", "toolchain-missing", "relevant", "a package without .so is compiled when it is loaded"),
-    "tool": Rule("host", None, "minor", "decides which probes can run, not what fails"),
-    "setting-threads": Rule("host", "threads-exceed-build", "relevant", "decides the number of threads"),
-    "setting-device": Rule("host", "device-unavailable", "relevant", "decides which GPUs are seen, and their numbers"),
-    "setting-library": Rule("host", "missing-library", "relevant", "decides which libraries are found first"),
-    "setting-memory": Rule("host", "out-of-memory", "relevant", "decides how memory is allocated"),
-    "setting-cuda": Rule("host", "cuda-race", "relevant", "decides in which order kernels run and errors surface"),
+    "tool": Rule("host", None, "minor", "determines which probes can run, not what fails"),
+    "setting-threads": Rule("host", "threads-exceed-build", "relevant", "determines the number of threads"),
+    "setting-device": Rule(
+        "host", "device-unavailable", "relevant", "determines which GPUs are visible, and their numbers"
+    ),
+    "setting-library": Rule("host", "missing-library", "relevant", "determines which libraries are found first"),
+    "setting-memory": Rule("host", "out-of-memory", "relevant", "determines how memory is allocated"),
+    "setting-cuda": Rule("host", "cuda-race", "relevant", "determines in which order kernels run and errors surface"),
     "setting-aoti": Rule("host", "load-api", "relevant", "read by torch or by the package itself"),
     "setting": Rule("host", None, "minor", "no playbook names this variable"),
     "python": Rule("host", None, "minor", "a package does not depend on the version of Python"),
@@ -65,9 +67,9 @@ RULES = {
     "kind": Rule(
         "package", "artifact-wrong-kind", "decisive", "only an AOTInductor package can be loaded with this API"
     ),
-    "layout": Rule("package", "load-api", "relevant", "the layout decides which loader takes it"),
+    "layout": Rule("package", "load-api", "relevant", "the layout determines which loader accepts it"),
     "models": Rule("package", "model-name", "decisive", "a model is loaded by its name"),
-    "machine": Rule("package", "platform-mismatch", "decisive", "compiled code runs on one architecture only"),
+    "machine": Rule("package", "platform-mismatch", "decisive", "compiled code runs only on one architecture"),
     "needed": Rule("package", "missing-library", "relevant", "the loader must find every library that the .so names"),
     "feature": Rule("package", None, "minor", "a debug facility that was compiled in"),
     "device": Rule("package", "load-device", "decisive", "it was compiled for a different device"),
@@ -81,11 +83,13 @@ RULES = {
     "package-threads": Rule(
         "package", "threads-exceed-build", "relevant", "compiled for a different number of threads"
     ),
-    "operators": Rule("package", "custom-op-missing", "relevant", "a custom operator must be registered before"),
+    "operators": Rule(
+        "package", "custom-op-missing", "relevant", "a custom operator must be registered before loading"
+    ),
     "weights-place": Rule(
         "package", "weights-not-loaded", "relevant", "weights outside the .so must be loaded or found"
     ),
-    "damage": Rule("package", "artifact-corrupt", "decisive", "a member's bytes are not those that were written"),
+    "damage": Rule("package", "artifact-corrupt", "decisive", "a member's bytes differ from those that were written"),
     "random": Rule("package", "nondeterministic", "relevant", "results differ between runs by design"),
     "uninitialized": Rule("package", "uninitialized-read", "relevant", "a kernel reads uninitialized memory"),
     "kernels": Rule("package", "codegen-bug", "relevant", "different generated code for the same model"),
@@ -116,7 +120,7 @@ RULES = {
     "given-stride": Rule("inputs", "input-stride", "decisive", "elements are found by the strides that were compiled"),
     "given-device": Rule("inputs", "input-device", "decisive", "memory of a different device cannot be read"),
     "given-layout": Rule("inputs", "input-layout", "decisive", "only strided tensors can be read"),
-    "given-lazy": Rule("inputs", "input-lazy-bit", "decisive", "compiled code does not look at the lazy bit"),
+    "given-lazy": Rule("inputs", "input-lazy-bit", "decisive", "compiled code ignores the lazy bit"),
     "given-offset": Rule("inputs", "input-stride", "minor", "a different offset in its storage"),
     "given-alias": Rule("inputs", "input-alias", "relevant", "inputs that share memory see each other's writes"),
     "given-nan": Rule("inputs", "input-nan", "relevant", "NaN and Inf go through to the outputs"),
@@ -128,8 +132,8 @@ RULES = {
     "given-problem": Rule("inputs", "inputs-file-corrupt", "decisive", "an unreadable file passes no inputs"),
     # What came of it.
     "verdict": Rule("outcome", None, "outcome", "the outcome"),
-    "cause": Rule("outcome", None, "outcome", "diagnosed on one side only"),
-    "finding": Rule("outcome", None, "outcome", "found on one side only"),
+    "cause": Rule("outcome", None, "outcome", "diagnosed only on one side"),
+    "finding": Rule("outcome", None, "outcome", "found only on one side"),
     "signature": Rule("outcome", None, "outcome", "not the same failure"),
     "run": Rule("outcome", None, "outcome", "the same probe ended differently"),
     "tool-version": Rule("outcome", None, "minor", "different versions of aotidoctor may find different things"),

@@ -30,7 +30,7 @@ class Tally:
             self.equal[area] += 1
         elif a is None or b is None:
             self.unknown.append(
-                f"{area}: {subject} (only {'B' if a is None else 'A'} tells: {shown(b if a is None else a)})"
+                f"{area}: {subject} (only {'B' if a is None else 'A'} records it: {shown(b if a is None else a)})"
             )
         else:
             self.differ(rule, subject, shown(a), shown(b))

@@ -21,7 +21,7 @@ class Root:
             raise ArgumentError(where, "an address", "a path below the root folder")
         full = os.path.realpath(os.path.join(self.folder, given))  # noqa: PTH118 - it need not exist
         if full != self.folder and not full.startswith(os.path.join(self.folder, "")):  # noqa: PTH118 - likewise
-            raise ArgumentError(where, "a path outside of the root folder", "a path below the root folder")
+            raise ArgumentError(where, "a path outside the root folder", "a path below the root folder")
         # A name that begins with a dash is no option.
         return os.path.join(".", os.path.relpath(full, self.folder))  # noqa: PTH118 - likewise
 

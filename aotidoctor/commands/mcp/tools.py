@@ -148,7 +148,7 @@ class Tools:
     def _document(self, words: Sequence[str], seconds: float, stdin: bytes = b"") -> tuple[JsonObject, int]:
         done = self._ask(words, seconds, stdin)
         if done.stdout is None:
-            raise CannotExamineError("the report is too long for an answer: ask about less")
+            raise CannotExamineError("the report is too long for an answer: narrow the request")
         try:
             document = json.loads(done.stdout)
         except ValueError:

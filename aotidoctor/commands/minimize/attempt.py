@@ -71,7 +71,7 @@ class Workshop:
     def whole(self) -> Manner | None:
         """How the package itself fails on its inputs."""
         case = self.session.case
-        outcome = self._run(run_request(case, "minimize", "the package as it is", **_asked(case.options.reference)))
+        outcome = self._run(run_request(case, "minimize", "the unchanged package", **_asked(case.options.reference)))
         if isinstance(outcome.ending, NotStarted):
             raise OutOfTimeError(outcome.ending.reason)
         return manner_of(case, outcome)
@@ -132,7 +132,5 @@ def _asked(reference: str | None) -> dict[str, object]:
 
 
 def _why(outcome: Outcome) -> str:
-    words = (
-        f"{outcome.error.type}: {outcome.error.message}" if outcome.error is not None else "it did not come to an end"
-    )
+    words = f"{outcome.error.type}: {outcome.error.message}" if outcome.error is not None else "it did not finish"
     return f"{outcome.stage}: {' '.join(words.split())[:300]}"

@@ -72,7 +72,7 @@ def open_folder(place: Path, key: str) -> Folder:
     if state is None and place.is_dir() and any(place.iterdir()):
         raise UsageError(f"{place} is not empty and is not the folder of a search; nothing was overwritten")
     if state is not None and state.get("key") != key:
-        raise UsageError(f"{place} holds the search of another package, program or call; give -o another folder")
+        raise UsageError(f"{place} contains the search of a different package, program or call; give -o another folder")
     with examining(place):
         place.mkdir(parents=True, exist_ok=True)
     found = Folder(place=place, key=key)

@@ -95,13 +95,13 @@ def _case(package: str, inputs: str, options: Options, environ: Mapping[str, str
 def _searched(shop: Workshop, folder: Folder, on_step: OnStep) -> Minimized:
     empty = Minimized(package="", directory="", ending="unfinished")
     try:
-        on_step("the package as it is")
+        on_step("the unchanged package")
         wanted = shop.whole()
         if wanted is None:
             return replace(empty, ending="healthy", reason="the call does not fail, and agrees with the program")
         whole = _whole(shop, folder, wanted)
         if whole.manner != wanted:
-            said = whole.problem or f"compiled here it ends otherwise: {_text(whole.manner)}, not {_text(wanted)}"
+            said = whole.problem or f"compiled here it ends differently: {_text(whole.manner)}, not {_text(wanted)}"
             return replace(empty, ending="package-only", reason=said, manner=_texts(wanted), asked=1)
     except OutOfTimeError as error:
         return replace(empty, reason=str(error))

@@ -31,7 +31,7 @@ def can_strip(case: Case) -> str | None:
     if case.artifact.size > LIMIT:
         return f"it is larger than {LIMIT >> 30} GiB"
     if case.model.weights_location not in ("so", "mmap", "blob", "disk", "external", "none"):
-        return f"it is not known where its weights are ({case.model.weights_location})"
+        return f"the location of its weights is unknown ({case.model.weights_location})"
     return None
 
 

@@ -10,7 +10,7 @@ README = "README.md"
 MARK = "<!-- aotidoctor repro -->"
 _FILES = {
     "model.pt2": "the package; its generated sources may name files of the machine that compiled it",
-    "values.pt": "tensors of yours that the failure needs",
+    "values.pt": "your tensors that the failure needs",
     "exported.pt2": "the exported program",
     "setup_ops.py": "your setup file, unchanged: review it before you share it",
 }
@@ -23,7 +23,7 @@ def readme(made: Repro, cause: str) -> str:
     lines += [f"- `{name}`: {_FILES.get(name, 'an operator library')}" for name in made.files if name not in _OWN]
     lines += [f"- Inputs: {made.inputs}.", f"- Weights: {made.weights}."]
     lines += [f"- Environment set by the script: `{made.environment}`."] if made.environment else []
-    lines += ["", f"Certified: {made.certified}. The script was run as it is in a fresh interpreter, without the"]
+    lines += ["", f"Certified: {made.certified}. The script was run unchanged in a fresh interpreter, without the"]
     lines += ["caller's variables, and its package and inputs were diagnosed once more.", ""]
     lines += [f"Made by aotidoctor {__version__}; about the cause: `aotidoctor explain {cause}`."]
     return "\n".join(lines) + "\n"

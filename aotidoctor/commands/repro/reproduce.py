@@ -136,7 +136,7 @@ def _made(bench: Bench, known: Known, environ: Mapping[str, str], *, keep_weight
         base = base_recipe(case, bench.folder, _title(known))
         full = _with_everything(bench, base)
     except (UnmadeError, OSError) as error:
-        return Repro(problem=f"the call cannot be written down: {error}", tried=tuple(bench.tried))
+        return Repro(problem=f"the call cannot be written as code: {error}", tried=tuple(bench.tried))
     chosen = _baseline(bench, full, known, environ)
     if chosen is None and not bench.tried:
         return Repro(problem="the call returns and no run reported a problem: there is nothing to reproduce")

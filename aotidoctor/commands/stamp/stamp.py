@@ -139,7 +139,7 @@ def _with_release(made: Stamp, artifact: Artifact, model: ModelEntry) -> tuple[S
     )
     if not outside:
         return made, ()
-    doubt = f"the program was exported with torch {made.torch}, and the package compiled with another release"
+    doubt = f"the program was exported with torch {made.torch}, and the package was compiled with a different release"
     return replace(made, torch=None), (doubt,)
 
 
@@ -167,5 +167,5 @@ def _doubts(output: str, name: str) -> tuple[str, ...]:
     seen = read_stamp(artifact, model, read_contract(artifact, model)) if model is not None else None
     if seen is None or seen.stamp is None:
         raise CannotExamineError(f"{output}: the stamp cannot be read back: {seen and seen.problem}")
-    weights = (f"the package has other weights than the program: {', '.join(seen.differing[:5])}",)
+    weights = (f"the weights of the package differ from those of the program: {', '.join(seen.differing[:5])}",)
     return (*(weights if seen.differing else ()), *((seen.unread,) if seen.unread else ()))

@@ -62,7 +62,7 @@ def sweep(
         torch = runs.torch_version
     missing = len(planned.points) - len(rows)
     if missing:
-        why = "more were not asked for" if most is not None and len(rows) >= most else "there was no time for them"
+        why = "more were not requested" if most is not None and len(rows) >= most else "there was no time for them"
         left_out.append(f"{missing} of {len(planned.points)} calls: {why}")
     return Sweep(
         package=package,
@@ -82,12 +82,12 @@ def _case(package: str, options: Options, environ: Mapping[str, str]) -> tuple[C
     if artifact.kind is ArtifactKind.MISSING:
         raise CannotExamineError(f"no such file: {package}")
     if artifact.names_unsafe or artifact.bad_crc:
-        raise CannotExamineError(f"{package}: it is damaged, or names files outside of its folder: it is not executed")
+        raise CannotExamineError(f"{package}: it is damaged or names files outside its folder, so it is not executed")
     if contract is None or contract.args is None:
         reason = artifact.problem or next((item.reason for item in unread), "no wrapper.cpp of a model in it")
         raise CannotExamineError(f"{package}: it does not contain a contract: {reason}")
     if contract.readings:
-        raise CannotExamineError(f"{package}: {contract.open_leaves}; --reference exported.pt2 would")
+        raise CannotExamineError(f"{package}: {contract.open_leaves}; --reference exported.pt2 resolves this")
     return case, contract
 
 

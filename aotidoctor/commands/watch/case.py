@@ -106,9 +106,7 @@ def _unlike(session: Session, program: Outcome) -> NotChecked | None:
     if theirs is not None and ours is not None and _KIND(theirs) == _KIND(ours):
         return None
     how = "returned" if ours is None else str(read_ending(CODE, session.case, plain).observed)
-    reason = (
-        f"outside of the program the recorded call did not fail in the same way: {how}; only its inputs were compared"
-    )
+    reason = f"outside the program the recorded call did not fail in the same way: {how}; only its inputs were compared"
     return NotChecked(code=CODE, name="recorded call", reason=reason)
 
 
@@ -122,7 +120,7 @@ def _leave_out_foreign(session: Session, watched: Watched) -> None:
     session.findings = [item for item in session.findings if item.code not in _OF_THIS_TORCH]
     where = theirs.path if theirs is not None else watched.seen.libraries[0]
     session.not_checked += [
-        NotChecked(code=item.code, name=item.kind, reason=f"the program has a libtorch of its own: {where}")
+        NotChecked(code=item.code, name=item.kind, reason=f"the program contains its own libtorch: {where}")
         for item in dropped
     ]
 

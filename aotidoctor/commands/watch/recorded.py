@@ -21,8 +21,8 @@ from aotidoctor.worker.recorder import sitecustomize
 # The call that did not return says most; of several threads the last.
 _STATES = ("raised", "entered", "returned")
 _NOTHING = (
-    "no call was recorded: not a Python program, or it never called what aoti_load_package returns; "
-    "give the inputs with --inputs"
+    "no call was recorded: the program is not a Python program, or never called the result of aoti_load_package; "
+    "pass the inputs with --inputs"
 )
 
 

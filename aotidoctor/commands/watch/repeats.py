@@ -1,7 +1,7 @@
 """The ladder for a program that cannot be called function by function: the same command again, under other settings.
 
 Each run answers one question: does it fail again (under a debugger where it died of a signal), what do the package's
-own input checks say, what does C++ say of its stack, does it fail where each launch is waited for, and without the
+own input checks say, what does C++ say of its stack, does it fail where with blocking launches, and without the
 caching allocator? A run is made only where its answer can be new; once the input checks have named a fault, no more.
 """
 
@@ -124,10 +124,10 @@ def _repeats(first: First, *, has_gdb: bool) -> Sequence[Repeat]:
         wanted.append(Repeat(name="cpp_stack", purpose="stacks of C++ with exceptions", env={STACKS: "1"}))
     if _on_cuda(first.case):
         wanted += [
-            Repeat(name="cuda_blocking", purpose="each launch is waited for", env={BLOCKING: "1"}),
+            Repeat(name="cuda_blocking", purpose="with blocking launches", env={BLOCKING: "1"}),
             Repeat(
                 name="cuda_no_caching",
-                purpose="each block of memory by itself, each launch waited for",
+                purpose="each block of memory allocated separately, with blocking launches",
                 env={BLOCKING: "1", UNCACHED: "1"},
             ),
         ]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 CODE = watched_program.CODE
 RERUN = "--rerun runs the command again under diagnostic settings"
-_RECORDING = "again: unchanged, the calls of the package recorded"
+_RECORDING = "again, unchanged, with the calls of the package recorded"
 _SETTLED = "the recorded call failed by itself, and a treatment of it confirmed the cause"
 # Frames of these mean that the program was inside of a package.
 _MODEL = ("AOTInductor", "/data/aotinductor/")

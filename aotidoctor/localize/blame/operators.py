@@ -64,7 +64,7 @@ def _bad_offset(offsets: InputMemory, reach: int | None) -> tuple[int, str] | No
         if place == 0 and value != 0:
             return 0, f"{value}, which has to be 0"
         if value < before:
-            return place, f"{value} after {before}, which must not fall"
+            return place, f"{value} after {before}, which must not decrease"
         if reach is not None and value > reach:
             return place, f"{value} beyond the {reach} indices"
         before = value

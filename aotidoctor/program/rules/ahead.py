@@ -13,12 +13,12 @@ RULES: tuple[ExportRule, ...] = (
         page="""Tensors of the program are on several devices.
 
 What it does
-    Collects the devices of everything that the graphs compute. Single numbers on the CPU go with any device and are
-    left out.
+    Collects the devices of everything that the graphs compute. Single numbers on the CPU work with any device and are
+    omitted.
 
 Why it matters
-    The package loads its constants to one device. Before torch 2.11 a kernel then gets a pointer of the other
-    device: SIGSEGV, or an illegal memory access. Later versions keep them apart, and copy at each call.
+    The package loads its constants to one device. Before torch 2.11 a kernel then receives a pointer of the wrong
+    device: SIGSEGV, or an illegal memory access. Later versions keep them separate and copy at each call.
 
 Example:
     buf: observed 12 tensors on cuda:0, 1 tensors on cpu; buf is on cpu, expected one device
@@ -34,19 +34,19 @@ When it is wrong
         page="""An operator has no C shim in the installed torch.
 
 What it does
-    Decomposes the program as Inductor would, and looks for operators that Inductor has no code for: whether they are on
-    the installed torch's list of C shims, and whether the header for the program's device declares them.
+    Decomposes the program as Inductor would, looks for operators that Inductor has no code for, and checks whether they
+    are on the installed torch's list of C shims and whether the header for the program's device declares them.
 
 Why it matters
-    Without a shim the package calls the operator through the proxy executor: slower, and unavailable where it is run
-    without libtorch. One that is listed and not declared for the device (kind undeclared) does not compile:
+    Without a shim the package calls the operator through the proxy executor: slower, and unavailable in a program
+    without libtorch. An operator that is listed but not declared for the device (kind undeclared) does not compile:
     'aoti_torch_cpu_...' was not declared in this scope.
 
 Example:
     linalg_eig (aten.linalg_eig.default): observed aten.linalg_eig.default has no C shim in this torch
 
 When it is wrong
-    Inductor may fuse or replace an operator before it comes to that.
+    Inductor may fuse or replace an operator first.
 """,
     ),
     ExportRule(
@@ -57,19 +57,19 @@ When it is wrong
         page="""The program calls a custom operator.
 
 What it does
-    Looks at operators outside of torch: whether they have a fake kernel (for shapes and dtypes, needed to compile)
-    and a kernel for the device of their arguments.
+    Checks whether operators outside torch have a fake kernel (for shapes and dtypes, needed to compile) and a kernel
+    for the device of their arguments.
 
 Why it matters
-    Without a fake kernel compiling fails. The package calls the operator by name: whoever loads it must have
-    registered it, with a kernel for that device.
+    Without a fake kernel compiling fails. The package calls the operator by name: the process that loads the package
+    must have registered it, with a kernel for that device.
 
 Example:
     zoo::scale: observed zoo::scale has no fake kernel, expected a fake kernel
 
 When it is wrong
-    What is registered is seen in the process that verifies, with --setup and --custom-op-library; elsewhere it may
-    be otherwise.
+    The check covers the verifying process, with --setup and --custom-op-library; other processes may have registered
+    different operators.
 """,
     ),
     ExportRule(
@@ -80,18 +80,18 @@ When it is wrong
         page="""A size comes from the data and has no bound.
 
 What it does
-    Looks at symbols that come from data (item(), nonzero()): whether their range has both ends, and whether they
-    are the size of a tensor.
+    Checks symbols that come from data (item(), nonzero()): whether their range has both bounds, and whether they are
+    the size of a tensor.
 
 Why it matters
-    Inductor plans buffers and indices by the range. Without one it asks for guards that it cannot have (Could not
-    guard on data-dependent expression), or the caller can ask for any amount of memory.
+    Inductor plans buffers and indices by the range. Without one it needs guards that are impossible (Could not guard on
+    data-dependent expression), or the caller can request any amount of memory.
 
 Example:
     item (u0): observed u0 has no upper bound, and is a size of zeros, expected torch._check(u0 <= ...) in forward
 
 When it is wrong
-    The size of nonzero of a dynamic tensor has no bound by nature (kind open-size).
+    The size of nonzero() of a dynamic tensor is unbounded by nature (kind open-size).
 """,
     ),
     ExportRule(
@@ -102,17 +102,17 @@ When it is wrong
         page="""A dim that was meant to be dynamic is fixed.
 
 What it does
-    With --dynamic-shapes: compares what was asked of torch.export with the sizes of the program's inputs. Without:
-    tells dims that have the size of a dynamic dim in the sample, and that size as a constant in the graph.
+    With --dynamic-shapes: compares the dims requested from torch.export with the sizes of the program's inputs. Without
+    it: finds dims that have the size of a dynamic dim in the sample, and that size as a constant in the graph.
 
 Why it matters
-    The package takes one size. Others are refused, or read past the end of the input where nothing checks.
+    The package takes one size. Other sizes are refused, or read past the end of the input if nothing checks.
 
 Example:
     args[1].shape[0]: observed args[1].shape[0] is 4, whatever the inputs, expected a dynamic size (batch)
 
 When it is wrong
-    Kind hint: equal numbers may be a coincidence. Kind automatic: Dim.AUTO may be fixed by right.
+    Kind hint: equal numbers may be a coincidence. Kind automatic: Dim.AUTO may legitimately become fixed.
 """,
     ),
     ExportRule(
@@ -128,18 +128,17 @@ When it is wrong
         page="""The range of a dynamic size is not what it should be.
 
 What it does
-    Looks at the range of every symbol: nothing in it, one size only, a sample input outside of it. Kind range
-    states it.
+    Checks the range of every symbol: empty, only one size, a sample input outside it. Kind range states the range.
 
 Why it matters
-    Ranges become part of the package, and are checked at run time only where that was asked for: sizes outside are
-    computed all the same, wrongly or not.
+    Ranges become part of the package and are checked at run time only on request: sizes outside are computed anyway,
+    correctly or not.
 
 Example:
     args[0].shape[0]: observed s0 in 4..4: one size only, expected a range, or a static dim
 
 When it is wrong
-    torch.export takes 0 and 1 for special: a lower bound of 2 does not mean that 1 is refused.
+    torch.export treats 0 and 1 as special: a lower bound of 2 does not mean that 1 is refused.
 """,
     ),
     ExportRule(
@@ -152,7 +151,7 @@ What it does
     Looks for dropout that is on, and for batch norm that uses the statistics of the batch, in all graphs.
 
 Why it matters
-    Results change from call to call, or hang on what else is in the batch; running statistics drift.
+    Results change from call to call, or depend on the rest of the batch; running statistics drift.
 
 Example:
     dropout (aten.dropout.default): observed aten.dropout.default in training mode, expected model.eval() before
@@ -174,18 +173,18 @@ When it is wrong
         page="""The program writes to its inputs, buffers or parameters.
 
 What it does
-    Takes mutations from the signature, and follows operators that work in place through views to the placeholder.
+    Reads mutations from the signature, and follows in-place operators through views to the placeholder.
 
 Why it matters
-    The package writes into the caller's tensors. A buffer that changes lives in the container: calls depend on
-    those before, and runners share it. A parameter that changes becomes an output of the compiled code for which the
-    out spec has no place: no call of the package from Python returns.
+    The package writes into the caller's tensors. A buffer that changes is kept in the container: calls depend on
+    earlier calls, and runners share it. A parameter that changes becomes an output of the compiled code that the out
+    spec has no place for: no call of the package from Python returns.
 
 Example:
     args[0]: observed args[0] is written to (aten.add_.Tensor), expected inputs that are only read
 
 When it is wrong
-    Key-value caches and running sums are meant to.
+    Key-value caches and running sums do this by design.
 """,
     ),
     ExportRule(
@@ -193,20 +192,20 @@ When it is wrong
         name="large_constants",
         severities={"large-constants": Severity.WARN},
         names_target=True,
-        page="""Weights and constants are beyond 2 GB.
+        page="""Weights and constants exceed 2 GB.
 
 What it does
     Adds up parameters, buffers and constants.
 
 Why it matters
     The weights cannot be a section of the library: 32-bit offsets end there. Inductor appends them and maps them at
-    load, or keeps them outside; on some platforms it fails.
+    load, or keeps them outside; on some platforms this fails.
 
 Example:
     w: observed 2,400,000,000 bytes of weights and constants, the largest w, expected at most 2,000,000,000 bytes
 
 When it is wrong
-    Folded constants and weights that are not used any more do not get into the package.
+    Folded constants and weights that are no longer used are not part of the package.
 """,
     ),
     ExportRule(
@@ -219,7 +218,7 @@ What it does
     Compares the dtypes of all tensors with those that the C++ code of the installed torch can name.
 
 Why it matters
-    Compiling fails with KeyError for an input of such a dtype, and mostly for an intermediate tensor.
+    Compiling fails with KeyError for an input of such a dtype, and usually for an intermediate tensor.
 
 Example:
     x: observed x is torch.float8_e8m0fnu on cpu, expected a dtype that the generated C++ code can name
@@ -234,21 +233,20 @@ When it is wrong
         title="an input is not a tensor",
         severities={"constant-input": Severity.INFO, "object-input": Severity.WARN, "symbolic-input": Severity.ERROR},
         names_target=True,
-        page="""An input is no tensor.
+        page="""An input is not a tensor.
 
 What it does
-    Looks at inputs that the signature has as constants, as numbers that may change, or as custom objects.
+    Finds inputs that the signature declares as constants, as numbers that may change, or as custom objects.
 
 Why it matters
-    A package takes tensors and drops the rest. A constant is part of the code: another value is ignored. A number
-    that was to be dynamic is lost: with torch 2.13 compiling fails, or the sample's value stays in force without a
-    word.
+    A package takes tensors and drops the rest. A constant is part of the code: a different value is ignored. A number
+    that was to be dynamic is lost: with torch 2.13 compiling fails, or the sample's value is silently used.
 
 Example:
     args[1]: observed args[1] is a number that may change (int s1), expected a tensor, or a size of a tensor
 
 When it is wrong
-    A number that is also the size of an input tensor is taken from there, and not told.
+    A number that is also the size of an input tensor is taken from that size and not reported.
 """,
     ),
 )

@@ -15,14 +15,14 @@ What it does
     Rebuilds the program with the installed torch, without its verifier.
 
 Why it matters
-    torch.export.load fails in the same way. Rules that need the graph are not judged by the child; what the archive
-    itself tells is.
+    torch.export.load fails in the same way. Rules that need the graph are not checked by the child; the archive itself
+    is still checked.
 
 Example:
     add: observed SerializeError: ..., expected a program that this torch can rebuild
 
 When it is wrong
-    A program of a newer torch, or one whose inputs are of a class that --setup has to register with pytree.
+    The program was saved by a newer torch, or its inputs use a class that --setup must register with pytree.
 """,
     ),
     ExportRule(
@@ -33,8 +33,8 @@ When it is wrong
         page="""An operator of the program is not registered here.
 
 What it does
-    Looks up every operator that the archive names, and lists all that are missing. Each is then declared as the
-    archive shows it, so that the rest can be judged.
+    Looks up every operator that the archive names, and lists all that are missing. Each is then declared as the archive
+    shows it, so that the rest can be checked.
 
 Why it matters
     torch.export.load fails at the first: We failed to resolve ... to an operator.
@@ -54,7 +54,7 @@ When it is wrong
         page="""Weights, constants or sample inputs are missing from the archive.
 
 What it does
-    Reads each part by itself, and goes on without it.
+    Reads each part separately, and continues without the missing ones.
 
 Why it matters
     torch.export.load fails.
@@ -63,7 +63,7 @@ Example:
     weights: observed AssertionError: data/weights/model_weights_config.json not found in PT2 archive
 
 When it is wrong
-    Archives of torch 2.6 and earlier are built otherwise, and read by torch as a whole.
+    Archives of torch 2.6 and earlier have a different structure, and torch reads them as a whole.
 """,
     ),
     ExportRule(
@@ -71,11 +71,11 @@ When it is wrong
         name="schema_version",
         title="the program was saved in a different version of the format",
         severities=errors("schema-version"),
-        page="""The program was saved in another version of the format.
+        page="""The program was saved in a different version of the format.
 
 What it does
     Compares the major version of the archive's schema with that of the installed torch, then rebuilds the program
-    all the same.
+    anyway.
 
 Why it matters
     torch.export.load refuses it.
@@ -92,7 +92,7 @@ When it is wrong
         name="setup_raised",
         severities=errors("setup"),
         names_target=True,
-        page="""What --setup or --custom-op-library names could not be loaded.
+        page="""A file given with --setup or --custom-op-library could not be loaded.
 
 What it does
     Loads operator libraries, then the setup file, before the program.
@@ -104,7 +104,8 @@ Example:
     ops.py: observed ModuleNotFoundError: No module named 'my_ops', expected a setup file that can be imported
 
 When it is wrong
-    The child has this interpreter's packages and the folder of the setup file in sys.path.
+    The child's sys.path contains only this interpreter's packages and the folder of the setup file: an import that
+    needs another path fails there.
 """,
     ),
 )

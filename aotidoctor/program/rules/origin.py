@@ -16,24 +16,23 @@ RULES: tuple[ExportRule, ...] = (
             "other-program": Severity.ERROR,
         },
         names_target=True,
-        page="""Whether the package was compiled from the program.
+        page="""Was the package compiled from the program?
 
 What it does
-    Sums up what --against compared: call spec, inputs, outputs, constants by name and by content, operators.
-    Nothing is loaded or run. "same" means that nothing differs of what could be compared; the rest is listed as not
-    checked.
+    Summarises what --against compared: call spec, inputs, outputs, constants by name and by content, operators. Nothing
+    is loaded or run. "same" means that nothing that could be compared differs; the rest is listed as not checked.
 
 Why it matters
-    A package that was compiled from something else passes every check of its own, and gives the numbers of another
-    model or another checkpoint.
+    A package that was compiled from a different program passes all other checks, and gives the numbers of a different
+    model or checkpoint.
 
 Example:
     model.pt2: observed this program with different weights: only l.weight differs (192 of 192 elements), expected a
     package that was compiled from exported.pt2
 
 When it is wrong
-    Two programs with one call spec, the same weights and similar operators cannot be told apart. Constants of up to
-    8 elements are written into the code, folded ones are not there any more: neither is compared.
+    Two programs with the same call spec, the same weights and similar operators cannot be distinguished. Constants of
+    up to 8 elements are written into the code, and folded constants no longer exist: neither is compared.
 """,
     ),
     ExportRule(
@@ -48,20 +47,20 @@ When it is wrong
             "containers-hint": Severity.INFO,
         },
         names_target=True,
-        page="""The call of the package is not the call of the program.
+        page="""The call spec of the package differs from that of the program.
 
 What it does
     Compares the leaves of the two call specs by their paths and order, and which of them are tensors.
 
 Why it matters
-    The compiler copies the call spec of the program. Another one means another program.
+    The compiler copies the call spec of the program. A different call spec means a different program.
 
 Example:
     args[1]['b']: observed args[1]['b'] at position 1 (2 leaves), expected args[1]['a'] (2 leaves), as in the
     program
 
 When it is wrong
-    Containers of another type around the same leaves are only a hint: versions of torch spell them differently.
+    Containers of a different type around the same leaves are only a hint: versions of torch write them differently.
 """,
     ),
     ExportRule(
@@ -83,7 +82,7 @@ When it is wrong
             "strides-hint": Severity.INFO,
         },
         names_target=True,
-        page="""An input of the package is not what the program has there.
+        page="""An input of the package differs from the program's input.
 
 What it does
     Compares dtype, number of dims, sizes, ranges, and which dims share a size, input by input.
@@ -96,7 +95,7 @@ Example:
 
 When it is wrong
     Narrower ranges, fixed sizes, strides and devices are hints (kinds that end in -hint): compiling can change
-    them, and the program may have been moved to another device first.
+    them, and the program may have been moved to a different device first.
 """,
     ),
     ExportRule(
@@ -104,20 +103,20 @@ When it is wrong
         name="origin_outputs",
         severities=errors("count", "dtype", "shape"),
         names_target=True,
-        page="""An output of the package is not what the program returns there.
+        page="""An output of the package differs from the program's output.
 
 What it does
     Compares number, dtype and fixed sizes of the outputs.
 
 Why it matters
-    The compiler keeps all three.
+    The compiler preserves all three.
 
 Example:
     result[1]: observed float16, expected float32, as in the program
 
 When it is wrong
-    Sizes that depend on inputs are not compared. Programs that return None or numbers are compared by their inputs
-    only.
+    Sizes that depend on inputs are not compared. For programs that return None or numbers, only the inputs are
+    compared.
 """,
     ),
     ExportRule(
@@ -126,19 +125,19 @@ When it is wrong
         title="a constant of the package is not in the program",
         severities=errors("name", "shape", "dtype"),
         names_target=True,
-        page="""A constant of the package is not one of the program.
+        page="""A constant of the package is not in the program.
 
 What it does
     Looks up each parameter and buffer of the package among those of the program: by name, then shape and dtype.
 
 Why it matters
-    Names of parameters are those of the module; a layer that the program does not have is another model.
+    Parameters have the names of the module; a layer that the program lacks means a different model.
 
 Example:
     head.weight: observed a parameter head.weight, expected no parameter or buffer of that name, as in the program
 
 When it is wrong
-    Constants that freezing or folding made have names of their own and are not looked up.
+    Constants made by freezing or folding have separate names and are not looked up.
 """,
     ),
     ExportRule(
@@ -152,13 +151,14 @@ When it is wrong
             "kernels-hint": Severity.INFO,
         },
         names_target=True,
-        page="""The kernels of the package come from other operators.
+        page="""The kernels of the package come from different operators.
 
 What it does
     Looks for the custom operators of the package among those of the program, and for the names of the program's
     operators in those of the kernels. The kernels list the operators and the nodes that they were made from: a function
-    (gelu, relu) that the program lacks, or one between an input and an output of the program of which the package shows
-    no trace, is another program. gelu by tanh where the program has it by erf is one, or a fault of the compiler.
+    (gelu, relu) that the program lacks, or one between an input and an output of the program that leaves no trace in
+    the package, means a different program. gelu by tanh where the program computes it by erf means a different program
+    or a compiler fault.
 
 Why it matters
     Programs with the same inputs and outputs differ in their operators.
@@ -167,7 +167,7 @@ Example:
     cpp_fused_add_0: observed kernels cpp_fused_add_0, expected operators mul, sin, as in the program
 
 When it is wrong
-    Decompositions and fusion make other operators of them: but for such functions it is never more than a hint.
+    Decompositions and fusion turn them into other operators: except for such functions, the finding is only a hint.
 """,
     ),
     ExportRule(
@@ -176,14 +176,14 @@ When it is wrong
         title="the package contains different weights from the program",
         severities=errors("weights"),
         names_target=True,
-        page="""The package carries other weights than the program.
+        page="""The package contains different weights from the program.
 
 What it does
     Compares the constants byte by byte, without loading them: in the library, appended to it, in a .blob, or one
     file each, against the storages of the archive.
 
 Why it matters
-    Same code, other numbers: an older checkpoint, a flipped bit, an average or an adapter that was merged into one
+    Same code, different numbers: an older checkpoint, a flipped bit, or an average or adapter that was merged into one
     of the two.
 
 Example:
@@ -191,8 +191,8 @@ Example:
     the program's weights
 
 When it is wrong
-    Weights that nobody ships (external), that were folded, or written into the code cannot be compared; the verdict
-    says so.
+    Weights that are not shipped (external), were folded, or were written into the code cannot be compared; the verdict
+    states this.
 """,
     ),
 )

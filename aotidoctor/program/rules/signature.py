@@ -15,7 +15,7 @@ What it does
     Counts placeholders and input specs, and names those that only one side has.
 
 Why it matters
-    Every input after the missing one would be taken for its neighbour. PyTorch's verifier refuses the program.
+    Every input after the missing one would be confused with its neighbour. PyTorch's verifier refuses the program.
 
 Example:
     y: observed 2 placeholders in the graph, 1 inputs in the signature; only in the graph: y
@@ -28,14 +28,14 @@ When it is wrong
         code="VERIFY-S02",
         name="signature_input_name",
         severities=errors("input-name"),
-        page="""An input of the signature is not the placeholder at its place.
+        page="""An input of the signature does not match the placeholder at its position.
 
 What it does
     Compares the names of input specs with the placeholders, in order.
 
 Why it matters
-    Weights and inputs go to placeholders by position: two that are exchanged give wrong numbers, or an error far
-    away. PyTorch's verifier refuses the program.
+    Weights and inputs go to placeholders by position: two that are swapped give wrong numbers, or an error elsewhere.
+    PyTorch's verifier refuses the program.
 
 Example:
     p_weight: observed the signature has p_bias where the graph has p_weight, expected p_weight
@@ -50,7 +50,7 @@ When it is wrong
         title="a parameter of the signature is missing, or is not a parameter",
         severities=errors("not-tensor", "no-target", "absent", "not-parameter"),
         names_target=True,
-        page="""A parameter of the signature is not there, or is none.
+        page="""A parameter of the signature is missing, or is not a parameter.
 
 What it does
     Follows every parameter of the signature to the state dict.
@@ -62,7 +62,7 @@ Example:
     linear.weight: observed parameter linear.weight is not in the state dict, expected its value
 
 When it is wrong
-    Never. An archive whose weights were left out on purpose has to be given them before it is verified.
+    Never. If the weights were left out of an archive on purpose, add them before you verify it.
 """,
     ),
     ExportRule(
@@ -71,14 +71,14 @@ When it is wrong
         title="a buffer of the signature is missing, or is where it must not be",
         severities=errors("not-tensor", "no-target", "no-persistence", "absent", "unwanted"),
         names_target=True,
-        page="""A buffer of the signature is not there, or is where it must not be.
+        page="""A buffer of the signature is missing, or is where it must not be.
 
 What it does
     Follows every buffer of the signature: a persistent one is in the state dict (or among the constants), one that
     is not persistent is not in the state dict.
 
 Why it matters
-    The program has a buffer without a value, or two of them. PyTorch's verifier refuses it.
+    The program has a buffer without a value, or with two values. PyTorch's verifier refuses it.
 
 Example:
     mean: observed the state dict holds mean, which is not persistent, expected no entry: it is among the
@@ -94,7 +94,7 @@ When it is wrong
         title="a constant tensor of the signature is missing",
         severities=errors("not-tensor", "no-target", "absent"),
         names_target=True,
-        page="""A constant tensor of the signature is not there.
+        page="""A constant tensor of the signature is missing.
 
 What it does
     Follows every constant tensor of the signature to the program's constants.
@@ -116,7 +116,7 @@ When it is wrong
         title="a custom object of the signature is missing, or is not a custom object",
         severities=errors("not-object", "no-target", "absent"),
         names_target=True,
-        page="""A custom object of the signature is not there, or is none.
+        page="""A custom object of the signature is missing, or is not a custom object.
 
 What it does
     Follows every custom object (TorchBind) of the signature to the program's constants.
@@ -135,13 +135,13 @@ When it is wrong
         code="VERIFY-S07",
         name="signature_token",
         severities=errors("not-token"),
-        page="""A token of the signature is something else.
+        page="""A token of the signature is not a token.
 
 What it does
-    Looks at inputs of the kind TOKEN, which keep operators with side effects in order.
+    Checks inputs of the kind TOKEN, which keep operators with side effects in order.
 
 Why it matters
-    The order of side effects would hang on a tensor. PyTorch's verifier refuses the program.
+    The order of side effects would depend on a tensor. PyTorch's verifier refuses the program.
 
 Example:
     token: observed a token that is a TensorArgument, expected a TokenArgument
@@ -160,7 +160,7 @@ What it does
     Compares the kind of every input spec with those of torch.export.
 
 Why it matters
-    Nobody knows where the value comes from. PyTorch's verifier refuses the program.
+    The source of the value is unknown. PyTorch's verifier refuses the program.
 
 Example:
     x: observed kind RNG_STATE, expected USER_INPUT, PARAMETER, BUFFER, CONSTANT_TENSOR, CUSTOM_OBJ, TOKEN
@@ -179,7 +179,7 @@ What it does
     Counts what the graph returns and the output specs.
 
 Why it matters
-    New values of buffers and results of the model would be taken for each other. PyTorch's verifier refuses the
+    New values of buffers and results of the model would be confused. PyTorch's verifier refuses the
     program.
 
 Example:
@@ -194,20 +194,20 @@ When it is wrong
         name="signature_mutation",
         title="a new value of an input has no target",
         severities=errors("buffer", "parameter", "user-input", "stray"),
-        page="""A new value of an input leads to nothing.
+        page="""A new value of an input has no target.
 
 What it does
-    Takes the outputs that the signature counts as new values of buffers, parameters and inputs, and follows each to
-    what it is the value of.
+    Takes the outputs that the signature declares as new values of buffers, parameters and inputs, and looks up the
+    target of each.
 
 Why it matters
-    The update would be lost, or written elsewhere. PyTorch's verifier refuses the program.
+    The update would be lost, or written to the wrong place. PyTorch's verifier refuses the program.
 
 Example:
     add (counter): observed add is the new value of buffer counter, which does not exist, expected one of steps
 
 When it is wrong
-    Kind stray: the outputs are in another order than new values first, then results.
+    Kind stray: the outputs are not in the order of new values first, then results.
 """,
     ),
     ExportRule(
@@ -215,14 +215,14 @@ When it is wrong
         name="signature_output_order",
         title="the results are in a different order from the signature",
         severities=errors("output-order"),
-        page="""The results are in another order than the signature says.
+        page="""The results are in a different order from the signature.
 
 What it does
     Compares the names of what the graph returns, after the new values of inputs, with the user outputs of the
     signature.
 
 Why it matters
-    The caller would get one result for another, silently. PyTorch's verifier refuses the program.
+    The caller would silently get one result in place of another. PyTorch's verifier refuses the program.
 
 Example:
     mul: observed the graph returns mul where the signature has add, expected add
@@ -236,13 +236,13 @@ When it is wrong
         name="module_call_names",
         title="a preserved submodule names a node that does not exist",
         severities=errors("input", "output"),
-        page="""A preserved submodule names a node that is not there.
+        page="""A preserved submodule names a node that does not exist.
 
 What it does
     Follows the inputs and outputs in the module call graph to the nodes of the graph.
 
 Why it matters
-    torch.export.unflatten cannot put the submodule back. PyTorch's verifier refuses the program.
+    torch.export.unflatten cannot restore the submodule. PyTorch's verifier refuses the program.
 
 Example:
     add (body): observed output add of module body is not a node of the graph, expected an existing node
@@ -255,10 +255,10 @@ When it is wrong
         code="VERIFY-S13",
         name="output_node",
         severities=errors("no-output-node", "not-a-tuple"),
-        page="""The graph does not end in an output of its own form.
+        page="""The graph does not end in an output node that returns a tuple.
 
 What it does
-    Looks at the last node: it must be the output, and return a tuple.
+    Checks the last node: it must be the output, and return a tuple.
 
 Why it matters
     Outputs cannot be matched with the signature. PyTorch's verifier fails on the program.

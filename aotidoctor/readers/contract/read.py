@@ -186,7 +186,9 @@ def _call(artifact: Artifact, model: ModelEntry, constructor: Constructor, sourc
             tensor_leaf(at, sources, index=at, path=f"args[{at}]", kind="tensor", triton_names=(f"INPUT__{at}",))
             for at in range(len(sources.names))
         )
-        reason = f"the call spec cannot be read: {error}" if constructor.in_spec else "the package holds no call spec"
+        reason = (
+            f"the call spec cannot be read: {error}" if constructor.in_spec else "the package contains no call spec"
+        )
         return _Call(args=None, kwargs=None, leaves=tuple(infer_shared(flat)), problems=(reason,))
     total = count_leaves(args) + count_leaves(kwargs)
     known = _constant_leaves(artifact, model, constructor.in_spec, args, kwargs)

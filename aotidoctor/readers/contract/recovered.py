@@ -40,7 +40,7 @@ def recovered_contract(model_name: str, result: JsonObject) -> Contract:
         leaves = tuple(
             _leaf(entry, at, names[at], index=at, path=f"args[{at}]", kind="tensor") for at, entry in enumerate(inputs)
         )
-        problems.append("the package holds no call spec that can be read")
+        problems.append("the package contains no readable call spec")
     return Contract(
         model_name=model_name,
         source="recovered",

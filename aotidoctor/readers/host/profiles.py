@@ -47,7 +47,7 @@ def read_profile(name: str) -> Host:
     parts = [part for part in name.split("+") if part in built_in()]
     if parts and "+".join(parts) == name:
         return _host(name, {"host": _joined([built_in()[part].get("host") for part in parts])})
-    raise UsageError(f"--host: no file and no built-in profile is called {name!r}; there are {', '.join(built_in())}")
+    raise UsageError(f"--host: there is no file or built-in profile {name!r}; built-in: {', '.join(built_in())}")
 
 
 def _joined(hosts: list[JsonValue]) -> JsonObject:
@@ -113,10 +113,10 @@ def _document(path: str) -> JsonObject:
     try:
         document: JsonValue = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise CannotExamineError(f"{path}: observed no JSON ({str(error)[:80]}), expected {SCHEMA}") from error
+        raise CannotExamineError(f"{path}: observed invalid JSON ({str(error)[:80]}), expected {SCHEMA}") from error
     known = isinstance(document, dict) and document.get("schema") in (SCHEMA, _REPORT)
     if not isinstance(document, dict) or not known:
-        raise CannotExamineError(f"{path}: observed other JSON, expected the profile of a host ({SCHEMA})")
+        raise CannotExamineError(f"{path}: observed different JSON, expected the profile of a host ({SCHEMA})")
     return document
 
 

@@ -35,7 +35,7 @@ def read_json(path: str, data: memoryview) -> Content:
     except (ValueError, RecursionError) as error:
         raise corrupt(path, path, f"no JSON ({str(error)[:80]})", "a JSON document") from error
     if not isinstance(document, (dict, list)):
-        raise wrong_format(path, f"JSON that holds a single {type(document).__name__}")
+        raise wrong_format(path, f"JSON that contains a single {type(document).__name__}")
     try:
         tree = describe_document(document)
     except (DocumentError, RecursionError) as error:

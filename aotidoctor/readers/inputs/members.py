@@ -39,17 +39,19 @@ class Members:
         start = self._start(info)
         raw = self.data[start : start + info.compress_size]
         if len(raw) < info.compress_size:
-            raise corrupt(self.path, name, f"{len(raw)} bytes", f"{info.compress_size} as the directory says")
+            raise corrupt(self.path, name, f"{len(raw)} bytes", f"{info.compress_size} as in the directory")
         view = raw if info.compress_type == zipfile.ZIP_STORED else self._inflate(info, raw)
         if len(view) != info.file_size:
-            raise corrupt(self.path, name, f"{len(view)} bytes", f"{info.file_size} as the directory says")
+            raise corrupt(self.path, name, f"{len(view)} bytes", f"{info.file_size} as in the directory")
         self._check_crc(info, view)
         return view
 
     def _start(self, info: zipfile.ZipInfo) -> int:
         header = bytes(self.data[info.header_offset : info.header_offset + _LOCAL_HEADER])
         if len(header) < _LOCAL_HEADER or header[:4] != b"PK\x03\x04":
-            raise corrupt(self.path, info.filename, "no local header", "a local header where the directory says")
+            raise corrupt(
+                self.path, info.filename, "no local header", "a local header at the position in the directory"
+            )
         name_size, extra_size = struct.unpack("<HH", header[26:30])
         return int(info.header_offset + _LOCAL_HEADER + name_size + extra_size)
 
@@ -87,7 +89,7 @@ def open_members(path: str, data: memoryview) -> Members:
     found: dict[str, zipfile.ZipInfo] = {}
     for info in infos:
         if info.filename in found:
-            raise corrupt(path, info.filename[:200], "two members of one name", "one")
+            raise corrupt(path, info.filename[:200], "two members with one name", "one")
         found[info.filename] = info
     # torch can be told to write no CRCs; then all of them are 0.
     return Members(path, data, found, has_crc=any(info.CRC for info in infos))

@@ -88,7 +88,7 @@ def _members(path: str, member: str, data: memoryview) -> Members:
     with zipfile.ZipFile(_Window(data)) as archive:
         infos = archive.infolist()
     if len(infos) > MAX_MEMBERS or len({info.filename for info in infos}) < len(infos):
-        raise corrupt(path, member, f"{len(infos)} members, or two of one name", "a file of torch.save")
+        raise corrupt(path, member, f"{len(infos)} members, or two with one name", "a file of torch.save")
     return Members(path, data, {info.filename: info for info in infos}, has_crc=any(info.CRC for info in infos))
 
 

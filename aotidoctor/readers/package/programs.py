@@ -43,7 +43,7 @@ def read_program_archive(path: str, name: str | None = None) -> ProgramArchive |
         return "not a readable zip archive"
     found = programs_of(items)
     if not found:
-        return "the archive holds no exported program (no models/<name>.json)"
+        return "the archive contains no exported program (no models/<name>.json)"
     wanted = name or ("model" if any(known == "model" for known, _ in found) else found[0][0])
     item = next((item for known, item in found if known == wanted), None)
     if item is None:

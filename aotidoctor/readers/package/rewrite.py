@@ -80,7 +80,7 @@ def _opened(path: str) -> tuple[Blob, tuple[Entry, ...]]:
 def _entry(path: str, entries: tuple[Entry, ...], name: str) -> Entry:
     found = [one for one in entries if one.name == name]
     if len(found) != 1 or found[0].data_offset is None or found[0].mismatch or found[0].encrypted:
-        raise CannotExamineError(f"{path}: {name} is missing, damaged or twice there: it cannot be replaced")
+        raise CannotExamineError(f"{path}: {name} is missing, damaged or duplicated: it cannot be replaced")
     return found[0]
 
 

@@ -98,7 +98,9 @@ def _blank_code(elf: Elf) -> str | None:
     for section in elf.sections:
         if section.name == ".text" and section.size <= LARGEST_CODE:
             at = elf.blob.read_at(section.offset, section.size).find(bytes(BLANK_RUN))
-            return None if at < 0 else f"its code holds only zeros from byte {section.offset + at} of the object on"
+            return (
+                None if at < 0 else f"its code contains only zeros from byte {section.offset + at} of the object onward"
+            )
     return None
 
 

@@ -164,7 +164,10 @@ def _read_central(data: bytes, start: int, declared: int) -> tuple[list[Entry], 
             return entries, f"more than {MAX_ENTRIES} members"
         entries.append(entry)
     if len(entries) != declared and len(entries) & 0xFFFF != declared:
-        return entries, f"the central directory holds {len(entries)} readable entries, the end record states {declared}"
+        return (
+            entries,
+            f"the central directory contains {len(entries)} readable entries, the end record states {declared}",
+        )
     return entries, None
 
 

@@ -172,7 +172,7 @@ def _difference(contract: Contract, lost: list[str], new: list[str]) -> Differen
         if new and (new[0] in kernel.source_nodes or new[0] in map(_bare, kernel.origins))
     ]
     subject = names[0] if names else contract.kernels[0].name
-    computes = f"computes {listed(new, 6)}" if new else f"computes no {listed(lost, 6)}"
+    computes = f"computes {listed(new, 6)}" if new else f"does not compute {listed(lost, 6)}"
     return _told(subject, computes, listed(lost, 6) or f"no {listed(new, 6)}", sure=True)
 
 

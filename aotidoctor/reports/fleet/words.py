@@ -77,7 +77,8 @@ def notes(summary: Overview) -> list[str]:
     expired = [cluster.accepted for cluster in summary.clusters if cluster.accepted and cluster.accepted.expired]
     found += [f"accepted until {entry.until}, which is past: {one_line(entry.reason, 200)}" for entry in expired]
     found += [
-        f"accepted, but nothing fails so: {about(entry)} ({one_line(entry.reason, 200)})" for entry in summary.unused
+        f"accepted, but no item fails in this way: {about(entry)} ({one_line(entry.reason, 200)})"
+        for entry in summary.unused
     ]
     return found
 

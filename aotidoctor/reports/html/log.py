@@ -77,7 +77,7 @@ def _relation(event: LogEvent, said: list[str]) -> Cell:
     parts = (
         f"repeats or follows from line {event.echo_of}" if event.echo_of is not None else "",
         "after a CUDA error: unreliable" if event.tainted else "",
-        f"said {event.count:,} times" if event.count > 1 else "",
+        f"logged {event.count:,} times" if event.count > 1 else "",
         event.origin,
         said[0] if said else "",
     )

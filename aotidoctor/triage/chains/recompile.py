@@ -89,7 +89,7 @@ def proof(session: Session) -> dict[str, str]:
     as_it_is, here = session.outcomes.get("reference"), session.outcomes.get(recompiled.NAME)
     if item is None or as_it_is is None or here is None:
         return {}
-    return {CAUSE: f"differs from the reference as it is ({as_it_is.id}), agrees when compiled again here ({here.id})"}
+    return {CAUSE: f"differs from the reference unchanged ({as_it_is.id}), agrees when compiled again here ({here.id})"}
 
 
 def obtain(session: Session, cache: CompileCache, request: Request) -> Kept | None:

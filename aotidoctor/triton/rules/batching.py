@@ -21,10 +21,10 @@ RULES = Family("tensors")
     "R31", "batching of a package with a fixed number of rows", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT
 )
 def batch_dim_is_dynamic(model: ServedModel) -> Said:
-    """With max_batch_size above 0, the first dim of every input is dynamic.
+    """With max_batch_size above 0, the first dim of every input must be dynamic.
 
     Versions: all.
-    Consequence: loads; a request with another number of rows than compiled is answered with the compiled number of
+    Consequence: the model loads; a request with a different number of rows is answered with the compiled number of
     rows, with HTTP status 200.
     How it was seen: run with the 26.05 backend: batches of 1, 3 and 5 on a model of 2 rows all answered 2 rows.
     Remedy: export with a dynamic first dim, or set max_batch_size to 0 and write all dims.
@@ -46,7 +46,8 @@ def _static(joined: Joined) -> Said:
 def _static_batch(joined: Joined, tensor: TensorConfig, row: NameRow, rows: int | None) -> Remark:
     return Remark(
         kind="static-batch",
-        message=f"loads, then answers every request with {rows} rows, however many it has, with HTTP status 200.",
+        message=f"the model loads, then answers every request with {rows} rows, regardless of its size, with HTTP "
+        "status 200.",
         observed=f"max_batch_size {joined.config.batch_size}",
         expected=f"a dynamic first dim; {row.path} has {rows} rows, always",
         subject=tensor.label,
@@ -63,14 +64,14 @@ def _static_batch(joined: Joined, tensor: TensorConfig, row: NameRow, rows: int 
     needs=Needs.CONTRACT,
 )
 def batch_is_in_range(model: ServedModel) -> Said:
-    """Every batch from 1 to max_batch_size is within the compiled range, and all tensors share the batch dim.
+    """Every batch from 1 to max_batch_size must be within the compiled range, and all tensors must share the batch dim.
 
-    Versions: all; before 26.06 results are not split, so that an output without the batch dim comes back whole.
+    Versions: all; before 26.06 results are not split, so an output without the batch dim is returned whole.
     Consequence: beyond the range the code may index wrongly, and AOTI_RUNTIME_CHECK_INPUTS=1 refuses it. A batch of 1
-    below a least size of 2 runs right: export treats 0 and 1 as special. From 26.06 on an output without the batch dim
+    below a minimum of 2 runs correctly: export treats 0 and 1 as special. From 26.06 on an output without the batch dim
     is cut or read past its end.
     How it was seen: read in the source.
-    Remedy: a smaller max_batch_size, another range at export, or max_batch_size: 0.
+    Remedy: use a smaller max_batch_size, a different range at export, or max_batch_size: 0.
     """
     return each_version(model, _range)
 
@@ -97,14 +98,18 @@ def _limits(joined: Joined, tensor: TensorConfig, row: NameRow, dim: Dim) -> lis
     said = []
     if dim.max is not None and size > dim.max:
         message = (
-            f"loads; batches of {dim.max + 1} to {size} rows are accepted and computed by code compiled for at most "
+            f"the model loads; batches of {dim.max + 1} to {size} rows are accepted and computed by code "
+            "compiled for at most "
         )
         message += f"{dim.max}: wrong numbers are possible, with HTTP status 200."
         said.append(
             _out_of_range(joined, tensor, row, dim, ("above-range", message, f"Set max_batch_size: {dim.max}."))
         )
     if dim.min is not None and dim.min > 2:
-        message = f"loads; batches of 1 to {dim.min - 1} rows are accepted and computed by code compiled for at least "
+        message = (
+            f"the model loads; batches of 1 to {dim.min - 1} rows are accepted and computed by code compiled "
+            "for at least "
+        )
         message += f"{dim.min}: wrong numbers are possible, with HTTP status 200."
         remedy = "Export with a smaller least size, or set max_batch_size: 0 and write all dims."
         said.append(_out_of_range(joined, tensor, row, dim, ("below-range", message, remedy)))
@@ -132,7 +137,8 @@ def _is_made_of(dim: Dim) -> bool:
 
 def _not_plain(joined: Joined, tensor: TensorConfig, row: NameRow, dim: Dim) -> Remark:
     message = (
-        f"loads; the first dim is {dim.expr}, so that a batch of a different size loses rows, with HTTP status 200."
+        f"the model loads; the first dim is {dim.expr}, so that a batch of a different size loses rows, with "
+        "HTTP status 200."
     )
     remedy = "Set max_batch_size: 0 and write all dims."
     return _out_of_range(joined, tensor, row, dim, ("multiple", message, remedy))
@@ -145,7 +151,8 @@ def _strangers(joined: Joined, dynamic: Sequence[tuple[TensorConfig, NameRow, Di
     for tensor, row, dim in named[1:]:
         if dim.expr != named[0][2].expr and not _is_made_of(dim) and not _is_made_of(named[0][2]):
             message = (
-                f"loads; the first dims of {named[0][1].path} and {row.path} are sizes of their own in the package, "
+                f"the model loads; the first dims of {named[0][1].path} and {row.path} are independent sizes in "
+                "the package, "
             )
             message += "and the server gives both the same number of rows: batches may be merged that do not belong "
             message += "together."
@@ -176,10 +183,10 @@ def _no_batch(joined: Joined, tensor: TensorConfig, row: NameRow, first: Dim) ->
     return Remark(
         kind="output-without-batch",
         consequence=Consequence.SILENTLY_WRONG if splits else Consequence.WASTE,
-        message="loads; the server takes the first dim for the batch and cuts the output by it, or reads past its end: "
-        "wrong numbers with HTTP status 200."
+        message="the model loads; the server treats the first dim as the batch and cuts the output by it, or reads "
+        "past its end: wrong numbers with HTTP status 200."
         if splits
-        else "loads; the output comes back whole, and clients take its first dim for the batch.",
+        else "the model loads; the output is returned whole, and clients treat its first dim as the batch.",
         observed=f"first dim {dim_text(first)} of {row.path}",
         expected="the batch",
         subject=tensor.label,

@@ -18,16 +18,17 @@ _HINTS = (
 
 @RULES.rule("R1", "the server refuses config.pbtxt", Consequence.FAILS_TO_LOAD, needs=Needs.NOTHING, last_seen="26.11")
 def text_parses(model: ServedModel) -> Sequence[Remark]:
-    """The text must parse as a model configuration in protobuf's text format, with values that the server's core takes.
+    """The text must parse as a model configuration in protobuf's text format, with values that the core accepts.
 
     Versions: all.
-    Consequence: the model is not loaded; the server says "failed to read text proto from" and the parser's line, or
-    what it misses.
-    How it was seen: run on a real server core with 325 texts. Among what it does not parse: comments with two slashes
-    (the README of the backend has them), a comma after the last element of a list, an enumerator in quotes, an unknown
-    field, a field given twice, two schedulers, a parameter without its braces, a byte order mark. Among what it refuses
-    later: tensors without name, type or dims, a preferred batch size beyond max_batch_size, two controls of one kind.
-    Remedy: correct the line that is named; a list ends without a comma, an enumerator has no quotes, and a parameter is
+    Consequence: the model is not loaded; the server reports "failed to read text proto from" and the parser's line, or
+    the missing value.
+    How it was seen: run on a real server core with 325 texts. It does not parse, among others: comments with two
+    slashes (the README of the backend has them), a comma after the last element of a list, an enumerator in quotes, an
+    unknown field, a field given twice, two schedulers, a parameter without its braces, a byte order mark. It later
+    refuses, among others: tensors without name, type or dims, a preferred batch size beyond max_batch_size, two
+    controls of one kind.
+    Remedy: correct the reported line; a list ends without a comma, an enumerator has no quotes, and a parameter is
     written { key: "K" value { string_value: "V" } }.
     """
     if model.parse_problem is None:
@@ -58,11 +59,11 @@ def _parse_hint(text: str, line: str, problem: str) -> str:
         if sign in line:
             return hint[0].upper() + hint[1:] + "."
     if "is in quotes" in problem:
-        return "Take the quotes away."
+        return "Remove the quotes."
     if "expected a string in quotes" in problem:
         return "Put it in quotes."
     if line.strip()[:1] in ("]", "}") or problem.endswith('found "]"'):
-        return "Take away the comma after the last element of the list."
+        return "Remove the comma after the last element of the list."
     if 'expected "{"' in problem and "value" in line:
         return 'Write a parameter as { key: "K" value { string_value: "V" } }.'
     return "Correct this place; field names and types are those of Triton's model_config.proto."
@@ -77,7 +78,7 @@ def name_is_the_folders(model: ServedModel) -> Sequence[Remark]:
     Versions: all.
     Consequence: the model is not loaded: "directory name must equal model name".
     How it was seen: run on a real server core.
-    Remedy: take the name away, or rename the folder.
+    Remedy: remove the name, or rename the folder.
     """
     name = model.config.name if model.config is not None else None
     if name is None or name.value in ("", model.name):
@@ -88,7 +89,7 @@ def name_is_the_folders(model: ServedModel) -> Sequence[Remark]:
             message="the model is not loaded: directory name must equal model name.",
             observed=f'name: "{name.value}"',
             expected=f'"{model.name}", the name of the folder, or no name',
-            remedy=f'Take the name away, or write "{model.name}".',
+            remedy=f'Remove the name, or write "{model.name}".',
             at=name.at,
         ),
     )

@@ -12,24 +12,32 @@ from aotidoctor.triton.tables import Joined, Pair, each_version, unrecorded
 
 RULES = Family("tensors")
 
-_MISREAD = "loads, then answers with HTTP status 200 and wrong numbers: the code uses the compiled sizes, cuts, "
+_MISREAD = (
+    "the model loads, then answers with HTTP status 200 and wrong numbers: the code uses the compiled sizes, cuts, "
+)
 _MISREAD += "repeats or reads past the end, and the output has the compiled shape."
 _MESSAGES = {
     "wider": (
         Consequence.WASTE,
-        "loads; a request of a size that was not compiled is accepted and answered wrongly, with HTTP status 200.",
+        (
+            "the model loads; a request of a size that was not compiled is accepted and answered wrongly, with HTTP "
+            "status 200."
+        ),
     ),
     "below-two": (
         Consequence.NOTE,
-        "loads and works; export treats 0 and 1 as special, so AOTI_RUNTIME_CHECK_INPUTS=1 takes 2 and more.",
+        (
+            "the model loads and works; export treats 0 and 1 as special, so AOTI_RUNTIME_CHECK_INPUTS=1 accepts 2 and "
+            "more."
+        ),
     ),
     "scalar": (
         Consequence.NOTE,
-        "loads and works: the code reads the one element. AOTI_RUNTIME_CHECK_INPUTS=1 refuses the extra dim.",
+        "the model loads and works: the code reads the one element. AOTI_RUNTIME_CHECK_INPUTS=1 refuses the extra dim.",
     ),
     "multiple": (
         Consequence.SILENTLY_WRONG,
-        "loads, then answers with HTTP status 200: the rest that does not fill a group is left out.",
+        "the model loads, then answers with HTTP status 200: the remainder that does not fill a group is dropped.",
     ),
     "batch-written": (
         Consequence.SILENTLY_WRONG,
@@ -40,13 +48,13 @@ _MESSAGES = {
 
 @RULES.rule("R21", "dims of an input that were not compiled", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
 def input_dims_are_compiled(model: ServedModel) -> Said:
-    """The dims of an input are those that were compiled; -1 stands for a dynamic one.
+    """The dims of an input must be the compiled ones; -1 means a dynamic dim.
 
     Versions: all.
-    Consequence: loads, and answers with HTTP status 200: the code uses the compiled sizes and cuts, repeats, or
-    reads past the end of the buffer. A -1 for a static size lets requests of any size in.
+    Consequence: the model loads and answers with HTTP status 200: the code uses the compiled sizes and cuts, repeats,
+    or reads past the end of the buffer. A -1 for a static size accepts requests of any size.
     How it was seen: run with the 26.05 backend: dims [3,4] on a [2,4] model answered [2,4].
-    Remedy: the dims that ``aotidoctor triton names`` shows, without the first one where max_batch_size is above 0.
+    Remedy: use the dims that ``aotidoctor triton names`` shows, without the first one if max_batch_size is above 0.
     """
     return each_version(model, _dims)
 
@@ -113,11 +121,11 @@ def _disagreement(symbol: str, observed: str, tensor: TensorConfig, place: Given
 
 @RULES.rule("R33", "no batching, and no batch dim", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
 def batch_dim_is_written(model: ServedModel) -> Said:
-    """Without batching, dims hold the first dim, too.
+    """Without batching, dims must include the first dim.
 
     Versions: all.
-    Consequence: max_batch_size is 0 or missing, and dims leave out the first dim: each request has a dim less than the
-    code takes, which reads the wrong sizes; HTTP status 200.
+    Consequence: if max_batch_size is 0 or missing and dims omit the first dim, each request has one dim fewer than the
+    code takes, and the code reads the wrong sizes, with HTTP status 200.
     How it was seen: as every other rank, run with the 26.05 backend.
     Remedy: write the first dim, or set max_batch_size.
     """
@@ -132,7 +140,7 @@ def _batch_missing(joined: Joined) -> Said:
             observed=f"{item.observed} with max_batch_size 0",
             expected=item.expected,
             subject=tensor.label,
-            remedy="Write the first dim, too, or set max_batch_size where the package can be batched.",
+            remedy="Also write the first dim, or set max_batch_size if the package can be batched.",
             at=item.at,
             facts={"path": row.path},
         )

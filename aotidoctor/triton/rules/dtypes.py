@@ -19,10 +19,10 @@ def types_are_known(model: ServedModel) -> Said:
     """The backend has types for bool, uint8, int8 to int64, and float16 to float64; bfloat16 from 26.11 on.
 
     Versions: all.
-    Consequence: another type, and the model does not load: "Unsupported datatype TYPE_BF16 for input". TYPE_STRING
-    loads, and every request fails. A package that takes another dtype (complex, float8, uint16) cannot be served.
+    Consequence: with another type the model does not load: "Unsupported datatype TYPE_BF16 for input". With TYPE_STRING
+    it loads, but every request fails. A package that takes any other dtype (complex, float8, uint16) cannot be served.
     How it was seen: run with the 26.05 backend.
-    Remedy: a cast in a wrapper module, exported anew.
+    Remedy: export a wrapper module that casts.
     """
     config = model.config
     if config is None:
@@ -43,9 +43,11 @@ def _type(model: ServedModel, word: str, tensor: TensorConfig) -> Remark | None:
     message += f'"{model.name}_0_0".'
     if given == _STRING:
         kind, consequence = "string", Consequence.REQUESTS_FAIL
-        message = "loads; every request fails: Cannot access data pointer of Tensor that doesn't have storage."
+        message = (
+            "the model loads; every request fails: Cannot access data pointer of Tensor that doesn't have storage."
+        )
         if word == "output":
-            message = "loads; every request fails: no tensor holds strings."
+            message = "the model loads; every request fails: tensors cannot contain strings."
     return Remark(
         kind=kind,
         consequence=consequence,
@@ -64,13 +66,13 @@ def _type(model: ServedModel, word: str, tensor: TensorConfig) -> Remark | None:
     "R19", "an input of a different type from the compiled one", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT
 )
 def inputs_have_their_types(model: ServedModel) -> Said:
-    """The type of an input is the one that was compiled. Nobody else looks.
+    """The type of an input must be the compiled type. Neither the server nor the package checks this.
 
     Versions: all.
-    Consequence: loads, and answers with HTTP status 200: the bytes are read as another type. Where the compiled type is
-    the wider one, bytes behind the end of the buffer are read, too.
+    Consequence: the model loads and answers with HTTP status 200: the bytes are read as a different type. If the
+    compiled type is wider, bytes past the end of the buffer are also read.
     How it was seen: run with the 26.05 backend: FP64 into a float32 model gave garbage.
-    Remedy: the type that ``aotidoctor triton names`` shows.
+    Remedy: use the type that ``aotidoctor triton names`` shows.
     """
     return each_version(model, _inputs)
 
@@ -89,8 +91,8 @@ def _inputs(joined: Joined) -> Said:
 def _misread(tensor: TensorConfig, row: NameRow, given: str) -> Remark:
     return Remark(
         kind="input-type",
-        message=f"loads, then answers with HTTP status 200 and wrong numbers: the bytes of {given} are read as "
-        f"{row.dtype}.",
+        message=f"the model loads, then answers with HTTP status 200 and wrong numbers: the bytes of {given} are read "
+        f"as {row.dtype}.",
         observed=tensor.type,
         expected=f"{row.data_type} ({row.path} is {row.dtype})",
         subject=tensor.label,
@@ -104,13 +106,13 @@ def _misread(tensor: TensorConfig, row: NameRow, given: str) -> Remark:
     "R20", "an output of a different type from the returned one", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT
 )
 def outputs_have_their_types(model: ServedModel) -> Said:
-    """The type of an output is the one that comes back.
+    """The type of an output must be the type that the package returns.
 
     Versions: all. Up to 26.05 the server frees the error before it formats it.
-    Consequence: loads; the first request fails with "has datatype TYPE_A but model configuration expects TYPE_B", and
-    up to 26.05 it ends the server process.
+    Consequence: the model loads; the first request fails with "has datatype TYPE_A but model configuration expects
+    TYPE_B", and up to 26.05 it ends the server process.
     How it was seen: run with the 26.05 backend (SIGSEGV).
-    Remedy: the type that ``aotidoctor triton names`` shows.
+    Remedy: use the type that ``aotidoctor triton names`` shows.
     """
     return each_version(model, _outputs)
 
@@ -138,9 +140,10 @@ def wrong_output_type(joined: Joined, tensor: TensorConfig, path: str, real: str
     return Remark(
         kind="output-type",
         consequence=Consequence.FAILS_TO_LOAD if crash else Consequence.REQUESTS_FAIL,
-        message=f"loads; the first request ends the server process, where it should fail with: {words}."
+        message="the model loads; the first request ends the server process, although it should only fail with: "
+        f"{words}."
         if crash
-        else f"loads; every request fails: {words}.",
+        else f"the model loads; every request fails: {words}.",
         observed=given,
         expected=f"{real} ({why})" if real else f"no output of this kind: {why}",
         subject=tensor.label,

@@ -16,12 +16,12 @@ MODEL = "model"
 
 @RULES.rule("R4", "the model file is not there", Consequence.FAILS_TO_LOAD)
 def file_is_there(model: ServedModel) -> Sequence[Remark]:
-    """The version directory must hold the file that the server opens: default_model_filename, or model.pt2.
+    """The version directory must contain the file that the server opens: default_model_filename, or model.pt2.
 
-    Versions: all; 26.03 fills in model.pt where the field is empty, so there it must be written.
+    Versions: all; 26.03 uses model.pt if the field is empty, so the field is required there.
     Consequence: the model is not loaded: 'PyTorch inductor model file "..." is unreachable or inaccessible.'
     How it was seen: run with the 26.05 backend.
-    Remedy: name the file model.pt2, or name it in default_model_filename.
+    Remedy: name the file model.pt2, or set default_model_filename to its name.
     """
     return [_absent(model, version) for version in model.served if version.artifact is None]
 
@@ -62,9 +62,9 @@ def _absent(model: ServedModel, version: ServedVersion) -> Remark:
 def versions_are_served(model: ServedModel) -> Sequence[Remark]:
     """Version directories have whole numbers as names, and the version policy must pick one of them.
 
-    Versions: all. The policy is latest with one version, the highest number, where none is written.
-    Consequence: a folder with another name is ignored; when none is left, the model is not loaded: "at least one
-    version must be available under the version policy of model".
+    Versions: all. Without a policy, the server picks the latest version: the highest number.
+    Consequence: a folder with a different name is ignored; if no version is left, the model is not loaded: "at least
+    one version must be available under the version policy of model".
     How it was seen: run on a real server core.
     Remedy: name the folder 1, 2, ...; or change version_policy.
     """
@@ -106,7 +106,7 @@ def inner_name_is_model(model: ServedModel) -> Sequence[Remark]:
 
     Versions: all seen.
     Consequence: the model is not loaded: "Failed to find a generated cpp file or so file for model 'model' in the zip
-    archive." The server asks for this name, whatever package_aoti was told.
+    archive." The server always requests this name, regardless of the name given to package_aoti.
     How it was seen: run with PyTorch's loader, which the backend calls with the fixed name.
     Remedy: package the model alone, with aoti_compile_and_package or package_aoti(path, files).
     """
@@ -141,11 +141,11 @@ def _not_loadable(version: ServedVersion) -> Remark:
 
 @RULES.rule("R8", "the package has no compiled library", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)
 def package_is_compiled(model: ServedModel) -> Sequence[Remark]:
-    """The package must hold a compiled library.
+    """The package must contain a compiled library.
 
     Versions: all.
-    Consequence: a package of sources only is compiled when it is loaded; the server's image has no compiler, so the
-    model is not loaded: "Failed to compile cpp file."
+    Consequence: a package that contains only sources is compiled when it is loaded; the server's image has no compiler,
+    so the model is not loaded: "Failed to compile cpp file."
     How it was seen: read in PyTorch's loader.
     Remedy: package without package_cpp_only.
     """

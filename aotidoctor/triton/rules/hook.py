@@ -22,14 +22,14 @@ _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 @RULES.rule("R46", "the init library can be loaded and called", Consequence.FAILS_TO_LOAD, last_seen=SINCE)
 def check_init_library(model: ServedModel) -> Said:
-    """MODEL_INIT_LIBRARY names a library that the server can load and call.
+    """MODEL_INIT_LIBRARY must name a library that the server can load and call.
 
     Versions: 26.07 and later; before that the parameter is ignored.
-    Consequence: whatever is wrong with the library fails the load; without the function that cleans up, what it made
-    stays behind. A release that ignores it loads the model and fails the first inference.
-    How it was seen: the pull request that brought it, and the release notes; a NULL from init is no failure.
-    Remedy: an absolute path to a library for this machine that exports triton_pytorch_model_init and
-    triton_pytorch_model_release with C linkage, writable by its owner only. ``--load-hook`` calls both.
+    Consequence: any fault of the library fails the load; without the cleanup function, whatever the library allocated
+    remains. A release that ignores the parameter loads the model, and the first inference fails.
+    How it was seen: the pull request that brought it, and the release notes; a NULL from init is not a failure.
+    Remedy: give an absolute path to a library for this machine that exports triton_pytorch_model_init and
+    triton_pytorch_model_release with C linkage, writable only by its owner. ``--load-hook`` calls both.
     """
     given = init_library(model)
     if given is None:
@@ -52,8 +52,8 @@ def _too_early(model: ServedModel, given: ParameterConfig) -> Remark | None:
     return said(
         "ignored",
         given,
-        f"Triton {model.release.name} ignores {PARAMETER}: the model loads, and the first inference fails for want of "
-        "what the library would have prepared.",
+        f"Triton {model.release.name} ignores {PARAMETER}: the model loads, and the first inference fails because "
+        "what the library prepares is missing.",
         f"serve with {SINCE} or later",
         seen=f"Triton {model.release.name}",
         wanted=f"{SINCE} or later",
@@ -75,7 +75,7 @@ def _unusable_path(given: ParameterConfig) -> Remark | None:
             consequence=Consequence.WASTE,
         )
     if not value.startswith("/"):
-        how = "in the folder that the server was started in" if "/" in value else "in the search path of libraries only"
+        how = "in the folder that the server was started in" if "/" in value else "only in the search path of libraries"
         message = f"the dynamic loader looks for {value} {how}: whether it finds one, and which, depends on the server."
         return said(
             "relative",
@@ -133,7 +133,7 @@ def _no_release(hook: HookLibrary, given: ParameterConfig) -> Remark:
     if how == "absent" and OLD_RELEASE in hook.symbols:
         message = (
             f"{hook.path} exports {OLD_RELEASE}, the name from before the feature was merged, and not {RELEASE}: "
-            "its cleanup is never called, so that a reload finds what the last load left behind."
+            "its cleanup is never called, so a reload finds leftovers of the last load."
         )
         return said(
             "old-abi",
@@ -189,11 +189,13 @@ def _access(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
             message,
             remedy,
             seen="writable by group or others",
-            wanted="writable by its owner only",
+            wanted="writable only by its owner",
             consequence=Consequence.WASTE,
         )
     if hook.target is not None:
-        message = f"{hook.path} leads to {hook.target}: whoever may change the link decides what the server executes."
+        message = (
+            f"{hook.path} leads to {hook.target}: anyone who can change the link controls what the server executes."
+        )
         remedy = f'string_value: "{hook.target}"'
         yield said("link", given, message, remedy, seen=hook.target, wanted=hook.path, consequence=Consequence.NOTE)
 

@@ -60,15 +60,15 @@ def kind_remark(clash: Clash, kind: str, device: str, version: ServedVersion, at
     "R36", "the kind of the instances does not fit the package's device", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE
 )
 def kind_fits_device(model: ServedModel) -> Said:
-    """The kind of an instance group must fit the device that the package was compiled for.
+    """The kind of an instance group must match the device that the package was compiled for.
 
     Versions: all seen.
     Consequence: a package for the CPU on KIND_GPU does not load ("Incorrect device passed to aoti_runner_cpu"). A
     package for CUDA on KIND_CPU or KIND_MODEL gets its inputs in the memory of the CPU and reads them from the GPU:
     invalid memory access; without a GPU it does not load. On a host with GPUs KIND_MODEL fails at the first request,
     because the backend records CUDA events that it never made.
-    How it was seen: the rows of the CPU were run with the 26.05 backend; those of CUDA follow from its source.
-    Remedy: KIND_CPU for a package for the CPU, KIND_GPU for one for CUDA.
+    How it was seen: the cases for the CPU were run with the 26.05 backend; those for CUDA follow from its source.
+    Remedy: use KIND_CPU for a CPU package, KIND_GPU for a CUDA package.
     """
     devices = tuple(devices_of(model))
     if not devices:
@@ -91,12 +91,12 @@ def kind_fits_device(model: ServedModel) -> Said:
     last_seen="26.06",
 )
 def kind_is_stated(model: ServedModel) -> Said:
-    """Without a kind, the server takes KIND_GPU on all GPUs where it sees one, and KIND_CPU elsewhere.
+    """Without a kind, the server uses KIND_GPU on all GPUs if it sees one, else KIND_CPU.
 
     Versions: all.
-    Consequence: a package for the CPU loads on a laptop and not on a server with a GPU: "Incorrect device passed to
+    Consequence: a package for the CPU loads on a laptop but not on a server with a GPU: "Incorrect device passed to
     aoti_runner_cpu". A package for CUDA is spread over all GPUs, see TRITON-R38.
-    How it was seen: the default read in the source of the core, the failure run with the loader.
+    How it was seen: the default was read in the source of the core; the failure was run with the loader.
     Remedy: instance_group [ { kind: KIND_CPU } ] or [ { kind: KIND_GPU gpus: [ 0 ] } ].
     """
     devices = tuple(devices_of(model))

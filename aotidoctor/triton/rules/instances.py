@@ -13,11 +13,11 @@ RULES = Family("instances")
 
 @RULES.rule("R38", "more than GPU 0", Consequence.REQUESTS_FAIL)
 def one_gpu(model: ServedModel) -> Sequence[Remark]:
-    """An AOTInductor model runs on one GPU, number 0.
+    """An AOTInductor model runs only on GPU 0.
 
-    Versions: up to 26.05 by its source; later releases were not looked at, and their tests use one GPU.
-    Consequence: all instances of a model share one loader, that of the GPU loaded last, so the others hand it inputs on
-    the wrong GPU; and the CUDA events are made on GPU 0, so that another one fails with "Failed to record the event."
+    Versions: up to 26.05, according to its source; later releases were not examined, and their tests use one GPU.
+    Consequence: all instances of a model share one loader, that of the GPU loaded last, so the others pass it inputs on
+    the wrong GPU; the CUDA events are made on GPU 0, so any other GPU fails with "Failed to record the event."
     How it was seen: read in the source of the backend.
     Remedy: gpus: [ 0 ], and one server per GPU with CUDA_VISIBLE_DEVICES.
     """
@@ -70,9 +70,9 @@ def _several(at: Position, listed: str) -> Remark:
 def count_is_one(model: ServedModel) -> Sequence[Remark]:
     """More than one instance costs memory and gives no parallelism.
 
-    Versions: up to 26.05 by its source.
-    Consequence: each instance loads the package and replaces the loader of the one before; the loader that stays has
-    one runner, so requests wait for one another.
+    Versions: up to 26.05, according to its source.
+    Consequence: each instance loads the package and replaces the loader of the one before; the remaining loader has one
+    runner, so requests wait for one another.
     How it was seen: read in the source of the backend.
     Remedy: count: 1.
     """
@@ -100,13 +100,13 @@ def _instances(count: int, at: Position) -> Remark:
     "R40", "an instance group that the server refuses", Consequence.FAILS_TO_LOAD, needs=Needs.CONFIG, last_seen="26.06"
 )
 def group_is_valid(model: ServedModel) -> Sequence[Remark]:
-    """GPUs belong to KIND_GPU and must be there; profile belongs to TensorRT.
+    """The field gpus requires KIND_GPU and existing GPUs; profile is only for TensorRT.
 
     Versions: all.
     Consequence: the core refuses the model: "has kind KIND_CPU but specifies one or more GPUs", "specifies invalid or
     unsupported gpu id", "specifies profile".
-    How it was seen: read in the source of the core; a test compares it with a real core where that is installed.
-    Remedy: take gpus away from a group that does not run on them.
+    How it was seen: read in the source of the core; a test compares it with a real core if one is installed.
+    Remedy: remove gpus from a group that does not run on GPUs.
     """
     return [remark for group in model.instance_groups for remark in _invalid(group, model)]
 
@@ -120,7 +120,7 @@ def _invalid(group: InstanceGroup, model: ServedModel) -> Iterator[Remark]:
             observed=f"{kind} with gpus",
             expected="gpus with KIND_GPU only",
             subject=subject,
-            remedy="Take gpus away.",
+            remedy="Remove gpus.",
             at=group.gpus[0].at,
         )
     elif model.host.gpus:
@@ -133,7 +133,7 @@ def _invalid(group: InstanceGroup, model: ServedModel) -> Iterator[Remark]:
                 observed=f"gpu {number.value}",
                 expected="one of " + ", ".join(map(str, sorted(known))),
                 subject=subject,
-                remedy="Name a GPU that the server sees; CUDA_VISIBLE_DEVICES numbers them anew.",
+                remedy="Name a GPU that the server sees; CUDA_VISIBLE_DEVICES renumbers them.",
                 at=number.at,
             )
     elif kind == GPU and not _is_cpu(model):
@@ -155,6 +155,6 @@ def _invalid(group: InstanceGroup, model: ServedModel) -> Iterator[Remark]:
             observed=f'profile: "{profile.value}"',
             expected="no profile",
             subject=subject,
-            remedy="Take profile away.",
+            remedy="Remove profile.",
             at=profile.at,
         )

@@ -20,13 +20,13 @@ _ORDINAL = re.compile(r"(?:INPUT|OUTPUT)__\d+")
 
 @RULES.rule("R16", "not every input is listed", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def every_input_is_listed(model: ServedModel) -> Said:
-    """The config lists every input, once, also those that nothing reads.
+    """The config must list every input once, including those that nothing reads.
 
-    Versions: all. 26.03 and 26.04 take every model for one with two inputs.
+    Versions: all. 26.03 and 26.04 treat every model as one with two inputs.
     Consequence: the model does not load: "configuration expects N inputs, but model expects M inputs." Without any
-    output it does not load either.
+    output it also does not load.
     How it was seen: run with the 26.05 backend; 26.03 and 26.04 read in the source.
-    Remedy: one input for each row of ``aotidoctor triton names``; at least one output.
+    Remedy: list one input for each row of ``aotidoctor triton names``, and at least one output.
     """
     return each_version(model, _count)
 
@@ -57,7 +57,7 @@ def _miscounted(joined: Joined, given: int, wanted: int) -> Remark:
         expected=f"{wanted} inputs",
         remedy=f"Add {rows_text(missing[:_SHOWN])}."
         if missing and given < wanted
-        else f"List these and no other: {rows_text(joined.inputs.rows[:_SHOWN])}.",
+        else f"List exactly these: {rows_text(joined.inputs.rows[:_SHOWN])}.",
         at=joined.config.inputs[0].at if joined.config.inputs else TOP,
         facts={"given": given, "wanted": wanted},
     )
@@ -77,15 +77,14 @@ def _no_output(joined: Joined) -> Remark:
 
 @RULES.rule("R25", "a tensor is given twice", Consequence.REQUESTS_FAIL, needs=Needs.CONTRACT)
 def one_name_per_tensor(model: ServedModel) -> Said:
-    """No tensor is given twice, by the same name or by two of its names.
+    """No tensor may be listed twice, under the same name or under two of its names.
 
-    Versions: 26.05 seen. 26.03 and 26.04 do not look for it either, by their source.
-    Consequence: the number is right and every name is known, so the model loads; another argument is left without a
-    tensor, and each request fails: "Cannot access data pointer of Tensor that doesn't have storage" (nothing happens
-    where nothing reads the argument). With the same name twice each request is refused: expected 2 inputs but got 1
-    inputs.
+    Versions: 26.05 seen. According to their source, 26.03 and 26.04 also do not detect it.
+    Consequence: the number is right and every name is known, so the model loads; a different argument is left without a
+    tensor, and each request fails: "Cannot access data pointer of Tensor that doesn't have storage" (no failure if
+    nothing reads the argument). With the same name twice each request is refused: expected 2 inputs but got 1 inputs.
     How it was seen: run with the 26.05 backend.
-    Remedy: each row of ``aotidoctor triton names`` once.
+    Remedy: list each row of ``aotidoctor triton names`` once.
     """
     return each_version(model, _twice)
 
@@ -104,10 +103,11 @@ def _repeated(side: Side, first: TensorConfig, second: TensorConfig, label: str)
     same, left = first.label == second.label, side.unlisted
     count = len(side.rows)
     if same:
-        message = f"loads; each request is refused: expected {count} inputs but got {count - 1} inputs."
+        message = f"the model loads; each request is refused: expected {count} inputs but got {count - 1} inputs."
     else:
         message = (
-            f"loads; both are {label}, so {', '.join(row.label for row in left[:_SHOWN]) or 'another input'} gets "
+            f"the model loads; both are {label}, so "
+            f"{', '.join(row.label for row in left[:_SHOWN]) or 'another input'} gets "
             "nothing, and each request fails: Cannot access data pointer of Tensor that doesn't have storage."
         )
     return Remark(
@@ -121,15 +121,16 @@ def _repeated(side: Side, first: TensorConfig, second: TensorConfig, label: str)
     )
 
 
-@RULES.rule("R26", "names by number beside names by place", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
+@RULES.rule("R26", "names by number mixed with names by place", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
 def one_convention(model: ServedModel) -> Said:
-    """Names are all by number or all by place in the call.
+    """Names must all be by number or all by place in the call.
 
-    Versions: 26.05 and later take a mixture. In 26.03 and 26.04 a name without a number at its end turns all names into
-    "the order of the config", so that numbers mean nothing.
-    Consequence: from 26.05 on none. Before, tensors go to other arguments than their names say.
+    Versions: 26.05 and later accept a mixture. In 26.03 and 26.04 one name without a number at its end makes the server
+    use the order of the config, and numbers have no meaning.
+    Consequence: none from 26.05 on. In earlier releases tensors go to different arguments from those that they are
+    named after.
     How it was seen: run with the 26.05 backend; 26.03 and 26.04 read in the source.
-    Remedy: INPUT__n and OUTPUT__n for all, in their order.
+    Remedy: use INPUT__n and OUTPUT__n for all, in order.
     """
     return each_version(model, _mixed)
 
@@ -146,7 +147,7 @@ def _mixed(joined: Joined) -> Said:
         Remark(
             kind="mixed",
             consequence=Consequence.NOTE,
-            message="loads and works: names by number and names by place in the call may stand side by side.",
+            message="the model loads and works: names by number and names by place in the call can be mixed.",
             observed=f"{numbered[0]} and {other.label}",
             expected="one convention",
             remedy="No change is needed; numbers for all are understood by every release.",
@@ -172,7 +173,7 @@ def _misplaced(joined: Joined, side: Side) -> list[Remark]:
 def _elsewhere(joined: Joined, side: Side, tensor: TensorConfig, meant: NameRow, row: NameRow) -> Remark:
     return Remark(
         kind="config-order",
-        message=f"Triton {joined.model.release.name} goes by the order of the config here, not by names: "
+        message=f"Triton {joined.model.release.name} uses the order of the config here, not the names: "
         f"{tensor.label} is {row.path}, not {meant.path}.",
         observed=f"{tensor.label} as {side.word} {row.slot}",
         expected=f"{side.word} {meant.slot}",

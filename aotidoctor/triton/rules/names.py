@@ -19,13 +19,13 @@ _SHOWN = 12
 
 @RULES.rule("R12", "a keyword in brackets", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def keywords_without_brackets(model: ServedModel) -> Said:
-    """A keyword is INPUT__n, or KWARGSname without brackets; KWARGS[name], as documented, is not known.
+    """A keyword must be named INPUT__n, or KWARGSname without brackets; KWARGS[name], as documented, is not recognised.
 
-    Versions: 26.05 seen; whether later ones follow the documentation is not known, and none of their tests has a
-    keyword. 26.03 and 26.04 do not look at names.
+    Versions: 26.05 seen; whether later releases follow the documentation is unknown, and none of their tests has a
+    keyword. 26.03 and 26.04 ignore names.
     Consequence: the model does not load: Input "KWARGS[mask]" is not found in model input map.
     How it was seen: run with the 26.05 backend.
-    Remedy: INPUT__n, which every release takes.
+    Remedy: use INPUT__n, which every release accepts.
     """
     return each_version(model, _bracketed)
 
@@ -63,15 +63,15 @@ def _not_found(word: str, name: str, joined: Joined, side: str) -> str:
     "R17", "a name that the backend does not know", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT, family="tensors"
 )
 def names_are_known(model: ServedModel) -> Said:
-    """Each name is one that the backend makes of the call: INPUT__k, ARGS[..], KWARGSkey, OUTPUT__k, RESULT[..].
+    """Each name must be one of the backend's for the call: INPUT__k, ARGS[..], KWARGSkey, OUTPUT__k, RESULT[..].
 
-    Versions: 26.05 and later, exactly as written: small letters, INPUT__00, OUTPUT_2, quotes or spaces are other names;
-    RESULT is a single tensor, RESULT[0] the first of a tuple. 26.03 and 26.04 do not look names up; there a number
-    after __ must be below the number of tensors.
+    Versions: 26.05 and later, exactly as written: lower-case letters, INPUT__00, OUTPUT_2, quotes or spaces make a
+    different name; RESULT is a single tensor, RESULT[0] the first of a tuple. 26.03 and 26.04 do not look names up;
+    there the number after __ must be below the number of tensors.
     Consequence: the model does not load: "is not found in model input map." (or output). In 26.03 and 26.04 a tensor
     is written past the end of the list of inputs.
     How it was seen: run with the 26.05 backend; 26.03 and 26.04 read in the source.
-    Remedy: the nearest valid name, or a row of ``aotidoctor triton names``.
+    Remedy: use the nearest valid name, or a row of ``aotidoctor triton names``.
     """
     return each_version(model, _unknown_names)
 
@@ -111,8 +111,8 @@ def _out_of_range(side: Side, tensor: TensorConfig) -> Remark:
     return Remark(
         kind="out-of-range",
         consequence=Consequence.REQUESTS_FAIL,
-        message=f"loads; with each request the {side.word} is put or looked for behind the end of the list, which is "
-        "undefined: wrong values or a crash.",
+        message=f"the model loads; with each request the {side.word} is written or read past the end of the list, "
+        "which is undefined: wrong values or a crash.",
         observed=tensor.label,
         expected=f"a number below {len(side.rows)} after __",
         subject=tensor.label,
@@ -123,13 +123,13 @@ def _out_of_range(side: Side, tensor: TensorConfig) -> Remark:
 
 @RULES.rule("R28", "keys with brackets, quotes or spaces", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def keys_are_plain(model: ServedModel) -> Said:
-    """Keys of dicts hold no quotes, brackets, spaces or unprintable characters.
+    """Keys of dicts must not contain quotes, brackets, spaces or unprintable characters.
 
-    Versions: 26.05 and later: documented as forbidden, taken all the same.
-    Consequence: the names work, until two paths give the same one ({"a": {"b": x}, "a][b": y}): then one tensor is
+    Versions: 26.05 and later: documented as forbidden, but accepted.
+    Consequence: the names work until two paths give the same name ({"a": {"b": x}, "a][b": y}): then one tensor is
     lost, and every request fails.
     How it was seen: run with the 26.05 parser.
-    Remedy: other keys, or address the tensor as INPUT__n and OUTPUT__n.
+    Remedy: use different keys, or address the tensor as INPUT__n and OUTPUT__n.
     """
     return each_version(model, _odd_keys)
 
@@ -160,7 +160,8 @@ def _odd_key(tensor: TensorConfig) -> Remark:
     return Remark(
         kind="key",
         consequence=Consequence.WASTE,
-        message="loads and works; such keys are documented as forbidden, and a later release may refuse them.",
+        message="the model loads and works; such keys are documented as forbidden, and a later release may refuse "
+        "them.",
         observed=tensor.label,
         expected="keys without quotes, brackets and spaces",
         subject=tensor.label,
@@ -173,9 +174,9 @@ def _lost_output(name: str) -> Remark:
     return Remark(
         kind="lost-output",
         consequence=Consequence.WASTE,
-        message=f"two outputs are both called {name}; the server knows the last one only.",
+        message=f"two outputs are both called {name}; the server knows only the last one.",
         observed=name,
-        expected="names of their own",
+        expected="unique names",
         subject=name,
         remedy="Choose keys without brackets.",
     )

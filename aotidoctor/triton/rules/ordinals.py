@@ -23,17 +23,17 @@ _SHOWN = 12
     needs=Needs.CONTRACT,
 )
 def numbers_count_as_given(model: ServedModel) -> Said:
-    """INPUT__k and OUTPUT__k count the tensors as the sample gave them at export, and the result as it was built.
+    """INPUT__k and OUTPUT__k count the tensors in the order of the sample at export and of the result as built.
 
-    Dicts count in the order of insertion, keywords in the order of the call, whatever the signature says; nothing is
-    sorted. Comments that call a tensor by another one's name are reported, and numbers that mean another tensor than in
-    the version before.
+    Dicts count in the order of insertion, keywords in the order of the call, regardless of the signature; nothing is
+    sorted. The rule reports comments that give a tensor the name of another one, and numbers that mean a different
+    tensor from the version before.
 
     Versions: 26.05 and later.
-    Consequence: two tensors of one type and one shape that trade places are seen by nobody: wrong numbers with HTTP
+    Consequence: if two tensors with the same type and shape are swapped, nothing detects it: wrong numbers with HTTP
     status 200.
     How it was seen: run with the 26.05 backend.
-    Remedy: go by the rows of ``aotidoctor triton names``, or use ARGS[..] and RESULT[..], which name the key.
+    Remedy: follow the rows of ``aotidoctor triton names``, or use ARGS[..] and RESULT[..], which name the key.
     """
     if model.release.before(NAMES_SINCE):
         return ()
@@ -64,7 +64,7 @@ def _misnamed(side: Side, tensor: TensorConfig, row: NameRow, named: Sequence[Na
     return Remark(
         kind="comment",
         consequence=Consequence.WASTE,
-        message=f"loads; {tensor.label} is {row.path}, and the comment speaks of {named[0].path}, which is "
+        message=f"the model loads; {tensor.label} is {row.path}, and the comment names {named[0].path}, which is "
         f"{named[0].ordinal}. "
         + ("Both have one type and one shape: the swap would not be noticed. " if swap else "")
         + f"The {side.word}s are: {rows_text(side.rows[:_SHOWN])}.",
@@ -101,12 +101,12 @@ def _unsorted(side: Side, rows: Sequence[NameRow]) -> Remark:
     return Remark(
         kind="unsorted",
         consequence=Consequence.NOTE,
-        message=f"loads and works; the {side.word}s count in the order of the sample, which is not that of the "
-        f"alphabet: {rows_text(rows[:_SHOWN])}.",
+        message=f"the model loads and works; the {side.word}s count in the order of the sample, which is not that of "
+        f"the alphabet: {rows_text(rows[:_SHOWN])}.",
         observed="keys that are not in alphabetical order",
         expected="a comment at each number that names its tensor",
         subject=rows[0].ordinal,
-        remedy="Say in a comment which tensor each number is, or name them by their place in the call.",
+        remedy="State in a comment which tensor each number is, or name them by their place in the call.",
     )
 
 
@@ -145,8 +145,8 @@ def _renumbered(
     return Remark(
         kind="renumbered",
         consequence=Consequence.SILENTLY_WRONG if unseen else Consequence.WASTE,
-        message=f"loads; between versions {numbers} the {side.word}s changed their order: {listed}. Clients of the "
-        "version before "
+        message=f"the model loads; between versions {numbers} the {side.word}s changed their order: {listed}. Clients "
+        "of the version before "
         + (
             "get wrong numbers with HTTP status 200."
             if unseen

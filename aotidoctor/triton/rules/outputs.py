@@ -14,13 +14,13 @@ RULES = Family("tensors")
 
 @RULES.rule("R22", "dims of an output that are not those that come back", Consequence.WASTE, needs=Needs.CONTRACT)
 def output_dims_are_right(model: ServedModel) -> Said:
-    """The dims of outputs are for clients: nobody compares them with what comes back.
+    """The dims of outputs are for clients: the server does not compare them with the result.
 
     Versions: all.
-    Consequence: the response has the shape that the model gives. Clients that make room by the config's dims, and
+    Consequence: the response has the shape that the model returns. Clients that allocate by the config's dims, and
     ensembles, which compare the dims of their steps, are misled.
     How it was seen: read in the source.
-    Remedy: the dims that ``aotidoctor triton names`` shows.
+    Remedy: use the dims that ``aotidoctor triton names`` shows.
     """
     return each_version(model, _dims)
 
@@ -45,8 +45,8 @@ def _misleading(tensor: TensorConfig, row: NameRow, item: Mismatch) -> Remark:
     return Remark(
         kind=f"output-{item.kind}",
         consequence=Consequence.NOTE if wider else Consequence.WASTE,
-        message=f"loads and answers with the true shape{where}; clients and ensembles that go by the config are "
-        + ("told less than the package shows." if wider else "misled."),
+        message=f"the model loads and answers with the true shape{where}; clients and ensembles that go by the config "
+        "are " + ("given less information than the package records." if wider else "misled."),
         observed=item.observed,
         expected=item.expected,
         subject=tensor.label,
@@ -61,9 +61,10 @@ def outputs_have_dims(model: ServedModel) -> Said:
     """An output without dims cannot be sent: a sum, a loss, a number of the program.
 
     Versions: all seen.
-    Consequence: loads; every request fails: "is a scalar which is not supported", also if the other outputs are good.
+    Consequence: the model loads; every request fails: "is a scalar which is not supported", even if the other outputs
+    are fine.
     How it was seen: run with the 26.05 backend.
-    Remedy: leave it out of the config (any part of the outputs may be listed), or unsqueeze it in the model.
+    Remedy: leave it out of the config (any subset of the outputs may be listed), or unsqueeze it in the model.
     """
     return each_version(model, _scalars)
 
@@ -95,11 +96,11 @@ def _scalar(joined: Joined, tensor: TensorConfig, row: NameRow) -> Remark:
 
 @RULES.rule("R24", "an output that is None", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def outputs_are_tensors(model: ServedModel) -> Said:
-    """An output that is None has a number, and nothing comes back for it.
+    """An output that is None has a number, but nothing is returned for it.
 
     Versions: all seen.
-    Consequence: where the config lists it, as an output of a wrong type: the first request fails, and up to 26.05 it
-    ends the server process. Left out it does no harm; the numbers after it stay.
+    Consequence: if the config lists it, it acts like an output of a wrong type: the first request fails, and up to
+    26.05 it ends the server process. If it is left out it does no harm; the numbers after it do not change.
     How it was seen: run with the 26.05 backend.
     Remedy: leave it out of the config.
     """

@@ -17,7 +17,7 @@ _HOST = {
     "AD-HOST-002": (
         "instructions",
         Consequence.FAILS_TO_LOAD,
-        "on a CPU like this one the server process dies of SIGILL, while it loads the model or at the first inference",
+        "on a CPU like this one the server process crashes with SIGILL, during the load or at the first inference",
     ),
     "AD-HOST-004": (
         "gpu-code",
@@ -32,9 +32,9 @@ _GIB = float(1 << 30)
 
 @RULES.rule("R48", "custom operators are registered in the server", Consequence.REQUESTS_FAIL, needs=Needs.PACKAGE)
 def custom_operators(model: ServedModel) -> Sequence[Remark]:
-    """Custom operators are registered in the server process before the model is loaded.
+    """Custom operators must be registered in the server process before the model is loaded.
 
-    Versions: all; no config field loads a library of operators.
+    Versions: all; no config field loads an operator library.
     Consequence: the model does not load, or its first inference fails: "Could not find schema for mylib::op".
     How it was seen: in the sources of torch and of the backend, not run in a server.
     Remedy: start tritonserver with the operators' library in LD_PRELOAD. Operators written in Python cannot be served.
@@ -64,11 +64,11 @@ def custom_operators(model: ServedModel) -> Sequence[Remark]:
 
 @RULES.rule("R49", "the package is made for the machine that serves it", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)
 def fits_the_machine(model: ServedModel) -> Sequence[Remark]:
-    """The package is made for the machine, the CPU, the GPU and the torch that serve it.
+    """The package must be compiled for the machine, the CPU, the GPU and the torch that serve it.
 
     Versions: all. The torch of a release is known up to 26.04.
-    Consequence: the load fails, the process dies of an illegal instruction, or no kernel runs on the GPU.
-    How it was seen: the checks of ``aotidoctor check`` against this host; of other machines nothing is known here.
+    Consequence: the load fails, the process crashes with an illegal instruction, or no kernel runs on the GPU.
+    How it was seen: the checks of ``aotidoctor check`` compare with this host; other machines are not examined.
     Remedy: compile on, or for, the machine that serves, with the torch of its container or an older one.
     """
     return [remark for version in model.served for remark in (*_here(version), *_newer_torch(model, version))]
@@ -76,13 +76,13 @@ def fits_the_machine(model: ServedModel) -> Sequence[Remark]:
 
 @RULES.rule("R51", "there is room to load the package", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)
 def room_to_load(model: ServedModel) -> Said:
-    """There is memory to read the package, and a folder for temporary files that may hold code.
+    """There must be memory to read the package, and a folder for temporary files that allows execution.
 
-    Versions: all seen. Each instance reads the whole file into memory, only to measure it, and unpacks it into the
-    folder for temporary files, which must be writable and not be mounted noexec.
+    Versions: all seen. Each instance reads the whole file into memory, only to measure its size, and unpacks it into
+    the folder for temporary files, which must be writable and not be mounted noexec.
     Consequence: a transient peak of memory; without such a folder the model does not load.
-    How it was seen: in the source of the backend; this host's folder and memory are looked at, not the server's.
-    Remedy: a smaller package or fewer instances; TMPDIR for the server.
+    How it was seen: in the source of the backend; the check examines this host's folder and memory, not the server's.
+    Remedy: use a smaller package or fewer instances; set TMPDIR for the server.
     """
     return [remark for version in model.served for remark in _room(model, version)]
 
@@ -148,7 +148,7 @@ def _temporary(model: ServedModel, version: ServedVersion, unpacked: int) -> Ite
             message=f"in a server on this host the model does not load: {folder.path} {problem}.",
             remedy="give the server a TMPDIR that is writable and allows execution",
             observed=f"{folder.path} {problem}",
-            expected=f"a writable folder with {unpacked} bytes free that may hold code",
+            expected=f"a writable folder with {unpacked} bytes free that allows execution",
             subject=f"version {version.number}",
             file=version.package,
         )
@@ -166,8 +166,8 @@ def _memory(model: ServedModel, version: ServedVersion, unpacked: int) -> Iterat
     yield Remark(
         kind="memory" if short else "size",
         consequence=Consequence.WASTE if short else Consequence.NOTE,
-        message=f"while it loads, the file is held in memory whole ({size / _GIB:.1f} GiB) beside what it unpacks "
-        f"({unpacked / _GIB:.1f} GiB){limit}.{times}",
+        message=f"while it loads, the whole file is kept in memory ({size / _GIB:.1f} GiB) in addition to the "
+        f"unpacked one ({unpacked / _GIB:.1f} GiB){limit}.{times}",
         remedy="more memory for the server, or weights outside the code",
         observed=f"{peak} bytes while loading",
         expected=f"at most {available}" if short else f"less than {_LARGE}",

@@ -42,13 +42,13 @@ _NO_EFFECT = {
 
 @RULES.rule("R43", "an unknown key", Consequence.WASTE)
 def keys_are_known(model: ServedModel) -> Sequence[Remark]:
-    """Keys are compared to the letter; what is not known is ignored.
+    """Keys must match exactly; unknown keys are ignored.
 
     Versions: all; the keys are those of the AOTInductor path. The README of the backend and the TorchScript path have
-    others: ENABLE_CACHE_CLEANING, NUM_THREADS, NUM_INTEROP_THREADS, ENABLE_JIT_EXECUTOR and more.
+    different keys: ENABLE_CACHE_CLEANING, NUM_THREADS, NUM_INTEROP_THREADS, ENABLE_JIT_EXECUTOR and more.
     Consequence: a misspelt key does nothing.
-    How it was seen: the table of keys read in the source of 26.05.
-    Remedy: the key that is suggested, or none.
+    How it was seen: the table of keys was read in the source of 26.05.
+    Remedy: use the suggested key, or remove it.
     """
     said = (_unknown(item) for item in model.parameters)
     return [remark for remark in said if remark is not None]
@@ -77,7 +77,7 @@ def _remark(item: ParameterConfig, kind: str, message: str, instead: str | None)
         observed=item.key.value,
         expected=instead or ("one of " + ", ".join(KNOWN) if kind == "unknown" else "no such parameter"),
         subject=item.key.value,
-        remedy=f"Write {instead}." if instead else "Take it away.",
+        remedy=f"Write {instead}." if instead else "Remove it.",
         at=item.key.at,
         facts={"suggestion": instead},
     )

@@ -18,23 +18,23 @@ _LARGEST_INT = 2**31 - 1
 
 @RULES.rule("R41", "ignored parameters", Consequence.WASTE, last_seen="26.07")
 def parameters_are_read(model: ServedModel) -> Sequence[Remark]:
-    """Up to 26.06 no parameter is read at all.
+    """Up to 26.06 no parameter is read.
 
-    Versions: up to 26.06; from 26.07 they act.
-    Consequence: every parameter is ignored without a word, bad values included.
+    Versions: up to 26.06; from 26.07 on parameters take effect.
+    Consequence: every parameter is silently ignored, including invalid values.
     How it was seen: run with the 26.05 backend (INFERENCE_MODE "banana" loads); 26.07 from its release notes.
-    Remedy: serve with 26.07 or later, or take them away.
+    Remedy: serve with 26.07 or later, or remove the parameters.
     """
     if model.release.since(READ_SINCE):
         return ()
     return [
         Remark(
             kind="ignored",
-            message=f"Triton {model.release.name} ignores it, whatever its value.",
+            message=f"Triton {model.release.name} ignores it, regardless of its value.",
             observed=item.key.value,
             expected=f"Triton {READ_SINCE} or later",
             subject=item.key.value,
-            remedy=f"Serve with Triton {READ_SINCE} or later, or take the parameter away.",
+            remedy=f"Serve with Triton {READ_SINCE} or later, or remove the parameter.",
             at=item.key.at,
         )
         for item in model.parameters
@@ -44,14 +44,15 @@ def parameters_are_read(model: ServedModel) -> Sequence[Remark]:
 
 @RULES.rule("R42", "a value that does not parse", Consequence.FAILS_TO_LOAD, last_seen="26.07")
 def values_parse(model: ServedModel) -> Sequence[Remark]:
-    """From 26.07 a value must be what its key asks for: a boolean or a number.
+    """From 26.07 on a value must have the type that its key requires: a boolean or a number.
 
     Versions: 26.07 and later.
-    Consequence: booleans are true, on, 1, false, off and 0 in any case, else the model is not loaded: "failed to
-    convert '...' to boolean." Numbers are read up to the first letter ("4abc" is 4); text and what does not fit into 32
-    bits stop the load.
-    How it was seen: read in the source of 26.05, where the code stands and is never called; 26.07 from its notes.
-    Remedy: a value that the key takes.
+    Consequence: booleans are true, on, 1, false, off and 0 in upper or lower case; otherwise the model is not loaded:
+    "failed to convert '...' to boolean." Numbers are read up to the first letter ("4abc" is 4); text, and numbers that
+    do not fit into 32 bits, stop the load.
+    How it was seen: read in the source of 26.05, which contains the code but never calls it; 26.07 from its release
+    notes.
+    Remedy: use a value that the key accepts.
     """
     if model.release.before(READ_SINCE):
         return ()
@@ -104,13 +105,13 @@ def _note(item: ParameterConfig, kind: str, message: str, expected: str) -> Rema
 
 @RULES.rule("R44", "DISABLE_CUDNN is inverted", Consequence.WASTE)
 def cudnn_is_inverted(model: ServedModel) -> Sequence[Remark]:
-    """DISABLE_CUDNN does the opposite of what it says.
+    """DISABLE_CUDNN has the opposite effect of its name.
 
     Versions: 26.07 and later, unless it has been corrected since: the source of 26.05 stores the value as "cuDNN is
     enabled", and never reads it.
     Consequence: "true" enables cuDNN, "false" disables it.
     How it was seen: read in the source of 26.05.
-    Remedy: take it away; cuDNN is enabled without it.
+    Remedy: remove it; cuDNN is enabled without it.
     """
     if model.release.before(READ_SINCE):
         return ()
@@ -129,12 +130,12 @@ def cudnn_is_inverted(model: ServedModel) -> Sequence[Remark]:
 
 @RULES.rule("R45", "thread counts are shared", Consequence.WASTE)
 def threads_are_shared(model: ServedModel) -> Sequence[Remark]:
-    """Thread counts belong to the process: the first model that sets one decides for all.
+    """Thread counts apply to the process: the first model that sets one determines it for all.
 
     Versions: 26.07 and later, where parameters are read.
     Consequence: a second model's count is ignored; INTER_OP_THREAD_COUNT after parallel work has begun stops the load.
     How it was seen: read in the source of 26.05.
-    Remedy: the same count in every model of the server, or OMP_NUM_THREADS in its environment.
+    Remedy: use the same count in every model of the server, or OMP_NUM_THREADS in its environment.
     """
     if model.release.before(READ_SINCE):
         return ()

@@ -14,7 +14,7 @@ RULES = Family("config")
 
 @RULES.rule("R2", "the platform is not torch_aoti", Consequence.FAILS_TO_LOAD, needs=Needs.CONFIG, last_seen="26.06")
 def platform_is_exact(model: ServedModel) -> Sequence[Remark]:
-    """The platform must be torch_aoti, to the letter; the backend must be pytorch or be left out.
+    """The platform must be exactly torch_aoti; the backend must be pytorch or omitted.
 
     Versions: all; up to 26.02 the platform is not known at all.
     Consequence: without a platform, backend "pytorch" and default_model_filename "model.pt2" both mean
@@ -43,7 +43,7 @@ def _backend(backend: Given[str] | None) -> tuple[Remark, ...]:
             f"{PLATFORM}, {backend.value}.",
             observed=f'backend: "{backend.value}"',
             expected=f'backend: "{BACKEND}", or none',
-            remedy="Take the backend away, or write pytorch.",
+            remedy="Remove the backend, or write pytorch.",
             at=backend.at,
         ),
     )
@@ -70,7 +70,7 @@ def _wrong_platform(model: ServedModel) -> tuple[Remark, ...]:
     assert settled is not None  # noqa: S101
     place = config.platform or config.backend or config.default_model_filename
     if settled.platform == LIBTORCH:
-        message = f"the server takes it for TorchScript ({LIBTORCH}) and cannot load the package."
+        message = f"the server treats it as TorchScript ({LIBTORCH}) and cannot load the package."
     elif config.platform is None:
         message = f"the model is not loaded: unexpected platform type '' for {model.name}."
     elif config.backend is not None:
@@ -99,7 +99,7 @@ def _wrong_platform(model: ServedModel) -> tuple[Remark, ...]:
 def platform_is_stated(model: ServedModel) -> Sequence[Remark]:
     """Without platform, backend and file name, the server looks at the files of the first version directory.
 
-    Versions: 26.04 and later find torch_aoti where model.pt2 stands alone; 26.03 takes it for TorchScript.
+    Versions: 26.04 and later detect torch_aoti if model.pt2 is the only model file; 26.03 treats it as TorchScript.
     Consequence: on 26.03 the model does not load. Later it loads, until a model.pt appears beside model.pt2 (which
     wins) or another directory sorts first.
     How it was seen: read in the source of the server's core.
@@ -114,8 +114,8 @@ def platform_is_stated(model: ServedModel) -> Sequence[Remark]:
             Remark(
                 kind="detected",
                 consequence=Consequence.WASTE,
-                message=f"the server finds {PLATFORM} by itself, from {DEFAULT_FILE} in the first folder alone; "
-                f"a {LIBTORCH_FILE} beside it would turn it into TorchScript.",
+                message=f"the server finds {PLATFORM} by itself, only from {DEFAULT_FILE} in the first folder; "
+                f"a {LIBTORCH_FILE} next to it would turn it into TorchScript.",
                 observed=f"no platform; {DEFAULT_FILE} in {first}",
                 expected=f'platform: "{PLATFORM}"',
                 remedy=f'Write platform: "{PLATFORM}".',
@@ -128,7 +128,7 @@ def platform_is_stated(model: ServedModel) -> Sequence[Remark]:
     return (
         Remark(
             kind="taken-for-torchscript",
-            message=f"the server takes it for TorchScript ({LIBTORCH}): {why}.",
+            message=f"the server treats it as TorchScript ({LIBTORCH}): {why}.",
             observed="no platform, no backend, no default_model_filename",
             expected=f'platform: "{PLATFORM}"',
             remedy=f'Write platform: "{PLATFORM}" and default_model_filename: "{DEFAULT_FILE}".',

@@ -13,14 +13,14 @@ RULES = Family("rest")
 
 @RULES.rule("R50", "a warm-up request that does not fit", Consequence.FAILS_TO_LOAD, last_seen="26.06")
 def warmup_fits(model: ServedModel) -> Sequence[Remark]:
-    """A warm-up request names every input, with its type, and gives every dimension a size.
+    """A warm-up request must name every input, with its type, and give every dimension a size.
 
     Versions: all.
-    Consequence: otherwise the model does not load. One that fits is useful: it shows failures of the first request when
-    the model loads instead of in production. On 26.05 and older an output of a different type from the config kills
-    the server then, at its start.
-    How it was seen: read in the source of the core; the crash run with the 26.05 backend.
-    Remedy: the inputs of the config, with their types, and whole numbers for all of their dims.
+    Consequence: otherwise the model does not load. A valid warm-up is useful: failures of the first request appear when
+    the model loads instead of in production. On 26.05 and older an output of a different type from the config then ends
+    the server at its start.
+    How it was seen: read in the source of the core; the crash was run with the 26.05 backend.
+    Remedy: list the inputs of the config, with their types, and whole numbers for all their dims.
     """
     config = model.config
     if config is None:
@@ -79,13 +79,13 @@ def _key(entry: ConfigMessage) -> str:
 
 @RULES.rule("R52", "a reshape", Consequence.FAILS_TO_LOAD, last_seen="26.06")
 def reshape_is_what_counts(model: ServedModel) -> Sequence[Remark]:
-    """Where a tensor has a reshape, its shape is what the compiled code gets, not dims.
+    """If a tensor has a reshape, the compiled code receives the reshape's shape, not dims.
 
     Versions: all.
-    Consequence: none by itself; the dims of the config are for the client, the reshape's for the package. When the two
-    hold different numbers of elements, the core refuses the model.
+    Consequence: none by itself; the dims of the config are for the client, the reshape's for the package. If the two
+    have different numbers of elements, the core refuses the model.
     How it was seen: read in the source of the core.
-    Remedy: a reshape with as many elements as dims.
+    Remedy: use a reshape with as many elements as dims.
     """
     config = model.config
     tensors = (*config.inputs, *config.outputs) if config is not None else ()
@@ -115,7 +115,7 @@ def _reshaped(tensor: TensorConfig, *, batched: bool) -> Remark:
         observed=f"dims {dims}, reshape {shape}",
         expected="as many elements between variable dimensions in both",
         subject=tensor.label,
-        remedy="Make the reshape hold as many elements as dims.",
+        remedy="Give the reshape as many elements as dims.",
         at=at,
     )
 
@@ -133,13 +133,13 @@ def _parts(sizes: Sequence[int]) -> list[int]:
 
 @RULES.rule("R53", "an ensemble around the model", Consequence.FAILS_TO_LOAD, last_seen="26.06")
 def ensembles_use_its_names(model: ServedModel) -> Sequence[Remark]:
-    """An ensemble maps the names of the config as they are, brackets and all.
+    """An ensemble maps the names of the config unchanged, including brackets.
 
     Versions: all.
-    Consequence: names such as ARGS[0] are legal in the core and need no other name. A step that maps a name that the
-    config does not have, or leaves an input out, keeps the ensemble from loading.
+    Consequence: names such as ARGS[0] are legal in the core and need no alias. If a step maps a name that the config
+    does not have, or omits an input, the ensemble does not load.
     How it was seen: names with brackets run on a real server core.
-    Remedy: as keys of input_map and output_map, the names of this model's config.
+    Remedy: use the names of this model's config as keys of input_map and output_map.
     """
     return [
         _step(model, ensemble, step)

@@ -18,11 +18,11 @@ _NUMBERED = re.compile(r"(?:INPUT|OUTPUT)__\d+|(?:ARGS|KWARGS|RESULT).*|.+__\d+"
 def inputs_are_required(model: ServedModel) -> Sequence[Remark]:
     """No input may be optional.
 
-    Versions: 26.03 to 26.05 seen; whether later ones catch the exception is not known.
-    Consequence: the backend throws while the model loads, and nothing catches it: the server process aborts, with all
-    of its models.
+    Versions: 26.03 to 26.05 seen; whether later releases catch the exception is unknown.
+    Consequence: the backend throws while the model loads, and nothing catches the exception: the server process aborts,
+    with all its models.
     How it was seen: run with the 26.05 backend (SIGABRT).
-    Remedy: take optional away. The compiled code wants every tensor with each request anyway.
+    Remedy: remove optional. The compiled code needs every tensor in each request anyway.
     """
     config = model.config
     return [
@@ -32,7 +32,7 @@ def inputs_are_required(model: ServedModel) -> Sequence[Remark]:
             observed="optional: true",
             expected="no optional input",
             subject=tensor.label,
-            remedy="Take optional away; the compiled code needs every input with each request.",
+            remedy="Remove optional; the compiled code needs every input with each request.",
             at=tensor.optional.at,
         )
         for tensor in (config.inputs if config is not None else ())
@@ -42,13 +42,14 @@ def inputs_are_required(model: ServedModel) -> Sequence[Remark]:
 
 @RULES.rule("R30", "batch inputs", Consequence.FAILS_TO_LOAD)
 def no_batch_inputs(model: ServedModel) -> Sequence[Remark]:
-    """batch_input, batch_output and ragged batches have no place in an AOTInductor model.
+    """batch_input, batch_output and ragged batches are not supported for an AOTInductor model.
 
     Versions: up to 26.05 seen.
-    Consequence: a batch_input counts as an input once and not the second time, so the model never loads: "configuration
-    expects N inputs, but model configuration has M inputs." What batch_output and allow_ragged_batch do was not tried.
+    Consequence: a batch_input counts as an input in one check but not in the other, so the model never loads:
+    "configuration expects N inputs, but model configuration has M inputs." The effect of batch_output and
+    allow_ragged_batch was not tested.
     How it was seen: batch_input run with the 26.05 backend.
-    Remedy: take them away; pass such tensors as inputs of the model.
+    Remedy: remove them; pass such tensors as inputs of the model.
     """
     config = model.config
     if config is None:
@@ -92,13 +93,13 @@ def no_batch_inputs(model: ServedModel) -> Sequence[Remark]:
     "R34", "requests are merged by a release that cannot split them", Consequence.SILENTLY_WRONG, last_seen="26.06"
 )
 def requests_are_not_merged(model: ServedModel) -> Sequence[Remark]:
-    """Before 26.06 a scheduler that merges requests gives away other clients' rows.
+    """Before 26.06 a scheduler that merges requests leaks rows to other clients.
 
     Versions: up to 26.05; 26.06 and later split the results along the first dimension.
-    Consequence: with HTTP status 200, the first response holds the rows of all merged requests and the others read past
-    the end of the buffer: other clients' data and bytes of the server's heap.
+    Consequence: with HTTP status 200, the first response contains the rows of all merged requests and the others read
+    past the end of the buffer: other clients' data and bytes of the server's heap.
     How it was seen: run with the 26.05 backend.
-    Remedy: take dynamic_batching away, or use 26.06 or later.
+    Remedy: remove dynamic_batching, or use 26.06 or later.
     """
     config = model.config
     if config is None or config.scheduling is None or config.scheduling.name != "dynamic_batching":
@@ -111,7 +112,7 @@ def requests_are_not_merged(model: ServedModel) -> Sequence[Remark]:
                 message="nothing is merged: max_batch_size is 0, so requests have no batch dimension.",
                 observed="dynamic_batching with max_batch_size 0",
                 expected="max_batch_size above 0",
-                remedy="Set max_batch_size, or take dynamic_batching away.",
+                remedy="Set max_batch_size, or remove dynamic_batching.",
                 at=config.scheduling.at,
             ),
         )
@@ -120,11 +121,11 @@ def requests_are_not_merged(model: ServedModel) -> Sequence[Remark]:
     return (
         Remark(
             kind="merged",
-            message="loads, then answers with rows of different requests: the first response holds the rows of all "
-            "merged requests, the others read past the end of the buffer.",
+            message="the model loads, then answers with rows of different requests: the first response "
+            "contains the rows of all merged requests, the others read past the end of the buffer.",
             observed=f"dynamic_batching on Triton {model.release.name}",
             expected="no scheduler that merges requests before 26.06",
-            remedy="Take dynamic_batching away, or serve with Triton 26.06 or later.",
+            remedy="Remove dynamic_batching, or serve with Triton 26.06 or later.",
             at=config.scheduling.at,
         ),
     )
@@ -136,8 +137,8 @@ def sequences_are_supported(model: ServedModel) -> Sequence[Remark]:
 
     Versions: up to 26.05 the model does not load; 26.06 and later support controls and state.
     Consequence: up to 26.05 "Boolean sequence control validation is not supported for model instance". Later: a control
-    or state of type string does not load, and names must end in a number (START__2) or be those of the call.
-    How it was seen: run with the 26.05 backend; 26.06 from its change and its tests.
+    or state of type string does not load, and names must end in a number (START__2) or be the names of the call.
+    How it was seen: run with the 26.05 backend; 26.06 read in its change and its tests.
     Remedy: use 26.06 or later, and name controls and states <name>__<index>, INPUT__<index> or as the call does.
     """
     config = model.config
@@ -151,7 +152,7 @@ def sequences_are_supported(model: ServedModel) -> Sequence[Remark]:
                 f'instance "{model.name}_0_0".',
                 observed=f"sequence_batching on Triton {model.release.name}",
                 expected="Triton 26.06 or later",
-                remedy="Serve with Triton 26.06 or later, or take sequence_batching away.",
+                remedy="Serve with Triton 26.06 or later, or remove sequence_batching.",
                 at=config.scheduling.at,
             ),
         )

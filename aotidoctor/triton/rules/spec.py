@@ -12,23 +12,23 @@ RULES = Family("spec")
 
 @RULES.rule("R9", "a container that the backend cannot parse", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def only_plain_containers(model: ServedModel) -> Said:
-    """Arguments and results are tuples, lists, dicts and tensors.
+    """Arguments and results must consist of tuples, lists, dicts and tensors.
 
     Versions: 26.05 and later; 26.03 and 26.04 do not parse the call spec.
-    Consequence: an OrderedDict, namedtuple, dataclass or ModelOutput anywhere, and the model does not load: "Failed to
+    Consequence: with an OrderedDict, namedtuple, dataclass or ModelOutput anywhere, the model does not load: "Failed to
     parse input call specification" (or output).
     How it was seen: run with the 26.05 parser.
-    Remedy: a wrapper module that takes and returns plain containers, exported anew.
+    Remedy: export a wrapper module that takes and returns plain containers.
     """
     return obstacles_of(model, "R9")
 
 
 @RULES.rule("R10", "an empty list or tuple in the call", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def no_empty_sequence(model: ServedModel) -> Said:
-    """No list or tuple is empty, that of the positional arguments among them.
+    """No list or tuple may be empty, including that of the positional arguments.
 
-    Versions: 26.05 seen; whether later ones take it is not known.
-    Consequence: a model that is called with keywords only, or without any input, does not load: "Failed to parse input
+    Versions: 26.05 seen; whether later releases accept it is unknown.
+    Consequence: a model that is called with only keywords, or without input, does not load: "Failed to parse input
     call specification".
     How it was seen: run with the 26.05 parser.
     Remedy: export with at least one positional argument, and without empty containers.
@@ -38,51 +38,51 @@ def no_empty_sequence(model: ServedModel) -> Said:
 
 @RULES.rule("R11", "a key that is not a string", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def keys_are_strings(model: ServedModel) -> Said:
-    """Keys of dicts are strings.
+    """Keys of dicts must be strings.
 
     Versions: 26.05 and later.
-    Consequence: a number as a key, and the model does not load; the log says "Context entry at index 0 is not a
+    Consequence: with a number as a key the model does not load; the log shows "Context entry at index 0 is not a
     string."
     How it was seen: run with the 26.05 parser.
-    Remedy: string keys, exported anew.
+    Remedy: use string keys, and export again.
     """
     return obstacles_of(model, "R11")
 
 
 @RULES.rule("R13", "a container inside a keyword argument", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def keywords_are_flat(model: ServedModel) -> Said:
-    """A keyword argument is one tensor, not a container.
+    """A keyword argument must be one tensor, not a container.
 
-    Versions: 26.05 seen; whether later ones look into keywords is not known.
-    Consequence: the server counts a keyword as one input, the compiled code takes each tensor in it. With the server's
-    count the model loads and every request fails ("expected inputs vector size to be 3, but got 2"); with the true
-    count it does not load.
+    Versions: 26.05 seen; whether later releases look into keywords is unknown.
+    Consequence: the server counts a keyword as one input, but the compiled code takes each tensor in it. With the
+    server's count the model loads and every request fails ("expected inputs vector size to be 3, but got 2"); with the
+    true count the model does not load.
     How it was seen: run with the 26.05 backend.
-    Remedy: pass what is inside as arguments of their own, exported anew.
+    Remedy: pass the contents as separate arguments, and export again.
     """
     return obstacles_of(model, "R13")
 
 
 @RULES.rule("R14", "an argument that is not a tensor", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def arguments_are_tensors(model: ServedModel) -> Said:
-    """Every argument is a tensor: None, numbers and strings count as inputs for the server, and for nobody else.
+    """Every argument must be a tensor: only the server counts None, numbers and strings as inputs.
 
     Versions: 26.05 and later.
     Consequence: the model loads only with an input for the value that was baked in at export, and then every request
     fails: "expected inputs vector size to be 2, but got 3".
     How it was seen: run with the 26.05 backend.
-    Remedy: export without the argument; its value is a part of the compiled code anyway.
+    Remedy: export without the argument; its value is part of the compiled code anyway.
     """
     return obstacles_of(model, "R14")
 
 
 @RULES.rule("R15", "an empty dict in the call", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 def no_empty_dict(model: ServedModel) -> Said:
-    """No dict is empty: the server takes it for a tensor.
+    """No dict may be empty: the server treats it as a tensor.
 
     Versions: 26.05 and later.
-    Consequence: as an argument, the model loads with an input for it and every request fails. In what the model
-    returns, it takes a number, so the names after it answer with another tensor or with none.
+    Consequence: for an empty dict argument, the model loads with an input for it and every request fails. In the
+    result, it uses up an output number, so the names after it return a different tensor or none.
     How it was seen: as an argument, run with the 26.05 backend; in the outputs, read in its source.
     Remedy: export without the empty dict.
     """
@@ -97,14 +97,14 @@ def _shifted(joined: Joined) -> list[Remark]:
 def _moved(joined: Joined, tensor: TensorConfig, row: NameRow) -> Remark:
     handed = joined.contract.outputs
     past = row.slot >= len(handed)
-    answer = "is read past the end of what it hands back" if past else f"answers with {handed[row.slot].path}"
+    answer = "is read past the end of its results" if past else f"answers with {handed[row.slot].path}"
     return Remark(
         kind="shifted",
         consequence=Consequence.REQUESTS_FAIL if past else Consequence.SILENTLY_WRONG,
         message=f"an empty dict takes a number among the outputs, and the compiled code returns nothing for it: "
         f"{tensor.label} {answer}.",
         observed=f"{row.path} as output {row.slot}",
-        expected="outputs before the empty dict only",
+        expected="only outputs before the empty dict",
         subject=tensor.label,
         remedy="Export without the empty dict, or leave the output out of the config.",
         at=tensor.at,

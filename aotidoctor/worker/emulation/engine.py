@@ -81,7 +81,7 @@ class Engine:
             if isinstance(value, Tensor) and not value.storage.known and value.name:
                 entry["unknown"] = [*entry.get("unknown", []), value.name]
         if entry.get("unknown"):
-            raise CannotError(f"{', '.join(entry['unknown'])} is not known: a statement before was not carried out")
+            raise CannotError(f"{', '.join(entry['unknown'])} is not known: an earlier statement was not executed")
         started = time.monotonic()
         before = len(self.found.findings)
         launch = Launch(
@@ -170,7 +170,7 @@ class Engine:
         for name in missing:
             value = text.constants.get(name)
             if not isinstance(value, int | float):
-                raise CannotError(f"{function.name}: the wrapper does not say what {name} is")
+                raise CannotError(f"{function.name}: the wrapper does not show what {name} is")
             made[name] = value
         return made
 

@@ -45,7 +45,7 @@ def look(launch: Launch, pending: Pending) -> Looked:
     try:
         with alarm(launch.seconds):
             seen = quick.look()
-        why = seen.unclear or (None if _is_so(launch, seen) else "what was found must be looked at in full")
+        why = seen.unclear or (None if _is_so(launch, seen) else "findings must be examined in full")
     except Unsliceable as error:
         seen, why = quick.seen, str(error)
     except (TooLong, CannotError):

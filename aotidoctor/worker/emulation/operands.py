@@ -11,7 +11,7 @@ def check_given(replay: Replay, function: str, given: list[Tensor], line: int) -
     """Operators look at all that they are given to read. Raises ``CannotError`` where some of it is not known."""
     for tensor in given:
         if not tensor.storage.known:
-            raise CannotError(f"{tensor.name} is not known: something that was not carried out may have written to it")
+            raise CannotError(f"{tensor.name} is not known: something that was not executed may have written to it")
         count = tensor.has_unwritten()
         if count:
             replay.found.add(

@@ -34,7 +34,7 @@ SECONDS_A_LANE = 6e-8
 SHARE_OF_FULL = 0.75
 _PIECE = 16 << 20
 COMPUTED = "the values that are computed"
-VALUES = "only addresses and masks were looked at, as there are so many lanes: no numbers, no NaN, no outputs"
+VALUES = "only addresses and masks were checked, because there are so many lanes: no numbers, no NaN, no outputs"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -203,7 +203,7 @@ def _outputs(contract: Contract, replay: Replay, found: Found) -> list[tuple[str
             _tell_unwritten(value, spec.path, found)
             continue
         if not isinstance(value, Tensor) or not value.storage.known:
-            why = value.why if isinstance(value, Lost) else "something that was not carried out may have written to it"
+            why = value.why if isinstance(value, Lost) else "something that was not executed may have written to it"
             found.skip(spec.path, why)
             made.append((spec.path, None))
             continue

@@ -62,7 +62,7 @@ def _no_memory(tensor: Any) -> str | None:
         address = tensor.untyped_storage().data_ptr()
     except (RuntimeError, NotImplementedError):
         return "is a tensor that has no storage"
-    return "has no memory behind it" if address == 0 and tensor.numel() else None
+    return "has no memory" if address == 0 and tensor.numel() else None
 
 
 def storages(arguments: dict[str, Any]) -> dict[int, str | None]:

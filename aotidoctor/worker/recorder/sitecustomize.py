@@ -109,7 +109,7 @@ def _write(stem: str, state: str, model: Any, args: Any, kwargs: Any) -> bool:
             _put(f"{stem}.package", package)
         size = sum(one.untyped_storage().nbytes() for one in _tensors((args, kwargs), torch.Tensor))
         if size > _MOST_BYTES:
-            _put(f"{stem}.problem", f"its arguments hold {size:,} bytes; at most {_MOST_BYTES:,} are kept")
+            _put(f"{stem}.problem", f"its arguments contain {size:,} bytes; at most {_MOST_BYTES:,} are kept")
             return False
         torch.save({"args": args, "kwargs": kwargs}, f"{stem}.part")
         _remove(stem)

@@ -101,7 +101,7 @@ def _without_execstack(package: Path, channel: Channel) -> str:
 
     patches = stack_patches(str(package))
     if not patches:
-        raise TreatmentError("no shared object of the package asks for an executable stack")
+        raise TreatmentError("no shared object of the package requests an executable stack")
     copy = channel.run_dir / package.name
     copy_patched(str(package), str(copy), patches)
     return str(copy)

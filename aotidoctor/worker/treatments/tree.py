@@ -67,7 +67,7 @@ class _Leaves:
                 value = _child(value, key)
             return torch.tensor(value, dtype=dtype_of(dtype))
         except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-            raise TreatmentError(f"{path} is no tensor of {dtype} spelt out: {error}") from error
+            raise TreatmentError(f"{path} is not a written-out tensor of {dtype}: {error}") from error
 
 
 def _build(template: Any, leaves: _Leaves) -> Any:

@@ -74,7 +74,7 @@ def _compare(item: UserInput, asked: Any, records: Records) -> None:
         if isinstance(shape[dim], int):
             name = mark.get("name", "dynamic") if isinstance(mark, dict) else mark
             kind = "automatic" if mark == "auto" else "declared"
-            _add(item, dim, kind, records, why="whatever the inputs", expected=f"a dynamic size ({name})")
+            _add(item, dim, kind, records, why="regardless of the inputs", expected=f"a dynamic size ({name})")
 
 
 def _add(item: UserInput, dim: int, kind: str, records: Records, *, why: str, expected: str) -> None:

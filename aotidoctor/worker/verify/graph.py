@@ -81,7 +81,7 @@ def _check_val(node: Any, path: str, records: Records) -> None:
             node=node,
             target=node.target,
             graph=path,
-            observed=f"a val that holds a {type(bad).__module__}.{type(bad).__qualname__}",
+            observed=f"a val that contains a {type(bad).__module__}.{type(bad).__qualname__}",
             expected="tensors, numbers, text, symbols, dtypes, devices, custom objects, and containers of these",
         )
 

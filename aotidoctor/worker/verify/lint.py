@@ -36,7 +36,7 @@ def _check_arguments(path: str, graph: Any, records: Records) -> None:
         defined.add(node)
         if node.name in names:
             observed = f"two nodes are called {node.name}"
-            _add(records, "name-twice", node, path, observed=observed, expected="a name of its own")
+            _add(records, "name-twice", node, path, observed=observed, expected="a unique name")
         names.add(node.name)
 
 

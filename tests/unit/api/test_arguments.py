@@ -38,7 +38,12 @@ WRONG = [
     (aotidoctor.check, {**GOOD, "args": 3}, "args", "int 3"),
     (aotidoctor.check, {**GOOD, "kwargs": [1]}, "kwargs", "list"),
     (aotidoctor.check, {**GOOD, "kwargs": {1: 2}}, "kwargs", "the key int 1"),
-    (aotidoctor.check, {**GOOD, "inputs": "sample.pt", "args": ()}, "inputs", "str 'sample.pt' beside args or kwargs"),
+    (
+        aotidoctor.check,
+        {**GOOD, "inputs": "sample.pt", "args": ()},
+        "inputs",
+        "str 'sample.pt' in addition to args or kwargs",
+    ),
     (aotidoctor.check, {**GOOD, "options": {"seed": 1}}, "options", "dict"),
     (aotidoctor.check, {**GOOD, "environ": 1}, "environ", "int 1"),
     (aotidoctor.check, {**GOOD, "generate": 1}, "generate", "int 1"),

@@ -338,7 +338,7 @@ def test_checksums_that_were_not_compared_are_said(tmp_path):
     assert f"python -m zipfile --test {path}" in missed.reason
     remote = artifact(path="https://models.example/model.pt2", unread_crc=("model/data/weights/packed",))
     (missed,) = [item for item in overlooked(case(remote)) if item.code == "AD-ART-003"]
-    assert missed.reason.endswith("were not compared; fetch the file for it")
+    assert missed.reason.endswith("were not compared; to compare them, download the file")
 
 
 def test_where_all_checksums_were_compared_nothing_is_said(tmp_path):

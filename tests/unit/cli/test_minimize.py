@@ -42,5 +42,5 @@ def test_the_smallest_part():
 def test_a_search_that_goes_on():
     text = _text(replace(FOUND, ending="unfinished", reason="no time", repro=None))
     assert text.startswith(" UNFINISHED  1 operator of 9")
-    assert "(no time; the same command goes on)" in text.splitlines()[0]
+    assert "(no time; the same command continues)" in text.splitlines()[0]
     assert "Script" not in text

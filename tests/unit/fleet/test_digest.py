@@ -25,7 +25,7 @@ def test_a_file_has_the_sha256_of_its_bytes(tmp_path):
 
 def test_a_bare_library_a_pipe_and_what_is_absent_have_none(tmp_path):
     (tmp_path / "m.so").write_bytes(b"\x7fELF and more")
-    with pytest.raises(NotReadableError, match="files beside it"):
+    with pytest.raises(NotReadableError, match="files next to it"):
         content_digest(str(tmp_path / "m.so"))
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(NotReadableError, match="not a regular file"):

@@ -43,7 +43,7 @@ def index(*arguments):
     ("offsets", "place", "what"),
     [
         ((1, 3), 0, "offset 1, which has to be 0"),
-        ((0, 4, 2), 2, "offset 2 after 4, which must not fall"),
+        ((0, 4, 2), 2, "offset 2 after 4, which must not decrease"),
         ((0, 2, 7), 2, "offset 7 beyond the 6 indices"),
     ],
 )
@@ -61,7 +61,7 @@ def test_offsets_are_judged_without_the_indices_as_well():
     kind, found = chain(made, call, tensors=(integers(0, 900, 2),))
     assert (kind, found.what, found.bound, found.origin) == (
         "offsets",
-        "offset 2 after 900, which must not fall",
+        "offset 2 after 900, which must not decrease",
         None,
         None,
     )

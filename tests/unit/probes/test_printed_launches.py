@@ -319,7 +319,7 @@ def test_nan_of_a_package_for_cuda_is_followed_by_the_printer_where_it_can_be_co
 
 def test_numbers_that_are_tuned_anew_are_not_compared():
     differs = finding("AD-RUN-011", "differs")
-    assert "tuned anew" in printed_values.plan(able(), history(differs, plain_run=OK)).reason
+    assert "tuned again" in printed_values.plan(able(), history(differs, plain_run=OK)).reason
 
 
 def test_the_triton_kernel_that_writes_nan_is_named_and_its_constants_are_inputs():

@@ -193,11 +193,11 @@ RELU = {"relu": "aten.relu", "add": "aten.add"}
     ("package", "nodes", "code", "expected"),
     [
         ([call("cpp_fused_add_relu_0")], RELU, "", []),
-        ([call("cpp_fused_add_0")], RELU, "", [("computes no relu", "relu", True)]),
+        ([call("cpp_fused_add_0")], RELU, "", [("does not compute relu", "relu", True)]),
         # What is not on the way from an input to an output is no node of these.
         ([call("cpp_fused_add_0")], {"add": "aten.add"}, "", []),
         ([call("cpp_fused_0")], {"sin": "aten.sin"}, "auto tmp1 = std::sin(tmp0);", []),
-        ([call("cpp_fused_0")], {"sin": "aten.sin"}, "auto tmp1 = tmp0.sinh();", [("computes no sin", "sin", True)]),
+        ([call("cpp_fused_0")], {"sin": "aten.sin"}, "auto tmp1 = tmp0.sinh();", [("does not compute sin", "sin", True)]),
         ([call("aoti_torch_cpu_sort_stable")], {"sort": "aten.sort"}, "", []),
         # Equal code has the name of the first: clamp_min(0) and relu.
         ([call("cpp_fused_clamp_min_0")], {**RELU, "clamp_min": "aten.clamp_min"}, "", []),

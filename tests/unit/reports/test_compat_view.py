@@ -39,7 +39,7 @@ def test_every_answer_has_its_reason():
     assert compat_view.answer_rows(found(*TWO)) == (
         ("x/model.pt2", "old", "will not run", "no avx2; glibc 2.17"),
         ("x/model.pt2", "new", "runs", "all of it"),
-        ("y/model.pt2", "old", "cannot be told", "its GPU"),
+        ("y/model.pt2", "old", "undetermined", "its GPU"),
         ("y/model.pt2", "new", "runs", ""),
     )
 
@@ -47,7 +47,7 @@ def test_every_answer_has_its_reason():
 def test_a_matrix_needs_two_of_both():
     assert compat_view.matrix(found(*TWO)) == (
         ("", "old", "new"),
-        (("x/model.pt2", "will not run", "runs"), ("y/model.pt2", "cannot be told", "runs")),
+        (("x/model.pt2", "will not run", "runs"), ("y/model.pt2", "undetermined", "runs")),
     )
     assert compat_view.matrix(found(*TWO[:2])) is None
     assert compat_view.matrix(found(TWO[0], TWO[2])) is None
@@ -86,12 +86,12 @@ def test_what_a_package_needs(needs, rows):
     [
         (TWO[:1], ("WILL NOT RUN", "on old: no avx2; glibc 2.17", "bad")),
         (TWO[3:], ("RUNS", "on new", "good")),
-        (TWO[2:3], ("CANNOT BE TOLD", "on old: its GPU", "unsure")),
+        (TWO[2:3], ("UNDETERMINED", "on old: its GPU", "unsure")),
         (
             TWO,
-            ("WILL NOT RUN", "4 combinations of package and host: runs: 2, will not run: 1, cannot be told: 1", "bad"),
+            ("WILL NOT RUN", "4 combinations of package and host: runs: 2, will not run: 1, undetermined: 1", "bad"),
         ),
-        (TWO[2:], ("CANNOT BE TOLD", "2 combinations of package and host: runs: 1, cannot be told: 1", "unsure")),
+        (TWO[2:], ("UNDETERMINED", "2 combinations of package and host: runs: 1, undetermined: 1", "unsure")),
     ],
 )
 def test_the_worst_answer_is_the_headline(answers, headline):

@@ -141,8 +141,8 @@ def test_outputs_and_constants_of_unknown_sizes():
 @pytest.mark.parametrize(
     ("fact", "line", "text"),
     [
-        ("statement", 0, "2 statements of the body may hold any fact; int x"),
-        ("input", 7, "2 statements of the body may hold a fact of kind 'input'; line 7: int x"),
+        ("statement", 0, "2 statements of the body may contain any fact; int x"),
+        ("input", 7, "2 statements of the body may contain a fact of kind 'input'; line 7: int x"),
     ],
 )
 def test_statements_that_were_not_understood(fact, line, text):

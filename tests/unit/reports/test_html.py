@@ -475,7 +475,7 @@ def test_a_log():
         "input-dtype torch: known in 2.6-2.8, fixed in 2.9",
         "rank 1",
     ]
-    assert rows[1][4] == "repeats or follows from line 7; said 3 times"
+    assert rows[1][4] == "repeats or follows from line 7; logged 3 times"
     assert rows[2][3] == "no pattern matches it"
     for word in ("crash.log", "torch 2.8.0", "2 lines cut", "5 more events"):
         assert word in words(section)

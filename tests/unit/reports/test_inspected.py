@@ -47,7 +47,7 @@ def with_contract(**changes):
         (with_contract(unknown_lines=2), "2 statements of the wrapper not understood"),
         (
             with_contract(unread=(Unread(part="body", fact="statement", count=1, line=7, example="x();"),)),
-            "1 statement of the body may hold any fact; line 7: x();",
+            "1 statement of the body may contain any fact; line 7: x();",
         ),
         (with_contract(problems=("two\nreadings",)), "two readings"),
     ],

@@ -178,7 +178,7 @@ def test_versions_of_a_log_are_its_own(form):
     assert "The log names torch 2.7.0, cuda 12.4." in text
     assert "may differ from the one that failed" in text
     bare = replace(report, case=replace(report.case, host=Host(system="Linux", machine="x86_64", python="3.11.7")))
-    assert "is not known to this report" in issue.render(bare, form)
+    assert "does not describe the machine that failed" in issue.render(bare, form)
     assert "PyTorch version" not in issue.render(bare, form)
     assert "may differ" not in issue.render(builders.misleading(), form)
 

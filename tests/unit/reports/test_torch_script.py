@@ -121,8 +121,8 @@ def test_values(value, text):
     told = made(inputs=replace(builders.inputs(), args=args, kwargs=Container(type="dict", children=())))
     assert f"args = ({text},)" in told.text.splitlines()
     assert "kwargs = {}" in told.text.splitlines()
-    assert any("None stands for" in note for note in told.notes) is (text == "None")
-    assert any(note == "lists stand for my.Pair" for note in told.notes) is (text == "[1]")
+    assert any("None replaces" in note for note in told.notes) is (text == "None")
+    assert any(note == "lists replace my.Pair" for note in told.notes) is (text == "[1]")
 
 
 def test_a_call_without_arguments():

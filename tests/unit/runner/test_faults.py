@@ -154,7 +154,7 @@ def test_result_that_is_too_big_is_left_out_and_said(runner: Runner) -> None:
     assert outcome.ending == Exited(code=0, done=True)
     assert outcome.result["small"] == 1
     assert "big" not in outcome.result
-    assert any("left out" in text for text in outcome.warnings)
+    assert any("omitted" in text for text in outcome.warnings)
 
 
 def test_memory_limit_is_an_exception_not_a_kill(runner: Runner) -> None:

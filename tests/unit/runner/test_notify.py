@@ -36,7 +36,9 @@ def test_one_that_hangs_is_killed_with_what_it_started(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
-    assert "not done" in notify(["sh", "-c", f"exec 3>{fifo}; sleep 600 & sleep 600"], b"{}", os.environ, limit=0.5)
+    assert "did not finish" in notify(
+        ["sh", "-c", f"exec 3>{fifo}; sleep 600 & sleep 600"], b"{}", os.environ, limit=0.5
+    )
     os.set_blocking(reader, True)
     assert os.read(reader, 1) == b""
     os.close(reader)

@@ -32,7 +32,7 @@ def test_an_output_without_the_batch_is_cut_from_26_06_on(tmp_path, monkeypatch)
     config = JOINT.replace('"OUTPUT__0"', '"OUTPUT__2"')
     old, new = both("R32", config, "joint", tmp_path, monkeypatch)
     assert (old.severity, new.severity) == (Severity.WARN, Severity.ERROR)
-    assert "comes back whole" in old.message
+    assert "is returned whole" in old.message
     assert "cuts the output by it" in new.message
 
 

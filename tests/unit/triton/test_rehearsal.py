@@ -116,7 +116,7 @@ def test_names_by_place_mean_their_place_where_the_order_counts() -> None:
     ("inputs", "problem"),
     [
         (["INPUT__0", "ARGS[0]", "INPUT__2"], "both args[0]"),
-        (["INPUT__0", "input_1", "INPUT__2"], "no tensor behind the name input_1"),
+        (["INPUT__0", "input_1", "INPUT__2"], "no tensor for the name input_1"),
         (["INPUT__0", tensor("INPUT__1", dtype="TYPE_STRING"), "INPUT__2"], "TYPE_STRING"),
         (["INPUT__0", tensor("INPUT__1", dtype="TYPE_BF16"), "INPUT__2"], "TYPE_BF16"),
     ],

@@ -111,4 +111,4 @@ def test_what_pytorch_does_not_reach_is_no_part(case):
     told, _, _ = part(where, None)
     told, alone, _ = part(where, [told["operators"][-1]], inputs="wrong.pt")
     assert alone is None
-    assert "does not get as far" in told["problem"]
+    assert "does not reach" in told["problem"]

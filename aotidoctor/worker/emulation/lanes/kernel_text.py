@@ -75,7 +75,7 @@ def read_kernel(name: str, comment: str, line: int, grid: tuple[str, ...] = (), 
     """
     opening = _OPENING.search(comment)
     if opening is None:
-        raise Refused("the package does not hold its source")
+        raise Refused("the package does not contain its source")
     end = comment.find(_END, opening.end())
     if end < 0 or end - opening.end() > _LONGEST:
         raise Refused("its source is cut off or longer than any kernel")
@@ -116,7 +116,7 @@ def _kernel_of(module: ast.Module, names: tuple[str, ...]) -> ast.FunctionDef:
     functions = [node for node in module.body if isinstance(node, ast.FunctionDef)]
     found = [node for name in names for node in functions if node.name == name] or functions[-1:]
     if not found:
-        raise Refused("its source holds no function")
+        raise Refused("its source contains no function")
     return found[0]
 
 
@@ -200,7 +200,7 @@ def _waits(module: ast.Module) -> bool:
 def _check(module: ast.Module) -> None:
     for statement in module.body:
         if not isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.Assign | ast.AnnAssign):
-            raise Refused(f"its source holds a {type(statement).__name__}, which no kernel needs")
+            raise Refused(f"its source contains a {type(statement).__name__}, which no kernel needs")
     for node in ast.walk(module):
         match node:
             case ast.Import(names=names):
@@ -218,4 +218,4 @@ def _check(module: ast.Module) -> None:
             case _:
                 allowed = True
         if not allowed:
-            raise Refused(f"its source holds {ast.unparse(node)[:60]!r}, which no kernel needs")
+            raise Refused(f"its source contains {ast.unparse(node)[:60]!r}, which no kernel needs")

@@ -97,7 +97,7 @@ def test_partial_reports_are_not_called_healthy(at):
 def test_what_was_not_checked_there_is_said(at):
     again = analyze(at(made(builders.misleading()).data))
     [own] = [item for item in again.not_checked if item.code == "AD-RUN"]
-    assert "executes nothing" in own.reason
+    assert "does not execute anything" in own.reason
 
 
 def test_hostile_values_in_a_report(at):

@@ -244,4 +244,4 @@ def test_strides_of_another_shape_are_compared_by_their_order():
 def test_what_only_one_side_knows_is_no_difference():
     found = compared(HEALTHY, with_host(glibc=None))
     assert found.differences == ()
-    assert "host: glibc (only A tells: 2.36)" in found.unknown
+    assert "host: glibc (only A records it: 2.36)" in found.unknown

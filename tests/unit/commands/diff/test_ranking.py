@@ -1,4 +1,4 @@
-"""Works there, fails here: what was diagnosed on one side only comes first."""
+"""Works there, fails here: what was diagnosed only on one side comes first."""
 
 from __future__ import annotations
 

@@ -25,7 +25,10 @@ PREFIX = "model/data/aotinductor/model/"
         (replace(CASE, model=None), "not a package that can be rewritten"),
         (replace(CASE, artifact=replace(CASE.artifact, kind=ArtifactKind.BARE_SO)), "not a package that can be"),
         (replace(CASE, artifact=replace(CASE.artifact, size=LIMIT + 1)), "larger than 2 GiB"),
-        (replace(CASE, model=replace(builders.MODEL, weights_location="unknown")), "not known where its weights are"),
+        (
+            replace(CASE, model=replace(builders.MODEL, weights_location="unknown")),
+            "location of its weights is unknown",
+        ),
     ],
 )
 def test_what_can_be_taken_apart(case, reason):

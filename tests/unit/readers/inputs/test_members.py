@@ -50,14 +50,14 @@ STORED = zipfile.ZIP_STORED
 @pytest.mark.parametrize(
     ("method", "field", "value", "observed", "expected"),
     [
-        (STORED, SIZE, 25, "24 bytes", "25 as the directory says"),
-        (STORED, COMPRESSED, 1000, f"{len(DATA) + 47 + 22} bytes", "1000 as the directory says"),
-        (STORED, HEADER, 7, "no local header", "a local header where the directory says"),
-        (STORED, HEADER, 1 << 20, "no local header", "a local header where the directory says"),
+        (STORED, SIZE, 25, "24 bytes", "25 as in the directory"),
+        (STORED, COMPRESSED, 1000, f"{len(DATA) + 47 + 22} bytes", "1000 as in the directory"),
+        (STORED, HEADER, 7, "no local header", "a local header at the position in the directory"),
+        (STORED, HEADER, 1 << 20, "no local header", "a local header at the position in the directory"),
         (STORED, CRC, 1, f"CRC {zlib.crc32(DATA):08x}", "00000001: the data was changed"),
         (STORED, METHOD, 12, "an unusual compression or encryption", "stored or deflated data"),
         (DEFLATED, FLAGS, 1, "an unusual compression or encryption", "stored or deflated data"),
-        (DEFLATED, SIZE, 23, "24 bytes", "23 as the directory says"),
+        (DEFLATED, SIZE, 23, "24 bytes", "23 as in the directory"),
         (DEFLATED, SIZE, MAX_INFLATED + 1, f"{MAX_INFLATED + 1} bytes deflated", f"at most {MAX_INFLATED}"),
         (STORED, METHOD, 8, "deflated data that does not inflate", "a complete file"),
     ],
@@ -104,4 +104,4 @@ def test_two_members_of_one_name(tmp_path):
     twice = data[:end] + line + data[end : end + 8] + struct.pack("<HHI", 2, 2, size) + data[end + 16 :]
     with pytest.raises(InputsError) as caught:
         opened(tmp_path, twice)
-    assert (caught.value.subject, caught.value.observed) == ("a", "two members of one name")
+    assert (caught.value.subject, caught.value.observed) == ("a", "two members with one name")

@@ -143,7 +143,7 @@ def test_a_member_that_leads_out_of_itself(tmp_path, library, changes, words):
 
 def test_a_damaged_directory_is_not_changed(tmp_path):
     (tmp_path / "m.pt2").write_bytes(build_zip([Part("m/a.so", header(7))], entries=3))
-    with pytest.raises(CannotExamineError, match="holds 1 readable entries, the end record states 3"):
+    with pytest.raises(CannotExamineError, match="contains 1 readable entries, the end record states 3"):
         stack_patches(str(tmp_path / "m.pt2"))
 
 

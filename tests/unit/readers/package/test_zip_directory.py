@@ -61,7 +61,7 @@ def test_zip64_without_its_record():
 def test_an_entry_that_is_none_ends_the_directory():
     data = bytearray(build_zip(PARTS))
     data[data.rfind(b"PK\1\2")] = 0
-    told = "the central directory holds 1 readable entries, the end record states 2"
+    told = "the central directory contains 1 readable entries, the end record states 2"
     assert names(bytes(data)) == (["a/one"], told)
 
 

@@ -102,8 +102,8 @@ def test_notes_tell_what_a_reader_must_know():
         "4 items failing as the manifest expects",
         "1 item not as the manifest expects",
         "accepted until 2026-03-01, which is past: old hosts",
-        "accepted, but nothing fails so: fam1:x *.pt2 (old hosts)",
-        "accepted, but nothing fails so: a (old hosts)",
+        "accepted, but no item fails in this way: fam1:x *.pt2 (old hosts)",
+        "accepted, but no item fails in this way: a (old hosts)",
     ]
 
 
