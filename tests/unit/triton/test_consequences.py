@@ -75,10 +75,10 @@ def test_versions_that_differ_are_told_apart(tmp_path, monkeypatch):
     ("written", "wrong", "remedy"),
     [
         ('platform: "torch_aoti"', "platform: torch_aoti", "Put it in quotes."),
-        ("max_batch_size: 64", 'max_batch_size: "64"', "Take the quotes away."),
-        ("kind: KIND_CPU", 'kind: "KIND_CPU"', "Take the quotes away."),
-        ("] }\n]", "] },\n]", "Take away the comma after the last element of the list."),
-        ("] } ]", "] }, ]", "Take away the comma after the last element of the list."),
+        ("max_batch_size: 64", 'max_batch_size: "64"', "Remove the quotes."),
+        ("kind: KIND_CPU", 'kind: "KIND_CPU"', "Remove the quotes."),
+        ("] }\n]", "] },\n]", "Remove the comma after the last element of the list."),
+        ("] } ]", "] }, ]", "Remove the comma after the last element of the list."),
         (
             "max_batch_size: 64",
             'max_batch_size: 64 parameters { key: "INFERENCE_MODE" value: "on" }',
