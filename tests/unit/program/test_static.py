@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from aotidoctor.model.evidence import Severity
 from aotidoctor.model.program_archive import ProgramArchive
 from aotidoctor.program.findings import evidence
+from aotidoctor.program.rules import BY_CODE
 from aotidoctor.program.static import judge_static
 from aotidoctor.readers.package.exported import program_facts_of
 from tests.artifacts.packages import write_zip
@@ -31,6 +32,11 @@ NOTES = {
     ],
     "item": [],
 }
+# The rules of a program that an archive answers in full.
+JUDGED = (
+    "G01", "G03", "S01", "S02", "S03", "S04", "S05", "S06", "S07", "S08", "S09", "S10", "S11", "S12", "A01", "A04", "A06",
+    "A07", "A09", "A10", "A11",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NOTES)
@@ -304,6 +310,13 @@ def test_formats_that_are_not_known_are_said(version, known, tmp_path):
     reading = judge_static(opened(path))
     said = [item.reason for item in reading.not_checked if item.code == "VERIFY-L04" and "format" in item.reason]
     assert (said == []) is known
+
+
+def test_every_rule_is_judged_or_named_as_not_checked():
+    """A rule that is new is neither until somebody decides: it must not be passed over in silence."""
+    named = {item.code for item in judge_static(_archive(recorded("mlp")["program"])).not_checked}
+    rules = {code for code in BY_CODE if code[7] in "GSA"}
+    assert rules - named == {f"VERIFY-{code}" for code in JUDGED}
 
 
 def _archive(document, weights=None):
