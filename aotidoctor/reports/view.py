@@ -87,7 +87,7 @@ def _diagnosis_rows(report: Report, diagnosis: Diagnosis) -> tuple[Row, ...]:
         Row(label="What to do", text=one_line(diagnosis.remedy.text, 600)),
         Row(label="", text=diagnosis.remedy.command, is_code=True),
         Row(label="", text="Tried: with it the failure is gone." if diagnosis.remedy.verified else ""),
-        Row(label="Not checked", text=_not_asked(report)),
+        Row(label="Not checked", text=_inputs_not_checked(report)),
         *_after_a_log(report),
     ]
     return tuple(row for row in rows if row.text)
@@ -99,7 +99,7 @@ def _after_a_log(report: Report) -> list[Row]:
     return [Row(label="" if at else "Try next", text=step) for at, step in enumerate(steps[:2])]
 
 
-def _not_asked(report: Report) -> str:
+def _inputs_not_checked(report: Report) -> str:
     """Of a program whose inputs nobody has seen: what it says may be a symptom of them."""
     alone = WATCHED in report.extra and len(report.runs) < 2 and report.case.inputs is None
     if not alone or not has_artifact(report) or report.diagnoses[0].stage not in ("run", "output"):
