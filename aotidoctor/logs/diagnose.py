@@ -19,7 +19,7 @@ from aotidoctor.logs.splits import Split, kind_of, split_of
 from aotidoctor.logs.wording import command_of, spoken, worded
 from aotidoctor.model.diagnosis import Diagnosis, Playbook, Remedy, Status
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
-from aotidoctor.model.log import LogEvent, LogMatch, LogReading
+from aotidoctor.model.log import LogEvent, LogMatch, LogPattern, LogReading
 
 KNOWN, UNKNOWN, UNREAD = "AD-LOG-001", "AD-LOG-002", "AD-LOG-003"
 _LONGEST, _FRAMES = 300, 5
@@ -116,7 +116,7 @@ def _issue(match: LogMatch) -> Known | None:
 def _message(match: LogMatch, versions: Mapping[str, str], issue: Known | None) -> str:
     """Who prints it, and in which releases it is known."""
     pattern, version = match.pattern, versions.get(match.pattern.component)
-    parts = [f"printed by {_printed_by(pattern.source)}"] if pattern.source else []
+    parts = [_origin(pattern)] if pattern.source else []
     if issue is not None:
         parts.insert(0, issue.sentence)
     if pattern.known:
@@ -133,6 +133,11 @@ def _message(match: LogMatch, versions: Mapping[str, str], issue: Known | None) 
     if match.event.tainted:
         parts.append("logged after a sticky CUDA error; may be unreliable")
     return "; ".join(parts)
+
+
+def _origin(pattern: LogPattern) -> str:
+    """The file that prints such a message; without an example of one the source is a reason, a sentence of its own."""
+    return f"printed by {_printed_by(pattern.source)}" if pattern.example else pattern.source
 
 
 def _printed_by(source: str) -> str:

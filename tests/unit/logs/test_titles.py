@@ -61,3 +61,18 @@ def test_a_measure_that_does_not_is_none(values):
 
 def test_a_peak_is_no_leak():
     assert cause("\n".join(f"torch step {at} | max mem: {1000 + 300 * at}" for at in range(5))) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            'Traceback (most recent call last):\n  File "/x/torch/library.py", line 10, in define\n    lib.define(x)\nRuntimeError: odd\n',
+            "raised where an operator schema is read or checked",
+        ),
+        ("RuntimeError: index out of bounds: 0 <= tmp7 < 100L", "printed by torch/_inductor/codegen/cpp.py"),
+    ],
+)
+def test_a_reason_is_not_a_file_that_prints_something(text, message):
+    found, _, _ = classify_text(text.encode(), "log")
+    assert found[0].message.startswith(message)
