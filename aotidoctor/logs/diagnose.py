@@ -136,7 +136,7 @@ def _message(match: LogMatch, versions: Mapping[str, str], issue: Known | None) 
 
 
 def _origin(pattern: LogPattern) -> str:
-    """The file that prints such a message; without an example of one the source is a reason, a sentence of its own."""
+    """Who prints such a message, or why the place of the failure tells the cause (see ``LogPattern``)."""
     return f"printed by {_printed_by(pattern.source)}" if pattern.example else pattern.source
 
 

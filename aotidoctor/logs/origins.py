@@ -77,7 +77,7 @@ _DEEPEST, _TOLD = 60, 6
 # A place that only the words of a message tell.
 _BY_WORDS = 0.42
 # Of such an entry words count that many messages have.
-_IN_PASSING = ("the message mentions", "the message is of")
+_IN_PASSING = "the message mentions"
 _TABLES = ("messages", "origins", "summaries")
 # What a text must have for an expression to be worth compiling: most fit few texts.
 _words = lru_cache(maxsize=1024)(literals_of)

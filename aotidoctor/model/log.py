@@ -17,7 +17,8 @@ class LogPattern:
     of the first must be there, none of the second. Named groups are facts (``subject`` is the subject). ``stage`` is
     where such a line comes from (``export``, ``compile``, ``link``, ``package``, ``load``, ``run``, ``output``,
     ``serve``; empty: told by the event). ``source`` is the file that prints the message, ``known`` and ``fixed`` are
-    releases of what ``component`` names. ``confidence`` in 0..1. ``example`` is a real message of this kind.
+    releases of what ``component`` names. ``confidence`` in 0..1. ``example`` is a real message of this kind; without
+    one the place of the failure tells the cause, and ``source`` is the reason.
     ``is_suspect``: where nothing better is known it is a diagnosis, too, however low its confidence.
     """
 
