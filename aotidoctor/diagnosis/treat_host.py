@@ -158,6 +158,18 @@ def tmpdir(case: Case, _findings: Sequence[Evidence]) -> Plan | None:
     )
 
 
+def headers(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
+    """The headers and libraries of the PyTorch of this host, for a package that names those of another one."""
+    items = found(findings, "AD-HOST-007", "headers")
+    if not items:
+        return None
+    return Plan(
+        text="compile it with the headers and libraries of the PyTorch that is installed here",
+        steps=({"op": "headers"},),
+        command=str(items[0].facts.get("command") or ""),
+    )
+
+
 def clear_execstack(_case: Case, _findings: Sequence[Evidence]) -> Plan:
     """A copy of the package that does not ask for an executable stack."""
     return Plan(

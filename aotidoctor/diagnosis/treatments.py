@@ -19,6 +19,7 @@ Planner = Callable[[Case, Sequence[Evidence]], Plan | None]
 PLANNERS: Mapping[str, tuple[str, Planner]] = {
     "model-name": ("model-name", treat_host.model_name),
     "tmpdir": ("tmpdir", treat_host.tmpdir),
+    "toolchain-missing": ("headers", treat_host.headers),
     "artifact-layout": ("repack", treat_host.repack),
     "executable-stack": ("clear-execstack", treat_host.clear_execstack),
     "abi-mismatch": ("global-libtorch", treat_host.global_libtorch),

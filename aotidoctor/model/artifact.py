@@ -149,7 +149,8 @@ class ModelEntry:
 
     ``sources`` maps member name to text for every ``.cpp`` (wrapper first). ``gpu_code`` are ``.cubin``, ``.fatbin``,
     ``.hsaco``, ``.spv``, ``.zebin`` members. ``layout`` is ``pt2`` (2.8+) or ``legacy`` (2.5 to 2.7) or ``bare``.
-    ``root`` is the folder in the archive that holds its ``data/`` (``""`` for the top).
+    ``root`` is the folder in the archive that holds its ``data/`` (``""`` for the top). ``build_folders`` are the
+    folders of headers and libraries that a package without a shared object hands to the compiler.
     """
 
     name: str
@@ -167,6 +168,7 @@ class ModelEntry:
     gpu_targets: tuple[str, ...] = ()
     weights_location: str = "unknown"
     cpp_only: bool = False
+    build_folders: tuple[str, ...] = ()
     kernel_information: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     root: str = ""
 

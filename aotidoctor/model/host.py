@@ -74,7 +74,8 @@ class Host:
     environment says otherwise). ``libraries`` maps a NEEDED name to the file it resolves to (None when not found).
     ``missing_symbols`` are undefined symbols of the package that nothing here provides; ``symbols_checked`` is how many
     were looked up (0 and ``symbols_problem`` set when it could not be done). ``tools`` maps tool name to path, the
-    header ``cuda.h`` among them.
+    header ``cuda.h`` among them. ``missing_folders`` are those that the package hands to a compiler and that do not
+    exist here, None where nobody looked.
     ``environment`` holds allow-listed variables only. ``distribution`` is the name that /etc/os-release gives
     (``Debian GNU/Linux 12``), ``platform`` what Python's ``platform.platform()`` prints, and ``packages`` are the
     installed distributions that PyTorch's collect_env lists.
@@ -105,6 +106,7 @@ class Host:
     missing_symbols: tuple[MissingSymbol, ...] = ()
     symbols_checked: int = 0
     symbols_problem: str | None = None
+    missing_folders: tuple[str, ...] | None = None
     glibc: str | None = None
     openmp_runtimes: tuple[str, ...] = ()
     tmpdir: TmpdirState | None = None

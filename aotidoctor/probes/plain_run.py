@@ -35,7 +35,7 @@ from aotidoctor.probes.allocation import sizes_behind
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.results import outputs
-from aotidoctor.probes.symptoms import CALL_FAILED, Symptom, first_exception, recognise
+from aotidoctor.probes.symptoms import CALL_FAILED, Symptom, first_exception, of_compiler, recognise
 from aotidoctor.probes.taint import said_first, taint_facts, untainted
 
 CODE, NAME = "AD-RUN-001", "plain_run"
@@ -120,7 +120,7 @@ def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:
         )
     kind, observed, facts = ending_of(outcome)
     worth_reading = replace(outcome, stderr_tail=untainted(outcome.stderr_tail))
-    symptom = said_first(_at_load(_symptom(worth_reading), outcome.stage), outcome)
+    symptom = said_first(_at_load(of_compiler(_symptom(worth_reading), outcome.stderr_tail), outcome.stage), outcome)
     facts |= {
         "stage": outcome.stage,
         "symptom": symptom.name,
@@ -234,7 +234,7 @@ def _subject(case: Case, facts: dict[str, FactValue]) -> str | None:
         return setup
     if facts.get("symptom") in ALLOCATIONS and (sizes := sizes_behind(case, facts)):
         return ", ".join(sizes)
-    for key in ("class_name", "op", "kernel", "custom_op"):
+    for key in ("class_name", "op", "kernel", "missing", "custom_op"):
         value = facts.get(key)
         if isinstance(value, str):
             return value

@@ -7,7 +7,7 @@ First match wins, so the specific ones come first.
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import field, replace
 
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.operators import qualified
@@ -218,7 +218,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("file-not-found", r"File not found: (?P<name>\S+)"),
     ("two-libraries", r"Multiple wrapper shared libraries found"),
     ("zip", r"Failed to initialize zip archive|Failed to extract zip file|PytorchStreamReader failed"),
-    ("link-failed", r"Failed to (?:link|compile) files|cannot find -l\w+"),
+    ("link-failed", r"Failed to (?:link|compile) (?:cpp )?files?\b|cannot find -l\w+"),
     ("unsafe-pickle", r"Weights only load failed"),
     ("constant-not-found", r"Constant not found: (?P<name>[\w.]+)"),
     ("constant-state", r"Unknown constant state: (?:ConstantState::)?(?P<name>\w+)"),
@@ -234,6 +234,14 @@ CALL_FAILED = re.compile(
 # The shims print each exception of theirs; before 2.13 the caller may be handed a later one, or none of the words.
 _IN_SHIM = re.compile(r"Exception in aoti_torch: ")
 _NEXT_LOG_LINE = re.compile(r"^\[[A-Z]\d{4} \d\d:\d\d:\d\d\.|^Error: ", re.MULTILINE)
+# What a compiler or linker says of a file that it looked for in vain, and of code that it does not take.
+NOT_FOUND = re.compile(
+    r"error: [^\w\s./+-]?([\w./+-]{1,200})[^\w\s./+-]?(?:: No such file| file not found)|"
+    r"cannot find (-l[\w.+-]{1,100})|\b((?:g\+\+|clang\+\+|c\+\+)(?:-\d{1,3})?): (?:command )?not found"
+)
+REFUSED_CODE = re.compile(r"\.(?:cpp|h|hpp|cuh|inl):\d{1,7}(?::\d{1,5})?: error: ")
+# Of a long complaint only the end is kept: whoever warns is there, and has found what it was to read.
+_WARNED = re.compile(r"\.(?:cpp|h|hpp|cuh|inl):\d{1,7}(?::\d{1,5})?: warning: ")
 KERNEL = re.compile(r"\b((?:cpp|triton)_\w*?fused_\w+)")
 
 
@@ -264,6 +272,24 @@ def recognise(text: str) -> Symptom:
                 facts["op"] = qualified(str(facts["op"]))
             return Symptom(name=name, line=line_at(text, match.start()), facts={**facts, **_place(text)})
     return Symptom(name="other", line=_first_line(text), facts=_place(text))
+
+
+def of_compiler(symptom: Symptom, text: str) -> Symptom:
+    """Why a package could not be compiled at its load, which only the compiler's own words in ``text`` (stderr) tell.
+
+    What it did not find becomes the fact ``missing``. Code that it refuses (``compile-failed``) is no lack of a tool.
+    """
+    if symptom.name != "link-failed":
+        return symptom
+    missing = NOT_FOUND.search(text)
+    if missing is not None:
+        name = next(group for group in missing.groups() if group is not None)
+        return replace(symptom, line=line_at(text, missing.start()), facts={**symptom.facts, "missing": name})
+    refused = REFUSED_CODE.search(text) or _WARNED.search(text)
+    if refused is None:
+        return symptom
+    said = line_at(text, refused.start()) if refused.re is REFUSED_CODE else symptom.line
+    return Symptom(name="compile-failed", line=said, facts={**symptom.facts, "what": "the compiler here refuses them"})
 
 
 def first_exception(text: str) -> str | None:

@@ -30,7 +30,7 @@ _LOADING = (
 # What a treatment changes before the first call; its other steps change the inputs.
 _EARLY_STEPS = (
     *("model_name", "setup", "device", "tmpdir", "import", "stand_in_operator"),
-    *("repack", "clear_execstack", "global_libtorch", "load_weights", "fit_weights", "fill_weights"),
+    *("repack", "clear_execstack", "global_libtorch", "headers", "load_weights", "fit_weights", "fill_weights"),
 )
 # Read by the compiled code at its first call.
 _LATE_VARIABLES = frozenset({"AOTI_RUNTIME_CHECK_INPUTS"})

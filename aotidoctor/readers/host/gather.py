@@ -53,6 +53,7 @@ def read_host(*, artifact: Artifact | None, environ: Mapping[str, str], survey: 
         missing_symbols=linkage.missing,
         symbols_checked=linkage.checked,
         symbols_problem=linkage.problem,
+        missing_folders=_missing_folders(artifact) if artifact is not None else None,
         glibc=glibc,
         openmp_runtimes=linkage.openmp,
         tmpdir=read_tmpdir(
@@ -70,6 +71,12 @@ def read_host(*, artifact: Artifact | None, environ: Mapping[str, str], survey: 
         executable_stack=stack,
         executable_stack_why=why,
     )
+
+
+def _missing_folders(artifact: Artifact) -> tuple[str, ...]:
+    """What the compiler would be sent to in vain, in the order in which it is named."""
+    named = dict.fromkeys(folder for model in artifact.models for folder in model.build_folders)
+    return tuple(folder for folder in named if not os.path.isdir(folder))  # noqa: PTH112 - no ValueError for strange names
 
 
 def _platform(name: os.uname_result, glibc: str | None) -> str:

@@ -32,7 +32,7 @@ _REPORT = "aotidoctor.report/1"
 _LARGEST = 8 << 20
 _NOT_LOOKED_UP = "symbols were not resolved on that machine"
 # What is a fact of one package or one moment, not of the machine.
-_PASSING = ("missing_symbols", "symbols_checked", "symbols_problem", "profile", "unstated")
+_PASSING = ("missing_symbols", "symbols_checked", "symbols_problem", "missing_folders", "profile", "unstated")
 
 
 def read_profile(name: str) -> Host:
@@ -90,6 +90,7 @@ def with_torch(host: Host, version: str) -> Host:
         missing_symbols=(),
         symbols_checked=0,
         symbols_problem=_NOT_LOOKED_UP,
+        missing_folders=None,
         profile=f"{host.profile or HERE} with torch {version}",
         unstated=unstated,
     )

@@ -14,6 +14,9 @@ from aotidoctor.model.json_types import JsonValue, as_list, as_object
 from aotidoctor.readers.package.text import JsonError, as_text, clean, parse_json
 
 SUFFIX = "_metadata.json"
+# PyTorch writes four or five; each is looked up here.
+MAX_FOLDERS = 64
+LONGEST_PATH = 4096
 # That of ``model.stamp``, whose import few packages need.
 STAMP_KEY = "AOTIDOCTOR_STAMP"
 
@@ -62,6 +65,16 @@ def parse_kernel_information(data: bytes | None) -> Mapping[str, Mapping[str, tu
         for kernel, facts in parsed.items()
         if isinstance(facts, dict)
     }
+
+
+def parse_build_folders(data: bytes | None) -> tuple[str, ...]:
+    """The absolute folders of headers and libraries in one ``*_flags.json``; empty when unreadable."""
+    try:
+        parsed = as_object(parse_json(data or b""))
+    except JsonError:
+        return ()
+    named = [as_text(folder) for key in ("include_dirs", "libraries_dirs") for folder in as_list(parsed.get(key))]
+    return tuple(folder for folder in named[:MAX_FOLDERS] if folder.startswith("/") and len(folder) <= LONGEST_PATH)
 
 
 def argument_kind(argument: JsonValue) -> str:

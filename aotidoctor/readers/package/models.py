@@ -9,7 +9,12 @@ from aotidoctor.readers.package.gpu_code import SUFFIXES as GPU_SUFFIXES
 from aotidoctor.readers.package.gpu_code import gpu_targets
 from aotidoctor.readers.package.item import INFLATE_LIMIT, Item
 from aotidoctor.readers.package.metadata import SUFFIX as METADATA_SUFFIX
-from aotidoctor.readers.package.metadata import parse_extern_nodes, parse_kernel_information, parse_metadata
+from aotidoctor.readers.package.metadata import (
+    parse_build_folders,
+    parse_extern_nodes,
+    parse_kernel_information,
+    parse_metadata,
+)
 from aotidoctor.readers.package.shared_object import read_shared_object
 from aotidoctor.readers.package.text import decode
 from aotidoctor.readers.package.weights import weights_location
@@ -21,9 +26,12 @@ METADATA_LIMIT = 1 << 20
 MAX_OBJECTS = 4
 # A kernel has one; nothing but its first ones was ever of use.
 MAX_METADATA = 500
+# Those of the wrapper come first, and say the same as all others.
+MAX_FLAGS = 8
 _LIBRARIES = (".so", ".dll", ".pyd", ".dylib")
 _TWIN = "_abicompat"
-_BUILD_FILES = ("CMakeLists.txt", "_compile_flags.json", "_linker_flags.json")
+_FLAGS = ("_compile_flags.json", "_linker_flags.json")
+_BUILD_FILES = ("CMakeLists.txt", *_FLAGS)
 _NOT_EXTERN = (
     METADATA_SUFFIX,
     "_flags.json",
@@ -50,6 +58,7 @@ def build_model(name: str, layout: str, root: str, items: Sequence[Item], counts
     metadata = [item for item in items if item.name.endswith(METADATA_SUFFIX)]
     _count(counts, "unread_metadata", max(len(metadata) - MAX_METADATA, 0))
     files = [item.name for item in items]
+    cpp_only = not objects and bool(sources) and any(file.endswith(_BUILD_FILES) for file in files)
     text = sources.get(wrapper) if wrapper is not None else None
     _count(counts, "unknown_members", sum(not file.endswith(_KNOWN) and "custom_obj" not in file for file in files))
     return ModelEntry(
@@ -68,12 +77,20 @@ def build_model(name: str, layout: str, root: str, items: Sequence[Item], counts
         gpu_code=tuple(item.name for item in gpu),
         gpu_targets=_read_targets(gpu),
         weights_location=weights_location(files, objects[0] if objects else None, text),
-        cpp_only=not objects and bool(sources) and any(file.endswith(_BUILD_FILES) for file in files),
+        cpp_only=cpp_only,
+        build_folders=_build_folders(items) if cpp_only else (),
         kernel_information=next(
             (parse_kernel_information(i.read(JSON_LIMIT)) for i in items if i.name.endswith("kernel_information.json")),
             {},
         ),
     )
+
+
+def _build_folders(items: Sequence[Item]) -> tuple[str, ...]:
+    """Of the wrapper and of its link: the kernels of a large model name the same ones again."""
+    flags = sorted((item for item in items if item.name.endswith(_FLAGS)), key=lambda item: ".wrapper" not in item.name)
+    named = [folder for item in flags[:MAX_FLAGS] for folder in parse_build_folders(item.read(METADATA_LIMIT))]
+    return tuple(dict.fromkeys(named))
 
 
 def _read_sources(items: Sequence[Item], counts: Counts) -> dict[str, str]:

@@ -26,7 +26,6 @@ _RESULTS = frozenset({"put_nodes", "put_zeros"})
 _WEIGHTS = frozenset({"load_weights", "fit_weights", "fill_weights"})
 # Steps that are applied to the inputs, or once the setup or the model has been loaded.
 _LATER = frozenset({"stand_in_operator", *_WEIGHTS, *_RESULTS, *LEAF_STEPS, *TREE_STEPS})
-_COPY = "(a copy of the package)"
 
 Step = dict[str, Any]
 
@@ -65,13 +64,14 @@ def _prepared(step: Step, payload: Run, channel: Channel) -> tuple[Run, str]:
         case "tmpdir":
             os.environ["TMPDIR"] = str(channel.run_dir / "tmp")
             return payload, "tmpdir (a private, working one)"
-        case "clear_execstack":
-            return replace(payload, package=_without_execstack(package, channel)), f"clear_execstack {_COPY}"
+        case "headers":
+            _own_headers()
+            return payload, "headers (CPATH, LIBRARY_PATH)"
         case "global_libtorch":
             _global_libtorch()
             return payload, "global_libtorch (RTLD_GLOBAL)"
-        case "repack":
-            return replace(payload, package=_repacked(package, channel)), f"repack {_COPY}"
+        case "clear_execstack" | "repack" as op:
+            return replace(payload, package=_COPIES[op](package, channel)), f"{op} (a copy of the package)"
         case name:
             raise TreatmentError(f"unknown treatment step: {name}")
 
@@ -80,6 +80,17 @@ def _repacked(package: Path, channel: Channel) -> str:
     from aotidoctor.worker.treatments.repack import repacked
 
     return repacked(package, channel.run_dir / f"repacked-{package.name}")
+
+
+def _own_headers() -> None:
+    """Where a compiler looks after the folders that it is told of."""
+    import torch
+
+    folder = Path(torch.__file__).parent
+    headers = folder / "include"
+    own = {"CPATH": [headers, headers / "torch/csrc/api/include"], "LIBRARY_PATH": [folder / "lib"]}
+    for name, folders in own.items():
+        os.environ[name] = os.pathsep.join([*map(str, folders), *filter(None, [os.environ.get(name)])])
 
 
 def _global_libtorch() -> None:
@@ -105,6 +116,9 @@ def _without_execstack(package: Path, channel: Channel) -> str:
     copy = channel.run_dir / package.name
     copy_patched(str(package), str(copy), patches)
     return str(copy)
+
+
+_COPIES = {"clear_execstack": _without_execstack, "repack": _repacked}
 
 
 def replace_operators(payload: Run) -> list[str]:

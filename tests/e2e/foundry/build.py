@@ -53,7 +53,16 @@ def _digest(name: str) -> str:
     model = BY_NAME[name]
     library = {"cpp": ops.CPP, "python": ops.PYTHON, "fine": ops.FINE}.get(model.needs or "", "")
     around = inspect.getsource(model.around) if model.around is not None else ""
-    return _key(inspect.getsource(model.build), repr(sorted(model.config.items())), library + around)
+    return _key(inspect.getsource(model.build), repr(sorted(model.config.items())), library + around, *_place(model))
+
+
+def _place(model: BaseModel) -> tuple[str, ...]:
+    """Where torch is installed, for a package that is compiled when it is loaded: it names that folder of headers."""
+    return (
+        (str(importlib.metadata.distribution("torch").locate_file("torch")),)
+        if "aot_inductor.package_cpp_only" in model.config
+        else ()
+    )
 
 
 def library(cache_dir: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import io
 import stat
 import struct
@@ -52,6 +53,12 @@ def _flip_weight(kit: Kit, where: Path) -> Path:
     so = edit.find(edit.read(kit.package("linear")), ".so")[1]
     start, _ = edit.symbol_range(so, "_binary_constants_bin_start")
     return _flip(".so", offset=start + 3)(kit, where)
+
+
+def _compiled_elsewhere(members: Members) -> Members:
+    """The flags of a host on which torch is installed in another folder."""
+    torch = str(importlib.metadata.distribution("torch").locate_file("torch"))
+    return edit.replace(members, "_flags.json", lambda text: text.replace(torch.encode(), b"/opt/build/venv/torch"))
 
 
 def _garble_run(so: bytes) -> bytes:
@@ -257,6 +264,11 @@ CASES: tuple[Case, ...] = (
     called("artifact_cpp_only", "cpponly", "artifact-cpp-only", exits=WARNS, slow=True),
     called("artifact_cpp_only_no_compiler", "cpponly", "toolchain-missing", also=("artifact-cpp-only",),
            env={"PATH": "/nonexistent", "CXX": ""}),
+    packaged("artifact_cpp_only_elsewhere", "cpponly", _compiled_elsewhere, "toolchain-missing", "torch/include",
+             also=("artifact-cpp-only",), slow=True),
+    packaged("artifact_cpp_only_refused", "cpponly",
+             lambda m: edit.replace(m, ".wrapper.cpp", lambda text: b'#error "another release"\n' + text),
+             "artifact-cpp-only", slow=True),
     packaged("model_wrong_name", "linear", lambda m: edit.rename_model(m, "model", "encoder"), "model-name", "encoder"),
     made("model_two_none_named", "linear", _two_models, "model-name"),
     made("model_two_other_named", "linear", _two_models, "model-name", options=("--model-name", "model")),

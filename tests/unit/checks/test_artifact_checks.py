@@ -283,6 +283,17 @@ def test_cpp_only_and_its_compiler():
     assert ask("toolchain_missing", case(tools={})) == []
 
 
+def test_headers_of_the_host_that_compiled_it():
+    there = "/opt/venv/torch/include"
+    art = with_model(cpp_only=True, shared_objects=(), build_folders=("/opt/python", there, f"{there}/torch/csrc"))
+    assert ask("toolchain_missing", case(art, missing_folders=())) == []
+    # A compiler passes over a folder that it does not need.
+    assert ask("toolchain_missing", case(art, missing_folders=("/opt/python", f"{there}/torch/csrc"))) == []
+    assert ask("toolchain_missing", case(art, missing_folders=("/opt/python", there))) == [("headers", ERROR)]
+    assert ask("toolchain_missing", case(with_model(build_folders=(there,)), missing_folders=(there,))) == []
+    assert ask("toolchain_missing", case(art, missing_folders=None)) is NotChecked
+
+
 @pytest.mark.parametrize(
     ("files", "source", "expected"),
     [

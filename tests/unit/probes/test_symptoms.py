@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.probes.symptoms import recognise
+from aotidoctor.probes.symptoms import of_compiler, recognise
 
 MESSAGES = [
     ("input_handles[0]: unmatched dtype, expected: 4(at::kLong), but got: 3", "check-dtype", {"index": "0"}),
@@ -192,3 +192,33 @@ def test_recognised(message, name, facts):
     assert symptom.name == name
     assert facts.items() <= symptom.facts.items()
     assert symptom.line
+
+
+HEADER = """/tmp/x/abc.wrapper.cpp:2:10: fatal error: torch/csrc/inductor/aoti_include/cpu.h: No such file or directory
+    2 | #include <torch/csrc/inductor/aoti_include/cpu.h>
+compilation terminated."""
+# g++ 11, clang 17, ld, dash: what they print.
+COMPILERS = [
+    (HEADER, "link-failed", "torch/csrc/inductor/aoti_include/cpu.h"),
+    ("x.cpp:2:10: fatal error: 'cuda.h' file not found\n    2 | #include", "link-failed", "cuda.h"),
+    ("/usr/bin/ld: cannot find -lcuda: No such file or directory\ncollect2: error: ld", "link-failed", "-lcuda"),
+    ("sh: 1: g++: not found", "link-failed", "g++"),
+    ("", "link-failed", None),
+    ("x.wrapper.cpp:9:5: error: 'aoti_torch_new' was not declared in this scope", "compile-failed", None),
+    (
+        "vec512_qint.h:245:25: warning: overflow in conversion from 'int' to 'char' changes value",
+        "compile-failed",
+        None,
+    ),
+    ("c.h:1:5: warning: overflow\nc.h:2:10: fatal error: cuda.h: No such file or directory", "link-failed", "cuda.h"),
+]
+
+
+@pytest.mark.parametrize(("stderr", "name", "missing"), COMPILERS)
+@pytest.mark.parametrize(
+    "message", ["Failed to compile cpp file.", "Failed to link files.", "Failed to compile files."]
+)
+def test_why_a_package_was_not_compiled_is_on_stderr_only(message, stderr, name, missing):
+    symptom = of_compiler(recognise(f"RuntimeError: {message}"), stderr)
+    assert (symptom.name, symptom.facts.get("missing")) == (name, missing)
+    assert of_compiler(recognise("RuntimeError: x"), HEADER).name == "other"

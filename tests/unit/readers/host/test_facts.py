@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, Member
+from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, Member, ModelEntry
 from aotidoctor.readers.host import read_host
 from aotidoctor.readers.host.cpu import Cpu, default_threads, read_cpu
 from aotidoctor.readers.host.cuda_toolkit import find_toolkit
@@ -272,3 +272,11 @@ def test_executable_stack(tmp_path, glibc, tunables, enforce, permitted):
     found = executable_stack(glibc, {"GLIBC_TUNABLES": tunables} if tunables else {}, str(tmp_path))
     assert found[0] is permitted
     assert (found[1] is None) == (permitted is True)
+
+
+def test_folders_that_a_compiler_would_look_for_in_vain(tmp_path):
+    here, lost = str(tmp_path), str(tmp_path / "lost")
+    model = ModelEntry(name="model", layout="pt2", members=(), build_folders=(lost, here, f"{lost}\0strange"))
+    artifact = Artifact(path="m.pt2", kind=ArtifactKind.AOTI_PACKAGE, size=1, models=(model,))
+    assert read_host(artifact=artifact, environ={}).missing_folders == (lost, f"{lost}\0strange")
+    assert read_host(artifact=None, environ={}).missing_folders is None

@@ -149,6 +149,22 @@ def test_cpp_only(tmp_path):
     assert only(tmp_path, parts).cpp_only
 
 
+def test_folders_that_are_handed_to_the_compiler(tmp_path):
+    folder = f"model/data/aotinductor/model/{HASH}.wrapper"
+    flags = {"include_dirs": ["/a/torch/include", "relative", 7, "/python"], "libraries_dirs": []}
+    link = {"include_dirs": ["/python", "/" + "x" * 9000], "libraries_dirs": ["/a/torch/lib"], "ldflags": ["/no"]}
+    parts = [
+        *edit_part(package_parts(), ".so", lambda _: None),
+        Part(f"{folder}_compile_flags.json", json.dumps(flags).encode()),
+        Part(f"{folder}_linker_flags.json", json.dumps(link).encode()),
+    ]
+    assert only(tmp_path, parts).build_folders == ("/a/torch/include", "/python", "/a/torch/lib")
+    damaged = [*parts[:-2], Part(f"{folder}_compile_flags.json", b"{"), Part(f"{folder}_linker_flags.json", b"[]")]
+    assert only(tmp_path, damaged).build_folders == ()
+    # Nothing is compiled where there is a shared object.
+    assert only(tmp_path, [*package_parts(), *parts[-2:]]).build_folders == ()
+
+
 def test_sources_missing(tmp_path):
     model = only(tmp_path, edit_part(package_parts(), ".cpp", lambda _: None))
     assert (model.wrapper_member, model.wrapper_cpp, dict(model.kernel_sources)) == (None, None, {})
