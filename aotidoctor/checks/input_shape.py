@@ -26,6 +26,7 @@ from aotidoctor.checks.matching.fits import static_mismatches
 from aotidoctor.checks.matching.pairs import TensorPair, contract_source, leaf_check, tensor_pairs
 from aotidoctor.checks.matching.reads import ShortRead, short_reads
 from aotidoctor.checks.matching.walks import Misfit, misfits
+from aotidoctor.checks.package.facts import plural
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.spec_text import describe_spec
@@ -79,7 +80,7 @@ def _too_few(case: Case, short: ShortRead) -> Evidence:
     return FIND.error(
         "elements",
         short.pair.path,
-        observed=f"{short.given} elements {short.pair.tensor.shape}",
+        observed=f"{plural(short.given, 'element')} {short.pair.tensor.shape}",
         expected=f"at least {short.needed} elements, which a kernel reads ({short.expr})",
         source=contract_source(case, short.pair.spec),
         facts=short.facts(),

@@ -14,7 +14,8 @@ def describe_spec(spec: LeafSpec) -> str:
         return "a value fixed at export"
     if spec.dims is None:
         return f"a {spec.dtype or ''} tensor".replace("  ", " ")
-    return f"{spec.dtype or 'tensor'}[{', '.join(_dim_text(spec, at) for at in range(len(spec.dims)))}]"
+    told = [_dim_text(spec, at) for at in range(len(spec.dims))]
+    return f"{spec.dtype or 'tensor'}[{', '.join(told if spec.rank is not None else [*told, '…'])}]"
 
 
 def _dim_text(spec: LeafSpec, at: int) -> str:

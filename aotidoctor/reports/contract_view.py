@@ -111,10 +111,9 @@ def stride_texts(spec: LeafSpec) -> tuple[str, ...]:
 
 
 def size_texts(spec: LeafSpec) -> list[str]:
-    """A word for each dim, ``?`` where only the rank is known; ``…`` where not even that is."""
-    if spec.dims is not None:
-        return [dim_text(dim) for dim in spec.dims]
-    return ["?"] * spec.rank if spec.rank is not None else ["…"]
+    """A word for each dim, ``?`` where only the rank is known; ``…`` for the dims that nothing tells of."""
+    told = [dim_text(dim) for dim in spec.dims] if spec.dims is not None else ["?"] * (spec.rank or 0)
+    return told if spec.rank is not None else [*told, "…"]
 
 
 def dim_text(dim: Dim) -> str:

@@ -26,6 +26,13 @@ def test_a_healthy_call_is_healthy(command_line, sample):
     assert (report["verdict"], report["diagnoses"]) == ("healthy", []), report["findings"]
 
 
+@pytest.mark.parametrize("sample", HEALTHY, ids=str)
+def test_inputs_that_were_made_up_are_not_held_against_the_model(command_line, sample):
+    setup = ("--setup", sample.setup) if sample.setup is not None else ()
+    report = json.loads(command_line("run", sample.package, "--generate", *setup, "--format", "json").stdout)
+    assert (report["verdict"], report["diagnoses"]) == ("healthy", []), report["findings"]
+
+
 @pytest.mark.parametrize("sample", FAULTY, ids=str)
 def test_what_only_a_run_shows_is_named(command_line, sample):
     report = answer(command_line, sample)

@@ -22,11 +22,15 @@ DENSE = ("strided",)
 
 @record
 class TensorPair:
-    """A tensor leaf of the call spec and the tensor given for it."""
+    """A tensor leaf of the call spec and the tensor given for it.
+
+    ``guessed``: it was made up here, with sizes that the package does not record. What is wrong with them is our doing.
+    """
 
     spec: LeafSpec
     path: str
     tensor: TensorDesc
+    guessed: bool = False
 
     def facts(self, **extra: FactValue) -> dict[str, FactValue]:
         """The facts that every finding about this leaf carries, and more."""
@@ -94,12 +98,13 @@ def tensor_pairs(case: Case, stage: str | None = None) -> Iterator[TensorPair]:
         return
     swapped = swapped_paths(overlay)
     earlier = STAGES[: STAGES.index(stage)] if stage is not None else ()
+    generated = case.inputs is not None and case.inputs.format == "generated"
     for pair in overlay.pairs:
         match pair:
             case Pair(spec=spec, path=path, value=TensorDesc() as tensor):
                 if spec.input_index is None or path in swapped:
                     continue
-                found = TensorPair(spec=spec, path=path, tensor=tensor)
+                found = TensorPair(spec=spec, path=path, tensor=tensor, guessed=generated and spec.has_open_sizes)
                 if all(_answered(found, question) for question in earlier):
                     yield found
 

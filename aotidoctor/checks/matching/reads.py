@@ -52,7 +52,7 @@ def short_reads(pairs: Iterable[TensorPair]) -> list[ShortRead]:
 
     A number that comes from another input counts only where that one is long enough itself.
     """
-    listed = list(pairs)
+    listed = [pair for pair in pairs if not pair.guessed]
     if not any(pair.spec.reads for pair in listed):
         return []
     sizes = list(readings(listed))

@@ -74,7 +74,7 @@ class Misfit:
 
 def misfits(pairs: Iterable[TensorPair]) -> list[Misfit]:
     """At most one per tensor; none of one that ends before it is read, which says so itself."""
-    listed = list(pairs)
+    listed = [pair for pair in pairs if not pair.guessed]
     if not any(pair.spec.walks for pair in listed):
         return []
     short = {one.pair.path for one in short_reads(listed)}

@@ -72,7 +72,7 @@ def tensor_leaf(
         triton_names=triton_names,
         dtype=check.dtype or (assertion.dtype if assertion is not None else None),
         rank=rank,
-        dims=tuple(_dim(dim, check, exprs[dim]) for dim in range(shown)),
+        dims=tuple(_dim(dim, check, exprs[dim]) for dim in range(shown)) if shown or rank is not None else None,
         strides=tuple(step.over if isinstance(step, Num) else None for step in steps),
         device_type=check.device_type,
         used=_used(name, sources),

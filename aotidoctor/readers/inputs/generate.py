@@ -82,11 +82,11 @@ def _tree(tree: Tree[int], leaves: Mapping[int, JsonValue]) -> JsonValue:
 def _leaf(leaf: LeafSpec, contract: Contract, symbols: Mapping[str, int], seed: int, notes: list[str]) -> JsonValue:
     if leaf.kind == "constant" or (leaf.input_index is None and leaf.kind != "tensor"):
         return None
-    if leaf.dims is None and leaf.rank is None:
-        notes.append(f"{leaf.path}: the contract does not give its shape; generated with one element")
+    shape = choose_shape(leaf, symbols)
+    if leaf.rank is None:
+        notes.append(f"{leaf.path}: the package does not record its shape; generated as {shape}")
     if leaf.dtype is None:
         notes.append(f"{leaf.path}: the contract does not give its dtype; generated as float32")
-    shape = choose_shape(leaf, symbols)
     dtype = leaf.dtype or "float32"
     spec: JsonObject = {"dtype": dtype, "shape": list(shape), "seed": seed * 1009 + leaf.index}
     stride = choose_stride(leaf, shape, symbols)

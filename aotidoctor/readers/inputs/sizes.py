@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, permutations
+from math import prod
 
 from aotidoctor.model.contract import Contract, Dim, LeafSpec
 from aotidoctor.model.dtypes import contiguous_stride
@@ -12,6 +13,8 @@ from aotidoctor.model.expr import evaluate
 SMALL = (4, 2, 3, 5, 6, 8, 16, 32, 64, 1)
 MOST = 4096
 MAX_PERMUTED = 5
+# Of float32, 1 GiB: what reads more is not tried with made-up inputs.
+MOST_READ = 1 << 28
 
 
 def choose_symbols(contract: Contract) -> tuple[dict[str, int], list[str]]:
@@ -72,10 +75,17 @@ def _adjusted(dims: Iterable[Dim], chosen: dict[str, int]) -> dict[str, int]:
 
 
 def choose_shape(leaf: LeafSpec, symbols: Mapping[str, int]) -> tuple[int, ...]:
-    """The sizes of one tensor; dims that the contract does not tell are small."""
-    if leaf.dims is None:
-        return (SMALL[0],) * leaf.rank if leaf.rank is not None else (1,)
-    return tuple(_size(dim, symbols) for dim in leaf.dims)
+    """The sizes of one tensor; dims that the contract does not tell are small.
+
+    Where their number is not known, there is one more for as many elements as a kernel reads.
+    """
+    if leaf.rank is not None:
+        return tuple(_size(dim, symbols) for dim in leaf.dims) if leaf.dims is not None else (SMALL[0],) * leaf.rank
+    shown = tuple(_size(dim, symbols) for dim in leaf.dims or ())
+    extents = (evaluate(one.extent, symbols) for one in leaf.reads)
+    rows = prod(shown)
+    more = -(-max((extent for extent in extents if extent is not None), default=1) // max(rows, 1))
+    return (*shown, min(more, MOST_READ)) if more > 1 or not shown else shown
 
 
 def _size(dim: Dim, symbols: Mapping[str, int]) -> int:

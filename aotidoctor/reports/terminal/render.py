@@ -137,7 +137,8 @@ def _calm(report: Report, out: Layout) -> None:
     contract, inputs = report.case.contract, report.case.inputs
     if contract is not None:
         expected = f"{plural(contract.n_inputs, 'tensor')} expected"
-        given = "" if inputs is None else f", {len(inputs.tensors())} given ({inputs.format}, {inputs.form})"
+        form = ", ".join(dict.fromkeys((inputs.format, inputs.form))) if inputs is not None else ""
+        given = "" if inputs is None else f", {len(inputs.tensors())} given ({form})"
         out.row("Inputs", expected + given)
     if report.runs:
         ended: dict[str, list[str]] = {}

@@ -86,6 +86,8 @@ def test_dims(dim, text):
         (LeafSpec(index=0, path="p", kind="constant", dtype="int"), "a value baked in at export (int)"),
         (LeafSpec(index=0, path="p", kind="unknown"), "unknown"),
         (LeafSpec(index=0, path="p", kind="tensor"), "?[…]"),
+        (LeafSpec(index=0, path="p", kind="tensor", dims=(Dim(static=4),)), "?[4, …]"),
+        (LeafSpec(index=0, path="p", kind="tensor", rank=0, dims=()), "?[]"),
         (LeafSpec(index=0, path="p", kind="tensor", dtype="int64", rank=2, device_type="cuda"), "int64[?, ?] cuda"),
     ],
 )

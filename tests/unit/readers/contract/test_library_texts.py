@@ -53,7 +53,7 @@ def test_it_is_what_the_wrapper_says(package, library):
         assert (leaf.rank is not None) == checked
         assert leaf.rank in (known.rank, None)
         assert leaf.dtype in (known.dtype, None)
-        for dim, told in zip(known.dims, leaf.dims or (), strict=False):
+        for dim, told in zip(known.dims or (), leaf.dims or (), strict=False):
             assert (dim.static is not None) == (told.static is not None or bool(told.among))
             assert told.static in (dim.static, None)
             assert dim.static is None or dim.static in (told.static, *told.among)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.model.contract import BoundCheck, Contract, Dim, KernelCall, LeafSpec
+from aotidoctor.model.contract import BoundCheck, Contract, Dim, KernelCall, LeafSpec, Reads
 from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.tree import Container, Leaf
 from aotidoctor.readers.inputs import generate_inputs
@@ -128,11 +128,30 @@ def test_tree_with_constants_and_seed():
 def test_contract_without_trees():
     spec = Contract(
         model_name="m", source="recovered", args=None, kwargs=None, n_inputs=2,
-        leaves=(leaf(1, (Dim(static=3),)), leaf(0, None, dtype=None, rank=2)),
+        leaves=(leaf(1, (Dim(static=3),), rank=1), leaf(0, None, dtype=None, rank=2)),
     )  # fmt: skip
     inputs, _ = generate_inputs(spec, seed=0)
     assert [len(shape) for shape in shapes(inputs)] == [2, 1]
     assert len(inputs.notes) == 2
+
+
+@pytest.mark.parametrize(
+    ("dims", "reads", "shape"),
+    [
+        (None, (), (1,)),
+        (None, ("16", "3"), (16,)),
+        # torch 2.6 tells of an input only what the code asks it for.
+        ((dynamic("s0", 4, 4),), ("16*s0",), (4, 16)),
+        ((dynamic("s0", 4, 4),), ("s0 + 1",), (4, 2)),
+        ((dynamic("s0", 4, 4),), ("s0", "s9"), (4,)),
+        (None, ("16*s0*s9",), (1,)),
+    ],
+)
+def test_what_a_kernel_reads_is_there_where_no_shape_is_recorded(dims, reads, shape):
+    spec = contract(leaf(0, dims, reads=tuple(Reads(extent=parse_expr(text)) for text in reads)))
+    inputs, _ = generate_inputs(spec, seed=0)
+    assert shapes(inputs) == [shape]
+    assert any("does not record its shape" in note for note in inputs.notes)
 
 
 def test_containers_are_called_as_in_the_call_spec():
