@@ -206,10 +206,8 @@ class Artifact:
 
     ``names_*`` are member names that break a rule of archives; ``first_line`` is the first text line of a text file.
     ``unread_crc`` lists members too large to be read for their CRC. ``overlapping`` lists members whose bytes another
-    member claims too. ``header_mismatch`` maps a member to the fields (``header``, ``name``, ``method``, ``crc``,
-    ``size``) in which its local header differs from the central directory; ``header`` means there is none. ``counts``
-    counts lines or members that were met and not understood. ``other_contents`` says in words what the archive holds
-    besides compiled models and exported programs.
+    member claims too. ``counts`` counts lines or members that were met and not understood. ``other_contents`` says in
+    words what the archive holds besides compiled models and exported programs.
     """
 
     path: str
@@ -230,7 +228,6 @@ class Artifact:
     unread_crc: tuple[str, ...] = ()
     oversized: tuple[str, ...] = ()
     overlapping: tuple[str, ...] = ()
-    header_mismatch: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     first_line: str | None = None
     problem: str | None = None
     is_symlink: bool = False

@@ -52,11 +52,10 @@ class Exited:
 
 @record
 class Signalled:
-    """The process was ended by a signal; ``name`` like ``SIGSEGV``. ``by_us`` is True when the runner sent it."""
+    """The process was ended by a signal; ``name`` like ``SIGSEGV``."""
 
     signal: int
     name: str
-    by_us: bool = False
     core_dumped: bool = False
 
 

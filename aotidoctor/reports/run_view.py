@@ -30,8 +30,8 @@ def ending_text(ending: Ending) -> str:
             return "ok"
         case Exited(code=code, done=done):
             return f"exit {code}" + ("" if done else " without a result")
-        case Signalled(name=name, by_us=by_us, core_dumped=core):
-            return name + (" (sent by aotidoctor)" if by_us else "") + (", core dumped" if core else "")
+        case Signalled(name=name, core_dumped=core):
+            return name + (", core dumped" if core else "")
         case TimedOut(limit=limit):
             return f"no end within {seconds(limit)}"
         case OutOfMemory(reason=reason):

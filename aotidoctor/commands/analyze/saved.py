@@ -157,8 +157,7 @@ def _ending(item: JsonObject) -> Ending:
     why = _text(item, "ending_why")
     match item.get("ending"):
         case "signalled":
-            by_us, core = "sent by aotidoctor" in why, "core dumped" in why
-            return Signalled(signal=0, name=_text(item, "signal"), by_us=by_us, core_dumped=core)
+            return Signalled(signal=0, name=_text(item, "signal"), core_dumped="core dumped" in why)
         case "timed-out":
             limit = why.removeprefix("limit ").removesuffix(" s")
             return TimedOut(limit=float(limit) if limit.replace(".", "", 1).isdecimal() else 0.0)

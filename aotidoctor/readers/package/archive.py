@@ -9,7 +9,7 @@ from pathlib import Path
 
 from aotidoctor.model.artifact import Artifact, CrcState, Member
 from aotidoctor.readers.package.blob import Blob, path_blob
-from aotidoctor.readers.package.integrity import crc_states, mismatches, overlapping, oversized
+from aotidoctor.readers.package.integrity import crc_states, overlapping, oversized
 from aotidoctor.readers.package.item import Item, archive_item
 from aotidoctor.readers.package.names import duplicate_names, unsafe_names
 from aotidoctor.readers.package.package import with_contents
@@ -34,7 +34,6 @@ def read_archive(base: Artifact, blob: Blob, directory: ZipDirectory, crc_limit:
         unread_crc=_in_state(names, states, CrcState.NOT_READ),
         oversized=oversized(blob, entries),
         overlapping=overlapping(entries),
-        header_mismatch=mismatches(entries),
         problem=directory.problem,
         counts=_counts(directory),
     )

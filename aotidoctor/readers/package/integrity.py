@@ -6,7 +6,7 @@ The loader never compares checksums, so a flipped bit in the shared object becom
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from aotidoctor.model.artifact import CrcState
 from aotidoctor.readers.package.blob import CHUNK, Blob
@@ -75,11 +75,6 @@ def overlapping(entries: Sequence[Entry]) -> tuple[str, ...]:
             found.append(name)
         reached = max(reached, end)
     return tuple(found)
-
-
-def mismatches(entries: Sequence[Entry]) -> Mapping[str, tuple[str, ...]]:
-    """Member name to the fields in which its local header differs from the central directory."""
-    return {entry.name: entry.mismatch for entry in entries if entry.mismatch}
 
 
 def read_entry(blob: Blob, entry: Entry, limit: int) -> bytes | None:

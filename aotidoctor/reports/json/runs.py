@@ -38,9 +38,8 @@ def _ending(ending: Ending) -> dict[str, object]:
     match ending:
         case Exited(code=code, done=done):
             return said | {"exit_code": code, "ending_why": "" if done else "no done-marker"}
-        case Signalled(name=name, by_us=by_us, core_dumped=core):
-            whys = (by_us and "sent by aotidoctor", core and "core dumped")
-            return said | {"ending": "signalled", "signal": name, "ending_why": ", ".join(why for why in whys if why)}
+        case Signalled(name=name, core_dumped=core):
+            return said | {"ending": "signalled", "signal": name, "ending_why": "core dumped" if core else ""}
         case TimedOut(limit=limit):
             return said | {"ending": "timed-out", "ending_why": f"limit {limit:g} s"}
         case OutOfMemory(reason=reason):

@@ -19,7 +19,6 @@ from tests.unit.reports import builders
         (Exited(code=0, done=False), "exit 0 without a result", True),
         (Exited(code=3, done=True), "exit 3", True),
         (Signalled(signal=6, name="SIGABRT"), "SIGABRT", True),
-        (Signalled(signal=9, name="SIGKILL", by_us=True), "SIGKILL (sent by aotidoctor)", True),
         (Signalled(signal=11, name="SIGSEGV", core_dumped=True), "SIGSEGV, core dumped", True),
         (TimedOut(limit=90.0), "no end within 90.0 s", True),
         (OutOfMemory(reason="above\n2 GiB"), "out of memory (above 2 GiB)", True),
