@@ -89,8 +89,48 @@ FORMS = (
     ),
     (
         "host-application",
+        "terminate called after throwing an instance of 'std::runtime_error'\n  what():  cudaFree failed with: 4: driver shutting down",
+    ),
+    (
+        "abi-mismatch",
+        "ImportError: cannot import name 'fused_moe' from 'sgl_kernel' (/opt/venv/lib/python3.12/site-packages/sgl_kernel/__init__.py)",
+    ),
+    (
+        "host-application",
         "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.1.0.7]:28048",
     ),
+)
+
+WINDOWS = (
+    ("tmpdir", "[WinError 112] 磁盘空间不足。: 'C:\\\\Users\\\\u\\\\AppData\\\\Local\\\\Temp\\\\torchinductor_u'"),
+    (
+        "out-of-memory",
+        '[WinError 1455] 页面文件太小，无法完成操作。 Error loading "D:\\venv\\torch\\lib\\cublas64_11.dll" or one of its dependencies.',
+    ),
+    (
+        "out-of-memory",
+        '[WinError 1455] The paging file is too small for this operation to complete. Error loading "D:\\venv\\torch\\lib\\cudnn64_8.dll" or one of its dependencies.',
+    ),
+    (
+        "abi-mismatch",
+        '[WinError 127] The specified procedure could not be found. Error loading "D:\\venv\\torch\\lib\\c10.dll" or one of its dependencies.',
+    ),
+    (
+        "abi-mismatch",
+        '[WinError 127] 找不到指定的程序。 Error loading "D:\\venv\\torch\\lib\\c10.dll" or one of its dependencies.',
+    ),
+    (
+        "platform-mismatch",
+        '[WinError 193] %1 no es una aplicación Win32 válida. Error loading "D:\\venv\\torch\\lib\\c10.dll" or one of its dependencies.',
+    ),
+    (
+        "missing-library",
+        '[WinError 126] Le module spécifié est introuvable. Error loading "D:\\venv\\torch\\lib\\fbgemm.dll" or one of its dependencies.',
+    ),
+    ("missing-library", "DLL load failed while importing _C: 找不到指定的模块。"),
+    ("missing-library", "DLL load failed while importing _C: Não foi possível encontrar o módulo especificado."),
+    ("abi-mismatch", "DLL load failed while importing _C: Die angegebene Prozedur wurde nicht gefunden."),
+    ("abi-mismatch", "DLL load failed while importing libtorch_ops: 动态链接库(DLL)初始化例程失败。"),
 )
 
 AUTOGRAD = (
@@ -108,6 +148,7 @@ HEALTHY = (
     "INFO watchdog timeout (self.watchdog_timeout=300) was set\nINFO ready",
     "INFO loaded library libops.so in 126 ms, error code: 0",
     "INFO weights of size torch.Size([64, 128]) were loaded",
+    "[W CUDAGuardImpl.h:46] Warning: CUDA warning: driver shutting down (function uncheckedGetDevice)\nDone.",
     "INFO gloo/transport/tcp/pair.cc:598] connected to [10.1.0.7]:28048",
 )
 
@@ -115,6 +156,12 @@ HEALTHY = (
 @pytest.mark.parametrize(("cause", "text"), FORMS)
 def test_it_is_told(cause, text):
     _, diagnoses, _ = classify_text(text.encode(), "log")
+    assert diagnoses[0].cause == cause
+
+
+@pytest.mark.parametrize(("cause", "text"), WINDOWS)
+def test_windows_says_it_in_the_language_of_its_user(cause, text):
+    _, diagnoses, _ = classify_text(f"OSError: {text}".encode(), "log")
     assert diagnoses[0].cause == cause
 
 
