@@ -105,7 +105,7 @@ WINDOWS = (
     ("tmpdir", "[WinError 112] 磁盘空间不足。: 'C:\\\\Users\\\\u\\\\AppData\\\\Local\\\\Temp\\\\torchinductor_u'"),
     (
         "out-of-memory",
-        '[WinError 1455] 页面文件太小，无法完成操作。 Error loading "D:\\venv\\torch\\lib\\cublas64_11.dll" or one of its dependencies.',
+        '[WinError 1455] 页面文件太小\N{FULLWIDTH COMMA}无法完成操作。 Error loading "D:\\venv\\torch\\lib\\cublas64_11.dll" or one of its dependencies.',
     ),
     (
         "out-of-memory",
