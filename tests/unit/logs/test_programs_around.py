@@ -63,6 +63,12 @@ FORMS = (
         "  Caused exception: Verification failed:",
     ),
     ("codegen-bug", "RuntimeError: Graph compile failed. synStatus=synStatus 26 [Generic failure]."),
+    ("export-unsupported", "RuntimeError: Unsupported FX nodes: {'call_function': ['aten.special_i0.default']}."),
+    (
+        "export-unsupported",
+        "torch.onnx._internal.exporter._errors.ConversionError: Failed to convert the exported program to an ONNX model. "
+        "This is step 3/3 of exporting the model to ONNX.",
+    ),
     ("arch-flags", "RuntimeError: No supported CUDA architectures found for major versions [9, 10]."),
     (
         "toolchain-missing",
