@@ -25,8 +25,11 @@ _MARK = re.compile(
     r"|split_with_sizes|symbolic sizes|SparseTensorImpl|channels_last|TORCH_LIBRARY|PytorchStream|CUBLAS_STATUS|CUDNN_"
     r"|Tensor as element|to be true, but got false|Tried to allocate \d"
     r"|ProcessGroup[A-Z]\w{2,8}\.[ch]pp|NCCL (?:WARN|error)"
+    r"|#ttg\.|\btt\.func\b"
     r"|missing value for argument|invalid combination of arg|input batch_size|scalar type \w+ but (?:found|got)"
     r"|\b(?:MPS|XPU|HPU|NPU|CUDA) (?:[Tt]ensors?|backend|framework)|AITemplate"
+    # The sources of tch-rs, as cargo keeps them.
+    r"|\btch-\d[\d.]{0,12}[/\\]src[/\\]"
 )
 # What every program for CUDA prints: a sign where it is told as torch tells it, and nothing speaks of another program.
 _ANY = re.compile(r"(?:^|Error:? |what\(\): {1,4}|\] |> |: E? {0,8})CUDA error", re.MULTILINE)
@@ -37,6 +40,7 @@ _OF_PACKAGES = re.compile(
     r"|torch[/\\](?:_|csrc|lib|include|export|utils|nn|cuda|fx|onnx|jit|distributed|serialization|functional|autograd)"
     r"|(?:torchinductor_\w{1,40}|torch_compile_cache|triton[/\\]cache|torch_extensions)[/\\]"
     r"|pytorch[/\\](?:benchmarks|test|aten|third_party|tools|cmake)[/\\]"
+    r"|[/\\]tch-\d[\d.]{0,12}[/\\]src[/\\]"
     r"|triton[/\\](?:compiler|language|runtime|backends|_C|ops)|(?:aten|c10|ATen)[/\\]"
     r"|(?:vllm|sglang|executorch|xformers|flash_attn|fbgemm\w{0,8}|torchrec|torch\w{2,12})[/\\][\w/\\.-]{0,200}\.(?:py|cpp|cc|cu|h)"
 )

@@ -36,7 +36,8 @@ _LEVEL = re.compile(
 # ASCII words of which one is in every phrase that may come without another sign.
 _FOREIGN = re.compile(
     r"rreur|ehler|erro(?:re)?\b|\bfout\b|\bfel ?:|nicht|keine|Abgebrochen|Abandon|Abortado|Speicher|Permi|introuvable|"
-    r"encontra|sin definir|Aucun|ne peut|No existe|No queda|esist|inexist|trova"
+    r"encontra|sin definir|Aucun|ne peut|No existe|No queda|esist|inexist|trova|angegeben|fehlgeschlagen|di paging|"
+    r"application Win32|insuffi|insuficiente"
 )
 
 
