@@ -23,13 +23,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_MODEL, at_member, main_object, plural
+from aotidoctor.checks.package.facts import NO_MODEL, at_member, main_object
 from aotidoctor.checks.package.profile_linkage import link_to_profile
 from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.host import MissingSymbol
-from aotidoctor.model.phrases import listed
+from aotidoctor.model.phrases import listed, plural
 from aotidoctor.readers.releases.built_by import PREFIX, has_top_folder
 from aotidoctor.readers.releases.shims import is_shim, newest, release_of, release_text
 

@@ -25,6 +25,7 @@ from aotidoctor.checks.matching.reads import ShortRead, short_reads
 from aotidoctor.checks.matching.walks import Misfit, misfits
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.spec_text import describe_spec
 
 FIND = Finder("AD-IN-012", "input_rank")
@@ -47,8 +48,8 @@ def _finding(case: Case, pair: TensorPair) -> Evidence:
     return state(
         "one-element" if harmless else "rank",
         pair.path,
-        observed=f"{len(pair.tensor.shape)} dims {pair.tensor.shape}",
-        expected=f"{pair.spec.rank} dims: {describe_spec(pair.spec)}",
+        observed=f"{plural(len(pair.tensor.shape), 'dim')} {pair.tensor.shape}",
+        expected=f"{plural(pair.spec.rank or 0, 'dim')}: {describe_spec(pair.spec)}",
         source=contract_source(case, pair.spec),
         facts=pair.facts(observed_shape=pair.tensor.shape, expected_rank=pair.spec.rank),
     )
@@ -58,7 +59,7 @@ def _slice(case: Case, short: ShortRead) -> Evidence:
     return FIND.error(
         "slice",
         short.pair.path,
-        observed=f"{len(short.pair.tensor.shape)} dims {short.pair.tensor.shape}, {short.given} elements",
+        observed=f"{plural(len(short.pair.tensor.shape), 'dim')} {short.pair.tensor.shape}, {short.given} elements",
         expected=f"one more dim: a kernel reads {short.needed} elements ({short.expr}) in groups of {short.given}",
         source=contract_source(case, short.pair.spec),
         facts=short.facts(),
@@ -70,7 +71,7 @@ def _walked(case: Case, one: Misfit) -> Evidence:
     return FIND.error(
         "walk",
         one.pair.path,
-        observed=f"{len(shape)} dims {shape}",
+        observed=f"{plural(len(shape), 'dim')} {shape}",
         expected=f"{len(one.steps.turns)}: a kernel iterates over it as {one.steps}",
         source=contract_source(case, one.pair.spec),
         facts={**one.facts(), "expected_rank": len(one.steps.turns)},

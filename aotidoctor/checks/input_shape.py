@@ -26,9 +26,9 @@ from aotidoctor.checks.matching.fits import static_mismatches
 from aotidoctor.checks.matching.pairs import TensorPair, contract_source, leaf_check, tensor_pairs
 from aotidoctor.checks.matching.reads import ShortRead, short_reads
 from aotidoctor.checks.matching.walks import Misfit, misfits
-from aotidoctor.checks.package.facts import plural
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.spec_text import describe_spec
 
 FIND = Finder("AD-IN-013", "input_shape")

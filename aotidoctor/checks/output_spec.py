@@ -20,10 +20,11 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import at_member, plural
+from aotidoctor.checks.package.facts import at_member
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.treespec import SpecError, count_leaves, parse_spec
 
 FIND = Finder("AD-OUT-002", "output_spec")

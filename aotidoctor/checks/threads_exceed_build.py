@@ -19,8 +19,9 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import at_member, plural, unstated
+from aotidoctor.checks.package.facts import at_member, unstated
 from aotidoctor.model.case import Case
+from aotidoctor.model.phrases import plural
 
 FIND = Finder("AD-HOST-010", "threads_exceed_build")
 

@@ -25,11 +25,11 @@ import re
 from collections.abc import Iterator, Mapping
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import main_object, plural
+from aotidoctor.checks.package.facts import main_object
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.evidence import Evidence, FileSource
-from aotidoctor.model.phrases import listed
+from aotidoctor.model.phrases import listed, plural
 from aotidoctor.readers.releases.built_by import built_by
 from aotidoctor.readers.releases.shims import Release
 

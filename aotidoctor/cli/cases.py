@@ -17,7 +17,8 @@ import typer
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.show import PageFormat, page_format, refusing, write_stdout
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.reports.text import one_line, plural
+from aotidoctor.model.phrases import plural
+from aotidoctor.reports.text import one_line
 from aotidoctor.reports.write import write_file
 
 if TYPE_CHECKING:

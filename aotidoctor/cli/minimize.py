@@ -14,7 +14,8 @@ from aotidoctor.cli.answer import answering, document
 from aotidoctor.cli.asked import asked
 from aotidoctor.cli.show import say, write_stdout
 from aotidoctor.model.case import Options
-from aotidoctor.reports.text import one_line, plural
+from aotidoctor.model.phrases import plural
+from aotidoctor.reports.text import one_line
 
 if TYPE_CHECKING:
     from aotidoctor.commands.minimize.minimize import Minimized

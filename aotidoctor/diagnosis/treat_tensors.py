@@ -168,11 +168,15 @@ def _reshape_one(case: Case, item: Evidence) -> Plan | None:
 
 
 def _grown(path: str, dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]) -> tuple[JsonObject, ...]:
-    """A size of 1 that the package's own checks refuse, filled up to the least one, where no other input has it."""
+    """A size brought to the one that another input has, or else up to the least that the package's checks accept."""
+    wanted = [
+        size if dim.static is not None else known.get(str(dim.expr), max(size, dim.min or 0))
+        for dim, size in zip(dims, shape, strict=True)
+    ]
     return tuple(
-        {"op": "clamp_dim", "path": path, "dim": at, "size": dim.min}
-        for at, (dim, size) in enumerate(zip(dims, shape, strict=True))
-        if dim.static is None and dim.min is not None and size < dim.min and str(dim.expr) not in known
+        {"op": "clamp_dim", "path": path, "dim": at, "size": right}
+        for at, (right, size) in enumerate(zip(wanted, shape, strict=True))
+        if right != size
     )
 
 

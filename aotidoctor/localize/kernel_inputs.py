@@ -12,6 +12,7 @@ from aotidoctor.localize.blame.program import Program, program_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec
 from aotidoctor.model.inputs import TensorDesc
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.record import record
 
 
@@ -76,7 +77,7 @@ def _differences(leaf: LeafSpec, tensor: TensorDesc | None, program: Program) ->
     if leaf.device_type not in (None, tensor.device.partition(":")[0]):
         found.append(f"device {tensor.device}, expected {leaf.device_type}")
     if leaf.rank not in (None, len(tensor.shape)):
-        return (*found, f"{len(tensor.shape)} dims, expected {leaf.rank}")
+        return (*found, f"{plural(len(tensor.shape), 'dim')}, expected {leaf.rank}")
     for number, (dim, size) in enumerate(zip(leaf.dims or (), tensor.shape, strict=False)):
         wanted = dim.size(program.sizes)
         low, high = dim.min or 0, dim.max

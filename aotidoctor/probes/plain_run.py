@@ -138,7 +138,7 @@ def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:
         subject=_subject(case, facts),
         observed=observed,
         expected="the stage to finish",
-        message=f"{outcome.stage}: {observed}" + (f": {symptom.line}" if symptom.line else ""),
+        message=f"{outcome.stage}: {observed}" + (f": {symptom.line}" if symptom.line not in observed else ""),
         stream="result" if outcome.error is not None else "stderr",
         facts=facts,
     )

@@ -27,6 +27,7 @@ from aotidoctor.model.c10 import SCALAR_NAMES
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.inputs import TensorDesc
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
@@ -182,7 +183,7 @@ def _of_dims(line: str, inputs: dict[str, TensorDesc], _case: Case) -> Iterator[
             kind="rank",
             path=path,
             subject=path,
-            observed=f"{len(tensor.shape)} dims {tensor.shape}",
+            observed=f"{plural(len(tensor.shape), 'dim')} {tensor.shape}",
             expected=str(wanted),
             facts={"expected_rank": wanted, "observed_shape": tensor.shape},
         )

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from aotidoctor.model.history import CaseRecord, Note
+from aotidoctor.model.phrases import plural
 from aotidoctor.reports.history_view import day
 from aotidoctor.reports.markdown.text import cell, code, prose, table
-from aotidoctor.reports.text import one_line, plural
+from aotidoctor.reports.text import one_line
 
 HEADINGS = ("#", "Seen", "Last", "Cause", "What", "Signature")
 _SIGHTINGS = 50

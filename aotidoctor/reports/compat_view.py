@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aotidoctor.model.compat import Answer, Compatibility, HostAnswer, PackageNeeds
-from aotidoctor.reports.text import one_line, plural
+from aotidoctor.model.phrases import plural
+from aotidoctor.reports.text import one_line
 from aotidoctor.reports.tones import Headline
 
 HEADINGS = ("Package", "Host", "Answer", "Because")

@@ -10,11 +10,11 @@ from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelCall, L
 from aotidoctor.model.dtypes import is_row_major
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import LeafValue, PlainValue, TensorDesc
-from aotidoctor.model.phrases import listed
+from aotidoctor.model.phrases import listed, plural
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.spec_text import MOST_SIZES
-from aotidoctor.reports.text import one_line, plural
+from aotidoctor.reports.text import one_line
 
 # How generated code rounds a quotient up.
 _ROUNDED_UP = re.compile(r"^\(\((.+) \+ \((\d+) - 1\)\) / \(\2\)\)$")

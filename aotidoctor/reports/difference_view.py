@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from aotidoctor.model.difference import Comparison, Difference, Side
-from aotidoctor.reports.text import one_line, plural
+from aotidoctor.model.phrases import plural
+from aotidoctor.reports.text import one_line
 from aotidoctor.reports.tones import Headline
 
 HEADINGS = ("", "What", "A", "B", "Playbook", "Why it matters")

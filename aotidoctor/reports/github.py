@@ -7,12 +7,13 @@ never silently the first ten of many. Whatever a child printed stays inside one 
 from __future__ import annotations
 
 from aotidoctor.model.evidence import Evidence, FileSource, Severity
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports import view
 from aotidoctor.reports.headline import headline
 from aotidoctor.reports.places import finding_text, is_member, place_of
-from aotidoctor.reports.text import one_line, plain, plural
+from aotidoctor.reports.text import one_line, plain
 
 # What GitHub shows of each level.
 SHOWN = 10

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.report import Report
 from aotidoctor.reports import contract_view, host_view, log_view, serving_view
 from aotidoctor.reports.run_view import outcome_failed
-from aotidoctor.reports.text import one_line, plural
+from aotidoctor.reports.text import one_line
 from aotidoctor.reports.tones import Headline
 
 # Of a report on a program of the user's: its command.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from aotidoctor.model.host import Gpu, Host
-from aotidoctor.model.phrases import listed
-from aotidoctor.reports.text import plural, size
+from aotidoctor.model.phrases import listed, plural
+from aotidoctor.reports.text import size
 
 _VECTOR = ("amx", "asimd", "avx", "f16c", "fma", "sse4", "sve", "vnni")
 

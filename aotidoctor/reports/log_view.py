@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
-from aotidoctor.reports.text import one_line, plural, size
+from aotidoctor.reports.text import one_line, size
 
 if TYPE_CHECKING:
     from aotidoctor.model.log import LogEvent, LogMatch, LogReading

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.report import Report
 from aotidoctor.reports import serving_view
 from aotidoctor.reports.contract_view import dim_text
-from aotidoctor.reports.text import plural
 
 if TYPE_CHECKING:
     from aotidoctor.model.serving_names import NameRow

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aotidoctor.model.evidence import Evidence, FileSource, Severity
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
-from aotidoctor.reports.text import one_line, plural
+from aotidoctor.reports.text import one_line
 
 HEADINGS = ("Rule", "Line", "What happens", "Remedy")
 # What a message does not say by itself.

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.sweep import Does, Judged, Sweep, SweepRow
 from aotidoctor.reports.json.artifact import picked
 from aotidoctor.reports.markdown.text import cell, prose, table
-from aotidoctor.reports.text import one_line, plural
+from aotidoctor.reports.text import one_line
 
 SCHEMA = "aotidoctor.sweep/1"
 MEANINGS: Mapping[Judged, str] = {

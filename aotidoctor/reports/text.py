@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from aotidoctor.model.phrases import plural
+
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~]?)"
 )
@@ -74,8 +76,3 @@ def seconds(value: float) -> str:
 def short_name(name: str, limit: int = 56) -> str:
     """A kernel's name in a table: of a long one the beginning and the number at its end."""
     return name if len(name) <= limit else f"{name[: limit - 9]}…{name[-8:]}"
-
-
-def plural(count: int, noun: str, many: str | None = None) -> str:
-    """``1 run``, ``2 runs``, ``2 leaves``."""
-    return f"{count} {noun if count == 1 else many or noun + 's'}"

@@ -89,8 +89,3 @@ def unstated(case: Case, *facts: str) -> str | None:
     """Why nothing can be said: the profile of the host does not state one of ``facts``. None where it states all."""
     missing = [name for name in facts if name in case.host.unstated]
     return f"the profile {case.host.profile}{UNSTATED}{listed(missing)}" if missing else None
-
-
-def plural(count: int, noun: str) -> str:
-    """``1 symbol``, ``2 symbols``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

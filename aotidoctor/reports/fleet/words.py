@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from aotidoctor.model.clusters import CHANGED, HERE, NEW, Acceptance, Cluster, Example, Gone, Overview, Trait
-from aotidoctor.reports.text import one_line, plural
+from aotidoctor.model.phrases import plural
+from aotidoctor.reports.text import one_line
 from aotidoctor.reports.tones import Headline
 
 CORRELATION = (

@@ -13,12 +13,12 @@ from markupsafe import Markup
 from aotidoctor.model.contract import LeafSpec
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.inputs import LeafValue, TensorDesc, ValueStats
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports import contract_view
 from aotidoctor.reports.html import text
 from aotidoctor.reports.html.blocks import Block, Cell, Folded, Line, Note, Pairs, Table, cell, cut
-from aotidoctor.reports.text import plural
 
 # All other findings speak of the leaf as a whole.
 _ABOUT: Mapping[str, str] = {

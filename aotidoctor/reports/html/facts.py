@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.report import Report
 from aotidoctor.reports import compat_view, contract_view, host_view, names_view, serving_view, view
 from aotidoctor.reports.comparison_view import HEADINGS, comparison_rows, reasons
@@ -25,7 +26,6 @@ from aotidoctor.reports.html.blocks import (
     texts,
 )
 from aotidoctor.reports.html.figures import error_figure
-from aotidoctor.reports.text import plural
 
 _ROOM = 400
 _TRACEBACK = 40_000

@@ -9,10 +9,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.record import record
 from aotidoctor.reports.html import text
 from aotidoctor.reports.html.blocks import Block, Figure, Note
-from aotidoctor.reports.text import one_line, plural, short_name
+from aotidoctor.reports.text import one_line, short_name
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -6,9 +6,10 @@ from markupsafe import Markup
 
 from aotidoctor.model.evidence import Evidence, FileSource
 from aotidoctor.model.log import LogEvent, LogPattern, LogReading
+from aotidoctor.model.phrases import plural
 from aotidoctor.reports.html import text as html_text
 from aotidoctor.reports.html.blocks import Block, Cell, Line, Note, Pairs, Table, cell, cut, mono
-from aotidoctor.reports.text import plural, size
+from aotidoctor.reports.text import size
 
 _ROOM = 500
 

@@ -8,6 +8,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from aotidoctor.model.localization import Localization, SourceLine, TimelineEntry
+from aotidoctor.model.phrases import plural
 from aotidoctor.reports import place_view
 from aotidoctor.reports.html import text as html_text
 from aotidoctor.reports.html.blocks import (
@@ -25,7 +26,6 @@ from aotidoctor.reports.html.blocks import (
     texts,
 )
 from aotidoctor.reports.html.figures import value_figure
-from aotidoctor.reports.text import plural
 from aotidoctor.reports.value_table import value_rows
 
 _CALLS = 300

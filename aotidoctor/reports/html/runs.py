@@ -6,13 +6,14 @@ from collections.abc import Collection
 
 from markupsafe import Markup
 
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
 from aotidoctor.reports import probe_rows, run_view
 from aotidoctor.reports.html import text as html_text
 from aotidoctor.reports.html.blocks import Block, Cell, Folded, Line, Note, Pairs, Table, cell, printed, texts
 from aotidoctor.reports.place_view import took_text
-from aotidoctor.reports.text import one_line, plural, seconds
+from aotidoctor.reports.text import one_line, seconds
 
 _RUNS = 200
 _ENDINGS = 12

@@ -9,13 +9,14 @@ from dataclasses import replace
 from markupsafe import Markup
 
 from aotidoctor.model.diagnosis import Diagnosis, Status
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports import view
 from aotidoctor.reports.headline import headline
 from aotidoctor.reports.html import log as html_log
 from aotidoctor.reports.html import text
-from aotidoctor.reports.text import one_line, plural, seconds, size
+from aotidoctor.reports.text import one_line, seconds, size
 
 _NOTHING = Markup("")
 # The rows of the first screen that have a place of their own; an unlabelled one goes on with the row before it.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.record import record
 from aotidoctor.reports.markdown.text import cell, details, table
-from aotidoctor.reports.text import plural
 
 # GitHub refuses a body of more than 65,536 characters. Counted in UTF-16 units, the larger of the ways to count.
 LIMIT = 65_535

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
 from aotidoctor.reports import (
@@ -26,7 +27,7 @@ from aotidoctor.reports.headline import headline
 from aotidoctor.reports.markdown.budget import Budget, cells, fitted, section
 from aotidoctor.reports.markdown.place import comparison_section, place_sections
 from aotidoctor.reports.markdown.text import cell, code, details, fence, prose, table
-from aotidoctor.reports.text import plural, seconds
+from aotidoctor.reports.text import seconds
 
 
 def render(report: Report) -> str:

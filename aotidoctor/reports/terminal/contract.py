@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.report import Report
 from aotidoctor.reports.contract_view import LeafRow, leaf_rows
 from aotidoctor.reports.terminal.layout import STYLES, Layout
-from aotidoctor.reports.text import one_line, plural
+from aotidoctor.reports.text import one_line
 
 _MARKS = {"": " ", "warn": "!", "error": "x"}
 

@@ -8,10 +8,10 @@ from typing import TextIO
 from rich.text import Text
 
 from aotidoctor.model.difference import Comparison, Difference
+from aotidoctor.model.phrases import plural
 from aotidoctor.reports import difference_view as view
 from aotidoctor.reports.terminal.captured import for_stream, plain
 from aotidoctor.reports.terminal.layout import Layout
-from aotidoctor.reports.text import plural
 
 _LEVELS = {"decisive": "red", "relevant": "yellow", "outcome": "cyan", "minor": "dim"}
 # Below this width a table would fold every cell.

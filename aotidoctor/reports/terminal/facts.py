@@ -10,11 +10,12 @@ from rich.text import Text
 from aotidoctor.model.artifact import Artifact, ModelEntry, SharedObject
 from aotidoctor.model.contract import Contract
 from aotidoctor.model.host import Host
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.report import Report
 from aotidoctor.reports import contract_view, host_view
 from aotidoctor.reports.debug_settings import SETTINGS
 from aotidoctor.reports.terminal.layout import Layout
-from aotidoctor.reports.text import one_line, plural, size
+from aotidoctor.reports.text import one_line, size
 
 if TYPE_CHECKING:
     from aotidoctor.model.stamp import StampSeen

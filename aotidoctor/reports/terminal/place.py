@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from aotidoctor.model.phrases import plural
 from aotidoctor.reports import place_view
 from aotidoctor.reports.terminal.layout import Layout
-from aotidoctor.reports.text import plural
 from aotidoctor.reports.value_table import value_rows
 
 if TYPE_CHECKING:

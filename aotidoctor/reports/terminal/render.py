@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from aotidoctor.model.phrases import listed
+from aotidoctor.model.phrases import listed, plural
 from aotidoctor.model.report import Report
 from aotidoctor.reports import log_view, probe_rows, run_view, view
 from aotidoctor.reports.headline import headline
@@ -21,7 +21,7 @@ from aotidoctor.reports.terminal.captured import for_stream, plain
 from aotidoctor.reports.terminal.contract import show_contract
 from aotidoctor.reports.terminal.layout import STYLES, TONES, Layout
 from aotidoctor.reports.terminal.runs import show_runs
-from aotidoctor.reports.text import one_line, plural, seconds
+from aotidoctor.reports.text import one_line, seconds
 
 if TYPE_CHECKING:
     from aotidoctor.model.localization import Localization

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from aotidoctor.model.phrases import plural
 from aotidoctor.model.report import Report
 from aotidoctor.reports import names_view, serving_view
 from aotidoctor.reports.terminal.layout import STYLES, Layout
-from aotidoctor.reports.text import one_line, plural
+from aotidoctor.reports.text import one_line
 
 
 def show_names(report: Report, out: Layout) -> None:

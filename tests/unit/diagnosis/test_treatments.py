@@ -129,6 +129,14 @@ def test_a_batch_of_one_that_the_checks_refuse_is_filled_to_the_least_size():
     assert steps("input-rank", beside) == [whole]
 
 
+@pytest.mark.parametrize(("given", "rows"), [((12,), 1), ((36,), 3), ((24,), 2)])
+def test_a_tensor_in_one_dim_is_brought_to_the_batch_of_the_others(given, rows):
+    """Else the reshaped call disagrees with itself, fails as before, and clears the rank of what it did."""
+    case = case_of(contract_of(Spec("s0", 3, 64), Spec("s0", 12)), call(tensor(2, 3, 64), tensor(*given)))
+    to_batch = [{"op": "clamp_dim", "path": "args[1]", "dim": 0, "size": 2}] if rows != 2 else []
+    assert steps("input-rank", case) == [{"op": "reshape", "path": "args[1]", "shape": [rows, 12]}, *to_batch]
+
+
 @pytest.mark.parametrize(
     ("shape", "wanted"),
     [((5, 70), [5, 7, 10]), ((350,), [5, 7, 10]), ((5, 7, 5, 2), [5, 7, 10]), ((4, 70), None), ((7, 70), None)],
