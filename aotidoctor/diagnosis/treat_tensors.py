@@ -163,7 +163,9 @@ def _reshape_one(case: Case, item: Evidence) -> Plan | None:
         or _told(spec.dims, tensor.numel, known)
     )
     if shape is not None:
-        return _reshaped(path, shape, *_grown(path, spec.dims, shape, known))
+        plan = _reshaped(path, shape, *_grown(path, spec.dims, shape, known))
+        # Where the other inputs have another size, the reshape alone does not heal: it is no remedy.
+        return plan if _fits(spec.dims, shape, known) else Plan(text=plan.text, steps=plan.steps)
     return _unsqueezed(path, spec.dims, tensor.shape, known)
 
 

@@ -23,6 +23,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from foundry import ops
 from foundry.models import BY_NAME, BaseModel
+from foundry.place import torch_folder
 
 FILES = ("model.pt2", "sample.pt", "exported.pt2")
 
@@ -58,11 +59,7 @@ def _digest(name: str) -> str:
 
 def _place(model: BaseModel) -> tuple[str, ...]:
     """Where torch is installed, for a package that is compiled when it is loaded: it names that folder of headers."""
-    return (
-        (str(importlib.metadata.distribution("torch").locate_file("torch")),)
-        if "aot_inductor.package_cpp_only" in model.config
-        else ()
-    )
+    return (torch_folder(),) if "aot_inductor.package_cpp_only" in model.config else ()
 
 
 def library(cache_dir: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import io
 import stat
 import struct
@@ -13,6 +12,7 @@ from pathlib import Path
 from foundry import edit
 from foundry.cases import EITHER, WARNS, Case, Kit, called, made, packaged
 from foundry.edit import Member
+from foundry.place import torch_folder
 
 Members = list[Member]
 
@@ -57,8 +57,8 @@ def _flip_weight(kit: Kit, where: Path) -> Path:
 
 def _compiled_elsewhere(members: Members) -> Members:
     """The flags of a host on which torch is installed in another folder."""
-    torch = str(importlib.metadata.distribution("torch").locate_file("torch"))
-    return edit.replace(members, "_flags.json", lambda text: text.replace(torch.encode(), b"/opt/build/venv/torch"))
+    torch = torch_folder().encode()
+    return edit.replace(members, "_flags.json", lambda text: text.replace(torch, b"/opt/build/venv/torch"))
 
 
 def _garble_run(so: bytes) -> bytes:

@@ -1,7 +1,8 @@
-"""Where compiled packages are kept."""
+"""Where compiled packages are kept, and where torch is."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 from pathlib import Path
 
@@ -15,3 +16,8 @@ def cache_dir() -> Path:
 def compiler_answers() -> dict[str, str]:
     """Variables for a program with a TMPDIR of its own: what PyTorch asks of the CPU at a load is compiled once for all."""
     return {"TORCHINDUCTOR_CACHE_DIR": str(cache_dir() / "compiler-answers")}
+
+
+def torch_folder() -> str:
+    """Where torch is installed, told without importing it: packages without a shared object name its headers."""
+    return str(importlib.metadata.distribution("torch").locate_file("torch"))

@@ -135,6 +135,8 @@ def test_a_tensor_in_one_dim_is_brought_to_the_batch_of_the_others(given, rows):
     case = case_of(contract_of(Spec("s0", 3, 64), Spec("s0", 12)), call(tensor(2, 3, 64), tensor(*given)))
     to_batch = [{"op": "clamp_dim", "path": "args[1]", "dim": 0, "size": 2}] if rows != 2 else []
     assert steps("input-rank", case) == [{"op": "reshape", "path": "args[1]", "shape": [rows, 12]}, *to_batch]
+    # What is not all that was tried is not offered as what was.
+    assert bool(plan_treatment("input-rank", case, findings_of(case)).command) == (rows == 2)
 
 
 @pytest.mark.parametrize(
