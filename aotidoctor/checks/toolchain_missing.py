@@ -12,7 +12,8 @@ Example:
     /opt/build/venv/torch/include: observed no such folder, expected PyTorch's headers
 
 When it is wrong
-    The package may name its own compiler by a full path. CPATH and LIBRARY_PATH may lead the compiler to other folders.
+    The package may name its own compiler by a full path. CPATH and LIBRARY_PATH, which may lead the compiler to other
+    folders, are looked at as they are here.
 """
 
 from __future__ import annotations

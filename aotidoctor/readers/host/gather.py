@@ -53,7 +53,7 @@ def read_host(*, artifact: Artifact | None, environ: Mapping[str, str], survey: 
         missing_symbols=linkage.missing,
         symbols_checked=linkage.checked,
         symbols_problem=linkage.problem,
-        missing_folders=_missing_folders(artifact) if artifact is not None else None,
+        missing_folders=_missing_folders(artifact, environ) if artifact is not None else None,
         glibc=glibc,
         openmp_runtimes=linkage.openmp,
         tmpdir=read_tmpdir(
@@ -73,10 +73,20 @@ def read_host(*, artifact: Artifact | None, environ: Mapping[str, str], survey: 
     )
 
 
-def _missing_folders(artifact: Artifact) -> tuple[str, ...]:
+def _missing_folders(artifact: Artifact, environ: Mapping[str, str]) -> tuple[str, ...]:
     """What the compiler would be sent to in vain, in the order in which it is named."""
     named = dict.fromkeys(folder for model in artifact.models for folder in model.build_folders)
-    return tuple(folder for folder in named if not os.path.isdir(folder))  # noqa: PTH112 - no ValueError for strange names
+    return tuple(folder for folder in named if not os.path.isdir(folder) and not _led(folder, environ))  # noqa: PTH112 - no ValueError for strange names
+
+
+def _led(folder: str, environ: Mapping[str, str]) -> bool:
+    """Whether the compiler's own variables lead it to what ``folder`` of another PyTorch held."""
+    headers = folder.endswith("include")
+    names, held = (
+        (("CPATH", "CPLUS_INCLUDE_PATH"), "torch/csrc/inductor") if headers else (("LIBRARY_PATH",), "libtorch.so")
+    )
+    given = [path for name in names for path in environ.get(name, "").split(os.pathsep) if path]
+    return any(os.path.exists(f"{path}/{held}") for path in given)  # noqa: PTH110
 
 
 def _platform(name: os.uname_result, glibc: str | None) -> str:

@@ -280,3 +280,15 @@ def test_folders_that_a_compiler_would_look_for_in_vain(tmp_path):
     artifact = Artifact(path="m.pt2", kind=ArtifactKind.AOTI_PACKAGE, size=1, models=(model,))
     assert read_host(artifact=artifact, environ={}).missing_folders == (lost, f"{lost}\0strange")
     assert read_host(artifact=None, environ={}).missing_folders is None
+
+
+def test_a_compiler_that_is_led_elsewhere_misses_nothing(tmp_path):
+    write(tmp_path, "torch/include/torch/csrc/inductor/x.h", "")
+    write(tmp_path, "torch/lib/libtorch.so", "")
+    lost = ("/absent/torch/include", "/absent/torch/lib")
+    model = ModelEntry(name="model", layout="pt2", members=(), build_folders=lost)
+    artifact = Artifact(path="m.pt2", kind=ArtifactKind.AOTI_PACKAGE, size=1, models=(model,))
+    led = {"CPATH": f"/nowhere:{tmp_path}/torch/include"}
+    assert read_host(artifact=artifact, environ=led).missing_folders == lost[1:]
+    led["LIBRARY_PATH"] = f"{tmp_path}/torch/lib"
+    assert read_host(artifact=artifact, environ=led).missing_folders == ()
