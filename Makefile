@@ -74,7 +74,7 @@ $(CUDA_VENV)/.installed:
 	touch $@
 
 test-cuda-sim: install $(CUDA_VENV)/.installed
-	AOTIDOCTOR_CUDA_CACHE=$(CUDA_CACHE) AOTIDOCTOR_CUDA_TORCH=$(CUDA_TORCH) $(BIN)/python -m pytest tests/cuda_sim -m cuda_sim -n auto --dist worksteal
+	AOTIDOCTOR_CUDA_CACHE=$(CUDA_CACHE) AOTIDOCTOR_CUDA_TORCH=$(CUDA_TORCH) $(BIN)/python -m pytest tests/cuda_sim -m cuda_sim -n auto --dist worksteal --timeout 3600
 
 # What .ci/run asks for: the download is too big to be made on the way.
 test-cuda-sim-if-cached:
@@ -137,7 +137,7 @@ trial-emulation: $(TRITON)/.installed
 	PYTHONPATH=$(abspath $(TRITON)) $(BIN)/python -m tests.emulation.table --every $(EVERY)
 
 bench: install
-	$(BIN)/python -m pytest tests/bench -m bench --benchmark-only -p no:xdist
+	$(BIN)/python -m pytest tests/bench -m bench --benchmark-only -p no:xdist --timeout 3600
 
 bench-fleet: install
 	$(BIN)/python -m tests.bench.fleet --items $(or $(ITEMS),10000)

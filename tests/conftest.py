@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from aotidoctor.__main__ import COLLECT_EVERY
 from tests.e2e.foundry.place import cache_dir
+from tests.ends import Ends
 
 USUAL = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL, signal.SIGQUIT: signal.SIG_DFL}
 
@@ -39,6 +40,7 @@ settings.load_profile("any machine")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Compile the sources once: where Python is told to write no bytecode, each of a thousand processes would do it."""
+    config.pluginmanager.register(Ends(), "ends")
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(SOURCES, quiet=2)
     # The same for the tests themselves, with their assertions rewritten.

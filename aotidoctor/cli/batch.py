@@ -62,6 +62,15 @@ Scheduler = Annotated[
 ClusterOption = Annotated[
     str | None, typer.Option("--cluster", metavar="local:N", help="Use N Dask workers on this machine.")
 ]
+WorkerTimeout = Annotated[
+    float,
+    typer.Option(
+        parser=opt.duration,
+        metavar="TIME",
+        help="Time without any Dask worker after which the cluster is lost. [default: 5m]",
+        show_default=False,
+    ),
+]
 ItemTimeout = Annotated[
     float | None,
     typer.Option(parser=opt.duration, metavar="TIME", help="Time limit per item. [default: 2m, 15m if it is executed]"),
@@ -89,6 +98,7 @@ def batch(
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     cluster: ClusterOption = None,
+    worker_timeout: WorkerTimeout = 300.0,
     timeout: opt.Timeout = 60.0,
     item_timeout: ItemTimeout = None,
     memory_limit: Memory = None,
@@ -141,6 +151,7 @@ def batch(
         jobs=jobs or processors(),
         scheduler=scheduler,
         cluster=cluster,
+        worker_timeout=worker_timeout,
         cache=None if no_cache else cache or _cache_file(os.environ),
     )
     with _at_urls(wish.words, wish.hosts) as (words, profiles):
@@ -166,6 +177,12 @@ def _work(wish: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, case
     hide = Redactor.of(os.environ)
     redacts = wish.settings.redact
     progress = BatchProgress(sys.stderr, os.environ, quiet=quiet)
+
+    def on_warning(line: str) -> None:
+        # Not behind the line of progress.
+        progress.close()
+        warn(line)
+
     try:
         with refusing():
             summary = fleets.batch(
@@ -174,6 +191,7 @@ def _work(wish: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, case
                 environ=os.environ,
                 redact=lambda text: hide.text(cleaned(text)) if redacts else cleaned(text),
                 on_progress=progress.show,
+                on_warning=on_warning,
             )
     finally:
         progress.close()

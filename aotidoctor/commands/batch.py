@@ -15,6 +15,7 @@ from aotidoctor.fleet.find import Search, find_items
 from aotidoctor.fleet.flow import Flow
 from aotidoctor.fleet.item import FOR_HOSTS, Item
 from aotidoctor.fleet.means import Engine, Means
+from aotidoctor.fleet.patience import Patience
 from aotidoctor.fleet.pool import Limits, Pool
 from aotidoctor.fleet.results import ResultsFolder, read_fleet
 from aotidoctor.fleet.settings import Settings, settings_json
@@ -30,6 +31,7 @@ MOST_WORKERS = 1024
 # Of a process that judges, where nothing else is asked for: reading takes a tenth of it.
 MEMORY = 4 << 30
 OnProgress = Callable[[Tally], None]
+OnWarning = Callable[[str], None]
 
 
 @record
@@ -37,7 +39,7 @@ class Wish:
     """What was asked for. ``words`` are the arguments, ``cache`` the file of the cache (None: none).
 
     ``hosts`` are profiles to judge for. ``jobs`` is the number of processes. ``scheduler`` and ``cluster`` ask for
-    Dask: the address of a scheduler, or ``local:N``.
+    Dask: the address of a scheduler, or ``local:N``; without any worker for ``worker_timeout`` seconds it is lost.
     """
 
     words: tuple[str, ...]
@@ -50,6 +52,7 @@ class Wish:
     cache: str | None = None
     scheduler: str | None = None
     cluster: str | None = None
+    worker_timeout: float = Patience().workers
 
 
 def batch(
@@ -59,6 +62,7 @@ def batch(
     environ: Mapping[str, str],
     redact: Callable[[str], str],
     on_progress: OnProgress = lambda _tally: None,
+    on_warning: OnWarning = lambda _line: None,
 ) -> FleetSummary:
     """Judge every item; what has a line in the folder already, or an answer in the cache, is not judged again.
 
@@ -79,7 +83,7 @@ def batch(
         with ResultsFolder(wish.folder) as folder, Cache(wish.cache) as cache:
             try:
                 run = _begin(wish, fleet, tuple(map(redact, argv)))
-                with _engine(wish, environ) as engine:
+                with _engine(wish, environ, on_warning) as engine:
                     means = Means(
                         settings=wish.settings,
                         folder=folder,
@@ -125,13 +129,20 @@ def _look_at_hosts(wish: Wish, environ: Mapping[str, str]) -> None:
         host_of(Options(host=host), None, environ)
 
 
-def _engine(wish: Wish, environ: Mapping[str, str]) -> AbstractContextManager[Engine]:
+def _engine(wish: Wish, environ: Mapping[str, str], on_warning: OnWarning) -> AbstractContextManager[Engine]:
     settings = wish.settings
     limits = Limits(seconds=settings.item_timeout, memory=settings.memory_limit or MEMORY)
     if wish.scheduler is not None or wish.cluster is not None:
         from aotidoctor.fleet.cluster import Cluster  # noqa: PLC0415 - for those who ask for it
 
-        return Cluster(wish.scheduler, _workers(wish.cluster), limits, settings_json(settings))
+        return Cluster(
+            wish.scheduler,
+            _workers(wish.cluster),
+            limits,
+            settings_json(settings),
+            patience=Patience(workers=wish.worker_timeout, look=min(Patience().look, wish.worker_timeout / 4)),
+            on_warning=on_warning,
+        )
     return Pool(wish.jobs, limits, environ, settings_json(settings))
 
 

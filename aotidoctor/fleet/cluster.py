@@ -5,22 +5,26 @@ process that judges, as the pool of one machine does, so that an item which kill
 not the worker. A task of Dask's is a pack of jobs, since a task costs milliseconds and so does a check; a worker
 returns what it has judged after a second, and the rest of the pack goes on its way again. A worker that is lost is
 Dask's affair: its pack goes to another one. Where that is lost as well, each job of the pack goes alone, and is given
-up where it loses two workers by itself.
+up where it loses two workers by itself. Nobody is waited for for ever: a scheduler that does not answer is lost, and so
+is a cluster that has had no worker for minutes (``Patience``).
 """
 
 from __future__ import annotations
 
 import logging
+import math
+import multiprocessing
 import os
 import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from aotidoctor.fleet.digest import host_digest, tool_digest
+from aotidoctor.fleet.patience import Patience, within
 from aotidoctor.fleet.pool import Answer, Job, Limits, Pool
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.fleet import KILLED
@@ -38,33 +42,44 @@ _LOST_WORKERS = 1
 _AHEAD = 3
 # Jobs of a pack at most; and after so many seconds, or bytes of reports, a worker returns what it has.
 _PACK, _PACK_S, _PACK_BYTES = 32, 1.0, 16 << 20
-_LOOK_S, _COUNT_S, _RESULT_S = 0.2, 5.0, 60.0
-_CONNECT_S, _WORKERS_S = 10.0, 60.0
-# A scheduler that does not answer for so long is lost; what was judged is on the disk.
-_SILENCE_S = 15.0
+_LOOK_S = 0.2
+# While no worker is there, the scheduler is asked so often whether one has come.
+_RETURN_S = 1.0
 
+T = TypeVar("T")
 There = Callable[[Sequence[JsonObject], JsonObject, Limits], list[Answer]]
 """What a worker does with messages, the settings and the limits: answers to the first of them, to one at least."""
 
 
 class ClusterLostError(OSError):
-    """Nobody is left to judge: the scheduler is gone."""
+    """Nobody is left to judge: the scheduler is gone, or all workers are. What was judged is on the disk."""
 
 
 class Cluster:
     """A context manager: an engine whose jobs are judged by the workers of a Dask cluster.
 
-    ``address`` is that of a scheduler; without one, ``workers`` processes of this machine are started.
+    ``address`` is that of a scheduler; without one, ``workers`` processes of this machine are started. ``on_warning``
+    is told that no worker is there, once for each time that they all go. ``patience`` may be changed at any time.
     """
 
     def __init__(
-        self, address: str | None, workers: int, limits: Limits, settings: JsonObject, *, judge: There | None = None
+        self,
+        address: str | None,
+        workers: int,
+        limits: Limits,
+        settings: JsonObject,
+        *,
+        judge: There | None = None,
+        patience: Patience | None = None,
+        on_warning: Callable[[str], None] = lambda _line: None,
     ) -> None:
         self._judge = judge or judge_there
         self._address = address
         self._workers = workers
         self._limits = limits
         self._settings = settings
+        self.patience = patience or Patience()
+        self._on_warning = on_warning
         self._stack = ExitStack()
         self._client: Client = None
         self._waiting: list[Job] = []
@@ -72,52 +87,128 @@ class Cluster:
         self._alone: set[str] = set()
         self._packs: dict[str, tuple[tuple[Job, ...], Future]] = {}
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._threads, self._counted = 1, 0.0
+        self._threads, self._counted = 1, -math.inf
         self._heard = time.monotonic()
+        # Since when no worker is there; and whether that was said.
+        self._deserted: float | None = None
+        self._told = False
+        self._others: frozenset[int | None] = frozenset()
 
     def __enter__(self) -> Cluster:  # noqa: PYI034 - typing.Self is of Python 3.11
-        """Connect, or start the workers. Raises UsageError, and OSError where there is no scheduler."""
+        """Connect, or start the workers. Raises UsageError, and OSError where there is no scheduler or no worker."""
         try:
             import dask  # noqa: PLC0415 - for those who ask for it
-            from distributed import Client, LocalCluster  # noqa: PLC0415 - likewise
+            from distributed import Client  # noqa: PLC0415 - likewise
         except ImportError as error:
             raise UsageError(f"--scheduler and --cluster need Dask; {INSTALL}") from error
         _silence()
+        patience = self.patience
+        self._others = frozenset(child.pid for child in _children())
         with ExitStack() as stack:
+            # Whatever goes wrong below, it ends within a limit as well.
+            stack.callback(self._close)
             where: object = self._address
             if self._address is None:
-                stack.enter_context(dask.config.set({"distributed.scheduler.allowed-failures": _LOST_WORKERS}))
-                where = stack.enter_context(
-                    LocalCluster(
-                        n_workers=self._workers,
-                        threads_per_worker=1,
-                        processes=True,
-                        dashboard_address="127.0.0.1:0",
-                        scheduler_kwargs={"dashboard": False},
-                        silence_logs=logging.CRITICAL,
-                    )
-                )
-            self._client = stack.enter_context(Client(where, timeout=_CONNECT_S, set_as_default=False))
-            self._look_at_workers()
-            self._stack = stack.pop_all()
+                self._stack.enter_context(dask.config.set({"distributed.scheduler.allowed-failures": _LOST_WORKERS}))
+                where = self._stack.enter_context(self._started())
+            # Its own limit does not hold where somebody listens at the address and says nothing.
+            self._client = self._stack.enter_context(
+                within(2 * patience.connect, lambda: Client(where, timeout=patience.connect, set_as_default=False))
+            )
+            if set(self._ask_workers(tool_digest)) != {tool_digest()}:
+                raise UsageError("the workers have a different version of aotidoctor from this process")
+            stack.pop_all()
         return self
+
+    def _started(self) -> AbstractContextManager[object]:
+        """Workers of this machine. Raises ClusterLostError."""
+        from distributed import LocalCluster  # noqa: PLC0415 - for those who ask for it
+
+        def start() -> AbstractContextManager[object]:
+            started: AbstractContextManager[object] = LocalCluster(
+                n_workers=self._workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
+                silence_logs=logging.CRITICAL,
+            )
+            return started
+
+        try:
+            return within(self.patience.workers, start)
+        except (RuntimeError, TimeoutError) as error:
+            raise ClusterLostError(f"the workers of --cluster could not be started: {error}") from error
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Let go of what is under way, and end what was started."""
+        self._close()
+
+    def _close(self) -> None:
+        with suppress(OSError, RuntimeError):
+            # Who is lost has nothing to say to it, and the results are on the disk.
+            within(self.patience.close, self._leave)
+        if self._address is None:
+            # Python waits at its end for those that are left, and one that is stopped would not end.
+            for child in _children():
+                if child.pid not in self._others:
+                    child.kill()
+
+    def _leave(self) -> None:
         for _, future in self._packs.values():
             future.cancel(force=True)
         self._packs.clear()
         self._stack.close()
 
-    def _look_at_workers(self) -> None:
-        self._client.wait_for_workers(1, timeout=_WORKERS_S)
-        digests = set(self._client.run(tool_digest).values())
-        if digests != {tool_digest()}:
-            raise UsageError("the workers have a different version of aotidoctor from this process")
+    def _ask_workers(self, question: Callable[[], str]) -> list[str]:
+        """The answers of all workers, of one at least. Raises ClusterLostError."""
+        while True:
+            while not self._look_at_workers():
+                time.sleep(min(_LOOK_S, self.patience.look))
+            if answers := self._asked(lambda: list(self._client.run(question).values())):
+                return answers
+            # Those that were there have gone meanwhile.
+            self._counted = -math.inf
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        try:
+            return within(self.patience.answer, ask)
+        except TimeoutError as error:
+            raise ClusterLostError(f"{self._name} is lost: {error}") from error
+
+    @property
+    def _name(self) -> str:
+        return f"the scheduler {self._address or 'of --cluster'}"
+
+    def _look_at_workers(self) -> bool:
+        """Count the workers from time to time; whether there are any. Raises ClusterLostError."""
+        every = self.patience.look if self._deserted is None else min(self.patience.look, _RETURN_S)
+        if time.monotonic() - self._counted > every:
+            info = self._asked(lambda: self._client.scheduler_info(n_workers=-1))
+            self._counted = now = time.monotonic()
+            # Of a scheduler that cannot be reached this is what it said last.
+            if self._client.status == "running":
+                workers = info.get("workers", {}).values()
+                self._threads = max(1, sum(int(worker.get("nthreads", 1)) for worker in workers))
+                self._note(now, deserted=not workers)
+        return self._deserted is None
+
+    def _note(self, now: float, *, deserted: bool) -> None:
+        if not deserted:
+            self._deserted, self._told = None, False
+            return
+        self._deserted = now if self._deserted is None else self._deserted
+        alone, patience = now - self._deserted, self.patience
+        if alone >= patience.workers:
+            raise ClusterLostError(f"{self._name} has had no worker for {patience.workers:g} s (--worker-timeout)")
+        if alone >= patience.tell and not self._told:
+            self._told = True
+            left = f"the batch ends when there is none for {patience.workers:g} s (--worker-timeout)"
+            self._on_warning(f"{self._name} has had no worker for {patience.tell:g} s; {left}")
 
     def host_key(self) -> str:
         """What the machines are that judge, as one number; they need not be alike."""
-        return "+".join(sorted(set(self._client.run(host_digest_here).values())))
+        return "+".join(sorted(set(self._ask_workers(host_digest_here))))
 
     @property
     def pending(self) -> int:
@@ -127,11 +218,6 @@ class Cluster:
     @property
     def room(self) -> int:
         """Jobs that may be submitted now."""
-        now = time.monotonic()
-        if now - self._counted > _COUNT_S:
-            info = self._client.scheduler_info(n_workers=-1).get("workers", {})
-            self._threads = max(1, sum(int(worker.get("nthreads", 1)) for worker in info.values()))
-            self._counted = now
         return _AHEAD * _PACK * self._threads - self.pending
 
     def submit(self, job: Job) -> None:
@@ -167,6 +253,7 @@ class Cluster:
         except queue.Empty:
             pass
         self._look_at_scheduler()
+        self._look_at_workers()
         for key in keys:
             if key in self._packs:
                 yield from self._answers(*self._packs.pop(key))
@@ -175,18 +262,18 @@ class Cluster:
         now = time.monotonic()
         if self._client.status == "running":
             self._heard = now
-        elif self._client.status == "closed" or now - self._heard > _SILENCE_S:
-            raise ClusterLostError(f"the scheduler {self._address or 'of --cluster'} is lost")
+        elif self._client.status == "closed" or now - self._heard > self.patience.silence:
+            raise ClusterLostError(f"{self._name} is lost")
 
     def _answers(self, jobs: tuple[Job, ...], future: Future) -> Iterator[Answer]:
         if future.status == "cancelled":
-            raise ClusterLostError(f"the scheduler {self._address or 'of --cluster'} is lost")
+            raise ClusterLostError(f"{self._name} is lost")
         try:
-            returned: list[Answer] = future.result(timeout=_RESULT_S)
+            returned: list[Answer] = future.result(timeout=self.patience.answer)
         except Exception as error:
             if future.status == "cancelled" or (future.status != "error" and self._client.status != "running"):
                 # Not the job has failed, but the way to its answer.
-                raise ClusterLostError(f"the scheduler {self._address or 'of --cluster'} is lost") from error
+                raise ClusterLostError(f"{self._name} is lost") from error
             if len(jobs) > 1 or future.status != "error":
                 # One of them did it, and the others are not to suffer for it; or a worker was lost with its answers.
                 for job in jobs:
@@ -211,6 +298,11 @@ def _silence() -> None:
     known = [name for name in logging.root.manager.loggerDict if name.startswith(("distributed", "tornado"))]
     for name in ("distributed", "tornado", *known):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def _children() -> list[multiprocessing.process.BaseProcess]:
+    """Workers that this process has started."""
+    return [child for child in multiprocessing.active_children() if child.name.startswith("Dask")]
 
 
 def _is_lost(error: Exception) -> bool:

@@ -159,7 +159,8 @@ class ResultsFolder:
                 read_fleet(str(self._folder))
             except CannotExamineError as error:
                 raise UsageError(f"{error}; give another folder with -o") from error
-        elif (self._folder / RESULTS_FILE).exists():
+        elif (lines := self._folder / RESULTS_FILE).exists() and lines.stat().st_size:
+            # An empty one is ours: nobody was there to judge.
             raise UsageError(f"{self._folder} has a {RESULTS_FILE} without a {RUN_FILE}; give another folder with -o")
 
     def _remove_drafts(self) -> None:

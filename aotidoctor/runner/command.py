@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from aotidoctor.model.record import record
@@ -16,6 +18,8 @@ from aotidoctor.runner.own import own_command
 # After it was asked to end, a command writes the report of what it knows.
 _GRACE_S = 10.0
 _STDERR = 8_000
+# So often it is looked whether the process has ended; and for so long what it wrote before is read.
+_LOOK_S, _REST_S = 0.2, 10.0
 
 
 @record
@@ -63,9 +67,10 @@ class Command:
             timer.start()
             try:
                 stdout = self._read(self._process)
+                # Its time runs on: whoever closes its stdout has not ended yet.
+                status = self._process.wait()
             finally:
                 timer.cancel()
-            status = self._process.wait()
             length = said.seek(0, os.SEEK_END)
             said.seek(max(0, length - _STDERR))
             stderr = said.read().decode("utf-8", "replace")
@@ -89,14 +94,42 @@ class Command:
 
     def _read(self, process: subprocess.Popen[bytes]) -> bytes | None:
         assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+        kept: list[bytes] | None = []
+        size = 0
         with process.stdout as stream:
-            data = stream.read(self._most + 1)
-            if len(data) <= self._most:
-                return data
-            self.stop()
-            while stream.read(1 << 20):
-                pass
-        return None
+            for data in _until_its_end(process.pid, stream.fileno()):
+                size += len(data)
+                if kept is not None and size <= self._most:
+                    kept.append(data)
+                elif kept is not None:
+                    kept = None
+                    self.stop()
+        return None if kept is None else b"".join(kept)
+
+
+def _until_its_end(pid: int, stream: int) -> Iterator[bytes]:
+    """What the process writes. Somebody whom it leaves behind may hold the stream open: that is not waited for."""
+    poll = select.poll()
+    poll.register(stream, select.POLLIN)
+    last: float | None = None
+    while last is None or time.monotonic() < last:
+        if last is None and _has_ended(pid):
+            last = time.monotonic() + _REST_S
+        if poll.poll(0 if last is not None else _LOOK_S * 1000):
+            data = os.read(stream, 1 << 20)
+            if not data:
+                return
+            yield data
+        elif last is not None:
+            return
+
+
+def _has_ended(pid: int) -> bool:
+    """Without waiting for it: until then nobody else gets its number."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

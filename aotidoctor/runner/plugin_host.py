@@ -40,11 +40,10 @@ class PluginHost:
         """The answer to a question, which must be made of what pickle can send. Raises PluginError."""
         data = pickle.dumps(question)
         process = self._started()
+        deadline = time.monotonic() + seconds
         try:
-            assert process.stdin is not None  # noqa: S101 - a pipe was asked for
-            process.stdin.write(struct.pack("<I", len(data)) + data)
-            process.stdin.flush()
-            answer = self._answer(process, time.monotonic() + seconds, seconds)
+            self._write(process, struct.pack("<I", len(data)) + data, deadline, seconds)
+            answer = self._answer(process, deadline, seconds)
         except BrokenPipeError:
             self.close()
             raise PluginError(_death(process)) from None
@@ -76,8 +75,23 @@ class PluginHost:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
+                bufsize=0,
             )
+            assert self._process.stdin is not None  # noqa: S101 - a pipe was asked for
+            os.set_blocking(self._process.stdin.fileno(), False)
         return self._process
+
+    def _write(self, process: subprocess.Popen[bytes], data: bytes, deadline: float, seconds: float) -> None:
+        """A question that is larger than a pipe waits for somebody to read it."""
+        assert process.stdin is not None  # noqa: S101 - a pipe was asked for
+        view = memoryview(data)
+        with selectors.DefaultSelector() as ready:
+            ready.register(process.stdin, selectors.EVENT_WRITE)
+            while view:
+                left = deadline - time.monotonic()
+                if left <= 0 or not ready.select(left):
+                    raise PluginError(f"no answer within {seconds:g} s")
+                view = view[os.write(process.stdin.fileno(), view) :]
 
     def _answer(self, process: subprocess.Popen[bytes], deadline: float, seconds: float) -> JsonObject:
         size = struct.unpack("<I", self._read(process, 4, deadline, seconds))[0]

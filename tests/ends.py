@@ -1,0 +1,66 @@
+"""No test without an end, and none without the stacks of all threads where it hangs.
+
+pytest-timeout (``timeout`` in pyproject.toml) interrupts a test that hangs, and it fails with its stacks. What is here
+is for whom that does not reach: a test that goes on all the same or hangs in native code, the tearing down after a
+failure, which pytest-timeout gives no limit, and threads that keep Python from ending. The process then writes its
+stacks to stderr and ends; where it is a worker of xdist's, the test has failed and the rest is given to another one.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+from collections.abc import Iterator
+
+import pytest
+
+# On top of the limit of a test; and for Python to end after the last one.
+SPARE_S = 60.0
+
+
+class Ends:
+    """A plugin: the second limit, of each step of a test by itself."""
+
+    def __init__(self, *, spare: float = SPARE_S) -> None:
+        self._spare = spare
+        # While a test is running, its output is captured.
+        self._stderr = os.dup(2)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
+        return (yield from self._limited(item))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        return (yield from self._limited(item))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
+        return (yield from self._limited(item))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self) -> None:
+        self._later(self._spare)
+
+    def _limited(self, item: pytest.Item) -> Iterator[None]:
+        if limit := limit_of(item):
+            self._later(limit + self._spare)
+        try:
+            return (yield)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
+    def _later(self, seconds: float) -> None:
+        faulthandler.dump_traceback_later(seconds, file=self._stderr, exit=True)
+
+
+def limit_of(item: pytest.Item) -> float:
+    """Seconds that pytest-timeout gives the test; 0 where it is not to end, as for a debugger, or is not installed."""
+    config = item.config
+    if not config.pluginmanager.hasplugin("timeout") or config.getoption("usepdb"):
+        return 0.0
+    marker = item.get_closest_marker("timeout")
+    if marker is not None and marker.args:
+        return float(marker.args[0])
+    asked = config.getoption("timeout")
+    return float(config.getini("timeout") or 0.0 if asked is None else asked)
