@@ -26,3 +26,8 @@ def optional(name: str, *, reason: str | None = None) -> Later:
     if find_spec(name) is None:
         pytest.skip(reason or f"{name} is not installed", allow_module_level=True)
     return Later(name)
+
+
+def needs(name: str, *, reason: str | None = None) -> pytest.MarkDecorator:
+    """The mark of a test that needs the package where the others of its module do not: skipped with the reason."""
+    return pytest.mark.skipif(find_spec(name) is None, reason=reason or f"{name} is not installed")

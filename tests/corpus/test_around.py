@@ -10,6 +10,7 @@ import pytest
 
 from aotidoctor.commands.classify import classify_text
 from tests.corpus.corpus import texts, told
+from tests.every import every
 
 AROUND = texts("around.jsonl")
 # The words of CUDA beside another program's are a lead; what only that program prints is told.
@@ -17,7 +18,7 @@ SLOTS = "ggml_new_object: not enough space in the context's memory pool (needed 
 LLAMA = "llama_model_load: error loading model: done_getting_tensors: wrong number of tensors; expected 292, got 291\n"
 
 
-@pytest.mark.parametrize("text", AROUND, ids=lambda text: text.id)
+@every("text", AROUND, ids=lambda text: text.id)
 def test_what_is_printed_around_torch_gets_its_cause(text):
     assert told(text.symptom) in (text.cause, *text.shared)
 

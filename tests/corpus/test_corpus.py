@@ -14,6 +14,7 @@ from aotidoctor.logs import load_patterns
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE, Pattern, check
 from aotidoctor.model.evidence import Severity
 from tests.corpus.corpus import HERE, Text, first_cause, matches, texts
+from tests.every import every
 
 REPORTS, MEASURED, FURTHER = texts("reports.jsonl"), texts("measured.jsonl"), texts("further.jsonl")
 VARIANTS = texts("variants.jsonl")
@@ -58,7 +59,7 @@ def test_established_causes_stand_first():
     assert len(right) >= 0.9 * len(ESTABLISHED)
 
 
-@pytest.mark.parametrize("text", REPORTS, ids=name)
+@every("text", REPORTS, ids=name)
 def test_reports_get_their_cause_or_none(text):
     found = first_cause(text.symptom)
     if text.id in WRONG:
@@ -67,19 +68,19 @@ def test_reports_get_their_cause_or_none(text):
         assert found in (None, text.cause)
 
 
-@pytest.mark.parametrize("text", MEASURED, ids=name)
+@every("text", MEASURED, ids=name)
 def test_what_torch_prints_gets_its_cause(text):
     found = first_cause(text.symptom)
     allowed = {text.cause, *text.shared, *([None] if text.shared else [])}
     assert found in allowed
 
 
-@pytest.mark.parametrize("text", VARIANTS, ids=name)
+@every("text", VARIANTS, ids=name)
 def test_other_words_of_the_same_kinds(text):
     assert first_cause(text.symptom) == text.cause
 
 
-@pytest.mark.parametrize("text", FURTHER, ids=name)
+@every("text", FURTHER, ids=name)
 def test_further_reports_get_their_cause_or_none(text):
     assert first_cause(text.symptom) in (None, text.cause, *text.shared)
 
@@ -90,7 +91,7 @@ def test_most_further_reports_get_an_answer(half, share):
     assert sum(first_cause(text.symptom) in (text.cause, *text.shared) for text in own) >= share * len(own)
 
 
-@pytest.mark.parametrize("path", sorted((HERE / "healthy").iterdir()), ids=lambda path: path.stem)
+@every("path", sorted((HERE / "healthy").iterdir()), ids=lambda path: path.stem)
 def test_where_nothing_failed_there_is_no_cause(path):
     findings, diagnoses, reading = classify_text(path.read_bytes(), path.name)
     assert diagnoses == ()
@@ -103,7 +104,7 @@ def test_diagnoses_are_what_stands_first():
     assert [classify_text(text.symptom.encode(), "log")[1][0].cause for text in told] == [text.cause for text in told]
 
 
-@pytest.mark.parametrize("recorded", RECORDED.values(), ids=RECORDED)
+@every("recorded", RECORDED.values(), ids=RECORDED)
 def test_recorded_runs_get_one_of_their_causes_or_none(recorded):
     said = "\n".join(strings(recorded["runs"]))
     assert first_cause(said) in (None, *recorded["causes"])
@@ -129,7 +130,7 @@ def test_prefixes_do_not_matter(coat):
 
 
 class TestPatterns:
-    @pytest.mark.parametrize("pattern", PATTERNS, ids=name)
+    @every("pattern", PATTERNS, ids=name)
     def test_its_example_is_told_by_it(self, pattern):
         found = matches(pattern.record.example)
         if pattern.record.confidence < LEAST_CONFIDENCE:
@@ -138,7 +139,7 @@ class TestPatterns:
         else:
             assert first_cause(pattern.record.example) == pattern.record.cause
 
-    @pytest.mark.parametrize("pattern", PATTERNS, ids=name)
+    @every("pattern", PATTERNS, ids=name)
     def test_form(self, pattern):
         record = pattern.record
         check(pattern, name(pattern))

@@ -6,10 +6,9 @@ same function get the same cause.
 
 from __future__ import annotations
 
-import pytest
-
 from aotidoctor.commands.classify import classify_text
 from tests.corpus.corpus import texts, told
+from tests.every import every
 
 RAISED = texts("raised.jsonl")
 # A remark that the compiler prints while it goes on speaks of recovering too.
@@ -35,7 +34,7 @@ RuntimeError: CPU runtime error
 """
 
 
-@pytest.mark.parametrize("text", RAISED, ids=lambda text: text.id)
+@every("text", RAISED, ids=lambda text: text.id)
 def test_what_is_raised_gets_the_cause_of_its_place(text):
     assert told(text.symptom) in (text.cause, *text.shared)
 

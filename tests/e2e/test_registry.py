@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from foundry.cases import Case
 from foundry.models import BY_NAME as MODELS
 from foundry.registry import CASES, FAULTS, HEALTHY
+
+from tests.every import every
 
 RECORD = json.loads((Path(__file__).parent / "plain.json").read_text())
 PLAYBOOKS = Path(__file__).parents[2] / "playbooks"
@@ -31,7 +32,7 @@ def test_every_model_has_a_case_with_a_fault_or_a_control():
     assert {case.base for case in CASES} == set(MODELS)
 
 
-@pytest.mark.parametrize("case", FAULTS, ids=lambda case: case.name)
+@every("case", FAULTS, ids=lambda case: case.name)
 def test_expected_causes_have_a_playbook(case: Case):
     assert [cause for cause in case.causes if not (PLAYBOOKS / f"{cause}.md").exists()] == []
 
@@ -40,7 +41,7 @@ def test_expected_causes_have_a_playbook(case: Case):
 WRITES_BY_DESIGN = {"ok_reference_mutation"}
 
 
-@pytest.mark.parametrize("case", HEALTHY, ids=lambda case: case.name)
+@every("case", HEALTHY, ids=lambda case: case.name)
 def test_healthy_cases_are_healthy_in_plain_pytorch(case: Case):
     seen = RECORD[case.name]
     if case.name in WRITES_BY_DESIGN:
@@ -49,7 +50,7 @@ def test_healthy_cases_are_healthy_in_plain_pytorch(case: Case):
     assert seen["plain"] == "ok" or seen["plain"].startswith("not tried")
 
 
-@pytest.mark.parametrize("case", FAULTS, ids=lambda case: case.name)
+@every("case", FAULTS, ids=lambda case: case.name)
 def test_what_must_fail_is_a_fault_in_plain_pytorch(case: Case):
     """A silent fault shows against the exported program, or is a danger that plain PyTorch does not look for."""
     seen = RECORD[case.name]

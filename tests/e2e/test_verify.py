@@ -18,6 +18,7 @@ from aotidoctor.program.rules import BY_CODE, RULES
 from aotidoctor.reports.json import render as json_
 from aotidoctor.reports.json.schema import schema
 from aotidoctor.reports.status import exit_status
+from tests.every import every
 
 HERE = Path(__file__).parent
 JUDGE = HERE / "programs" / "judge.py"
@@ -48,14 +49,16 @@ def spoken(result, *, notes: bool) -> set[str]:
 IDS = [f"{case.source}-{case.name}-{at}" for at, case in enumerate(CASES)]
 
 
-@pytest.mark.parametrize("at", range(len(CASES)), ids=IDS)
 class TestProgram:
+    @every("at", range(len(CASES)), ids=IDS)
     def test_breaks_these_rules_and_no_others(self, at, results):
         assert spoken(results[at], notes=False) == set(CASES[at].expected)
 
+    @every("at", range(len(CASES)), ids=IDS)
     def test_has_its_notes(self, at, results):
         assert set(CASES[at].notes) <= spoken(results[at], notes=True)
 
+    @every("at", range(len(CASES)), ids=IDS)
     def test_agrees_with_pytorchs_verifier(self, at, results):
         result = results[at]
         assert (result["passes"] is not None) is CASES[at].loads
@@ -64,11 +67,13 @@ class TestProgram:
             assert result["passes"] is not broken
             assert result["verifier"] == ("passes" if result["passes"] else "refuses")
 
+    @every("at", range(len(CASES)), ids=IDS)
     def test_names_the_node(self, at, results):
         about = CASES[at].about
         loud = [item for item in results[at]["records"] if spoken({"records": [item]}, notes=False)]
         assert about is None or about in (loud[0]["node"], loud[0]["target"])
 
+    @every("at", range(len(CASES)), ids=IDS)
     def test_no_check_failed_by_itself(self, at, results):
         assert not [reason for reason in results[at]["skipped"].values() if "failed here" in reason]
 
@@ -80,15 +85,15 @@ def test_there_are_enough_of_them():
 
 def test_every_kind_has_a_case_that_triggers_it():
     named = {name for case in CASES for name in (*case.expected, *case.notes)}
-    every = {f"{rule.code.removeprefix('VERIFY-')} {kind}" for rule in RULES for kind in rule.severities}
+    kinds = {f"{rule.code.removeprefix('VERIFY-')} {kind}" for rule in RULES for kind in rule.severities}
     # The set-up is not the program's: it has a test of its own below.
-    assert every - named == {"L06 setup"}
+    assert kinds - named == {"L06 setup"}
 
 
 def test_every_kind_has_a_case_that_must_not(results):
-    every = {f"{rule.code.removeprefix('VERIFY-')} {kind}" for rule in RULES for kind in rule.severities}
+    kinds = {f"{rule.code.removeprefix('VERIFY-')} {kind}" for rule in RULES for kind in rule.severities}
     quiet = [spoken(result, notes=False) | spoken(result, notes=True) for result in results]
-    assert not [kind for kind in every if all(kind in found for found in quiet)]
+    assert not [kind for kind in kinds if all(kind in found for found in quiet)]
 
 
 def test_all_violations_are_told_where_torch_tells_one(results):

@@ -3,7 +3,6 @@
 import io
 import json
 import pickle
-import time
 import zipfile
 from pathlib import Path
 
@@ -24,12 +23,11 @@ SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=[Heal
 def outcome(tmp_path, data, *, trust=False):
     path = tmp_path / "sample"
     path.write_bytes(data)
-    started, error = time.monotonic(), None
+    error = None
     try:
         inputs = read_inputs(str(path), trust_pickle=trust)
     except InputsError as caught:
         inputs, error = None, caught
-    assert time.monotonic() - started < 10
     if error is not None:
         assert error.cause in ("inputs-file-corrupt", "inputs-file-unsafe", "inputs-file-format")
         assert all((error.subject, error.observed, error.expected))

@@ -15,6 +15,7 @@ from aotidoctor.model.diagnosis import Status
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.readers.contract.constructor import parse_constructor
 from aotidoctor.readers.contract.text import find_sections
+from tests.every import every
 from tests.unit.checks.input_builders import CONSTANT, Spec, case_of, contract_of
 
 LEAF = {"type": None, "context": None, "children_spec": []}
@@ -70,7 +71,7 @@ def test_more_inputs_than_leaves_is_a_warning_and_fewer_are_values_baked_in():
     assert output_spec.run(case_of(baked, None)) == []
 
 
-@pytest.mark.parametrize("path", WRAPPERS, ids=lambda path: path.stem)
+@every("path", WRAPPERS, ids=lambda path: path.stem)
 def test_wrappers_of_every_release_have_as_many_outputs_as_leaves(path):
     made = parse_constructor(find_sections(path.read_text(encoding="utf-8")).constructor)
     assert made is not None

@@ -12,6 +12,7 @@ from aotidoctor.checks.matching.pairs import TensorPair
 from aotidoctor.checks.matching.walks import Steps, bears, misfits
 from aotidoctor.model.contract import Dim, LeafSpec, Turn, Walk
 from aotidoctor.model.expr import Num, Sym
+from tests.every import every
 from tests.unit.checks.input_builders import tensor
 
 
@@ -44,7 +45,7 @@ def changed(view: np.ndarray, random: random.Random, kind: str) -> np.ndarray:
     return shaped if np.shares_memory(shaped, view) else view
 
 
-@pytest.mark.parametrize("seed", range(300))
+@every("seed", range(300))
 def test_every_view_of_a_tensor_is_borne_by_it(seed):
     choose = random.Random(seed)
     whole = np.zeros([choose.choice((2, 3, 4, 5, 6, 8)) for _ in range(choose.randint(1, 4))], dtype=np.int64)

@@ -11,6 +11,7 @@ from aotidoctor.checks import weights_file
 from aotidoctor.model.case import Options
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.readers.inputs.weights_file import read_weights
+from tests.optional import needs
 from tests.unit.checks.package_builders import ENTRY_POINTS, contract, with_object
 from tests.unit.checks.package_builders import case as package_case
 from tests.unit.probes.outcomes import case as any_case
@@ -75,6 +76,7 @@ def test_extra_state_is_not_unexpected():
     assert found(named(spec("l.weight")), named(spec("l.weight"), spec("_extra_state", dtype=None))) == []
 
 
+@needs("torch")
 @pytest.mark.torch
 def test_a_subclass_keeps_its_name(tmp_path):
     """A tensor that its class makes of others, as torchao does; nothing of it is executed."""

@@ -13,6 +13,7 @@ from aotidoctor.cli import build_app
 from aotidoctor.commands import explain
 from aotidoctor.reports.json.schema import schema
 from aotidoctor.triton.rules import RULES
+from tests.every import every
 from tests.unit.triton.cases_config import added
 from tests.unit.triton.harness import MLP, ServingCase, lay_out
 
@@ -159,7 +160,7 @@ def test_a_word_or_a_path(repository, monkeypatch):
     assert "REPOSITORY" in call("triton", "--help").stdout
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@every("rule", RULES, ids=lambda rule: rule.id)
 def test_every_rule_has_a_page(rule):
     page = explain.find(rule.code.lower())
     assert page is not None

@@ -16,6 +16,7 @@ from aotidoctor.model.host import Host, TmpdirState, TorchBuild
 from aotidoctor.readers.host import profiles, read_host
 from aotidoctor.reports.json.render import dumps
 from aotidoctor.reports.status import exit_status
+from tests.every import every
 
 DATA = Path(__file__).parents[2] / "data"
 CUDA = str(DATA / "cuda" / "mlp.pt2")
@@ -69,7 +70,7 @@ RECORD = [
 ]
 
 
-@pytest.mark.parametrize(("package", "torch", "end"), RECORD)
+@every(("package", "torch", "end"), RECORD, chunks=2)
 def test_what_is_foretold_is_what_each_release_did(tmp_path, package, torch, end):
     """``tests.trial_releases.kept`` has loaded and called each package with each of these releases."""
     report, _ = answers([V / package / "model.pt2"], [profile(tmp_path)], [f"{torch}+cpu"])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.corpus.corpus import told
+from tests.every import every
 
 # As counters, checks and summaries print them.
 NONE = (
@@ -55,12 +54,12 @@ LOUD = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("before", ["", "torch 2.13.0\nrunning model.pt2 with aoti\n"], ids=["alone", "of torch"])
-@pytest.mark.parametrize("line", [*NONE, *CALM])
+@every("before", ["", "torch 2.13.0\nrunning model.pt2 with aoti\n"], ids=["alone", "of torch"])
+@every("line", [*NONE, *CALM])
 def test_none_denied_or_handled_is_no_failure(line, before):
     assert told(f"{before}{line}\n") is None
 
 
-@pytest.mark.parametrize("line", [*SOME, *LOUD])
+@every("line", [*SOME, *LOUD])
 def test_the_same_words_of_what_happened_are_one(line):
     assert told(f"torch 2.13.0\nrunning model.pt2 with aoti\n{line}\n") is not None

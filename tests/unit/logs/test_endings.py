@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aotidoctor.commands.classify import classify_text
+from tests.every import every
 
 ENDINGS = (
     "Terminated", "returncode=-11", "return code -9", "exitcode  : -11 (pid: 3512)", "      Exit Code:    137",
@@ -37,15 +38,15 @@ CALM = (
 AROUND = ("{}", "step 1: loading\nstep 2: running\n{}\n", "loading\n" * 30 + "{}\n")
 
 
-@pytest.mark.parametrize("around", AROUND, ids=("alone", "short", "longer"))
-@pytest.mark.parametrize("text", ENDINGS)
+@every("around", AROUND, ids=("alone", "short", "longer"))
+@every("text", ENDINGS)
 def test_an_ending_is_a_failure(text, around):
     _, diagnoses, reading = classify_text(around.format(text).encode(), "log")
     assert diagnoses or reading.unknown or any(match.event.level == "error" for match in reading.matches)
 
 
-@pytest.mark.parametrize("around", AROUND, ids=("alone", "short", "longer"))
-@pytest.mark.parametrize("text", CALM)
+@every("around", AROUND, ids=("alone", "short", "longer"))
+@every("text", CALM)
 def test_a_calm_line_is_none(text, around):
     _, diagnoses, reading = classify_text(around.format(text).encode(), "log")
     assert (diagnoses, reading.unknown) == ((), ())
@@ -61,8 +62,8 @@ TOLD = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("around", AROUND[:2], ids=("alone", "short"))
-@pytest.mark.parametrize("text", TOLD)
+@every("around", AROUND[:2], ids=("alone", "short"))
+@every("text", TOLD)
 def test_what_is_told_without_any_form_is_a_failure(text, around):
     _, diagnoses, reading = classify_text(around.format(text).encode(), "log")
     assert diagnoses or reading.unknown or any(match.event.level == "error" for match in reading.matches)

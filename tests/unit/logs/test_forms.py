@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 
+from tests.every import every
 from tests.unit.logs.reading import read
 
 FRAMES = """\
@@ -349,7 +350,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
+@every("name", CASES)
 def test_form(name):
     text, expected = CASES[name]
     reading = read(textwrap.dedent(text), patterns=())

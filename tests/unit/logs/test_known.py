@@ -7,6 +7,7 @@ import pytest
 from aotidoctor.commands.classify import classify_text
 from aotidoctor.logs.known import known_issue, known_issues, read_known
 from aotidoctor.logs.patterns import PatternError
+from tests.every import every
 
 KNOWN = known_issues()
 
@@ -17,7 +18,7 @@ def test_there_are_many_each_once_with_an_address():
     assert all(issue.url.startswith("https://") for issue in KNOWN)
 
 
-@pytest.mark.parametrize("issue", KNOWN, ids=lambda issue: issue.issue)
+@every("issue", KNOWN, ids=lambda issue: issue.issue)
 def test_its_words_show_it(issue):
     findings, diagnoses, _ = classify_text(f"RuntimeError: {' ... '.join(issue.words)}\n".encode(), "log")
     shown = [item.facts.get("known_issue") for item in findings]

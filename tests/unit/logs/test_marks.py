@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aotidoctor.commands.classify import classify_text
+from tests.every import every
 
 
 def told(text):
@@ -85,8 +86,8 @@ FOLDERS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-@pytest.mark.parametrize("text", OTHERS)
+@every("folder", FOLDERS)
+@every("text", OTHERS)
 def test_the_name_of_a_folder_is_no_sign(text, folder):
     assert all(sure < 0.5 for _, sure in told(folder.format(text)))
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every import every
 from tests.unit.logs.reading import causes, read
 
 FORMS = (
@@ -111,6 +110,6 @@ FORMS = (
 )
 
 
-@pytest.mark.parametrize(("cause", "text"), FORMS)
+@every(("cause", "text"), FORMS)
 def test_a_newer_form_has_its_cause(cause, text):
     assert causes(read(f"{text}\n"))[:1] == [cause]

@@ -6,6 +6,7 @@ import pytest
 
 from aotidoctor.commands.classify import classify_text
 from aotidoctor.logs.harmless import LINES, WORDS, telling_part
+from tests.every import every
 from tests.unit.logs.reading import read
 
 FAILURES = (
@@ -39,8 +40,8 @@ AROUND = (
 )
 
 
-@pytest.mark.parametrize("around", AROUND)
-@pytest.mark.parametrize("failure", FAILURES)
+@every("around", AROUND)
+@every("failure", FAILURES)
 def test_a_failure_is_seen_whatever_stands_before_it(failure, around):
     reading = read(f"step 1\n{around.format(failure)}\nstep 2\n")
     assert [event.level for event in reading.events][:1] == ["error"]
@@ -66,12 +67,12 @@ HARMLESS = (
 )
 
 
-@pytest.mark.parametrize("line", HARMLESS)
+@every("line", HARMLESS)
 def test_words_of_a_failure_alone_are_none(line):
     assert read(f"{line}\n").events == ()
 
 
-@pytest.mark.parametrize("line", HARMLESS)
+@every("line", HARMLESS)
 def test_and_hide_none(line):
     assert read(f"{line}\nValueError: strange\n").unknown
 

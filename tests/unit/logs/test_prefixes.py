@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aotidoctor.logs.prefixes import bare
+from tests.every import every
 from tests.unit.logs.reading import causes, read, told
 
 LOGS = (
@@ -47,8 +48,8 @@ DRESSES = {
 }
 
 
-@pytest.mark.parametrize("dress", DRESSES)
-@pytest.mark.parametrize("log", LOGS)
+@every("dress", DRESSES)
+@every("log", LOGS)
 def test_a_dressed_log_says_the_same(log, dress):
     dressed = "\n".join(DRESSES[dress](line) for line in log.split("\n"))
     assert causes(read(log)) != []

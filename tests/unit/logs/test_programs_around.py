@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aotidoctor.commands.classify import classify_text
+from tests.every import every
 from tests.unit.logs.reading import causes, read
 
 FORMS = (
@@ -159,7 +160,7 @@ HEALTHY = (
 )
 
 
-@pytest.mark.parametrize(("cause", "text"), FORMS)
+@every(("cause", "text"), FORMS)
 def test_it_is_told(cause, text):
     _, diagnoses, _ = classify_text(text.encode(), "log")
     assert diagnoses[0].cause == cause

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from aotidoctor.diagnosis.head import STAGES, Head
 from aotidoctor.diagnosis.playbooks import DOES_NOT, MATCHES, check_prose, examples_of, find_playbook, read_playbook
 from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.diagnosis.treatments import PLANNERS
 from aotidoctor.model import playbook_files
 from aotidoctor.model.evidence import Evidence, Severity
+from tests.every import every
 
 FILES = playbook_files.files()
 PLAYBOOKS = tuple(read_playbook(path) for path in FILES)
@@ -73,37 +72,43 @@ def test_weights_order_them_without_ties():
     assert len(set(weights)) == len(weights)
 
 
-@pytest.mark.parametrize("cause", sorted(BY_CAUSE))
 class TestPlaybook:
+    @every("cause", sorted(BY_CAUSE))
     def test_form(self, cause):
         check_prose(BY_CAUSE[cause])
 
+    @every("cause", sorted(BY_CAUSE))
     def test_matches_its_example_at_rank_one_among_all(self, cause):
         found = diagnose(examples(BY_CAUSE[cause], MATCHES), PLAYBOOKS)
         assert found
         assert found[0].cause == cause
         assert found[0].stage == BY_CAUSE[cause].stage
 
+    @every("cause", sorted(BY_CAUSE))
     def test_does_not_match_its_counterexample(self, cause):
         found = diagnose(examples(BY_CAUSE[cause], DOES_NOT), (BY_CAUSE[cause],))
         assert found == ()
 
+    @every("cause", sorted(BY_CAUSE))
     def test_texts_have_no_holes(self, cause):
         first = diagnose(examples(BY_CAUSE[cause], MATCHES), PLAYBOOKS)[0]
         for text in (first.title, first.looked_like, first.remedy.text, first.remedy.command, first.would_confirm):
             assert "?" not in re.sub(r"['\"].*?['\"]", "", text).replace("NaN as well?", "").replace("operator?", "")
             assert not re.search(r"\{[a-z_]+(\|[^{}]*)?\}", text)
 
+    @every("cause", sorted(BY_CAUSE))
     def test_explains_what_exists(self, cause):
         for item in BY_CAUSE[cause].explains:
             known = item in names() or item in EXPLAINED_GROUPS
             assert known or re.fullmatch(r"[a-z-]+|SIG[A-Z]+", item)
             assert item != cause
 
+    @every("cause", sorted(BY_CAUSE))
     def test_treatment_has_a_planner(self, cause):
         planned = PLANNERS.get(cause)
         assert BY_CAUSE[cause].treatment == (planned[0] if planned else None)
 
+    @every("cause", sorted(BY_CAUSE))
     def test_weight_lies_in_its_stage(self, cause):
         assert BY_CAUSE[cause].weight in STAGES[BY_CAUSE[cause].stage]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aotidoctor.probes.symptoms import of_compiler, recognise
+from tests.every import every
 
 MESSAGES = [
     ("input_handles[0]: unmatched dtype, expected: 4(at::kLong), but got: 3", "check-dtype", {"index": "0"}),
@@ -186,7 +187,7 @@ MESSAGES = [
 ]
 
 
-@pytest.mark.parametrize(("message", "name", "facts"), MESSAGES, ids=[f"{i}-{m[1]}" for i, m in enumerate(MESSAGES)])
+@every(("message", "name", "facts"), MESSAGES, ids=[f"{i}-{m[1]}" for i, m in enumerate(MESSAGES)])
 def test_recognised(message, name, facts):
     symptom = recognise(message)
     assert symptom.name == name

@@ -17,6 +17,7 @@ from aotidoctor.model.exported import Where
 from aotidoctor.program import findings, rules
 from aotidoctor.program.advice import ADVICE, advised
 from aotidoctor.program.rules import BY_CODE, RULES
+from tests.every import every
 
 FOLDER = Path(rules.__file__).parent
 
@@ -34,7 +35,7 @@ def test_every_family_is_in_the_list():
     assert len({rule.name for rule in BY_CODE.values()}) == len(BY_CODE)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+@every("rule", RULES, ids=lambda rule: rule.code)
 def test_its_page_has_all_headings(rule):
     page = explain.find(rule.code)
     assert page is not None
@@ -43,13 +44,13 @@ def test_its_page_has_all_headings(rule):
         assert f"\n## {heading}\n" in explain.markdown(page)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+@every("rule", RULES, ids=lambda rule: rule.code)
 def test_rules_of_the_verifier_are_errors(rule):
     if rule.of_torch:
         assert set(rule.severities.values()) == {Severity.ERROR}
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+@every("rule", RULES, ids=lambda rule: rule.code)
 def test_every_error_has_a_playbook(rule):
     conditions = [(condition.code, condition.kind) for playbook in load_playbooks() for condition in playbook.any_of]
     for kind, severity in rule.severities.items():

@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 
-import pytest
 from rich.console import Console
 
 from aotidoctor.reports import github, issue, junit, sarif
@@ -16,6 +15,7 @@ from aotidoctor.reports.html import render as html
 from aotidoctor.reports.json import render as json_
 from aotidoctor.reports.markdown import render as markdown
 from aotidoctor.reports.terminal import render as terminal
+from tests.every import every
 from tests.unit.reports import builders
 
 CONTROLS = (
@@ -56,8 +56,8 @@ def _poisoned(value, name=""):
     return value
 
 
-@pytest.mark.parametrize("name", builders.GOLDEN)
-@pytest.mark.parametrize("kind", FORMATS)
+@every("name", builders.GOLDEN)
+@every("kind", FORMATS)
 def test_no_control_character_is_shown(kind, name):
     text = FORMATS[kind](_poisoned(builders.GOLDEN[name]()))
     assert OBEYED.search(text) is None, ascii(text[max(OBEYED.search(text).start() - 80, 0) :][:120])
@@ -69,7 +69,7 @@ def test_the_payload_reaches_the_report():
     assert text.count(r"\u001b[2J") > 50
 
 
-@pytest.mark.parametrize("character", CONTROLS)
+@every("character", CONTROLS)
 def test_json_means_what_it_meant(character):
     document = json_.dumps({"key": f"a{character}b"})
     assert json.loads(document) == {"key": f"a{character}b"}

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from aotidoctor.model.jobs import Script
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
 from aotidoctor.runner import Runner
 from aotidoctor.runner.start import child_environ
-from tests.waiting import LONGEST_S, is_alive, outlived, soon
+from tests.waiting import is_alive, outlived, soon
 
 FAULTS = Path(__file__).parents[2] / "faults"
 ROOT = Path(__file__).parents[3]
@@ -96,12 +95,10 @@ def test_exception_that_has_no_text(runner: Runner) -> None:
 
 @pytest.mark.parametrize("name", ["hang", "hang_native"])
 def test_hang_is_stopped_at_the_limit(runner: Runner, name: str) -> None:
-    began = time.monotonic()
+    # It would hang for ten minutes, and then end by itself.
     outcome = runner.run(request(name, timeout=0.6))
     assert outcome.ending == TimedOut(limit=0.6)
     assert outcome.stage == "run1"
-    # It would hang for ten minutes.
-    assert 0.5 < time.monotonic() - began < LONGEST_S
 
 
 def test_hang_says_where_and_keeps_what_it_had(runner: Runner) -> None:
@@ -128,11 +125,9 @@ def test_long_line(runner: Runner) -> None:
 
 @pytest.mark.parametrize("name", ["grandchild", "daemon"])
 def test_descendants_are_killed(runner: Runner, name: str) -> None:
-    began = time.monotonic()
     outcome = runner.run(request(name))
     assert outcome.ending == Exited(code=0, done=True)
     assert outlived(int(outcome.result["pid"])) == {}
-    assert time.monotonic() - began < LONGEST_S
 
 
 def test_channel_survives_closed_and_reused_descriptors(runner: Runner) -> None:
@@ -188,10 +183,10 @@ def test_environment_limits_and_warnings(tmp_base: Path) -> None:
 
 def test_stages_have_seconds_and_values_are_strict_json(runner: Runner) -> None:
     outcome = runner.run(request("slow"))
-    assert outcome.stages["run1"] == pytest.approx(0.3, abs=0.2)
+    # The program sleeps as long itself.
+    assert 0.3 <= outcome.stages["run1"] <= outcome.seconds
     assert outcome.result["value"] == "inf"
     assert outcome.result["list"] == [1, 2]
-    assert outcome.seconds >= 0.3
 
 
 def test_interpreter_that_does_not_exist(tmp_base: Path) -> None:
@@ -280,13 +275,24 @@ def test_child_dies_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     assert outlived(child) == {}
 
 
-def test_two_at_a_time(runner: Runner) -> None:
-    began = time.monotonic()
-    started = [runner.start(request("slow")) for _ in range(2)]
+# It ends when the other one is there, too.
+MEETS = """
+import pathlib, time
+here = pathlib.Path({folder!r})
+(here / {own!r}).touch()
+while not (here / {other!r}).exists():
+    time.sleep(0.01)
+"""
+
+
+def test_two_at_a_time(runner: Runner, tmp_path: Path) -> None:
+    for own, other in (("one", "two"), ("two", "one")):
+        (tmp_path / f"{own}.py").write_text(MEETS.format(folder=str(tmp_path), own=own, other=other))
+    asked = [request("slow", payload=Script(path=str(tmp_path / f"{name}.py"))) for name in ("one", "two")]
+    started = [runner.start(one) for one in asked]
     outcomes = [one if isinstance(one, Outcome) else runner.finish(one) for one in reversed(started)]
     assert {outcome.ending for outcome in outcomes} == {Exited(code=0, done=True)}
     assert [outcome.id for outcome in outcomes] == ["R2", "R1"]
-    assert time.monotonic() - began < sum(outcome.seconds for outcome in outcomes)
 
 
 def test_stage_events(tmp_base: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 
 import pytest
 
@@ -36,9 +35,7 @@ def watched(request, monkeypatch):
 
 def test_the_end_is_seen_and_the_process_not_reaped(watched):
     process, watch = watched
-    began = time.monotonic()
     assert not watch.wait(0.05)
-    assert time.monotonic() - began >= 0.05
     assert not watch.wait(-1)
     os.kill(process.pid, signal.SIGTERM)
     assert watch.wait(10)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from aotidoctor.model.evidence import Severity
 from aotidoctor.model.host import Host
 from aotidoctor.triton import open_models
 from aotidoctor.triton.judge import judge
 from aotidoctor.triton.releases import NEWEST
+from tests.every import every
 from tests.oracle.configs import CONFIGS, Config
 from tests.oracle.server import VERDICTS
 
@@ -32,7 +31,7 @@ def refused(config: Config, folder) -> list[str]:
     return [item.code for item in loud if item.code in OF_THE_CORE]
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+@every("config", CONFIGS, ids=lambda config: config.name)
 def test_the_verdict(config: Config, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(open_models, "read_host", lambda *, artifact, environ: HOST)
     said = SAID[config.name]

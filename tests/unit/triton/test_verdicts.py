@@ -9,6 +9,7 @@ import pytest
 
 from aotidoctor.triton.text_format import parse
 from aotidoctor.triton.tokens import TextFormatError
+from tests.every import every
 from tests.oracle.configs import CONFIGS, Config
 from tests.oracle.server import VERDICTS
 
@@ -23,7 +24,7 @@ def test_every_config_has_a_verdict() -> None:
     assert len(CONFIGS) >= 40
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+@every("config", CONFIGS, ids=lambda config: config.name)
 def test_the_text(config: Config) -> None:
     found = UNREADABLE.match(SAID[config.name] or "")
     if found is None:

@@ -19,9 +19,11 @@ from aotidoctor.worker.emulation.lanes.block_sizes import BlockSizes
 from aotidoctor.worker.emulation.lanes.pointers import Pointer
 from aotidoctor.worker.emulation.pending import Pending, Step
 from aotidoctor.worker.emulation.storage import Storage, empty, of_torch
+from tests.optional import needs
 
 np = pytest.importorskip("numpy", reason="numpy is not installed")
 pytestmark = pytest.mark.torch
+needs_torch = needs("torch")
 
 FLAT = "xindex = tl.program_id(0) * 8 + tl.arange(0, 8)[:]\nxmask = xindex < n\n"
 REDUCED = (
@@ -228,6 +230,7 @@ def full(size):
     return of_torch("full", torch.arange(size, dtype=torch.float32))
 
 
+@needs_torch
 def test_lanes_that_go_astray_are_counted_and_the_first_one_named():
     seen = looked(f"{FLAT}tl.load(p + (xindex % 4 + 4*(xindex // 4)), xmask)", (2, 1, 1), p=full(10))
     (found,) = seen.found
@@ -235,6 +238,7 @@ def test_lanes_that_go_astray_are_counted_and_the_first_one_named():
     assert (found["line"], found["program"], found["lane"]) == (4, 1, 2)
 
 
+@needs_torch
 @pytest.mark.parametrize(
     ("body", "clashes"),
     [
@@ -252,6 +256,7 @@ def test_programs_that_meet_are_left_to_the_full_way(body, clashes):
     assert seen.found == []
 
 
+@needs_torch
 def test_the_same_index_behind_two_views_is_not_the_same_element():
     base = full(40)
     shifted = replace(base, offset=10, sizes=(30,))
@@ -260,6 +265,7 @@ def test_the_same_index_behind_two_views_is_not_the_same_element():
     assert looked(body, (2, 1, 1), p=base, q=shifted).unclear is not None
 
 
+@needs_torch
 def test_what_nothing_has_written_is_told_though_it_is_written_later():
     fresh = empty("fresh", "float32", (13,), (1,))
     body = f"{FLAT}tmp0 = tl.load(p + (xindex % 4 + 4*(xindex // 4)), xmask)\ntl.store(p + xindex, tmp0, xmask)"
@@ -268,6 +274,7 @@ def test_what_nothing_has_written_is_told_though_it_is_written_later():
     assert fresh.has_unwritten() == 0
 
 
+@needs_torch
 def test_only_what_is_stored_counts_as_written():
     fresh = empty("fresh", "float32", (13, 2), (2, 1))
     assert looked(f"{FLAT}tl.store(p + 2*xindex, 1.0, xmask)", (2, 1, 1), p=fresh).found == []
@@ -290,6 +297,7 @@ def steps(*plan):
     return pending, storages, done
 
 
+@needs_torch
 def test_only_what_a_value_follows_from_is_carried_out():
     pending, storages, done = steps(("a", "b"), ("a", "c"), ("b", "d"))
     pending.fill([storages["d"]])
@@ -298,12 +306,14 @@ def test_only_what_a_value_follows_from_is_carried_out():
     assert not pending.is_left_out(storages["b"])
 
 
+@needs_torch
 def test_what_reads_a_value_goes_before_what_overwrites_it():
     pending, storages, done = steps(("b", "c"), ("a", "b"), ("b", "d"))
     pending.fill([storages["d"]])
     assert done == [0, 1, 2]
 
 
+@needs_torch
 def test_both_writers_of_a_buffer_are_carried_out_in_order():
     pending, storages, done = steps(("a", "b"), ("c", "b"), ("e", "f"))
     pending.fill([storages["b"]])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import threading
-import time
 
 import pytest
 
@@ -48,11 +47,9 @@ def test_a_document_of_one_huge_part_is_cut():
 
 def test_a_command_ends_when_its_time_is_up(tmp_path):
     command = Command(["classify", str(_pipe(tmp_path)), "--json"], cwd=str(tmp_path), seconds=0.5, most=1 << 20)
-    began = time.monotonic()
     done = command.run()
     assert done.late
     assert done.status != 0
-    assert time.monotonic() - began < 60
 
 
 def test_a_command_can_be_stopped_from_outside(tmp_path):

@@ -1,8 +1,10 @@
-"""A wrapper written by a stranger: whatever its statements look like, it is read in time that grows with its size."""
+"""A wrapper written by a stranger: whatever its statements look like, it is read.
+
+That the time grows with the size and no faster, ``tests/bench/test_hostile.py`` measures.
+"""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -31,21 +33,17 @@ STATEMENTS = {
 }
 
 
-@pytest.mark.parametrize("kind", sorted(STATEMENTS))
-def test_a_strange_statement_takes_no_longer_than_its_length(kind, make_entry, make_artifact):
+def strange(kind: str, times: int) -> str:
+    """A wrapper with the statement in it, so many times."""
     text = (DATA / "dyn.cpp").read_text(encoding="utf-8")
     mark = "    inputs.clear();\n"
+    assert text.count(mark) > 0
+    return text.replace(mark, mark + (STATEMENTS[kind] + "\n") * times)
 
-    def seconds(times: int) -> float:
-        entry = make_entry(text.replace(mark, mark + (STATEMENTS[kind] + "\n") * times))
-        best = []
-        for _ in range(3):
-            began = time.process_time()
-            contract = read_contract(make_artifact(entry), entry)
-            best.append(time.process_time() - began)
-        assert contract is not None
-        assert contract.unknown_lines > 0
-        return min(best)
 
-    # 20 KB take milliseconds; a square of them would take seconds, and four times that when doubled.
-    assert seconds(8) < 8 * 0.25
+@pytest.mark.parametrize("kind", sorted(STATEMENTS))
+def test_a_strange_statement_is_left_out_and_the_others_are_read(kind, make_entry, make_artifact):
+    plain, entry = make_entry((DATA / "dyn.cpp").read_text(encoding="utf-8")), make_entry(strange(kind, 1))
+    contract = read_contract(make_artifact(entry), entry)
+    assert contract.unknown_lines > 0
+    assert contract.n_inputs == read_contract(make_artifact(plain), plain).n_inputs

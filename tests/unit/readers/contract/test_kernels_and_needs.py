@@ -1,7 +1,5 @@
 """Kernels, constants, outputs, weights and what the package needs of a host."""
 
-import time
-
 import pytest
 
 from aotidoctor.model.artifact import ExternNode, SharedObject
@@ -163,13 +161,12 @@ def test_kernels_inside_the_wrapper(contract_from, recorded_text):
     assert contract_from(whole).needs.baked_threads == {"cpp_fused_mul_sum_0": 2}
 
 
-def test_five_megabytes_are_read_in_linear_time(contract_from, recorded_text):
+def test_five_megabytes_are_read_whole(contract_from, recorded_text):
+    """How long it takes, ``tests/bench/test_hostile.py`` asks."""
     text = recorded_text("customop")
     at = text.index("    // Topologically Sorted")
     end = text.index("    output_handles[0]")
     block = text[at:end]
     big = text[:end] + block * (5_000_000 // len(block)) + text[end:]
-    started = time.perf_counter()
     contract = contract_from(big)
-    assert time.perf_counter() - started < 20
     assert len(contract.kernels) > 5000

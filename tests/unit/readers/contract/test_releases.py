@@ -15,6 +15,7 @@ import pytest
 from aotidoctor.readers.contract import read_contract
 from aotidoctor.readers.package import read_artifact
 from aotidoctor.readers.package.metadata import parse_extern_nodes
+from tests.every import every
 
 RELEASES = Path(__file__).parents[3] / "data" / "releases"
 TEXTS = sorted(RELEASES.glob("*/wrappers/*.cpp"))
@@ -167,7 +168,7 @@ def test_every_release_has_texts():
     assert cuda >= {(2, 8), (2, 9), (2, 10), (2, 12), (2, 13), (2, 15)}
 
 
-@pytest.mark.parametrize("path", [*TEXTS, *PACKAGES], ids=named)
+@every("path", [*TEXTS, *PACKAGES], ids=named)
 def test_every_statement_is_understood(path, contract_of_text):
     if path.suffix == ".cpp":
         contract = contract_of_text(path)
@@ -181,7 +182,7 @@ def test_every_statement_is_understood(path, contract_of_text):
     assert len(contract.tensor_leaves()) == contract.n_inputs
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=named)
+@every("path", TEXTS, ids=named)
 def test_the_inputs_are_those_of_the_model(path, contract_of_text):
     leaves = contract_of_text(path).tensor_leaves()
     wanted = INPUTS[path.stem]
@@ -195,7 +196,7 @@ def test_the_inputs_are_those_of_the_model(path, contract_of_text):
             assert (leaf.dtype, leaf.rank) == (dtype, rank)
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=named)
+@every("path", TEXTS, ids=named)
 def test_the_outputs_are_those_of_the_model(path, contract_of_text):
     outputs = contract_of_text(path).outputs
     wanted = OUTPUTS[path.stem]
@@ -216,25 +217,25 @@ def test_the_outputs_are_those_of_the_model(path, contract_of_text):
         assert fits(output.shape, shape) if has_shape else output.shape is None or fits(output.shape, shape)
 
 
-@pytest.mark.parametrize("path", [path for path in TEXTS if path.stem in CALLS], ids=named)
+@every("path", [path for path in TEXTS if path.stem in CALLS], ids=named)
 def test_the_operators_are_called_in_order(path, contract_of_text):
     names = [call.name for call in contract_of_text(path).kernels]
     wanted = CALLS[path.stem]
     assert [name for name in names if name in wanted] == list(wanted)
 
 
-@pytest.mark.parametrize("path", [path for path in TEXTS if path.stem.endswith("outs")], ids=named)
+@every("path", [path for path in TEXTS if path.stem.endswith("outs")], ids=named)
 def test_an_output_that_is_an_input_is_told_from_a_copy(path, contract_of_text):
     outputs = contract_of_text(path).outputs
     assert [output.same_as for output in outputs] == [None, None, None, "args[0]", None, None, None, None]
 
 
-@pytest.mark.parametrize("path", [path for path in TEXTS if path.stem.endswith("mutate")], ids=named)
+@every("path", [path for path in TEXTS if path.stem.endswith("mutate")], ids=named)
 def test_a_written_input_is_marked_in_every_release(path, contract_of_text):
     assert [leaf.mutated for leaf in contract_of_text(path).tensor_leaves()] == [None, True]
 
 
-@pytest.mark.parametrize("path", [path for path in TEXTS if path.stem.endswith("custom")], ids=named)
+@every("path", [path for path in TEXTS if path.stem.endswith("custom")], ids=named)
 def test_the_calls_of_custom_operators_have_their_tensors(path, contract_of_text):
     contract = contract_of_text(path)
     assert contract.custom_ops == ("lab::scale", "lab::pair", "lab::bump")
@@ -242,7 +243,7 @@ def test_the_calls_of_custom_operators_have_their_tensors(path, contract_of_text
     assert [len(calls[name]) for name in contract.custom_ops] == [2, 3, 1]
 
 
-@pytest.mark.parametrize("path", [path for path in TEXTS if path.stem in LAUNCHES], ids=named)
+@every("path", [path for path in TEXTS if path.stem in LAUNCHES], ids=named)
 def test_launches_have_grid_and_settings(path, contract_of_text):
     calls = [call for call in contract_of_text(path).kernels if call.kind == "triton"]
     assert len(calls) >= LAUNCHES[path.stem]

@@ -5,7 +5,6 @@ import io
 import os
 import pickle
 import struct
-import time
 import zipfile
 
 import pytest
@@ -34,10 +33,8 @@ def as_zip(data):
 def refused(tmp_path, data, **options):
     path = tmp_path / "sample.pt"
     path.write_bytes(data)
-    started = time.monotonic()
     with pytest.raises(InputsError) as caught:
         read_inputs(str(path), **options)
-    assert time.monotonic() - started < 10
     return caught.value
 
 
@@ -166,13 +163,12 @@ def test_lists_of_numbers_that_double_are_one_leaf_too(tmp_path):
     assert read_inputs(str(path)).leaves()[-1][1].type == "list"
 
 
-def test_colliding_keys_take_no_time(tmp_path):
+def test_colliding_keys_are_read(tmp_path):
+    """How long it takes, ``tests/bench/test_hostile.py`` asks."""
     keys = b"".join(b"\x8a\x0a" + (index * ((1 << 61) - 1)).to_bytes(10, "little") + b"N" for index in range(20_000))
     path = tmp_path / "sample.pt"
     path.write_bytes(as_zip(b"\x80\x02}(" + keys + b"u."))
-    started = time.monotonic()
     inputs = read_inputs(str(path))
-    assert time.monotonic() - started < 5
     assert inputs.form == "args"
 
 
