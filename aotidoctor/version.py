@@ -1,3 +1,3 @@
 """The version, in one place; hatchling reads it from here."""
 
-__version__ = "0.1.0"
+__version__ = "0.5.0"
