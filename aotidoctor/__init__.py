@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aotidoctor.api import Contract, Report, check, classify, compare, compat, contract, diagnose, inspect
     from aotidoctor.commands.guard import guard
-    from aotidoctor.commands.stamp.stamp import stamp
+    from aotidoctor.commands.stamp_and_fix import stamp
     from aotidoctor.model.case import Options
     from aotidoctor.model.errors import (
         AotidoctorError,
@@ -75,7 +75,7 @@ _PLACES = {
     "diagnose": "aotidoctor.api",
     "guard": "aotidoctor.commands.guard",
     "inspect": "aotidoctor.api",
-    "stamp": "aotidoctor.commands.stamp.stamp",
+    "stamp": "aotidoctor.commands.stamp_and_fix",
 }
 
 
@@ -83,7 +83,7 @@ def __getattr__(name: str) -> object:
     """Import a public name when it is first asked for."""
     if name not in _PLACES:
         raise AttributeError(f"module 'aotidoctor' has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - only for those who use the library
+    from importlib import import_module
 
     return getattr(import_module(_PLACES[name]), name)
 

@@ -12,7 +12,7 @@ import time
 from types import FrameType
 from typing import NoReturn
 
-from aotidoctor.model.interruption import TerminatedError, note, status
+from aotidoctor.model.errors import TerminatedError, note_signal, signal_status
 
 INTERRUPTED = 130
 # Objects made between two looks for cycles. A static command makes fewer and leaves next to none; one that goes on for
@@ -30,19 +30,19 @@ def main() -> None:
     gc.set_threshold(COLLECT_EVERY)
     # A shell that starts a job in the background has it ignore interrupts: that stays so.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupted)
+        signal.signal(signal.SIGINT, _on_interrupt)
     for number in ENDING:
         if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _terminated)
+            signal.signal(number, _on_termination)
     try:
         # Imported here, so that an interrupt during start-up ends like any other.
-        from aotidoctor.cli import build_app  # noqa: PLC0415
+        from aotidoctor.cli import build_app
 
         build_app()(prog_name="aotidoctor")
     except SystemExit as ended:
         _leave(ended)
     except KeyboardInterrupt:
-        sys.exit(status(INTERRUPTED))
+        sys.exit(signal_status(INTERRUPTED))
     finally:
         # What is left goes with the process: the interpreter need not look through all of it first.
         gc.freeze()
@@ -74,21 +74,21 @@ def _is_first() -> bool:
     now = time.monotonic()
     if _asked and now - _asked[0] >= SAME_WISH_S:
         # The warm worker sees it, kills what it has started and removes the files.
-        os._exit(status(INTERRUPTED))
+        os._exit(signal_status(INTERRUPTED))
     _asked.append(now)
     return len(_asked) == 1
 
 
-def _interrupted(_number: int, _frame: FrameType | None) -> None:
+def _on_interrupt(_number: int, _frame: FrameType | None) -> None:
     """Drop what is running, so that the report of what is known can be written; the next interrupt ends it all."""
     if _is_first():
         raise KeyboardInterrupt
 
 
-def _terminated(number: int, _frame: FrameType | None) -> None:
+def _on_termination(number: int, _frame: FrameType | None) -> None:
     """Likewise, with an exit status of its own."""
     if _is_first():
-        note(number)
+        note_signal(number)
         raise TerminatedError(number)
 
 

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from aotidoctor.testing.doctor import Doctor
+    from aotidoctor.testing.pytest_reports import Doctor
 
 _MARKER = (
     "aoti(*patterns, inputs=None, reference=None, host=None, run=None): one test per package that matches a pattern "
@@ -35,15 +35,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
     specs = config.getoption("--aoti-report")
     if specs:
-        from aotidoctor.testing.written import Written  # noqa: PLC0415 - for the option only
+        from aotidoctor.testing.pytest_reports import ReportWriter
 
-        config.pluginmanager.register(Written(config, specs), "aotidoctor-reports")
+        config.pluginmanager.register(ReportWriter(config, specs), "aotidoctor-reports")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test per package of ``@pytest.mark.aoti``."""
     if metafunc.definition.get_closest_marker("aoti") is not None:
-        from aotidoctor.testing.packages import parametrize  # noqa: PLC0415 - for the marker only
+        from aotidoctor.testing.healthy import parametrize
 
         if "aoti_package" not in metafunc.fixturenames:
             metafunc.fixturenames.append("aoti_package")
@@ -63,7 +63,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.fixture(name="aotidoctor")
 def _aotidoctor() -> Doctor:
     """The functions of aotidoctor, and ``assert_aoti_healthy``."""
-    from aotidoctor.testing.doctor import Doctor  # noqa: PLC0415 - for who asks for it
+    from aotidoctor.testing.pytest_reports import Doctor
 
     return Doctor()
 
@@ -71,6 +71,6 @@ def _aotidoctor() -> Doctor:
 @pytest.fixture
 def aoti_package(request: pytest.FixtureRequest) -> Path:
     """The package of this test, of ``@pytest.mark.aoti``; healthy where the test does not ask for it itself."""
-    from aotidoctor.testing.packages import package_of  # noqa: PLC0415 - for the marker only
+    from aotidoctor.testing.healthy import package_of
 
     return package_of(request)

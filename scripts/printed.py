@@ -5,7 +5,7 @@
 
 A message is what a ``raise``, an ``assert``, ``torch._check*`` or ``unimplemented`` of the Python sources shows, and
 what the strings of the libraries show that read like one. Only words that follow each other without a hole count, five
-in a row (``aotidoctor.logs.printed``). Left out is what other packages, and libraries such as libc and Python's own,
+in a row (``aotidoctor.logs.origins``). Left out is what other packages, and libraries such as libc and Python's own,
 print as well (``--everyday``), so that the words alone tell whose they are. The table has numbers made of these words,
 and the names of the files.
 """
@@ -21,7 +21,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from aotidoctor.logs.printed import TABLE, packed, runs
+from aotidoctor.logs.origins import MESSAGE_TABLE, packed_runs, word_runs
 
 # What a hole of such a name holds where a message is listed; the first that fits.
 _VALUES = (
@@ -166,7 +166,7 @@ def strings(library: Path) -> Iterator[str]:
 def keys_of(text: str) -> set[int]:
     """The numbers of a message with holes: of every second run, so that six words of it in a row have one."""
     parts = (line for part in text.split(_HOLE)[::2] for line in part.split("\n") if _ADVICE.search(line) is None)
-    return {key for line in parts for key in runs(line)[::2]}
+    return {key for line in parts for key in word_runs(line)[::2]}
 
 
 def table(roots: Iterable[Path], libraries: Iterable[Path], everyday: Iterable[Path]) -> dict[int, str]:
@@ -181,7 +181,7 @@ def table(roots: Iterable[Path], libraries: Iterable[Path], everyday: Iterable[P
             for key in keys_of(text):
                 found[key].add(library.name.partition(".")[0])
     everyone = (text for place in everyday for text in _said(place))
-    other = {key for text in everyone for part in text.split(_HOLE)[::2] for key in runs(part)}
+    other = {key for text in everyone for part in text.split(_HOLE)[::2] for key in word_runs(part)}
     return {key: _place(places) for key, places in found.items() if key not in other}
 
 
@@ -224,8 +224,8 @@ def main() -> None:
     names = [f"lib{name}.so" for name in ("torch_cpu", "torch_python", "c10")]
     libraries = [path for root in given.torch for name in names if (path := root / "lib" / name).exists()]
     made = table([*given.torch, given.triton], libraries, given.everyday)
-    TABLE.write_bytes(packed(made))
-    sys.stdout.write(f"{TABLE}: {len(made):,} runs of words, {TABLE.stat().st_size:,} bytes\n")
+    MESSAGE_TABLE.write_bytes(packed_runs(made))
+    sys.stdout.write(f"{MESSAGE_TABLE}: {len(made):,} runs of words, {MESSAGE_TABLE.stat().st_size:,} bytes\n")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # What a process asks of the CPU before it loads its first package takes it seconds of compiling; the answer is the same.
     os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
     _keep_objects()
+    _leave_the_users_cache_alone(config)
     # As the command does: else every some hundred objects ten thousand tests are looked at for cycles.
     gc.set_threshold(COLLECT_EVERY)
 
@@ -58,6 +60,20 @@ def _keep_objects() -> None:
     if shutil.which("g++") is not None and str(COMPILER) not in folders:
         os.environ["AOTIDOCTOR_TEST_CACHE"] = str(cache_dir())
         os.environ["PATH"] = os.pathsep.join([str(COMPILER), *folders])
+
+
+def _leave_the_users_cache_alone(config: pytest.Config) -> None:
+    """What the program, matplotlib and others keep for their user is kept for this run, and then gone.
+
+    What costs much to make is in ``cache_dir()``, and the CUDA torch of ``tests/cuda_sim`` where it was.
+    """
+    if hasattr(config, "workerinput"):
+        return
+    before = os.environ.get("XDG_CACHE_HOME")
+    os.environ.setdefault("AOTIDOCTOR_CUDA_CACHE", str(Path(before or Path.home() / ".cache") / "aotidoctor-cuda"))
+    own = tempfile.mkdtemp(prefix="aotidoctor-tests-")
+    os.environ["XDG_CACHE_HOME"] = own
+    config.add_cleanup(lambda: shutil.rmtree(own, ignore_errors=True))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -23,15 +23,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_MODEL, at_member, main_object
-from aotidoctor.checks.package.profile_linkage import link_to_profile
+from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, link_to_profile, main_object
 from aotidoctor.model.artifact import SharedObject
-from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
-from aotidoctor.model.host import MissingSymbol
-from aotidoctor.model.phrases import listed, plural
-from aotidoctor.readers.releases.built_by import PREFIX, has_top_folder
-from aotidoctor.readers.releases.shims import is_shim, newest, release_of, release_text
+from aotidoctor.model.case import Case, MissingSymbol
+from aotidoctor.model.evidence import Evidence, list_names, plural
+from aotidoctor.readers.releases.torch_releases import (
+    PREFIX,
+    has_top_folder,
+    is_shim,
+    newest_release,
+    release_of,
+    release_text,
+)
 
 FIND = Finder("AD-HOST-006", "abi_mismatch")
 # The functions without which no loader since 2.5 gets to a result; it can do without the others.
@@ -111,7 +114,7 @@ def _versions(case: Case, member: str, missing: Iterable[MissingSymbol]) -> list
             "version",
             version,
             observed=f"{library} here does not provide {version}",
-            expected=f"{version}, for {listed(names, 3)}",
+            expected=f"{version}, for {list_names(names, 3)}",
             source=at_member(case, member),
             facts={
                 "version": version,
@@ -141,7 +144,7 @@ def _unlinked(case: Case, compiled: SharedObject, names: list[str]) -> Evidence:
         "unlinked",
         "libtorch.so",
         observed=f"not among the needed libraries of the shared object, although it uses {plural(len(names), 'symbol')}"
-        f" of it: {listed(names, 3)}",
+        f" of it: {list_names(names, 3)}",
         expected="libtorch.so among its libraries (aot_inductor.link_libtorch)",
         source=at_member(case, compiled.member),
         facts={
@@ -167,7 +170,7 @@ def _symbols(case: Case, compiled: SharedObject, missing: list[MissingSymbol]) -
         state(
             "symbol",
             newer[1] if newer else names[0],
-            observed=f"{plural(len(names), 'symbol')} not provided by any library here: {listed(names, 3)}"
+            observed=f"{plural(len(names), 'symbol')} not provided by any library here: {list_names(names, 3)}"
             + (f"; built by torch {newer[0]} or later: torch {torch} does not have {newer[1]}" if newer else ""),
             expected=f"torch {newer[0]} or later"
             if newer
@@ -190,7 +193,7 @@ def _symbols(case: Case, compiled: SharedObject, missing: list[MissingSymbol]) -
 def _newer_release(names: list[str], torch: str | None) -> tuple[str, str] | None:
     """The release that brought the newest of the missing shims, and that shim; None where age is not the reason."""
     here = release_of(torch) if torch is not None else None
-    found = newest(names) if here is not None and any(map(is_shim, names)) else None
+    found = newest_release(names) if here is not None and any(map(is_shim, names)) else None
     if found is None or here is None or found[0] <= here:
         return None
     return release_text(found[0]), found[1]

@@ -18,11 +18,10 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_PACKAGE, at_member, is_package
+from aotidoctor.checks.matching.package_facts import NO_PACKAGE, at_member, is_package
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
-from aotidoctor.model.phrases import listed
+from aotidoctor.model.evidence import Evidence, list_names
 
 FIND = Finder("AD-ART-006", "artifact_ambiguous")
 
@@ -56,7 +55,7 @@ def _two_objects(case: Case, model: ModelEntry) -> list[Evidence]:
         FIND.error(
             "two-so",
             f"data/aotinductor/{model.name}",
-            observed=f"{len(wrappers)} shared objects: {listed([name.rpartition('/')[2] for name in wrappers])}",
+            observed=f"{len(wrappers)} shared objects: {list_names([name.rpartition('/')[2] for name in wrappers])}",
             expected="1",
             source=at_member(case, wrappers[-1]),
             facts={"model": model.name, "members": tuple(wrappers)},

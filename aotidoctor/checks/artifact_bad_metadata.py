@@ -18,7 +18,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import DEVICE_KEY, DEVICES, NO_MODEL, at_member, loader_metadata
+from aotidoctor.checks.matching.package_facts import DEVICE_KEY, DEVICES, NO_MODEL, at_member, loader_metadata
 from aotidoctor.model.artifact import Metadata
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue

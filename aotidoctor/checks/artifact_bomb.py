@@ -17,7 +17,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_PACKAGE, at_member, is_package
+from aotidoctor.checks.matching.package_facts import NO_PACKAGE, at_member, is_package
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 
@@ -28,7 +28,7 @@ def run(case: Case) -> Findings:
     """One finding per oversized member, and one for members that share their bytes."""
     if not is_package(case) and not case.artifact.members:
         return FIND.unchecked(NO_PACKAGE)
-    found = [_oversized(case, name) for name in case.artifact.oversized]
+    found = [_oversized_evidence(case, name) for name in case.artifact.oversized]
     return [*found, _overlapping(case)] if case.artifact.overlapping else found
 
 
@@ -45,7 +45,7 @@ def _overlapping(case: Case) -> Evidence:
     )
 
 
-def _oversized(case: Case, name: str) -> Evidence:
+def _oversized_evidence(case: Case, name: str) -> Evidence:
     member = next((entry for entry in case.artifact.members if entry.name == name), None)
     size = member.size if member else None
     packed = member.compressed_size if member else None

@@ -23,11 +23,10 @@ import shlex
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Finder
-from aotidoctor.checks.package.facts import at_member, main_object
+from aotidoctor.checks.matching.package_facts import at_member, main_object
 from aotidoctor.model.artifact import ArtifactKind, CrcState, SharedObject
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue
-from aotidoctor.model.phrases import plural
+from aotidoctor.model.evidence import Evidence, FactValue, plural
 
 FIND = Finder("AD-ART-003", "artifact_corrupt")
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_MODEL, at_member, is_package, loader_metadata
+from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, is_package, loader_metadata
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence

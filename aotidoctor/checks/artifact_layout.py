@@ -21,11 +21,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_PACKAGE, at_member
+from aotidoctor.checks.matching.package_facts import NO_PACKAGE, at_member
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
-from aotidoctor.model.phrases import listed
+from aotidoctor.model.evidence import Evidence, list_names
 
 FIND = Finder("AD-ART-007", "artifact_layout")
 MODELS = "data/aotinductor/"
@@ -56,7 +55,7 @@ def _top_folder(case: Case) -> list[Evidence]:
     names = _names(case.artifact)
     prefix = loader_prefix(names)
     if not any(name.startswith(prefix + MODELS) for name in names):
-        return [_not_found(case, names, prefix)]
+        return [_layout_evidence(case, names, prefix)]
     strays = [name for name in names if not name.startswith(prefix) and name not in case.artifact.names_unsafe]
     if not strays:
         return []
@@ -64,16 +63,17 @@ def _top_folder(case: Case) -> list[Evidence]:
         FIND.warn(
             "mixed-prefix",
             strays[0],
-            observed=f"members outside the top folder: {listed(strays)}",
+            observed=f"members outside the top folder: {list_names(strays)}",
             expected=f"every member below {prefix}",
-            message=f"members are outside {prefix} ({listed(strays)}): torch reports the file as outdated and loads it",
+            message=f"members are outside {prefix} ({list_names(strays)}): "
+            "torch reports the file as outdated and loads it",
             source=at_member(case, None),
             facts={"prefix": prefix, "strays": len(strays), "harmless": True},
         )
     ]
 
 
-def _not_found(case: Case, names: list[str], prefix: str) -> Evidence:
+def _layout_evidence(case: Case, names: list[str], prefix: str) -> Evidence:
     flat = any(name.startswith(MODELS) for name in names)
     where = f"the top folder {prefix.rstrip('/')!r}" if prefix else "the top level, as the first two members disagree"
     return FIND.error(
@@ -95,7 +95,7 @@ def _directories(case: Case) -> list[Evidence]:
         FIND.error(
             "directory-entries",
             harmful[0],
-            observed=f"entries for directories: {listed(harmful)}",
+            observed=f"entries for directories: {list_names(harmful)}",
             expected="entries for files only",
             message=f"{harmful[0]} is an entry for a directory, which the loader unpacks as a file; zip with -D",
             source=at_member(case, None),
@@ -114,15 +114,15 @@ def _marks(case: Case) -> list[Evidence]:
     elif artifact.archive_version is None:
         found.append(_outdated(case, "an archive_version that cannot be read"))
     elif artifact.archive_version.strip() != VERSION:
-        found.append(_refused(case, "version", "archive_version", artifact.archive_version, VERSION))
+        found.append(_refusal(case, "version", "archive_version", artifact.archive_version, VERSION))
     if artifact.archive_format is None:
         found.append(_outdated(case, "no archive_format"))
     elif artifact.archive_format.strip() != FORMAT:
-        found.append(_refused(case, "format", "archive_format", artifact.archive_format, FORMAT))
+        found.append(_refusal(case, "format", "archive_format", artifact.archive_format, FORMAT))
     return found
 
 
-def _refused(case: Case, kind: str, mark: str, observed: str, expected: str) -> Evidence:
+def _refusal(case: Case, kind: str, mark: str, observed: str, expected: str) -> Evidence:
     return FIND.error(
         kind, mark, observed=repr(observed.strip()[:40]), expected=repr(expected), source=at_member(case, None)
     )

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Finder
-from aotidoctor.checks.package.facts import at_member
+from aotidoctor.checks.matching.package_facts import at_member
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence

@@ -17,7 +17,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_PACKAGE, at_member, is_package
+from aotidoctor.checks.matching.package_facts import NO_PACKAGE, at_member, is_package
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 

@@ -1,4 +1,4 @@
-"""The ``Check`` record and the short constructors that its functions use to state a finding.
+"""Define the ``Check`` record and ``Finder``, the short constructors by which its function reports a finding.
 
 A check is a value, not a class to subclass: a code, a name, the cause it can establish, and one pure function from a
 ``Case`` to findings. Its module docstring is its manual page. The name says the fault, never the remedy.

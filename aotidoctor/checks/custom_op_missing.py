@@ -18,11 +18,11 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_MODEL, at_member
+from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
-from aotidoctor.model.operators import foreign
-from aotidoctor.model.phrases import listed
+from aotidoctor.model.evidence import list_names
+from aotidoctor.model.torch_names import foreign
 
 FIND = Finder("AD-LOAD-001", "custom_op_missing")
 
@@ -41,8 +41,8 @@ def run(case: Case) -> Findings:
             "needs",
             names[0],
             observed=f"{', '.join(given)}" if given else "no --setup and no --custom-op-library",
-            expected=f"what registers {listed(names)}",
-            message=f"the package calls {listed(names)}, which {'must be' if len(names) == 1 else 'each must be'} "
+            expected=f"what registers {list_names(names)}",
+            message=f"the package calls {list_names(names)}, which {'must be' if len(names) == 1 else 'each must be'} "
             "registered before it is loaded",
             source=at_member(case, case.model.extern_member),
             facts={"ops": tuple(names), "given": tuple(given)},

@@ -19,7 +19,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_MODEL, device_of, device_source
+from aotidoctor.checks.matching.package_facts import NO_MODEL, device_of, device_source
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FileSource
 
@@ -33,11 +33,11 @@ def run(case: Case) -> Findings:
     device = device_of(case)
     text = (case.options.device or "").partition(":")[2]
     index = int(text) if text.isdecimal() else None
-    asked = [] if index is None else _asked(case, device, index)
+    asked = [] if index is None else _check_asked_index(case, device, index)
     return [*asked, *(_inputs(case, index or 0) if device == "cuda" else [])]
 
 
-def _asked(case: Case, device: str | None, index: int) -> list[Evidence]:
+def _check_asked_index(case: Case, device: str | None, index: int) -> list[Evidence]:
     count = len(case.host.gpus)
     if device == "cpu":
         observed, expected = f"index {index}", "no index: the package is compiled for the CPU"

@@ -17,9 +17,15 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import DEVICE_KEY, GPU_DEVICES, NO_MODEL, device_of, device_source, unstated
-from aotidoctor.model.case import Case
-from aotidoctor.model.host import TorchBuild
+from aotidoctor.checks.matching.package_facts import (
+    DEVICE_KEY,
+    GPU_DEVICES,
+    NO_MODEL,
+    device_of,
+    device_source,
+    unstated_reason,
+)
+from aotidoctor.model.case import Case, TorchBuild
 
 FIND = Finder("AD-HOST-003", "device_unavailable")
 
@@ -31,7 +37,7 @@ def run(case: Case) -> Findings:
     reason = unavailable(case)
     if reason is None:
         # What a profile would have to state before one can say that the device is there.
-        unknown = unstated(case, "torch", "torch.cuda", "gpus") if device_of(case) in GPU_DEVICES else None
+        unknown = unstated_reason(case, "torch", "torch.cuda", "gpus") if device_of(case) in GPU_DEVICES else None
         return FIND.unchecked(unknown) if unknown is not None else []
     kind, words = reason
     device = device_of(case)

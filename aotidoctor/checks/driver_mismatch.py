@@ -18,7 +18,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_MODEL, device_of, unstated
+from aotidoctor.checks.matching.package_facts import NO_MODEL, device_of, unstated_reason
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-HOST-012", "driver_mismatch")
@@ -30,7 +30,10 @@ def run(case: Case) -> Findings:
     """At most one finding."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
-    if device_of(case) == "cuda" and (reason := unstated(case, "torch", "torch.cuda", "cuda_driver")) is not None:
+    if (
+        device_of(case) == "cuda"
+        and (reason := unstated_reason(case, "torch", "torch.cuda", "cuda_driver")) is not None
+    ):
         return FIND.unchecked(reason)
     torch, driver = case.host.torch, case.host.cuda_driver
     if device_of(case) != "cuda" or torch is None or torch.cuda is None:

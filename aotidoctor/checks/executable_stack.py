@@ -20,7 +20,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_MODEL, at_member, main_object, unstated
+from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, main_object, unstated_reason
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-HOST-015", "executable_stack")
@@ -36,7 +36,7 @@ def run(case: Case) -> Findings:
     permitted, why = case.host.executable_stack, case.host.executable_stack_why or ""
     refused = permitted is False
     if permitted is None and case.host.profile is not None:
-        return FIND.unchecked(unstated(case, "executable_stack") or why)
+        return FIND.unchecked(unstated_reason(case, "executable_stack") or why)
     state = FIND.error if refused else FIND.info
     return [
         state(

@@ -19,11 +19,10 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_MODEL, at_member, device_of, metadata_value
+from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, device_of, metadata_value
 from aotidoctor.model.artifact import ModelEntry
-from aotidoctor.model.case import Case
+from aotidoctor.model.case import Case, Gpu
 from aotidoctor.model.evidence import Evidence
-from aotidoctor.model.host import Gpu
 
 FIND = Finder("AD-HOST-004", "gpu_arch_mismatch")
 KEY = "AOTI_COMPUTE_CAPABILITY"

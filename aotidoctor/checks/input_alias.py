@@ -19,8 +19,8 @@ from __future__ import annotations
 from itertools import combinations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.pairs import TensorPair, leaf_check, tensor_pairs
-from aotidoctor.checks.matching.reads import span
+from aotidoctor.checks.matching.call_overlay import TensorPair, leaf_check, tensor_pairs
+from aotidoctor.checks.matching.kernel_reads import span
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import TensorDesc

@@ -17,8 +17,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.overlay import Pair, describe_plain
-from aotidoctor.checks.matching.pairs import missing_reason, overlay_of
+from aotidoctor.checks.matching.call_overlay import Pair, describe_plain, missing_reason, overlay_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FileSource
 from aotidoctor.model.inputs import PlainValue

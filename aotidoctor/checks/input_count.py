@@ -18,8 +18,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.overlay import Overlay, describe_tensor
-from aotidoctor.checks.matching.pairs import missing_reason, overlay_of, swapped_paths
+from aotidoctor.checks.matching.call_overlay import Overlay, describe_tensor, missing_reason, overlay_of, swapped_paths
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import TensorDesc

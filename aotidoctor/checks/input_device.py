@@ -17,7 +17,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.pairs import contract_source, device_fits, leaf_check, tensor_pairs
+from aotidoctor.checks.matching.call_overlay import contract_source, device_fits, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec
 
@@ -31,16 +31,16 @@ def run(case: Case) -> Findings:
             "meta" if pair.tensor.device_type == "meta" else "device",
             pair.path,
             observed=f"device {pair.tensor.device}",
-            expected=_expected(case, pair.spec),
+            expected=_expected_device(case, pair.spec),
             source=contract_source(case, pair.spec),
-            facts=pair.facts(observed_device=pair.tensor.device, expected_device=_expected(case, pair.spec)),
+            facts=pair.facts(observed_device=pair.tensor.device, expected_device=_expected_device(case, pair.spec)),
         )
         for pair in tensor_pairs(case)
         if pair.tensor.layout == "strided" and not device_fits(pair.spec, pair.tensor)
     ]
 
 
-def _expected(case: Case, spec: LeafSpec) -> str:
+def _expected_device(case: Case, spec: LeafSpec) -> str:
     """The device type of the leaf; that of the package where its leaves do not tell (torch 2.6 and 2.7)."""
     package = case.needs.device_type
     return spec.device_type or package or "cpu"

@@ -16,8 +16,8 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.pairs import contract_source, leaf_check, tensor_pairs
-from aotidoctor.checks.matching.symbols import Reading, readings
+from aotidoctor.checks.matching.call_overlay import contract_source, leaf_check, tensor_pairs
+from aotidoctor.checks.matching.kernel_reads import SymbolReading, readings
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 
@@ -29,7 +29,7 @@ def run(case: Case) -> Findings:
     return [_finding(case, reading) for reading in readings(tensor_pairs(case, "stride")) if reading.remainder]
 
 
-def _finding(case: Case, reading: Reading) -> Evidence:
+def _finding(case: Case, reading: SymbolReading) -> Evidence:
     pair = reading.pair
     return FIND.error(
         "remainder",

@@ -18,11 +18,11 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.fits import is_mask_for
-from aotidoctor.checks.matching.pairs import (
+from aotidoctor.checks.matching.call_overlay import (
     TensorPair,
     contract_source,
     hidden_reason,
+    is_mask_for,
     leaf_check,
     tensor_pairs,
     unread_reason,

@@ -16,8 +16,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.overlay import MOST_KEYS
-from aotidoctor.checks.matching.pairs import missing_reason, overlay_of
+from aotidoctor.checks.matching.call_overlay import MOST_KEYS, missing_reason, overlay_of
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-IN-003", "input_kwargs")

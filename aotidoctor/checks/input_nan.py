@@ -16,7 +16,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.pairs import TensorPair, leaf_check, tensor_pairs
+from aotidoctor.checks.matching.call_overlay import TensorPair, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import ValueStats

@@ -17,12 +17,18 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.overlay import Pair, describe_plain
-from aotidoctor.checks.matching.pairs import contract_source, missing_reason, overlay_of, swapped_paths
+from aotidoctor.checks.matching.call_overlay import (
+    Pair,
+    contract_source,
+    describe_plain,
+    missing_reason,
+    overlay_of,
+    swapped_paths,
+)
 from aotidoctor.model.case import Case
+from aotidoctor.model.contract import describe_spec
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import PlainValue
-from aotidoctor.model.spec_text import describe_spec
 
 FIND = Finder("AD-IN-004", "input_nontensor")
 KINDS = {"None": "none", "NoneType": "none", "str": "string", "ndarray": "ndarray"}

@@ -17,13 +17,19 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.fits import swapped_pairs
-from aotidoctor.checks.matching.overlay import Pair, describe_plain, describe_tensor
-from aotidoctor.checks.matching.pairs import contract_source, missing_reason, overlay_of
+from aotidoctor.checks.matching.call_overlay import (
+    Pair,
+    contract_source,
+    describe_plain,
+    describe_tensor,
+    missing_reason,
+    overlay_of,
+    swapped_pairs,
+)
 from aotidoctor.model.case import Case
+from aotidoctor.model.contract import describe_spec
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import TensorDesc
-from aotidoctor.model.spec_text import describe_spec
 
 FIND = Finder("AD-IN-009", "input_order")
 
@@ -42,14 +48,14 @@ def _finding(case: Case, first: Pair, second: Pair, *, mutual: bool) -> Evidence
     return FIND.error(
         "swapped",
         f"{first.path}, {second.path}",
-        observed=f"{_given(first)} and {_given(second)}",
+        observed=f"{_describe_given(first)} and {_describe_given(second)}",
         expected=f"{describe_spec(first.spec)} and {describe_spec(second.spec)}",
         source=contract_source(case, first.spec),
         facts={"path": first.path, "swap_with": second.path, "mutual": mutual},
     )
 
 
-def _given(pair: Pair) -> str:
+def _describe_given(pair: Pair) -> str:
     return describe_tensor(pair.value) if isinstance(pair.value, TensorDesc) else describe_plain(pair.value)
 
 

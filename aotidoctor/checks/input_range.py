@@ -20,11 +20,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.pairs import TensorPair, contract_source, leaf_check, tensor_pairs
+from aotidoctor.checks.matching.call_overlay import TensorPair, contract_source, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import Dim
+from aotidoctor.model.contract import Dim, describe_spec
 from aotidoctor.model.evidence import Evidence, FactValue
-from aotidoctor.model.spec_text import describe_spec
 
 FIND = Finder("AD-IN-017", "input_range")
 

@@ -19,14 +19,18 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.fits import one_element
-from aotidoctor.checks.matching.pairs import TensorPair, contract_source, leaf_check, tensor_pairs, unread_reason
-from aotidoctor.checks.matching.reads import ShortRead, short_reads
-from aotidoctor.checks.matching.walks import Misfit, misfits
+from aotidoctor.checks.matching.call_overlay import (
+    TensorPair,
+    contract_source,
+    leaf_check,
+    one_element,
+    tensor_pairs,
+    unread_reason,
+)
+from aotidoctor.checks.matching.kernel_reads import Misfit, ShortRead, misfits, short_reads
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
-from aotidoctor.model.phrases import plural
-from aotidoctor.model.spec_text import describe_spec
+from aotidoctor.model.contract import describe_spec
+from aotidoctor.model.evidence import Evidence, plural
 
 FIND = Finder("AD-IN-012", "input_rank")
 
@@ -37,7 +41,7 @@ def run(case: Case) -> Findings:
     found = [_finding(case, pair) for pair in pairs if pair.spec.rank not in (None, len(pair.tensor.shape))]
     read = list(tensor_pairs(case, "stride"))
     found += [_slice(case, one) for one in short_reads(read) if one.slice and not one.folded]
-    found += [_walked(case, one) for one in misfits(read) if one.kind == "rank"]
+    found += [_walk_evidence(case, one) for one in misfits(read) if one.kind == "rank"]
     unread = [pair.path for pair in pairs if pair.spec.rank is None and pair.spec.used is not False]
     return FIND.unchecked(unread_reason(case, "shape", unread)) if unread and not found else found
 
@@ -66,7 +70,7 @@ def _slice(case: Case, short: ShortRead) -> Evidence:
     )
 
 
-def _walked(case: Case, one: Misfit) -> Evidence:
+def _walk_evidence(case: Case, one: Misfit) -> Evidence:
     shape = one.pair.tensor.shape
     return FIND.error(
         "walk",

@@ -22,14 +22,17 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.fits import static_mismatches
-from aotidoctor.checks.matching.pairs import TensorPair, contract_source, leaf_check, tensor_pairs
-from aotidoctor.checks.matching.reads import ShortRead, short_reads
-from aotidoctor.checks.matching.walks import Misfit, misfits
+from aotidoctor.checks.matching.call_overlay import (
+    TensorPair,
+    contract_source,
+    leaf_check,
+    static_mismatches,
+    tensor_pairs,
+)
+from aotidoctor.checks.matching.kernel_reads import Misfit, ShortRead, misfits, short_reads
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
-from aotidoctor.model.phrases import plural
-from aotidoctor.model.spec_text import describe_spec
+from aotidoctor.model.contract import describe_spec
+from aotidoctor.model.evidence import Evidence, plural
 
 FIND = Finder("AD-IN-013", "input_shape")
 
@@ -41,11 +44,11 @@ def run(case: Case) -> Findings:
     read = list(tensor_pairs(case, "stride"))
     short = [one for one in short_reads(read) if one.partner is None and one.size_alone]
     odd = [_odd(case, pair, dim) for pair in pairs for dim in _not_among(pair)]
-    walked = [_walked(case, one) for one in misfits(read) if one.kind == "shape"]
+    walked = [_walk_evidence(case, one) for one in misfits(read) if one.kind == "shape"]
     return [*found, *odd, *(_too_few(case, one) for one in short), *walked]
 
 
-def _walked(case: Case, one: Misfit) -> Evidence:
+def _walk_evidence(case: Case, one: Misfit) -> Evidence:
     dim, shape = one.dim, one.pair.tensor.shape
     as_these = f"a kernel iterates over it as {one.steps}"
     return FIND.error(

@@ -21,9 +21,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.pairs import contract_source, leaf_check, tensor_pairs
-from aotidoctor.checks.matching.reads import ShortRead, short_reads
-from aotidoctor.checks.matching.symbols import Reading, agreed_values, readings
+from aotidoctor.checks.matching.call_overlay import contract_source, leaf_check, tensor_pairs
+from aotidoctor.checks.matching.kernel_reads import ShortRead, SymbolReading, agreed_values, readings, short_reads
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.expr import evaluate
@@ -57,7 +56,7 @@ def _too_few(case: Case, short: ShortRead) -> Evidence:
     )
 
 
-def _finding(case: Case, reading: Reading, wanted: int, found: Sequence[Reading]) -> Evidence:
+def _finding(case: Case, reading: SymbolReading, wanted: int, found: Sequence[SymbolReading]) -> Evidence:
     pair = reading.pair
     partner = next((other for other in found if _says(other, reading, wanted)), None)
     as_there = f", as {partner.pair.path}.shape[{partner.dim}]" if partner is not None else ""
@@ -78,7 +77,7 @@ def _finding(case: Case, reading: Reading, wanted: int, found: Sequence[Reading]
     )
 
 
-def _says(other: Reading, reading: Reading, wanted: int) -> bool:
+def _says(other: SymbolReading, reading: SymbolReading, wanted: int) -> bool:
     return other is not reading and other.expr.symbols == reading.expr.symbols and other.size == wanted
 
 

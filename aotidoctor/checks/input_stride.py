@@ -23,10 +23,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.pairs import TensorPair, contract_source, leaf_check, tensor_pairs
-from aotidoctor.checks.matching.reads import ShortRead, short_reads
-from aotidoctor.checks.matching.symbols import agreed_values, readings
-from aotidoctor.checks.matching.walks import Misfit, misfits
+from aotidoctor.checks.matching.call_overlay import TensorPair, contract_source, leaf_check, tensor_pairs
+from aotidoctor.checks.matching.kernel_reads import Misfit, ShortRead, agreed_values, misfits, readings, short_reads
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.expr import evaluate
@@ -42,14 +40,14 @@ def run(case: Case) -> Findings:
     values = agreed_values(readings(pairs))
     found = []
     for pair in pairs:
-        wanted = _wanted(pair, values)
+        wanted = _expected_strides(pair, values)
         if wanted is not None and _differs(pair, wanted):
             found.append(_finding(case, pair, wanted))
-    walked = [_walked(case, one) for one in misfits(pairs) if one.kind == "stride"]
+    walked = [_walk_evidence(case, one) for one in misfits(pairs) if one.kind == "stride"]
     return [*found, *(_too_close(case, one) for one in short_reads(pairs) if one.folded), *walked]
 
 
-def _walked(case: Case, one: Misfit) -> Evidence:
+def _walk_evidence(case: Case, one: Misfit) -> Evidence:
     tensor = one.pair.tensor
     return FIND.error(
         "walk",
@@ -72,7 +70,7 @@ def _too_close(case: Case, short: ShortRead) -> Evidence:
     )
 
 
-def _wanted(pair: TensorPair, values: Mapping[str, int]) -> Strides | None:
+def _expected_strides(pair: TensorPair, values: Mapping[str, int]) -> Strides | None:
     """The strides as numbers, None where they are unknown.
 
     A symbolic stride is known only if the tensor has the sizes that the symbols say: a tensor of another size is

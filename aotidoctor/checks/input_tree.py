@@ -18,8 +18,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.overlay import MOST_KEYS, Difference
-from aotidoctor.checks.matching.pairs import missing_reason, overlay_of
+from aotidoctor.checks.matching.call_overlay import MOST_KEYS, TreeDifference, missing_reason, overlay_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 
@@ -34,7 +33,7 @@ def run(case: Case) -> Findings:
     return [_finding(difference) for difference in overlay.of("tree")]
 
 
-def _finding(difference: Difference) -> Evidence:
+def _finding(difference: TreeDifference) -> Evidence:
     note = FIND.info if difference.kind == "object" else FIND.warn
     state = note if difference.harmless else FIND.error
     return state(

@@ -20,7 +20,14 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_MODEL, at_member, machine_name, main_object, metadata_value, unstated
+from aotidoctor.checks.matching.package_facts import (
+    NO_MODEL,
+    at_member,
+    machine_name,
+    main_object,
+    metadata_value,
+    unstated_reason,
+)
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FileSource
 
@@ -57,7 +64,7 @@ def run(case: Case) -> Findings:
     if compiled is not None and compiled.machine and machine_name(compiled.machine) != machine:
         return FIND.unchecked(f"the code is for {compiled.machine}")
     if not case.host.cpu_flags:
-        return FIND.unchecked(unstated(case, "cpu_flags") or "this host does not report its CPU flags")
+        return FIND.unchecked(unstated_reason(case, "cpu_flags") or "this host does not report its CPU flags")
     value, member = metadata_value(case, KEY)
     if case.contract is not None and case.contract.needs.isa:
         lacking = tuple(name for name in case.contract.needs.isa if name not in case.host.cpu_flags)

@@ -21,11 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.pairs import overlay_of, tensor_pairs
-from aotidoctor.checks.matching.symbols import Reading, agreed_values, readings
-from aotidoctor.checks.package.facts import at_call, device_of
+from aotidoctor.checks.matching.call_overlay import overlay_of, tensor_pairs
+from aotidoctor.checks.matching.kernel_reads import SymbolReading, agreed_values, readings
+from aotidoctor.checks.matching.package_facts import at_call, device_of
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import Contract, KernelBody, KernelCall
+from aotidoctor.model.contract import KernelBody, KernelCall, ModelContract
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.expr import Expr, evaluate, parse_expr, substitute
 
@@ -57,7 +57,7 @@ def run(case: Case) -> Findings:
 
 
 def _of_launch(
-    case: Case, call: KernelCall, grid: Sequence[Expr], symbols: Mapping[str, int], found: Sequence[Reading]
+    case: Case, call: KernelCall, grid: Sequence[Expr], symbols: Mapping[str, int], found: Sequence[SymbolReading]
 ) -> Iterator[Evidence]:
     sizes = sizes_of(grid, symbols)
     for at, (size, largest) in enumerate(zip(sizes, LARGEST_GRID, strict=False)):
@@ -97,7 +97,7 @@ def _finding(
 
 
 def _reason(
-    part: Expr, symbols: Mapping[str, int], found: Sequence[Reading], largest: int
+    part: Expr, symbols: Mapping[str, int], found: Sequence[SymbolReading], largest: int
 ) -> Mapping[str, str | int | None]:
     """The dim that makes the grid impossible, where it is one, and the largest size with which it is possible."""
     names = sorted(part.symbols)
@@ -137,7 +137,7 @@ CHECK = FIND.check(
 )
 
 
-def grids_of(contract: Contract) -> Sequence[tuple[KernelCall, tuple[Expr, ...]]]:
+def grids_of(contract: ModelContract) -> Sequence[tuple[KernelCall, tuple[Expr, ...]]]:
     """Each launch with its grid in terms of the sizes of the inputs.
 
     Sizes are never negative, so that the division of C++ rounds like the one of Python.

@@ -19,7 +19,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import metadata_value
+from aotidoctor.checks.matching.package_facts import metadata_value
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case
 

@@ -16,7 +16,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_MODEL, device_of, device_source
+from aotidoctor.checks.matching.package_facts import NO_MODEL, device_of, device_source
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-LOAD-003", "load_device")

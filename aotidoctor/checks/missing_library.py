@@ -19,12 +19,17 @@ from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.device_unavailable import unavailable
-from aotidoctor.checks.package.facts import NO_MODEL, UNSTATED, at_member, device_of, main_object
-from aotidoctor.checks.package.profile_linkage import has_library
+from aotidoctor.checks.matching.package_facts import (
+    NO_MODEL,
+    NOT_STATED,
+    at_member,
+    device_of,
+    has_library,
+    main_object,
+)
 from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
-from aotidoctor.model.phrases import listed
+from aotidoctor.model.evidence import Evidence, list_names
 
 FIND = Finder("AD-HOST-005", "missing_library")
 _OF_A_DEVICE = ("libcuda.so", "libcudart.so", "libtorch_cuda", "libc10_cuda", "libnv", "libcu", "libtorch_xpu",
@@ -42,21 +47,21 @@ def run(case: Case) -> Findings:
         return FIND.unchecked(case.host.symbols_problem or "libraries were not resolved")
     missing = [name for name in compiled.needed if case.host.libraries.get(name, "") is None]
     given = {path.rpartition("/")[2] for path in case.options.custom_op_libraries}
-    return [_missing(case, compiled.member, name, given) for name in missing if not _explained(case, name)]
+    return [_missing(case, compiled.member, name, given) for name in missing if not _is_explained(case, name)]
 
 
 def _on_profile(case: Case, compiled: SharedObject) -> Findings:
     """What the profile of another machine tells of each library."""
     given = {path.rpartition("/")[2] for path in case.options.custom_op_libraries}
     known = {name: has_library(case.host, name) for name in compiled.needed}
-    missing = [name for name, found in known.items() if found is False and not _explained(case, name)]
-    unknown = [name for name, found in known.items() if found is None and not _explained(case, name)]
+    missing = [name for name, found in known.items() if found is False and not _is_explained(case, name)]
+    unknown = [name for name, found in known.items() if found is None and not _is_explained(case, name)]
     if unknown and not missing:
-        return FIND.unchecked(f"the profile {case.host.profile}{UNSTATED}{listed(unknown)}")
+        return FIND.unchecked(f"the profile {case.host.profile}{NOT_STATED}{list_names(unknown)}")
     return [_missing(case, compiled.member, name, given) for name in missing]
 
 
-def _explained(case: Case, name: str) -> bool:
+def _is_explained(case: Case, name: str) -> bool:
     """Whether the library belongs to a device whose absence is a finding already."""
     return unavailable(case) is not None and device_of(case) != "cpu" and name.startswith(_OF_A_DEVICE)
 

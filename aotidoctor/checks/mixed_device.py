@@ -22,9 +22,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import at_call
+from aotidoctor.checks.matching.package_facts import at_call
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import Contract, KernelCall
+from aotidoctor.model.contract import KernelCall, ModelContract
 from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-LOAD-006", "mixed_device")
@@ -48,7 +48,7 @@ def run(case: Case) -> Findings:
     return list(found.values())
 
 
-def devices_of(contract: Contract) -> Mapping[str, str]:
+def devices_of(contract: ModelContract) -> Mapping[str, str]:
     """The device type of each name of the wrapper, as far as the wrapper says it."""
     devices = dict(contract.buffer_devices)
     devices |= {one.name: one.device_type for one in contract.constants if one.device_type is not None}

@@ -18,9 +18,9 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_PACKAGE, at_member, is_package
+from aotidoctor.checks.matching.package_facts import NO_PACKAGE, at_member, is_package
 from aotidoctor.model.case import Case
-from aotidoctor.model.phrases import listed
+from aotidoctor.model.evidence import list_names
 
 FIND = Finder("AD-ART-011", "model_name")
 DEFAULT = "model"
@@ -39,9 +39,10 @@ def run(case: Case) -> Findings:
         FIND.error(
             "several" if choose else "not-found",
             wanted,
-            observed=f"models {listed(names)}" if len(names) > 1 else f"only {names[0]!r}",
+            observed=f"models {list_names(names)}" if len(names) > 1 else f"only {names[0]!r}",
             expected=f"a model called {wanted}",
-            message=f"the package has no model called {wanted}; it has {listed(names)}: pass model_name={names[0]!r}",
+            message=f"the package has no model called {wanted}; it has {list_names(names)}: "
+            f"pass model_name={names[0]!r}",
             source=at_member(case, None),
             facts={"wanted": wanted, "models": tuple(names), "suggestion": names[0]},
         )

@@ -17,7 +17,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import unstated
+from aotidoctor.checks.matching.package_facts import unstated_reason
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-HOST-009", "openmp_conflict")
@@ -27,7 +27,7 @@ _TRUE = ("1", "true", "yes", "on")
 
 def run(case: Case) -> Findings:
     """At most one finding."""
-    if (reason := unstated(case, "openmp_runtimes")) is not None:
+    if (reason := unstated_reason(case, "openmp_runtimes")) is not None:
         return FIND.unchecked(reason)
     files = case.host.openmp_runtimes
     families = {family_of(path) for path in files}

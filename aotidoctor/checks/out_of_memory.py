@@ -18,7 +18,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_MODEL, at_member, device_of, unstated
+from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, device_of, unstated_reason
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
 
@@ -30,7 +30,7 @@ def run(case: Case) -> Findings:
     """At most one finding: the firmest limit that is exceeded."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
-    if device_of(case) in (None, "cpu") and (reason := unstated(case, "memory_total")) is not None:
+    if device_of(case) in (None, "cpu") and (reason := unstated_reason(case, "memory_total")) is not None:
         return FIND.unchecked(reason)
     constants = _constants(case, case.model)
     objects = sum(item.size for item in case.model.shared_objects)

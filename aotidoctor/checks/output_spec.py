@@ -20,12 +20,11 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import at_member
+from aotidoctor.checks.matching.package_facts import at_member
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import Contract
-from aotidoctor.model.evidence import Evidence
-from aotidoctor.model.phrases import plural
-from aotidoctor.model.treespec import SpecError, count_leaves, parse_spec
+from aotidoctor.model.contract import ModelContract
+from aotidoctor.model.evidence import Evidence, plural
+from aotidoctor.model.inputs import SpecError, count_leaves, parse_spec
 
 FIND = Finder("AD-OUT-002", "output_spec")
 # Outputs whose shapes are listed.
@@ -52,7 +51,7 @@ def run(case: Case) -> Findings:
     return [*_outputs(case, contract, contract.n_outputs, leaves), *too_many]
 
 
-def _outputs(case: Case, contract: Contract, count: int, leaves: int) -> list[Evidence]:
+def _outputs(case: Case, contract: ModelContract, count: int, leaves: int) -> list[Evidence]:
     if count == leaves:
         return []
     shapes = tuple(f"{output.dtype or '?'}[{', '.join(output.shape or ('?',))}]" for output in contract.outputs[:MOST])
@@ -70,7 +69,7 @@ def _outputs(case: Case, contract: Contract, count: int, leaves: int) -> list[Ev
     ]
 
 
-def _inputs(case: Case, contract: Contract) -> list[Evidence]:
+def _inputs(case: Case, contract: ModelContract) -> list[Evidence]:
     """A call that gives what the in spec asks for has too few tensors; one that gives more of them returns."""
     if contract.args is None or contract.kwargs is None:
         return []

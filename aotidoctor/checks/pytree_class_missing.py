@@ -22,10 +22,10 @@ import re
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import at_member
+from aotidoctor.checks.matching.package_facts import at_member
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import Contract
-from aotidoctor.model.phrases import listed
+from aotidoctor.model.contract import ModelContract
+from aotidoctor.model.evidence import list_names
 
 FIND = Finder("AD-LOAD-007", "pytree_class_missing")
 # Names of types as torch writes them; a context may hold the same key, and then in escaped quotes.
@@ -53,14 +53,14 @@ def run(case: Case) -> Findings:
             names[0],
             observed=case.options.setup or "no --setup",
             expected="; ".join(lines),
-            message=f"the call spec names {listed(names)}: the calling process must have registered the class",
+            message=f"the call spec names {list_names(names)}: the calling process must have registered the class",
             source=at_member(case, case.contract.member),
             facts={"classes": tuple(names), "registrations": steps, "register": "\n".join(lines)},
         )
     ]
 
 
-def foreign_classes(contract: Contract) -> list[str]:
+def foreign_classes(contract: ModelContract) -> list[str]:
     """Names of the classes in both specs that come with no import of torch, in order, each once."""
     names = [name for spec in (contract.in_spec, contract.out_spec) for name in _TYPE.findall(spec or "")]
     return [name for name in dict.fromkeys(names) if name.partition(".")[0] not in _OWN and "." in name]

@@ -22,13 +22,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.model.case import Case
-from aotidoctor.model.diagnosis import compile_again
+from aotidoctor.model.case import Case, user_function
 from aotidoctor.model.evidence import Evidence, FileSource
-from aotidoctor.model.user_function import user_function
+from aotidoctor.model.report import compile_again
 
 if TYPE_CHECKING:
-    from aotidoctor.readers.provenance.difference import Difference
+    from aotidoctor.readers.provenance.compare_interface import ProgramDifference
 
 FIND = Finder("AD-REF-001", "reference_mismatch")
 
@@ -42,13 +41,13 @@ def run(case: Case) -> Findings:
         return FIND.unchecked("the reference is not a readable torch.export archive")
     if case.contract is None:
         return FIND.unchecked("the package contains no contract (no wrapper.cpp)")
-    from aotidoctor.readers.provenance.compare import compare  # noqa: PLC0415 - few give a reference
+    from aotidoctor.readers.provenance.compare_program import compare_program
 
-    found = compare(case.contract, case.reference, case.model).decisive
+    found = compare_program(case.contract, case.reference, case.model).decisive
     return [_finding(path, found)] if found else ()
 
 
-def _finding(path: str, found: Sequence[Difference]) -> Evidence:
+def _finding(path: str, found: Sequence[ProgramDifference]) -> Evidence:
     first = found[0]
     more = f" ({len(found) - 1} more difference{'s' if len(found) > 2 else ''})" if len(found) > 1 else ""
     return FIND.warn(

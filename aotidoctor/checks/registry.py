@@ -1,4 +1,7 @@
-"""``CHECKS`` in the order in which they are asked, cheapest and most fundamental first."""
+"""List ``CHECKS`` in the order in which they are asked, cheapest and most fundamental first.
+
+Apart from ``check``: this imports every check, and every check imports that.
+"""
 
 from __future__ import annotations
 

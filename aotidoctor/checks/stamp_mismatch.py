@@ -21,13 +21,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import main_object
+from aotidoctor.checks.matching.package_facts import main_object
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FileSource
-from aotidoctor.model.phrases import listed
+from aotidoctor.model.evidence import Evidence, FileSource, list_names
 
 if TYPE_CHECKING:
-    from aotidoctor.model.stamp import Stamp, StampSeen
+    from aotidoctor.model.artifact import Stamp, StampSeen
 
 FIND = Finder("AD-ART-012", "stamp_mismatch")
 
@@ -51,9 +50,9 @@ def _at(seen: StampSeen) -> FileSource:
 def _program(case: Case, seen: StampSeen, stamp: Stamp) -> Iterator[Evidence]:
     if case.contract is None:
         return
-    from aotidoctor.readers.provenance.compare import compare  # noqa: PLC0415 - few packages carry a stamp
+    from aotidoctor.readers.provenance.compare_program import compare_program
 
-    for first in compare(case.contract, stamp.facts).decisive[:1]:
+    for first in compare_program(case.contract, stamp.facts).decisive[:1]:
         yield FIND.warn(
             "another-program",
             first.subject,
@@ -70,7 +69,7 @@ def _weights(seen: StampSeen) -> Iterator[Evidence]:
         yield FIND.warn(
             "other-weights",
             "weights",
-            observed=f"{count} with different bytes ({listed(seen.differing)})",
+            observed=f"{count} with different bytes ({list_names(seen.differing)})",
             expected="those that were stamped",
             source=_at(seen),
             facts={"weights": seen.differing[:20], "equal": seen.equal},
@@ -78,8 +77,11 @@ def _weights(seen: StampSeen) -> Iterator[Evidence]:
 
 
 def _release(case: Case, seen: StampSeen, stamp: Stamp) -> Iterator[Evidence]:
-    from aotidoctor.readers.releases.built_by import built_by  # noqa: PLC0415 - likewise
-    from aotidoctor.readers.releases.shims import release_of, release_text  # noqa: PLC0415
+    from aotidoctor.readers.releases.torch_releases import (
+        built_by,
+        release_of,
+        release_text,
+    )
 
     release = release_of(stamp.torch) if stamp.torch is not None else None
     if case.model is None or release is None:

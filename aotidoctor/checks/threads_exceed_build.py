@@ -19,9 +19,9 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import at_member, unstated
+from aotidoctor.checks.matching.package_facts import at_member, unstated_reason
 from aotidoctor.model.case import Case
-from aotidoctor.model.phrases import plural
+from aotidoctor.model.evidence import plural
 
 FIND = Finder("AD-HOST-010", "threads_exceed_build")
 
@@ -31,7 +31,7 @@ def run(case: Case) -> Findings:
     contract = case.contract
     if contract is None:
         return FIND.unchecked("the package has no kernel sources to read the thread count from")
-    reason = unstated(case, "threads")
+    reason = unstated_reason(case, "threads")
     if reason is not None and case.options.threads is None:
         return FIND.unchecked(reason) if contract.needs.baked_threads else []
     threads = case.options.threads or case.host.threads

@@ -19,10 +19,9 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import unstated
-from aotidoctor.model.case import Case
+from aotidoctor.checks.matching.package_facts import unstated_reason
+from aotidoctor.model.case import Case, TmpdirState
 from aotidoctor.model.evidence import FactValue
-from aotidoctor.model.host import TmpdirState
 
 FIND = Finder("AD-HOST-008", "tmpdir")
 
@@ -31,7 +30,7 @@ def run(case: Case) -> Findings:
     """At most one finding."""
     state = case.host.tmpdir
     if state is None:
-        return FIND.unchecked(unstated(case, "tmpdir") or "the temporary folder was not inspected")
+        return FIND.unchecked(unstated_reason(case, "tmpdir") or "the temporary folder was not inspected")
     if state.problem is None:
         return []
     needed = case.artifact.unpacked_size

@@ -19,7 +19,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_MODEL, at_member, unstated
+from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, unstated_reason
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
 
@@ -38,7 +38,7 @@ def run(case: Case) -> Findings:
         return []
     if any(case.host.tools.get(name) for name in _COMPILERS):
         return _headers(case, model)
-    if (reason := unstated(case, "tools")) is not None:
+    if (reason := unstated_reason(case, "tools")) is not None:
         return FIND.unchecked(reason)
     return [
         FIND.error(

@@ -16,7 +16,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import unstated
+from aotidoctor.checks.matching.package_facts import unstated_reason
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-HOST-013", "torch_missing")
@@ -24,7 +24,7 @@ FIND = Finder("AD-HOST-013", "torch_missing")
 
 def run(case: Case) -> Findings:
     """At most one finding, a note."""
-    if (reason := unstated(case, "torch")) is not None:
+    if (reason := unstated_reason(case, "torch")) is not None:
         return FIND.unchecked(reason)
     if case.host.torch is not None:
         return []

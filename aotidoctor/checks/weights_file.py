@@ -25,13 +25,11 @@ import re
 from collections.abc import Iterator, Mapping
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import main_object
+from aotidoctor.checks.matching.package_facts import main_object
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec
-from aotidoctor.model.evidence import Evidence, FileSource
-from aotidoctor.model.phrases import listed, plural
-from aotidoctor.readers.releases.built_by import built_by
-from aotidoctor.readers.releases.shims import Release
+from aotidoctor.model.evidence import Evidence, FileSource, list_names, plural
+from aotidoctor.readers.releases.torch_releases import Release, built_by
 
 FIND = Finder("AD-LOAD-008", "weights_file")
 PREFIXES = ("_orig_mod.", "module.", "model.", "_fsdp_wrapped_module.")
@@ -57,18 +55,18 @@ def run(case: Case) -> Findings:
     prefix = _prefix(wanted, given)
     if prefix:
         given = {name.removeprefix(prefix): spec for name, spec in given.items()}
-    renamed = _renamed(wanted, given)
+    renamed = _match_names(wanted, given)
     parts = _parts(wanted, given)
-    found = [*_prefixed(case, wanted, prefix, renamed), *_in_parts(case, parts)]
+    found = [*_prefix_evidence(case, wanted, prefix, renamed), *_in_parts(case, parts)]
     told = {*renamed.values(), *parts}
     given = {
         **{name: spec for name, spec in given.items() if name not in told},
         **{name: given[theirs] for name, theirs in renamed.items()},
     }
-    return [*found, *_names(case, wanted, given), *_differences(case, wanted, given), *_folded(case)]
+    return [*found, *_names(case, wanted, given), *_differences(case, wanted, given), *_folded_constants(case)]
 
 
-def _folded(case: Case) -> Iterator[Evidence]:
+def _folded_constants(case: Case) -> Iterator[Evidence]:
     """Constants that a package of torch 2.6 or 2.7 computes once, of the weights that its first call finds."""
     names = [spec.name for spec in case.contract.constants if spec.from_folded] if case.contract is not None else []
     before = built_by(case.model, main_object(case)).before if case.model is not None and names else None
@@ -89,14 +87,14 @@ def _prefix(wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec
     return next((one for one in PREFIXES if any(f"{one}{name}" in given for name in wanted)), "")
 
 
-def _renamed(wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec]) -> dict[str, str]:
+def _match_names(wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec]) -> dict[str, str]:
     """Names of the package -> names of the file that are the same but for the words of wrappers."""
     theirs = {_WRAPPERS.sub("", name): name for name in given if name not in wanted}
     pairs = ((name, theirs.get(_WRAPPERS.sub("", name))) for name in wanted if name not in given)
     return {name: their for name, their in pairs if their is not None}
 
 
-def _prefixed(
+def _prefix_evidence(
     case: Case, wanted: Mapping[str, ConstantSpec], prefix: str, renamed: Mapping[str, str]
 ) -> Iterator[Evidence]:
     """Names that differ by what a wrapper adds to them."""
@@ -137,12 +135,12 @@ def _in_parts(case: Case, parts: Mapping[str, list[str]]) -> Iterator[Evidence]:
         "subclass",
         whole,
         observed=f"{whole} as one tensor" + (f", and {len(parts) - 1} more" if len(parts) > 1 else ""),
-        expected=f"its parts, as in the package: {listed(names, 3)}",
+        expected=f"its parts, as in the package: {list_names(names, 3)}",
         source=FileSource(file=case.options.weights or ""),
         facts={
             "constants": tuple(names[:50]),
             "count": len(parts),
-            "found": f"{whole} is one tensor; the package stores its parts: {listed(names, 3)}",
+            "found": f"{whole} is one tensor; the package stores its parts: {list_names(names, 3)}",
         },
     )
 
@@ -154,17 +152,21 @@ def _names(case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[str, C
         yield FIND.error(
             "missing",
             missing[0],
-            observed=f"{plural(len(missing), 'constant')} of the package not in the file: {listed(missing, 3)}",
+            observed=f"{plural(len(missing), 'constant')} of the package not in the file: {list_names(missing, 3)}",
             expected="every constant of the package",
             source=source,
-            facts={"constants": tuple(missing[:50]), "count": len(missing), "found": f"without {listed(missing, 3)}"},
+            facts={
+                "constants": tuple(missing[:50]),
+                "count": len(missing),
+                "found": f"without {list_names(missing, 3)}",
+            },
         )
     other = [name for name, spec in given.items() if name not in wanted and spec.dtype is not None]
     if other:
         yield FIND.warn(
             "unexpected",
             other[0],
-            observed=f"{plural(len(other), 'tensor')} that the package does not have: {listed(other, 3)}",
+            observed=f"{plural(len(other), 'tensor')} that the package does not have: {list_names(other, 3)}",
             expected="constants of the package only: load_constants refuses other names",
             source=source,
             facts={"constants": tuple(other[:50]), "count": len(other)},

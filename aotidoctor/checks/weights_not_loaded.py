@@ -19,10 +19,9 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.package.facts import NO_MODEL, at_member
+from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
-from aotidoctor.model.phrases import plural
+from aotidoctor.model.evidence import Evidence, plural
 
 FIND = Finder("AD-LOAD-002", "weights_not_loaded")
 _KINDS = {"external": "external", "disk": "on-disk"}

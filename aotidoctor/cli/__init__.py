@@ -14,24 +14,24 @@ from typing import Annotated
 
 import typer
 
-from aotidoctor.cli.lazy import CONTEXT, Entry, group
+from aotidoctor.cli.lazy import CONTEXT, CommandEntry, group
 from aotidoctor.version import __version__
 
 # What may stand after ``triton`` instead of a path.
 TRITON_WORDS = {
-    "names": Entry(
-        "triton_names:triton_names",
+    "names": CommandEntry(
+        "triton_commands:triton_names",
         ("aotidoctor triton names model.pt2", "aotidoctor triton names model.pt2 --triton 26.05 --json"),
     ),
-    "init": Entry(
-        "triton_init:triton_init",
+    "init": CommandEntry(
+        "triton_commands:triton_init",
         (
             "aotidoctor triton init model.pt2 > models/mlp/config.pbtxt",
             "aotidoctor triton init model.pt2 --max-batch-size 64 --naming forward -o models/mlp",
         ),
     ),
-    "rehearse": Entry(
-        "triton_rehearse:rehearse",
+    "rehearse": CommandEntry(
+        "triton_commands:rehearse",
         (
             "aotidoctor triton rehearse models/mlp --inputs sample.pt --triton 26.05",
             "aotidoctor triton rehearse models/mlp -i sample.pt --send INPUT__1=kwargs['mask']",
@@ -41,169 +41,181 @@ TRITON_WORDS = {
 
 # Likewise after ``cases``.
 CASES_WORDS = {
-    "list": Entry("cases:cases", ("aotidoctor cases list --cases desk.sqlite --words 'strides batch'",)),
-    "show": Entry("cases:show", ("aotidoctor cases show 3 --cases desk.sqlite",)),
-    "note": Entry("cases:note", ("aotidoctor cases note 3 'call .contiguous() first' --solved --cases desk.sqlite",)),
-    "export": Entry("cases:export", ("aotidoctor cases export --cases desk.sqlite -o cases.json",)),
-    "import": Entry("cases:import_", ("aotidoctor cases import cases.json --cases desk.sqlite",)),
-    "merge": Entry("cases:merge", ("aotidoctor cases merge other.sqlite --cases desk.sqlite",)),
+    "list": CommandEntry("send_commands:cases", ("aotidoctor cases list --cases desk.sqlite --words 'strides batch'",)),
+    "show": CommandEntry("send_commands:show", ("aotidoctor cases show 3 --cases desk.sqlite",)),
+    "note": CommandEntry(
+        "send_commands:note", ("aotidoctor cases note 3 'call .contiguous() first' --solved --cases desk.sqlite",)
+    ),
+    "export": CommandEntry("send_commands:export", ("aotidoctor cases export --cases desk.sqlite -o cases.json",)),
+    "import": CommandEntry("send_commands:import_", ("aotidoctor cases import cases.json --cases desk.sqlite",)),
+    "merge": CommandEntry("send_commands:merge", ("aotidoctor cases merge other.sqlite --cases desk.sqlite",)),
 }
 
 # In the order in which a newcomer needs them: name, where it is, examples.
 COMMANDS = {
-    "run": Entry(
-        "run:run",
+    "run": CommandEntry(
+        "diagnose_commands:run",
         (
             "aotidoctor run model.pt2 --inputs sample.pt",
             "aotidoctor run model.pt2 --generate --report md:report.md --json",
         ),
     ),
-    "check": Entry(
-        "check:check",
+    "check": CommandEntry(
+        "diagnose_commands:check",
         (
             "aotidoctor check model.pt2 --inputs sample.pt",
             "aotidoctor check model.pt2 -i sample.npz --fail-on warn -q",
         ),
     ),
-    "localize": Entry(
-        "localize:localize",
+    "localize": CommandEntry(
+        "diagnose_commands:localize",
         (
             "aotidoctor localize model.pt2 --inputs sample.pt",
             "aotidoctor localize model.pt2 -i sample.pt --reference exported.pt2 --report md:place.md",
         ),
     ),
-    "compare": Entry(
-        "compare:compare",
+    "compare": CommandEntry(
+        "diagnose_commands:compare",
         (
             "aotidoctor compare model.pt2 --inputs sample.pt --reference exported.pt2 --report json:report.json",
             "aotidoctor compare --from report.json --rtol 1e-3 --atol result[1]:1e-5",
         ),
     ),
-    "repro": Entry(
-        "repro:repro",
+    "repro": CommandEntry(
+        "send_commands:repro",
         (
             "aotidoctor repro model.pt2 --inputs sample.pt -o repro",
             "aotidoctor repro model.pt2 -i sample.pt --from report.json --keep-weights",
         ),
     ),
-    "verify": Entry(
-        "verify:verify",
+    "verify": CommandEntry(
+        "prevent_commands:verify",
         (
             "aotidoctor verify exported.pt2",
             "aotidoctor verify exported.pt2 --setup ops.py --dynamic-shapes shapes.json --json",
         ),
     ),
-    "triton": Entry(
-        "triton:triton",
+    "triton": CommandEntry(
+        "triton_commands:triton",
         (
             "aotidoctor triton models/",
             "aotidoctor triton models/mlp --triton 26.05 --report md:serving.md",
         ),
         TRITON_WORDS,
     ),
-    "classify": Entry(
-        "classify:classify",
+    "classify": CommandEntry(
+        "diagnose_commands:classify",
         (
             "aotidoctor classify crash.log",
             "kubectl logs my-pod | aotidoctor classify - --package model.pt2 --report md:case.md",
         ),
     ),
-    "watch": Entry(
-        "watch:watch",
+    "watch": CommandEntry(
+        "watch_command:watch",
         (
             "aotidoctor watch -- ./server --model model.pt2",
             "aotidoctor watch --rerun --report md:crash.md -- python serve.py",
         ),
         rest=True,
     ),
-    "bundle": Entry(
-        "bundle:bundle",
+    "bundle": CommandEntry(
+        "send_commands:bundle",
         (
             "aotidoctor bundle model.pt2 --inputs sample.pt --dry-run",
             "aotidoctor bundle model.pt2 --inputs sample.pt --run --log server.log -o case.zip",
         ),
     ),
-    "analyze": Entry(
-        "analyze:analyze",
+    "analyze": CommandEntry(
+        "send_commands:analyze",
         (
             "aotidoctor analyze case.zip",
             "aotidoctor analyze report.json --format md",
         ),
     ),
-    "diff": Entry(
-        "diff:diff",
+    "diff": CommandEntry(
+        "send_commands:diff",
         (
             "aotidoctor diff works.json fails.json",
             "aotidoctor diff model.pt2 production-host.json --json",
         ),
     ),
-    "cases": Entry(
-        "cases:cases",
+    "cases": CommandEntry(
+        "send_commands:cases",
         ("aotidoctor cases --cases desk.sqlite", "aotidoctor cases --cause input-stride --json"),
         CASES_WORDS,
     ),
-    "fleet": Entry(
-        "fleet:fleet",
+    "fleet": CommandEntry(
+        "fleet_commands:fleet",
         (
             "aotidoctor fleet results/ --report html:fleet.html",
             "aotidoctor fleet tonight/ --baseline yesterday/ --accepted accepted.toml --fail-on-new",
         ),
     ),
-    "inspect": Entry("inspect:inspect", ("aotidoctor inspect model.pt2", "aotidoctor inspect model.pt2 --json")),
-    "compat": Entry(
-        "compat:compat",
+    "inspect": CommandEntry(
+        "tool_commands:inspect", ("aotidoctor inspect model.pt2", "aotidoctor inspect model.pt2 --json")
+    ),
+    "compat": CommandEntry(
+        "prevent_commands:compat",
         (
             "aotidoctor compat model.pt2 --host debian-13 --torch 2.14",
             "aotidoctor compat *.pt2 --host production.json --host here --format md",
         ),
     ),
-    "batch": Entry(
-        "batch:batch",
+    "batch": CommandEntry(
+        "fleet_commands:batch",
         (
             "aotidoctor batch models/ -o results",
             "aotidoctor batch fleet.csv --host avx2.json --host avx512.json --command compat",
         ),
     ),
-    "contract": Entry(
-        "contract:contract",
+    "contract": CommandEntry(
+        "prevent_commands:contract",
         (
             "aotidoctor contract model.pt2 --emit python -o model_inputs.py",
             "aotidoctor contract model.pt2 --emit cpp --reference exported.pt2 -o model_inputs.h",
         ),
     ),
-    "sweep": Entry(
-        "sweep:sweep",
+    "sweep": CommandEntry(
+        "prevent_commands:sweep",
         (
             "aotidoctor sweep model.pt2 --reference exported.pt2",
             "aotidoctor sweep model.pt2 --budget 2m --report html:map.html --json",
         ),
     ),
-    "minimize": Entry(
-        "minimize:minimize",
+    "minimize": CommandEntry(
+        "prevent_commands:minimize",
         (
             "aotidoctor minimize model.pt2 --inputs sample.pt --reference exported.pt2",
             "aotidoctor minimize model.pt2 -i sample.pt --reference exported.pt2 -o minimized --budget 1h",
         ),
     ),
-    "stamp": Entry("stamp:stamp", ("aotidoctor stamp model.pt2 --exported exported.pt2 -o stamped.pt2",)),
-    "fix": Entry("fix:fix", ("aotidoctor fix execstack model.pt2 -o fixed.pt2",)),
-    "env": Entry("env:env", ("aotidoctor env", "aotidoctor env --save host.json", "aotidoctor env --host debian-13")),
-    "explain": Entry("explain:explain", ("aotidoctor explain input-stride", "aotidoctor explain AD-IN-014")),
-    "schema": Entry("schema:schema", ("aotidoctor schema > report.schema.json",)),
-    "mcp": Entry(
-        "mcp:mcp",
+    "stamp": CommandEntry(
+        "prevent_commands:stamp", ("aotidoctor stamp model.pt2 --exported exported.pt2 -o stamped.pt2",)
+    ),
+    "fix": CommandEntry("prevent_commands:fix", ("aotidoctor fix execstack model.pt2 -o fixed.pt2",)),
+    "env": CommandEntry(
+        "tool_commands:env", ("aotidoctor env", "aotidoctor env --save host.json", "aotidoctor env --host debian-13")
+    ),
+    "explain": CommandEntry(
+        "tool_commands:explain", ("aotidoctor explain input-stride", "aotidoctor explain AD-IN-014")
+    ),
+    "schema": CommandEntry("tool_commands:schema", ("aotidoctor schema > report.schema.json",)),
+    "mcp": CommandEntry(
+        "tool_commands:mcp",
         ("aotidoctor mcp --root models", "aotidoctor mcp --root models --allow-run"),
     ),
-    "plugins": Entry("plugins:plugins", ("aotidoctor plugins", "aotidoctor plugins --json")),
-    "completion": Entry(
-        "completion:completion",
+    "plugins": CommandEntry("tool_commands:plugins", ("aotidoctor plugins", "aotidoctor plugins --json")),
+    "completion": CommandEntry(
+        "completion_and_man:completion",
         (
             "source <(aotidoctor completion bash)",
             "aotidoctor completion fish > ~/.config/fish/completions/aotidoctor.fish",
         ),
     ),
-    "man": Entry("man:man", ("aotidoctor man check | man -l -", "aotidoctor man -o ~/.local/share/man/man1")),
-    "demo": Entry("demo:demo", ("aotidoctor demo",)),
+    "man": CommandEntry(
+        "completion_and_man:man", ("aotidoctor man check | man -l -", "aotidoctor man -o ~/.local/share/man/man1")
+    ),
+    "demo": CommandEntry("tool_commands:demo", ("aotidoctor demo",)),
 }
 
 _STATUS = """\b

@@ -1,6 +1,7 @@
-"""The process that judges items for ``aotidoctor batch``: it keeps the tool warm, and one runner with it.
+"""Run the child process of ``aotidoctor batch``: judge items with the tool and one runner kept warm.
 
-It is told what to do over its link, and ends when that does. Whatever kills it costs one item.
+It gets its work over its link to the parent, and ends when the link does. Whatever kills it costs one item. Apart: a
+companion process, started by ``fleet`` under this module's name.
 """
 
 from __future__ import annotations
@@ -19,28 +20,32 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from aotidoctor.cli import urls
-from aotidoctor.cli.execute import examined, left_out, stand_in
-from aotidoctor.cli.limits import limited, report_limited
-from aotidoctor.cli.progress import make_progress
-from aotidoctor.commands import batch_item
-from aotidoctor.fleet import link
-from aotidoctor.fleet.digest import content_digest
-from aotidoctor.fleet.essence import essence
-from aotidoctor.fleet.item import EXECUTING, Item, read_item
-from aotidoctor.fleet.settings import Settings, read_settings
+from aotidoctor.cli import url_arguments
+from aotidoctor.cli.execute import (
+    make_progress,
+    report_limited,
+    report_of_work,
+    stand_in_report,
+    with_left_out,
+    within_limits,
+)
+from aotidoctor.commands import batch
+from aotidoctor.fleet import pool
+from aotidoctor.fleet.digest import Settings, content_digest, read_settings
+from aotidoctor.fleet.items import EXECUTING, FleetItem, read_item
+from aotidoctor.fleet.results import result_row
 from aotidoctor.model.errors import CannotExamineError, LimitReachedError
 from aotidoctor.model.fleet import FAILED, UNREADABLE, FleetResult
-from aotidoctor.model.fleet_lines import result_line
-from aotidoctor.model.json_types import JsonObject, JsonValue, as_list
-from aotidoctor.remote.urls import cleaned
-from aotidoctor.reports.json.render import render
-from aotidoctor.reports.redact import redacted
-from aotidoctor.reports.status import CANNOT_EXAMINE, INTERNAL_ERROR, exit_status
+from aotidoctor.model.fleet_summary import result_line
+from aotidoctor.model.record import JsonObject, JsonValue, as_list
+from aotidoctor.remote.remote_files import clean_text
+from aotidoctor.reports.json.json_report import render_json
+from aotidoctor.reports.redact.redactor import redact_private
+from aotidoctor.reports.text import CANNOT_EXAMINE, INTERNAL_ERROR, exit_status
 
 if TYPE_CHECKING:
     from aotidoctor.model.report import Report
-    from aotidoctor.runner import Runner
+    from aotidoctor.runner.runner import Runner
 
 # As in the process of a single command.
 _COLLECT_EVERY = 200_000
@@ -54,15 +59,15 @@ def main(number: int) -> NoReturn:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     gc.set_threshold(_COLLECT_EVERY)
     with socket.socket(fileno=number) as ours:
-        first = link.receive(ours)
+        first = pool.receive_message(ours)
         if first is None:
             sys.exit(0)
         threading.Thread(target=_end_with, args=(number,), daemon=True).start()
         judge = Judge(read_settings(first[0]))
         gc.freeze()
-        link.send(ours, {"ready": True})
-        while (got := link.receive(ours)) is not None:
-            link.send(ours, *judge.answer(got[0]))
+        pool.send_message(ours, {"ready": True})
+        while (got := pool.receive_message(ours)) is not None:
+            pool.send_message(ours, *judge.answer(got[0]))
     os._exit(0)
 
 
@@ -94,13 +99,13 @@ class Judge:
         result, report = self.judge(read_item(message))
         return {"line": result_line(result)}, report
 
-    def judge(self, item: Item) -> tuple[FleetResult, bytes]:
+    def judge(self, item: FleetItem) -> tuple[FleetResult, bytes]:
         """The line of ``item``, and its report where it is not healthy."""
         started = time.monotonic()
-        sys.argv = list(batch_item.argv_of(item))
+        sys.argv = list(batch.argv_of(item))
         static = item.command not in EXECUTING
         try:
-            with limited() if static else nullcontext():
+            with within_limits() if static else nullcontext():
                 report = self._report(item)
         except typer.BadParameter as error:
             return self._unjudged(item, UNREADABLE, str(error.message), CANNOT_EXAMINE), b""
@@ -109,57 +114,59 @@ class Judge:
             with report_limited() if static else nullcontext():
                 return self._made(item, report)
         except LimitReachedError as reached:
-            return self._made(item, left_out(stand_in(item.command, cleaned(item.path)), "report", str(reached)))
+            return self._made(
+                item, with_left_out(stand_in_report(item.command, clean_text(item.path)), "report", str(reached))
+            )
         except Exception as error:  # noqa: BLE001 - a report that cannot be shown must still end in a line
             why = f"aotidoctor failed here: {type(error).__name__} while showing the report"
             return self._unjudged(item, FAILED, why, INTERNAL_ERROR), b""
 
-    def _report(self, item: Item) -> Report:
+    def _report(self, item: FleetItem) -> Report:
         """The report on ``item``, with what is at its URLs."""
 
         def work(_on_event: object) -> Report:
             given: dict[str, object] = {name: getattr(item, name) for name in _PATHS}
-            ranged = "path" if item.command in urls.RANGED else None
-            with urls.localized(given, _PATHS, ranged) as (local, found):
+            ranged = "path" if item.command in url_arguments.RANGED else None
+            with url_arguments.fetch_arguments(given, _PATHS, ranged) as (local, found):
                 here = replace(item, **local)  # type: ignore[arg-type]  # paths in the place of paths
-                report = found.finished(batch_item.judge(here, self.settings, os.environ, self._runner))
+                report = found.finished(batch.judge_item(here, self.settings, os.environ, self._runner))
                 self._bytes_read = found.bytes_read
                 return report
 
         self._bytes_read = None
-        return examined(item.command, cleaned(item.path), work, make_progress(None, {}, quiet=True))
+        return report_of_work(item.command, clean_text(item.path), work, make_progress(None, {}, quiet=True))
 
-    def _made(self, item: Item, report: Report) -> tuple[FleetResult, bytes]:
+    def _made(self, item: FleetItem, report: Report) -> tuple[FleetResult, bytes]:
         status = exit_status(report, self.settings.fail_on)
         healthy = report.verdict == "healthy" and status == 0
-        shown = report if healthy or not self.settings.redact else redacted(report, os.environ)
-        result = essence(item, shown, status)
+        shown = report if healthy or not self.settings.redact else redact_private(report, os.environ)
+        result = result_row(item, shown, status)
         if report.cannot_examine is not None:
             result = replace(result, ending=UNREADABLE)
         elif report.internal_error is not None:
             result = replace(result, ending=FAILED)
         result = replace(self._shown(result), bytes_read=self._bytes_read)
-        return result, b"" if result.is_healthy else render(shown).encode("utf-8", "replace")
+        return result, b"" if result.is_healthy else render_json(shown).encode("utf-8", "replace")
 
     def _shown(self, result: FleetResult) -> FleetResult:
         """With paths as they may be shown: never with credentials, and redacted where that is wanted."""
         given = (result.name, result.inputs, result.reference, result.log, result.host, result.problem)
-        shown = tuple(None if text is None else cleaned(text) for text in given)
+        shown = tuple(None if text is None else clean_text(text) for text in given)
         if self.settings.redact:
-            shown = redacted(shown, os.environ)
+            shown = redact_private(shown, os.environ)
         name, inputs, reference, log, host, problem = shown
         return replace(result, name=name or "", inputs=inputs, reference=reference, log=log, host=host, problem=problem)
 
-    def _unjudged(self, item: Item, ending: str, why: str, status: int) -> FleetResult:
-        result = essence(item, stand_in(item.command, cleaned(item.path)), status)
+    def _unjudged(self, item: FleetItem, ending: str, why: str, status: int) -> FleetResult:
+        result = result_row(item, stand_in_report(item.command, clean_text(item.path)), status)
         return self._shown(replace(result, ending=ending, problem=why))
 
     def _runner(self, compares: bool) -> Runner:
         """The one whose warm process has imported what is needed; torch is imported once for all items."""
         runner = self._runners.get(compares)
         if runner is None:
-            from aotidoctor.commands.diagnose import REFERENCE_MODULES  # noqa: PLC0415 - a static command starts no process
-            from aotidoctor.runner import Runner  # noqa: PLC0415 - likewise
+            from aotidoctor.commands.diagnose_package import REFERENCE_MODULES
+            from aotidoctor.runner.runner import Runner
 
             runner = self._runners[compares] = Runner(environ=os.environ, preload=REFERENCE_MODULES if compares else ())
         return runner

@@ -1,6 +1,7 @@
-"""The progress of a batch on stderr: how many, how fast, how long still, and the causes so far.
+"""Show the progress of a batch on stderr: how many, how fast, how long still, and the causes so far.
 
-On a terminal one line that is written over, elsewhere a line every ten seconds. ``--quiet`` writes nothing.
+On a terminal one line that is written over, elsewhere a line every ten seconds. ``--quiet`` writes nothing. Apart from
+the command, since it imports a module of fleet/ that ``--help`` does not load.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ import time
 from collections.abc import Mapping
 from typing import TextIO, final
 
-from aotidoctor.cli.progress import is_live, write
-from aotidoctor.fleet.tally import Tally
+from aotidoctor.cli.execute import is_live, write_live
+from aotidoctor.fleet.flow import FleetTally
 from aotidoctor.reports.text import one_line
 
 _CLEAR = "\r\x1b[2K"
@@ -27,26 +28,26 @@ class BatchProgress:
         self._live = is_live(stream, environ)
         self._next = time.monotonic() + (0.0 if self._live else _LINE_S)
 
-    def show(self, tally: Tally) -> None:
+    def show(self, tally: FleetTally) -> None:
         """Show it, where it is time to; never raises for a terminal that has gone away."""
         now = time.monotonic()
         if self._stream is None or now < self._next:
             return
         self._next = now + (_LIVE_S if self._live else _LINE_S)
-        line = line_of(tally)
-        write(self._stream, f"{_CLEAR}{line}" if self._live else f"{line}\n")
+        line = progress_line(tally)
+        write_live(self._stream, f"{_CLEAR}{line}" if self._live else f"{line}\n")
 
     def close(self) -> None:
         """Leave no unfinished line behind."""
         if self._live:
-            write(self._stream, _CLEAR)
+            write_live(self._stream, _CLEAR)
 
 
-def line_of(tally: Tally) -> str:
+def progress_line(tally: FleetTally) -> str:
     """One line: ``1,200/10,000 · 45.1/s · 3m 15s left · 37 input-dtype, 4 isa-mismatch``."""
     parts = [f"{tally.done:,}/{tally.total:,}", f"{tally.rate:.1f}/s"]
     if tally.remaining is not None and tally.done < tally.total:
-        parts.append(f"{_time(tally.remaining)} left")
+        parts.append(f"{_duration_text(tally.remaining)} left")
     causes = tally.causes.most_common(_CAUSES)
     named = ", ".join(f"{count:,} {cause}" for cause, count in causes)
     more = sum(tally.causes.values()) - sum(count for _, count in causes)
@@ -54,7 +55,7 @@ def line_of(tally: Tally) -> str:
     return "  " + one_line(" - ".join(parts), _WIDTH)
 
 
-def _time(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h {minutes:02}m" if hours else f"{minutes}m {rest:02}s" if minutes else f"{rest}s"

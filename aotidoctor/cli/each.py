@@ -20,9 +20,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from aotidoctor.model.json_types import JsonObject, JsonValue, as_object, objects
+from aotidoctor.model.record import JsonObject, JsonValue, as_object, objects
 from aotidoctor.reports.text import one_line, plain
-from aotidoctor.runner.each import Ended, run_each
+from aotidoctor.runner.own_command import ExaminedPath, run_each
 
 COMMANDS = ("check", "run", "triton", "batch")
 CONFIG = "config.pbtxt"
@@ -36,12 +36,12 @@ def main(words: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(words)
     try:
         lines = [line.strip() for line in (given.patterns or "").splitlines() if line.strip()]
-        files = [*given.files, *(lines if given.command == "batch" else _found(lines))]
+        files = [*given.files, *(lines if given.command == "batch" else _expand_globs(lines))]
         more = [*shlex.split(given.arguments or ""), "--fail-on", given.fail_on]
     except ValueError as error:
-        return _said(f"--arguments: {error}", _USAGE)
+        return _fail(f"--arguments: {error}", _USAGE)
     if not files:
-        return _said(f"no file matches {given.patterns!r}" if given.patterns else "no file was given", _NOTHING)
+        return _fail(f"no file matches {given.patterns!r}" if given.patterns else "no file was given", _NOTHING)
     reports = Path(given.reports) if given.reports else None
     if given.command == "batch":
         return _batch(files, more, reports, given.summary)
@@ -83,11 +83,11 @@ def _batch(items: Sequence[str], more: Sequence[str], reports: Path | None, summ
     return done.status
 
 
-def _found(lines: Sequence[str]) -> list[str]:
+def _expand_globs(lines: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(path for line in lines for path in sorted(glob.glob(line, recursive=True))))  # noqa: PTH207
 
 
-def _one(command: str, path: str, more: Sequence[str], reports: Path | None) -> Ended:
+def _one(command: str, path: str, more: Sequence[str], reports: Path | None) -> ExaminedPath:
     what = os.path.dirname(path) or "." if command == "triton" and Path(path).name == CONFIG else path  # noqa: PTH120
     kept = [] if reports is None else [f"{kind}:{reports / _name(path)}.{kind}" for kind in ("json", "sarif", "md")]
     # A path that begins with a dash is a path.
@@ -111,7 +111,7 @@ def _join(reports: Path, names: Sequence[str]) -> None:
         rules.update({str(rule.get("id")): rule for rule in objects(_driver(run).get("rules"))})
     order = {name: number for number, name in enumerate(rules)}
     results: list[JsonObject] = [
-        {**_placed(result), **({"ruleIndex": order[str(result["ruleId"])]} if "ruleIndex" in result else {})}
+        {**_place_by_uri(result), **({"ruleIndex": order[str(result["ruleId"])]} if "ruleIndex" in result else {})}
         for run in runs
         for result in objects(run.get("results"))
     ]
@@ -126,7 +126,7 @@ def _join(reports: Path, names: Sequence[str]) -> None:
     (reports / "all.sarif").write_text(json.dumps({**first, "runs": [joined]}), encoding="utf-8")
 
 
-def _placed(result: JsonObject) -> JsonObject:
+def _place_by_uri(result: JsonObject) -> JsonObject:
     """Locations by their URI: the list of files that an index counts in is not that of the joined document."""
     return {name: _inside(value) for name, value in result.items() if not (name == "index" and "uri" in result)}
 
@@ -134,7 +134,7 @@ def _placed(result: JsonObject) -> JsonObject:
 def _inside(value: JsonValue) -> JsonValue:
     if isinstance(value, list):
         return [_inside(item) for item in value]
-    return _placed(value) if isinstance(value, dict) else value
+    return _place_by_uri(value) if isinstance(value, dict) else value
 
 
 def _driver(run: JsonObject) -> JsonObject:
@@ -149,7 +149,7 @@ def _read(path: Path) -> JsonObject | None:
     return found if isinstance(found, dict) else None
 
 
-def _summarise(path: Path, ended: Sequence[Ended]) -> None:
+def _summarise(path: Path, ended: Sequence[ExaminedPath]) -> None:
     rows = [f"| {_cell(one.path)} | {one.status} | {_cell(_headline(one))} |" for one in ended]
     text = "\n".join(["### aotidoctor", "", "| file | exit status | |", "|---|---|---|", *rows, ""])
     for one in ended:
@@ -160,7 +160,7 @@ def _summarise(path: Path, ended: Sequence[Ended]) -> None:
         stream.write(text[:_SUMMARY])
 
 
-def _headline(one: Ended) -> str:
+def _headline(one: ExaminedPath) -> str:
     return next((line.strip() for line in one.output.splitlines() if line.strip()), "")
 
 
@@ -168,7 +168,7 @@ def _cell(text: str) -> str:
     return one_line(text, 200).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
 
 
-def _said(text: str, status: int) -> int:
+def _fail(text: str, status: int) -> int:
     sys.stderr.write(f"aotidoctor: {text}\n")
     return status
 

@@ -1,8 +1,8 @@
-"""The process beside a program with a guard: it waits for its words, or for its death, and reports.
+"""Run the process beside a guarded program: wait for its messages or its death, and report.
 
-It is started by ``aotidoctor.runner.monitor`` and is no command. Its messages are lines of JSON on its stdin: first
-who the program is, then what it raised, or that the block has ended well. A program that ends without the last one died
-inside of the block: of what, faulthandler's file tells, or the kernel, if it is asked soon enough.
+Started by ``aotidoctor.runner.helper_processes``; no command. Messages are lines of JSON on its stdin: first the
+identity of the program, then what it raised, or that the block has ended well. A program that ends without the last
+one died inside of the block: the cause is in faulthandler's file, or the kernel knows it, if asked soon enough.
 """
 
 from __future__ import annotations
@@ -18,16 +18,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aotidoctor.model.json_types import as_list, text_of
-from aotidoctor.model.run import Ending, Exited, OutOfMemory, Signalled
-from aotidoctor.model.watched import Stream, StreamKind, Watched
-from aotidoctor.runner.memory import oom_kills, risen
-from aotidoctor.runner.monitor import FD
-from aotidoctor.runner.watch_proc import Observer
+from aotidoctor.model.record import as_list, text_of
+from aotidoctor.model.run import Ending, Exited, OutOfMemory, Signalled, Stream, StreamKind, WatchedProgram
+from aotidoctor.runner.helper_processes import MONITOR_FD
+from aotidoctor.runner.processes import ProcessObserver, first_increase, oom_kills
 
 if TYPE_CHECKING:
     from aotidoctor.model.inputs import InputSet
-    from aotidoctor.model.json_types import JsonObject
+    from aotidoctor.model.record import JsonObject
 
 _FATAL = re.compile(r"^Fatal Python error: (.+)$", re.MULTILINE)
 _SIGNALS = {
@@ -59,7 +57,7 @@ def _main() -> None:
     pid = int(str(hello["pid"]))
     began, before = time.time(), oom_kills()
     ended = _end_of(pid)
-    observer = Observer(pid, os.environ.get("TMPDIR") or "/tmp", without=os.getpid())  # noqa: S108 - the loader's
+    observer = ProcessObserver(pid, os.environ.get("TMPDIR") or "/tmp", without=os.getpid())  # noqa: S108 - the loader's
     observer.start()
     message = lines.next(ended)
     status = None if message is not None else _status_of(pid)
@@ -69,7 +67,7 @@ def _main() -> None:
     room = str(hello["room"])
     faults = _text(f"{room}/faults")
     if message is None:
-        ending = _ending(status, faults, risen(before, oom_kills()))
+        ending = _ending(status, faults, first_increase(before, oom_kills()))
         if ending is None:
             _tidy_up(room)
             return
@@ -79,7 +77,7 @@ def _main() -> None:
         # The program may go on after an exception.
         ending, text = Exited(code=1 if asked is None else int(str(asked)), done=asked is None), str(message["raised"])
     stream = Stream(name="stderr", kind=StreamKind.FILE, head=text.encode(), size=len(text.encode()))
-    watched = Watched(
+    watched = WatchedProgram(
         argv=tuple(str(word) for word in as_list(hello["argv"])),
         ending=ending,
         status=1 if status is None else status,
@@ -96,29 +94,29 @@ def _main() -> None:
             _tidy_up(room)
         else:
             with contextlib.suppress(OSError):
-                os.write(FD, b".")
+                os.write(MONITOR_FD, b".")
 
 
 def _tidy_up(room: str) -> None:
     """The program is gone, and cannot do it."""
-    import shutil  # noqa: PLC0415 - a block that ends well does not pay for it
+    import shutil
 
     shutil.rmtree(room, ignore_errors=True)
 
 
-def _report(watched: Watched, hello: JsonObject, message: JsonObject, room: str) -> None:
+def _report(watched: WatchedProgram, hello: JsonObject, message: JsonObject, room: str) -> None:
     # A block that ends well does not pay for these.
-    from aotidoctor.cli.shown import make_show  # noqa: PLC0415
-    from aotidoctor.cli.watch import show_on_stderr  # noqa: PLC0415
-    from aotidoctor.commands.watch import report as watching  # noqa: PLC0415
-    from aotidoctor.reports.redact import redacted  # noqa: PLC0415
-    from aotidoctor.runner.watch_core import autopsy  # noqa: PLC0415
+    from aotidoctor.cli.options import make_show
+    from aotidoctor.cli.watch_command import show_on_stderr
+    from aotidoctor.commands.watch import watch_report as watching
+    from aotidoctor.reports.redact.redactor import redact_private
+    from aotidoctor.runner.core_file import examine_core
 
     quiet = bool(hello["quiet"])
     with contextlib.suppress(OSError):
         os.chdir(str(hello["cwd"]))
     show = make_show((), report=[str(spec) for spec in as_list(hello["reports"])], quiet=quiet)
-    wish = watching.Wish(
+    wish = watching.WatchRequest(
         package=text_of(hello["package"]),
         live=_live(message.get("live")),
         # What runs the package again is not for a program that is waiting.
@@ -126,8 +124,10 @@ def _report(watched: Watched, hello: JsonObject, message: JsonObject, room: str)
         no_again="",
         command="guard",
     )
-    made = watching.report_on(autopsy(watched, os.environ, room), wish, argv=watched.argv, environ=os.environ)
-    show_on_stderr(made, redacted(made, os.environ) if hello["redact"] else made, show, printed=not quiet)
+    made = watching.report_on_program(
+        examine_core(watched, os.environ, room), wish, argv=watched.argv, environ=os.environ
+    )
+    show_on_stderr(made, redact_private(made, os.environ) if hello["redact"] else made, show, printed=not quiet)
 
 
 def _end_of(pid: int) -> int | None:
@@ -169,14 +169,14 @@ class _Lines:
     def next(self, ended: int | None) -> JsonObject | None:
         """The next message; None when there will be none, or when the process of descriptor ``ended`` has ended."""
         poll = select.poll()
-        poll.register(FD, select.POLLIN)
+        poll.register(MONITOR_FD, select.POLLIN)
         if ended is not None:
             poll.register(ended, select.POLLIN)
         while b"\n" not in self._data:
             ready = {fd for fd, _ in poll.poll()}
-            if FD not in ready:
+            if MONITOR_FD not in ready:
                 return None
-            data = os.read(FD, 1 << 16)
+            data = os.read(MONITOR_FD, 1 << 16)
             if not data:
                 # It closes its end when it dies, a moment before it is dead.
                 if ended is not None:
@@ -191,9 +191,9 @@ class _Lines:
 def _live(text: object) -> InputSet | None:
     if not isinstance(text, str):
         return None
-    from aotidoctor.commands.watch.live import unpacked  # noqa: PLC0415 - for a failure only
+    from aotidoctor.commands.live_inputs import unpack_inputs
 
-    return unpacked(text)
+    return unpack_inputs(text)
 
 
 def _text(path: str) -> str:

@@ -1,4 +1,7 @@
-"""Commands that are imported when they are asked for: each pays for its own module, not for all of them."""
+"""Import a command's module when the command is named, so that each pays for its own module only.
+
+Apart from the table of commands, which imports it at start-up.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,14 @@ from typer.main import get_command
 _RENAMED = {"rungs": "probes", "skip-rungs": "skip-probes"}
 
 
-def _current(token: str) -> str:
+def _current_option(token: str) -> str:
     return _RENAMED.get(token, token)
 
 
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "token_normalize_func": _current}
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "token_normalize_func": _current_option}
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """Where a command is: ``module:function`` below aotidoctor.cli, and the examples that its help ends with.
 
     ``words`` are the commands that may stand where this one expects a path: ``aotidoctor triton names model.pt2``.
@@ -30,11 +33,11 @@ class Entry(NamedTuple):
 
     place: str
     examples: tuple[str, ...]
-    words: Mapping[str, Entry] = {}
+    words: Mapping[str, CommandEntry] = {}
     rest: bool = False
 
 
-def load(name: str, entry: Entry) -> TyperCommand:
+def load(name: str, entry: CommandEntry) -> TyperCommand:
     """The command at ``entry``; imports its module."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False, context_settings=CONTEXT)
     kind = _with_words(entry.words) if entry.words else None
@@ -45,20 +48,20 @@ def load(name: str, entry: Entry) -> TyperCommand:
     return command
 
 
-def _function(entry: Entry) -> Callable[..., None]:  # type: ignore[explicit-any]  # each has options of its own
+def _function(entry: CommandEntry) -> Callable[..., None]:  # type: ignore[explicit-any]  # each has options of its own
     module, _, function = entry.place.partition(":")
     found: Callable[..., None] = getattr(import_module(f"aotidoctor.cli.{module}"), function)  # type: ignore[explicit-any]
     return found
 
 
-def _epilog(entry: Entry) -> str:
+def _epilog(entry: CommandEntry) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in entry.examples)
 
 
 class _Commands(Mapping[str, TyperCommand]):
     """The commands of a table by name. The names are known without importing anything."""
 
-    def __init__(self, table: Mapping[str, Entry]) -> None:
+    def __init__(self, table: Mapping[str, CommandEntry]) -> None:
         self._table = table
 
     def __getitem__(self, name: str) -> TyperCommand:
@@ -71,7 +74,7 @@ class _Commands(Mapping[str, TyperCommand]):
         return len(self._table)
 
 
-def group(table: Mapping[str, Entry]) -> type[TyperGroup]:
+def group(table: Mapping[str, CommandEntry]) -> type[TyperGroup]:
     """The class of a group with the commands of ``table``, listed in its order."""
 
     class LazyGroup(TyperGroup):
@@ -87,7 +90,7 @@ def group(table: Mapping[str, Entry]) -> type[TyperGroup]:
     return LazyGroup
 
 
-def _with_words(words: Mapping[str, Entry]) -> type[TyperCommand]:
+def _with_words(words: Mapping[str, CommandEntry]) -> type[TyperCommand]:
     """The class of a command whose first argument may be one of ``words``, which is then the command.
 
     The first argument is one of the words or it is a path; ``./names`` is the folder of that name.

@@ -1,15 +1,38 @@
-"""The options that several commands share, spelt once."""
+"""Options that several commands share, and the decorators that add them to a command.
+
+``@with_output_options("package")`` adds the output options behind the command's own and passes one ``show``.
+``@with_case_options("model_name device")`` puts the named options in the place of the parameter ``wanted``, in this
+order, and passes one ``Options``. Typer reads options from a function's signature, so the decorated function states
+one with both.
+"""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from aotidoctor.cli.show import EmulateWhen, FailOn, Format, IssueForm, PageFormat
-from aotidoctor.model.tolerance import Tolerance, Tolerances, parse_tolerance
+from aotidoctor.cli import url_arguments
+from aotidoctor.cli.document_output import (
+    EXTRAS,
+    EmulateWhen,
+    FailOn,
+    Format,
+    IssueForm,
+    PageFormat,
+    Show,
+    chosen_format,
+)
+from aotidoctor.model.case import Options, Tolerance, Tolerances, parse_tolerance
+from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.report import Report
 
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SIZES = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
@@ -31,13 +54,13 @@ def size(text: str) -> int:
     return int(found[1]) * _SIZES[found[2].upper()]
 
 
-def one_source(inputs: str | None, *, generate: bool) -> None:
+def require_one_source(inputs: str | None, *, generate: bool) -> None:
     """Inputs come from a file or are made up, not both."""
     if inputs is not None and generate:
         raise typer.BadParameter("--inputs and --generate cannot be combined", param_hint="--generate")
 
 
-def plan_only(host: str | None, *, plan: bool) -> None:
+def require_plan(host: str | None, *, plan: bool) -> None:
     """Nothing can be run on a machine that is known from its profile only."""
     if host is not None and not plan:
         raise typer.BadParameter("only a plan can be made for a different machine: add --plan", param_hint="--host")
@@ -45,10 +68,10 @@ def plan_only(host: str | None, *, plan: bool) -> None:
 
 def tolerances(rtol: Sequence[str] | None, atol: Sequence[str] | None) -> Tolerances:
     """``--rtol`` and ``--atol`` as one value."""
-    return Tolerances(rtol=_parsed("--rtol", rtol), atol=_parsed("--atol", atol))
+    return Tolerances(rtol=_parse_tolerances("--rtol", rtol), atol=_parse_tolerances("--atol", atol))
 
 
-def _parsed(option: str, texts: Sequence[str] | None) -> tuple[Tolerance, ...]:
+def _parse_tolerances(option: str, texts: Sequence[str] | None) -> tuple[Tolerance, ...]:
     try:
         return tuple(parse_tolerance(text) for text in texts or ())
     except ValueError as error:
@@ -56,7 +79,7 @@ def _parsed(option: str, texts: Sequence[str] | None) -> tuple[Tolerance, ...]:
         raise typer.BadParameter(hint, param_hint=option) from error
 
 
-def names(text: str | None) -> tuple[str, ...] | None:
+def split_names(text: str | None) -> tuple[str, ...] | None:
     """``a,b`` as a tuple; None stays None."""
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
 
@@ -180,3 +203,220 @@ Cases = Annotated[
         help="Keep the diagnosis in this store, and report earlier sightings.",
     ),
 ]
+
+
+# Output options.
+
+CommandFunction = Callable[..., None]  # type: ignore[explicit-any]  # each has options of its own
+ShowMaker = Callable[..., Show]  # type: ignore[explicit-any]  # what is given to it came through Typer
+# Formats of --report: what a file can hold. `rich` depends on the terminal, so it is not one of them.
+_FILE_FORMATS = (Format.JSON, Format.MD, Format.HTML, Format.SARIF, Format.JUNIT, Format.GITHUB)
+# What --output-dir writes: a report to read and one to keep.
+_DIRECTORY_FORMATS = (Format.JSON, Format.MD)
+
+
+def with_output_options(*protected: str) -> Callable[[CommandFunction], CommandFunction]:
+    """Give a command that takes ``show`` the output options.
+
+    ``protected`` are the command's parameters that name what is examined: no report overwrites it. ``folder/file``
+    is a file in what ``folder`` names. An option that the command declares itself stays its own and is no part of
+    ``show``.
+    """
+
+    def decorate(function: CommandFunction) -> CommandFunction:
+        own = [each for each in parameters(function) if each.name != "show"]
+        taken = {each.name for each in own}
+        shared = [
+            each for each in parameters(make_show) if each.kind is Parameter.KEYWORD_ONLY and each.name not in taken
+        ]
+        make: ShowMaker = make_show
+
+        @wraps(function)
+        def command(**given: object) -> None:
+            chosen = {each.name: given.pop(each.name) for each in shared}
+            show = make(_protected_paths(protected, given), **chosen)
+            if any(url_arguments.may_be_url(given.get(name)) for name in protected):
+                _with_urls(function, given, protected, show)
+            else:
+                function(**given, show=show)
+
+        return with_parameters(command, [*own, *shared])
+
+    return decorate
+
+
+def parameters(function: Callable[..., object]) -> tuple[Parameter, ...]:  # type: ignore[explicit-any]  # see above
+    """What the function takes, with the annotations themselves."""
+    return tuple(signature(function, eval_str=True).parameters.values())
+
+
+def with_parameters(command: CommandFunction, stated: Sequence[Parameter]) -> CommandFunction:
+    """``command``, which takes any keywords, with the parameters that it states."""
+    command.__signature__ = Signature(stated)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in stated}
+    return command
+
+
+def _with_urls(function: CommandFunction, given: dict[str, object], names: tuple[str, ...], show: Show) -> None:
+    """Call ``function`` with what is at the URLs among its arguments, or report why that cannot be had."""
+    from aotidoctor.cli.execute import execute
+
+    name = function.__name__
+    with ExitStack() as stack:
+        try:
+            local, _ = stack.enter_context(url_arguments.fetch_arguments(given, names, url_arguments.RANGED.get(name)))
+        except CannotExamineError as error:
+            refused = error
+
+            def work(_on_event: object) -> Report:
+                raise refused
+
+            execute(name, "", show, work)
+        function(**local, show=show)
+
+
+def _protected_paths(protected: tuple[str, ...], given: Mapping[str, object]) -> Iterator[str]:
+    for place in protected:
+        name, _, below = place.partition("/")
+        value = given[name]
+        for path in value if isinstance(value, list) else [value]:
+            if path is not None:
+                yield os.path.join(str(path), below) if below else str(path)  # noqa: PTH118 - it need not exist
+
+
+def make_show(
+    protected: Iterable[str | None],
+    *,
+    format_: FormatOption = None,
+    for_: For = IssueForm.GENERIC,
+    json: Json = False,
+    report: ReportTo = None,
+    output_dir: OutputDir = None,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+    fail_on: FailOnOption = FailOn.ERROR,
+    redact: Redact = True,
+    no_plugins: NoPlugins = False,
+) -> Show:
+    """The options, in the order in which help shows them, as one value. Raises BadParameter.
+
+    ``protected`` are files that must not be overwritten.
+    """
+    chosen = chosen_format(format_, Format.RICH, json=json)
+    specs = [_parse_report_spec(text, plugins=not no_plugins) for text in report or ()]
+    files = [(Format(kind), path) for kind, path in specs if kind in _FILE_FORMATS]
+    extras = tuple((kind, path) for kind, path in specs if kind not in _FILE_FORMATS)
+    if output_dir is not None:
+        files += [(kind, Path(output_dir) / f"report.{kind.value}") for kind in _DIRECTORY_FORMATS]
+    taken = {os.path.realpath(path) for path in protected if path}
+    for _, path in (*files, *extras):
+        if os.path.realpath(path) in taken:
+            raise typer.BadParameter(
+                f"{path} is an input of this command and is not overwritten", param_hint="--report"
+            )
+    if for_ is not IssueForm.GENERIC and Format.MD not in (chosen, *(kind for kind, _ in files)):
+        raise typer.BadParameter(
+            "--for needs Markdown output: --format md, --report md:PATH or -o DIR", param_hint="--for"
+        )
+    return Show(
+        format=chosen,
+        files=tuple(files),
+        extras=extras,
+        detail=-1 if quiet else min(verbose, 2),
+        fail_on=fail_on,
+        redact=redact,
+        form=for_,
+        plugins=not no_plugins,
+    )
+
+
+def _parse_report_spec(text: str, *, plugins: bool) -> tuple[str, Path]:
+    """The kind of report and its path: a format of a file, a key of ``EXTRAS``, or a format of a plugin."""
+    name, colon, path = text.partition(":")
+    known = [*(kind.value for kind in _FILE_FORMATS), *EXTRAS]
+    if plugins and name not in known:
+        from aotidoctor.plugins.discover import found
+
+        known += [entry.name for entry in found() if entry.group == "reports"]
+    if not colon or not path or name not in known:
+        hint = f"{text!r} is not FMT:PATH; formats of a file: {', '.join(known)}"
+        raise typer.BadParameter(hint, param_hint="--report")
+    return name, Path(path)
+
+
+# Options of a case.
+
+OptionsMaker = Callable[..., Options]  # type: ignore[explicit-any]  # what is given to it came through Typer
+
+
+def with_case_options(names: str, **defaults: object) -> Callable[[CommandFunction], CommandFunction]:
+    """Give a command that takes ``wanted`` the options ``names``; ``defaults`` are those that differ here."""
+    declared = {each.name: each for each in parameters(_make_options)}
+    options = [declared[name].replace(default=defaults.get(name, declared[name].default)) for name in names.split()]
+
+    def decorate(function: CommandFunction) -> CommandFunction:
+        @wraps(function)
+        def command(**given: object) -> None:
+            make: OptionsMaker = _make_options
+            wanted = make(**{each.name: given.pop(each.name) for each in options})
+            function(**given, wanted=wanted)
+
+        stated: list[Parameter] = []
+        for each in parameters(function):
+            stated += options if each.name == "wanted" else [each]
+        return with_parameters(command, stated)
+
+    return decorate
+
+
+def _make_options(
+    *,
+    generate: Generate = False,
+    model_name: ModelName = None,
+    device: Device = None,
+    setup: Setup = None,
+    custom_op_library: CustomOpLibrary = None,
+    reference: Reference = None,
+    host: Host = None,
+    weights: Weights = None,
+    rtol: Rtol = None,
+    atol: Atol = None,
+    trust_pickle: TrustPickle = False,
+    seed: Seed = 0,
+    timeout: Timeout = 60.0,
+    budget: Budget = None,
+    repeat: Repeat = 2,
+    jobs: Jobs = 1,
+    threads: Threads = None,
+    memory_limit: MemoryLimit = None,
+    emulate: Emulate = EmulateWhen.AUTO,
+    emulate_kernel: EmulateKernel = None,
+    probes: Probes = None,
+    skip_probes: SkipProbes = None,
+    shrink: Shrink = False,
+) -> Options:
+    return Options(
+        model_name=model_name,
+        device=device,
+        setup=setup,
+        custom_op_libraries=tuple(custom_op_library or ()),
+        reference=reference,
+        host=host,
+        weights=weights,
+        tolerances=tolerances(rtol, atol),
+        generate=generate,
+        seed=seed,
+        timeout=timeout,
+        budget=budget,
+        repeat=repeat,
+        jobs=jobs,
+        threads=threads,
+        trust_pickle=trust_pickle,
+        rungs=split_names(probes),
+        skip_rungs=split_names(skip_probes) or (),
+        memory_limit=memory_limit,
+        # A kernel that is named is to be emulated, whatever this machine has.
+        emulate=emulate.value if emulate_kernel is None else EmulateWhen.ALWAYS.value,
+        emulate_kernel=emulate_kernel,
+        shrink=shrink,
+    )

@@ -1,25 +1,27 @@
-"""``aotidoctor batch``: many items, each judged by a command, with one line each in a results folder."""
+"""``aotidoctor batch``: judge many items, each by the command that it names, one line each in a results folder.
+
+``judge_item`` runs in the child processes of a batch (cli/batch_child.py); ``batch`` runs in the parent.
+"""
 
 from __future__ import annotations
 
+import os
+import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field, replace
 from datetime import datetime, timezone
 from functools import partial
+from typing import TYPE_CHECKING
 
 from aotidoctor.fleet.cache import Cache
-from aotidoctor.fleet.digest import host_digest, tool_digest
-from aotidoctor.fleet.find import Search, find_items
-from aotidoctor.fleet.flow import Flow
-from aotidoctor.fleet.item import FOR_HOSTS, Item
-from aotidoctor.fleet.means import Engine, Means
-from aotidoctor.fleet.patience import Patience
+from aotidoctor.fleet.dask_cluster import Patience
+from aotidoctor.fleet.digest import Settings, host_digest, settings_json, tool_digest
+from aotidoctor.fleet.flow import FleetFlow, FleetTally, FlowContext, JudgingEngine
+from aotidoctor.fleet.items import FOR_HOSTS, FleetItem, ItemSearch, find_items
 from aotidoctor.fleet.pool import Limits, Pool
 from aotidoctor.fleet.results import ResultsFolder, read_fleet
-from aotidoctor.fleet.settings import Settings, settings_json
-from aotidoctor.fleet.tally import Tally
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError, UsageError
 from aotidoctor.model.fleet import FleetRun, FleetSummary
@@ -27,15 +29,149 @@ from aotidoctor.model.record import record
 from aotidoctor.triage.open_case import host_of
 from aotidoctor.version import __version__
 
+if TYPE_CHECKING:
+    from aotidoctor.model.report import Report
+    from aotidoctor.runner.runner import Runner
+
+
+Environ = Mapping[str, str]
+GetRunner = Callable[[bool], "Runner"]
+"""The warm runner of this process; True where its children compare with a reference."""
+
+_SPARE_S = 5.0
+_LEAST_BUDGET_S = 2.0
+
+
+def argv_of(item: FleetItem) -> tuple[str, ...]:
+    """The command line that asks the same of this item alone."""
+    words = ["aotidoctor", item.command, item.path]
+    for option, value in (
+        ("--package", item.package),
+        ("--inputs", item.inputs),
+        ("--reference", item.reference),
+        ("--setup", item.setup),
+        ("--host", item.host),
+    ):
+        if value is not None:
+            words += [option, value]
+    return tuple(words)
+
+
+def judge_item(item: FleetItem, settings: Settings, environ: Environ, runner: GetRunner) -> Report:
+    """The report on ``item``, as the command that it names makes it.
+
+    Raises:
+        AotidoctorError: it cannot be asked, or there is nothing to examine.
+    """
+    if item.problem is not None:
+        raise CannotExamineError(item.problem)
+    how = _COMMANDS.get(item.command)
+    if how is None:
+        raise UsageError(f"{item.command!r} is not a command for many items")
+    return how(item, settings, environ, runner)
+
+
+def _item_options(item: FleetItem, settings: Settings) -> Options:
+    return Options(
+        model_name=settings.model_name,
+        device=settings.device,
+        setup=item.setup,
+        reference=item.reference,
+        host=item.host,
+        generate=settings.generate and item.inputs is None,
+        timeout=settings.timeout,
+        # A run that is cut short by itself has a report; one that is killed has none.
+        budget=max(_LEAST_BUDGET_S, settings.item_timeout - _SPARE_S),
+        repeat=settings.repeat,
+        trust_pickle=settings.trust_pickle,
+        memory_limit=settings.memory_limit if item.command in ("run", "verify") else None,
+    )
+
+
+def _diagnose(item: FleetItem, settings: Settings, environ: Environ, runner: GetRunner) -> Report:
+    from aotidoctor.commands.diagnose_package import diagnose
+
+    static = item.command == "check"
+    return diagnose(
+        item.path,
+        item.inputs,
+        _item_options(item, settings),
+        argv=argv_of(item),
+        environ=environ,
+        static_only=static,
+        runner=None if static else runner(item.reference is not None),
+    )
+
+
+def _compat(item: FleetItem, settings: Settings, environ: Environ, _runner: GetRunner) -> Report:
+    from aotidoctor.commands.compat import compat
+
+    hosts = [item.host] if item.host is not None else []
+    return compat([item.path], hosts, [], model_name=settings.model_name, argv=argv_of(item), environ=environ)
+
+
+def _verify(item: FleetItem, settings: Settings, environ: Environ, runner: GetRunner) -> Report:
+    from aotidoctor.commands.verify import VerifyRequest, verify
+
+    question = VerifyRequest(program=item.path, options=_item_options(item, settings))
+    return verify(question, argv=argv_of(item), environ=environ, runner=runner(True))
+
+
+def _triton(item: FleetItem, settings: Settings, environ: Environ, _runner: GetRunner) -> Report:
+    from aotidoctor.commands.triton import judge_repository
+
+    return judge_repository(item.path, triton=settings.triton, argv=argv_of(item), environ=environ)
+
+
+def _analyze(item: FleetItem, _settings: Settings, _environ: Environ, _runner: GetRunner) -> Report:
+    from aotidoctor.commands.analyze.analyze import analyze
+
+    return analyze(item.path, argv=argv_of(item))
+
+
+def _classify(item: FleetItem, settings: Settings, environ: Environ, _runner: GetRunner) -> Report:
+    from aotidoctor.commands.classify import classify
+
+    try:
+        descriptor = os.open(item.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        raise CannotExamineError(f"{item.path}: {getattr(error, 'strerror', None) or error}") from error
+    with open(descriptor, "rb") as stream:  # noqa: PTH123 - of a descriptor
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise CannotExamineError(f"{item.path} is not a regular file")
+        return classify(
+            stream,
+            item.path,
+            package=item.package,
+            inputs=item.inputs if item.package is not None else None,
+            options=_item_options(item, settings),
+            argv=argv_of(item),
+            environ=environ,
+        )
+
+
+_COMMANDS = {
+    "check": _diagnose,
+    "run": _diagnose,
+    "compat": _compat,
+    "verify": _verify,
+    "triton": _triton,
+    "analyze": _analyze,
+    "classify": _classify,
+}
+
+
+# The whole batch: digest of the host, cache, workers, results folder.
+
 MOST_WORKERS = 1024
 # Of a process that judges, where nothing else is asked for: reading takes a tenth of it.
 MEMORY = 4 << 30
-OnProgress = Callable[[Tally], None]
+OnProgress = Callable[[FleetTally], None]
 OnWarning = Callable[[str], None]
 
 
 @record
-class Wish:
+class BatchRequest:
     """What was asked for. ``words`` are the arguments, ``cache`` the file of the cache (None: none).
 
     ``hosts`` are profiles to judge for. ``jobs`` is the number of processes. ``scheduler`` and ``cluster`` ask for
@@ -56,7 +192,7 @@ class Wish:
 
 
 def batch(
-    wish: Wish,
+    wish: BatchRequest,
     *,
     argv: tuple[str, ...] = (),
     environ: Mapping[str, str],
@@ -70,12 +206,14 @@ def batch(
         UsageError: the items, the folder or the options cannot be meant.
         CannotExamineError: the results cannot be written, or nobody can judge.
     """
-    _look_at_hosts(wish, environ)
+    _check_host_profiles(wish, environ)
     if wish.scheduler is not None and wish.cluster is not None:
         raise UsageError("--scheduler and --cluster cannot be combined")
     _workers(wish.cluster)
-    fleet = find_items(wish.words, Search(command=wish.command, hosts=wish.hosts, inputs_pattern=wish.inputs_pattern))
-    tally = Tally(total=len(fleet))
+    fleet = find_items(
+        wish.words, ItemSearch(command=wish.command, hosts=wish.hosts, inputs_pattern=wish.inputs_pattern)
+    )
+    tally = FleetTally(total=len(fleet))
     began = time.monotonic()
     problem, interrupted = None, False
     notes: list[str] = []
@@ -84,7 +222,7 @@ def batch(
             try:
                 run = _begin(wish, fleet, tuple(map(redact, argv)))
                 with _engine(wish, environ, on_warning) as engine:
-                    means = Means(
+                    means = FlowContext(
                         settings=wish.settings,
                         folder=folder,
                         cache=cache,
@@ -92,10 +230,10 @@ def batch(
                         host_key=partial(_host_key, environ=environ, engine=engine),
                         redact=redact,
                         on_progress=on_progress,
-                        keep_lost=_goes_on(wish.folder, run),
+                        keep_lost=_is_continued(wish.folder, run),
                     )
                     folder.write_run(run)
-                    Flow(means, tally).run(fleet)
+                    FleetFlow(means, tally).run(fleet)
                 folder.put_in_order([item.id for item in fleet])
                 folder.write_run(replace(run, finished=_now()))
             except KeyboardInterrupt:
@@ -121,7 +259,7 @@ def batch(
     )
 
 
-def _look_at_hosts(wish: Wish, environ: Mapping[str, str]) -> None:
+def _check_host_profiles(wish: BatchRequest, environ: Mapping[str, str]) -> None:
     """A profile of the command line that is not there is an error of the command line."""
     if wish.hosts and wish.command not in FOR_HOSTS:
         raise UsageError(f"--host is for {' and '.join(sorted(FOR_HOSTS))}; {wish.command} examines on this machine")
@@ -129,13 +267,15 @@ def _look_at_hosts(wish: Wish, environ: Mapping[str, str]) -> None:
         host_of(Options(host=host), None, environ)
 
 
-def _engine(wish: Wish, environ: Mapping[str, str], on_warning: OnWarning) -> AbstractContextManager[Engine]:
+def _engine(
+    wish: BatchRequest, environ: Mapping[str, str], on_warning: OnWarning
+) -> AbstractContextManager[JudgingEngine]:
     settings = wish.settings
     limits = Limits(seconds=settings.item_timeout, memory=settings.memory_limit or MEMORY)
     if wish.scheduler is not None or wish.cluster is not None:
-        from aotidoctor.fleet.cluster import Cluster  # noqa: PLC0415 - for those who ask for it
+        from aotidoctor.fleet.dask_cluster import DaskCluster
 
-        return Cluster(
+        return DaskCluster(
             wish.scheduler,
             _workers(wish.cluster),
             limits,
@@ -154,7 +294,7 @@ def _workers(cluster: str | None) -> int:
     return int(number)
 
 
-def _begin(wish: Wish, fleet: Sequence[Item], argv: tuple[str, ...]) -> FleetRun:
+def _begin(wish: BatchRequest, fleet: Sequence[FleetItem], argv: tuple[str, ...]) -> FleetRun:
     return FleetRun(
         command=wish.command,
         items=len(fleet),
@@ -166,7 +306,7 @@ def _begin(wish: Wish, fleet: Sequence[Item], argv: tuple[str, ...]) -> FleetRun
     )
 
 
-def _goes_on(folder: str, run: FleetRun) -> bool:
+def _is_continued(folder: str, run: FleetRun) -> bool:
     """Whether the folder holds a part of this very run, which was interrupted."""
     try:
         before = read_fleet(folder)
@@ -175,7 +315,7 @@ def _goes_on(folder: str, run: FleetRun) -> bool:
     return not before.finished and (before.command, before.digest, before.hosts) == (run.command, run.digest, run.hosts)
 
 
-def _host_key(name: str | None, *, environ: Mapping[str, str], engine: Engine) -> str:
+def _host_key(name: str | None, *, environ: Mapping[str, str], engine: JudgingEngine) -> str:
     """The digest of the host that is judged for. Raises UsageError and CannotExamineError."""
     there = getattr(engine, "host_key", None)
     if name is None and there is not None:

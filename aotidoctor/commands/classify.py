@@ -10,21 +10,19 @@ from dataclasses import replace
 from io import BufferedReader, BytesIO
 from typing import TYPE_CHECKING, BinaryIO
 
-from aotidoctor.diagnosis.signing import signed
-from aotidoctor.logs import next_steps, read_log
-from aotidoctor.logs.diagnose import UNKNOWN, log_diagnoses, log_findings, with_ids
+from aotidoctor.diagnosis.signing import with_fingerprint
+from aotidoctor.logs.diagnose_log import UNKNOWN, log_diagnoses, log_findings, next_steps, with_ids
+from aotidoctor.logs.log_reading import read_log
 from aotidoctor.model.artifact import Artifact, ArtifactKind
-from aotidoctor.model.case import Case, Options
+from aotidoctor.model.case import Case, Host, Options
 from aotidoctor.model.errors import CannotExamineError, examining
 from aotidoctor.model.evidence import NotChecked, Severity
-from aotidoctor.model.host import Host
 from aotidoctor.model.report import Report
-from aotidoctor.triage.finish import Facts, Stopwatch, finish
+from aotidoctor.triage.finish import Invocation, StaticResult, finish
 
 if TYPE_CHECKING:
-    from aotidoctor.model.diagnosis import Diagnosis
     from aotidoctor.model.evidence import Evidence
-    from aotidoctor.model.log import LogReading
+    from aotidoctor.model.report import Diagnosis, LogReading
 
 # Their bytes look like text here and there: the sources in a package speak of every error that they may raise.
 _NO_LOGS = (
@@ -58,20 +56,20 @@ def classify(
     Raises CannotExamineError where it is no log at all.
     """
     _refuse_what_is_no_log(stream, name)
-    watch = Stopwatch("classify", argv)
+    watch = Invocation("classify", argv)
     reading = read_log(stream, name)
     findings = with_ids(log_findings(reading))
     diagnoses = log_diagnoses(findings)
-    verdict = "problem" if diagnoses else "unknown" if _failed(reading) or reading.out_of_time else "healthy"
+    verdict = "problem" if diagnoses else "unknown" if _has_failures(reading) or reading.out_of_time else "healthy"
     loud = any(item.severity is Severity.ERROR for item in findings)
     # A failure is one, too, where its cause is a suspicion only.
-    if verdict == "unknown" or (_failed(reading) and not loud):
+    if verdict == "unknown" or (_has_failures(reading) and not loud):
         findings = [replace(item, severity=Severity.ERROR) if item.code == UNKNOWN else item for item in findings]
     nothing_run = NotChecked(
         code="AD-RUN", name="runs", reason="`classify` does not execute anything; use `aotidoctor run`"
     )
     report = finish(
-        Facts(
+        StaticResult(
             case=_case(options or Options()),
             findings=findings,
             not_checked=(nothing_run,),
@@ -86,9 +84,9 @@ def classify(
     )
     if package is not None:
         # Readers of packages are not worth their import where there is none.
-        from aotidoctor.logs.names import resolved  # noqa: PLC0415
+        from aotidoctor.logs.log_with_package import resolve_names
 
-        report = signed(replace(resolved(report, package, inputs, environ), seconds=watch.seconds()))
+        report = with_fingerprint(replace(resolve_names(report, package, inputs, environ), seconds=watch.seconds()))
     return report
 
 
@@ -112,7 +110,7 @@ def _refuse_what_is_no_log(stream: BinaryIO, name: str) -> None:
         raise CannotExamineError(f"{name} is {what}")
 
 
-def _failed(reading: LogReading) -> bool:
+def _has_failures(reading: LogReading) -> bool:
     return bool(reading.unknown) or any(match.event.level == "error" for match in reading.matches)
 
 

@@ -6,24 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from aotidoctor.checks.driver_mismatch import OLDEST_DRIVER
-from aotidoctor.checks.package.facts import UNSTATED, device_of, main_object
+from aotidoctor.checks.matching.package_facts import NOT_STATED, device_of, main_object
 from aotidoctor.model.artifact import ArtifactKind, ModelEntry
-from aotidoctor.model.case import Case, Options
-from aotidoctor.model.compat import Answer, Compatibility, HostAnswer, PackageNeeds
+from aotidoctor.model.case import Case, Host, Options
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.host import Host
-from aotidoctor.model.operators import foreign
+from aotidoctor.model.fleet import Compatibility, HostAnswer, HostVerdict, PackageNeeds
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
-from aotidoctor.readers.host import read_host
+from aotidoctor.model.torch_names import foreign
+from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.host.profiles import HERE, for_artifact
-from aotidoctor.readers.releases.built_by import built_by, loads_from
-from aotidoctor.readers.releases.shims import Release, release_text
+from aotidoctor.readers.releases.torch_releases import Release, built_by, loads_from, release_text
 from aotidoctor.triage import open_case
-from aotidoctor.triage.finish import Stopwatch, finish
-from aotidoctor.triage.fit import Asked, ask_host
-from aotidoctor.triage.session import Session, name_causes
+from aotidoctor.triage.finish import Invocation, finish
+from aotidoctor.triage.static_checks import CheckAnswer, Session, ask_host, name_causes
 
 # Without an answer of these nobody can say that it runs; the others are about the moment, not about the machine.
 DECISIVE = frozenset((
@@ -35,7 +32,7 @@ _UNREAD = "AD-READ-HOST"
 
 
 @record
-class Target:
+class TargetHost:
     """One column.
 
     ``host`` is None for this machine, which is read anew for each package, and for a profile that cannot be read:
@@ -61,7 +58,7 @@ def compat(
     Raises:
         UsageError: there is no such profile or release.
     """
-    watch = Stopwatch("compat", argv)
+    watch = Invocation("compat", argv)
     targets = [_target(host, torch, environ) for host in hosts or (HERE,) for torch in torches or (None,)]
     unread: list[NotChecked] = []
     cases = [_case(path, model_name, targets[0], unread, environ) for path in paths]
@@ -73,60 +70,60 @@ def compat(
         session,
         name_causes(session),
         watch,
-        verdict="problem" if Answer.REFUSED in given else "unknown" if Answer.UNKNOWN in given else "healthy",
-        stage="host" if Answer.REFUSED in given else None,
+        verdict="problem" if HostVerdict.REFUSED in given else "unknown" if HostVerdict.UNKNOWN in given else "healthy",
+        stage="host" if HostVerdict.REFUSED in given else None,
         cannot_examine=_cannot_examine(cases, targets),
     )
     return replace(report, compat=found)
 
 
-def _cannot_examine(cases: Sequence[Case], targets: Sequence[Target]) -> str | None:
+def _cannot_examine(cases: Sequence[Case], targets: Sequence[TargetHost]) -> str | None:
     missing = next((case.artifact.path for case in cases if case.artifact.kind is ArtifactKind.MISSING), None)
     if missing is not None:
         return f"no such file: {missing}"
     return next((target.problem for target in targets if target.problem), None)
 
 
-def _target(name: str, torch: str | None, environ: Mapping[str, str]) -> Target:
+def _target(name: str, torch: str | None, environ: Mapping[str, str]) -> TargetHost:
     label = f"{name} with torch {torch}" if torch else name
     if name == HERE and torch is None:
-        return Target(label=label)
+        return TargetHost(label=label)
     try:
         host = open_case.host_of(Options(host=name, torch=torch), None, environ)
     except CannotExamineError as error:
-        return Target(label=label, problem=str(error))
-    return Target(label=label, host=replace(host, profile=label))
+        return TargetHost(label=label, problem=str(error))
+    return TargetHost(label=label, host=replace(host, profile=label))
 
 
 def _case(
-    path: str, model_name: str | None, first: Target, unread: list[NotChecked], environ: Mapping[str, str]
+    path: str, model_name: str | None, first: TargetHost, unread: list[NotChecked], environ: Mapping[str, str]
 ) -> Case:
     artifact, model, contract = open_case.open_package(path, model_name, unread)
     host = first.host if first.host is not None else read_host(artifact=artifact, environ=environ)
     return Case(artifact=artifact, host=host, options=Options(model_name=model_name), model=model, contract=contract)
 
 
-def _answer(session: Session, case: Case, target: Target, environ: Mapping[str, str]) -> HostAnswer:
+def _answer(session: Session, case: Case, target: TargetHost, environ: Mapping[str, str]) -> HostAnswer:
     name = case.artifact.path
     if target.problem is not None:
         session.not_checked.append(NotChecked(code=_UNREAD, name=target.label, reason=target.problem))
-        return HostAnswer(package=name, host=target.label, answer=Answer.UNKNOWN, unknown=(target.problem,))
+        return HostAnswer(package=name, host=target.label, answer=HostVerdict.UNKNOWN, unknown=(target.problem,))
     host = case.host
     if target.host is not None:
         host = for_artifact(target.host, case.artifact)
     elif host.profile is not None:
         host = read_host(artifact=case.artifact, environ=environ)
     asked = ask_host(replace(case, host=host))
-    refused = [(one, item) for one in asked for item in _found(one) if _refuses(one, item)]
-    warned = [(one, item) for one in asked for item in _found(one) if item.severity is Severity.WARN]
-    steps = [str(item.facts["provided"]) for one in asked for item in _found(one) if "provided" in item.facts]
-    session.add([_placed(item, name, target.label) for _, item in (*refused, *warned)])
+    refused = [(one, item) for one in asked for item in _host_findings(one) if _refuses(one, item)]
+    warned = [(one, item) for one in asked for item in _host_findings(one) if item.severity is Severity.WARN]
+    steps = [str(item.facts["provided"]) for one in asked for item in _host_findings(one) if "provided" in item.facts]
+    session.add([_place_evidence(item, name, target.label) for _, item in (*refused, *warned)])
     unknown = _unknown(asked) if not refused else []
     operators = _operators(case)
     return HostAnswer(
         package=name,
         host=target.label,
-        answer=Answer.REFUSED if refused else Answer.UNKNOWN if unknown else Answer.RUNS,
+        answer=HostVerdict.REFUSED if refused else HostVerdict.UNKNOWN if unknown else HostVerdict.RUNS,
         because=tuple(f"{one.check.cause}: {item.observed}, expected {item.expected}" for one, item in refused),
         causes=tuple(dict.fromkeys(one.check.cause for one, _ in refused)),
         unknown=tuple(unknown),
@@ -138,32 +135,32 @@ def _answer(session: Session, case: Case, target: Target, environ: Mapping[str, 
     )
 
 
-def _found(one: Asked) -> tuple[Evidence, ...]:
+def _host_findings(one: CheckAnswer) -> tuple[Evidence, ...]:
     return () if isinstance(one.found, NotChecked) else one.found
 
 
-def _refuses(one: Asked, item: Evidence) -> bool:
+def _refuses(one: CheckAnswer, item: Evidence) -> bool:
     # A check without torch still tells much, so it is a note there; here the question is whether it would run.
     return item.severity is Severity.ERROR or one.check.name == _NO_TORCH
 
 
-def _placed(item: Evidence, package: str, host: str) -> Evidence:
+def _place_evidence(item: Evidence, package: str, host: str) -> Evidence:
     """The finding with where it was found; what kept it from running is an error."""
     severity = Severity.WARN if item.severity is Severity.WARN else Severity.ERROR
     message = f"{package} on {host}: {item.message}"
     return replace(item, severity=severity, message=message, facts={**item.facts, "host": host, "package": package})
 
 
-def _unknown(asked: Sequence[Asked]) -> list[str]:
+def _unknown(asked: Sequence[CheckAnswer]) -> list[str]:
     """What would have to be known; what a profile does not state, in one line."""
     reasons = [
         one.found.reason
         for one in asked
         if isinstance(one.found, NotChecked) and one.blocked is None and one.check.name in DECISIVE
     ]
-    facts = (fact for reason in reasons if UNSTATED in reason for fact in reason.partition(UNSTATED)[2].split(", "))
+    facts = (fact for reason in reasons if NOT_STATED in reason for fact in reason.partition(NOT_STATED)[2].split(", "))
     unstated = [f"it is not stated: {', '.join(dict.fromkeys(facts))}"]
-    others = [reason for reason in reasons if UNSTATED not in reason]
+    others = [reason for reason in reasons if NOT_STATED not in reason]
     return [*(unstated if len(others) < len(reasons) else ()), *dict.fromkeys(others)]
 
 

@@ -1,29 +1,54 @@
-"""The patients of ``aotidoctor demo``: one small model, broken in four instructive ways.
+"""``aotidoctor demo``: build and triage packages that are broken on purpose.
 
-The packages are built once in a child and kept in the user's cache folder under a name made from the recipe and the
-versions that went into it, so that the second demo starts at once.
+The demo packages are built once in a child process and stored in the user's cache folder, under a name made from the
+recipe and the versions that went into it, so that the second demo starts at once.
+
+``--cuda``: an embedding of 100 rows, compiled for an H100 with a dynamic batch. It is shipped, since compiling for CUDA
+takes a toolkit; only the text of its wrapper is executed, by the emulation.
+
+``--fleet``: 60 packages, two nights, four causes. Last night eight were called with transposed features, and the upload
+of three was cut off. Tonight one of those is whole again, six are called from NumPy with int32 ids, and four were
+compiled with their weights beside the code. All 60 differ in their bytes. Judged by ``batch --command check``, which
+executes none of them.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import json
+import lzma
+import os
 import platform
 import shutil
+import sys
 import tempfile
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from aotidoctor.commands import diagnose
+from aotidoctor.commands import diagnose_package
+from aotidoctor.commands.batch import BatchRequest, batch
+from aotidoctor.commands.fleet import FleetSummaryRequest, render_fleet, summarize_results
+from aotidoctor.fleet.pool import processors
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.event import Event, EventKind, OnEvent
 from aotidoctor.model.jobs import DemoBuild
 from aotidoctor.model.record import record
-from aotidoctor.model.report import Report
+from aotidoctor.model.report import Event, EventKind, OnEvent, Report
 from aotidoctor.model.run import Outcome, Request
+from aotidoctor.readers.host.environment import relevant_packages
 from aotidoctor.reports.run_view import run_ending
-from aotidoctor.runner import Runner
-from aotidoctor.triage.private_folders import close_to_others, is_private, make_private
+from aotidoctor.reports.text import write_file
+from aotidoctor.runner.runner import Runner
+from aotidoctor.triage.compile_cache import close_to_others, is_private, make_private
+
+if TYPE_CHECKING:
+    from aotidoctor.fleet.summary.summarize import FleetOverview
+    from aotidoctor.model.fleet import FleetSummary
+    from aotidoctor.reports.redact.redactor import Redactor
+
 
 _RECIPE = Path(__file__).resolve().parent.parent / "worker" / "demo_build.py"
 _BUILD_LIMIT = 900.0
@@ -73,15 +98,15 @@ PATIENTS = (
 )
 
 
-def folder(environ: Mapping[str, str]) -> Path:
+def demo_folder(environ: Mapping[str, str]) -> Path:
     """Where the demo's files are, or will be. Raises CannotExamineError without torch."""
-    return cache(environ) / _key()
+    return cache_folder(environ) / _key()
 
 
-def prepare(environ: Mapping[str, str], on_event: OnEvent) -> Path:
+def prepare_demo(environ: Mapping[str, str], on_event: OnEvent) -> Path:
     """The folder with the demo's files, built first where needed. Raises CannotExamineError when it cannot be."""
-    place = folder(environ)
-    root = cache(environ).parent
+    place = demo_folder(environ)
+    root = cache_folder(environ).parent
     if place.is_dir() and not is_private(place, root):
         # It is executed: what others may have written is made anew.
         shutil.rmtree(place, ignore_errors=True)
@@ -98,27 +123,27 @@ def prepare(environ: Mapping[str, str], on_event: OnEvent) -> Path:
     return place
 
 
-def argv(patient: Patient) -> tuple[str, ...]:
+def demo_argv(patient: Patient) -> tuple[str, ...]:
     """The command that repeats a patient's triage, inside the demo's folder."""
     return ("aotidoctor", "run", patient.package, "--inputs", patient.inputs, "--reference", "exported.pt2")
 
 
 def warm_runner(environ: Mapping[str, str]) -> Runner:
     """One runner for all patients, so that torch is imported once."""
-    return Runner(environ=environ, preload=diagnose.REFERENCE_MODULES)
+    return Runner(environ=environ, preload=diagnose_package.REFERENCE_MODULES)
 
 
-def triage(patient: Patient, runner: Runner, environ: Mapping[str, str], on_event: OnEvent) -> Report:
+def triage_patient(patient: Patient, runner: Runner, environ: Mapping[str, str], on_event: OnEvent) -> Report:
     """What ``aotidoctor run`` finds out about ``patient``; the files are built first where needed."""
-    place = prepare(environ, on_event)
+    place = prepare_demo(environ, on_event)
     options = Options(reference=str(place / "exported.pt2"))
     package, inputs = str(place / patient.package), str(place / patient.inputs)
-    return diagnose.diagnose(
-        package, inputs, options, argv=argv(patient), environ=environ, on_event=on_event, runner=runner
+    return diagnose_package.diagnose(
+        package, inputs, options, argv=demo_argv(patient), environ=environ, on_event=on_event, runner=runner
     )
 
 
-def cache(environ: Mapping[str, str]) -> Path:
+def cache_folder(environ: Mapping[str, str]) -> Path:
     """The folder of the files of all demos."""
     base = environ.get("XDG_CACHE_HOME") or ""
     home = environ.get("HOME") or tempfile.gettempdir()
@@ -128,7 +153,7 @@ def cache(environ: Mapping[str, str]) -> Path:
 def _key() -> str:
     """A name for the recipe and everything that its result depends on."""
     # Only the demo asks for a version of a distribution; the import is slow.
-    from importlib import metadata  # noqa: PLC0415
+    from importlib import metadata
 
     try:
         torch = metadata.version("torch")
@@ -171,3 +196,174 @@ def _why(outcome: Outcome) -> str:
         return f"{outcome.error.type}: {outcome.error.message}"
     last = outcome.stderr_tail.strip().splitlines()[-1:]
     return " ".join([run_ending(outcome), *last])
+
+
+# --cuda: a package compiled for CUDA, and one id beyond its table.
+
+_CUDA_FILES = Path(__file__).resolve().parent / "demo_cuda.pt2.xz"
+CUDA_ROWS = 100
+CUDA_PATIENT = Patient(
+    title="The one that needs no GPU",
+    story="The package is for CUDA, this machine has no GPU. One of the ids is beyond the table.",
+    package="embedding_cuda.pt2",
+    inputs="bad_ids.json",
+    cause="cuda-device-assert",
+)
+
+
+def cuda_argv() -> tuple[str, ...]:
+    """The command that repeats it, inside the demo's folder."""
+    return ("aotidoctor", "run", CUDA_PATIENT.package, "--inputs", CUDA_PATIENT.inputs, "--emulate", "always")
+
+
+def cuda_folder(environ: Mapping[str, str]) -> Path:
+    """Where its files are, or will be."""
+    return cache_folder(environ) / "cuda"
+
+
+def prepare_cuda(environ: Mapping[str, str]) -> Path:
+    """The folder with package and inputs, unpacked where needed."""
+    place, root = cuda_folder(environ), cache_folder(environ).parent
+    if place.is_dir() and not is_private(place, root):
+        shutil.rmtree(place, ignore_errors=True)
+    make_private(place, root)
+    _write_whole(place / CUDA_PATIENT.package, lzma.decompress(_CUDA_FILES.read_bytes()))
+    ids = [[(17 * row + 5 * column) % CUDA_ROWS for column in range(7)] for row in range(5)]
+    ids[2][3] = CUDA_ROWS
+    _write_whole(place / CUDA_PATIENT.inputs, json.dumps({"args": [ids]}).encode())
+    return place
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Whole or not at all."""
+    if path.is_file() and path.read_bytes() == content:
+        return
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(content)
+    Path(file.name).rename(path)
+
+
+def triage_cuda(runner: Runner, environ: Mapping[str, str], on_event: OnEvent) -> Report:
+    """What ``aotidoctor run`` finds. Raises CannotExamineError without Triton."""
+    if "triton" not in relevant_packages(sys.path):
+        raise CannotExamineError("the demo emulates a GPU and needs Triton: pip install 'aotidoctor[emulate]'")
+    place = prepare_cuda(environ)
+    package, inputs = str(place / CUDA_PATIENT.package), str(place / CUDA_PATIENT.inputs)
+    options = Options(emulate="always")
+    return diagnose_package.diagnose(
+        package, inputs, options, argv=cuda_argv(), environ=environ, on_event=on_event, runner=runner
+    )
+
+
+# --fleet: 60 copies of the demo packages, judged on two nights.
+
+FLEET_ITEMS = 60
+LAST_NIGHT, TONIGHT, PAGE = "last-night", "tonight", "fleet.html"
+# What fails tonight: cause, number of items, change since last night.
+FLEET_CAUSES = (
+    ("input-stride", 8, "known"),
+    ("input-dtype", 6, "new"),
+    ("weights-not-loaded", 4, "new"),
+    ("artifact-corrupt", 2, "changed"),
+)
+_STRIDES, _CUT_OFF, _INT32, _NO_WEIGHTS = range(8), range(8, 11), range(20, 26), range(40, 44)
+_REPAIRED = 10
+
+
+@record
+class Night:
+    """One night: which package and inputs of the demo each item has, and which packages are cut off."""
+
+    name: str
+    packages: Sequence[str]
+    inputs: Sequence[str]
+    cut_off: Sequence[int]
+
+
+def both_nights() -> tuple[Night, Night]:
+    """Last night and tonight."""
+    before, after = ["good.pt"] * FLEET_ITEMS, ["good.pt"] * FLEET_ITEMS
+    packages = ["model.pt2"] * FLEET_ITEMS
+    for at in _STRIDES:
+        before[at] = after[at] = "transposed.pt"
+    for at in _INT32:
+        after[at] = "int32_ids.pt"
+    replaced = ["separate_weights.pt2" if at in _NO_WEIGHTS else name for at, name in enumerate(packages)]
+    return (
+        Night(name=LAST_NIGHT, packages=packages, inputs=before, cut_off=_CUT_OFF),
+        Night(name=TONIGHT, packages=replaced, inputs=after, cut_off=[at for at in _CUT_OFF if at != _REPAIRED]),
+    )
+
+
+def item_labels(at: int, night: Night) -> Mapping[str, str]:
+    """What the manifest says of an item: who calls it, and what exported it."""
+    client = "etl" if at in _STRIDES else "numpy" if night.inputs[at] == "int32_ids.pt" else "torch"
+    exporter = "2.1" if night.packages[at] == "separate_weights.pt2" else "2.0"
+    return {"client": client, "exporter": exporter, "team": "abc"[at % 3]}
+
+
+def fleet_folder(environ: Mapping[str, str]) -> Path:
+    """Where the fleet is. Raises CannotExamineError without torch."""
+    files = demo_folder(environ)
+    return files.with_name(f"{files.name}-fleet")
+
+
+def make_fleet(environ: Mapping[str, str], on_event: OnEvent, redactor: Redactor) -> FleetOverview:
+    """Make the fleet anew, judge it twice, and write the page; the summary of tonight.
+
+    Raises CannotExamineError where the demo's model cannot be compiled, or pandas is missing.
+    """
+    source = prepare_demo(environ, on_event)
+    place = fleet_folder(environ)
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(mode=0o700)
+    (place / "models").mkdir()
+    for night in both_nights():
+        name = f"check {FLEET_ITEMS} packages, {night.name.replace('-', ' ')}"
+        on_event(Event(kind=EventKind.PROBE_START, name=name))
+        done = _judge_night(place, night, _lay_out(source, place, night), environ, redactor)
+        told = ", ".join(f"{verdict} {count}" for verdict, count in done.verdicts.items())
+        on_event(Event(kind=EventKind.PROBE_END, name=name, seconds=done.seconds, verdict=told, ok=True))
+    argv = ("aotidoctor", "fleet", TONIGHT, "--baseline", LAST_NIGHT)
+    wanted = FleetSummaryRequest(folders=(str(place / TONIGHT),), baseline=str(place / LAST_NIGHT), argv=argv)
+    found = summarize_results(wanted, redactor)
+    write_file(place / PAGE, "".join(render_fleet(found, "html")))
+    return found
+
+
+def _lay_out(source: Path, place: Path, night: Night) -> Path:
+    """Packages and inputs of a night in their places, and the manifest of it."""
+    rows = []
+    for at in range(FLEET_ITEMS):
+        package, inputs = place / "models" / f"ranker-{at:02}.pt2", place / "models" / f"ranker-{at:02}.inputs.pt"
+        _copy(source / night.packages[at], package, at)
+        if at in night.cut_off:
+            os.truncate(package, package.stat().st_size * 3 // 5)
+        shutil.copyfile(source / night.inputs[at], inputs)
+        told = ";".join(f"{name}={value}" for name, value in item_labels(at, night).items())
+        rows.append((str(package), str(inputs), told))
+    manifest = place / f"{night.name}.csv"
+    with manifest.open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows([("package", "inputs", "labels"), *rows])
+    return manifest
+
+
+def _copy(source: Path, target: Path, at: int) -> None:
+    """A package that differs from the others, but not in what it computes: one more entry of metadata."""
+    shutil.copyfile(source, target)
+    with zipfile.ZipFile(target, "a") as archive:
+        root = archive.namelist()[0].partition("/")[0]
+        archive.writestr(f"{root}/extra/fleet", f"ranker-{at:02}")
+
+
+def _judge_night(
+    place: Path, night: Night, manifest: Path, environ: Mapping[str, str], redactor: Redactor
+) -> FleetSummary:
+    wish = BatchRequest(words=(str(manifest),), folder=str(place / night.name), jobs=processors())
+    return batch(wish, argv=("aotidoctor", "batch", manifest.name), environ=environ, redact=redactor.text)
+
+
+def is_as_expected(found: FleetOverview) -> bool:
+    """Whether the four causes were found, each in as many items as were made so, and only two of them new."""
+    seen = sorted((cluster.cause or "", cluster.count, cluster.change) for cluster in found.summary.clusters)
+    return seen == sorted(FLEET_CAUSES)

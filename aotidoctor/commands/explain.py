@@ -12,10 +12,11 @@ import inspect
 import itertools
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from aotidoctor.model import playbook_files
+from aotidoctor.model import extensions
 from aotidoctor.model.record import record
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -29,7 +30,7 @@ _HEADING = re.compile(r"(What it does|Why it matters|Example|When it is wrong):?
 
 
 @record
-class Page:
+class ManualPage:
     """One page. ``kind`` is ``playbook``, ``check``, ``probe`` or ``rule``; ``code`` is None for a playbook."""
 
     kind: str
@@ -38,9 +39,9 @@ class Page:
     text: str
 
 
-def find(topic: str) -> Page | None:
+def find(topic: str) -> ManualPage | None:
     """The page of a cause (``input-stride``), a code (``AD-IN-014``) or a check or probe (``input_stride``)."""
-    path = playbook_files.find(topic.lower())
+    path = extensions.find_playbook(topic.lower())
     if path is not None:
         return _playbook(path)
     wanted = topic.upper() if _CODE.fullmatch(topic.upper()) else topic
@@ -49,9 +50,9 @@ def find(topic: str) -> Page | None:
     return next((page for page in candidates if wanted in (page.code, page.name)), None)
 
 
-def pages() -> tuple[Page, ...]:
+def pages() -> tuple[ManualPage, ...]:
     """Every page, those of a kind together, in order."""
-    return (*map(_playbook, playbook_files.files()), *_pages(), *_rules())
+    return (*map(_playbook, extensions.playbook_files()), *_pages(), *_rules())
 
 
 @lru_cache(maxsize=256)
@@ -64,32 +65,32 @@ def name_and_text(topic: str) -> tuple[str, str] | None:
 def near(topic: str) -> tuple[str, ...]:
     """Up to three topics that are spelt like ``topic``."""
     pages = (*_pages(), *_rules())
-    known = {path.stem for path in playbook_files.files()} | {page.name for page in pages}
+    known = {path.stem for path in extensions.playbook_files()} | {page.name for page in pages}
     codes = {page.code for page in pages if page.code is not None}
     found = difflib.get_close_matches(topic.lower(), sorted(known), n=3)
     return tuple(found or difflib.get_close_matches(topic.upper(), sorted(codes), n=3))
 
 
-def markdown(page: Page) -> str:
+def markdown(page: ManualPage) -> str:
     """``page`` as Markdown, with a title."""
     title = f"# {page.name}" + (f" ({page.code})" if page.code else "")
-    body = page.text if page.kind == "playbook" else _headed(page.text)
+    body = page.text if page.kind == "playbook" else _mark_headings(page.text)
     return f"{title}\n\n{body.strip()}\n"
 
 
-def _playbook(path: Path) -> Page:
+def _playbook(path: Path) -> ManualPage:
     """A playbook without its machine-readable head and its own tests."""
     prose = _OWN_TESTS.sub("", _HEAD.sub("", path.read_text(encoding="utf-8"))).strip()
-    return Page(kind="playbook", name=path.stem, code=None, text=f"{prose}\n")
+    return ManualPage(kind="playbook", name=path.stem, code=None, text=f"{prose}\n")
 
 
-def _headed(docstring: str) -> str:
+def _mark_headings(docstring: str) -> str:
     """A module docstring with its heading lines as Markdown headings; indented text becomes running text."""
     found = ((_HEADING.fullmatch(line), line) for line in docstring.splitlines())
     return "\n".join(f"\n## {heading[1]}\n" if heading else line.strip() for heading, line in found)
 
 
-def _pages(wanted: str | None = None) -> Iterator[Page]:
+def _pages(wanted: str | None = None) -> Iterator[ManualPage]:
     """Pages of checks and probes; with ``wanted`` only files that mention it are parsed."""
     for folder, kind in _FOLDERS.items():
         for path in sorted((_PACKAGE / folder).glob("[!_]*.py")):
@@ -97,24 +98,26 @@ def _pages(wanted: str | None = None) -> Iterator[Page]:
             if wanted is None or wanted in source or wanted == path.stem:
                 page = _page(kind, path.stem, source)
                 if page is not None:
-                    yield page
+                    yield replace(page, name=wanted) if wanted == path.stem else page
 
 
-def _rules() -> Iterator[Page]:
+def _rules() -> Iterator[ManualPage]:
     """Pages of the rules about programs and about Triton, and of what a rehearsal finds beyond them."""
-    from aotidoctor.program.rules import BY_CODE  # noqa: PLC0415 - found without it, mostly
-    from aotidoctor.triton import rehearsal_reading  # noqa: PLC0415 - nothing else here imports what it describes
-    from aotidoctor.triton.rules import RULES  # noqa: PLC0415 - likewise
+    from aotidoctor.program.rules import BY_CODE
+    from aotidoctor.triton import rehearsal_findings
+    from aotidoctor.triton.rules import RULES
 
     for stated in sorted(BY_CODE.values(), key=lambda rule: rule.name):
-        yield Page(kind="rule", name=stated.name, code=stated.code, text=inspect.cleandoc(stated.page))
+        yield ManualPage(kind="rule", name=stated.name, code=stated.code, text=inspect.cleandoc(stated.page))
     for rule in RULES:
         text = _PART.sub(lambda found: f"\n## {found[1]}\n\n{found[2].upper()}", inspect.getdoc(rule.check) or "")
-        yield Page(kind="rule", name=rule.check.__name__, code=rule.code, text=text + "\n")
-    yield Page(kind="rule", name="rehearsal", code=rehearsal_reading.CODE, text=rehearsal_reading.__doc__ or "")
+        yield ManualPage(kind="rule", name=rule.check.__name__, code=rule.code, text=text + "\n")
+    yield ManualPage(
+        kind="rule", name="rehearsal", code=rehearsal_findings.REHEARSAL_CODE, text=rehearsal_findings.__doc__ or ""
+    )
 
 
-def _page(kind: str, name: str, source: str) -> Page | None:
+def _page(kind: str, name: str, source: str) -> ManualPage | None:
     """The page of a module that defines ``CHECK`` or ``PROBE``; None for a module that only helps others."""
     tree = ast.parse(source)
     assigned = [node for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))]
@@ -126,7 +129,9 @@ def _page(kind: str, name: str, source: str) -> Page | None:
     codes = (text for text in texts if isinstance(text, str) and re.fullmatch(r"AD-[A-Z]+-\d+", text))
     # It may name the codes of others besides.
     code = next((_code_of(module) for module in lent if module is not None), None) or next(codes, None)
-    return Page(kind=kind, name=name, code=code, text=ast.get_docstring(tree) or "")
+    # A report calls a probe by its NAME; where there is none, that is the module's.
+    stated = re.search(r"^(?:CODE, )?NAME = (?:\"[A-Z0-9-]+\", )?\"(\w+)\"", source, re.MULTILINE)
+    return ManualPage(kind=kind, name=stated[1] if stated else name, code=code, text=ast.get_docstring(tree) or "")
 
 
 def _lends(node: ast.ImportFrom) -> bool:

@@ -1,4 +1,4 @@
-"""``aotidoctor fleet``: what the results of a whole fleet show together, and what is new in them."""
+"""``aotidoctor fleet``: summarize the results of a fleet, and report what is new in them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from aotidoctor.commands import explain
 from aotidoctor.fleet.summary.accepted import read_accepted
-from aotidoctor.model.clusters import Overview
-from aotidoctor.model.errors import UsageError
+from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.fleet_summary import Overview
 from aotidoctor.model.record import record
-from aotidoctor.reports.redact import Redactor
-from aotidoctor.runner.notify import notify
+from aotidoctor.reports.redact.redactor import Redactor
+from aotidoctor.runner.helper_processes import notify
 from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
-    from aotidoctor.fleet.summary.summarize import Fleet
+    from aotidoctor.fleet.summary.summarize import FleetOverview
 
 FORMATS = ("md", "json", "csv", "html", "sarif", "junit", "chat")
 MOST_CALLS = 20
@@ -26,7 +26,7 @@ MOST_CALLS = 20
 
 
 @record
-class Wanted:
+class FleetSummaryRequest:
     """What was asked: ``baseline`` and ``accepted`` are paths or None."""
 
     folders: tuple[str, ...]
@@ -35,12 +35,12 @@ class Wanted:
     argv: tuple[str, ...] = ()
 
 
-def judge(wanted: Wanted, redactor: Redactor | None) -> Fleet:
+def summarize_results(wanted: FleetSummaryRequest, redactor: Redactor | None) -> FleetOverview:
     """The summary, redacted where there is a ``redactor``. Raises CannotExamineError, UsageError."""
-    # pandas is imported here, where its lack can be told.
-    from aotidoctor.fleet.summary.baseline import read_baseline  # noqa: PLC0415
-    from aotidoctor.fleet.summary.summarize import summarize  # noqa: PLC0415
-
+    try:
+        from aotidoctor.fleet.summary.summarize import read_baseline, summarize
+    except ImportError as error:
+        raise CannotExamineError("the tables of a fleet need pandas: pip install 'aotidoctor[fleet]'") from error
     today = datetime.now(timezone.utc).date()
     entries = read_accepted(wanted.accepted, today) if wanted.accepted is not None else ()
     base = read_baseline(wanted.baseline) if wanted.baseline is not None else None
@@ -48,7 +48,7 @@ def judge(wanted: Wanted, redactor: Redactor | None) -> Fleet:
     return found if redactor is None else replace(found, summary=redactor.value(found.summary))
 
 
-def status(summary: Overview, *, fail_on_new: bool) -> int:
+def fleet_status(summary: Overview, *, fail_on_new: bool) -> int:
     """1 for what is new, 4 where something may be hidden, else 0.
 
     Hidden: items that were examined in the baseline and are not any more, a run that has not finished, damaged lines.
@@ -59,46 +59,46 @@ def status(summary: Overview, *, fail_on_new: bool) -> int:
     return 1 if summary.news else 4 if hidden else 0
 
 
-def rendered(fleet: Fleet, kind: str) -> Iterator[str]:
+def render_fleet(fleet: FleetOverview, kind: str) -> Iterator[str]:
     """``fleet`` in one of ``FORMATS``, in pieces. Only the chosen format is imported."""
     match kind:
         case "csv":
-            from aotidoctor.reports.fleet import table  # noqa: PLC0415
+            from aotidoctor.reports.fleet import fleet_text
 
-            yield from table.render(fleet.rows())
+            yield from fleet_text.render_items_csv(fleet.rows())
         case "html":
-            from aotidoctor.reports.fleet import page  # noqa: PLC0415
+            from aotidoctor.reports.fleet import fleet_files
 
-            yield page.render(fleet.summary, fleet.rows())
+            yield fleet_files.render_fleet_page(fleet.summary, fleet.rows())
         case "junit":
-            from aotidoctor.reports.fleet import junit  # noqa: PLC0415
+            from aotidoctor.reports.fleet import fleet_files
 
-            yield junit.render(fleet.summary, fleet.rows())
+            yield fleet_files.render_fleet_junit(fleet.summary, fleet.rows())
         case "sarif":
-            from aotidoctor.reports.fleet import sarif  # noqa: PLC0415
+            from aotidoctor.reports.fleet import fleet_files
 
-            yield sarif.render(fleet.summary, explain.name_and_text)
+            yield fleet_files.render_fleet_sarif(fleet.summary, explain.name_and_text)
         case "md":
-            from aotidoctor.reports.fleet import markdown  # noqa: PLC0415
+            from aotidoctor.reports.fleet import fleet_text
 
-            yield markdown.render(fleet.summary)
+            yield fleet_text.render_fleet_markdown(fleet.summary)
         case "chat":
-            from aotidoctor.reports.fleet import chat  # noqa: PLC0415
+            from aotidoctor.reports.fleet import fleet_text
 
-            yield chat.render(fleet.summary)
+            yield fleet_text.render_chat_line(fleet.summary)
         case _:
-            from aotidoctor.reports.fleet import document  # noqa: PLC0415
+            from aotidoctor.reports.fleet import fleet_text
 
-            yield document.render(fleet.summary)
+            yield fleet_text.render_fleet_json(fleet.summary)
 
 
-def failure(message: str, name: str) -> str:
+def failure_document(message: str, name: str) -> str:
     """The JSON document that stands in for a summary that could not be made."""
-    from aotidoctor.model.clusters import SUMMARY_SCHEMA  # noqa: PLC0415 - rarely
-    from aotidoctor.reports.json.render import dumps  # noqa: PLC0415 - likewise
+    from aotidoctor.model.fleet_summary import SUMMARY_SCHEMA
+    from aotidoctor.reports.json.json_report import dump_json
 
     tool = {"name": "aotidoctor", "version": __version__}
-    return dumps({"schema": SUMMARY_SCHEMA, "tool": tool, "verdict": None, name: message})
+    return dump_json({"schema": SUMMARY_SCHEMA, "tool": tool, "verdict": None, name: message})
 
 
 def hook_words(command: str) -> tuple[str, ...]:
@@ -116,10 +116,10 @@ def call_for_news(
     summary: Overview, words: Sequence[str], environ: Mapping[str, str], warn: Callable[[str], None]
 ) -> None:
     """Call the command once for each new cluster, with the cluster as JSON on its input; a failure is a warning."""
-    from aotidoctor.reports.fleet.document import render_cluster  # noqa: PLC0415 - with --on-new only
+    from aotidoctor.reports.fleet.fleet_text import render_cluster_json
 
     for cluster in summary.news[:MOST_CALLS]:
-        problem = notify(words, render_cluster(summary, cluster).encode(), environ)
+        problem = notify(words, render_cluster_json(summary, cluster).encode(), environ)
         if problem:
             warn(f"--on-new: {words[0]}: {problem}")
     if len(summary.news) > MOST_CALLS:

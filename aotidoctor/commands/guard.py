@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, ParamSpec, TextIO, TypeVar, cast
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from aotidoctor.runner.monitor import Monitor
+    from aotidoctor.runner.helper_processes import Monitor
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -103,7 +103,7 @@ class guard:  # noqa: N801 - it is used like a function
 
     def _start(self) -> None:
         # A program that never enters a block does not pay for what starts processes.
-        from aotidoctor.runner.monitor import Monitor  # noqa: PLC0415
+        from aotidoctor.runner.helper_processes import Monitor
 
         self._room = tempfile.TemporaryDirectory(prefix="aotidoctor-guard-")
         self._monitor = Monitor()
@@ -140,13 +140,13 @@ class guard:  # noqa: N801 - it is used like a function
         self._monitor.wait(PATIENCE_S)
 
     def _described(self, error: BaseException) -> str | None:
-        inputs = call_in(error) if self._inputs is None else self._inputs
+        inputs = failing_call(error) if self._inputs is None else self._inputs
         if inputs is None or _path_of(inputs) is not None:
             return None
         with suppress(Exception):
-            from aotidoctor.commands.watch.live import packed  # noqa: PLC0415 - for a failure only
+            from aotidoctor.commands.live_inputs import pack_inputs
 
-            return packed(inputs)
+            return pack_inputs(inputs)
         return None
 
     def _stop(self) -> None:
@@ -171,9 +171,9 @@ def is_failure(error: BaseException) -> bool:
     return isinstance(error, Exception)
 
 
-def call_in(error: BaseException) -> tuple[tuple[object, ...], dict[str, object]] | None:
+def failing_call(error: BaseException) -> tuple[tuple[object, ...], dict[str, object]] | None:
     """The arguments of the package's call that the exception came out of, from the innermost such frame."""
-    from aotidoctor.worker.recorder.sitecustomize import MODULES  # noqa: PLC0415 - for a failure only
+    from aotidoctor.worker.recorder.sitecustomize import MODULES
 
     found = None
     for frame, _ in traceback.walk_tb(error.__traceback__):

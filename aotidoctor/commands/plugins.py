@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TypedDict
 
 from aotidoctor.plugins import API
-from aotidoctor.plugins.discover import Entry, found
+from aotidoctor.plugins.discover import PluginEntry, found
 from aotidoctor.reports.text import one_line
 
 
-class Row(TypedDict):
+class PluginRow(TypedDict):
     """One entry point. ``problem`` is None where it can be used, or was not looked at."""
 
     group: str
@@ -20,28 +20,28 @@ class Row(TypedDict):
     problem: str | None
 
 
-class Listed(TypedDict):
+class PluginList(TypedDict):
     """The document ``aotidoctor.plugins/1``; ``api`` is the version of the interface."""
 
     schema: str
     api: int
     validated: bool
-    plugins: list[Row]
+    plugins: list[PluginRow]
 
 
-def listed(*, validate: bool) -> Listed:
+def list_plugins(*, validate: bool) -> PluginList:
     """All of them; with ``validate`` each is imported in a process of its own and described."""
     entries = found()
-    problems: dict[Entry, str] = {}
+    problems: dict[PluginEntry, str] = {}
     if validate and entries:
         # Not worth their import where there is nothing.
-        from aotidoctor.plugins.active import take  # noqa: PLC0415
-        from aotidoctor.runner.plugin_host import PluginHost  # noqa: PLC0415
+        from aotidoctor.plugins.proxies import load_plugins
+        from aotidoctor.runner.own_command import PluginHost
 
         with PluginHost() as host:
-            problems = dict(take(entries, host).broken)
+            problems = dict(load_plugins(entries, host).broken)
     rows = [
-        Row(
+        PluginRow(
             group=entry.group,
             name=entry.name,
             target=entry.target,
@@ -51,10 +51,10 @@ def listed(*, validate: bool) -> Listed:
         )
         for entry in entries
     ]
-    return Listed(schema="aotidoctor.plugins/1", api=API, validated=validate, plugins=rows)
+    return PluginList(schema="aotidoctor.plugins/1", api=API, validated=validate, plugins=rows)
 
 
-def text(found_: Listed) -> str:
+def plugin_list_text(found_: PluginList) -> str:
     """The same for a terminal."""
     if not found_["plugins"]:
         return f"no plugins are installed (interface {found_['api']})\n"

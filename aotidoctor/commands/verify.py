@@ -1,7 +1,7 @@
-"""``verify``: an exported program, judged by the archive itself and by a child that rebuilds it.
+"""``aotidoctor verify``: judge an exported program by its archive and by a child that rebuilds it.
 
 Both answer with the same codes. Where the child had the program, its answer counts: it sees operators where the archive
-has names. Where it had none (no torch, a program that cannot be rebuilt), the archive's is kept.
+has names. Where it had none (no torch, a program that cannot be rebuilt), the archive's answer stands.
 """
 
 from __future__ import annotations
@@ -12,46 +12,41 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aotidoctor.checks import CHECKS
-from aotidoctor.commands.diagnose import REFERENCE_MODULES, given_or_new
+from aotidoctor.checks.registry import CHECKS
+from aotidoctor.commands.diagnose_package import REFERENCE_MODULES, runner_or_new
 from aotidoctor.diagnosis.rank import with_paths
-from aotidoctor.model.answers.verified import JudgedProgram
+from aotidoctor.model.answers import JudgedProgram
 from aotidoctor.model.artifact import Artifact, ArtifactKind, ExportedFacts
 from aotidoctor.model.case import Case, Options
-from aotidoctor.model.diagnosis import Diagnosis
 from aotidoctor.model.errors import UsageError
-from aotidoctor.model.event import OnEvent
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.exported import Violation
-from aotidoctor.model.fault import failure
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity, Violation, describe_failure
 from aotidoctor.model.jobs import Verify
-from aotidoctor.model.json_types import JsonValue
-from aotidoctor.model.record import record
-from aotidoctor.model.report import Report
+from aotidoctor.model.record import JsonValue, record
+from aotidoctor.model.report import Diagnosis, OnEvent, Report
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import user_code
-from aotidoctor.program import answer
-from aotidoctor.program.advice import advised
-from aotidoctor.program.findings import evidence
-from aotidoctor.program.origin import (
+from aotidoctor.program import verify_stages
+from aotidoctor.program.static_verify import NAME as STATIC
+from aotidoctor.program.verify_stages import (
     AGAINST,
-    is_other,
+    is_other_program,
     judge_against,
     open_program,
-    origin_said,
+    origin_sentence,
+    origin_unchecked,
     static_answer,
-    unchecked,
-    without_used,
+    violation_evidence,
+    why_no_program,
+    with_advice,
+    without_called_shims,
 )
-from aotidoctor.program.other_files import why_no_program
-from aotidoctor.program.static import NAME as STATIC
-from aotidoctor.readers.host import read_host
-from aotidoctor.readers.package import read_artifact
-from aotidoctor.triage.finish import Stopwatch, finish
-from aotidoctor.triage.session import Session, ask_check, name_causes
+from aotidoctor.readers.host.host_facts import read_host
+from aotidoctor.readers.package.read_package import read_artifact
+from aotidoctor.triage.finish import Invocation, finish
+from aotidoctor.triage.static_checks import Session, ask_check, name_causes
 
 if TYPE_CHECKING:
-    from aotidoctor.runner import Runner
+    from aotidoctor.runner.runner import Runner
 
 NAME = "verify"
 INSTALL = "pip install 'aotidoctor[torch]'"
@@ -60,7 +55,7 @@ _WRONG_KIND = "AD-ART-002"
 
 
 @record
-class Question:
+class VerifyRequest:
     """What is to be verified. ``program`` is an archive, or ``module.py:function`` that returns a program.
 
     ``against`` is a package: was it compiled from the program?
@@ -83,7 +78,7 @@ class Question:
 
 
 def verify(
-    question: Question,
+    question: VerifyRequest,
     *,
     argv: tuple[str, ...] = (),
     environ: Mapping[str, str],
@@ -91,10 +86,10 @@ def verify(
     runner: Runner | None = None,
 ) -> Report:
     """Judge the program. Nothing of it is run, but rebuilding it executes what its pickled parts say."""
-    watch = Stopwatch(NAME, argv)
+    watch = Invocation(NAME, argv)
     declared = read_dynamic_shapes(question.dynamic_shapes)
     # What rebuilding a program needs; the warm worker imports it while the parent reads.
-    with given_or_new(runner, environ, REFERENCE_MODULES) as runs:
+    with runner_or_new(runner, environ, REFERENCE_MODULES) as runs:
         runs.prewarm()
         artifact = read_artifact(question.path)
         host = read_host(artifact=artifact, environ=environ)
@@ -109,15 +104,15 @@ def verify(
                 interrupted = True
     diagnoses = _causes(session, question)
     if not interrupted:
-        problem = problem or _unanswered(session)
+        problem = problem or _unanswered_reason(session)
     return finish(
         session,
         diagnoses,
         watch,
-        verdict="problem" if is_other(session.findings) else None,
+        verdict="problem" if is_other_program(session.findings) else None,
         interrupted=interrupted,
         cannot_examine=problem,
-        extra=answer.verifier_said(session.runs) | origin_said(session.findings),
+        extra=verify_stages.verifier_result(session.runs) | origin_sentence(session.findings),
     )
 
 
@@ -136,7 +131,7 @@ def read_dynamic_shapes(path: str | None) -> JsonValue:
     return found
 
 
-def _cannot_examine(question: Question, artifact: Artifact) -> str | None:
+def _cannot_examine(question: VerifyRequest, artifact: Artifact) -> str | None:
     if artifact.kind is ArtifactKind.MISSING:
         return f"no such file: {question.path}"
     if artifact.kind is ArtifactKind.UNREADABLE:
@@ -144,7 +139,7 @@ def _cannot_examine(question: Question, artifact: Artifact) -> str | None:
     return None if question.is_function else why_no_program(artifact)
 
 
-def _judge(session: Session, question: Question, declared: JsonValue) -> None:
+def _judge(session: Session, question: VerifyRequest, declared: JsonValue) -> None:
     if not question.is_function:
         _check_file(session)
         if any(item.severity is Severity.ERROR for item in session.findings):
@@ -152,7 +147,9 @@ def _judge(session: Session, question: Question, declared: JsonValue) -> None:
     programs = _judge_rebuilt(session, question, declared)
     if question.is_function:
         if question.against is not None:
-            session.not_checked.append(unchecked("a function's program has no archive to compare the package with"))
+            session.not_checked.append(
+                origin_unchecked("a function's program has no archive to compare the package with")
+            )
         return
     archive = open_program(question.path)
     if isinstance(archive, str):
@@ -162,17 +159,17 @@ def _judge(session: Session, question: Question, declared: JsonValue) -> None:
         session.add(*static_answer(archive, session.findings))
     if question.against is not None:
         session.add(*judge_against(archive, question.against, question.options.model_name))
-        session.findings[:] = without_used(session.findings)
+        session.findings[:] = without_called_shims(session.findings)
 
 
 def _why_nothing(outcome: Outcome | None) -> str:
     """With the install line where torch turns out to be what is missing."""
     error = outcome.error if outcome is not None else None
     lacks = error is not None and error.type == "ModuleNotFoundError" and "'torch'" in error.message
-    return answer.why_nothing(outcome) + (f"; {INSTALL}" if lacks else "")
+    return verify_stages.why_no_answer(outcome) + (f"; {INSTALL}" if lacks else "")
 
 
-def _judge_rebuilt(session: Session, question: Question, declared: JsonValue) -> Sequence[JudgedProgram]:
+def _judge_rebuilt(session: Session, question: VerifyRequest, declared: JsonValue) -> Sequence[JudgedProgram]:
     """What a child says that rebuilds the programs; empty when there is no torch to do that."""
     host = session.case.host
     if host.torch is None:
@@ -180,7 +177,7 @@ def _judge_rebuilt(session: Session, question: Question, declared: JsonValue) ->
         session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=why))
         return ()
     outcome = _ask_child(session, question, declared)
-    programs = answer.programs(outcome)
+    programs = verify_stages.judged_programs(outcome)
     if not programs:
         session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=_why_nothing(outcome)))
         session.add(_setup_finding(question, outcome))
@@ -201,7 +198,7 @@ def _check_file(session: Session) -> None:
                 session.add(result)
 
 
-def _ask_child(session: Session, question: Question, declared: JsonValue) -> Outcome | None:
+def _ask_child(session: Session, question: VerifyRequest, declared: JsonValue) -> Outcome | None:
     options = session.case.options
     payload = Verify(program=question.program, code=user_code(session.case), dynamic_shapes=declared)
     session.begins(NAME)
@@ -216,12 +213,12 @@ def _ask_child(session: Session, question: Question, declared: JsonValue) -> Out
         )
     )
     if outcome is not None:
-        verdict = "rebuilt" if answer.programs(outcome) else answer.why_nothing(outcome)
+        verdict = "rebuilt" if verify_stages.judged_programs(outcome) else verify_stages.why_no_answer(outcome)
         session.ended(NAME, outcome.seconds, verdict, ok=outcome.error is None)
     return outcome
 
 
-def _setup_finding(question: Question, outcome: Outcome | None) -> Sequence[Evidence]:
+def _setup_finding(question: VerifyRequest, outcome: Outcome | None) -> Sequence[Evidence]:
     """A setup file that raises is the user's fault, not the program's."""
     if outcome is None or outcome.error is None or outcome.stage != "setup":
         return ()
@@ -233,20 +230,20 @@ def _setup_finding(question: Question, outcome: Outcome | None) -> Sequence[Evid
         expected="operators that can be loaded",
         target=named or question.program,
     )
-    return [evidence(found, question.path)]
+    return [violation_evidence(found, question.path)]
 
 
-def _add_program(session: Session, question: Question, program: JudgedProgram) -> None:
+def _add_program(session: Session, question: VerifyRequest, program: JudgedProgram) -> None:
     if program.unknown_inputs:
         raise UsageError(f"{question.dynamic_shapes}: the program has no input {program.unknown_inputs[0]}")
     try:
-        session.add(answer.found(program, question.path))
+        session.add(verify_stages.program_findings(program, question.path))
     except KeyError:
-        session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=failure()))
-    session.not_checked.extend(answer.left_out(program))
+        session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=describe_failure()))
+    session.not_checked.extend(verify_stages.rules_left_out(program))
 
 
-def _causes(session: Session, question: Question) -> tuple[Diagnosis, ...]:
+def _causes(session: Session, question: VerifyRequest) -> tuple[Diagnosis, ...]:
     """The causes, in words for a program: commands name it as the program, and the package as the one to be made."""
     case = session.case
     named = replace(
@@ -257,10 +254,10 @@ def _causes(session: Session, question: Question) -> tuple[Diagnosis, ...]:
         reference=None if question.is_function else ExportedFacts(name=""),
     )
     found = name_causes(Session(case=named, runner=None, findings=session.findings))
-    return tuple(with_paths(item, named) for item in advised(found, session.findings))
+    return tuple(with_paths(item, named) for item in with_advice(found, session.findings))
 
 
-def _unanswered(session: Session) -> str | None:
+def _unanswered_reason(session: Session) -> str | None:
     """Why nobody may read the silence as health; None where all that was asked for is answered, or there is a fault."""
     if any(item.severity is Severity.ERROR for item in session.findings):
         return None

@@ -1,4 +1,4 @@
-"""Findings in, ranked diagnoses out. Pure.
+"""Rank diagnoses from findings, and give each a remedy in the terms of the case. Pure.
 
 Rules, in this order:
 
@@ -6,7 +6,7 @@ Rules, in this order:
    playbook asks (``warn`` or ``error``). Notes never make one.
 2. A warning becomes an error when a run failed in a way that its playbook explains: a batch beyond the compiled
    range is a remark until the run dies of it. Not so for inputs that the compiled code does not read.
-3. Explanations beat symptoms (``explain``): a cause that another one accounts for is not listed, its evidence is.
+3. Explanations beat symptoms: a cause that another one accounts for is not listed, its evidence is.
 4. What was refuted (the treatment did not help) explains nothing and comes last.
 5. Errors come before warnings, and those that are errors by themselves before promoted ones; then by weight: artifact,
    host, load, inputs, run, output; then by confidence.
@@ -26,24 +26,295 @@ Confidence is a judgement on a fixed scale, not a frequency:
 0.50  by elimination
 0.35  a guess worth one experiment
 ====  =======================================================================
+
+A playbook's remedy serves every case of its cause. Where the case tells more (which dimension, what it is and what it
+should be, where a dimension is too many), the text, the command, or both are replaced.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from aotidoctor.diagnosis.explain import accounts_for, explained_by, is_failure, supporting
-from aotidoctor.diagnosis.looked_like import looked_like
-from aotidoctor.diagnosis.match import Match, match
-from aotidoctor.diagnosis.particulars import remedy_in
-from aotidoctor.diagnosis.treat_values import suspects
-from aotidoctor.diagnosis.wording import fill, informed, subject_of, title_of
+from aotidoctor.diagnosis.playbook_match import (
+    Match,
+    accounts_for,
+    explained_by,
+    is_failure,
+    looked_like,
+    match,
+    supporting,
+)
+from aotidoctor.diagnosis.playbooks import fill_text, subject_of, title_of, with_facts
+from aotidoctor.diagnosis.treat_values import path_of, spec_at, suspects, tensor_at
 from aotidoctor.model.case import Case
-from aotidoctor.model.diagnosis import Diagnosis, Playbook, Remedy, Status
+from aotidoctor.model.contract import LeafSpec, describe_spec
 from aotidoctor.model.evidence import Evidence, Severity
-from aotidoctor.model.operators import foreign
+from aotidoctor.model.inputs import TensorDesc
+from aotidoctor.model.record import record
+from aotidoctor.model.report import Diagnosis, Playbook, Remedy, Status, compile_again
+from aotidoctor.model.torch_names import foreign
+
+# Remedies in the terms of the case.
+
+LONGEST = 240  # of a command that is a whole call
+
+
+@record
+class CaseRemedy:
+    """None keeps what the playbook says; an empty command is none."""
+
+    text: str | None = None
+    command: str | None = None
+
+
+Teller = Callable[[str, Evidence, Case, Sequence[Evidence]], CaseRemedy]
+
+
+def remedy_in(cause: str, remedy: Remedy, lead: Evidence, case: Case, findings: Sequence[Evidence]) -> Remedy:
+    """``remedy`` of the playbook with what the case tells; ``lead`` is the evidence that names the case."""
+    path = path_of(lead)
+    if cause in BY_VALUE:
+        told = _values(cause, lead, case, findings)
+    elif cause in TELLERS and path is not None:
+        told = TELLERS[cause](path, lead, case, findings)
+    else:
+        return remedy
+    return replace(
+        remedy,
+        text=remedy.text if told.text is None else told.text,
+        command=remedy.command if told.command is None else told.command,
+    )
+
+
+def _nontensor(path: str, lead: Evidence, case: Case, _findings: Sequence[Evidence]) -> CaseRemedy:
+    if lead.kind != "none":
+        return CaseRemedy()
+    return CaseRemedy(text=f"Pass {_expected_input(case, path)} for {path}; None was given.", command="")
+
+
+def _device(path: str, lead: Evidence, _case: Case, _findings: Sequence[Evidence]) -> CaseRemedy:
+    if lead.kind != "meta":
+        return CaseRemedy()
+    return CaseRemedy(
+        text=f"Make {path} on {lead.facts.get('expected_device') or 'a device'}: a meta tensor has no values to move.",
+        command="",
+    )
+
+
+def _tree(path: str, lead: Evidence, case: Case, findings: Sequence[Evidence]) -> CaseRemedy:
+    keys = lead.facts.get("keys_expected")
+    call = _call("input-tree", case, findings)
+    if call is not None:
+        return CaseRemedy(text="Call it in the form of the export.", command=call)
+    if lead.kind == "key-order" and isinstance(keys, tuple):
+        return CaseRemedy(text=f"Give {path} its keys in the order of the export: {', '.join(map(str, keys))}.",
+                    command=f"{path} = {{key: {path}[key] for key in {keys!r}}}")  # fmt: skip
+    spec = spec_at(case, path)
+    if lead.kind == "nesting" and spec is not None and spec.dtype is not None and _numbers(case, path):
+        made = f"{path} = torch.as_tensor({path}, dtype=torch.{spec.dtype})"
+        return CaseRemedy(text=f"Pass one tensor for {path}: {describe_spec(spec)} was exported.", command=made)
+    given = case.inputs.args if case.inputs is not None else None
+    if lead.kind == "nesting" and spec is not None and given is not None and len(given.children) == 1:
+        # The arguments, all in one list.
+        return CaseRemedy(text=f"Pass the elements of {path} as separate arguments.", command=f"model(*{path})")
+    return CaseRemedy(text=f"Build {path} as at export: {lead.expected}.", command="")
+
+
+def _numbers(case: Case, path: str) -> bool:
+    """A nest of plain values at ``path``, which one tensor can be made of."""
+    leaves = case.inputs.leaves() if case.inputs is not None else ()
+    inside = [value for name, value in leaves if name.startswith(f"{path}[")]
+    return bool(inside) and not any(isinstance(value, TensorDesc) for value in inside)
+
+
+def _kwargs(path: str, lead: Evidence, case: Case, findings: Sequence[Evidence]) -> CaseRemedy:
+    call = _call("input-kwargs", case, findings)
+    match lead.kind:
+        case "missing":
+            # A call with a made-up tensor in its place is no remedy.
+            return CaseRemedy(text=f"Pass {path} as well: {_expected_input(case, path)}.", command="")
+        case "extra":
+            return CaseRemedy(text=f"Leave out {path}.", command=call)
+        case "renamed":
+            return CaseRemedy(text=f"Give {path} as {lead.expected}.", command=call)
+        case _:
+            return CaseRemedy(text=f"Give {path} {lead.expected}.", command=call)
+
+
+def _count(path: str, lead: Evidence, case: Case, findings: Sequence[Evidence]) -> CaseRemedy:
+    if path == "args":
+        return CaseRemedy()
+    if lead.kind == "few":
+        return CaseRemedy(text=f"Pass {path} as well: {_expected_input(case, path)}.", command="")
+    if lead.facts.get("tensor_for_constant"):
+        return CaseRemedy(text=f"Leave out the tensor at {path}: it was a plain value at export.")
+    return CaseRemedy(text=f"Leave out {path}.", command=_call("input-count", case, findings))
+
+
+def _order_remedy(path: str, lead: Evidence, case: Case, findings: Sequence[Evidence]) -> CaseRemedy:
+    other = lead.facts.get("swap_with")
+    if not isinstance(other, str):
+        return CaseRemedy()
+    return CaseRemedy(command=_call("input-order", case, findings) or f"{path}, {other} = {other}, {path}")
+
+
+def _rank(path: str, _lead: Evidence, case: Case, _findings: Sequence[Evidence]) -> CaseRemedy:
+    spec, tensor = spec_at(case, path), tensor_at(case, path)
+    if spec is None or tensor is None or spec.rank is None:
+        return CaseRemedy()
+    more, both = len(tensor.shape) - spec.rank, f"{describe_spec(spec)} was exported, {_sizes(tensor.shape)} is given"
+    ones = [at for at, size in enumerate(tensor.shape) if size == 1]
+    if more == 1 and ones:
+        text = f"Take the dimension of size 1 out of {path}"
+        return CaseRemedy(text=f"{text}: {both}.", command=f"{path} = {path}.squeeze({ones[0]})")
+    if more == -1:
+        at, text = _absent(spec, tensor.shape), f"Add the dimension that {path} lacks: {both}."
+        return CaseRemedy(text=text, command=f"{path} = {path}.unsqueeze({at})   # if this is one element of it")
+    return CaseRemedy(text=f"Give {path} {spec.rank} dimensions: {both}.", command="")
+
+
+def _absent(spec: LeafSpec, shape: Sequence[int]) -> int:
+    """Which dimension of the spec ``shape`` lacks: one that is dynamic rather than static, the first of several."""
+    dims = spec.dims or ()
+    for at in sorted(range(len(dims)), key=lambda at: dims[at].static is not None):
+        rest = (*dims[:at], *dims[at + 1 :])
+        if all(dim.static in (None, size) for dim, size in zip(rest, shape, strict=False)):
+            return at
+    return 0
+
+
+def _shape(path: str, lead: Evidence, case: Case, findings: Sequence[Evidence]) -> CaseRemedy:
+    dim, size, wanted = (lead.facts.get(name) for name in ("dim", "size", "expected_size"))
+    if not isinstance(dim, int) or wanted is None:
+        return CaseRemedy()
+    order = _treatment_lines("input-shape", case, findings)
+    if order is not None:
+        return CaseRemedy(text=f"Put the dims of {path} in the order of the export.", command=order)
+    text = f"Give {path} the size {wanted} in dim {dim} (it has {size}), or export that dim as dynamic."
+    return CaseRemedy(
+        text=text, command=f"torch.export.Dim({_symbol(path, dim)!r})   # for dim {dim} of {path}, at export"
+    )
+
+
+def _range(path: str, lead: Evidence, _case: Case, _findings: Sequence[Evidence]) -> CaseRemedy:
+    dim, size = lead.facts.get("dim"), lead.facts.get("size")
+    low, high = lead.facts.get("low"), lead.facts.get("high")
+    if not isinstance(dim, int) or not isinstance(size, int):
+        return CaseRemedy()
+    bounds = {"min": low if isinstance(low, int) else None, "max": high if isinstance(high, int) else None}
+    inside = " and ".join(
+        f"at {'least' if name == 'min' else 'most'} {value}" for name, value in bounds.items() if value is not None
+    )
+    wider = {"min": min(bounds["min"] or 0, size), "max": None if bounds["max"] is None else max(bounds["max"], size)}
+    given = ", ".join(f"{name}={value}" for name, value in wider.items() if value is not None)
+    text = f"Keep dim {dim} of {path} {inside} (it is {size}), or export with a wider range."
+    return CaseRemedy(
+        text=text, command=f"torch.export.Dim({_symbol(path, dim)!r}, {given})   # for dim {dim} of {path}, at export"
+    )
+
+
+def _divisibility(path: str, lead: Evidence, case: Case, _findings: Sequence[Evidence]) -> CaseRemedy:
+    dim, size, step = (lead.facts.get(name) for name in ("dim", "size", "step"))
+    tensor = tensor_at(case, path)
+    if not (isinstance(dim, int) and isinstance(size, int) and isinstance(step, int)) or tensor is None:
+        return CaseRemedy()
+    up, down = -(-size // step) * step, size // step * step
+    pad = (0,) * (2 * (len(tensor.shape) - dim) - 1) + (up - size,)
+    text = f"Pad dim {dim} of {path} from {size} to {up}, or cut it to {down}: it must be a multiple of {step}."
+    return CaseRemedy(text=text, command=f"{path} = torch.nn.functional.pad({path}, {pad})")
+
+
+def _weights(_path: str, lead: Evidence, case: Case, _findings: Sequence[Evidence]) -> CaseRemedy:
+    """With the reference there is nothing left to ask: it can be compiled."""
+    reference = case.options.reference if case.reference is not None else None
+    if reference is None or lead.facts.get("remedy") is not None:
+        return CaseRemedy()
+    return CaseRemedy(command=compile_again(reference))
+
+
+def _disagree(path: str, _lead: Evidence, case: Case, findings: Sequence[Evidence]) -> CaseRemedy:
+    """Cutting the one that is too long is what a user would do; cutting all others to it is not."""
+    lines = _treatment_lines("input-shape-disagree", case, findings)
+    return CaseRemedy(
+        command=lines if lines is not None and lines.startswith(f"{path} = ") and "\n" not in lines else ""
+    )
+
+
+def _values(cause: str, lead: Evidence, case: Case, findings: Sequence[Evidence]) -> CaseRemedy:
+    paths = suspects(cause, case, findings)
+    if not paths:
+        return CaseRemedy()
+    if cause == "integer-division":
+        return CaseRemedy(command="\n".join(f"print(int(({path} == 0).sum()))   # zeros" for path in paths[:3]))
+    if paths[0].endswith("]") and ".shape[" in paths[0]:
+        return _positions(paths[0], lead, case, findings)
+    bound = next((item.facts["bound"] for item in (lead, *findings) if _is_bound(item.facts.get("bound"))), None)
+    allowed = f"   # must be in 0..{int(str(bound).rstrip('L')) - 1}" if bound is not None else ""
+    return CaseRemedy(command="\n".join(f"print(int({path}.min()), int({path}.max())){allowed}" for path in paths[:3]))
+
+
+def _positions(place: str, lead: Evidence, case: Case, findings: Sequence[Evidence]) -> CaseRemedy:
+    """An index that is a position: the size is what to change."""
+    path, _, dim = place.rstrip("]").rpartition(".shape[")
+    most, origin = lead.facts.get("most"), lead.facts.get("origin") or "the table"
+    text = f"Keep dim {dim} of {path} at most {most}, or make {origin} larger."
+    return CaseRemedy(text=text, command=_treatment_lines("index-out-of-range", case, findings) or "")
+
+
+def _is_bound(value: object) -> bool:
+    return isinstance(value, int | str) and re.fullmatch(r"\d{1,18}L?", str(value)) is not None
+
+
+def _treatment_lines(cause: str, case: Case, findings: Sequence[Evidence]) -> str | None:
+    """The lines of the treatment, where it is what the user would do as well."""
+    from aotidoctor.diagnosis.treatments import plan_treatment
+
+    plan = plan_treatment(cause, case, findings)
+    return plan.command if plan is not None and 0 < len(plan.command) <= LONGEST else None
+
+
+def _call(cause: str, case: Case, findings: Sequence[Evidence]) -> str | None:
+    """The whole call in the form of the export; None where it is long, or some of it would have to be made up."""
+    planned = _treatment_lines(cause, case, findings)
+    return planned if planned is not None and planned.startswith("model(") else None
+
+
+def _expected_input(case: Case, path: str) -> str:
+    spec = spec_at(case, path)
+    return "a tensor" if spec is None else describe_spec(spec)
+
+
+def _sizes(shape: Sequence[int]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
+
+
+def _symbol(path: str, dim: int) -> str:
+    """A name for the dimension, from the input's own: ``input_ids_1`` of ``kwargs['input_ids']``."""
+    words = re.findall(r"\w+", path)
+    return "_".join([*(words[1:] if words[:1] == ["kwargs"] else words), str(dim)])
+
+
+TELLERS: dict[str, Teller] = {
+    "input-nontensor": _nontensor,
+    "input-device": _device,
+    "input-tree": _tree,
+    "input-kwargs": _kwargs,
+    "input-count": _count,
+    "input-order": _order_remedy,
+    "input-rank": _rank,
+    "input-shape": _shape,
+    "input-range": _range,
+    "input-divisibility": _divisibility,
+    "input-shape-disagree": _disagree,
+    "weights-differ": _weights,
+}
+# What lies in values: the inputs come from the findings together, not from the evidence in front.
+BY_VALUE = ("index-out-of-range", "cuda-device-assert", "integer-division")
+
+
+# Ranks.
 
 CONFIRMED = 0.99
 IN_EMULATION = 0.95
@@ -97,10 +368,10 @@ def diagnose(
 
 
 def _in_case(diagnosis: Diagnosis, found: Match, case: Case, findings: Sequence[Evidence]) -> Diagnosis:
-    lead = informed(found.lead, found.evidence)
+    lead = with_facts(found.lead, found.evidence)
     diagnosis = replace(diagnosis, remedy=remedy_in(diagnosis.cause, diagnosis.remedy, lead, case, findings))
-    located = with_paths(_located(diagnosis, case, findings), case)
-    doubtful = is_guess(diagnosis.cause, case) and not _accounted(found)
+    located = with_paths(_add_subject(diagnosis, case, findings), case)
+    doubtful = is_guess(diagnosis.cause, case) and not _explains_change(found)
     return replace(located, confidence=min(located.confidence, UNREAD)) if doubtful else located
 
 
@@ -117,15 +388,15 @@ def _is_symptom(diagnosis: Diagnosis, found: Match, case: Case) -> bool:
         return True
     if diagnosis.cause == "custom-op-exception":
         return bool(diagnosis.subject) and not foreign([diagnosis.subject or ""])
-    return all((item.code, item.kind) in _SHOWN_BY for item in found.loud()) and not _accounted(found)
+    return all((item.code, item.kind) in _SHOWN_BY for item in found.loud()) and not _explains_change(found)
 
 
-def _accounted(found: Match) -> bool:
+def _explains_change(found: Match) -> bool:
     """Whether the code itself holds a reason why its outputs change."""
     return any(item.facts.get(name) for item in found.loud() for name in _REASONS)
 
 
-def _located(diagnosis: Diagnosis, case: Case, findings: Sequence[Evidence]) -> Diagnosis:
+def _add_subject(diagnosis: Diagnosis, case: Case, findings: Sequence[Evidence]) -> Diagnosis:
     paths = suspects(diagnosis.cause, case, findings)
     return replace(diagnosis, subject=", ".join(paths)) if paths else diagnosis
 
@@ -213,7 +484,7 @@ def _diagnosis(
     findings: Sequence[Evidence],
     refuted: Collection[str],
 ) -> Diagnosis:
-    playbook, lead = found.playbook, informed(found.lead, found.evidence)
+    playbook, lead = found.playbook, with_facts(found.lead, found.evidence)
     doubted = playbook.cause in refuted
     proven = found.certain and not doubted
     return Diagnosis(
@@ -225,10 +496,10 @@ def _diagnosis(
         looked_like=looked_like(playbook, lead, evidence, findings),
         subject=subject_of(lead),
         evidence=tuple(dict.fromkeys(item.id for item in evidence if item.id)),
-        remedy=Remedy(text=fill(playbook.remedy, lead), command=fill(playbook.command, lead)),
+        remedy=Remedy(text=fill_text(playbook.remedy, lead), command=fill_text(playbook.command, lead)),
         playbook=playbook.cause,
         severity=found.severity,
         confirmation="its treatment was tried and the failure remained" if doubted else SEEN if proven else "",
-        would_confirm="" if doubted or proven else fill(playbook.would_confirm, lead),
+        would_confirm="" if doubted or proven else fill_text(playbook.would_confirm, lead),
         stage=playbook.stage,
     )

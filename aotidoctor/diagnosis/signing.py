@@ -1,4 +1,7 @@
-"""The fingerprint of a report. Apart from its rules, which a report without a failure does not need."""
+"""Add the fingerprint to a report.
+
+Apart from ``signature``, whose rules a report without a failure need not import.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ if TYPE_CHECKING:
     from aotidoctor.model.report import Report
 
 
-def signed(report: Report) -> Report:
+def with_fingerprint(report: Report) -> Report:
     """``report`` with both fingerprints, where there is a failure to tell from others."""
     if not report.diagnoses and all(item.severity is not Severity.ERROR for item in report.findings):
         return report
-    from aotidoctor.diagnosis.signature import fingerprint  # noqa: PLC0415
+    from aotidoctor.diagnosis.failure_signature import fingerprint
 
     made = fingerprint(report.diagnoses, report.findings, report.runs, report.localization, report.log)
     return replace(report, fingerprint=made, signature=made.exact)

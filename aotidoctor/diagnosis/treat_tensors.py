@@ -1,27 +1,40 @@
-"""Treatments of single tensors: dtype, device, layout, lazy bits, rank, shape, strides, shared memory."""
+"""Plan treatments of single tensors, and assign the leaves of the given call to those of the call spec.
+
+Tensors: dtype, device, layout, lazy bits, rank, shape, strides, shared memory.
+
+Leaves are assigned by key where both have keys, by position where the numbers agree; the rest is matched by
+elimination, and among several candidates by dtype and dims, if exactly one fits. A constant leaf takes any plain
+value, as does one about which nothing is known. Lists of numbers for a tensor leaf become the tensor that they spell.
+Nothing is guessed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import permutations
 from math import prod
 
-from aotidoctor.diagnosis.treat_plan import (
-    Plan,
+from aotidoctor.diagnosis.treat_values import (
+    TreatmentPlan,
     couples,
     each_leaf,
-    found,
-    merged,
+    evidence_of_code,
+    merge_plans,
     path_of,
     paths_of,
     spec_at,
+    template,
     tensor_at,
 )
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import Dim, LeafSpec
-from aotidoctor.model.dtypes import contiguous_stride
+from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
 from aotidoctor.model.evidence import Evidence
-from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.inputs import Container, InputSet, Leaf, LeafValue, PlainValue, TensorDesc, Tree, child_path
+from aotidoctor.model.record import JsonObject, record
+from aotidoctor.model.torch_names import contiguous_stride
+
+# Tensors.
 
 # More dims than this are never permuted by mistake, and their permutations are many.
 MAX_PERMUTED = 6
@@ -29,13 +42,13 @@ MAX_PERMUTED = 6
 REFUSED = "AD-RUN-037"
 
 
-def cast(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+def plan_cast(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Cast each tensor to the dtype of the contract, quantized ones to plain numbers first."""
-    items = found(findings, "AD-IN-010", "dtype") or found(findings, REFUSED, "dtype")
-    return merged([_cast_one(case, item) for item in items])
+    items = evidence_of_code(findings, "AD-IN-010", "dtype") or evidence_of_code(findings, REFUSED, "dtype")
+    return merge_plans([_cast_one(case, item) for item in items])
 
 
-def _cast_one(case: Case, item: Evidence) -> Plan | None:
+def _cast_one(case: Case, item: Evidence) -> TreatmentPlan | None:
     path = path_of(item)
     wanted = item.facts.get("expected_dtype") or item.expected
     if path is None or not isinstance(wanted, str):
@@ -44,18 +57,18 @@ def _cast_one(case: Case, item: Evidence) -> Plan | None:
     step: JsonObject = {"op": "cast", "path": path, "dtype": wanted}
     if tensor is not None and tensor.quantized:
         whole: JsonObject = {"op": "dense", "path": path}
-        return Plan(
+        return TreatmentPlan(
             text=f"dequantize {path}", steps=(whole, step), command=f"{path} = {path}.dequantize().to(torch.{wanted})"
         )
-    return Plan(text=f"cast {path} to {wanted}", steps=(step,), command=f"{path} = {path}.to(torch.{wanted})")
+    return TreatmentPlan(text=f"cast {path} to {wanted}", steps=(step,), command=f"{path} = {path}.to(torch.{wanted})")
 
 
-def restride(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+def plan_restride(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Copy each tensor into the strides of the contract, contiguous where those are not all known."""
-    return merged([_restride_one(case, item) for item in found(findings, "AD-IN-014")])
+    return merge_plans([_restride_one(case, item) for item in evidence_of_code(findings, "AD-IN-014")])
 
 
-def _restride_one(case: Case, item: Evidence) -> Plan | None:
+def _restride_one(case: Case, item: Evidence) -> TreatmentPlan | None:
     path = path_of(item)
     if path is None:
         return None
@@ -64,9 +77,9 @@ def _restride_one(case: Case, item: Evidence) -> Plan | None:
     plain = strides is None or (tensor is not None and strides == contiguous_stride(tensor.shape))
     step: JsonObject = {"op": "contiguous", "path": path, "stride": None if plain else [*(strides or ())]}
     if plain:
-        return Plan(text=f"make {path} contiguous", steps=(step,), command=f"{path} = {path}.contiguous()")
+        return TreatmentPlan(text=f"make {path} contiguous", steps=(step,), command=f"{path} = {path}.contiguous()")
     copy = f"torch.empty_strided({path}.shape, {strides}, dtype={path}.dtype).copy_({path})"
-    return Plan(text=f"copy {path} into strides {strides}", steps=(step,), command=f"{path} = {copy}")
+    return TreatmentPlan(text=f"copy {path} into strides {strides}", steps=(step,), command=f"{path} = {copy}")
 
 
 def _expected_strides(case: Case, item: Evidence, path: str) -> tuple[int, ...] | None:
@@ -82,36 +95,36 @@ def _expected_strides(case: Case, item: Evidence, path: str) -> tuple[int, ...] 
     return known if len(known) == len(strides) else None
 
 
-def to_device(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
+def plan_to_device(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Move each tensor to the device type of the package; a meta tensor, which has no values, becomes zeros there."""
-    return merged([_move(item) for item in found(findings, "AD-IN-008")])
+    return merge_plans([_move(item) for item in evidence_of_code(findings, "AD-IN-008")])
 
 
-def _move(item: Evidence) -> Plan | None:
+def _move(item: Evidence) -> TreatmentPlan | None:
     path, wanted = path_of(item), item.facts.get("expected_device")
     if path is None or not isinstance(wanted, str):
         return None
     step: JsonObject = {"op": "to", "path": path, "device": wanted}
     if item.kind == "meta":
         text = f"put zeros on {wanted} in place of {path}, which has no values"
-        return Plan(text=text, steps=(step,), command=f"{path} = torch.zeros_like({path}, device={wanted!r})")
-    return Plan(text=f"move {path} to {wanted}", steps=(step,), command=f"{path} = {path}.to({wanted!r})")
+        return TreatmentPlan(text=text, steps=(step,), command=f"{path} = torch.zeros_like({path}, device={wanted!r})")
+    return TreatmentPlan(text=f"move {path} to {wanted}", steps=(step,), command=f"{path} = {path}.to({wanted!r})")
 
 
-def resolve(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
+def plan_resolve(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Carry out conj and neg bits."""
-    paths = paths_of(found(findings, "AD-IN-011"))
+    paths = paths_of(evidence_of_code(findings, "AD-IN-011"))
     return each_leaf(paths, "resolve", "resolve the lazy bits of {0}", "{0} = {0}.resolve_conj().resolve_neg()")
 
 
-def dense(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
+def plan_dense(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Sparse and mkldnn to dense. How to pad a nested tensor is the caller's choice."""
-    items = found(findings, "AD-IN-007")
+    items = evidence_of_code(findings, "AD-IN-007")
     if any(item.kind not in ("sparse", "quantized") for item in items):
         return None
-    return merged(
+    return merge_plans(
         [
-            Plan(
+            TreatmentPlan(
                 text=f"make {path} dense",
                 steps=({"op": "dense", "path": path},),
                 command=f"{path} = {path}.{'dequantize' if item.kind == 'quantized' else 'to_dense'}()",
@@ -122,36 +135,39 @@ def dense(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
     )
 
 
-def clone(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
+def plan_clone(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Give each of the overlapping inputs its own memory."""
-    paths = paths_of(found(findings, "AD-IN-018", "overlap"))
+    paths = paths_of(evidence_of_code(findings, "AD-IN-018", "overlap"))
     return each_leaf(paths, "clone", "clone {0}", "{0} = {0}.clone()")
 
 
-def reshape(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+def plan_reshape(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Reshape where the number of elements, or what other inputs have, leaves one way; else take out or put in a 1."""
-    items = found(findings, "AD-IN-012", "rank")
-    return merged(
-        [_reshape_one(case, item) for item in items] or [_led(case, item) for item in found(findings, REFUSED)]
+    items = evidence_of_code(findings, "AD-IN-012", "rank")
+    return merge_plans(
+        [_reshape_one(case, item) for item in items]
+        or [_leading_dims_plan(case, item) for item in evidence_of_code(findings, REFUSED)]
     )
 
 
-def _led(case: Case, item: Evidence) -> Plan | None:
+def _leading_dims_plan(case: Case, item: Evidence) -> TreatmentPlan | None:
     """As many dims as an operator asks for, by sizes of 1 in front."""
     path, wanted = path_of(item), item.facts.get("expected_rank")
     tensor = tensor_at(case, path)
     if path is None or tensor is None or not isinstance(wanted, int) or wanted <= len(tensor.shape):
         return None
     shape = (1,) * (wanted - len(tensor.shape)) + tensor.shape
-    return _reshaped(path, shape)
+    return _reshape_plan(path, shape)
 
 
-def _reshaped(path: str, shape: tuple[int, ...], *after: JsonObject) -> Plan:
+def _reshape_plan(path: str, shape: tuple[int, ...], *after: JsonObject) -> TreatmentPlan:
     step: JsonObject = {"op": "reshape", "path": path, "shape": [*shape]}
-    return Plan(text=f"reshape {path} to {shape}", steps=(step, *after), command=f"{path} = {path}.reshape({shape})")
+    return TreatmentPlan(
+        text=f"reshape {path} to {shape}", steps=(step, *after), command=f"{path} = {path}.reshape({shape})"
+    )
 
 
-def _reshape_one(case: Case, item: Evidence) -> Plan | None:
+def _reshape_one(case: Case, item: Evidence) -> TreatmentPlan | None:
     path = path_of(item)
     spec, tensor = spec_at(case, path), tensor_at(case, path)
     if path is None or spec is None or spec.dims is None or tensor is None:
@@ -159,14 +175,14 @@ def _reshape_one(case: Case, item: Evidence) -> Plan | None:
     known = known_sizes(case, path)
     shape = (
         fitting_shape(spec.dims, tensor.numel)
-        or _squeezed(spec.dims, tensor.shape, known)
-        or _told(spec.dims, tensor.numel, known)
+        or _squeeze_shape(spec.dims, tensor.shape, known)
+        or _known_shape(spec.dims, tensor.numel, known)
     )
     if shape is not None:
-        plan = _reshaped(path, shape, *_grown(path, spec.dims, shape, known))
+        plan = _reshape_plan(path, shape, *_grown(path, spec.dims, shape, known))
         # Where the other inputs have another size, the reshape alone does not heal: it is no remedy.
-        return plan if _fits(spec.dims, shape, known) else Plan(text=plan.text, steps=plan.steps)
-    return _unsqueezed(path, spec.dims, tensor.shape, known)
+        return plan if _fits(spec.dims, shape, known) else TreatmentPlan(text=plan.text, steps=plan.steps)
+    return _unsqueeze_plan(path, spec.dims, tensor.shape, known)
 
 
 def _grown(path: str, dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]) -> tuple[JsonObject, ...]:
@@ -182,21 +198,23 @@ def _grown(path: str, dims: Sequence[Dim], shape: Sequence[int], known: Mapping[
     )
 
 
-def _squeezed(dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]) -> tuple[int, ...] | None:
+def _squeeze_shape(dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]) -> tuple[int, ...] | None:
     """``shape`` without one of its sizes of 1, if that fits in one way only."""
     rests = {(*shape[:at], *shape[at + 1 :]) for at, size in enumerate(shape) if size == 1}
     fitting = [rest for rest in rests if len(rest) == len(dims) and _fits(dims, rest, known)]
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _told(dims: Sequence[Dim], numel: int, known: Mapping[str, int]) -> tuple[int, ...] | None:
+def _known_shape(dims: Sequence[Dim], numel: int, known: Mapping[str, int]) -> tuple[int, ...] | None:
     """The shape whose every size is static or what the other inputs have, if it has ``numel`` elements."""
     shape = [dim.static if dim.static is not None else known.get(str(dim.expr)) for dim in dims]
     sizes = tuple(size for size in shape if size is not None)
     return sizes if len(sizes) == len(dims) and prod(sizes) == numel else None
 
 
-def _unsqueezed(path: str, dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]) -> Plan | None:
+def _unsqueeze_plan(
+    path: str, dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]
+) -> TreatmentPlan | None:
     """One dimension more, in the first place where the others then fit, as long as the other inputs have it."""
     for at, dim in enumerate(dims):
         size = dim.static if dim.static is not None else known.get(str(dim.expr), 1)
@@ -206,7 +224,9 @@ def _unsqueezed(path: str, dims: Sequence[Dim], shape: Sequence[int], known: Map
                 {"op": "reshape", "path": path, "shape": [*shape[:at], 1, *shape[at:]]},
                 {"op": "clamp_dim", "path": path, "dim": at, "size": size},
             )
-            return Plan(text=f"repeat {path} along a new dim {at}, to {whole}", steps=steps[: 1 if size == 1 else 2])
+            return TreatmentPlan(
+                text=f"repeat {path} along a new dim {at}, to {whole}", steps=steps[: 1 if size == 1 else 2]
+            )
     return None
 
 
@@ -247,23 +267,23 @@ def allows(dim: Dim, size: int) -> bool:
     return (low is None or size >= low) and (dim.max is None or size <= dim.max)
 
 
-def permute(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+def plan_permute(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Put dims in another order, where exactly one order gives the shape of the contract; else cut or fill them."""
-    paths = paths_of(found(findings, "AD-IN-013", "static"))
+    paths = paths_of(evidence_of_code(findings, "AD-IN-013", "static"))
     plans = [_permute_one(case, path) or _resize_one(case, path) for path in paths]
-    return merged(plans or [_resized_as_asked(item) for item in found(findings, REFUSED, "shape")])
+    return merge_plans(plans or [_resize_refused_dim(item) for item in evidence_of_code(findings, REFUSED, "shape")])
 
 
-def _resized_as_asked(item: Evidence) -> Plan | None:
+def _resize_refused_dim(item: Evidence) -> TreatmentPlan | None:
     """The dim that an operator refuses at the size that it asks for: cut, or filled up with its last entry."""
     path, dim, wanted = path_of(item), item.facts.get("dim"), item.facts.get("expected_size")
     if path is None or not isinstance(dim, int) or not isinstance(wanted, int):
         return None
     step: JsonObject = {"op": "clamp_dim", "path": path, "dim": dim, "size": wanted}
-    return Plan(text=f"cut or fill {path}: dim {dim} from {item.facts.get('size')} to {wanted}", steps=(step,))
+    return TreatmentPlan(text=f"cut or fill {path}: dim {dim} from {item.facts.get('size')} to {wanted}", steps=(step,))
 
 
-def _resize_one(case: Case, path: str) -> Plan | None:
+def _resize_one(case: Case, path: str) -> TreatmentPlan | None:
     """Each static dim of another size at its own: cut, or filled up with its last entry. No remedy: no command."""
     spec, tensor = spec_at(case, path), tensor_at(case, path)
     if spec is None or tensor is None or len(spec.dims or ()) != len(tensor.shape):
@@ -278,10 +298,10 @@ def _resize_one(case: Case, path: str) -> Plan | None:
     if strides and None not in strides:
         steps.append({"op": "contiguous", "path": path, "stride": [*strides]})
     text = ", ".join(f"dim {at} from {size} to {wanted}" for at, size, wanted in wrong)
-    return Plan(text=f"cut or fill {path}: {text}", steps=tuple(steps)) if wrong else None
+    return TreatmentPlan(text=f"cut or fill {path}: {text}", steps=tuple(steps)) if wrong else None
 
 
-def _permute_one(case: Case, path: str) -> Plan | None:
+def _permute_one(case: Case, path: str) -> TreatmentPlan | None:
     spec, tensor = spec_at(case, path), tensor_at(case, path)
     if spec is None or tensor is None:
         return None
@@ -292,7 +312,7 @@ def _permute_one(case: Case, path: str) -> Plan | None:
         {"op": "permute", "path": path, "dims": [*order]},
         {"op": "contiguous", "path": path, "stride": None},
     )
-    return Plan(
+    return TreatmentPlan(
         text=f"put the dims of {path} in the order {order}",
         steps=steps,
         command=f"{path} = {path}.permute{order}.contiguous()",
@@ -310,3 +330,214 @@ def fitting_order(spec: LeafSpec, shape: Sequence[int]) -> tuple[int, ...] | Non
         if all(allows(dim, shape[at]) for dim, at in zip(dims, order, strict=True))
     ]
     return orders[0] if len(orders) == 1 else None
+
+
+# Leaves.
+
+Key = str | int
+_NUMBERS = ("int", "float", "bool")
+Given = tuple[str, Tree[LeafValue]]
+
+
+@record
+class Hole:
+    """A tensor leaf of the spec that nothing given can fill."""
+
+    path: str
+    spec: LeafSpec
+
+
+@dataclass(slots=True)
+class Assignment:
+    """Templates of the rebuilt call; ``dropped`` are given leaves that it does not use."""
+
+    args: JsonObject = field(default_factory=dict)
+    kwargs: JsonObject = field(default_factory=dict)
+    holes: list[Hole] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+
+
+class Unfit(Exception):  # noqa: N818 - a signal inside this module
+    """The trees cannot be matched without guessing."""
+
+
+def assign(contract: ModelContract, inputs: InputSet) -> Assignment | None:
+    """The given call in the form of the call spec; None when that would need a guess."""
+    try:
+        return _Matcher(contract).call(inputs)
+    except Unfit:
+        return None
+
+
+class _Matcher:
+    def __init__(self, contract: ModelContract) -> None:
+        self.contract = contract
+        self.result = Assignment()
+
+    def call(self, inputs: InputSet) -> Assignment:
+        """Positional arguments and keywords; either may have been given as the other."""
+        wanted_args, wanted_kwargs = self.contract.args, self.contract.kwargs
+        if wanted_args is None or wanted_kwargs is None:
+            raise Unfit
+        given = _children(inputs.args, "args")
+        named = dict(zip(inputs.kwargs.keys, _children(inputs.kwargs, "kwargs"), strict=True))
+        by_name: dict[Key, Given | None] = {key: named.pop(key, None) for key in wanted_kwargs.keys}
+        spare = [*given[len(wanted_args.children) :], *named.values()]
+        placed: list[Given | None] = [*given[: len(wanted_args.children)]]
+        placed += [None] * (len(wanted_args.children) - len(placed))
+        self._fill(placed, wanted_args.children, spare)
+        names = list(wanted_kwargs.keys)
+        values = [by_name[key] for key in names]
+        self._fill(values, wanted_kwargs.children, spare)
+        self._drop(spare)
+        args = [
+            self._slot(spec, item, f"args[{at}]")
+            for at, (spec, item) in enumerate(zip(wanted_args.children, placed, strict=True))
+        ]
+        kwargs = [
+            self._slot(spec, item, f"kwargs[{key!r}]")
+            for key, spec, item in zip(names, wanted_kwargs.children, values, strict=True)
+        ]
+        if None in args[: max((at for at, item in enumerate(args) if item is not None), default=-1)]:
+            raise Unfit
+        self.result.args = {"tuple": [item for item in args if item is not None]}
+        self.result.kwargs = {
+            "dict": [[key, item] for key, item in zip(names, kwargs, strict=True) if item is not None]
+        }
+        return self.result
+
+    def _fill(self, places: list[Given | None], specs: Sequence[Tree[int]], spare: list[Given]) -> None:
+        """Put spare arguments into empty places: all in order if as many, otherwise only what fits one place alone."""
+        empty = [at for at, item in enumerate(places) if item is None and self._needed(specs[at])]
+        if not empty or not spare:
+            return
+        if len(empty) == len(spare):
+            in_order = all(self._may(specs[at], item[1]) for at, item in zip(empty, spare, strict=True))
+            if in_order or len(empty) == 1:
+                for at in empty:
+                    places[at] = spare.pop(0)
+                return
+        for at in empty:
+            fitting = [item for item in spare if self._may(specs[at], item[1])]
+            if len(fitting) > 1:
+                raise Unfit
+            for item in fitting:
+                places[at] = item
+                spare.remove(item)
+
+    def _slot(self, spec: Tree[int], given: Given | None, path: str) -> JsonObject | None:
+        """The template of one argument; None leaves a hole."""
+        if given is not None:
+            return self._tree(spec, given[1], given[0])
+        return self._missing(spec, path)
+
+    def _missing(self, spec: Tree[int], path: str) -> JsonObject | None:
+        if not isinstance(spec, Leaf):
+            raise Unfit
+        leaf = self.contract.leaves[spec.value]
+        if leaf.kind == "constant":
+            return {"value": None}
+        self.result.holes.append(Hole(path=path, spec=leaf))
+        return None
+
+    def _tree(self, spec: Tree[int], given: Tree[LeafValue], path: str) -> JsonObject:
+        match spec, given:
+            case Leaf(value=index), _ if _spells(self.contract.leaves[index], given):
+                return {"tensor_of": path, "dtype": self.contract.leaves[index].dtype}
+            case Leaf(value=index), Leaf(value=value):
+                return self._leaf(self.contract.leaves[index], value, path)
+            case Leaf(), Container() if len(given.children) == 1:
+                return self._tree(spec, given.children[0], child_path(path, given, 0))
+            case Container(), Leaf() if len(spec.children) == 1:
+                return template(spec.type, spec.keys, [self._tree(spec.children[0], given, path)])
+            case Container(), Container():
+                return template(spec.type, spec.keys, self._pairs(spec, given, path))
+            case _:
+                raise Unfit
+
+    def _leaf(self, spec: LeafSpec, value: LeafValue, path: str) -> JsonObject:
+        if spec.kind == "constant" and isinstance(value, TensorDesc):
+            self.result.dropped.append(path)
+            return {"value": None}
+        return {"leaf": path}
+
+    def _pairs(self, spec: Container[int], given: Container[LeafValue], path: str) -> list[JsonObject]:
+        children = _children(given, path)
+        if spec.keys and given.keys:
+            named = dict(zip(given.keys, children, strict=True))
+            places: list[Given | None] = [named.pop(key, None) for key in spec.keys]
+            spare = [*named.values()]
+        else:
+            places = [*children[: len(spec.children)]]
+            places += [None] * (len(spec.children) - len(places))
+            spare = children[len(spec.children) :]
+        self._fill(places, spec.children, spare)
+        self._drop(spare)
+        return [self._inner(child, item, path) for child, item in zip(spec.children, places, strict=True)]
+
+    def _inner(self, spec: Tree[int], given: Given | None, path: str) -> JsonObject:
+        """Inside a container nothing can be inserted later without shifting its neighbours."""
+        slot = self._slot(spec, given, path)
+        if slot is None:
+            raise Unfit
+        return slot
+
+    def _drop(self, spare: Sequence[Given]) -> None:
+        self.result.dropped.extend(path for path, _ in spare)
+
+    def _needed(self, spec: Tree[int]) -> bool:
+        return not isinstance(spec, Leaf) or self.contract.leaves[spec.value].kind != "constant"
+
+    def _may(self, spec: Tree[int], given: Tree[LeafValue]) -> bool:
+        """The given tree could be this part of the spec, leaf by leaf."""
+        match spec, given:
+            case Leaf(value=index), _ if _spells(self.contract.leaves[index], given):
+                return True
+            case Leaf(value=index), Leaf(value=value):
+                return leaf_fits(self.contract.leaves[index], value)
+            case Container(), Container() if len(spec.children) == len(given.children):
+                return all(self._may(a, b) for a, b in zip(spec.children, given.children, strict=True))
+            case _:
+                return False
+
+
+def leaf_fits(spec: LeafSpec, value: LeafValue) -> bool:
+    """A tensor of this dtype, rank and dims for a tensor leaf; a plain value for a constant."""
+    match value:
+        case PlainValue():
+            return spec.kind == "constant" or _untold(spec)
+        case TensorDesc(dtype=dtype, shape=shape):
+            if spec.kind == "constant" or spec.dtype not in (None, dtype) or spec.rank not in (None, len(shape)):
+                return False
+            return all(allows(dim, size) for dim, size in zip(spec.dims or (), shape, strict=False))
+
+
+def _untold(spec: LeafSpec) -> bool:
+    """A leaf that the code does not read: a constant, or a tensor that nobody uses."""
+    return spec.kind == "unknown" and spec.input_index is None and spec.dtype is None
+
+
+def _spells(spec: LeafSpec, given: Tree[LeafValue]) -> bool:
+    """Lists of numbers that have the rank and sizes of a tensor leaf."""
+    if spec.dtype is None or spec.rank is None:
+        return False
+    if isinstance(given, Leaf):
+        # So many numbers that the lists were read as one leaf: their sizes show when the tensor is made.
+        return isinstance(given.value, PlainValue) and given.value.type == "list"
+    shape = _sizes(given)
+    if shape is None or len(shape) != spec.rank or not shape:
+        return False
+    return all(allows(dim, size) for dim, size in zip(spec.dims or (), shape, strict=False))
+
+
+def _sizes(given: Tree[LeafValue]) -> tuple[int, ...] | None:
+    """Sizes of regular lists of numbers, ``()`` of a number, None of anything else."""
+    if isinstance(given, Leaf):
+        return () if isinstance(given.value, PlainValue) and given.value.type in _NUMBERS else None
+    inner = {_sizes(child) for child in given.children} if given.type in ("list", "tuple") else set()
+    one = next(iter(inner)) if len(inner) == 1 else None
+    return None if one is None else (len(given.children), *one)
+
+
+def _children(given: Container[LeafValue], path: str) -> list[Given]:
+    return [(child_path(path, given, at), child) for at, child in enumerate(given.children)]

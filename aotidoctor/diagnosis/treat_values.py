@@ -1,24 +1,280 @@
-"""Treatments of values: NaN out, indices into bounds, zeros away. They prove whose fault it was; they are no remedy."""
+"""Plan treatments of sizes, values and results of calls, with the questions that all planners ask of a case.
+
+A size is changed for its symbol, hence in every input that shows the symbol: cutting one tensor of a batch would only
+move the disagreement. Tensors are cut (into a range, to a common size, to a multiple), never padded: what to pad with
+is the caller's knowledge.
+
+Values: replace NaN, clamp indices, replace zero divisors. Results: other values in place of those of one call of the
+compiled code or of an operator. Both prove whose fault it was, and are no remedy. Where the call itself writes the
+outputs there is nothing after it, and so nothing to prove.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from aotidoctor.diagnosis.treat_plan import Plan, each_leaf, found, merged, path_of, paths_of, tensor_at
-from aotidoctor.diagnosis.treat_sizes import into_table
+from aotidoctor.diagnosis.playbooks import leaf_of
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue
-from aotidoctor.model.inputs import TensorDesc
-from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.contract import Dim, LeafSpec
+from aotidoctor.model.evidence import Evidence, FactValue, Severity
+from aotidoctor.model.expr import evaluate, solve
+from aotidoctor.model.inputs import Container, Leaf, LeafValue, TensorDesc, Tree, child_path
+from aotidoctor.model.record import JsonObject, JsonValue, record
 
-BLAME, READ_BY = "AD-RUN-022", "AD-RUN-032"
+# Plans, and questions of planners.
+
+
+@record
+class TreatmentPlan:
+    """Steps for the worker, the same in words, and as lines of Python for the user."""
+
+    text: str
+    steps: tuple[JsonObject, ...]
+    command: str = ""
+
+
+def merge_plans(plans: Sequence[TreatmentPlan | None]) -> TreatmentPlan | None:
+    """One plan out of several; None when any of them is missing, since half a treatment proves nothing."""
+    whole = [plan for plan in plans if plan is not None]
+    if not whole or len(whole) < len(plans):
+        return None
+    return TreatmentPlan(
+        text="; ".join(plan.text for plan in whole),
+        steps=tuple(step for plan in whole for step in plan.steps),
+        command="\n".join(plan.command for plan in whole if plan.command),
+    )
+
+
+def each_leaf(paths: Sequence[str], op: str, text: str, command: str, **more: JsonValue) -> TreatmentPlan | None:
+    """The same step for every leaf, whose path stands for ``{0}`` in ``text`` and ``command``."""
+    return merge_plans(
+        [
+            TreatmentPlan(
+                text=text.format(path), steps=({"op": op, "path": path, **more},), command=command.format(path)
+            )
+            for path in paths
+        ]
+    )
+
+
+def evidence_of_code(findings: Sequence[Evidence], code: str, *kinds: str) -> list[Evidence]:
+    """Evidence of one code, the errors if there are any, else the warnings; notes only where a kind is asked for."""
+    hits = [item for item in findings if item.code == code and (not kinds or item.kind in kinds)]
+    errors = [item for item in hits if item.severity is Severity.ERROR]
+    return errors or [item for item in hits if item.severity is Severity.WARN] or (hits if kinds else [])
+
+
+def path_of(item: Evidence) -> str | None:
+    """The leaf that the evidence is about, by the user's path."""
+    path = item.facts.get("path")
+    return path if isinstance(path, str) else leaf_of(item.subject)
+
+
+def paths_of(items: Sequence[Evidence]) -> list[str]:
+    """The leaves of several findings, each once, in order."""
+    return list(dict.fromkeys(path for item in items if (path := path_of(item)) is not None))
+
+
+def value_at(case: Case, path: str | None) -> LeafValue | None:
+    """What was given at ``path``; None when nothing was."""
+    leaves = case.inputs.leaves() if case.inputs is not None else ()
+    return next((value for name, value in leaves if name == path), None)
+
+
+def tensor_at(case: Case, path: str | None) -> TensorDesc | None:
+    """The tensor given at ``path``; None when there is none."""
+    value = value_at(case, path)
+    return value if isinstance(value, TensorDesc) else None
+
+
+def spec_at(case: Case, path: str | None) -> LeafSpec | None:
+    """The leaf of the contract at the user's ``path``."""
+    leaves = case.contract.leaves if case.contract is not None else ()
+    return next((leaf for leaf in leaves if leaf.path == path), None)
+
+
+def exported_program(case: Case) -> str | None:
+    """The path of the exported program that is given as reference; None where there is none."""
+    reference = case.options.reference
+    return reference if reference is not None and reference.endswith(".pt2") else None
+
+
+def couples(case: Case) -> Iterator[tuple[str, LeafSpec, TensorDesc]]:
+    """``(path, leaf of the contract, tensor)`` wherever both trees have a tensor at the same place."""
+    contract, inputs = case.contract, case.inputs
+    if contract is None or inputs is None or contract.args is None or contract.kwargs is None:
+        return
+    for name, wanted, given in (("args", contract.args, inputs.args), ("kwargs", contract.kwargs, inputs.kwargs)):
+        for path, index, value in _overlay(wanted, given, name):
+            if isinstance(value, TensorDesc):
+                yield path, contract.leaves[index], value
+
+
+def _overlay(wanted: Tree[int], given: Tree[LeafValue], path: str) -> Iterator[tuple[str, int, LeafValue]]:
+    match wanted, given:
+        case Leaf(value=index), Leaf(value=value):
+            yield path, index, value
+        case Container(), Container():
+            for at, child in enumerate(wanted.children):
+                place = _place(wanted, given, at)
+                if place is not None:
+                    yield from _overlay(child, given.children[place], child_path(path, given, place))
+
+
+def _place(wanted: Container[int], given: Container[LeafValue], at: int) -> int | None:
+    """Where ``given`` has child ``at`` of ``wanted``: by key where both have keys, by position otherwise."""
+    if wanted.keys and given.keys:
+        key = wanted.keys[at]
+        return given.keys.index(key) if key in given.keys else None
+    return at if at < len(given.children) else None
+
+
+def template(kind: str, keys: Sequence[str | int], children: Sequence[JsonObject]) -> JsonObject:
+    """A template container of the family of ``kind``, which is the type of a ``Container``."""
+    items: list[JsonValue] = [*children]
+    if kind.endswith("dict"):
+        return {"dict": [[key, item] for key, item in zip(keys, items, strict=True)]}
+    return {"list" if kind == "list" else "tuple": items}
+
+
+# Sizes.
+
+DimPlace = tuple[str, int]
+SIZES_BLAME = "AD-RUN-022"
+
+
+def plan_into_range(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """Cut each dim above its maximum down to it; else fill each below its minimum up to that."""
+    items = evidence_of_code(findings, "AD-IN-017", "high")
+    return (
+        _shorten(case, _sizes_by_place(items, "high"))
+        if items
+        else _lengthen(case, evidence_of_code(findings, "AD-IN-017", "low"))
+    )
+
+
+def plan_into_grid(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """Cut each dim that makes a launch grid too large down to what the GPU takes."""
+    items = [item for item in evidence_of_code(findings, "AD-HOST-014", "grid-large") if item.facts.get("high")]
+    wanted: dict[DimPlace, int] = {}
+    for item in items:
+        place, high = _dim_place(item), _int(item, "high")
+        if place is not None and high is not None:
+            wanted[place] = min(high, wanted.get(place, high))
+    return _shorten(case, wanted)
+
+
+def plan_into_table(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """Cut each dim that positions run along to as many as their table has."""
+    items = [item for item in findings if item.code == SIZES_BLAME and _int(item, "most") and item.facts.get("sizes")]
+    wanted: dict[DimPlace, int] = {}
+    for item in items:
+        sizes, most = item.facts.get("sizes"), _int(item, "most")
+        for place in sizes if isinstance(sizes, tuple) else ():
+            path, _, dim = str(place).rstrip("]").rpartition(".shape[")
+            if dim.isdigit() and most is not None:
+                wanted[path, int(dim)] = most
+    return _shorten(case, wanted)
+
+
+def plan_agree(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """Cut all dims that share a symbol to the smallest size that one of them has."""
+    return _shorten(case, _sizes_by_place(evidence_of_code(findings, "AD-IN-016", "symbol"), "size"))
+
+
+def plan_divisible(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """Drop the remainder of each dim that must be a multiple."""
+    return _shorten(case, _sizes_by_place(evidence_of_code(findings, "AD-IN-015", "remainder"), "expected_size"))
+
+
+def _sizes_by_place(items: Sequence[Evidence], name: str) -> dict[DimPlace, int] | None:
+    """The size that each finding has under ``name``, by its place; None where one does not tell both."""
+    told = {place: size for item in items if (place := _dim_place(item)) and (size := _int(item, name)) is not None}
+    return told if len(told) == len(items) else None
+
+
+def _shorten(case: Case, wanted: Mapping[DimPlace, int] | None) -> TreatmentPlan | None:
+    """Cut ``wanted`` dims to these sizes, and with them every dim of the same symbols."""
+    if not wanted:
+        return None
+    sizes = {**wanted, **_follow(case, wanted)}
+    cuts = [
+        (path, at, sizes[path, at], size)
+        for path, at, size, _ in _dims(case)
+        if (path, at) in sizes and sizes[path, at] < size
+    ]
+    lines = [f"{path} = {path}.narrow({at}, 0, {new}).contiguous()" for path, at, new, _ in cuts]
+    return _resize_plan("cut", cuts, "\n".join(lines))
+
+
+def _lengthen(case: Case, items: Sequence[Evidence]) -> TreatmentPlan | None:
+    """Every dim of the symbols in question at the least size, its last entry repeated. It shows what is wrong only."""
+    low = _sizes_by_place(items, "low") or {}
+    symbols = {str(dim.expr): low[path, at] for path, at, _, dim in _dims(case) if (path, at) in low and dim.expr}
+    grown = [
+        (path, at, symbols[str(dim.expr)], size)
+        for path, at, size, dim in _dims(case)
+        if 0 < size < symbols.get(str(dim.expr), 0)
+    ]
+    return _resize_plan("fill", grown)
+
+
+def _resize_plan(verb: str, changes: Sequence[tuple[str, int, int, int]], command: str = "") -> TreatmentPlan | None:
+    """The plan of ``(path, dim, size, size before)``; None without any."""
+    if not changes:
+        return None
+    steps: tuple[JsonObject, ...] = tuple(
+        {"op": "clamp_dim", "path": path, "dim": at, "size": new} for path, at, new, _ in changes
+    )
+    text = ", ".join(f"{path}.shape[{at}] from {old} to {new}" for path, at, new, old in changes)
+    return TreatmentPlan(text=f"{verb} {text}", steps=steps, command=command)
+
+
+def _follow(case: Case, wanted: Mapping[DimPlace, int]) -> dict[DimPlace, int]:
+    """The sizes that all dims then must have, from the smallest value that each symbol takes anywhere."""
+    values: dict[str, int] = {}
+    dims = list(_dims(case))
+    for path, at, size, dim in dims:
+        solved = solve(dim.expr, min(size, wanted.get((path, at), size))) if dim.expr is not None else None
+        if solved is not None:
+            symbol, value = solved
+            values[symbol] = min(value, values.get(symbol, value))
+    touched = {symbol for path, at, _, dim in dims if (path, at) in wanted and dim.expr for symbol in dim.expr.symbols}
+    return {
+        (path, at): new
+        for path, at, _, dim in dims
+        if dim.expr is not None and dim.expr.symbols & touched and (new := evaluate(dim.expr, values)) is not None
+    }
+
+
+def _dims(case: Case) -> Iterator[tuple[str, int, int, Dim]]:
+    """``(path, dim, size given, compiled dim)`` of every dynamic dim."""
+    for path, spec, tensor in couples(case):
+        for at, (dim, size) in enumerate(zip(spec.dims or (), tensor.shape, strict=False)):
+            if dim.static is None:
+                yield path, at, size, dim
+
+
+def _dim_place(item: Evidence) -> DimPlace | None:
+    path, dim = path_of(item), _int(item, "dim")
+    return None if path is None or dim is None else (path, dim)
+
+
+def _int(item: Evidence, name: str) -> int | None:
+    value = item.facts.get(name)
+    return value if isinstance(value, int) else None
+
+
+# Values.
+
+VALUES_BLAME, READ_BY = "AD-RUN-022", "AD-RUN-032"
 INDEX_SYMPTOMS = ("index-out-of-bounds", "cuda-assert")
 _INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"})
 
 
-def nan_to_num(_case: Case, findings: Sequence[Evidence]) -> Plan | None:
+def plan_nan_to_num(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Finite numbers in place of NaN and Inf."""
-    items = [*found(findings, "AD-IN-019", "nan"), *found(findings, "AD-IN-019", "inf")]
+    items = [*evidence_of_code(findings, "AD-IN-019", "nan"), *evidence_of_code(findings, "AD-IN-019", "inf")]
     return each_leaf(paths_of(items), "nan_to_num", "replace NaN and Inf in {0}", "{0} = torch.nan_to_num({0})")
 
 
@@ -31,18 +287,18 @@ def suspects(cause: str, about: Case, findings: Sequence[Evidence]) -> list[str]
                 return []
             return (
                 _positions(findings)
-                or _blamed(findings, "index")
-                or _blamed(findings, "offsets")
-                or _named(about, failed)
+                or _blamed_inputs(findings, "index")
+                or _blamed_inputs(findings, "offsets")
+                or _named_input(about, failed)
                 or ([] if _is_position(findings) else _out_of_bounds(about, *_bounds(failed)))
             )
         case "integer-division":
             failed = _with_symptom(findings, "integer-division")
             if failed is None:
                 return []
-            return _blamed(findings, "division") or _named(about, failed) or _with_zeros(about)
+            return _blamed_inputs(findings, "division") or _named_input(about, failed) or _with_zeros(about)
         case "runtime-assert":
-            return _blamed(findings, "assertion") or _read_alone(findings)
+            return _blamed_inputs(findings, "assertion") or _read_alone(findings)
         case _:
             return []
 
@@ -55,23 +311,25 @@ def _read_alone(findings: Sequence[Evidence]) -> list[str]:
 
 def _is_position(findings: Sequence[Evidence]) -> bool:
     """The index was followed to its end, and no input's value is in it."""
-    return any(item.code == BLAME and item.facts.get("position") is True for item in findings)
+    return any(item.code == VALUES_BLAME and item.facts.get("position") is True for item in findings)
 
 
 def _positions(findings: Sequence[Evidence]) -> list[str]:
     """The sizes that an index runs along which is a position."""
-    found = (item.facts.get("sizes") for item in findings if item.code == BLAME and item.facts.get("position") is True)
+    found = (
+        item.facts.get("sizes") for item in findings if item.code == VALUES_BLAME and item.facts.get("position") is True
+    )
     return [str(place) for sizes in found if isinstance(sizes, tuple) for place in sizes]
 
 
 def _chain(findings: Sequence[Evidence], kind: str) -> Evidence | None:
     """The blame chain that names inputs."""
     return next(
-        (item for item in findings if (item.code, item.kind) == (BLAME, kind) and item.facts.get("paths")), None
+        (item for item in findings if (item.code, item.kind) == (VALUES_BLAME, kind) and item.facts.get("paths")), None
     )
 
 
-def _blamed(findings: Sequence[Evidence], kind: str) -> list[str]:
+def _blamed_inputs(findings: Sequence[Evidence], kind: str) -> list[str]:
     chain = _chain(findings, kind)
     paths = chain.facts.get("paths") if chain is not None else None
     return [path for path in paths if isinstance(path, str)] if isinstance(paths, tuple) else []
@@ -83,14 +341,14 @@ def _indirect(findings: Sequence[Evidence], kind: str) -> bool:
     return chain is not None and chain.facts.get("direct") is not True
 
 
-def clamp(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+def plan_clamp(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Clamp the integer inputs that hold the bad index into the bounds that the kernel asserts."""
     failed = _with_symptom(findings, *INDEX_SYMPTOMS)
     offsets = _chain(findings, "offsets")
     if offsets is not None:
         return _in_order(offsets)
     if _is_position(findings):
-        return into_table(case, findings)
+        return plan_into_table(case, findings)
     if _indirect(findings, "index"):
         return None
     paths = suspects("index-out-of-range", case, findings)
@@ -99,21 +357,23 @@ def clamp(case: Case, findings: Sequence[Evidence]) -> Plan | None:
     bound = chain.facts.get("bound") if chain is not None else None
     if high is None and isinstance(bound, int):
         high = bound - 1
-    return merged([_clamp_one(path, low, high) for path in paths]) if high is not None else None
+    return merge_plans([_clamp_one(path, low, high) for path in paths]) if high is not None else None
 
 
-def _in_order(chain: Evidence) -> Plan | None:
+def _in_order(chain: Evidence) -> TreatmentPlan | None:
     """Offsets from 0 that do not fall and stay within the indices."""
     path, reach = chain.facts.get("path"), chain.facts.get("bound")
     if not isinstance(path, str) or not isinstance(reach, int):
         return None
     step: JsonObject = {"op": "mend_offsets", "path": path, "high": reach}
-    return Plan(text=f"make {path} start at 0, never decrease, and end within {reach}", steps=(step,))
+    return TreatmentPlan(text=f"make {path} start at 0, never decrease, and end within {reach}", steps=(step,))
 
 
-def _clamp_one(path: str, low: int, high: int) -> Plan:
+def _clamp_one(path: str, low: int, high: int) -> TreatmentPlan:
     step: JsonObject = {"op": "clamp_values", "path": path, "low": low, "high": high}
-    return Plan(text=f"clamp {path} to {low}..{high}", steps=(step,), command=f"{path} = {path}.clamp({low}, {high})")
+    return TreatmentPlan(
+        text=f"clamp {path} to {low}..{high}", steps=(step,), command=f"{path} = {path}.clamp({low}, {high})"
+    )
 
 
 def _bounds(failed: Evidence) -> tuple[int, int | None]:
@@ -130,7 +390,7 @@ def _number(value: FactValue) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _named(case: Case, failed: Evidence) -> list[str]:
+def _named_input(case: Case, failed: Evidence) -> list[str]:
     """The input that the evidence itself names."""
     path = path_of(failed)
     return [path] if path is not None and tensor_at(case, path) is not None else []
@@ -144,7 +404,7 @@ def _beyond(tensor: TensorDesc, low: int, high: int | None) -> bool:
     return too_high or (stats.low is not None and stats.low < low)
 
 
-def replace_zeros(case: Case, findings: Sequence[Evidence]) -> Plan | None:
+def plan_replace_zeros(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Ones in place of the zeros of integer inputs."""
     paths = [] if _indirect(findings, "division") else suspects("integer-division", case, findings)
     command = "{0} = {0}.masked_fill({0} == 0, 1)"
@@ -165,3 +425,54 @@ def _with_zeros(case: Case) -> list[str]:
 
 def _integers(case: Case) -> list[tuple[str, TensorDesc]]:
     return [(path, tensor) for path, tensor in case.tensors.items() if tensor.dtype in _INTEGERS]
+
+
+# Results.
+
+VALUES, ALONE = "AD-RUN-016", "AD-RUN-015"
+_ENDS_ALONE = ("signalled", "raised", "exited", "timed-out", "bad-return", "fake-kernel")
+
+
+def plan_nodes(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """The values of the exported program in place of what the first diverging call wrote."""
+    if exported_program(case) is None:
+        return None
+    return _plan(case, evidence_of_code(findings, VALUES, "diverges"), "put_nodes", "the program's values in place of")
+
+
+def plan_operator_nodes(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """The same for a custom operator in place of which the exported program has operators of PyTorch."""
+    custom = [item for item in evidence_of_code(findings, VALUES, "diverges") if item.facts.get("custom") is True]
+    return plan_nodes(case, custom)
+
+
+def plan_zeros(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """Zeros in place of the NaN and Inf that the first such call made."""
+    return _plan(
+        case, evidence_of_code(findings, VALUES, "nan", "inf"), "put_zeros", "zeros in place of the NaN and Inf in"
+    )
+
+
+def plan_stand_in(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """Zeros of the form that its fake kernel promises from the one operator that fails when it is called alone."""
+    names = list(dict.fromkeys(item.subject for item in evidence_of_code(findings, ALONE, *_ENDS_ALONE)))
+    if len(names) != 1 or names[0] is None:
+        return None
+    return TreatmentPlan(
+        text=f"put zeros of the promised form in place of what {names[0]} returns, to see the call return",
+        steps=({"op": "stand_in_operator", "target": names[0]},),
+    )
+
+
+def _plan(case: Case, items: Sequence[Evidence], name: str, text: str) -> TreatmentPlan | None:
+    """None where values were followed in emulation: there the package cannot be called."""
+    facts = items[0].facts if len(items) == 1 else {}
+    symbol, index = facts.get("symbol"), facts.get("index")
+    if facts.get("beyond") is not True or not isinstance(symbol, str) or not isinstance(index, int):
+        return None
+    if case.needs.device_type not in (None, "cpu"):
+        return None
+    step: JsonObject = {"op": name, "call": index, "symbol": symbol}
+    return TreatmentPlan(
+        text=f"put {text} what {facts.get('kernel')} wrote, and leave the rest as it is", steps=(step,)
+    )

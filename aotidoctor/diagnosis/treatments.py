@@ -1,67 +1,483 @@
-"""Causes to treatments: the registry, and the two ways to ask it. Pure; the worker carries the steps out.
+"""Plan the treatment of a cause: the registry of planners, and those of the call and its environment. Pure.
 
 A planner gets the case and all findings, and returns steps, or none when the change is not unambiguous: a treatment
-that guesses would confirm the wrong thing. Planners stand in one file per family (``treat_*``).
+that guesses would confirm the wrong thing. The worker carries the steps out.
+
+Environment: threads, model name, weights, temporary directory, device. Call: nesting, keys, keywords, order, leaves
+too many or too few, plain values for tensors. The call is rebuilt from a template in the form of the call spec, whose
+leaves name leaves of the given call. A missing leaf is made up where its shape is known: the run then shows that its
+absence was the fault, and the text states that the tensor is a stand-in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from aotidoctor.diagnosis import treat_host, treat_results, treat_sizes, treat_tensors, treat_tree, treat_values
-from aotidoctor.diagnosis.treat_plan import Plan
+from aotidoctor.diagnosis import treat_tensors, treat_values
+from aotidoctor.diagnosis.treat_tensors import Assignment, Hole, assign
+from aotidoctor.diagnosis.treat_values import (
+    TreatmentPlan,
+    couples,
+    evidence_of_code,
+    exported_program,
+    merge_plans,
+    path_of,
+    spec_at,
+    template,
+    value_at,
+)
 from aotidoctor.model.case import Case
-from aotidoctor.model.diagnosis import Treatment
-from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.contract import LeafSpec
+from aotidoctor.model.evidence import Evidence, FactValue
+from aotidoctor.model.inputs import Leaf, LeafValue, PlainValue, Tree, child_path
+from aotidoctor.model.record import JsonObject, JsonValue
+from aotidoctor.model.report import Treatment
 
-Planner = Callable[[Case, Sequence[Evidence]], Plan | None]
+# Environment of the model.
+
+_MISFITS = ("name", "dtype", "shape", "stride")
+
+
+def plan_model_name(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """The only model there is. Which of several is meant, only the user knows."""
+    names = [model.name for model in case.artifact.models]
+    if len(names) != 1:
+        return None
+    return TreatmentPlan(
+        text=f"load the model called {names[0]!r}",
+        steps=({"op": "model_name", "name": names[0]},),
+        command=f"torch._inductor.package.load_package(path, model_name={names[0]!r})",
+    )
+
+
+def plan_threads(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """As many threads as the narrowest kernel was compiled for."""
+    baked = case.needs.baked_threads.values()
+    facts = [item.facts.get("baked") for item in evidence_of_code(findings, "AD-HOST-010")]
+    known = [number for number in (*baked, *facts) if isinstance(number, int) and number > 0]
+    return _with_threads(min(known)) if known else None
+
+
+def plan_one_thread(_case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """No second thread, no race."""
+    return _with_threads(1)
+
+
+def _with_threads(number: int) -> TreatmentPlan:
+    plural = "thread" if number == 1 else "threads"
+    return TreatmentPlan(
+        text=f"run with {number} {plural}",
+        steps=({"op": "threads", "n": number},),
+        command=f"torch.set_num_threads({number})",
+    )
+
+
+def plan_load_weights(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """The weights that lie in the package, or those of the exported program given as reference."""
+    items = evidence_of_code(findings, "AD-LOAD-005", "missing") or evidence_of_code(findings, "AD-LOAD-002")
+    if any(item.kind == "on-disk" for item in items):
+        return TreatmentPlan(
+            text="load the weights that the package stores next to the code",
+            steps=({"op": "load_weights", "from": "disk"},),
+            command=(
+                "from torch.export.pt2_archive._package import load_pt2\n"
+                "model = load_pt2(path, load_weights_from_disk=True).aoti_runners['model']"
+            ),
+        )
+    reference = exported_program(case)
+    if not items:
+        return None
+    if reference is None:
+        return _zeros(case, items)
+    return TreatmentPlan(
+        text=f"load the weights of {reference}",
+        steps=({"op": "load_weights", "from": reference},),
+        command=(
+            f"model.load_constants(torch.export.load({reference!r}).state_dict, "
+            "check_full_update=True, user_managed=False)"
+        ),
+    )
+
+
+def plan_register_classes(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """Import the modules that define the container classes, or call what registers them."""
+    items = evidence_of_code(findings, "AD-LOAD-007", "needs")
+    named = items[0].facts.get("registrations") if items else None
+    if not isinstance(named, tuple) or not named:
+        return None
+    return TreatmentPlan(
+        text=f"import {', '.join(map(str, named))} first",
+        steps=({"op": "import", "modules": [str(name) for name in named]},),
+        command=str(items[0].facts.get("register") or ""),
+    )
+
+
+def _zeros(case: Case, items: Sequence[Evidence]) -> TreatmentPlan | None:
+    """Zeros for what is missing: they show whose absence ended the call, and are no remedy."""
+    named = [item.facts.get("constants") for item in items if item.kind == "missing"]
+    missing = {name for names in named if isinstance(names, tuple) for name in names}
+    contract = case.contract
+    if contract is None or contract.needs.device_type not in (None, "cpu"):
+        return None
+    wanted = [one for one in contract.constants if not one.from_folded]
+    wanted = [one for one in wanted if not missing or one.fqn in missing]
+    if not wanted or any(None in (one.dtype, one.shape) for one in wanted):
+        return None
+    constants: list[JsonValue] = [
+        {"name": one.fqn, "dtype": one.dtype, "shape": [*(one.shape or ())]} for one in wanted
+    ]
+    return TreatmentPlan(
+        text=f"load zeros for {len(wanted)} missing constant{'s' if len(wanted) > 1 else ''}, to see the call return",
+        steps=({"op": "fill_weights", "constants": constants},),
+    )
+
+
+def plan_differing_weights(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """The weights of the exported program in place of those in the package."""
+    reference = exported_program(case)
+    if reference is None:
+        return None
+    return TreatmentPlan(text=f"load the weights of {reference}", steps=({"op": "load_weights", "from": reference},))
+
+
+def plan_fit_weights(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """Weights as the code wants them: names it does not know left out, others cast or taken from the reference."""
+    misfits = {
+        kind: [item for item in evidence_of_code(findings, "AD-LOAD-005") if item.kind == kind] for kind in _MISFITS
+    }
+    names = {kind: [str(item.facts["constant"]) for item in items] for kind, items in misfits.items()}
+    if not any(names.values()):
+        return None
+    reference = exported_program(case)
+    if reference is not None:
+        wrong = [*names["dtype"], *names["shape"], *names["stride"]]
+        wanted = [one.fqn for one in case.contract.constants] if case.contract else []
+        # A constant that was given under another name is missing under its own.
+        take: list[JsonValue] = [*(wanted if names["name"] else wrong)]
+        step: JsonObject = {"op": "fit_weights", "drop": [*names["name"]], "take": take, "from": reference}
+        return TreatmentPlan(text=f"load the weights of {reference} instead of those that do not fit", steps=(step,))
+    if names["shape"] or any("tied_to" not in item.facts for item in misfits["name"]):
+        return None
+    return _fit_weights_plan(
+        names, {str(item.facts["constant"]): item.facts.get("expected_dtype") for item in misfits["dtype"]}
+    )
+
+
+def _fit_weights_plan(names: Mapping[str, Sequence[str]], dtypes: Mapping[str, FactValue]) -> TreatmentPlan:
+    """Without a reference: what can be done to the very tensors that were given."""
+    step: JsonObject = {
+        "op": "fit_weights",
+        "drop": [*names["name"]],
+        "cast": {name: str(dtype) for name, dtype in dtypes.items()},
+        "contiguous": [*names["stride"]],
+    }
+    told = [f"cast {name} to {dtype}" for name, dtype in dtypes.items()]
+    told += [f"leave out {name}" for name in names["name"]]
+    told += [f"make {name} contiguous" for name in names["stride"]]
+    return TreatmentPlan(text="; ".join(told), steps=(step,))
+
+
+def plan_tmpdir(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """A directory that exists, has room and allows execution; none where the loader does not ask for one."""
+    if case.host.tmpdir is not None and case.host.tmpdir.fixed:
+        return None
+    return TreatmentPlan(
+        text="load with a temporary directory that can be used",
+        steps=({"op": "tmpdir"},),
+        command="export TMPDIR=/path/with/room",
+    )
+
+
+def plan_headers(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """The headers and libraries of the PyTorch of this host, for a package that names those of another one."""
+    items = evidence_of_code(findings, "AD-HOST-007", "headers")
+    if not items:
+        return None
+    return TreatmentPlan(
+        text="compile it with the headers and libraries of the PyTorch that is installed here",
+        steps=({"op": "headers"},),
+        command=str(items[0].facts.get("command") or ""),
+    )
+
+
+def plan_clear_execstack(_case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan:
+    """A copy of the package that does not ask for an executable stack."""
+    return TreatmentPlan(
+        text="load a copy of the package without the flag for an executable stack",
+        steps=({"op": "clear_execstack"},),
+        command="aotidoctor fix execstack model.pt2 -o fixed.pt2",
+    )
+
+
+def plan_global_libtorch(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """The symbols of libtorch for a package that names no library of it."""
+    items = evidence_of_code(findings, "AD-HOST-006", "unlinked")
+    if not items:
+        return None
+    return TreatmentPlan(
+        text="make libtorch's symbols global before the package is loaded",
+        steps=({"op": "global_libtorch"},),
+        command=str(items[0].facts.get("command") or ""),
+    )
+
+
+def plan_repack(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """A copy of the package in the layout of the compiler, with the members that are there."""
+    # What the loader minds about the archive; its marks it does not ask for.
+    if not any(
+        item.kind in ("no-prefix", "mixed-prefix", "directory-entries")
+        for item in evidence_of_code(findings, "AD-ART-007")
+    ):
+        return None
+    return TreatmentPlan(
+        text="load a copy of the package with one top folder, files only, and the marks of the format",
+        steps=({"op": "repack"},),
+    )
+
+
+def plan_load_device(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """The device type that the package was compiled for, without an index."""
+    wanted = case.needs.device_type
+    if wanted is None:
+        return None
+    return TreatmentPlan(
+        text=f"load for {wanted}",
+        steps=({"op": "device", "device": wanted},),
+        command="torch._inductor.aoti_load_package(path, device_index=-1)",
+    )
+
+
+# Call.
+
+
+def plan_tree(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """Rebuild the call in the form of the call spec; None when leaves cannot be told apart."""
+    contract, inputs = case.contract, case.inputs
+    if contract is None or inputs is None or contract.args is None or contract.kwargs is None:
+        return None
+    assignment = assign(contract, inputs)
+    if assignment is None:
+        return None
+    stand_ins = [_stand_in(case, hole) for hole in assignment.holes]
+    if any(step is None for step in stand_ins):
+        return None
+    step: JsonObject = {"op": "tree", "args": assignment.args, "kwargs": assignment.kwargs}
+    spelt = [*_template_dtypes(assignment.args), *_template_dtypes(assignment.kwargs)]
+    as_given: list[JsonValue] = [_template(inputs.args, "args", {}), _template(inputs.kwargs, "kwargs", {})]
+    form: list[JsonValue] = [assignment.args, assignment.kwargs]
+    if spelt and _leaves_call_unchanged(form, as_given):
+        lines = [f"{path} = torch.as_tensor({path}, dtype=torch.{dtype})" for path, dtype in spelt]
+        text = f"make {'a tensor' if len(spelt) == 1 else 'tensors'} of {', '.join(path for path, _ in spelt)}"
+        return TreatmentPlan(text=text, steps=(step,), command="\n".join(lines))
+    return TreatmentPlan(
+        text=_text(assignment),
+        steps=(step, *(item for item in stand_ins if item is not None)),
+        command=_call(assignment.args, assignment.kwargs),
+    )
+
+
+def _template_dtypes(form: JsonValue) -> list[tuple[str, str]]:
+    """Path and dtype of the lists of numbers that a template makes tensors of."""
+    match form:
+        case {"tensor_of": str(path), "dtype": str(dtype)}:
+            return [(path, dtype)]
+        case {"dict": [*items]} | {"list": [*items]} | {"tuple": [*items]} | [*items]:
+            return [found for item in items for found in _template_dtypes(item)]
+        case _:
+            return []
+
+
+def _leaves_call_unchanged(form: JsonValue, given: JsonValue) -> bool:
+    """Whether a template leaves the call as it was given but for the tensors that it makes."""
+    match form, given:
+        case {"tensor_of": _}, _:
+            return True
+        case dict(), dict() if form.keys() == given.keys():
+            return all(_leaves_call_unchanged(form[key], given[key]) for key in form)
+        case list(), list() if len(form) == len(given):
+            return all(map(_leaves_call_unchanged, form, given))
+        case _:
+            return form == given
+
+
+def _text(assignment: Assignment) -> str:
+    parts = ["put the call into the form it was exported with"]
+    if assignment.dropped:
+        parts.append(f"without {', '.join(assignment.dropped)}")
+    if assignment.holes:
+        parts.append(f"with a stand-in tensor for {', '.join(hole.path for hole in assignment.holes)}")
+    return ", ".join(parts)
+
+
+def _stand_in(case: Case, hole: Hole) -> JsonObject | None:
+    """Insert a made-up tensor for a leaf that is missing; None when its shape or dtype is unknown."""
+    tensor = made_up(case, hole.spec)
+    return None if tensor is None else {"op": "insert", "path": hole.path, "tensor": tensor}
+
+
+def made_up(case: Case, spec: LeafSpec) -> JsonObject | None:
+    """A JSON tensor leaf of the dtype and shape of ``spec``; dynamic dims as the other inputs have them."""
+    if spec.dtype is None or (spec.dims is None and spec.rank != 0):
+        return None
+    sizes = {
+        str(dim.expr): size
+        for _, other, tensor in couples(case)
+        for dim, size in zip(other.dims or (), tensor.shape, strict=False)
+        if dim.expr is not None
+    }
+    shape: list[JsonValue] = []
+    for dim in spec.dims or ():
+        known = sizes.get(str(dim.expr)) if dim.expr is not None else None
+        shape.append(dim.static if dim.static is not None else known if known is not None else max(dim.min or 2, 1))
+    # Between 0 and 1: a program may round them to indices, or take their logarithm.
+    bounds: JsonObject = {"low": 0.0, "high": 1.0} if "float" in spec.dtype else {}
+    return {"tensor": {"dtype": spec.dtype, "shape": shape, "seed": 0, **bounds}}
+
+
+def plan_swap(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """Exchange the two leaves that fit each other's place."""
+    moves: dict[str, str] = {}
+    for item in evidence_of_code(findings, "AD-IN-009", "swapped"):
+        first, second = path_of(item), item.facts.get("swap_with")
+        if first is None or not isinstance(second, str):
+            return None
+        # Of more than two that were rotated, each has a finding of its own.
+        moves |= {first: second} if item.facts.get("mutual") is False else {first: second, second: first}
+    if not moves or case.inputs is None:
+        return None
+    args = _template(case.inputs.args, "args", moves)
+    kwargs = _template(case.inputs.kwargs, "kwargs", moves)
+    text = "; ".join(filter(None, (_words(place, source, moves) for place, source in moves.items())))
+    step: JsonObject = {"op": "tree", "args": args, "kwargs": kwargs}
+    return TreatmentPlan(text=text, steps=(step,), command=_call(args, kwargs))
+
+
+def _words(place: str, source: str, moves: dict[str, str]) -> str:
+    if moves.get(source) != place:
+        return f"give {source} as {place}"
+    return f"exchange {place} and {source}" if place < source else ""
+
+
+def _template(given: Tree[LeafValue], path: str, moves: dict[str, str]) -> JsonObject:
+    """The call as it is, with some leaves in each other's place."""
+    if isinstance(given, Leaf):
+        return {"leaf": moves.get(path, path)}
+    children = [_template(child, child_path(path, given, at), moves) for at, child in enumerate(given.children)]
+    return template(given.type, given.keys, children)
+
+
+def plan_nontensor(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
+    """Make tensors of numbers and arrays where a tensor belongs; a stand-in for None."""
+    return merge_plans([_to_tensor(case, item) for item in evidence_of_code(findings, "AD-IN-004")])
+
+
+def _to_tensor(case: Case, item: Evidence) -> TreatmentPlan | None:
+    path = path_of(item)
+    value, spec = value_at(case, path), spec_at(case, path)
+    if path is None or spec is None or spec.dtype is None or not isinstance(value, PlainValue):
+        return None
+    if item.kind == "none":
+        tensor = made_up(case, spec)
+        text = f"put a stand-in tensor at {path}, to see the call return"
+        return (
+            TreatmentPlan(text=text, steps=({"op": "stand_in", "path": path, **tensor},))
+            if tensor is not None
+            else None
+        )
+    if item.kind == "number" and spec.rank not in (0, None) and not _one_element(spec):
+        return None
+    if item.kind not in ("number", "ndarray"):
+        return None
+    step: JsonObject = {"op": "to_tensor", "path": path, "dtype": spec.dtype}
+    made = f"torch.as_tensor({path}, dtype=torch.{spec.dtype})"
+    return TreatmentPlan(text=f"make a tensor of {path}", steps=(step,), command=f"{path} = {made}")
+
+
+def _one_element(spec: LeafSpec) -> bool:
+    return spec.dims is not None and all(dim.static == 1 for dim in spec.dims)
+
+
+def _call(args: JsonObject, kwargs: JsonObject) -> str:
+    """The call as a user would write it: ``model(args[1], mask=kwargs['mask'])``."""
+    positional = next((items for items in args.values() if isinstance(items, list)), [])
+    named = kwargs.get("dict")
+    pairs = [item for item in named if isinstance(item, list)] if isinstance(named, list) else []
+    words = [_python(item) for item in positional]
+    words += [f"{key}={_python(value)}" for key, value in pairs]
+    return f"model({', '.join(words)})"
+
+
+def _python(form: JsonValue) -> str:
+    """A template as the expression that a user would write."""
+    match form:
+        case {"leaf": str(path)}:
+            return path
+        case {"tensor_of": str(path), "dtype": str(dtype)}:
+            return f"torch.tensor({path}, dtype=torch.{dtype})"
+        case {"dict": [*items]}:
+            pairs = [(item[0], item[1]) for item in items if isinstance(item, list)]
+            return "{" + ", ".join(f"{key!r}: {_python(value)}" for key, value in pairs) + "}"
+        case {"list": [*items]}:
+            return "[" + ", ".join(_python(item) for item in items) + "]"
+        case {"tuple": [*items]}:
+            inner = ", ".join(_python(item) for item in items)
+            return f"({inner},)" if len(items) == 1 else f"({inner})"
+        case {"value": value}:
+            return repr(value)
+        case _:
+            return ""
+
+
+# Registry.
+
+Planner = Callable[[Case, Sequence[Evidence]], TreatmentPlan | None]
 
 PLANNERS: Mapping[str, tuple[str, Planner]] = {
-    "model-name": ("model-name", treat_host.model_name),
-    "tmpdir": ("tmpdir", treat_host.tmpdir),
-    "toolchain-missing": ("headers", treat_host.headers),
-    "artifact-layout": ("repack", treat_host.repack),
-    "executable-stack": ("clear-execstack", treat_host.clear_execstack),
-    "abi-mismatch": ("global-libtorch", treat_host.global_libtorch),
-    "threads-exceed-build": ("threads", treat_host.threads),
-    "threading": ("one-thread", treat_host.one_thread),
-    "pytree-class-missing": ("import", treat_host.register_classes),
-    "weights-not-loaded": ("load-weights", treat_host.load_weights),
-    "weights-differ": ("load-weights", treat_host.differing_weights),
-    "weights-mismatch": ("fit-weights", treat_host.fit_weights),
-    "load-device": ("load-device", treat_host.load_device),
-    "device-index": ("load-device", treat_host.load_device),
-    "input-tree": ("tree", treat_tree.tree),
-    "input-kwargs": ("tree", treat_tree.tree),
-    "input-count": ("tree", treat_tree.tree),
-    "input-order": ("tree", treat_tree.swap),
-    "input-nontensor": ("to-tensor", treat_tree.nontensor),
-    "input-layout": ("dense", treat_tensors.dense),
-    "input-device": ("to-device", treat_tensors.to_device),
-    "input-dtype": ("cast", treat_tensors.cast),
-    "input-lazy-bit": ("resolve", treat_tensors.resolve),
-    "input-rank": ("reshape", treat_tensors.reshape),
-    "input-shape": ("permute", treat_tensors.permute),
-    "input-stride": ("restride", treat_tensors.restride),
-    "input-alias": ("clone", treat_tensors.clone),
-    "input-divisibility": ("shorten", treat_sizes.divisible),
-    "input-shape-disagree": ("shorten", treat_sizes.agree),
-    "input-range": ("shorten", treat_sizes.into_range),
-    "cuda-launch": ("shorten", treat_sizes.into_grid),
-    "input-nan": ("nan-to-num", treat_values.nan_to_num),
-    "index-out-of-range": ("clamp-values", treat_values.clamp),
-    "cuda-device-assert": ("clamp-values", treat_values.clamp),
-    "integer-division": ("replace-zeros", treat_values.replace_zeros),
-    "numeric-difference": ("nodes", treat_results.nodes),
-    "nan-produced": ("zeros", treat_results.zeros),
-    "overflow": ("zeros", treat_results.zeros),
-    "custom-op-contract": ("nodes", treat_results.operator_nodes),
-    "custom-op-crash": ("stand-in", treat_results.stand_in),
-    "custom-op-exception": ("stand-in", treat_results.stand_in),
-    "custom-op-exits": ("stand-in", treat_results.stand_in),
-    "custom-op-hang": ("stand-in", treat_results.stand_in),
-    "custom-op-bad-return": ("stand-in", treat_results.stand_in),
-    "custom-op-fake-kernel": ("stand-in", treat_results.stand_in),
+    "model-name": ("model-name", plan_model_name),
+    "tmpdir": ("tmpdir", plan_tmpdir),
+    "toolchain-missing": ("headers", plan_headers),
+    "artifact-layout": ("repack", plan_repack),
+    "executable-stack": ("clear-execstack", plan_clear_execstack),
+    "abi-mismatch": ("global-libtorch", plan_global_libtorch),
+    "threads-exceed-build": ("threads", plan_threads),
+    "threading": ("one-thread", plan_one_thread),
+    "pytree-class-missing": ("import", plan_register_classes),
+    "weights-not-loaded": ("load-weights", plan_load_weights),
+    "weights-differ": ("load-weights", plan_differing_weights),
+    "weights-mismatch": ("fit-weights", plan_fit_weights),
+    "load-device": ("load-device", plan_load_device),
+    "device-index": ("load-device", plan_load_device),
+    "input-tree": ("tree", plan_tree),
+    "input-kwargs": ("tree", plan_tree),
+    "input-count": ("tree", plan_tree),
+    "input-order": ("tree", plan_swap),
+    "input-nontensor": ("to-tensor", plan_nontensor),
+    "input-layout": ("dense", treat_tensors.plan_dense),
+    "input-device": ("to-device", treat_tensors.plan_to_device),
+    "input-dtype": ("cast", treat_tensors.plan_cast),
+    "input-lazy-bit": ("resolve", treat_tensors.plan_resolve),
+    "input-rank": ("reshape", treat_tensors.plan_reshape),
+    "input-shape": ("permute", treat_tensors.plan_permute),
+    "input-stride": ("restride", treat_tensors.plan_restride),
+    "input-alias": ("clone", treat_tensors.plan_clone),
+    "input-divisibility": ("shorten", treat_values.plan_divisible),
+    "input-shape-disagree": ("shorten", treat_values.plan_agree),
+    "input-range": ("shorten", treat_values.plan_into_range),
+    "cuda-launch": ("shorten", treat_values.plan_into_grid),
+    "input-nan": ("nan-to-num", treat_values.plan_nan_to_num),
+    "index-out-of-range": ("clamp-values", treat_values.plan_clamp),
+    "cuda-device-assert": ("clamp-values", treat_values.plan_clamp),
+    "integer-division": ("replace-zeros", treat_values.plan_replace_zeros),
+    "numeric-difference": ("nodes", treat_values.plan_nodes),
+    "nan-produced": ("zeros", treat_values.plan_zeros),
+    "overflow": ("zeros", treat_values.plan_zeros),
+    "custom-op-contract": ("nodes", treat_values.plan_operator_nodes),
+    "custom-op-crash": ("stand-in", treat_values.plan_stand_in),
+    "custom-op-exception": ("stand-in", treat_values.plan_stand_in),
+    "custom-op-exits": ("stand-in", treat_values.plan_stand_in),
+    "custom-op-hang": ("stand-in", treat_values.plan_stand_in),
+    "custom-op-bad-return": ("stand-in", treat_values.plan_stand_in),
+    "custom-op-fake-kernel": ("stand-in", treat_values.plan_stand_in),
 }
 
 

@@ -1,8 +1,8 @@
-"""Answers by content: what was judged once is not judged again, also under another path and in another results folder.
+"""Store answers by content: an item is judged once, also under another path or in another results folder.
 
 Two tables in one SQLite file, which several processes may use at once: the digests of files by path, size and times (so
-that a file which has not been touched need not be read), and the answers by key. It is a cache and nothing more: where
-the file cannot be used, or is damaged, the items are judged.
+that a file which has not been touched need not be read), and the answers by key. Where the file cannot be used, or is
+damaged, the items are judged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ else:
     _WITHOUT = ""
 
 # The format of the file; another one is removed.
-VERSION = 1
+CACHE_VERSION = 1
 LARGEST = 1 << 30
 # A file that was written just now may be written again without a change of its times.
 _SETTLED_S = 2.0
@@ -140,26 +140,26 @@ class Cache:
 def _open(path: str) -> sqlite3.Connection:
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     try:
-        return _opened(path)
+        return _open_database(path)
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError):
             raise
         # It is no database: whatever it was, it is not worth a question.
         for ending in ("", "-wal", "-shm"):
             Path(path + ending).unlink(missing_ok=True)
-        return _opened(path)
+        return _open_database(path)
 
 
-def _opened(path: str) -> sqlite3.Connection:
+def _open_database(path: str) -> sqlite3.Connection:
     base = sqlite3.connect(path, timeout=_BUSY_S)
     try:
         base.execute("PRAGMA journal_mode = WAL")
         base.execute("PRAGMA synchronous = NORMAL")
         version = base.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, VERSION):
+        if version not in (0, CACHE_VERSION):
             base.executescript("DROP TABLE IF EXISTS digests; DROP TABLE IF EXISTS answers;")
         base.executescript(_TABLES)
-        base.execute(f"PRAGMA user_version = {VERSION}")
+        base.execute(f"PRAGMA user_version = {CACHE_VERSION}")
         base.commit()
     except BaseException:
         base.close()

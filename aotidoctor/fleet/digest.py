@@ -1,4 +1,7 @@
-"""What decides an answer, as one number: the contents of files, the host, the options, and the tool itself."""
+"""Compute the key of an answer: the contents of files, the host, the options, and the tool itself.
+
+Settings are the options of the command line that are the same for every item.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,54 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from pathlib import Path
 
-from aotidoctor.fleet.item import EXECUTING, Item
-from aotidoctor.fleet.settings import Settings, settings_json
-from aotidoctor.model.host import Host, TmpdirState
-from aotidoctor.model.playbook_files import folder as playbook_folder
-from aotidoctor.model.records import to_json
-from aotidoctor.remote.urls import clean, is_url
+from aotidoctor.fleet.items import EXECUTING, FleetItem
+from aotidoctor.model.case import Host, TmpdirState
+from aotidoctor.model.extensions import playbook_folder
+from aotidoctor.model.record import JsonObject, record
+from aotidoctor.model.record_json import to_json
+from aotidoctor.remote.remote_files import clean_url, is_url
 from aotidoctor.version import __version__
 
+# Settings.
+
+
+@record
+class Settings:
+    """``timeout`` and ``item_timeout`` are the limits of a child run and of an item, in seconds.
+
+    ``memory_limit`` is in bytes. ``triton`` is the release of the server.
+    """
+
+    fail_on: str = "error"
+    redact: bool = True
+    timeout: float = 60.0
+    item_timeout: float = 120.0
+    memory_limit: int | None = None
+    repeat: int = 1
+    generate: bool = False
+    trust_pickle: bool = False
+    model_name: str | None = None
+    device: str | None = None
+    triton: str | None = None
+
+
+def settings_json(settings: Settings) -> JsonObject:
+    """``settings`` for another process."""
+    return {name: getattr(settings, name) for name in _NAMES}
+
+
+def read_settings(document: JsonObject) -> Settings:
+    """The settings that ``settings_json`` wrote, in a process of the same version."""
+    return Settings(**{name: document[name] for name in _NAMES})  # type: ignore[arg-type]  # written by ourselves
+
+
+_NAMES = tuple(Settings.__dataclass_fields__)
+
+
+# Digests.
+
 # Before the digest of a version, which is none of content.
-VERSION = "version:"
+DIGEST_VERSION = "version:"
 _CHUNK = 1 << 20
 # Of a folder: a model repository has fewer files than that.
 MOST_FILES = 20_000
@@ -58,12 +99,12 @@ def content_digest(path: str) -> tuple[str, int]:
 
 
 def _url_digest(url: str) -> tuple[str, int]:
-    from aotidoctor.remote.files import at  # noqa: PLC0415 - for URLs only
+    from aotidoctor.remote.remote_files import open_remote
 
-    file = at(url)
+    file = open_remote(url)
     if file.version is None or file.size is None:
-        raise NotReadableError(f"{clean(url)}: the server does not report the version of the file")
-    return VERSION + hashlib.sha256(f"{clean(url)}\0{file.version}".encode()).hexdigest(), file.size
+        raise NotReadableError(f"{clean_url(url)}: the server does not report the version of the file")
+    return DIGEST_VERSION + hashlib.sha256(f"{clean_url(url)}\0{file.version}".encode()).hexdigest(), file.size
 
 
 def _folder_digest(path: str) -> tuple[str, int]:
@@ -106,7 +147,7 @@ def host_digest(host: Host) -> str:
     return hashlib.sha256(json.dumps(to_json(steady), sort_keys=True).encode()).hexdigest()
 
 
-def key_of(item: Item, contents: Sequence[str], settings: Settings, host: str) -> str:
+def answer_key(item: FleetItem, contents: Sequence[str], settings: Settings, host: str) -> str:
     """The digest of everything that decides the answer. ``contents`` are the digests of ``item.files``, in order."""
     # The time that an item may take decides nothing but whether there is an answer.
     options = {name: value for name, value in settings_json(settings).items() if name != "item_timeout"}

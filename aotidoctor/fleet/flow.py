@@ -1,29 +1,123 @@
-"""The flow of a fleet: items in, lines out. Each item is kept, taken from the cache, or judged, in that order.
+"""Process the items of a fleet: each is kept, taken from the cache, or judged, in that order.
 
-What decides is the key of an item: where the line in the folder has the same, it stands; where the cache has an answer
-for it, that is taken. Memory does not grow with the number of items but for their names: reports go from the process
-that made them to the disk.
+The key of an item decides: where the line in the folder has the same key, it stands; where the cache has an answer
+for it, that is taken. Memory grows with the names of the items only: reports go from the process that made them to
+the disk.
 """
 
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-from aotidoctor.fleet.digest import VERSION, key_of
-from aotidoctor.fleet.item import Item, item_json
-from aotidoctor.fleet.means import Means
-from aotidoctor.fleet.pool import Answer, Job
-from aotidoctor.fleet.tally import Tally
+from aotidoctor.fleet.cache import Cache
+from aotidoctor.fleet.digest import DIGEST_VERSION, Settings, answer_key
+from aotidoctor.fleet.items import FleetItem, item_json
+from aotidoctor.fleet.pool import PoolAnswer, PoolJob
+from aotidoctor.fleet.results import ResultsFolder
+from aotidoctor.model.case import file_of
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.fleet import FAILED, JUDGED, REPORTS_FOLDER, TIMED_OUT, UNREADABLE, FleetResult
-from aotidoctor.model.fleet_lines import FleetFormatError, read_line, result_line
-from aotidoctor.model.json_types import JsonObject, JsonValue, as_list
-from aotidoctor.model.user_function import file_of
-from aotidoctor.remote.urls import is_url
+from aotidoctor.model.fleet_summary import FleetFormatError, read_line, result_line
+from aotidoctor.model.record import JsonObject, JsonValue, as_list, record
+from aotidoctor.remote.remote_files import is_url
 from aotidoctor.version import __version__
+
+# How far it has come: progress, and the exit status.
+
+
+@dataclass(slots=True)
+class FleetTally:
+    """Counts. ``kept`` items had a line in the folder already, ``cached`` ones an answer in the cache.
+
+    ``verdicts`` counts verdicts, with the ending in their place where an item was not judged; ``causes`` those of the
+    first rank. ``statuses`` counts the exit statuses of items that are not as expected.
+    """
+
+    total: int = 0
+    kept: int = 0
+    cached: int = 0
+    judged: int = 0
+    as_expected: int = 0
+    verdicts: Counter[str] = field(default_factory=Counter)
+    causes: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[int] = field(default_factory=Counter)
+    since: float = field(default_factory=time.monotonic)
+
+    @property
+    def done(self) -> int:
+        """Items that have a line."""
+        return self.kept + self.cached + self.judged
+
+    def add(self, result: FleetResult) -> None:
+        """Count one result."""
+        self.verdicts[result.verdict if result.ending == JUDGED else result.ending] += 1
+        if result.cause is not None and result.verdict != "healthy":
+            self.causes[result.cause] += 1
+        if result.as_expected:
+            self.as_expected += 1
+        else:
+            self.statuses[result.status] += 1
+
+    @property
+    def rate(self) -> float:
+        """Items per second that were judged in this run."""
+        return self.judged / max(1e-6, time.monotonic() - self.since)
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds that the rest will take, if it goes on like this; None where nothing tells."""
+        done = self.judged + self.cached
+        if not done:
+            return None
+        return (self.total - self.done) * (time.monotonic() - self.since) / done
+
+
+# Who judges, where answers are stored, what is shown.
+
+
+class JudgingEngine(Protocol):
+    """Who judges: a pool of this machine, or a cluster."""
+
+    @property
+    def pending(self) -> int:
+        """Jobs without an answer."""
+
+    @property
+    def room(self) -> int:
+        """Jobs that may be submitted now."""
+
+    def submit(self, job: PoolJob) -> None:
+        """Add a job."""
+
+    def wait(self) -> Iterator[PoolAnswer]:
+        """The answers that have come, after at most a moment. Raises OSError where nobody is left to judge."""
+
+
+@record
+class FlowContext:
+    """What a flow works with.
+
+    ``host_key`` gives the digest of a host profile, or of the machines that judge for None; raises AotidoctorError.
+    ``redact`` hides what is private in a text. ``keep_lost``: an item that was not judged to its end keeps its line,
+    as where an interrupted run goes on.
+    """
+
+    settings: Settings
+    folder: ResultsFolder
+    cache: Cache
+    engine: JudgingEngine
+    host_key: Callable[[str | None], str]
+    redact: Callable[[str], str]
+    on_progress: Callable[[FleetTally], None]
+    keep_lost: bool = False
+
+
+# The flow.
 
 # Exit statuses of answers that would be the same the next time.
 _STEADY = frozenset({0, 1, 3})
@@ -33,10 +127,10 @@ _DIGESTS, _DIGEST_BYTES = 32, 256 << 20
 
 
 @dataclass(slots=True)
-class _Known:
+class _ItemFiles:
     """What is known of an item's files: their stamps (None for a URL), and digests where they are known."""
 
-    item: Item
+    item: FleetItem
     status: Mapping[str, os.stat_result | None] = field(default_factory=dict)
     digests: dict[str, tuple[str, int]] = field(default_factory=dict)
     key: str = ""
@@ -48,18 +142,18 @@ class _Known:
 
 
 @dataclass(slots=True)
-class Flow:
+class FleetFlow:
     """Judges the items and writes their lines."""
 
-    means: Means
-    tally: Tally
-    _under_way: dict[str, list[_Known]] = field(default_factory=dict)
-    _to_judge: deque[_Known] = field(default_factory=deque)
+    means: FlowContext
+    tally: FleetTally
+    _under_way: dict[str, list[_ItemFiles]] = field(default_factory=dict)
+    _to_judge: deque[_ItemFiles] = field(default_factory=deque)
     _hosts: dict[str | None, str] = field(default_factory=dict)
     _no_hosts: dict[str | None, str] = field(default_factory=dict)
     _jobs: int = 0
 
-    def run(self, fleet: Sequence[Item]) -> None:
+    def run(self, fleet: Sequence[FleetItem]) -> None:
         """Every item, to its end. Raises OSError where the results cannot be written or nobody can judge."""
         left = iter(fleet)
         while self._feed(left) or self.means.engine.pending:
@@ -67,7 +161,7 @@ class Flow:
                 self._take(answer)
             self.means.on_progress(self.tally)
 
-    def _feed(self, left: Iterator[Item]) -> bool:
+    def _feed(self, left: Iterator[FleetItem]) -> bool:
         """Give the engine work while it has room; whether there is more to come."""
         engine = self.means.engine
         while engine.room > 0:
@@ -81,14 +175,14 @@ class Flow:
                 return False
         return True
 
-    def _submit(self, message: JsonObject, whose: list[_Known]) -> None:
+    def _submit(self, message: JsonObject, whose: list[_ItemFiles]) -> None:
         self._jobs += 1
         self._under_way[str(self._jobs)] = whose
-        self.means.engine.submit(Job(tag=str(self._jobs), message=message))
+        self.means.engine.submit(PoolJob(tag=str(self._jobs), message=message))
 
-    def _gather(self, left: Iterator[Item]) -> list[_Known]:
+    def _gather(self, left: Iterator[FleetItem]) -> list[_ItemFiles]:
         """The next items whose files have to be read for their digests; what needs no reading is decided here."""
-        chunk: list[_Known] = []
+        chunk: list[_ItemFiles] = []
         size = 0
         for item in left:
             known = self._looked_at(item)
@@ -102,22 +196,22 @@ class Flow:
                 break
         return chunk
 
-    def _looked_at(self, item: Item) -> _Known | None:
+    def _looked_at(self, item: FleetItem) -> _ItemFiles | None:
         """What is known of the files of ``item``; None where it has its line at once."""
         problem = item.problem or self._host_problem(item)
         if problem is not None:
-            self._write(_Known(item), self._unjudged(item, UNREADABLE, problem, _CANNOT_EXAMINE), None)
+            self._write(_ItemFiles(item), self._unjudged(item, UNREADABLE, problem, _CANNOT_EXAMINE), None)
             return None
         try:
             status = {path: None if is_url(path) else os.stat(path) for path in map(file_of, item.files)}  # noqa: PTH116
         except (OSError, ValueError):
             # The command says best what is wrong with it.
-            return _Known(item)
+            return _ItemFiles(item)
         cache = self.means.cache
         digests = {path: got for path, each in status.items() if each is not None and (got := cache.digest(path, each))}
-        return _Known(item, status, digests)
+        return _ItemFiles(item, status, digests)
 
-    def _host_problem(self, item: Item) -> str | None:
+    def _host_problem(self, item: FleetItem) -> str | None:
         if item.host not in self._hosts and item.host not in self._no_hosts:
             try:
                 self._hosts[item.host] = self.means.host_key(item.host)
@@ -125,16 +219,16 @@ class Flow:
                 self._no_hosts[item.host] = str(error)
         return self._no_hosts.get(item.host)
 
-    def _decide(self, known: _Known) -> None:
+    def _decide(self, known: _ItemFiles) -> None:
         """Keep the line that there is, take an answer from the cache, or have it judged."""
         item = known.item
         if known.status and not known.unknown:
             contents = [known.digests[file_of(path)][0] for path in item.files]
-            known.key = key_of(item, contents, self.means.settings, self._hosts[item.host])
+            known.key = answer_key(item, contents, self.means.settings, self._hosts[item.host])
         if not self._keeps(known) and not self._finds(known):
             self._to_judge.append(known)
 
-    def _keeps(self, known: _Known) -> bool:
+    def _keeps(self, known: _ItemFiles) -> bool:
         """Whether the folder's line of the item stands."""
         item, folder = known.item, self.means.folder
         if not known.key or folder.kept.get(item.id) != known.key:
@@ -150,7 +244,7 @@ class Flow:
         self.tally.add(asked)
         return True
 
-    def _finds(self, known: _Known) -> bool:
+    def _finds(self, known: _ItemFiles) -> bool:
         """Whether the cache has the answer."""
         item = known.item
         found = self.means.cache.answer(known.key, item.id) if known.key else None
@@ -166,7 +260,7 @@ class Flow:
         self._write(known, result, report, cached=True)
         return True
 
-    def _take(self, answer: Answer) -> None:
+    def _take(self, answer: PoolAnswer) -> None:
         whose = self._under_way.pop(answer.job.tag)
         if answer.job.message.get("op") == "digest":
             self._digested(whose, answer)
@@ -183,7 +277,7 @@ class Flow:
         result = replace(result, attempts=answer.attempts)
         self._write(known, result, answer.body or None)
 
-    def _digested(self, whose: list[_Known], answer: Answer) -> None:
+    def _digested(self, whose: list[_ItemFiles], answer: PoolAnswer) -> None:
         """The digests of some items; one that could not be read is judged all the same, and not remembered."""
         found = iter(as_list(answer.message.get("digests")))
         for known in whose:
@@ -197,13 +291,13 @@ class Flow:
         for known in whose:
             self._decide(known)
 
-    def _write(self, known: _Known, result: FleetResult, report: bytes | None, *, cached: bool = False) -> None:
+    def _write(self, known: _ItemFiles, result: FleetResult, report: bytes | None, *, cached: bool = False) -> None:
         """Count the result, and write its line and report."""
         result = replace(_with_labels(result, known.item), key=known.key)
         sha256, size = known.digests.get(file_of(known.item.path), (None, None))
         if sha256 is not None:
             # The version of a URL is no digest of its content.
-            result = replace(result, sha256=None if sha256.startswith(VERSION) else sha256, size=size)
+            result = replace(result, sha256=None if sha256.startswith(DIGEST_VERSION) else sha256, size=size)
         result = replace(result, report=f"{REPORTS_FOLDER}/{result.item}.json" if report is not None else None)
         self.means.folder.add(result, report)
         if cached:
@@ -215,13 +309,13 @@ class Flow:
                 self.means.cache.keep_answer(known.key, result.item, line, report, healthy=result.is_healthy)
         self.tally.add(result)
 
-    def _unjudged(self, item: Item, ending: str, why: str, status: int) -> FleetResult:
+    def _unjudged(self, item: FleetItem, ending: str, why: str, status: int) -> FleetResult:
         result = FleetResult(
             item=item.id, name="", command=item.command, ending=ending, status=status, tool=__version__
         )
         return self._named(replace(result, problem=self.means.redact(why)), item)
 
-    def _named(self, result: FleetResult, item: Item) -> FleetResult:
+    def _named(self, result: FleetResult, item: FleetItem) -> FleetResult:
         """With the paths of ``item`` as they may be shown."""
 
         def shown(path: str | None) -> str | None:
@@ -238,7 +332,7 @@ class Flow:
         )
 
 
-def _with_labels(result: FleetResult, item: Item) -> FleetResult:
+def _with_labels(result: FleetResult, item: FleetItem) -> FleetResult:
     """With what the manifest says of the item."""
     met = None
     if item.expected is not None:

@@ -1,26 +1,81 @@
-"""Processes of this machine that each keep the tool warm and judge one item after the other.
+"""Run a pool of processes on this machine that keep the tool loaded and judge one item after the other.
 
-An item has a limit of time and one of memory; whoever reaches one is killed with what it started. A process that dies
-costs its own item only: that is given to a new process once more, since what killed it may have been somebody else
-(the kernel that ran out of memory), and then reported.
+An item has a limit of time and one of memory; at either, it is killed with what it started. A process that dies costs
+its own item only: that is given to a new process once more, since the cause may have been elsewhere (the kernel that
+ran out of memory), and then reported. Messages between the processes are a JSON object and perhaps some bytes: a report
+that is ready to be written and need not be read on its way.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
+import socket
+import struct
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from aotidoctor.fleet import link
 from aotidoctor.model.fleet import KILLED, OUT_OF_MEMORY, TIMED_OUT
-from aotidoctor.model.json_types import JsonObject
-from aotidoctor.model.record import record
-from aotidoctor.runner.companion import Companion, ended_by_itself, start_companion
+from aotidoctor.model.record import JsonObject, record
+from aotidoctor.runner.helper_processes import Companion, exit_status_within, start_companion
+
+# Messages.
+
+_HEAD = struct.Struct("!II")
+# A report is cut long before; an answer that claims more is none.
+LARGEST_MESSAGE = 256 << 20
+
+
+class LinkLostError(OSError):
+    """The other side is gone, or says what is no message."""
+
+
+def send_message(link: socket.socket, message: JsonObject, body: bytes = b"") -> None:
+    """Send one message. Raises OSError."""
+    text = json.dumps(message).encode()
+    link.sendall(_HEAD.pack(len(text), len(body)) + text + body)
+
+
+def receive_message(link: socket.socket) -> tuple[JsonObject, bytes] | None:
+    """The next message; None at the end. Raises OSError."""
+    head = _exactly(link, _HEAD.size)
+    if head is None:
+        return None
+    sizes: tuple[int, int] = _HEAD.unpack(head)
+    if max(sizes) > LARGEST_MESSAGE:
+        raise LinkLostError("a message of implausible size")
+    text, body = _exactly(link, sizes[0]), _exactly(link, sizes[1])
+    if text is None or body is None:
+        raise LinkLostError("it ended in the middle of a message")
+    try:
+        message = json.loads(text)
+    except ValueError as error:
+        raise LinkLostError("a message that is not JSON") from error
+    if not isinstance(message, dict):
+        raise LinkLostError("a message that is not a JSON object")
+    return message, body
+
+
+def _exactly(link: socket.socket, size: int) -> bytes | None:
+    """So many bytes; None where the other side has ended."""
+    parts: list[bytes] = []
+    while size:
+        part = link.recv(min(size, 1 << 20))
+        if not part:
+            if parts:
+                raise LinkLostError("it ended in the middle of a message")
+            return None
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+# The pool.
 
 CHILD = "aotidoctor.cli.batch_child"
 # Times that an item is given to a process which dies.
@@ -42,7 +97,7 @@ class Limits:
 
 
 @record
-class Job:
+class PoolJob:
     """What is asked of a process: ``message`` says it, ``tag`` says whose it is."""
 
     tag: str
@@ -51,10 +106,10 @@ class Job:
 
 
 @record
-class Answer:
+class PoolAnswer:
     """What came of a job. ``lost`` is an ending of ``model.fleet`` where there is no answer, ``problem`` says more."""
 
-    job: Job
+    job: PoolJob
     message: JsonObject = field(default_factory=dict)
     body: bytes = b""
     lost: str | None = None
@@ -67,7 +122,7 @@ class Answer:
 class _Worker:
     companion: Companion
     ready: bool = False
-    job: Job | None = None
+    job: PoolJob | None = None
     since: float = field(default_factory=time.monotonic)
     judged: int = 0
 
@@ -84,7 +139,7 @@ class Pool:
         self._environ = environ
         self._settings = settings
         self._workers: list[_Worker] = []
-        self._waiting: deque[Job] = deque()
+        self._waiting: deque[PoolJob] = deque()
 
     def __enter__(self) -> Pool:  # noqa: PYI034 - typing.Self is of Python 3.11
         """Nothing is started before there is work."""
@@ -106,11 +161,11 @@ class Pool:
         """Jobs that may be submitted now: one more for each process than it is busy with."""
         return 2 * self._jobs - self.pending
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: PoolJob) -> None:
         """Add a job."""
         self._waiting.append(job)
 
-    def wait(self) -> Iterator[Answer]:
+    def wait(self) -> Iterator[PoolAnswer]:
         """The answers that have come, after at most a moment. Raises OSError where no process can be started."""
         self._hand_out()
         for worker in self._readable():
@@ -125,7 +180,7 @@ class Pool:
         worker = _Worker(companion)
         self._workers.append(worker)
         with suppress(OSError):
-            link.send(companion.link, self._settings)
+            send_message(companion.link, self._settings)
 
     def _hand_out(self) -> None:
         while len(self._workers) < min(self._jobs, self.pending):
@@ -138,7 +193,7 @@ class Pool:
             worker.job, worker.since = self._waiting.popleft(), time.monotonic()
             # One that is gone is found out by its link.
             with suppress(OSError):
-                link.send(worker.companion.link, worker.job.message)
+                send_message(worker.companion.link, worker.job.message)
 
     def _readable(self) -> list[_Worker]:
         places = {worker.companion.link.fileno(): worker for worker in self._workers}
@@ -147,9 +202,9 @@ class Pool:
             poll.register(place, select.POLLIN)
         return [places[place] for place, _ in poll.poll(_LOOK_S * 1000)]
 
-    def _read(self, worker: _Worker) -> Iterator[Answer]:
+    def _read(self, worker: _Worker) -> Iterator[PoolAnswer]:
         try:
-            got = link.receive(worker.companion.link)
+            got = receive_message(worker.companion.link)
         except OSError:
             got = None
         if got is None:
@@ -167,9 +222,9 @@ class Pool:
             # At once: whoever takes the answer writes files before it asks again.
             self._give(worker)
         if job is not None:
-            yield Answer(job=job, message=got[0], body=got[1], seconds=seconds, attempts=job.attempts + 1)
+            yield PoolAnswer(job=job, message=got[0], body=got[1], seconds=seconds, attempts=job.attempts + 1)
 
-    def _look(self, worker: _Worker, now: float) -> Iterator[Answer]:
+    def _look(self, worker: _Worker, now: float) -> Iterator[PoolAnswer]:
         """Kill what has reached a limit."""
         if not worker.ready:
             if now - worker.since > START_S:
@@ -185,17 +240,17 @@ class Pool:
         elif most is not None and worker.companion.resident() > most:
             yield self._killed(worker, OUT_OF_MEMORY, f"killed at {most >> 20} MiB (memory limit)")
 
-    def _killed(self, worker: _Worker, lost: str, why: str) -> Answer:
+    def _killed(self, worker: _Worker, lost: str, why: str) -> PoolAnswer:
         job, seconds = worker.job, time.monotonic() - worker.since
         self._workers.remove(worker)
         worker.companion.end()
         assert job is not None  # noqa: S101 - who has no job is not killed
-        return Answer(job=job, lost=lost, problem=why, seconds=seconds, attempts=job.attempts + 1)
+        return PoolAnswer(job=job, lost=lost, problem=why, seconds=seconds, attempts=job.attempts + 1)
 
-    def _died(self, worker: _Worker) -> Iterator[Answer]:
+    def _died(self, worker: _Worker) -> Iterator[PoolAnswer]:
         job, seconds = worker.job, time.monotonic() - worker.since
         self._workers.remove(worker)
-        ended_by_itself(worker.companion, _ENDING_S)
+        exit_status_within(worker.companion, _ENDING_S)
         status, said = worker.companion.end()
         if job is None:
             if not worker.ready:
@@ -203,10 +258,10 @@ class Pool:
             return
         attempts = job.attempts + 1
         if attempts < MOST_ATTEMPTS:
-            self._waiting.appendleft(Job(tag=job.tag, message=job.message, attempts=attempts))
+            self._waiting.appendleft(PoolJob(tag=job.tag, message=job.message, attempts=attempts))
             return
         why = f"the process that examined it {_how(status)}, {attempts} times"
-        yield Answer(job=job, lost=KILLED, problem=why, seconds=seconds, attempts=attempts)
+        yield PoolAnswer(job=job, lost=KILLED, problem=why, seconds=seconds, attempts=attempts)
 
 
 def _how(status: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Whose code a stack stands in: a compiled kernel's, an operator's, libtorch's, or none that can be told.
+"""Attribute stacks to a kernel, an operator or a library, and put all that points at the place into one record.
 
 Only what is inside the frame of the compiled model counts, where the stack shows it:
 
@@ -7,16 +7,33 @@ Only what is inside the frame of the compiled model counts, where the stack show
   when the model's call of an operator is seen around it.
 - ``libtorch``: nothing but PyTorch's own libraries.
 - ``runtime``: the package's own code around its kernels.
-- ``unknown``: the stack ends before any of these, or a frame cannot be told to be anybody's.
+- ``unknown``: the stack ends before any of these, or a frame cannot be attributed.
+
+A process that hangs is classified by the stacks of its threads where a debugger gave them, else by what /proc says of
+them; a lock is named only where neither operator nor kernel is around it. The debug information names the files where
+the package was compiled; the same files, under the same base names, are in the package.
+
+The record (``Localization``) holds the culprit for people and every trail for programs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from aotidoctor.model.localization import Frame
+from aotidoctor.localize.call_timeline import timeline
+from aotidoctor.localize.comparison import read_comparison
+from aotidoctor.localize.debugger_output import Backtrace, KernelTask, ThreadStack, read_backtrace
+from aotidoctor.localize.watched_values import WatchedValues, read_watched
+from aotidoctor.model.artifact import ModelEntry
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, Severity
+from aotidoctor.model.localization import Frame, Localization, SourceLine, TimelineEntry
 from aotidoctor.model.record import record
+from aotidoctor.model.run import Outcome
+
+# The culprit of a stack.
 
 KERNEL, OPERATOR, LIBTORCH, RUNTIME, UNKNOWN = "kernel", "operator", "libtorch", "runtime", "unknown"
 _KERNEL = re.compile(r"^((?:cpp|triton)_\w+)(?:\.\w+)*(?:\(.*)?(?: \[clone .*\])?$")
@@ -104,20 +121,306 @@ def _is_foreign(frame: Frame, package: Collection[str]) -> bool:
     """Code of neither PyTorch, nor the package, nor a library that everybody calls."""
     if frame.library is None:
         return (frame.file or "").endswith(".py") and not (frame.file or "").startswith(("torch/", "aotidoctor/"))
-    mine = base(frame.library) in package or frame.library.endswith(".wrapper.so")
+    mine = base_name(frame.library) in package or frame.library.endswith(".wrapper.so")
     return not mine and not _TORCH.search(frame.library) and not _SHARED.search(frame.library)
 
 
 def _is_unplaced(frame: Frame, package: Collection[str]) -> bool:
     """A source file of which nobody says what library it went into."""
-    name = base(frame.file or "")
+    name = base_name(frame.file or "")
     return frame.library is None and name.endswith((".cpp", ".cc", ".cxx", ".c", ".cu")) and name not in package
 
 
 def _library(frame: Frame | None) -> str | None:
-    return base(frame.library) if frame is not None and frame.library is not None else None
+    return base_name(frame.library) if frame is not None and frame.library is not None else None
 
 
-def base(path: str) -> str:
+def base_name(path: str) -> str:
     """The last part of a path."""
     return path.rpartition("/")[2]
+
+
+# From a frame's file to the member of the package, and the lines around the frame's.
+
+AROUND = 3
+MAX_LINE = 400
+_PROXY_CALL = re.compile(r"\baoti_torch_proxy_executor_call_function\(\s*proxy_executor,\s*(\d+)\b")
+_DISPATCHER_CALL = re.compile(r"\baoti_torch_call_dispatcher\(\s*\"([^\"]+)\"")
+# A call that spans lines may be recorded under any of them.
+_CALL_LINES = 3
+
+
+def with_sources(frames: Iterable[Frame], model: ModelEntry | None) -> tuple[Frame, ...]:
+    """The frames, those in the package's own sources with member and excerpt."""
+    members = _members(model)
+    return tuple(_with_source(frame, members) for frame in frames)
+
+
+def package_files(model: ModelEntry | None) -> frozenset[str]:
+    """Base names of the package's own sources and libraries."""
+    libraries = model.shared_objects if model is not None else ()
+    return frozenset(_members(model)) | {base_name(library.member) for library in libraries}
+
+
+def called_operator(frames: Iterable[Frame], model: ModelEntry | None) -> str | None:
+    """The custom operator that the wrapper's innermost frame was calling (``zoo::misbehave``)."""
+    if model is None or model.wrapper_cpp is None or model.wrapper_member is None:
+        return None
+    wrapper = base_name(model.wrapper_member)
+    frame = next((one for one in frames if base_name(one.file or "") == wrapper), None)
+    if frame is None or frame.line is None:
+        return None
+    lines = model.wrapper_cpp.splitlines()
+    numbers = range(min(frame.line, len(lines)), max(0, frame.line - _CALL_LINES), -1)
+    return next((named for number in numbers if (named := _operator_name(lines[number - 1], model))), None)
+
+
+def _operator_name(line: str, model: ModelEntry) -> str | None:
+    dispatched = _DISPATCHER_CALL.search(line)
+    if dispatched:
+        return dispatched[1]
+    proxied = _PROXY_CALL.search(line)
+    if proxied and int(proxied[1]) < len(model.extern_nodes):
+        return model.extern_nodes[int(proxied[1])].target
+    return None
+
+
+def _members(model: ModelEntry | None) -> Mapping[str, tuple[str, str]]:
+    """Base name to (member, text) of the package's C++ sources."""
+    if model is None:
+        return {}
+    texts = dict(model.kernel_sources)
+    if model.wrapper_member is not None and model.wrapper_cpp is not None:
+        texts[model.wrapper_member] = model.wrapper_cpp
+    return {base_name(member): (member, text) for member, text in texts.items()}
+
+
+def _with_source(frame: Frame, members: Mapping[str, tuple[str, str]]) -> Frame:
+    if base_name(frame.file or "") not in members:
+        return frame
+    member, text = members[base_name(frame.file or "")]
+    return replace(frame, member=member, lines=_excerpt(text, frame.line) if frame.line is not None else ())
+
+
+def _excerpt(text: str, line: int) -> tuple[SourceLine, ...]:
+    """The lines around ``line``, which is marked; empty when the text has no such line."""
+    lines = text.splitlines()
+    if not 1 <= line <= len(lines):
+        return ()
+    numbers = range(max(1, line - AROUND), min(len(lines), line + AROUND) + 1)
+    return tuple(SourceLine(number=n, text=lines[n - 1][:MAX_LINE], marked=n == line) for n in numbers)
+
+
+# Where a process that does not end is: an operator, a kernel, a lock, or a library.
+
+LOCK, LIBRARY = "lock", "library"
+SPINS, SLEEPS, WAITS = "runs", "sleeps", "waits for a lock"
+_LOCK = re.compile(
+    r"futex|lll_lock_wait|pthread_(?:mutex|rwlock|cond|barrier|spin)_\w*|sem_wait|gomp_\w{0,60}(?:barrier|wait|lock)"
+    r"|__kmp_\w{0,60}(?:wait|barrier|lock)|^do_wait\b|PyThread_acquire_lock|take_gil|std::(?:mutex|condition_variable)"
+)
+# How many of the innermost frames may be the waiting itself.
+_DEEP = 8
+_FUTEX = {"x86_64": ("202", "449"), "aarch64": ("98", "449")}
+
+
+@record
+class Hang:
+    """``where`` is None when nothing tells; ``state`` says whether it runs, sleeps or waits for a lock."""
+
+    where: str | None
+    state: str | None
+    culprit: Culprit | None = None
+    frames: tuple[Frame, ...] = ()
+
+
+def classify_hang(trace: Backtrace, package: Collection[str] = ()) -> Hang:
+    """The verdict. Kernels run on many threads: one that still computes keeps the others waiting."""
+    main = _main(trace.threads)
+    state = _state(trace.tasks, trace.machine)
+    if main is None:
+        return Hang(where=LOCK if state == WAITS else None, state=state)
+    found = culprit(main.frames, package)
+    if found.where == KERNEL or _is_at_lock(main.frames):
+        computing = _computing(trace.threads, package)
+        if computing is not None:
+            thread, found = computing
+            return Hang(where=KERNEL, state=SPINS, culprit=found, frames=thread.frames)
+    where = _where(found, main.frames)
+    return Hang(where=where, state=state, culprit=found, frames=main.frames)
+
+
+def _where(found: Culprit, frames: Sequence[Frame]) -> str | None:
+    if found.where == OPERATOR:
+        return OPERATOR
+    if _is_at_lock(frames):
+        return LOCK
+    if found.where == KERNEL:
+        return KERNEL
+    return LIBRARY if found.where in (LIBTORCH, RUNTIME) else None
+
+
+def _main(threads: Sequence[ThreadStack]) -> ThreadStack | None:
+    """The thread that called the model; without such a frame the first one that was started."""
+    called = next((thread for thread in threads if any(is_model(frame) for frame in thread.frames)), None)
+    told = [thread for thread in threads if thread.tid is not None]
+    return called or min(told, key=lambda thread: thread.tid or 0, default=None)
+
+
+def _computing(threads: Sequence[ThreadStack], package: Collection[str]) -> tuple[ThreadStack, Culprit] | None:
+    for thread in threads:
+        found = culprit(thread.frames, package)
+        if found.where == KERNEL and not _is_at_lock(thread.frames):
+            return thread, found
+    return None
+
+
+def _is_at_lock(frames: Sequence[Frame]) -> bool:
+    return any(_LOCK.search(frame.function or "") for frame in frames[:_DEEP])
+
+
+def _state(tasks: Sequence[KernelTask], machine: str | None) -> str | None:
+    """Of the first thread, or of any that runs: a main thread may wait for its workers."""
+    if not tasks:
+        return None
+    if any(task.state == "R" for task in tasks):
+        return SPINS
+    first = min(tasks, key=lambda task: task.tid)
+    waits = first.wchan.startswith("futex") or first.call in _FUTEX.get(machine or "", ())
+    return WAITS if waits else SLEEPS
+
+
+# The record.
+
+_CHECKED_HEAP = "where the checked heap stopped it"
+# Which trail names the culprit, the surest first: code, kinds (empty: all), and what it did.
+_TRAILS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("AD-RUN-018", ("found",), "the result is right without this step of the compiler"),
+    ("AD-RUN-015", (), "called alone, on the arguments that the package passed"),
+    ("AD-RUN-016", ("nan", "inf", "diverges"), "the first call that wrote bad values, from good ones"),
+    (
+        "AD-RUN-026",
+        ("kernel", "extern", "custom", "refused", "hang"),
+        "the first that fails when each launch is waited for",
+    ),
+    ("AD-RUN-028", ("invalid-access",), "the first report of compute-sanitizer"),
+    (
+        "AD-RUN-040",
+        ("access", "assert", "refused", "uninitialized", "race", "nan"),
+        "the first fault of the emulation, which checks every address",
+    ),
+    ("AD-RUN-027", ("exception",), "where the GPU's core dump saw it fault"),
+    ("AD-RUN-034", ("kernel", "extern"), "the last launch printed with blocking launches, compiled again here"),
+    ("AD-RUN-023", ("crash", "hang"), "where the debugger found it"),
+    ("AD-RUN-025", (), _CHECKED_HEAP),
+    ("AD-RUN-024", ("kernel", "extern", "custom"), "the call that was entered last"),
+)
+_MOST_FRAMES = 64
+_MOST_CALLS = 4096
+
+
+def localize(
+    case: Case, findings: Sequence[Evidence], outcomes: Mapping[str, Outcome], *, failed: bool
+) -> Localization | None:
+    """Everything known of the place; None when no run looked for it. ``failed``: something is wrong with the case."""
+    watched = _read_values(case, outcomes)
+    blamed: Mapping[str, FactValue] = next((item.facts for item in findings if item.facts.get("chain")), {})
+    chain, kernel = (text if isinstance(text := blamed.get(name), str) else None for name in ("chain", "kernel"))
+    culprit, how = _culprit(findings) if failed else (None, "")
+    entries, total = _timeline(case, outcomes)
+    stack = outcomes.get("backtrace") or outcomes.get("plain_run")
+    found = Localization(
+        culprit=culprit or (kernel if failed else None),
+        how=how or (_check_remark(findings) if chain and failed else ""),
+        chain=chain if chain is not None else _chain_of_values(findings),
+        check=_check(case, findings) if failed else None,
+        timeline=entries,
+        calls_total=total,
+        frames=_frames(case, stack),
+        fault_address=_fact(findings, "AD-RUN-023", "fault_address"),
+        fault_target=_fact(findings, "AD-RUN-023", "fault_target"),
+        values=watched.calls if watched is not None else (),
+        notes=watched.notes if watched is not None else (),
+        first_bad=_fact(findings, "AD-RUN-016", "kernel"),
+        bisected=_fact(findings, "AD-RUN-018", "name"),
+        comparison=read_comparison(compared) if (compared := outcomes.get("reference")) is not None else (),
+    )
+    return None if found == Localization() else found
+
+
+def _check_remark(findings: Sequence[Evidence]) -> str:
+    unchecked = any(item.facts.get("unchecked") for item in findings)
+    return "it reads there, and nothing checks the index" if unchecked else "the check that failed names it"
+
+
+def _culprit(findings: Sequence[Evidence]) -> tuple[str | None, str]:
+    heap = next((item for item in findings if _stopped_by_heap(item)), None)
+    for code, kinds, how in _TRAILS:
+        if heap is not None and code == "AD-RUN-023":
+            return heap.subject, _CHECKED_HEAP
+        for item in findings:
+            if item.code == code and item.severity is not Severity.INFO and (not kinds or item.kind in kinds):
+                return item.subject, how
+    return None, ""
+
+
+def _stopped_by_heap(item: Evidence) -> bool:
+    """Earlier than without the checks, or in a kernel that frees what it damaged.
+
+    The debugger stops at whoever uses the damaged block, which may be any of those that come after.
+    """
+    if item.code != "AD-RUN-025" or item.severity is Severity.INFO:
+        return False
+    in_kernel = item.facts.get("call_kind") == "kernel" and item.facts.get("inside") is True
+    return item.kind == "moved" or (item.kind == "same" and in_kernel)
+
+
+def _chain_of_values(findings: Sequence[Evidence]) -> str | None:
+    """The blame chain of bad values: kernel, what it wrote, the operator and its domain, the source line."""
+    item = next((f for f in findings if f.code == "AD-RUN-016" and f.kind in ("nan", "inf", "diverges")), None)
+    if item is None:
+        return None
+    parts = [f"{item.facts.get('kernel')}: {item.observed}"]
+    operators, domain, where = (item.facts.get(name) for name in ("operators", "domain", "where"))
+    if isinstance(operators, tuple) and operators:
+        named = " or ".join(str(one) for one in operators[:4])
+        parts.append(f"from {named}" + (f" of {domain}" if domain else "") + (f" at {where}" if where else ""))
+    return "; ".join(parts)
+
+
+def _read_values(case: Case, outcomes: Mapping[str, Outcome]) -> WatchedValues | None:
+    outcome = outcomes.get("kernel_values")
+    return read_watched(case, outcome) if outcome is not None else None
+
+
+def _timeline(case: Case, outcomes: Mapping[str, Outcome]) -> tuple[tuple[TimelineEntry, ...], int]:
+    # Where launches only queue work, their order is that of a run that waited for each.
+    outcome = outcomes.get("call_trace") or outcomes.get("cuda_blocking")
+    if outcome is None or outcome.trace is None or outcome.trace.problem is not None:
+        return (), 0
+    # An exception leaves its call as well: only what neither returned nor raised was still inside.
+    ended = outcome.succeeded
+    return timeline(case, outcome.trace, ended=ended)[-_MOST_CALLS:], outcome.trace.total
+
+
+def _frames(case: Case, outcome: Outcome | None) -> tuple[Frame, ...]:
+    if outcome is None or not outcome.debugger_output:
+        return ()
+    trace = read_backtrace(outcome.debugger_output)
+    frames = trace.stop.frames if trace.stop is not None else classify_hang(trace, package_files(case.model)).frames
+    return with_sources(frames[:_MOST_FRAMES], case.model)
+
+
+def _check(case: Case, findings: Sequence[Evidence]) -> Frame | None:
+    """The check that a blame chain begins with, as a place in the package's sources."""
+    for facts in (item.facts for item in findings if item.facts.get("chain")):
+        kernel, member, line = (facts.get(name) for name in ("kernel", "check_member", "check_line"))
+        if isinstance(member, str) and isinstance(line, int):
+            frame = Frame(index=0, function=str(kernel), file=member, line=line)
+            return next(iter(with_sources((frame,), case.model)))
+    return None
+
+
+def _fact(findings: Sequence[Evidence], code: str, name: str) -> str | None:
+    found = next((item.facts.get(name) for item in findings if item.code == code and item.facts.get(name)), None)
+    return str(found) if found is not None else None

@@ -1,26 +1,220 @@
-"""From lines to failures: each stream is read form by form; what is said again is counted."""
+"""Assemble failures from lines: each stream is read form by form, matched by patterns, and repeats are counted.
+
+Quotes, comment signs, boxes and indents that stand in the same column of a whole block are margins. A margin is taken
+off where a failure then begins at the first column; elsewhere an indent is part of the text: of a stack, of a source
+line. Reports in Markdown quote source code in fences, and output as well: a block is taken for source only if it has
+statements, and nothing that a program prints when it fails.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from aotidoctor.logs.fences import without_sources
 from aotidoctor.logs.forms import FORMS
-from aotidoctor.logs.forms.python import unfinished
-from aotidoctor.logs.found import Found, lines_found, message_found
-from aotidoctor.logs.harmless import is_calm
-from aotidoctor.logs.keyword_filter import letters
-from aotidoctor.logs.known import recognised
-from aotidoctor.logs.line import Line
-from aotidoctor.logs.margins import without_margins
-from aotidoctor.logs.marks import of_torch
-from aotidoctor.logs.matching import Matcher
-from aotidoctor.logs.origins import arisen, is_place, is_sentence
-from aotidoctor.logs.patterns import LEAST_CONFIDENCE, is_told
-from aotidoctor.logs.severity import is_bare, is_mention, is_probe, is_warning
-from aotidoctor.model.log import LogMatch
+from aotidoctor.logs.forms.crash_forms import unfinished_traceback
+from aotidoctor.logs.harmless import is_bare, is_calm, is_mention, is_probe, is_warning, of_torch
+from aotidoctor.logs.lines import LogLine, without_prefixes
+from aotidoctor.logs.origins import is_place, is_sentence, match_origin
+from aotidoctor.logs.patterns import (
+    LEAST_CONFIDENCE,
+    LogFailure,
+    Pattern,
+    is_certain_cause,
+    lines_failure,
+    match_known_issue,
+    message_failure,
+)
+from aotidoctor.logs.prefilter import KeywordFilter, known_words, letters
+from aotidoctor.model.evidence import FactValue
+from aotidoctor.model.report import LogMatch
+
+# Margins.
+
+# A sign of a quote or of a comment, and what frames a box.
+_SIGN = re.compile(r"(?P<sign>#|//|\*|;|--|%|>|\||\u2502|\u2503|\u2551|dnl|REM)(?: |\t|$)")
+_BOX = re.compile(r"(?:(?<!\s)\s+)?[|\u2502\u2503\u2551]\s*$")
+# How a failure begins, at the first column.
+_BEGINS = re.compile(
+    r"Traceback \(most recent|(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt)\b(?::|$|\s+Traceback)|"
+    r"terminate called|Fatal Python error|\w+: (?:fatal )?error|(?i:error|fatal)\b|Exception raised from|"
+    r"\S+?:\d+(?::\d+)?: (?:fatal )?error|\S+\(\d+\): (?:fatal )?error|Assertion|Segmentation fault|Aborted|Killed|"
+    r"\[rank\d|\[?[IWEF]\d{4} |\d{4}-\d\d-\d\d|#0 |dyld|ld(?:\.\w+)?: |/\S+\.(?:so|dylib|cpp|cu|o)[\w.]{0,40}: "
+)
+# The JVM prints its crash as a comment; so do gdb its frames and a shell its prompt.
+_OWN = re.compile(r"# A fatal error has been detected|#\s+SIG[A-Z]+ \(")
+_DEPTH = 3
+
+
+def without_margins(lines: Sequence[LogLine]) -> Sequence[LogLine]:
+    """The lines of one stream, each block without its margin."""
+    if not any(line.text[:1] in _FIRST for line in lines):
+        return lines
+    for _ in range(_DEPTH):
+        made = [line for block in _margin_blocks(lines) for line in _without_block_margin(block)]
+        if all(before is after for before, after in zip(lines, made, strict=True)):
+            return made
+        lines = made
+    return lines
+
+
+_FIRST = frozenset(" \t#/*;-%>|\u2502\u2503\u2551dR")
+
+
+def _margin_blocks(lines: Sequence[LogLine]) -> Iterator[Sequence[LogLine]]:
+    """Runs of lines with the same kind of margin; blank lines stay with what is before them."""
+    start, margin = 0, ""
+    for at, line in enumerate(lines):
+        if not line.text:
+            continue
+        own = _margin(line.text)
+        if own != margin:
+            if at > start:
+                yield lines[start:at]
+            start, margin = at, own
+    yield lines[start:]
+
+
+def _margin(text: str) -> str:
+    if text[0] in " \t":
+        return " "
+    sign = _SIGN.match(text)
+    return sign["sign"] if sign is not None else ""
+
+
+def _without_block_margin(block: Sequence[LogLine]) -> Sequence[LogLine]:
+    margin = _margin(next((line.text for line in block if line.text), "x"))
+    if margin == "":
+        return block
+    cut = min(len(line.text) - len(line.text.lstrip()) for line in block if line.text) if margin == " " else len(margin)
+    texts = [_inside(line.text, cut, margin) for line in block]
+    if not any(_begins(text) for text in texts) or any(_OWN.match(line.text) for line in block):
+        return block
+    return [_with_text(line, text) for line, text in zip(block, texts, strict=True)]
+
+
+def _begins(text: str) -> bool:
+    """Whether a failure, or a logger's record, begins with ``text``."""
+    if not text or text[0].isspace():
+        return False
+    return _BEGINS.match(text) is not None or without_prefixes(text).stamped
+
+
+def _inside(text: str, cut: int, margin: str) -> str:
+    inner = text[cut:]
+    if margin == " ":
+        return inner
+    inner = inner.removeprefix(" ")
+    return _BOX.sub("", inner) if margin in "|\u2502\u2503\u2551" else inner
+
+
+def _with_text(line: LogLine, text: str) -> LogLine:
+    """The line with ``text``, of which a logger's prefix is taken off as well."""
+    if not text or text[0].isspace():
+        return replace(line, text=text)
+    inner = without_prefixes(text)
+    return replace(
+        line, text=inner.text.rstrip(), level=inner.level or line.level, stamped=inner.stamped or line.stamped
+    )
+
+
+# Quoted source code.
+
+_FENCE = "```"
+_LANGUAGE = re.compile(
+    r"```\s?(?i:python3?|py|cpp|c\+\+|cxx|c|cuda|cu|rust|go|java|ya?ml|toml|dockerfile|cmake|diff|patch)\b"
+)
+_STATEMENT = re.compile(
+    r"[+-]?\s{0,40}(?:import|from|def|class|with|for|if|try|return|#include|template|namespace|FROM|RUN|@\w+|[\w.]+\s?=\s|[\w-]+:(?:\s|$))"
+)
+_OUTPUT = re.compile(
+    r"Traceback \(most recent|^\s*(?:\w+\.)*\w*(?:Error|Exception)\b(?::|$)|^\s*File \"|^E  "
+    r"|^(?:ERROR|WARNING|INFO|FATAL)\b"
+    r"|(?i:\berror: |segmentation fault|core dumped)|terminate called|^\s*what\(\): |^frame #\d|\[rank\d"
+)
+
+
+def without_sources(lines: Sequence[LogLine]) -> Sequence[LogLine]:
+    """The lines, those of quoted source emptied."""
+    marks = [at for at, line in enumerate(lines) if line.text.startswith(_FENCE)]
+    if not marks:
+        return lines
+    left = list(lines)
+    for at, mark in enumerate(marks[:-1]):
+        block = lines[mark + 1 : marks[at + 1]]
+        if _LANGUAGE.match(lines[mark].text) is not None and _is_source(block):
+            left[mark + 1 : marks[at + 1]] = [replace(line, text="") for line in block]
+    return left
+
+
+def _is_source(block: Sequence[LogLine]) -> bool:
+    texts = [line.text for line in block]
+    is_said = any(_STATEMENT.match(text) is not None for text in texts)
+    # A logger's stamp was taken off: somebody printed it.
+    return is_said and not any(line.stamped or _OUTPUT.search(line.text) is not None for line in block)
+
+
+# Patterns that match a failure: its message, and what stands around it.
+
+MOST_MATCHES = 4
+
+
+class Matcher:
+    """The patterns, ready to be asked."""
+
+    def __init__(self, patterns: Sequence[Pattern]) -> None:
+        self._patterns = patterns
+        self._keywords = KeywordFilter(known_words(patterns))
+
+    def candidates(self, lines: Sequence[LogLine]) -> frozenset[str]:
+        """The texts that a pattern may know."""
+        reduced = {line.text: letters(line.text.encode("utf-8", "replace")) for line in lines}
+        telling = self._keywords.telling(set(reduced.values()))
+        return frozenset(text for text, own in reduced.items() if own in telling)
+
+    def matches(self, found: LogFailure, around: str) -> tuple[LogMatch, ...]:
+        """The patterns that know ``found``, the surest first; of each cause the best one."""
+        text = found.text
+        reduced = letters(text.encode("utf-8", "replace"))
+        if not self._keywords.telling({reduced}):
+            return ()
+        hits = [
+            (pattern, hit)
+            for pattern in self._patterns
+            if pattern.may_match(text)
+            and (hit := pattern.regex.search(text)) is not None
+            and _fits(pattern, around)
+            and not (pattern.record.cause == "numeric-difference" and _is_allowed(text))
+        ]
+        hits.sort(key=lambda item: (-item[0].record.confidence, -len(item[0].record.regex)))
+        best: dict[str, LogMatch] = {}
+        for pattern, hit in hits:
+            best.setdefault(pattern.record.cause, _match(found, pattern, hit))
+        return tuple(best.values())[:MOST_MATCHES]
+
+
+def _fits(pattern: Pattern, around: str) -> bool:
+    return all(near.search(around) for near in pattern.near) and not any(one.search(around) for one in pattern.not_near)
+
+
+def _is_allowed(text: str) -> bool:
+    """Whether it tells of a difference that is as small as it may be."""
+    from aotidoctor.logs.complaints import is_within_tolerance
+
+    return is_within_tolerance(text)
+
+
+def _match(found: LogFailure, pattern: Pattern, hit: re.Match[str]) -> LogMatch:
+    """With the very line that says so."""
+    before = hit.string[: hit.start()].count("\n")
+    number, text = found.said[min(before, len(found.said) - 1)]
+    facts: dict[str, FactValue] = {**pattern.record.facts}
+    facts.update({name: value for name, value in hit.groupdict().items() if value is not None})
+    return found.match(pattern.record, number, text, facts)
+
+
+# Failures.
 
 # Kept with all they say; what comes after them is counted.
 MOST_EVENTS, _REMEMBERED = 300, 50_000
@@ -43,7 +237,7 @@ class Draft:
     ``is_cut``: the segment ended in it; ``is_record``: it is what a logger was told to say.
     """
 
-    found: Found
+    found: LogFailure
     origin: str
     level: str
     head: bytes
@@ -63,18 +257,18 @@ class Assembly:
     drafts: list[Draft] = field(default_factory=list)
     more: int = 0
     _index: dict[int, Draft | None] = field(default_factory=dict)
-    short: list[Line] = field(default_factory=list)
+    short: list[LogLine] = field(default_factory=list)
 
-    def add(self, lines: Sequence[Line]) -> None:
+    def add(self, lines: Sequence[LogLine]) -> None:
         """Read a segment."""
         lines = without_sources(lines)
         streams: dict[str, list[int]] = {}
         for at, line in enumerate(lines):
             streams.setdefault(line.stream, []).append(at)
-        lines = _freed(lines, streams.values())
+        lines = _strip_margins(lines, streams.values())
         self.short = list(lines) if len(lines) <= _PASTE else []
         known = self.matcher.candidates(lines)
-        found: list[tuple[int, int, Found, Line]] = []
+        found: list[tuple[int, int, LogFailure, LogLine]] = []
         for places in streams.values():
             own = [lines[at] for at in places]
             for one in failures(own, known):
@@ -92,13 +286,13 @@ class Assembly:
             if "gnoring this choice" in line.text:
                 self._left_out(line)
 
-    def _recovered(self, over: Sequence[Line]) -> None:
+    def _recovered(self, over: Sequence[LogLine]) -> None:
         """What failed before a line that says that it was tried again and went well is news."""
         for draft in self.drafts:
             if draft.level == "error" and any(line.number > draft.at and line.origin == draft.origin for line in over):
                 draft.level = "mention"
 
-    def _left_out(self, line: Line) -> None:
+    def _left_out(self, line: LogLine) -> None:
         """What autotuning says of a candidate is no failure where the next line leaves that one out."""
         for draft in reversed(self.drafts):
             if draft.level == "error" and draft.origin == line.origin and draft.at <= line.number <= draft.last + _NEXT:
@@ -111,20 +305,24 @@ class Assembly:
             self._summed_up(failed)
             return
         # Of most logs nobody asks it.
-        from aotidoctor.logs.complaints import complains  # noqa: PLC0415
-        from aotidoctor.logs.titles import told  # noqa: PLC0415
+        from aotidoctor.logs.complaints import (
+            complains,
+            title_failure,
+        )
 
         if any(draft.level == "warning" and _sure(draft) >= _CERTAIN for draft in self.drafts):
             # What it complains of is known.
             return
-        found = unfinished(self.short) or complains(self.short, is_alone=lines <= 1) or told(self.short)
+        found = (
+            unfinished_traceback(self.short) or complains(self.short, is_alone=lines <= 1) or title_failure(self.short)
+        )
         if found is None:
             self._chosen(lines)
             return
         draft = self._failed(found)
         self._summed_up([draft] if draft is not None else [])
 
-    def _failed(self, found: Found) -> Draft | None:
+    def _failed(self, found: LogFailure) -> Draft | None:
         """A failure of a short log, which may have been taken for a warning before."""
         self._keep(self.short, found.first, found.end - 1, found, self.short[found.first])
         draft = self._index.get(_index_of(found))
@@ -134,9 +332,9 @@ class Assembly:
 
     def _summed_up(self, failed: Sequence[Draft]) -> None:
         """Where nothing but places speaks for a cause: what somebody says of it before or after what was printed."""
-        from aotidoctor.logs.titles import title  # noqa: PLC0415
+        from aotidoctor.logs.complaints import find_title
 
-        told = [match for draft in failed for match in draft.matches if is_told(match)]
+        told = [match for draft in failed for match in draft.matches if is_certain_cause(match)]
         if any(not is_place(match) and not is_sentence(match) for match in told):
             # A message tells more than who speaks of it.
             _leave_out(failed, is_sentence)
@@ -144,7 +342,7 @@ class Assembly:
             _leave_out(failed, is_place)
         else:
             whole = [(draft.at, draft.last) for draft in failed if draft.found.kind != "truncated"]
-            found = title(self.short, whole)
+            found = find_title(self.short, whole)
             draft = self._failed(found) if found is not None else None
             if draft is not None and draft.matches:
                 _leave_out([other for other in failed if other is not draft], is_place)
@@ -159,7 +357,7 @@ class Assembly:
         """All drafts of a log of so many lines. What the end of a segment cut off goes on in lines seen before."""
         return [draft for draft in self.drafts if not draft.is_cut or draft.last >= lines]
 
-    def _keep(self, lines: Sequence[Line], first: int, last: int, found: Found, head: Line) -> None:
+    def _keep(self, lines: Sequence[LogLine], first: int, last: int, found: LogFailure, head: LogLine) -> None:
         key = _index_of(found)
         full = len(self.drafts) >= MOST_EVENTS
         known = self._index.get(key)
@@ -179,7 +377,7 @@ class Assembly:
         if len(self._index) < _REMEMBERED:
             self._index[key] = None if is_other or is_left else draft
 
-    def _draft(self, lines: Sequence[Line], first: int, last: int, found: Found, head: Line) -> Draft:
+    def _draft(self, lines: Sequence[LogLine], first: int, last: int, found: LogFailure, head: LogLine) -> Draft:
         origins = ("", head.origin)
         around = [line for line in lines[max(first - _AROUND, 0) : last + 1 + _AROUND] if line.origin in origins]
         level = "warning" if found.level == "warning" or is_warning(found, head) else found.level
@@ -199,10 +397,10 @@ class Assembly:
         draft.matches = tuple(of_torch(match, surroundings) for match in self.matcher.matches(found, surroundings))
         # Who passes a failure on that is known is not asked where it arose.
         passes_on = found.follows or "API call failed at " in found.text
-        is_passed_on = passes_on and any(is_told(match) for one in self.drafts for match in one.matches)
+        is_passed_on = passes_on and any(is_certain_cause(match) for one in self.drafts for match in one.matches)
         is_asked = level == "error" and not is_passed_on and not is_bare(found, head)
         if is_asked and all(match.confidence < LEAST_CONFIDENCE for match in draft.matches):
-            suspected = recognised(found, head.number) or arisen(found, head.number, surroundings)
+            suspected = match_known_issue(found, head.number) or match_origin(found, head.number, surroundings)
             draft.matches += (of_torch(suspected, surroundings),) if suspected is not None else ()
         return draft
 
@@ -212,8 +410,8 @@ def _leave_out(drafts: Iterable[Draft], is_left_out: Callable[[LogMatch], bool])
         draft.matches = tuple(match for match in draft.matches if not is_left_out(match))
 
 
-def _goes_well(lines: Sequence[Line]) -> bool:
-    from aotidoctor.logs.complaints import succeeds  # noqa: PLC0415
+def _goes_well(lines: Sequence[LogLine]) -> bool:
+    from aotidoctor.logs.complaints import succeeds
 
     return any(succeeds(line.text) for line in lines)
 
@@ -222,7 +420,7 @@ def _sure(draft: Draft) -> float:
     return max((match.confidence for match in draft.matches), default=0.0)
 
 
-def _freed(lines: Sequence[Line], streams: Iterable[Sequence[int]]) -> Sequence[Line]:
+def _strip_margins(lines: Sequence[LogLine], streams: Iterable[Sequence[int]]) -> Sequence[LogLine]:
     """The lines without the margins of their blocks, stream by stream."""
     freed = list(lines)
     for places in streams:
@@ -231,11 +429,11 @@ def _freed(lines: Sequence[Line], streams: Iterable[Sequence[int]]) -> Sequence[
     return freed
 
 
-def _index_of(found: Found) -> int:
+def _index_of(found: LogFailure) -> int:
     return hash((found.form, found.kind, _key(found)))
 
 
-def _key(found: Found) -> bytes:
+def _key(found: LogFailure) -> bytes:
     """The same for what differs by numbers, or by the lines that happen to follow."""
     key = b""
     for _, text in found.said:
@@ -245,7 +443,7 @@ def _key(found: Found) -> bytes:
     return key
 
 
-def failures(lines: Sequence[Line], known: frozenset[str]) -> Iterator[Found]:
+def failures(lines: Sequence[LogLine], known: frozenset[str]) -> Iterator[LogFailure]:
     """The failures of one stream, in order. ``known`` are texts that a pattern may know."""
     at = 0
     while at < len(lines):
@@ -259,7 +457,7 @@ def failures(lines: Sequence[Line], known: frozenset[str]) -> Iterator[Found]:
         at = max(found.end, at + 1)
 
 
-def _at(lines: Sequence[Line], at: int) -> Found | None:
+def _at(lines: Sequence[LogLine], at: int) -> LogFailure | None:
     text = lines[at].text
     if not text:
         return None
@@ -271,13 +469,13 @@ def _at(lines: Sequence[Line], at: int) -> Found | None:
     return None
 
 
-def _bare(lines: Sequence[Line], at: int, known: frozenset[str]) -> Found | None:
+def _bare(lines: Sequence[LogLine], at: int, known: frozenset[str]) -> LogFailure | None:
     """A record that a logger calls an error, or a line that a pattern may know."""
     line = lines[at]
     if line.level == "error" and line.stamped and line.text and not is_calm(line.text):
-        return message_found(lines, at)
+        return message_failure(lines, at)
     # What c10 raises comes before the place that raised it, and is told with it.
     is_told = at + 1 < len(lines) and lines[at + 1].text.startswith("Exception raised from ")
     if line.text in known and not is_told:
-        return lines_found(lines, at, at + 1, form="line", level="notice")
+        return lines_failure(lines, at, at + 1, form="line", level="notice")
     return None

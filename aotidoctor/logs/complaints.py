@@ -1,24 +1,240 @@
-"""What a log says of a failure without any form of one: the last question before a log is called healthy.
+"""Find failures in logs without any known form: everyday words, numbers, and titles of reports.
 
-Of a short log somebody chose each line. So where nothing in it has the form of a failure, its lines are asked for the
-everyday words of one: ``failed``, ``cannot``, ``not found``, a number that is none. News and warnings of loggers do not
-count, nor do the lines of ``harmless``; and what is followed by a success went well in the end.
+Of a short log somebody chose each line. So where nothing in it has the form of a failure, its lines are searched for
+the everyday words of one: ``failed``, ``cannot``, ``not found``, a number that is NaN. News and warnings of loggers
+do not count, nor do the lines of ``harmless``, nor a complaint that is followed by a success.
+
+Numbers complain without a word: memory that grows from line to line (peaks do not count: they grow with every larger
+input), the time of the compiled program beside that of eager, a difference beside what is allowed. A paste that was cut
+has its cause in the words of the one who pasted it: a title, a sentence around a traceback. Those are read where the
+printed lines tell no more than a place, and where few lines were pasted that do not look like a failure.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
-from aotidoctor.logs.everyday import CODES, COMPLAINS, FAILS, FOREIGN, TOLD
-from aotidoctor.logs.forms import other
-from aotidoctor.logs.found import Found, message_found
-from aotidoctor.logs.harmless import telling_part
-from aotidoctor.logs.levels import level_of
-from aotidoctor.logs.line import Line
-from aotidoctor.logs.lines import decoded
-from aotidoctor.logs.marks import has_mark
+from aotidoctor.logs.forms import message_forms
+from aotidoctor.logs.harmless import has_mark, telling_part, without_denials
+from aotidoctor.logs.lines import LogLine, decode_line, level_of
+from aotidoctor.logs.origins import is_prose, match_origin
+from aotidoctor.logs.patterns import LogFailure, lines_failure, message_failure
+
+# Everyday words: plain ones, any complaint, codes, other languages.
+
+# The plain words: something was to be done, and was not.
+FAILS = re.compile(
+    "|".join(  # noqa: FLY002 - one kind a line
+        (
+            r"(?i:\bfail(?:s|ed|ing|ures?)?\b|\bunable to\b|\bcould(?: not|n[`']?t)\b)",
+            r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:open|load|find|read|write|locate|connect|create|import|access))",
+            r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:resolv|run|execut|start|get|use|set|determin|pars|convert))",
+            r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:compil|allocat|build|fetch|verif|reach|bind|continue|proceed))",
+            r"(?i:\btimed[ -]?out\b|\b(?:permission|access) (?:is )?denied\b)",
+            r"(?i:\b(?:connection|operation) (?:refused|reset)|\bno such (?:file|host|device|process|module|command))",
+            r"(?i:\bcommand not found\b|\bis not recogni[sz]ed as\b|\bout of (?:memory|space|range|bounds|disk)\b)",
+            r"(?i:\bnot (?:implemented|permitted|enough (?:memory|space))\b|\bdead ?lock)",
+            r"(?i:(?<![\w-])(?:hangs?|hung|stuck|frozen)(?![\w-])|\bkilled\b|\bcorrupt(?:ed|ion)?\b)",
+            r"(?i:\bunreachable\b|\bbroken pipe\b|\bunhandled\b|\bunrecoverable\b)",
+            # What stands between two tracebacks, and counts at the end.
+            r"\bthe above exception(?:, another| was the direct)|\bERROR SUMMARY: [1-9]",
+            # The end of what torch.compile raises.
+            r"You can suppress this exception and fall back|\bTORCHDYNAMO_VERBOSE=1 for the internal",
+            r"(?i:\bunexpected(?:ly)? (?:end|eof|token|exit|close|termin|stop))",
+            r"\b(?:FAILURE|BROKEN|REJECTED|TIMEOUT|OOM)\b|\bE[A-Z]{4,12}\b(?=:)",
+            r"[\u2717\u2718\u274c\u26d4\U0001f6a8\U0001f4a5]|\u00d7 \w",
+        )
+    )
+)
+# Any complaint.
+_COMPLAINTS = (
+    r"failed to|fail(?:s|ed)? with|unable to|could(?: not|n[`']?t)|can(?:not|[`']?t)|throws?|killed|timed out",
+    r"not (?:supported|found|allowed|permitted|available|recogni[sz]ed|registered|defined|installed|initiali[sz]ed)",
+    r"not (?:valid|exist|match|equal|close|loaded|running|responding|connected|accessible|callable|implemented)",
+    r"undeclared|not (?:declared|compatible|working|resolved|enough|a valid|the same)",
+    r"does(?:n[`']?t| not) (?:exist|match|support|work|have|contain|equal|agree|fit|compile|load)",
+    r"no [\w' -]{1,40} (?:(?:is|was|were|are) )?(?:found|available|registered|supported|implemented|defined|installed)",
+    r"do(?:n[`']?t| not) match|no matching|unsupported|mismatch(?:ed)?|incompatib\w+|no such|missing|undefined",
+    r"unresolved|expected\b[^\n]{0,80}\b(?:got|found|but|actual|received|was)|no module named",
+    r"(?:larger|greater|longer|bigger|smaller|more) than (?:the )?(?:max|limit|allowed|available)|not in \w+ format",
+    r"refused|denied|rejected|forbidden|inconsistent|diverge[sd]?|incorrect|inconsistenc\w+|\w{0,60}(?-i:[a-z]Error|[a-z]Exception)|StopIteration",
+    r"corrupt(?:ed)?|invalid|illegal|insufficient|exceed(?:s|ed)?|overflow|underflow|violat\w+|malformed",
+    r"unrecogni[sz]ed|unreachable|unavailable|unreadable|unsatisf\w+|deadlock\w*|crash\w*|abort\w*|panic\w*",
+)
+# Of lines that somebody chose, words of everyday, too.
+_SMALL_ONES = (
+    r"differs?|but (?:\w+ ){0,2}different",
+    r"(?:different|other) (?:numbers?|results?|outputs?|values?)|(?:is|are) (?:\w+ ){0,2}different",
+    r"garbage|gibberish|nonsense|fatal|refus(?:es|ed|ing)|giv(?:es|en|ing) up|gave up",
+    r"(?<!/)errors?(?!\.\w|=\w)",
+    # What somebody tells who has nothing else to paste.
+    r"slower than|(?:larger|smaller|higher|lower|more|fewer|less|longer) than expected|drop(?:s|ped)? from \d\S{0,12}",
+    r"(?:take|took|taking|takes) (?:\w+ ){0,2}\d{1,6} ?(?:min\w*|hours?|h)",
+    r"(?:exit|quit|stop|close|end|die|return)s? (?:silently|at once|immediately|without|with no|unexpectedly)",
+    r"without (?:any |a )?(?:message|traceback|output|trace|warning|reason)|disappear\w*|zombie|defunct",
+    r"nothing (?:is )?(?:printed|shown|returned|written)|(?:no|empty) (?:progress|response|output|reply|answer)",
+    (
+        r"(?:worker|process|container|child|engine|daemon|task|pod)s? (?:\S{1,20} )?(?:exited|terminated|gone)"
+        r"(?! (?:with|normally|cleanly|success)|[:,]? \(?(?:exit )?(?:code|status|0))"
+    ),
+    r"drops the|disconnected|killing process|oom[-_]kill\w*|segv",
+    r"exceptions? (?:in|at|while|when|during|from|after)|does nothing|all[- ]zeros?",
+    r"(?:returns?|gives?) (?:only )?zeros?",
+    r"no progress|outputs differ|impossible|prematurely|truncated|but (?:\S{1,40} ){1,2}expects?",
+    r"(?:memory|ram|rss)\b[^\n]{0,30}\b(?:grow\w*|increas\w+|leak\w*|goes up|climbs?)",
+    r"not (?:given back|freed|released)|(?:definitely|indirectly|possibly) lost",
+    r"no speed-?up|waits? for (?:the other|each other)",
+    r"(?:returns?|returned|is|was|gives?) False|nothing happens|expected (?:to be )?[<>]=?|trace trap",
+    r"not (?:ready|ok|usable|possible|finished|done|complete)",
+    r"bad[ _](?:alloc\w*|function_call|cast|optional_access|variant_access)",
+    r"assert|(?:rc|ret|return value) ?= ?-?[1-9]\d{0,5}|returned (?:with )?-\d{1,5}",
+    r"timeout|wrong|conflict(?:s|ing)?|unknown|unexpected(?:ly)?",
+    r"no longer|(?:connection|contact) lost|lost (?:connection|contact)|dead|died|broken|oops|bug",
+    r"interrupted|cancell?ed|halt(?:ed|ing)?|stopped|leak(?:s|ed|ing)?|out of (?!date)",
+    r"never (?:returns?|finish\w*|exits?|ends?|terminates?|responds?)",
+    r"too (?:large|small|many|few|long|old|new|short|big)|(?:must|should) (?:be|have|match|not)",
+    r"do(?:es)?(?:n[`']?t| not) \w+|found \S+ but expected",
+    r"requires?|need(?:s|ed)? (?:to|a|an)|only (?:support\w*|accept\w*|work\w*)",
+)
+
+
+def _as_words(table: Sequence[str]) -> re.Pattern[str]:
+    return re.compile(rf"(?i:(?<![\w.-])(?:{'|'.join(table)})(?![\w-]))")
+
+
+COMPLAINS, TOLD = _as_words(_COMPLAINTS), _as_words(_SMALL_ONES)
+# What is no word, or is one of another language: statuses of servers, what C++ throws, stacks of Go.
+CODES = re.compile(
+    r"\b(?:INTERNAL|UNAVAILABLE|ABORTED|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED|FAILED_PRECONDITION|UNIMPLEMENTED)\b"
+    r"|\b(?:GET|POST|PUT|PATCH|DELETE) \S{1,400} (?:HTTP/[\d.]{1,3}\"? )?[45]\d\d\b"
+    r"|\bHTTP(?:/[\d.]{1,3}\"?)? [45]\d\d\b|\bSTATUS_(?!SUCCESS|OK|CODE)[A-Z]{3}[A-Z_]{1,40}\b"
+    r"|^\W{0,4}(?:(?:status|signal|rc|ret|code)\W{0,3}-?[1-9]\d{0,9}|-[1-9]\d{2,9}|EOF|Assertion)\W{0,4}$"
+    r"|\b(?:Exited|Restarting) \([1-9]\d{0,9}\)|\b(?:unhealthy|NotReady|Evicted|ErrImage\w{1,20}|DeadlineExceeded)\b"
+    r"|\bE(?:CONN(?:RESET|REFUSED|ABORTED)|NO(?:ENT|MEM|SPC|SYS|DEV|TCONN|TDIR)|ACCES|PIPE|TIMEDOUT|INVAL|PERM|EXIST"
+    r"|BUSY|MFILE|NFILE|ADDRINUSE|HOSTUNREACH|ISDIR)\b|\bBadZipFile\b|\b(?:pc|lr) ?: ?0x|>>> referenced by"
+    r"|\bstd::\w{0,30}(?:error|exception|alloc|range|argument|cast|call)\b|\bgoroutine \d{1,9} \["
+    r"|^\W{0,4}(?:what\(\):\s{0,4})?(?:sto[ildf]{1,3}|(?:unordered_)?map::at|vector::\S{1,40}|basic_string\S{0,60})"
+    r"(?:$|[ :])"
+)
+# "Error", "failed", "cannot" of users who speak Chinese, Japanese, Korean, Russian, German, French, and so on.
+FOREIGN = re.compile(
+    r"\u9519\u8bef|\u62a5\u9519|\u5931\u8d25|\u65e0\u6cd5|\u5f02\u5e38|\u5d29\u6e83|\u627e\u4e0d\u5230"
+    r"|\u4e0d\u652f\u6301|\u932f\u8aa4|\u5931\u6557|\u7121\u6cd5|\u30a8\u30e9\u30fc"
+    r"|\u3067\u304d\u307e\u305b\u3093|\u4f8b\u5916|\uc624\ub958|\uc2e4\ud328|\uc218 \uc5c6"
+    r"|(?i:\u043e\u0448\u0438\u0431\u043a|\u043d\u0435 \u0443\u0434\u0430\u043b\u043e\u0441\u044c"
+    r"|\u0441\u0431\u043e\u0439\b"
+    r"|fehler|fehlgeschlagen|konnte nicht|\berreurs?\b|\b\u00e9chec|\b(?:introuvable|inexistant)"
+    r"|\berros?\b|\bfalhou?\b|\bfalha\b"
+    r"|n\u00e3o foi poss\u00edvel|\bfallo\b|\bfall\u00f3\b|no se pudo|\berrore\b|\bimpossibile|\bfout\b|b\u0142\u0105d)"
+)
+
+
+# Numbers.
+
+_MEASURE = re.compile(
+    r"(?<![\w.])(?P<name>(?:live |open |num_?|n_)?(?:tensors?|objects?|handles?|fds?|rss|vms|memory_allocated"
+    r"|memory_reserved|mem(?:ory)?(?: usage| used)?|allocated))"
+    r"(?:['\"]?\s{0,4}[:=]\s{0,4}|\s(?=\d{1,18}(?:\.\d{1,6})?\s?[KMG]i?B\b))(?P<value>\d{1,18}(?:\.\d{1,6})?)",
+    re.IGNORECASE,
+)
+# A program that is started again begins anew.
+_STARTED = re.compile(r"^\s{0,8}\S{0,60}[$#] \S")
+_PEAK = re.compile(r"\b(?:max|peak|total|limit|device|available|free|host)\w{0,20}[ _.]?$", re.IGNORECASE)
+# So many values in a row, each larger than the one before, and the last by so much larger than the first.
+_LEAST, _GROWTH, _BEFORE, _KEPT = 3, 1.25, 24, 0.99
+
+
+_FREE = re.compile(
+    r"\bfree (?:gpu |cuda |device )?(?:v?ram|mem(?:ory)?)\W{1,4}(?P<value>\d{1,12}(?:\.\d{1,6})?)", re.IGNORECASE
+)
+# So many values of what is free that never rise, and by how much they fall.
+_MANY_NUMBERS, _FALLS = 4, 0.95
+_WAITS, _WAIT, _DIGITS = 5, re.compile(r"\bwait(?:ing)? for\b", re.IGNORECASE), re.compile(r"\d+")
+_NUMBER = r"(?P<{}>\d{{1,9}}(?:\.\d{{1,12}})?(?:e[-+]?\d{{1,3}})?)"
+# Whose time it is, behind it the time; a rate is the better the larger it is.
+_TIME = re.compile(
+    r"\b(?P<who>(?:compiled|torch[.]compile|inductor)(?: model| version)?|aoti\w{0,12}|eager(?: mode| model)?)\W{1,6}"
+    + _NUMBER.format("value")
+    + r"(?P<unit> ?(?:it|tok\w{0,4}|tokens?|samples|images|frames|req)/s"
+    r"| ?(?:[mun]?s|sec(?:onds?)?)\b|(?! ?[A-Za-z\d.]))",
+    re.IGNORECASE,
+)
+_SPEEDUP = re.compile(r"\bspeed-?up\W{1,4}(?P<value>0\.\d{1,6}) ?x?\b", re.IGNORECASE)
+_SLOWER = 1.25
+# A difference, and how much of it is allowed.
+_BEYOND = re.compile(
+    r"\b(?:diff(?:erence)?|error|deviation)s?\b[^\d\n]{1,30}"
+    + _NUMBER.format("value")
+    + r"[^\n]{1,60}?\b(?:tol(?:erance)?|[ar]tol|up to|threshold|allowed|limit|expected <)\b[^\d\n]{0,12}"
+    + _NUMBER.format("most"),
+    re.IGNORECASE,
+)
+
+
+def is_slower(text: str) -> bool:
+    """Whether a line has the time of a compiled program beside that of eager, and it is the longer one."""
+    if (said := _SPEEDUP.search(text)) is not None:
+        return float(said["value"]) * _SLOWER < 1
+    times = {hit["who"].lower().startswith("eager"): hit for hit in _TIME.finditer(text)}
+    rates = {"/" in hit["unit"] for hit in times.values()}
+    if len(times) < 2 or len(rates) > 1:
+        return False
+    eager, compiled = float(times[True]["value"]), float(times[False]["value"])
+    return (eager > _SLOWER * compiled) if True in rates else (compiled > _SLOWER * eager > 0)
+
+
+def exceeds_tolerance(text: str) -> bool:
+    """Whether a line has a difference that is larger than what it says is allowed."""
+    return not all(_are_within_limits(text))
+
+
+def is_within_tolerance(text: str) -> bool:
+    """Whether each difference in it is as small as what it says is allowed; False where there is none."""
+    allowed = _are_within_limits(text)
+    return bool(allowed) and all(allowed)
+
+
+def _are_within_limits(text: str) -> list[bool]:
+    return [float(hit["value"]) <= float(hit["most"]) for hit in _BEYOND.finditer(text)]
+
+
+def shrinking(texts: Iterable[str]) -> bool:
+    """Whether what is free gets less and never more."""
+    values = [float(hit["value"]) for text in texts if (hit := _FREE.search(text)) is not None]
+    falls = all(before >= after for before, after in pairwise(values))
+    return len(values) >= _MANY_NUMBERS and falls and values[-1] <= _FALLS * values[0]
+
+
+def waiting(texts: Sequence[str]) -> bool:
+    """Whether the last lines say again and again that something is waited for, and nothing comes."""
+    last = {_DIGITS.sub("", text) for text in texts[-_WAITS:]}
+    return len(texts) >= _WAITS and len(last) == 1 and _WAIT.search(last.pop()) is not None
+
+
+def growing(texts: Iterable[str]) -> str:
+    """The name of a measure that grew in every line that has it; empty where there is none."""
+    columns: dict[tuple[str, int], list[float]] = {}
+    program = 0
+    for text in texts:
+        program += _STARTED.match(text) is not None
+        for found in _MEASURE.finditer(text):
+            if _PEAK.search(text[max(found.start() - _BEFORE, 0) : found.start()]) is None:
+                columns.setdefault((found["name"].lower(), program), []).append(float(found["value"]))
+    return next((name for (name, _), values in columns.items() if _grows(values)), "")
+
+
+def _grows(values: list[float]) -> bool:
+    # After the last one somebody may have asked for a clean-up, which brought nothing.
+    if len(values) > _LEAST and _KEPT * values[-2] <= values[-1] <= values[-2]:
+        values = values[:-1]
+    rises = all(before < after for before, after in pairwise(values))
+    return len(values) >= _LEAST and rises and values[-1] >= _GROWTH * values[0] > 0
+
+
+# Complaints.
 
 # In up to so many lines any complaint counts; in more of them a plain word of failure does, or any at the end.
 _FEW, _END = 10, 6
@@ -84,7 +300,7 @@ _QUIET = ("info", "warning")
 _COMMIT = re.compile(r"^(?:commit [0-9a-f]{7,40}\b|Author: |Date: )")
 
 
-def complains(lines: Sequence[Line], *, is_alone: bool) -> Found | None:
+def complains(lines: Sequence[LogLine], *, is_alone: bool) -> LogFailure | None:
     """The first line of a short log that complains of something, and after which nothing went well.
 
     ``is_alone``: the log is a single line.
@@ -92,34 +308,34 @@ def complains(lines: Sequence[Line], *, is_alone: bool) -> Found | None:
     lines = _without_report(lines)
     lost = [line for line in lines if _SKIPPED.search(line.text) is not None]
     if len(lost) >= _MANY:
-        return replace(_found(lines, lost[-1]), kind="overflows")
+        return replace(_failure_at(lines, lost[-1]), kind="overflows")
     last = max((line.number for line in lines if succeeds(line.text)), default=0)
-    told = [line for line in _spoken(lines) if line.number > last]
+    told = [line for line in _reporting_lines(lines) if line.number > last]
     if is_alone and lines and _is_asked_about(lines[0]):
-        return _found(lines, lines[0])
+        return _failure_at(lines, lines[0])
     is_few = sum(bool(line.text.strip()) for line in lines) <= _FEW
     is_warned = is_few and any(_WARNS.search(line.text) is not None for line in lines)
     is_trained = any(_LOSSES.match(line.text) is not None for line in lines)
     for at, line in enumerate(told):
         if at and _ASKS.match(told[at - 1].text) is not None and _YES.search(line.text) is not None:
-            return _found(lines, told[at - 1])
+            return _failure_at(lines, told[at - 1])
         is_any = is_few or (at >= len(told) - _END and line.level != "doubtful")
         told_of = is_few and not is_warned and _tells(line.text)
         complaint = is_any and _complaint(line, is_warned=is_warned, is_trained=is_trained)
         if _fails(line.text) or told_of or complaint:
-            return _found(lines, line)
+            return _failure_at(lines, line)
     return None if last else _is_left_alone(lines)
 
 
-def _is_left_alone(lines: Sequence[Line]) -> Found | None:
+def _is_left_alone(lines: Sequence[LogLine]) -> LogFailure | None:
     """The last of several connections that broke, in a log that has hardly more than warnings."""
     warnings = [line for line in lines if _level(line) == "warning"]
     broken = [line for line in warnings if _BROKEN.search(line.text) is not None]
     is_most = 2 * len(warnings) > sum(bool(line.text.strip()) for line in lines)
-    return _found(lines, broken[-1]) if is_most and len(broken) > 1 else None
+    return _failure_at(lines, broken[-1]) if is_most and len(broken) > 1 else None
 
 
-def _without_report(lines: Sequence[Line]) -> Sequence[Line]:
+def _without_report(lines: Sequence[LogLine]) -> Sequence[LogLine]:
     """Without what ``torch.utils.collect_env`` says of a machine: it describes, and complains of nothing."""
     start = next((at for at, line in enumerate(lines) if _REPORT.match(line.text) is not None), None)
     if start is None:
@@ -128,9 +344,9 @@ def _without_report(lines: Sequence[Line]) -> Sequence[Line]:
     return [*lines[:start], *lines[end:]]
 
 
-def _spoken(lines: Sequence[Line]) -> list[Line]:
+def _reporting_lines(lines: Sequence[LogLine]) -> list[LogLine]:
     """The lines that are no news and no warnings, nor the continuation of such."""
-    told: list[Line] = []
+    told: list[LogLine] = []
     is_quiet = False
     for line in lines:
         text = line.text
@@ -143,17 +359,17 @@ def _spoken(lines: Sequence[Line]) -> list[Line]:
     return told
 
 
-def _is_quiet(line: Line) -> bool:
+def _is_quiet(line: LogLine) -> bool:
     if _level(line) in _QUIET:
         return True
     return _WARNING.search(line.text) is not None or _COMMIT.match(line.text) is not None
 
 
-def _level(line: Line) -> str:
-    return line.level or level_of(decoded(line.raw[:_HEAD]))
+def _level(line: LogLine) -> str:
+    return line.level or level_of(decode_line(line.raw[:_HEAD]))
 
 
-def _is_asked_about(line: Line) -> bool:
+def _is_asked_about(line: LogLine) -> bool:
     """Nobody pastes a warning alone that is none to him, nor a sentence on torch that tells no news."""
     if ("CUDA" in line.text or has_mark(line.text)) and _is_statement(line):
         return True
@@ -161,14 +377,18 @@ def _is_asked_about(line: Line) -> bool:
     return is_warning and FAILS.search(telling_part(line.text)) is not None
 
 
-def _is_statement(line: Line) -> bool:
+def _is_statement(line: LogLine) -> bool:
     quiet = _WARNS.search(line.text) or _SUCCEEDS.search(line.text) or _PROGRESS.match(line.text)
     return not _level(line) and quiet is None and len(line.text.split()) > _SENTENCE
 
 
 def succeeds(text: str) -> bool:
     """Whether it says that something went well."""
-    return _SUCCEEDS.search(text) is not None and not _fails(text) and other.START.search(telling_part(text)) is None
+    return (
+        _SUCCEEDS.search(text) is not None
+        and not _fails(text)
+        and message_forms.OTHER_START.search(telling_part(text)) is None
+    )
 
 
 def _tells(text: str) -> bool:
@@ -180,7 +400,7 @@ def _fails(text: str) -> bool:
     return FAILS.search(telling_part(text)) is not None and _WARNS.search(text) is None
 
 
-def _complaint(line: Line, *, is_warned: bool, is_trained: bool) -> bool:
+def _complaint(line: LogLine, *, is_warned: bool, is_trained: bool) -> bool:
     text = line.text
     if _ASSERTS.match(line.raw) is not None:
         return True
@@ -194,5 +414,72 @@ def _complaint(line: Line, *, is_warned: bool, is_trained: bool) -> bool:
     return (is_none and not is_everyday) or _STACK.search(text) is not None
 
 
-def _found(lines: Sequence[Line], line: Line) -> Found:
-    return message_found(lines, next(place for place, one in enumerate(lines) if one is line))
+def _failure_at(lines: Sequence[LogLine], line: LogLine) -> LogFailure:
+    return message_failure(lines, next(place for place, one in enumerate(lines) if one is line))
+
+
+# Titles and sentences around what was printed.
+
+# Somebody says it at the beginning or at the end.
+_FIRST, _LAST = 4, 2
+_NEWS = ("info", "warning", "doubtful")
+# Of so few lines somebody chose each one.
+_FEW_LINES = 10
+_UNABLE = re.compile(r"(?i:\b(?:unable to|could not|can ?not|failed to)\b)")
+_INSTEAD = re.compile(r"(?i:\b(?:default|fall\w*|instead|skip\w*|using|will|retry\w*|ignor\w*|continu\w*)\b)")
+
+
+def find_title(
+    lines: Sequence[LogLine], known: Sequence[tuple[int, int]], *, is_healthy: bool = False
+) -> LogFailure | None:
+    """The sentence that names a cause, the surest or the first. ``known``: first and last line of each failure.
+
+    ``is_healthy``: nothing else in the log looks like a failure, so that only words count which are of one.
+    """
+    around = "\n".join(line.text for line in lines)
+    free = [
+        (at, line)
+        for at, line in enumerate(lines)
+        if line.text.strip()
+        and (not line.stamped or (is_healthy and _is_unable(line)))
+        and not any(first <= line.number <= last for first, last in known)
+    ]
+    best: tuple[float, LogFailure] | None = None
+    for at, line in [*free[:_FIRST], *free[_FIRST:][-_LAST:]]:
+        found = lines_failure(lines, at, at + 1, form="line")
+        if (line.level in _NEWS and not (is_healthy and _is_unable(line))) or not is_prose(found):
+            continue
+        # "Out of memory: no" is a sentence on memory, too.
+        asked = replace(found, said=((line.number, without_denials(line.text)),)) if is_healthy else found
+        match = match_origin(asked, line.number, around, is_told=not is_healthy)
+        if match is not None and (best is None or match.confidence > best[0]):
+            best = match.confidence, found
+    return best[1] if best is not None else None
+
+
+def _is_unable(line: LogLine) -> bool:
+    """News of what could not be done, and of nothing that was done instead."""
+    return line.level == "info" and _UNABLE.search(line.text) is not None and _INSTEAD.search(line.text) is None
+
+
+def title_failure(lines: Sequence[LogLine]) -> LogFailure | None:
+    """Of a few lines without the form of a failure the first sentence that names a cause of one."""
+    said = [line for line in lines if line.text.strip()]
+    if len(said) > _FEW_LINES or any(succeeds(line.text) for line in said):
+        return None
+    found = find_title(lines, (), is_healthy=True)
+    return found or _numbers(lines, said)
+
+
+def _numbers(lines: Sequence[LogLine], said: Sequence[LogLine]) -> LogFailure | None:
+    """Numbers that complain without a word."""
+    texts = [line.text for line in said]
+    grows = (has_mark("\n".join(texts)) and growing(texts)) or shrinking(texts)
+    told = (
+        (line, "slower" if is_slower(line.text) else "beyond" if exceeds_tolerance(line.text) else "") for line in said
+    )
+    whole = "growing" if grows else "waiting" if waiting(texts) else ""
+    one, kind = next((pair for pair in told if pair[1]), (said[-1], whole) if whole else (None, ""))
+    if one is None:
+        return None
+    return replace(message_failure(lines, max(at for at, line in enumerate(lines) if line is one)), kind=kind)

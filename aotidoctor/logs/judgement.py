@@ -1,18 +1,118 @@
-"""What the failures of a log are to each other: the first, its echoes, and those that cannot be trusted after it.
+"""Relate the failures of a log (the first, its echoes, what came after), and rank the matches of their causes.
 
-A failure is told many times: by the library, by the wrapper that passes it on, by the launcher that saw a process end.
-Whoever says the same words later, or says nothing but that something failed, is an echo. After an error that leaves
-the device unusable every further CUDA error of that process is tainted.
+A failure is reported many times: by the library, by the wrapper that passes it on, by the launcher that saw a process
+end. Whatever repeats the same words later, or says nothing but that something failed, is an echo. After an error that
+leaves the device unusable every further CUDA error of that process is tainted.
+
+A failure and its echoes are one group, known by the best match of any of them. Groups of errors come before those of
+mere warnings, sure ones before unsure ones, and then the first before the later ones. What comes after a failure of
+unknown cause may well follow from it, and is less sure.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from aotidoctor.logs.assembly import Draft
-from aotidoctor.logs.keyword_filter import letters
+from aotidoctor.logs.patterns import LEAST_CONFIDENCE, LogFailure
+from aotidoctor.logs.prefilter import letters
+from aotidoctor.model.report import LogEvent, LogMatch
+
+# Versions of torch, Triton, CUDA, the driver, Python and the server that a log names.
+
+# In each line with one of these something may be found.
+HINTS = re.compile(rb"ersion|torch[=-]|triton[=-]|lib/python3|NVIDIA Release|release 1\d\.\d|\+cu1|\+cpu")
+_PATTERNS = tuple(
+    (name, re.compile(text))
+    for name, text in (
+        ("torch", r"(?i:(?:py)?torch version)\s{0,20}[:=]?\s{0,20}v?(?P<v>\d+\.\d+(?:\.\d+)?(?:[+.]?\w)*)"),
+        ("torch", r"\b(?:lib)?torch(?:==|-|\s)v?(?P<v>\d+\.\d+\.\d+(?:\.?(?:dev|a|b|rc)\d+)?(?:\+\w+)?)"),
+        ("torch", r"torch\.__version__\W{1,20}(?P<v>\d+\.\d+\.\d+(?:[+.]\w+)*)"),
+        ("torch", r"\[?(?:pip3?|conda)\]? torch(?:==|\s{1,20})(?P<v>\d+\.\d+\.\d+(?:[+.]\w+)*)"),
+        ("triton", r"\btriton(?:==|-|\s{1,20}version\s{0,20}[:=]?\s{0,20})v?(?P<v>\d+\.\d+(?:\.\d+)?(?:[+.]\w+)*)"),
+        (
+            "cuda",
+            r"CUDA (?:used to build PyTorch|runtime version|[Vv]ersion)\s{0,20}[:=]\s{0,20}(?P<v>\d+\.\d+(?:\.\d+)?)",
+        ),
+        ("cuda", r"Cuda compilation tools, release (?P<v>\d+\.\d+)"),
+        ("driver", r"(?i:(?:nvidia )?driver version)\s{0,20}[:=]\s{0,20}(?P<v>\d{3}\.\d+(?:\.\d+)?)"),
+        ("python", r"\bPython version\s{0,20}[:=]\s{0,20}(?P<v>3\.\d+(?:\.\d+)?)"),
+        ("python", r"lib/python(?P<v>3\.\d+)/"),
+        ("server", r"NVIDIA Release (?P<v>\d\d\.\d\d)"),
+        ("server", r"\|\s{0,20}server_version\s{0,80}\|\s{0,20}(?P<v>\d+\.\d+\.\d+)"),
+        ("gcc", r"\bGCC version\s{0,20}[:=]\s{0,20}\(.{0,100}?\) (?P<v>\d+\.\d+\.\d+)"),
+    )
+)
+_RELEASE = re.compile(r"\d+")
+
+
+def versions_in(text: str, found: dict[str, str]) -> None:
+    """Add to ``found`` what ``text`` names; the first mention of each stays, but a longer form of it is better."""
+    for name, pattern in _PATTERNS:
+        hit = pattern.search(text)
+        if hit is not None and (name not in found or hit["v"].startswith(found[name])):
+            found[name] = hit["v"]
+
+
+def release(text: str) -> tuple[int, ...]:
+    """``(2, 6, 0)`` of ``2.6.0+cu124``; empty where there is no number."""
+    return tuple(int(part) for part in _RELEASE.findall(text.partition("+")[0])[:3])
+
+
+def is_fixed(version: str, fixed: str) -> bool:
+    """Whether ``version`` is one in which what ``fixed`` names is fixed."""
+    had, first = release(version), release(fixed)
+    return bool(had and first) and had[: len(first)] >= first
+
+
+# The stage in the life of a package.
+
+# The first that fits: what is outermost in a stack comes last, so that the inner one decides.
+_STAGES = (
+    ("serve", re.compile(r"failed to load '|tritonserver|model_repository_manager|triton_python_backend")),
+    (
+        "package",
+        re.compile(
+            r"package_aoti|package_pt2|aoti_compile_and_package.*package|inductor/package/package\.py.*in package"
+        ),
+    ),
+    (
+        "export",
+        re.compile(
+            r"torch/export/(?!pt2_archive|exported_program)|torch/_export/(?!serde)|torch\._dynamo|_dynamo/|ConstraintViolation"
+        ),
+    ),
+    (
+        "load",
+        re.compile(
+            r"aoti_load_package|load_package|load_pt2|AOTIModelPackageLoader|create_func_|Error in dlopen|"
+            r"AOTIModelContainerRunner::AOTIModelContainerRunner|AOTInductorModelContainerCreate"
+        ),
+    ),
+    (
+        "compile",
+        re.compile(
+            r"aoti_compile|aot_compile|torch/_inductor/(?!package)|LoweringException|InductorError|CppCompileError"
+        ),
+    ),
+    (
+        "run",
+        re.compile(
+            r"run_func_|run_impl|::run\(|Exception raised from (?:cpp|triton)_|CUDA (?:driver )?error|in __call__"
+        ),
+    ),
+)
+
+
+def stage_of(found: LogFailure) -> str:
+    """The stage, empty where nothing tells."""
+    text = "\n".join((found.text, *found.frames))
+    return next((stage for stage, words in _STAGES if words.search(text)), "")
+
+
+# Relations.
 
 # They pass a failure on, or notice that there was one.
 _WRAPPERS = re.compile(
@@ -51,7 +151,7 @@ _TELLING = 14
 
 
 @dataclass(slots=True)
-class Judged:
+class RelatedFailure:
     """A draft with the draft that it echoes, and whether it can be trusted."""
 
     draft: Draft
@@ -59,9 +159,9 @@ class Judged:
     tainted: bool = False
 
 
-def judge(drafts: Sequence[Draft]) -> list[Judged]:
+def judge(drafts: Sequence[Draft]) -> list[RelatedFailure]:
     """Each failure in order, with what it follows from."""
-    judged = [Judged(draft) for draft in drafts]
+    judged = [RelatedFailure(draft) for draft in drafts]
     words = [(_core(draft), letters(draft.found.text.encode("utf-8", "replace"))) for draft in drafts]
     failures = [at for at, draft in enumerate(drafts) if draft.level == "error" and not follows(draft)]
     broken: dict[str, Draft] = {}
@@ -69,11 +169,11 @@ def judge(drafts: Sequence[Draft]) -> list[Judged]:
         draft = one.draft
         if draft.level == "error":
             one.root = (
-                _chained(judged, at)
-                or _asserted(judged, at)
-                or _repeated(judged, words, at)
-                or _noticed(judged, failures, at)
-                or _titled(judged, at)
+                _chained_cause(judged, at)
+                or _echoed_assertion(judged, at)
+                or _repeated_draft(judged, words, at)
+                or _reported_failure(judged, failures, at)
+                or _titled_exception(judged, at)
             )
         text = draft.found.text
         first = broken.get(draft.origin)
@@ -84,7 +184,7 @@ def judge(drafts: Sequence[Draft]) -> list[Judged]:
     return judged
 
 
-def _resolve(judged: Sequence[Judged]) -> None:
+def _resolve(judged: Sequence[RelatedFailure]) -> None:
     """What echoes an echo echoes what that one does."""
     roots = {id(one.draft): one.root for one in judged}
     for one in judged:
@@ -105,11 +205,11 @@ def supervises(draft: Draft) -> bool:
     return _SUPERVISORS.search(draft.found.text.partition("\n")[0]) is not None
 
 
-def _root_of(one: Judged) -> Draft:
+def _root_of(one: RelatedFailure) -> Draft:
     return one.root or one.draft
 
 
-def _chained(judged: Sequence[Judged], at: int) -> Draft | None:
+def _chained_cause(judged: Sequence[RelatedFailure], at: int) -> Draft | None:
     """Raised because of, or while handling, the exception before it."""
     draft = judged[at].draft
     if not draft.found.chained:
@@ -121,14 +221,14 @@ def _chained(judged: Sequence[Judged], at: int) -> Draft | None:
     return None if one is None else _root_of(one)
 
 
-def _asserted(judged: Sequence[Judged], at: int) -> Draft | None:
+def _echoed_assertion(judged: Sequence[RelatedFailure], at: int) -> Draft | None:
     """An assertion of the GPU, told once more by the first call that waits for it."""
     if "device-side assert" not in judged[at].draft.found.text:
         return None
     return next((_root_of(one) for one in judged[:at] if one.draft.found.kind == "device"), None)
 
 
-def _repeated(judged: Sequence[Judged], words: Sequence[tuple[bytes, bytes]], at: int) -> Draft | None:
+def _repeated_draft(judged: Sequence[RelatedFailure], words: Sequence[tuple[bytes, bytes]], at: int) -> Draft | None:
     """The same words said again by somebody else. ``words`` are the letters of each core and of the whole text."""
     own, text = words[at]
     for one, (core, whole) in zip(judged[:at], words[:at], strict=True):
@@ -139,7 +239,7 @@ def _repeated(judged: Sequence[Judged], words: Sequence[tuple[bytes, bytes]], at
     return None
 
 
-def _noticed(judged: Sequence[Judged], failures: Sequence[int], at: int) -> Draft | None:
+def _reported_failure(judged: Sequence[RelatedFailure], failures: Sequence[int], at: int) -> Draft | None:
     """What a wrapper or a launcher noticed: the failure of its process, or else of any; before it, or else after it.
 
     ``failures`` are the places of those who do more than notice.
@@ -155,7 +255,7 @@ def _noticed(judged: Sequence[Judged], failures: Sequence[int], at: int) -> Draf
     return None if earlier is None else _root_of(earlier)
 
 
-def _titled(judged: Sequence[Judged], at: int) -> Draft | None:
+def _titled_exception(judged: Sequence[RelatedFailure], at: int) -> Draft | None:
     """What a logger says before it prints the exception itself."""
     draft = judged[at].draft
     if draft.found.form != "line" or at + 1 == len(judged):
@@ -170,3 +270,103 @@ def _core(draft: Draft) -> bytes:
     lines = [text for _, text in draft.found.said]
     first = lines[1] if len(lines) > 1 and lines[0].startswith("terminate called") else lines[0]
     return letters(_TYPE.sub("", first.strip())[:300].encode("utf-8", "replace"))
+
+
+# Ranks.
+
+_SURE, _MOST = 0.8, 60
+_AFTER_UNKNOWN, _BESIDE_UNKNOWN, _FIXED, _MENTIONED, _ENDED = 0.75, 0.5, 0.6, 0.4, 0.6
+# A failure told in one of these forms is a real one, not somebody's remark.
+_SOLID = ("python", "terminate", "c10", "compiler", "linker", "loader", "sanitizer", "assert", "debugger")
+_EXACT = ("compiler", "linker", "loader", "sanitizer")
+_LEVELS = ("error", "notice", "warning", "mention")
+
+
+@dataclass(slots=True)
+class FailureGroup:
+    """A failure with its echoes."""
+
+    root: Draft
+    members: list[RelatedFailure] = field(default_factory=list)
+    tainted: bool = False
+
+    @property
+    def best(self) -> LogMatch | None:
+        """The surest match of all members but mere endings; of equally sure ones the first."""
+        told = [one for one in self.members if not one.tainted and not _is_ending(one)]
+        firsts = (match for one in told for match in one.draft.matches[:1])
+        return max(firsts, key=lambda match: match.confidence, default=None)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a pattern knows it well enough for a diagnosis."""
+        return self.best is not None and self.best.confidence >= LEAST_CONFIDENCE
+
+
+def groups(judged: Sequence[RelatedFailure]) -> list[FailureGroup]:
+    """The failures by root, in the order of the log."""
+    found: dict[int, FailureGroup] = {}
+    for one in judged:
+        root = one.root or one.draft
+        group = found.setdefault(id(root), FailureGroup(root))
+        group.members.append(one)
+        group.tainted = group.tainted or (one.root is None and one.tainted)
+    return sorted(found.values(), key=lambda group: group.root.at)
+
+
+def rank_matches(
+    found: Sequence[FailureGroup], versions: dict[str, str], events: dict[int, LogEvent]
+) -> tuple[LogMatch, ...]:
+    """The matches, the best first, each with its confidence in this log; ``events`` by the id of their drafts."""
+    scored: list[tuple[tuple[bool, int, bool, int, float], LogMatch]] = []
+    for group in found:
+        share = _share(group, found)
+        for one in group.members:
+            for place, match in enumerate(one.draft.matches):
+                if match.pattern.is_suspect and _says_less(one, group):
+                    continue
+                sure = share * match.confidence * (_FIXED if _is_over(match, versions) else 1.0)
+                sure *= _ENDED if _is_ending(one) else 1.0
+                if one.tainted or group.tainted:
+                    sure = min(sure, LEAST_CONFIDENCE / 2)
+                made = replace(match, event=events[id(one.draft)], confidence=round(sure, 2))
+                level = _LEVELS.index(group.root.level)
+                scored.append(((sure < LEAST_CONFIDENCE, level, place > 0 or sure < _SURE, group.root.at, -sure), made))
+    scored.sort(key=lambda item: item[0])
+    return tuple(match for _, match in scored[:_MOST])
+
+
+def _says_less(one: RelatedFailure, group: FailureGroup) -> bool:
+    """What failed has said more than those who called it, and those who watched it know nothing."""
+    if supervises(one.draft):
+        return True
+    return one.root is not None and (bool(group.root.matches) or group.root.found.form in _EXACT)
+
+
+def _is_ending(one: RelatedFailure) -> bool:
+    """Whether it only tells how a process ended that had failed before: it may have been ended for that."""
+    root = one.root
+    if root is None or root.at > one.draft.at or follows(root):
+        return False
+    return root.found.form in _SOLID and (one.draft.found.form == "signal" or supervises(one.draft))
+
+
+def _share(group: FailureGroup, found: Sequence[FailureGroup]) -> float:
+    """How much of its confidence a match keeps beside the failures that nobody knows."""
+    unknown = [
+        other
+        for other in found
+        if other is not group and not other.is_known and not other.tainted and other.root.level == "error"
+    ]
+    solid = [other for other in unknown if other.root.found.form in _SOLID and not other.root.found.follows]
+    if group.root.level == "mention":
+        return _MENTIONED
+    if group.root.level == "warning":
+        return _BESIDE_UNKNOWN if unknown else 1.0
+    before = [other for other in solid if other.root.at < group.root.at and other.root.origin == group.root.origin]
+    return _AFTER_UNKNOWN if before else 1.0
+
+
+def _is_over(match: LogMatch, versions: dict[str, str]) -> bool:
+    version = versions.get(match.pattern.component)
+    return bool(version and match.pattern.fixed) and is_fixed(version or "", match.pattern.fixed)

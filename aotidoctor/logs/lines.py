@@ -1,18 +1,335 @@
-"""Bytes of a log as lines: decoded, without control characters, wrappers and prefixes, put into streams."""
+"""Turn bytes of a log into lines: decoded, without colours, prefixes and wrappers, and sorted into streams.
+
+Loggers, launchers and containers put prefixes before a line, which are taken off one after the other. What names a
+process (rank, container, pid) is its origin; a thread makes a stream of its own inside of it. The log level is read
+where levels stand (behind a time, in brackets, in a field of a record), in the notations of common loggers, without
+knowing the logger.
+
+Web pages, editors and translated tools change the spelling of a line: entities of HTML become characters, the quotes of
+editors and of other languages those of ASCII. Compilers, linkers, loaders and shells print in the language of their
+user: their fixed phrases are translated back into English (``languages.toml``), so that one pattern matches all.
+"""
 
 from __future__ import annotations
 
+import html
+import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
 
-from aotidoctor.logs.line import Line
-from aotidoctor.logs.prefixes import Bare, bare, unwrapped
-from aotidoctor.logs.spelling import plain
+from aotidoctor.model import toml
+
+# A line.
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """``text`` is what the program said, from line ``number``.
+
+    ``origin`` is the process it came from (rank, container, pid; empty: the log's own), ``stream`` the thread of it:
+    lines of one stream follow each other. ``level`` is ``error``, ``warning``, ``info``, ``doubtful`` (of a logger that
+    calls errors what are none) or empty; ``stamped`` tells that a logger began a new record here. ``raw`` is the line
+    as it stands in the file.
+    """
+
+    number: int
+    text: str
+    origin: str = ""
+    stream: str = ""
+    level: str = ""
+    stamped: bool = False
+    raw: bytes = b""
+
+
+# Spelling.
+
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,6}|#[xX][0-9a-fA-F]{1,5});")
+_SIGNS = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2039\u203a\u2032\u00b4\u02bc\uff07", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033\uff02\u300c\u300d", '"'),
+        **dict.fromkeys("\u00a0\u2007\u202f\u2009\u3000", " "),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-"),
+        **dict.fromkeys("\u200b\u200c\u200d\u2060", ""),
+        "\uff1a": ":",
+        "\u2026": "...",
+    }
+)
+# The level of a diagnostic, behind a place or the name of a tool.
+_FOREIGN_LEVEL = re.compile(
+    r"(?P<before>(?::\d+|\(\d+(?:,\d+)?\)|(?:\+\+|gcc|clang|ld|cc1plus|collect2|nvcc|cl)(?:\.\w+)?) ?:\s?)"
+    r"(?P<fatal>fataler |fatal |schwerwiegender |致命|致命的な)?"
+    r"(?:erreur(?: fatale)?|Fehler|errore(?: fatale| irreversibile)?|erro(?: fatal)?|fout|error fatal|ошибка|错误|錯誤"
+    r"|エラー|오류|błąd|помилка|hata|fel) ?: ?"
+)
+# ASCII words of which one is in every phrase that may come without another sign.
+_FOREIGN = re.compile(
+    r"rreur|ehler|erro(?:re)?\b|\bfout\b|\bfel ?:|nicht|keine|Abgebrochen|Abandon|Abortado|Speicher|Permi|introuvable|"
+    r"encontra|sin definir|Aucun|ne peut|No existe|No queda|esist|inexist|trova|angegeben|fehlgeschlagen|di paging|"
+    r"application Win32|insuffi|insuficiente"
+)
+
+
+def plain_spelling(text: str) -> str:
+    """``text`` in ASCII's quotes and, where it is a tool's fixed phrase, in English."""
+    if "&" in text and _ENTITY.search(text) is not None:
+        text = html.unescape(text)
+    if text.isascii():
+        return _english(text) if _FOREIGN.search(text) is not None else text
+    return _english(text.translate(_SIGNS))
+
+
+def _english(text: str) -> str:
+    text = _FOREIGN_LEVEL.sub(_error, text)
+    for phrase, meant in _phrases():
+        if phrase.search(text) is not None:
+            # French has a space before its colons.
+            text = phrase.sub(partial(_english_error, meant), text).replace(" : ", ": ")
+    return text
+
+
+@lru_cache(maxsize=1)
+def _phrases() -> tuple[tuple[re.Pattern[str], str], ...]:
+    table = toml.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
+    return tuple((re.compile(said), entry["meant"]) for entry in table["phrase"] for said in entry["said"])
+
+
+def _english_error(words: str, hit: re.Match[str]) -> str:
+    return words.format(hit.groupdict().get("name") or "")
+
+
+def _error(hit: re.Match[str]) -> str:
+    fatal = "fatal " if hit["fatal"] or "fatal" in hit[0] or "schwer" in hit[0] or "irrevers" in hit[0] else ""
+    return f"{hit['before']}{fatal}error: "
+
+
+# Log levels.
+
+_WORDS = {
+    "trace": "info", "debug": "info", "dbg": "info", "info": "info", "inf": "info", "information": "info",
+    "informational": "info", "notice": "info", "verbose": "info", "log": "info", "hint": "info", "success": "info",
+    "warn": "warning", "wrn": "warning", "warning": "warning", "deprecated": "warning",
+    "error": "error", "err": "error", "eror": "error", "crit": "error", "critical": "error", "fatal": "error",
+    "ftl": "error", "severe": "error", "panic": "error", "dpanic": "error", "emerg": "error", "emergency": "error",
+    "alert": "error", "fail": "error", "failed": "error", "failure": "error", "fehler": "error", "erreur": "error",
+}  # fmt: skip
+_LETTERS = {
+    "I": "info", "D": "info", "V": "info", "W": "warning", "E": "error", "F": "error", "A": "error", "C": "error",
+}  # fmt: skip
+_ANY = "|".join(sorted(_WORDS, key=len, reverse=True))
+_UPPER = "|".join(
+    word.upper() for word in sorted(_WORDS, key=len, reverse=True) if word not in ("inf", "log", "hint", "success")
+)
+# What a record is recognised by, beside its level.
+_TIME = re.compile(r"\d{1,2}[:.h]\d\d[:.m]\d\d|\b\d{10}\b|\b\d{4}[-/.]\d\d?[-/.]\d\d?\b|\b\d{6} \d{6}\b")
+_FIELDS = re.compile(
+    r"(?i:(?<![\w-])[\"']?(?:time|ts|t|timestamp|@timestamp|date|msg|message|err|error|caller|logger|body|target|service"
+    r"|name|hostname|pid)[\"']?\s?[=:])"
+)
+# A field that names the level; numbers are those of syslog (PRIORITY) and of pino.
+_NAMED = re.compile(
+    r"(?i:[\"']?(?<![\w-])(?:log\.?)?(?:level|lvl|severity|levelname|severity_?text|loglevel)[\"']?\s?[=:]\s?[\"']?"
+    rf"(?P<word>{_ANY})(?![\w-]))"
+)
+_NUMBERED = re.compile(r"\"(?:(?P<syslog>PRIORITY)\"\s?:\s?\"?(?P<priority>\d)\b|level\"\s?:\s?(?P<pino>[1-6]0)\b)")
+_SYSLOG = re.compile(r"^<(?P<number>\d{1,3})>")
+# In brackets, also with the name of a module before it: [core:error]. In small letters `inf` is a number.
+_BRACKETS = re.compile(rf"[\[(<](?:[\w.-]{{1,20}}:)?\s{{0,6}}(?!inf\b)(?i:(?P<word>{_ANY}))\s{{0,6}}[\])>:]")
+_BARE = re.compile(rf"(?<![\w.=/\"'$-])(?P<word>{_UPPER})(?![\w=/\"'$-]|\.\w)")
+# After the time, in small letters too.
+_BEHIND = re.compile(
+    rf"(?:\d:\d\d|\d-\d\d|\b\d{{10}})[\d:.,TZ+-]{{0,40}}\]?(?:\s{{1,4}}\d{{1,9}}){{0,2}}(?:[\s|,:-]{{1,4}}|\t)\[?(?i:(?P<word>{_ANY}))\b(?![=/-])"
+)
+_LETTER = re.compile(
+    r"(?<!\S)\[?(?P<dated>[IWEF])\d{3,8} \d\d:\d\d:\d\d|(?<!\S)(?P<slash>[VDIWEFA])/[\w.\s$-]{1,60}\(\s{0,6}\d{1,7}\):"
+    r"|\d\d:\d\d:\d\d[.,]\d{3}\s{1,8}\d{1,9}(?:\s{1,8}|-)\d{1,9}\s{1,8}(?:\S{1,60}\s{1,40}){0,2}(?P<cat>[VDIWEFA])\s"
+    r"|\d\d:\d\d:\d\d\S{0,12}\s{1,4}\[?(?P<short>[IWEFC])\]?\s|^[\"'\s]{0,4}[\[(](?P<boxed>[IWEFC])[\])]\s"
+)
+_HEAD, _DEEP, _INSIDE = 160, 1000, 8
+
+
+def level_of(text: str) -> str:
+    """``error``, ``warning``, ``info``; empty where the line is no record of a logger."""
+    named = _NAMED.search(text, 0, _DEEP)
+    if named is not None and _FIELDS.search(text, 0, _DEEP) is not None:
+        return _WORDS[named["word"].lower()]
+    numbered = _NUMBERED.search(text, 0, _DEEP) if "{" in text[:_INSIDE] else None
+    if numbered is not None:
+        return _of_number(numbered)
+    head = text[:_HEAD]
+    syslog = _SYSLOG.match(head)
+    if syslog is not None:
+        return loudness(int(syslog["number"]))
+    letter = _LETTER.search(head)
+    if letter is not None:
+        return _LETTERS[letter[letter.lastgroup or 0]]
+    word = _BRACKETS.search(head) or (_BEHIND.search(head) or _BARE.search(head) if _TIME.search(head) else None)
+    return _WORDS[word["word"].lower()] if word is not None else ""
+
+
+def level_of_name(name: str) -> str:
+    """The level that a word or a letter names; empty where it names none."""
+    return _LETTERS.get(name) or _WORDS.get(name.lower(), "")
+
+
+def _of_number(found: re.Match[str]) -> str:
+    if found["syslog"]:
+        return loudness(int(found["priority"]))
+    return "error" if int(found["pino"]) >= 50 else "warning" if found["pino"] == "40" else "info"
+
+
+def loudness(priority: int) -> str:
+    """The level of a number of syslog's, with or without its facility."""
+    priority %= 8
+    return "error" if priority <= 3 else "warning" if priority == 4 else "info"
+
+
+# Prefixes.
+
+_LEVEL = r"(?P<level>INFO|DEBUG|TRACE|NOTICE|WARN(?:ING)?|ERR(?:OR)?|CRITICAL|FATAL|SEVERE)"
+_DATE = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|\s?[+-]\d\d:?\d\d)?"
+# Each is tried at the start of what is left, until none fits.
+_PREFIXES = tuple(
+    re.compile(text)
+    for text in (
+        # torchrun, accelerate, MPI, Ray, vLLM.
+        r"\[(?P<rank>(?:rank|default)\s?\d+)\]:? ?",
+        r"\[(?P<rank>\d+,\d+)\]<std(?:err|out)>: ?",
+        r"\((?P<rank>[\w.:-]+(?: [\w.:=-]+)* pid=\d+(?:, ip=[\w.:]+)?)(?:, \w+=\S+)*\) ?",
+        r"\((?P<rank>pid=\d+(?:, ip=[\w.:]+)?|raylet(?:, ip=[\w.:]+)?)\) ?",
+        # SGLang's ranks, Ray's daemons and its driver.
+        rf"\[(?:{_DATE}|\d\d:\d\d:\d\d) (?P<rank>(?:DP|TP|PP|EP|CP)\d+(?: (?:DP|TP|PP|EP|CP)\d+)*)\] ?",
+        rf"\[{_DATE} (?P<letter>[IWEFDC]) \d+ (?P<thread>\d+)\] (?:\([\w -]+\) )?[\w./-]+:\d+: ?",
+        rf"{_DATE}\t{_LEVEL} [\w./-]+:\d+ -- ",
+        # Buildkite's columns.
+        rf"\s{{0,4}}\| {_DATE} \| ?",
+        # Container runtimes; docker compose and kubectl --prefix.
+        rf"{_DATE} std(?:err|out) [FP] ?",
+        r"#\d{1,3} \d{1,6}\.\d{1,4} ",
+        r"\[(?P<rank>pod/[\w./-]+)\] ?",
+        r"(?P<rank>[a-z][\w.-]*) +\| ?",
+        # GitHub Actions.
+        r"(?:##\[|::)(?P<level>error|warning)\b[^\]:\n]{0,400}(?:\]|::) ?",
+        # Syslog and journald: time, host, program[pid].
+        r"(?:<(?P<priority>\d{1,3})>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ (?P<rank>[\w.@/-]+(?:\[\d+\])?): ?",
+        rf"{_DATE} [\w.-]+ (?P<rank>[\w.@/-]+\[\d+\]): ?",
+        # The kernel's ring buffer.
+        r"\[ *\d+\.\d{3,6}\] (?:\[ *T\d+\] )?",
+        r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\] ",
+        # glog, torch._logging and c10's logger.
+        (
+            r"\[?(?P<letter>[IWEFDVC])\d{3,8} \d\d:\d\d:\d\d\.\d+ +(?P<thread>\d+)"
+            r" (?:[\w./\\<>+-]+:\d+\] ?)(?:\[(?:__)?[\w/-]+\] )*"
+        ),
+        r"\[(?P<letter>[IWEFDVC])(?:\d{3,8} \d\d:\d\d:\d\d\.\d+)? [\w./-]+:\d+\] ?",
+        # ExecuTorch's. It says E of much that is no failure.
+        r"(?:(?P<letter>[IWFD])|(?P<doubtful>E)) (?:\d\d:\d\d:\d\d\.\d+ )?[\w./-]{1,80}(?::[\w./-]{1,80}){0,3}:\d+\] ?",
+        # Python's logging in its usual clothes.
+        rf"\[?{_DATE}\]?(?:\[[\w.-]+\]\s*|:)?\s?(?:- |: )?",
+        rf"\[{_LEVEL}\]:? ?",
+        r"(?:\[[\w.#:-]{1,80}\] ){1,3}>>> ?",
+        rf"{_LEVEL} \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+:\d+\] ?",
+        rf"{_LEVEL} \d\d-\d\d \d\d:\d\d:\d\d (?!\[?[\w./-]+:\d+\])",
+        rf"{_LEVEL}:[\w.]+:(?:\d+:)?",
+        rf"[\w.-]+ - {_LEVEL} - ?",
+        rf"(?:\[\d{{1,6}}/\d{{1,6}}\w{{0,6}}\] )?[\w.]{{1,80}}: \[{_LEVEL}\] ?",
+        rf"{_LEVEL} +(?:\[[\w.#/:-]+(?: [\w.#/:-]+){{0,8}}\] ?|- )",
+        r"(?P<level>INFO|DEBUG|TRACE|NOTICE|WARN(?:ING)?):? +(?=\S)",
+        r"\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? ",
+        # pytest, and what people quote.
+        r"E(?: {3}(?= *\S|$)|$)",
+        r"> (?=\S| {2})",
+    )
+)
+# What may stand at the start of a prefix; most lines of a stack have none of these.
+_MAY = re.compile(
+    r"[\[(#:<{\d]|\s{0,4}\| \d{4}-|[IWEFDVC] ?\d|[IWEFD] [a-z]|E(?: {3}|$)|> |[A-Z][a-z]{2} [ \d]\d "
+    r"|[A-Z]{3,8}\b|[\w.-]+(?: (?:- | *\| ?)|: \[)"
+)
+_COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_=>()][0-9A-B]?)")
+_MOST = 12
+# The fields of a record that say something.
+_SAID = ("log", "message", "msg", "MESSAGE", "exc_info", "exception", "stack", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class BareLine:
+    """A line without its prefixes. ``ranks`` are the names of the process, outermost first."""
+
+    text: str
+    ranks: tuple[str, ...] = ()
+    thread: str = ""
+    level: str = ""
+    stamped: bool = False
+
+
+def without_prefixes(text: str) -> BareLine:
+    """``text`` without colours and prefixes."""
+    if "\x1b" in text or "\x07" in text:
+        text = _COLOURS.sub("", text).replace("\x07", "")
+    found = BareLine(text)
+    for _ in range(_MOST):
+        if not _MAY.match(found.text):
+            break
+        shorter = _one(found)
+        if shorter is None:
+            break
+        found = shorter
+    return found
+
+
+def _one(line: BareLine) -> BareLine | None:
+    """Without one more prefix; None where there is none."""
+    for prefix in _PREFIXES:
+        found = prefix.match(line.text)
+        if found is not None and found.end():
+            return _without(line, found)
+    return None
+
+
+def _without(line: BareLine, found: re.Match[str]) -> BareLine:
+    parts = found.groupdict()
+    rank, thread = parts.get("rank"), parts.get("thread")
+    named = parts.get("level") or parts.get("letter") or ""
+    priority = parts.get("priority")
+    level = "doubtful" if parts.get("doubtful") else level_of_name(named)
+    level = loudness(int(priority)) if priority else level
+    return replace(
+        line,
+        text=line.text[found.end() :],
+        ranks=(*line.ranks, rank) if rank is not None else line.ranks,
+        thread=thread or line.thread,
+        level=level or line.level,
+        stamped=line.stamped or bool(level),
+    )
+
+
+def unwrap(text: str) -> list[str]:
+    """The lines inside of a JSON record (docker's json-file, structured logs); else the line itself."""
+    start = text.lstrip("\x1b[0123456789;m ")
+    if not start.startswith("{") or '"' not in start:
+        return [text]
+    try:
+        record = json.loads(start)
+    except (ValueError, RecursionError):
+        return [text]
+    if not isinstance(record, dict):
+        return [text]
+    said = [record.get(key) for key in _SAID]
+    lines = [line for part in said if isinstance(part, str) for line in part.rstrip("\n").split("\n")] or [text]
+    level = level_of(start)
+    return [f"[{level.upper()}] {lines[0]}", *lines[1:]] if level else lines
+
+
+# Streams of lines.
 
 # Of a longer line only the surroundings of its telling words are read.
 LONGEST = 8192
 _PIECES, _AROUND = 8, 1500
-_BEHIND = re.compile(
+_BEHIND_LINE = re.compile(
     r"(?<=[\w\])])(?:\[(?:rank|default)\d+\]:|\([\w.]{1,60} (?:[\w.=-]{1,60} )?pid=\d+\)) ?(?=\S)"
     r"|(?<=(?:it/s|s/it)\])(?=(?:Killed|Aborted|Segmentation fault|Bus error|Traceback|[\w.]{1,80}Error: ))"
 )
@@ -20,26 +337,26 @@ _TELLING = re.compile(rb"rror|xception|raceback|ailed|erminat|bort|fault|ssert|i
 _CONTROL = re.compile(r"[\x00-\x06\x08\x0b-\x1a\x1c-\x1f\x7f\ufeff\ufffe]")
 
 
-def clean(numbered: Iterable[tuple[int, bytes]], state: Streams) -> Iterator[Line]:
+def clean_text(numbered: Iterable[tuple[int, bytes]], state: Streams) -> Iterator[LogLine]:
     """Lines with their origins; ``state`` remembers whose the unmarked ones are."""
     for number, raw in numbered:
-        for piece in pieces(raw):
-            for text in (part for whole in unwrapped(plain(decoded(piece))) for part in _apart(whole)):
-                line = bare(text)
+        for piece in line_pieces(raw):
+            for text in (part for whole in unwrap(plain_spelling(decode_line(piece))) for part in _apart(whole)):
+                line = without_prefixes(text)
                 if line.text.startswith("{") and line.text is not text:
-                    for inner in unwrapped(line.text):
-                        yield state.placed(number, bare(inner), raw, outer=line.ranks)
+                    for inner in unwrap(line.text):
+                        yield state.placed(number, without_prefixes(inner), raw, outer=line.ranks)
                 else:
                     yield state.placed(number, line, raw)
 
 
 def _apart(text: str) -> list[str]:
     """``text``, cut where another process began to write behind a bar of progress that had no end of line."""
-    found = _BEHIND.search(text) if "%|" in text else None
+    found = _BEHIND_LINE.search(text) if "%|" in text else None
     return [text] if found is None else [text[: found.start()], text[found.start() :]]
 
 
-def decoded(raw: bytes) -> str:
+def decode_line(raw: bytes) -> str:
     """As UTF-8, else as Latin-1, which any bytes are. Without control characters but tabs and those of colours."""
     try:
         text = raw.decode("utf-8")
@@ -48,7 +365,7 @@ def decoded(raw: bytes) -> str:
     return _CONTROL.sub("", text) if not text.isprintable() else text
 
 
-def pieces(raw: bytes) -> list[bytes]:
+def line_pieces(raw: bytes) -> list[bytes]:
     """What a terminal would have shown one over the other, and the telling parts of a line without end."""
     parts = [part for part in raw.rstrip(b"\r").split(b"\r") if part] if b"\r" in raw else [raw]
     if len(parts) > 2 * _PIECES:
@@ -77,7 +394,7 @@ class Streams:
         self._threads: dict[str, str] = {}
         self.origins: dict[str, None] = {}
 
-    def placed(self, number: int, line: Bare, raw: bytes, outer: tuple[str, ...] = ()) -> Line:
+    def placed(self, number: int, line: BareLine, raw: bytes, outer: tuple[str, ...] = ()) -> LogLine:
         """The line with its origin and stream; ``outer`` are the names of what it was wrapped in."""
         origin = " ".join((*outer, *line.ranks))
         if origin:
@@ -85,4 +402,4 @@ class Streams:
         if line.thread:
             self._threads[origin] = line.thread
         stream = f"{origin}/{self._threads.get(origin, '')}"
-        return Line(number, line.text.rstrip(), origin, stream, line.level, line.stamped, raw)
+        return LogLine(number, line.text.rstrip(), origin, stream, line.level, line.stamped, raw)

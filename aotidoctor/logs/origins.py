@@ -1,27 +1,127 @@
-"""Where a failure arose, as evidence of its cause: what is left where no pattern knows the words.
+"""Find where a failure arose, as evidence of its cause: the last resort where no pattern matches its words.
 
-A message may be new and its place be known: the innermost frame of torch or Triton, the type of the exception, the
-kind of name that it speaks of. That makes a suspicion and no more. The tables are ``messages.toml``, ``origins.toml``
-and, for lines of prose, ``summaries.toml``; they are read when they are first needed.
+A message may be new and its place be known: the innermost frame of torch or Triton, the type of the exception, the kind
+of name in it. That makes a suspicion and no more. The tables are ``messages.toml``, ``origins.toml`` and, for lines of
+prose, ``summaries.toml``; they are read when they are first needed.
+
+A log without a stack may still have a message of torch 2.13 or of a Triton of that time; ``scripts/printed.py`` took
+them from the sources. Of each, the table ``printed.bin`` has the numbers of its words, five in a row, that no other
+package prints; what stands between the holes of a message is the same for everybody who pastes it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import sys
+import zlib
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from aotidoctor.logs.bounded import bounded
-from aotidoctor.logs.found import Found
-from aotidoctor.logs.literals import literals_of, may_match
-from aotidoctor.logs.marks import has_mark
-from aotidoctor.logs.printed import printed_by
-from aotidoctor.logs.prose import is_prose
+from aotidoctor.logs.harmless import has_mark
+from aotidoctor.logs.patterns import LogFailure, bound_repeats, literals_of, may_match
 from aotidoctor.model import toml
 from aotidoctor.model.evidence import FactValue
-from aotidoctor.model.log import LogMatch, LogPattern
+from aotidoctor.model.report import LogMatch, LogPattern
+
+# Sentences of a person, which are no message, source code or frame.
+
+# What begins as a program's message does.
+_MESSAGE = re.compile(
+    r"\W{0,8}(?:[\w.:]{0,120}(?:Error|Exception|Warning|Interrupt)\b(?: ?:|\()|what\(\)|terminate called"
+    r"|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|FATAL|CRITICAL|NOTE)\]?\b ?:)"
+)
+# Lines of source code, of stacks, of shells and of compilers.
+_CODE = re.compile(
+    r"^\s{0,40}(?:File \"|at |#\d|frame #|\$ |>>> |\d{4}-\d\d-\d\d|def |class |from \S{1,200} import|import |return )"
+    r"|^\s{0,40}(?:assert |@)|^\s{4}|^f?[\"'(]|[;{}]$|^[\w.,\[\] ]{1,60} = |Warning:|\.(?:py|cpp|cc|h|cu|cuh):\d"
+    r"|\bIn (?:\w{1,20} ){0,3}function |^(?:FAILED|ERROR|PASSED) |\.py::"
+)
+_PROSE_WORD = re.compile(r"[A-Za-z][a-z]|\b[A-Z]{2}")
+_SENTENCE = 3
+
+
+def is_prose(found: LogFailure) -> bool:
+    """Whether somebody tells it in a sentence of his own, and no program in a message."""
+    if found.frames or found.form not in ("line", "signal") or _MESSAGE.match(found.text) is not None:
+        return False
+    first = found.text.partition("\n")[0]
+    return (
+        _CODE.search(first) is None and sum(_PROSE_WORD.search(word) is not None for word in first.split()) >= _SENTENCE
+    )
+
+
+# The source file that prints a message.
+
+MESSAGE_TABLE = Path(__file__).with_name("printed.bin")
+_WORD = re.compile(r"[A-Za-z_][\w.]*")
+_RUN = 5
+# So many lines of a message, and words of a line, are looked up.
+_LINES, _WORDS = 12, 200
+_ORDER = sys.byteorder
+
+
+def word_runs(text: str) -> list[int]:
+    """The number of each run of words in a line, in order."""
+    words = [word.strip("._").lower() for word in _WORD.findall(text)[:_WORDS]]
+    return [zlib.crc32(" ".join(words[at : at + _RUN]).encode()) for at in range(len(words) - _RUN + 1)]
+
+
+def packed_runs(places: Mapping[int, str]) -> bytes:
+    """A table of numbers and places: the names, then the numbers in order, then the place of each."""
+    names = sorted(set(places.values()))
+    number = {name: at for at, name in enumerate(names)}
+    keys = sorted(places)
+    head = "\n".join(names).encode()
+    head += b"\n" * (4 - (len(head) + 8) % 4)
+    sizes = len(head).to_bytes(4, "little") + len(keys).to_bytes(4, "little")
+    body = b"".join(key.to_bytes(4, "little") for key in keys)
+    return sizes + head + body + b"".join(number[places[key]].to_bytes(2, "little") for key in keys)
+
+
+@dataclass(frozen=True)
+class MessageOrigins:
+    """The table."""
+
+    names: Sequence[str]
+    keys: Sequence[int]
+    places: Sequence[int]
+
+    def place(self, key: int) -> str:
+        """The file that has this run of words; empty where none is known."""
+        at = bisect_left(self.keys, key)
+        return self.names[self.places[at]] if at < len(self.keys) and self.keys[at] == key else ""
+
+
+@lru_cache(maxsize=1)
+def _message_table() -> MessageOrigins:
+    from array import array
+
+    raw = MESSAGE_TABLE.read_bytes()
+    head, count = (int.from_bytes(raw[at : at + 4], "little") for at in (0, 4))
+    start = 8 + head
+    keys, places = array("I"), array("H")
+    keys.frombytes(raw[start : start + 4 * count])
+    places.frombytes(raw[start + 4 * count : start + 6 * count])
+    if _ORDER == "big":
+        keys.byteswap()
+        places.byteswap()
+    return MessageOrigins(names=raw[8:start].decode().strip().split("\n"), keys=keys, places=places)
+
+
+def message_origin(text: str) -> str:
+    """The place that prints most of the words of a message; empty where nobody known does."""
+    known = _message_table()
+    found = Counter(
+        place for line in text.split("\n", _LINES)[:_LINES] for key in word_runs(line) if (place := known.place(key))
+    )
+    return max(found, key=lambda place: (found[place], place)) if found else ""
+
+
+# Places.
 
 LEAST, MOST = 0.3, 0.6
 # In the table: a mark of torch. What another program prints has none.
@@ -84,7 +184,7 @@ _words = lru_cache(maxsize=1024)(literals_of)
 
 
 @dataclass(frozen=True)
-class Origin:
+class FailureOrigin:
     """An entry of the table. Empty texts ask for nothing."""
 
     cause: str
@@ -122,7 +222,7 @@ class Origin:
         )
 
 
-def arisen(found: Found, number: int, around: str, *, is_told: bool = True) -> LogMatch | None:
+def match_origin(found: LogFailure, number: int, around: str, *, is_told: bool = True) -> LogMatch | None:
     """The cause that the place of ``found`` speaks for; None where it says nothing.
 
     ``is_told``: that it is a failure; else only words count which are of one.
@@ -134,14 +234,14 @@ def arisen(found: Found, number: int, around: str, *, is_told: bool = True) -> L
     if _STOPPED.search(found.text) is not None or found.kind == "KeyboardInterrupt":
         # Where somebody stopped it says nothing.
         return None
-    told = found.frames or _logged(found.text, around)
+    told = found.frames or _logged_frames(found.text, around)
     # Its own words are a sign of torch; and a place, if nothing else tells one.
-    printed = printed_by(found.text)
+    printed = message_origin(found.text)
     around = f"{around}\n{printed}" if printed else around
-    asked = _asked(is_told=is_told, prose=prose)
-    match = _placed(found, number, around, told, asked)
+    asked = _ask_tables(is_told=is_told, prose=prose)
+    match = _first_fitting_origin(found, number, around, told, asked)
     if match is None and printed and not told:
-        match = _placed(found, number, around, [f"? (/{printed}:0)"], asked)
+        match = _first_fitting_origin(found, number, around, [f"? (/{printed}:0)"], asked)
         match = replace(match, confidence=min(match.confidence, _BY_WORDS)) if match is not None else None
     if match is None or not printed or ("frame" in match.facts and told):
         return match
@@ -150,14 +250,16 @@ def arisen(found: Found, number: int, around: str, *, is_told: bool = True) -> L
 
 
 @lru_cache(maxsize=4)
-def _asked(*, is_told: bool, prose: bool) -> tuple[Origin, ...]:
+def _ask_tables(*, is_told: bool, prose: bool) -> tuple[FailureOrigin, ...]:
     """The entries that may fit, in order."""
     asked = [one for one in origins() if (is_told or one.why in _telling()) and (prose or not one.prose)]
     # Words that somebody chose say more than those that he happens to use.
     return tuple(sorted(asked, key=lambda one: not (one.prose or one.why in _telling())))
 
 
-def _placed(found: Found, number: int, around: str, told: Sequence[str], asked: Sequence[Origin]) -> LogMatch | None:
+def _first_fitting_origin(
+    found: LogFailure, number: int, around: str, told: Sequence[str], asked: Sequence[FailureOrigin]
+) -> LogMatch | None:
     """The first of the entries ``asked`` that fits; ``told`` are the frames."""
     told = told if _ABSENT.search(found.text) is None else ()
     if _REPORTED.match(found.text) is not None:
@@ -222,7 +324,7 @@ def _telling() -> frozenset[str]:
     return frozenset(one.why for name in ("messages", "summaries") for one in _table(name))
 
 
-def _logged(text: str, around: str) -> Sequence[str]:
+def _logged_frames(text: str, around: str) -> Sequence[str]:
     """The frames of a traceback that a logger printed line by line: a line of it is not a failure of its own."""
     if _FRAME.match(text) is None:
         return ()
@@ -230,27 +332,27 @@ def _logged(text: str, around: str) -> Sequence[str]:
 
 
 @lru_cache(maxsize=1)
-def origins() -> tuple[Origin, ...]:
+def origins() -> tuple[FailureOrigin, ...]:
     """The tables, in the order in which they are asked."""
     return tuple(origin for name in _TABLES for origin in _table(name))
 
 
 @lru_cache(maxsize=len(_TABLES))
-def _table(name: str) -> tuple[Origin, ...]:
+def _table(name: str) -> tuple[FailureOrigin, ...]:
     table = toml.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
     of_prose = {"near": table.get("near", "")}
-    return tuple(Origin(**{**(of_prose if entry.get("prose") else {}), **entry}) for entry in table["origin"])
+    return tuple(FailureOrigin(**{**(of_prose if entry.get("prose") else {}), **entry}) for entry in table["origin"])
 
 
 def _subject(regex: str, texts: Sequence[str]) -> str:
-    hits = (_compiled(regex).search(text) for text in texts) if regex else ()
+    hits = (_compile_regex(regex).search(text) for text in texts) if regex else ()
     return next((hit["subject"] for hit in hits if hit is not None and hit["subject"]), "")
 
 
 def _search(regex: str, text: str) -> bool:
-    return may_match(_words(regex), text) and _compiled(regex).search(text) is not None
+    return may_match(_words(regex), text) and _compile_regex(regex).search(text) is not None
 
 
 @lru_cache(maxsize=512)
-def _compiled(regex: str) -> re.Pattern[str]:
-    return re.compile(bounded(regex), re.MULTILINE)
+def _compile_regex(regex: str) -> re.Pattern[str]:
+    return re.compile(bound_repeats(regex), re.MULTILINE)

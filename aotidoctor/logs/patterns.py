@@ -1,23 +1,119 @@
-"""The patterns of the playbooks: their ``toml log`` blocks, parsed and checked.
+"""Parse and check the patterns and known issues of the playbooks, and define the failure that they match.
 
-Each regular expression is compiled when it is first needed, and it is needed only where the text has a word that every
-match must have: most logs are told by a few of some hundred patterns.
+The patterns are the ``toml log`` blocks of the playbooks. Each regular expression is compiled when it is first needed,
+and it is needed only where the text has a word that every match must contain, which is read off the expression's text.
+Each repeat without a bound gets one, so that a search takes time in proportion to the text.
+
+A playbook may have a ``toml known`` block: ``[[known]]`` entries with ``issue``, ``url``, ``words`` (all of them are in
+the message, or in the files of its traceback), and as far as the tracker tells ``affected``, ``fixed`` and
+``workaround``. The blocks are read when a log holds a failure.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from aotidoctor.diagnosis.head import Head
-from aotidoctor.logs.bounded import bounded
-from aotidoctor.logs.literals import literals_of, may_match
-from aotidoctor.model import extensions, playbook_files, toml
+from aotidoctor.diagnosis.playbooks import Head
+from aotidoctor.logs.lines import LogLine
+from aotidoctor.model import extensions, toml
 from aotidoctor.model.errors import AotidoctorError
-from aotidoctor.model.log import LogMatch, LogPattern
+from aotidoctor.model.evidence import FactValue
+from aotidoctor.model.record import record
+from aotidoctor.model.report import LogEvent, LogMatch, LogPattern
+
+# Bounds for the repeats of an expression.
+
+_REPEAT_TOKEN = re.compile(
+    r"(?P<escape>\\.)|(?P<class>\[\^?\]?(?:\\.|[^\]\\]){0,400}\])|(?P<open>\((?:\?(?:P<\w+>|P=\w+|<?[=!]|[a-zA-Z-]*:|[^)P:]))?)"
+    r"|(?P<close>\))|(?P<exact>\{\d{0,9},\d{1,9}\}\??|\{\d{1,9}\}\??)|(?P<repeat>[*+]\??|\{\d{1,9},\}\??)|(?P<plain>.)",
+    re.DOTALL,
+)
+_MOST_REPEATS = {r"\s": 40, r"\d": 40, r"\w": 120, r"[\s\S]": 600, r"[\S\s]": 600}
+_USUAL, _GROUP = 300, 20
+
+
+def bound_repeats(regex: str) -> str:
+    """``regex`` with ``{0,300}`` and the like for ``*`` and ``+``."""
+    made: list[str] = []
+    before = ""
+    for token in _REPEAT_TOKEN.finditer(regex):
+        text = token[0]
+        if token["repeat"] is not None:
+            most = _GROUP if before == ")" else _MOST_REPEATS.get(before, _USUAL)
+            least = {"*": "0", "+": "1"}.get(text[0]) or text[1:].partition(",")[0]
+            text = f"{{{least},{max(most, int(least))}}}{'?' if text.endswith('?') else ''}"
+        made.append(text)
+        before = text
+    return "".join(made)
+
+
+# The words that every match of an expression must contain; an expression that is not understood has none.
+
+# In letters: what else a word is made of tells little.
+LEAST = 4
+_LITERAL_TOKEN = re.compile(
+    r"(?P<escape>\\.)|(?P<class>\[\^?\]?(?:\\.|[^\]\\]){0,400}\])|(?P<open>\((?:\?(?:P<\w+>|:|[^)P:]))?)|(?P<close>\))"
+    r"|(?P<repeat>[*+?]\??|\{\d{0,9},?\d{0,9}\}\??)|(?P<bar>\|)|(?P<anchor>[\^$.])|(?P<plain>.)",
+    re.DOTALL,
+)
+_GROUPS = ("(?:", "(?P<", "(?<!", "(?<=", "(?!", "(?=")
+_OTHERS = re.compile(r"[^a-zA-Z]")
+# Escapes that stand for one character of their own.
+_SELF = re.compile(r"\\[^a-zA-Z0-9]")
+
+
+def literals_of(regex: str) -> tuple[str, ...]:
+    """The longest word of each alternative; empty where one of them has none."""
+    if regex.startswith("(?") and not regex.startswith(_GROUPS):
+        # Flags: not for this reader.
+        return ()
+    best = [max(words, key=_letters, default="") for words in _alternatives(regex)]
+    return tuple(dict.fromkeys(best)) if all(_letters(word) >= LEAST for word in best) else ()
+
+
+def may_match(words: tuple[str, ...], text: str) -> bool:
+    """Whether ``text`` is worth a search for the expression whose words these are."""
+    return not words or any(word in text for word in words)
+
+
+def _letters(word: str) -> int:
+    return len(_OTHERS.sub("", word))
+
+
+def _alternatives(regex: str) -> list[list[str]]:
+    """The runs of plain characters outside of groups, for each alternative of the whole expression."""
+    found: list[list[str]] = [[""]]
+    depth = 0
+    for token in _LITERAL_TOKEN.finditer(regex):
+        words = found[-1]
+        match token.lastgroup:
+            case "open":
+                depth += 1
+                words.append("")
+            case "close":
+                depth -= 1
+            case _ if depth:
+                continue
+            case "bar":
+                found.append([""])
+            case "plain":
+                words[-1] += token[0]
+            case "escape" if _SELF.match(token[0]):
+                words[-1] += token[0][1]
+            case "repeat":
+                # What may be missing, or comes several times, ends the word before it.
+                words[-1] = words[-1][:-1] if token[0][0] != "+" else words[-1]
+                words.append("")
+            case _:
+                words.append("")
+    return found
+
+
+# Patterns.
 
 # Below this a match is a lead that the reader is shown, and no diagnosis.
 LEAST_CONFIDENCE = 0.5
@@ -31,7 +127,7 @@ _LISTS = ("near", "not_near")
 _KEYS = frozenset((*_TEXTS, *_LISTS, "confidence", "facts", "suspect"))
 
 
-def is_told(match: LogMatch) -> bool:
+def is_certain_cause(match: LogMatch) -> bool:
     """Whether it is sure enough for a diagnosis."""
     return match.confidence >= (LEAST_SUSPICION if match.pattern.is_suspect else LEAST_CONFIDENCE)
 
@@ -54,17 +150,17 @@ class Pattern:
     @cached_property
     def regex(self) -> re.Pattern[str]:
         """The compiled expression."""
-        return re.compile(bounded(self.record.regex), re.MULTILINE)
+        return re.compile(bound_repeats(self.record.regex), re.MULTILINE)
 
     @cached_property
     def near(self) -> tuple[re.Pattern[str], ...]:
         """What must stand around it."""
-        return tuple(re.compile(bounded(text), re.MULTILINE) for text in self.record.near)
+        return tuple(re.compile(bound_repeats(text), re.MULTILINE) for text in self.record.near)
 
     @cached_property
     def not_near(self) -> tuple[re.Pattern[str], ...]:
         """What must not stand around it."""
-        return tuple(re.compile(bounded(text), re.MULTILINE) for text in self.record.not_near)
+        return tuple(re.compile(bound_repeats(text), re.MULTILINE) for text in self.record.not_near)
 
     def may_match(self, text: str) -> bool:
         """Whether ``text`` is worth a search."""
@@ -78,7 +174,7 @@ def load_patterns() -> tuple[Pattern, ...]:
 
 def pattern_files() -> tuple[Path, ...]:
     """The files that have them: playbooks, and what plugins add to those."""
-    return (*playbook_files.files(), *extensions.current().patterns)
+    return (*extensions.playbook_files(), *extensions.current_extensions().patterns)
 
 
 @lru_cache(maxsize=4)
@@ -151,3 +247,202 @@ def _facts(head: Head, entry: Mapping[str, object]) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
         raise head.wrong("facts", value, "a table of strings")
     return value
+
+
+# One failure in a list of lines of one stream.
+
+# Of a message.
+MOST_LINES, MOST_CHARACTERS = 40, 6000
+_C10_FRAME = re.compile(r"^\s*frame #\d+: (?P<symbol>.*?)(?: \+ 0x[0-9a-f]+)?(?: \(0x[0-9a-f]+ in (?P<library>.+)\))?$")
+# Lines that begin something else, whatever message they stand in.
+_STARTS = re.compile(
+    r"Traceback \(most recent call last\)|^During handling of the above|^The above exception was the direct|"
+    r"^terminate called |^libc\+\+abi|Segmentation fault|Abort trap|"
+    r"Bus error|^Killed\b|^[\s|]*\+-{3}|^Aborted\b|core dumped\)|^Fatal Python error|"
+    r"^==+(?:\d+=+)?ERROR: |: (?:fatal )?error: |^Error: |undefined reference to|^\*\*\* |^Thread \d+ |"
+    r"^(?:Process|Program) (?:\d+ )?(?:received|stopped|terminated|completed)|^[\w.]*(?:Error|Exception): |^\S*[$#] |"
+    r"^(?:FAILED|ERROR|PASSED) "
+)
+_CONTINUES = re.compile(
+    r"^(?:\s|[a-z(\[{]|Exception raised|While |Mismatched|Greatest|Available|CUDA kernel|For |Compile |Device|Original|"
+    r"Set |You |The following|This |If |Please|Could not|Suggest|Output:|Command:|Potential|Triggered|Note|Search)"
+)
+
+
+@record
+class LogFailure:
+    """One failure.
+
+    ``said`` are the lines of the message with their numbers, ``first`` and ``end`` the place in the list (the latter
+    not included). ``follows`` tells that such a line is said after a failure, never for one of its own; ``chained``
+    that it was raised while or because of the one before it.
+    """
+
+    form: str
+    said: tuple[tuple[int, str], ...]
+    first: int
+    end: int
+    kind: str = ""
+    frames: tuple[str, ...] = ()
+    stage: str = ""
+    level: str = "error"
+    follows: bool = False
+    chained: bool = False
+
+    @property
+    def text(self) -> str:
+        """The message."""
+        return "\n".join(text for _, text in self.said)[:MOST_CHARACTERS]
+
+    def match(self, pattern: LogPattern, line: int, text: str, facts: Mapping[str, FactValue]) -> LogMatch:
+        """``pattern`` as one that knows it by line ``line``, which says ``text``."""
+        # The event with all that is known of it takes its place when the log was read.
+        event = LogEvent(form=self.form, first=line, last=line, text=self.text)
+        return LogMatch(event=event, pattern=pattern, line=line, text=text, facts=facts, confidence=pattern.confidence)
+
+
+def message_failure(
+    lines: Sequence[LogLine], at: int, *, form: str = "line", kind: str = "", follows: bool = False
+) -> LogFailure:
+    """The message that begins at ``at`` as a failure, with what continues it."""
+    said, frames, end = message(lines, at)
+    return LogFailure(
+        form=form, kind=kind, said=number_lines(said), first=at, end=end, frames=tuple(frames), follows=follows
+    )
+
+
+def lines_failure(
+    lines: Sequence[LogLine],
+    first: int,
+    end: int,
+    *,
+    form: str,
+    kind: str = "",
+    stage: str = "",
+    level: str = "error",
+    follows: bool = False,
+) -> LogFailure:
+    """The lines from ``first`` to ``end`` (not included) as a failure."""
+    said = number_lines(lines[first:end])
+    return LogFailure(form=form, kind=kind, said=said, first=first, end=end, stage=stage, level=level, follows=follows)
+
+
+def end_below(lines: Sequence[LogLine], at: int, below: re.Pattern[str], most: int) -> int:
+    """Where the lines end which ``below`` knows and which follow the one at ``at``; ``most`` is how many with it."""
+    end = at + 1
+    while end < min(len(lines), at + most) and below.search(lines[end].text):
+        end += 1
+    return end
+
+
+def number_lines(lines: Sequence[LogLine]) -> tuple[tuple[int, str], ...]:
+    """The lines as ``Found.said``."""
+    return tuple((line.number, line.text) for line in lines)
+
+
+def frame_of(text: str) -> str | None:
+    """The symbol of a ``frame #3: c10::Error::Error(...)`` line."""
+    found = _C10_FRAME.match(text)
+    return None if found is None else found["symbol"] or found["library"] or "??"
+
+
+def message(lines: Sequence[LogLine], at: int, *, stamped: bool = False) -> tuple[list[LogLine], list[str], int]:
+    """The lines of the message that begins at ``at``, the frames below it, and where it ends.
+
+    ``stamped``: every line of it has a logger's prefix, so that such a prefix does not end it.
+    """
+    said, frames = [lines[at]], []
+    here = at + 1
+    while here < len(lines) and len(said) < MOST_LINES:
+        line = lines[here]
+        frame = frame_of(line.text)
+        if frame is not None:
+            frames.append(frame)
+        elif not line.text:
+            follower = next((one for one in lines[here + 1 : here + 3] if one.text), None)
+            if follower is None or not _CONTINUES.match(follower.text) or _STARTS.search(follower.text):
+                break
+        elif (line.stamped and not stamped) or _STARTS.search(line.text):
+            break
+        else:
+            said.append(line)
+        here += 1
+    return said, frames, here
+
+
+# Known issues: facts of public trackers.
+
+# Of all words of an entry together, in characters: fewer are an everyday message.
+LEAST_WORDS = 18
+_CONFIDENCE = 0.6
+_KNOWN_BLOCK = re.compile(r"^```toml known\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_KNOWN_TEXTS = ("issue", "url", "affected", "fixed", "workaround")
+
+
+@record
+class KnownIssue:
+    """An issue of a public tracker. Empty texts: the tracker does not say."""
+
+    cause: str
+    issue: str
+    url: str
+    words: tuple[str, ...]
+    affected: str = ""
+    fixed: str = ""
+    workaround: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What a report says of it."""
+        affects = f", affects {self.affected}" if self.affected else ""
+        fixed = f", fixed: {self.fixed}" if self.fixed else ""
+        return f"known: {self.issue}{affects}{fixed}"
+
+
+def known_issue(text: str, cause: str = "") -> KnownIssue | None:
+    """The issue of which ``text`` has all the words, the one with the most of them; of ``cause`` unless it is empty."""
+    flat = " ".join(text.split())
+    fitting = [one for one in known_issues() if cause in ("", one.cause) and all(word in flat for word in one.words)]
+    return max(fitting, key=lambda one: sum(map(len, one.words)), default=None)
+
+
+def match_known_issue(found: LogFailure, number: int) -> LogMatch | None:
+    """The cause of the known issue whose words ``found`` has."""
+    issue = known_issue(found.text)
+    if issue is None:
+        return None
+    record = LogPattern(cause=issue.cause, regex="", example="", source="", confidence=_CONFIDENCE)
+    return found.match(record, number, found.text.partition("\n")[0], {})
+
+
+def known_issues() -> tuple[KnownIssue, ...]:
+    """The entries of all playbooks. Raises ``PatternError``."""
+    return _issues(extensions.playbook_files())
+
+
+@lru_cache(maxsize=4)
+def _issues(paths: tuple[Path, ...]) -> tuple[KnownIssue, ...]:
+    return tuple(one for path in paths for one in read_known_issues(path.stem, path.read_text(encoding="utf-8")))
+
+
+def read_known_issues(cause: str, text: str) -> tuple[KnownIssue, ...]:
+    """The entries in the text of one playbook. Raises ``PatternError``."""
+    bodies = _KNOWN_BLOCK.findall(text)
+    return tuple(_entry(cause, one) for body in bodies for one in entries_of(body, f"{cause}.md", "known", "known"))
+
+
+def _entry(cause: str, entry: Mapping[str, object]) -> KnownIssue:
+    texts = {key: value for key in _KNOWN_TEXTS if isinstance(value := entry.get(key, ""), str)}
+    words = entry.get("words")
+    listed = tuple(word for word in words if isinstance(word, str)) if isinstance(words, list) else ()
+    if (
+        set(entry) - {*_KNOWN_TEXTS, "words"}
+        or len(texts) < len(_KNOWN_TEXTS)
+        or not texts["url"].startswith("https://")
+    ):
+        raise PatternError(
+            f"{cause}.md: toml known: {sorted(entry)}: expected {', '.join(_KNOWN_TEXTS)} as texts, and words"
+        )
+    if sum(map(len, listed)) < LEAST_WORDS:
+        raise PatternError(f"{cause}.md: toml known: {texts['issue']}: words: too few of them for one message")
+    return KnownIssue(cause=cause, words=listed, **texts)

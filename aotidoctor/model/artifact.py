@@ -1,16 +1,81 @@
-"""What is in the file, as facts. No judgement: the checks under ``artifact_*`` turn these facts into findings."""
+"""Describe the file as facts: a package, the stamp of its origin, or an exported program with its constants.
+
+No judgement: the checks under ``artifact_*`` turn these facts into findings. Sizes of an exported program are texts in
+the compiler's own spelling (``4``, ``s77``, ``8*s40``); a symbol that begins with ``u`` is known at run time only.
+"""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-from aotidoctor.model.record import record
+from aotidoctor.model.record import JsonObject, record
 
-if TYPE_CHECKING:
-    from aotidoctor.model.program import ProgramConstant, ProgramLeaf, ProgramOutput, SizeRange
+# An exported program as its JSON describes it.
+
+
+@record
+class ProgramTensor:
+    """What the program takes for granted about a tensor; strides and sizes as texts, None where it does not say."""
+
+    dtype: str | None = None
+    shape: tuple[str, ...] | None = None
+    stride: tuple[str, ...] | None = None
+    device: str | None = None
+
+
+@record
+class ProgramLeaf:
+    """One leaf of the call: ``kind`` is ``tensor``, ``constant`` (``value`` was baked in at export) or ``symbol``.
+
+    ``path`` is the user's name of it, the name in the graph where the call spec does not tell.
+    """
+
+    name: str
+    path: str
+    kind: str
+    tensor: ProgramTensor | None = None
+    value: str | None = None
+
+
+@record
+class ProgramOutput:
+    """One output of the graph. ``kind`` is as in the signature: ``user_output``, ``buffer_mutation``...
+
+    ``name`` is None for a constant; ``target`` is what a mutation goes to.
+    """
+
+    kind: str
+    name: str | None
+    target: str | None = None
+    tensor: ProgramTensor | None = None
+
+
+@record
+class ProgramConstant:
+    """A ``parameter``, ``buffer``, ``tensor_constant`` or ``custom_obj``: ``name`` in the graph, ``fqn`` in the model.
+
+    ``persistent`` is None for anything but a buffer. ``used`` tells whether a node of the graph reads it.
+    """
+
+    name: str
+    fqn: str
+    kind: str
+    persistent: bool | None = None
+    tensor: ProgramTensor | None = None
+    used: bool = True
+
+
+@record
+class SizeRange:
+    """Inclusive bounds of a size; None where there is none."""
+
+    low: int | None = None
+    high: int | None = None
+
+
+# A package.
 
 
 class ArtifactKind(enum.Enum):
@@ -243,3 +308,133 @@ class Artifact:
     def model(self, name: str) -> ModelEntry | None:
         """The model called ``name``, or None."""
         return next((entry for entry in self.models if entry.name == name), None)
+
+
+# The stamp that `aotidoctor stamp` writes into the metadata.
+
+# The key of the metadata that holds it, as JSON text.
+STAMP_KEY = "AOTIDOCTOR_STAMP"
+STAMP_SCHEMA = "aotidoctor.stamp/1"
+
+
+@record
+class SampleTensor:
+    """One tensor of the sample that the program was exported with; never its values."""
+
+    path: str
+    dtype: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...] | None = None
+    device: str = "cpu"
+
+
+@record
+class Stamp:
+    """Origin of a package.
+
+    ``torch`` and ``compiler`` are those that built it, None where the stamp was made without them. ``program`` is a
+    hash of the graph (64 hex digits). ``weights`` maps the name of a constant in the model to a hash of its dtype, its
+    shape and its bytes (16 hex digits); constants of a few bytes, whose hash would give them away, have none.
+    ``facts`` are those of the exported program: ranges as exported and values fixed at export among them.
+    """
+
+    schema: str
+    tool: str
+    program: str
+    facts: ExportedFacts
+    torch: str | None = None
+    compiler: str | None = None
+    python: str | None = None
+    weights: Mapping[str, str] = field(default_factory=dict)
+    sample: tuple[SampleTensor, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+@record
+class StampSeen:
+    """A stamp beside the package that carries it.
+
+    ``stamp`` is None where it cannot be read (``problem``). ``equal`` counts the constants whose bytes are the stamped
+    ones, ``differing`` names the others, ``unread`` says why some were not looked at.
+    """
+
+    member: str
+    stamp: Stamp | None = None
+    problem: str | None = None
+    equal: int = 0
+    differing: tuple[str, ...] = ()
+    unread: str | None = None
+
+
+# The archive of an exported program: what is listed, what is there, where the bytes are.
+
+
+@dataclass(frozen=True, slots=True)
+class StorageContent:
+    """The bytes of a storage, read where they lie: ``read_at(offset, length)`` gives fewer at the end."""
+
+    size: int
+    read_at: Callable[[int, int], bytes] = field(compare=False, repr=False)
+
+
+@record
+class StoredTensor:
+    """A constant with its bytes: view metadata in elements, the storage, or why there is none to read (``problem``)."""
+
+    fqn: str
+    dtype: str | None = None
+    shape: tuple[int, ...] | None = None
+    stride: tuple[int, ...] | None = None
+    offset: int = 0
+    content: StorageContent | None = None
+    problem: str | None = None
+
+
+@record
+class ArchivePayload:
+    """One entry of an archive's list of weights or constants.
+
+    ``member`` holds it, None when the archive has no such member; ``nbytes`` is that member's size.
+    """
+
+    stored: StoredTensor
+    member: str | None
+    nbytes: int | None = None
+    parameter: bool = False
+    requires_grad: bool = False
+
+
+@record
+class PickledState:
+    """Weights or constants that lie in one pickle: of which member, and where its bytes are in the file."""
+
+    member: str
+    offset: int
+    size: int
+
+
+ArchivePayloads = Mapping[str, ArchivePayload]
+
+
+@record
+class ProgramArchive:
+    """One program of an archive.
+
+    ``layout`` is ``pt2`` (2.9 and later), ``pickled`` (2.7, 2.8) or ``legacy``. ``document`` is the program's JSON.
+    ``weights`` and ``constants`` are by the name in the model, None when the archive does not list them: then
+    ``weights_pickle`` and ``constants_pickle`` say where they are, if they are anywhere. ``others`` are the programs
+    beside this one. ``problems`` tell what could not be read.
+    """
+
+    path: str
+    member: str
+    layout: str
+    facts: ExportedFacts
+    document: JsonObject
+    weights: ArchivePayloads | None = None
+    constants: ArchivePayloads | None = None
+    weights_pickle: PickledState | None = None
+    constants_pickle: PickledState | None = None
+    has_samples: bool = True
+    others: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()

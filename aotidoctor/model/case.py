@@ -1,21 +1,220 @@
-"""All that a check may see."""
+"""Describe a case: everything that a check may look at, with the options, the host and the tolerances.
+
+The tolerance of an output is ``|ours - theirs| <= atol + rtol * |theirs|`` for each element. The host is described
+without importing torch. Memory is in bytes, times are in seconds.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
 
 from aotidoctor.model.record import record
-from aotidoctor.model.tolerance import Tolerances
 
 if TYPE_CHECKING:
-    from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry
-    from aotidoctor.model.contract import ConstantSpec, Contract, HostNeeds
+    from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry, StampSeen
+    from aotidoctor.model.contract import ConstantSpec, HostNeeds, ModelContract
     from aotidoctor.model.errors import InputsError
-    from aotidoctor.model.host import Host
     from aotidoctor.model.inputs import InputSet, TensorDesc
-    from aotidoctor.model.json_types import JsonObject
-    from aotidoctor.model.stamp import StampSeen
+    from aotidoctor.model.record import JsonObject
+
+
+# Functions of the user's own: module.py:function.
+
+
+def user_function(text: str) -> tuple[str, str] | None:
+    """The file and the function's name; None for a path to anything else."""
+    path, _, function = text.rpartition(":")
+    return (path, function) if path.endswith(".py") and function.isidentifier() else None
+
+
+def file_of(text: str) -> str:
+    """The file of ``module.py:function``, and any other path as it is."""
+    named = user_function(text)
+    return text if named is None else named[0]
+
+
+# How far an output may be from the reference's.
+
+GRID = (0.0, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+"""Values of rtol for which a report keeps the atol that agreement needs."""
+
+
+@record
+class Tolerance:
+    """One ``--rtol`` or ``--atol``. ``output`` is a path (``result[0]``) or the number of a leaf; None for all."""
+
+    output: str | None
+    value: float
+
+
+@record
+class Tolerances:
+    """What the user asked for. A value for one output goes before one for all; of equal ones the last counts."""
+
+    rtol: tuple[Tolerance, ...] = ()
+    atol: tuple[Tolerance, ...] = ()
+
+    def of(self, path: str, index: int) -> tuple[float, float] | None:
+        """``(rtol, atol)`` for an output leaf, None where neither was given. One that was not given is 0 then."""
+        rtol, atol = _pick(self.rtol, path, index), _pick(self.atol, path, index)
+        return None if rtol is None and atol is None else (rtol or 0.0, atol or 0.0)
+
+    def unused(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """Outputs that were named and are not there."""
+        known = {*paths, *(str(index) for index in range(len(paths)))}
+        named = [one.output for one in (*self.rtol, *self.atol) if one.output is not None]
+        return tuple(dict.fromkeys(name for name in named if name not in known))
+
+
+def parse_tolerance(text: str) -> Tolerance:
+    """``1e-3``, ``result[0]:1e-3`` or ``0:1e-3``. Raises ValueError."""
+    output, _, number = text.strip().rpartition(":")
+    value = float(number)
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(text)
+    return Tolerance(output=output or None, value=value)
+
+
+def agrees_within(needed: Sequence[tuple[float, float]], rtol: float, atol: float) -> bool:
+    """Whether an output agrees, from the ``(rtol, atol needed)`` pairs that a report keeps.
+
+    Exact at the points of the grid. Between two of them the smaller rtol is taken, which needs the larger atol: the
+    answer may be no where a run would say yes, never the other way round.
+    """
+    below = [allowed for point, allowed in needed if point <= rtol]
+    return bool(below) and min(below) <= atol
+
+
+def _pick(given: Sequence[Tolerance], path: str, index: int) -> float | None:
+    for names in ((path, str(index)), (None,)):
+        found = [one.value for one in given if one.output in names]
+        if found:
+            return found[-1]
+    return None
+
+
+# What this machine offers.
+
+
+@record
+class TorchBuild:
+    """The torch that the worker would import.
+
+    ``cuda``, ``hip`` and ``xpu`` are the toolkit versions it was built for, None where it was not. ``debug`` tells
+    a debug build, None where its version.py does not say.
+    """
+
+    version: str
+    path: str
+    cuda: str | None = None
+    cxx11_abi: bool | None = None
+    hip: str | None = None
+    xpu: str | None = None
+    debug: bool | None = None
+
+
+@record
+class Gpu:
+    """One GPU; ``compute_capability`` like ``90``, memory in bytes."""
+
+    index: int
+    name: str
+    compute_capability: str | None = None
+    memory_total: int | None = None
+
+
+@record
+class MissingSymbol:
+    """A symbol that no library of this host provides. ``wanted_from`` is the library the package names for it."""
+
+    name: str
+    version: str | None = None
+    wanted_from: str | None = None
+
+
+@record
+class TmpdirState:
+    """The temporary directory a load would use. ``problem`` is None when it can be used.
+
+    ``fixed`` tells that the loader goes there whatever TMPDIR says: torch before 2.13.
+    """
+
+    path: str
+    exists: bool = True
+    writable: bool = True
+    noexec: bool = False
+    free_bytes: int | None = None
+    problem: str | None = None
+    fixed: bool = False
+
+    def problem_with(self, needed: int) -> str | None:
+        """What keeps a package that takes ``needed`` bytes unpacked from it; None where nothing does."""
+        if self.problem is not None or self.free_bytes is None or self.free_bytes >= needed:
+            return self.problem
+        return f"has {self.free_bytes} bytes free, the unpacked package takes {needed}"
+
+
+@record
+class Host:
+    """What this machine offers.
+
+    ``cpu_flags`` are those of /proc/cpuinfo. ``threads`` is what torch would use by default (cores, unless the
+    environment says otherwise). ``libraries`` maps a NEEDED name to the file it resolves to (None when not found).
+    ``missing_symbols`` are undefined symbols of the package that nothing here provides; ``symbols_checked`` is how many
+    were looked up (0 and ``symbols_problem`` set when it could not be done). ``tools`` maps tool name to path, the
+    header ``cuda.h`` among them. ``missing_folders`` are those that the package hands to a compiler and that do not
+    exist here, None where nobody looked.
+    ``environment`` holds allow-listed variables only. ``distribution`` is the name that /etc/os-release gives
+    (``Debian GNU/Linux 12``), ``platform`` what Python's ``platform.platform()`` prints, and ``packages`` are the
+    installed distributions that PyTorch's collect_env lists.
+
+    ``abi_versions`` maps a family of symbol versions to the newest one here (``GLIBCXX`` to ``3.4.30``).
+    ``executable_stack`` says whether a library that asks for an executable stack is loaded here, None where that is
+    not known; ``executable_stack_why`` is the reason.
+
+    ``profile`` is None for this machine, else the name of the profile that describes another one. ``unstated`` are the
+    fields that the profile says nothing about: their values here are defaults, not facts.
+    """
+
+    system: str
+    machine: str
+    python: str
+    cpu_model: str | None = None
+    cpu_flags: frozenset[str] = frozenset()
+    cores: int = 1
+    threads: int = 1
+    memory_available: int | None = None
+    memory_total: int | None = None
+    address_space_limit: int | None = None
+    torch: TorchBuild | None = None
+    torch_problem: str | None = None
+    gpus: tuple[Gpu, ...] = ()
+    cuda_driver: str | None = None
+    libraries: Mapping[str, str | None] = field(default_factory=dict)
+    missing_symbols: tuple[MissingSymbol, ...] = ()
+    symbols_checked: int = 0
+    symbols_problem: str | None = None
+    missing_folders: tuple[str, ...] | None = None
+    glibc: str | None = None
+    openmp_runtimes: tuple[str, ...] = ()
+    tmpdir: TmpdirState | None = None
+    tools: Mapping[str, str | None] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    in_container: bool | None = None
+    distribution: str | None = None
+    platform: str | None = None
+    packages: Mapping[str, str] = field(default_factory=dict)
+    abi_versions: Mapping[str, str] = field(default_factory=dict)
+    executable_stack: bool | None = None
+    executable_stack_why: str | None = None
+    profile: str | None = None
+    unstated: frozenset[str] = frozenset()
+
+
+# Options and the case.
 
 
 @record
@@ -82,7 +281,7 @@ class Case:
     host: Host
     options: Options = field(default_factory=Options)
     model: ModelEntry | None = None
-    contract: Contract | None = None
+    contract: ModelContract | None = None
     inputs: InputSet | None = None
     inputs_path: str | None = None
     inputs_error: InputsError | None = None
@@ -95,7 +294,7 @@ class Case:
     @property
     def needs(self) -> HostNeeds:
         """What the package needs of a host, as far as the contract tells."""
-        from aotidoctor.model.contract import HostNeeds  # noqa: PLC0415 - whoever has no contract rarely asks
+        from aotidoctor.model.contract import HostNeeds
 
         return self.contract.needs if self.contract is not None else HostNeeds()
 

@@ -1,4 +1,4 @@
-"""What the compiled code expects of its caller and of its host."""
+"""Describe what the compiled code expects of its caller and of its host."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from aotidoctor.model.expr import Expr, evaluate
+from aotidoctor.model.inputs import Container
 from aotidoctor.model.record import record
-from aotidoctor.model.tree import Container
 
 
 @record
@@ -228,7 +228,7 @@ class BoundCheck:
 
 
 @record
-class Parameter:
+class KernelParameter:
     """A parameter of a kernel. ``type`` is the C++ type without const and pointer (``int64_t``), or Triton's (``i64``).
 
     ``pointer`` tells a tensor from a number; ``const`` a tensor that the kernel does not write to.
@@ -252,7 +252,7 @@ class KernelBody:
     member: str
     line: int
     lines: int
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[KernelParameter, ...] = ()
 
 
 @record
@@ -304,7 +304,7 @@ Reading = tuple[int | None, ...]
 
 
 @record
-class Contract:
+class ModelContract:
     """What one compiled model expects.
 
     ``args`` and ``kwargs`` are the trees of the call spec; their leaves are indices into ``leaves``. ``source`` is
@@ -359,3 +359,28 @@ class Contract:
         """Whether it leaves open what some input that is read must be like: its dtype, its rank or a size."""
         read = (leaf for leaf in self.tensor_leaves() if leaf.used is not False)
         return any(leaf.dtype is None or leaf.has_open_sizes for leaf in read)
+
+
+# An input of the contract in a few words.
+
+# A dim that is known to be fixed is shown with the sizes that it may have, unless they are many.
+MOST_SIZES = 6
+
+
+def describe_spec(spec: LeafSpec) -> str:
+    """What the compiled code expects of a leaf: ``float32[s0, 16]`` or ``a constant``."""
+    if spec.input_index is None:
+        return "a value fixed at export"
+    if spec.dims is None:
+        return f"a {spec.dtype or ''} tensor".replace("  ", " ")
+    told = [_dim_text(spec, at) for at in range(len(spec.dims))]
+    return f"{spec.dtype or 'tensor'}[{', '.join(told if spec.rank is not None else [*told, '…'])}]"
+
+
+def _dim_text(spec: LeafSpec, at: int) -> str:
+    dim = (spec.dims or ())[at]
+    if dim.static is not None:
+        return str(dim.static)
+    if 0 < len(dim.among) <= MOST_SIZES:
+        return "|".join(map(str, dim.among))
+    return str(dim.expr) if dim.expr is not None else "?"

@@ -1,4 +1,7 @@
-"""Errors that carry the exit status; the command line turns them into one line on stderr."""
+"""Define the errors that carry an exit status; the command line prints each as one line on stderr.
+
+Also here: which signal asked this process to end, for the exit status of the report that it still writes.
+"""
 
 from __future__ import annotations
 
@@ -126,3 +129,27 @@ class LimitReachedError(BaseException):
 def too_many(what: str, most: int) -> LimitReachedError:
     """``what`` is not read because there are more than ``most`` of them, as nobody's model has."""
     return LimitReachedError(f"more than {most:,} {what}: not read beyond {most:,}", final=False)
+
+
+# Termination by a signal.
+
+
+class TerminatedError(KeyboardInterrupt):
+    """Somebody ends this process by a signal: the report of what is known is written first, as after Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+_BY: list[int] = []
+
+
+def note_signal(number: int) -> None:
+    """The signal ``number`` asked this process to end."""
+    _BY[:] = [number]
+
+
+def signal_status(otherwise: int) -> int:
+    """128 and the number of the signal that asked, as shells count; ``otherwise`` where none was noted."""
+    return 128 + _BY[0] if _BY else otherwise

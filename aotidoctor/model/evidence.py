@@ -1,14 +1,52 @@
-"""What was seen, what was not looked at, and where."""
+"""Record evidence: what was observed, what was not checked and why, and where.
+
+Also the reason to give when aotidoctor itself fails, which is never evidence about the model; the phrases that all
+messages share; and what is wrong with an exported program before it is compiled.
+"""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+import traceback
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from aotidoctor.model.fault import FAILED_HERE
-from aotidoctor.model.json_types import JsonValue
-from aotidoctor.model.record import record
+from aotidoctor.model.record import JsonValue, record
+
+# Phrases that all messages share.
+
+
+def list_names(names: Sequence[str], most: int = 5) -> str:
+    """The first ``most`` names joined by commas, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def plural(count: int, noun: str, many: str | None = None) -> str:
+    """``1 run``, ``2 runs``, ``2 leaves``."""
+    return f"{count} {noun if count == 1 else many or noun + 's'}"
+
+
+# Failures of aotidoctor itself.
+
+FAILED_HERE = "aotidoctor failed here"
+
+
+class OwnCodeError(Exception):
+    """A module of aotidoctor itself could not be imported."""
+
+
+def whereabouts(error: Exception) -> str:
+    """``KeyError at session.py:12``: the type and the place alone, as the message may hold what is private."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {where.filename.rpartition('/')[2]}:{where.lineno}"
+
+
+def describe_failure(frames: int = 4) -> str:
+    """The reason for ``NotChecked`` within an ``except`` block: the exception, with its innermost ``frames``."""
+    return f"{FAILED_HERE}: {traceback.format_exc(limit=-frames)}"
+
+
+# Findings.
 
 Scalar = str | int | float | bool | None
 FactValue = Scalar | tuple[Scalar, ...]
@@ -127,3 +165,67 @@ class Maker:
             source=source,
             facts=facts or {},
         )
+
+
+# Violations of the rules for exported programs.
+
+
+@record
+class Where:
+    """A line of the user's source, as the node's stack trace names it."""
+
+    file: str
+    line: int
+    text: str = ""
+
+
+@record
+class Violation:
+    """One rule that the program breaks, or a remark on what AOTInductor will make of it.
+
+    ``code`` is the rule (``VERIFY-G03``), ``kind`` its variant. ``node`` is the name of the graph's node, ``target``
+    what it calls or refers to (an operator, a parameter's name); either may be missing. ``graph`` is the path of the
+    submodule whose graph holds the node, empty for the top. ``where`` is the innermost line of the user's source.
+    """
+
+    code: str
+    kind: str
+    observed: str
+    expected: str
+    node: str | None = None
+    target: str | None = None
+    graph: str = ""
+    where: Where | None = None
+    facts: Mapping[str, FactValue] = field(default_factory=dict)
+
+
+@record
+class ExportRule:
+    """One rule of ``aotidoctor.program.rules``; ``page`` is its manual page.
+
+    ``severities`` maps each kind that the rule can report to how bad it is. ``names_target`` says that a finding is
+    about the target (an operator, an input) and not the node. ``title`` is the head of the page, as a part of a
+    sentence, where it is not given.
+    """
+
+    code: str
+    name: str
+    severities: Mapping[str, Severity]
+    page: str
+    title: str = ""
+    names_target: bool = False
+
+    @property
+    def of_torch(self) -> bool:
+        """A rule of PyTorch's own verifier, about the graph or the signature."""
+        return self.code.startswith(("VERIFY-G", "VERIFY-S"))
+
+    def __post_init__(self) -> None:
+        """Take the title from the page."""
+        head = self.page.partition("\n")[0].rstrip(".")
+        object.__setattr__(self, "title", self.title or head[:1].lower() + head[1:])
+
+
+def error_severities(*kinds: str) -> dict[str, Severity]:
+    """The severities of a rule all of whose kinds are errors."""
+    return dict.fromkeys(kinds, Severity.ERROR)

@@ -1,37 +1,397 @@
-"""Symbolic sizes as the wrapper writes them, parsed to a small frozen tree.
+"""Parse, normalise, evaluate and solve symbolic sizes, as the wrapper writes them in C++.
 
 The generated code holds sizes as C++ text: ``8L*s39``, ``s1 + s2``, ``(1.0/2.0)*arg3_1_size_0``,
 ``c10::div_floor_integer(static_cast<int64_t>(s0), static_cast<int64_t>(2L))``. ``parse_expr`` reads that text (nothing
-is evaluated by Python itself), ``evaluate`` computes it for given symbols and ``solve`` turns it round for one symbol.
-``str()`` gives the normalised form (``8*s39``, ``s77 + 1``); normalising twice changes nothing. What the reader does
-not know becomes ``Opaque``: it keeps its text and evaluates to None.
+is evaluated by Python itself), ``evaluate`` computes it for given symbols and ``solve`` solves it for one symbol.
+``str()`` gives the normalised form (``8*s39``, ``s77 + 1``); normalising twice changes nothing. Text that the reader
+does not know becomes ``Opaque``: it keeps its text and evaluates to None.
+
+Fractions are exact. The standard library's ``fractions`` would do, but importing it costs as much time as reading a
+whole wrapper.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import reduce
+from math import gcd
 
-from aotidoctor.model.expr_nodes import Expr, Function, Num, Opaque, Product, Sum, Sym, product_of, sum_of
-from aotidoctor.model.expr_reader import Reader, Unreadable
-from aotidoctor.model.rational import Rational
+from aotidoctor.model.record import record
 
-__all__ = [
-    "Expr",
-    "Function",
-    "Num",
-    "Opaque",
-    "Product",
-    "Sum",
-    "Sym",
-    "evaluate",
-    "linear",
-    "parse_expr",
-    "product_of",
-    "solve",
-    "substitute",
-    "sum_of",
-]
+# Exact fractions.
+
+
+class Rational:
+    """``over``/``under`` in lowest terms, ``under`` positive. Immutable by convention; ``under`` must not be 0."""
+
+    __slots__ = ("over", "under")
+
+    def __init__(self, over: int, under: int = 1) -> None:
+        common = gcd(over, under) * (-1 if under < 0 else 1)
+        self.over = over // common
+        self.under = under // common
+
+    def plus(self, other: Rational) -> Rational:
+        """The sum."""
+        return Rational(self.over * other.under + other.over * self.under, self.under * other.under)
+
+    def times(self, other: Rational) -> Rational:
+        """The product."""
+        return Rational(self.over * other.over, self.under * other.under)
+
+    def over_by(self, other: Rational) -> Rational | None:
+        """The quotient; None for a division by zero."""
+        return Rational(self.over * other.under, self.under * other.over) if other.over else None
+
+    def floor(self) -> int:
+        """The next integer below or equal."""
+        return self.over // self.under
+
+    def ceil(self) -> int:
+        """The next integer above or equal."""
+        return -(-self.over // self.under)
+
+    def truncated(self) -> int:
+        """The integer part, as a C++ conversion to ``int64_t`` gives it."""
+        return self.floor() if self.over >= 0 else self.ceil()
+
+    def __lt__(self, other: Rational) -> bool:
+        """Whether the value is smaller."""
+        return self.over * other.under < other.over * self.under
+
+
+# Nodes, and the functions that build them in normal form.
+
+
+class _ExprNode:
+    """What all nodes share: the symbols below them and their normalised text."""
+
+    __slots__ = ()
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Names of all symbols below this node; empty below an ``Opaque``."""
+        return frozenset().union(*(part.symbols for part in self.parts()))
+
+    def parts(self) -> tuple[Expr, ...]:
+        """The nodes directly below this one."""
+        return ()
+
+
+@record(kw_only=False)
+class Num(_ExprNode):
+    """A number ``over``/``under`` in lowest terms; ``under`` is 1 for integers."""
+
+    over: int
+    under: int = 1
+
+    def __str__(self) -> str:
+        """Normalised text."""
+        return str(self.over) if self.under == 1 else f"{self.over}/{self.under}"
+
+
+@record(kw_only=False)
+class Sym(_ExprNode):
+    """A symbol: ``s77``, ``u0`` or a local of the wrapper such as ``arg3_1_size_0``."""
+
+    name: str
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The symbol itself."""
+        return frozenset((self.name,))
+
+    def __str__(self) -> str:
+        """Normalised text."""
+        return self.name
+
+
+@record(kw_only=False)
+class Sum(_ExprNode):
+    """At least two terms; a number comes last."""
+
+    terms: tuple[Expr, ...]
+
+    def parts(self) -> tuple[Expr, ...]:
+        """The terms."""
+        return self.terms
+
+    def __str__(self) -> str:
+        """Normalised text."""
+        text = str(self.terms[0])
+        for term in self.terms[1:]:
+            shown = str(term)
+            text += f" - {shown[1:]}" if shown.startswith("-") else f" + {shown}"
+        return text
+
+
+@record(kw_only=False)
+class Product(_ExprNode):
+    """At least two factors; a number comes first."""
+
+    factors: tuple[Expr, ...]
+
+    def parts(self) -> tuple[Expr, ...]:
+        """The factors."""
+        return self.factors
+
+    def __str__(self) -> str:
+        """Normalised text."""
+        first, rest = self.factors[0], self.factors[1:]
+        if isinstance(first, Num) and (first.over, first.under) == (-1, 1):
+            return "-" + "*".join(_tight(part) for part in rest)
+        if isinstance(first, Num) and first.over == 1:
+            return "*".join(_tight(part) for part in rest) + f"/{first.under}"
+        return "*".join(_tight(part) for part in self.factors)
+
+
+@record(kw_only=False)
+class ExprFunction(_ExprNode):
+    """``floordiv``, ``mod``, ``div`` (real division), ``floor``, ``ceil``, ``trunc``, ``max`` or ``min``."""
+
+    name: str
+    args: tuple[Expr, ...]
+
+    def parts(self) -> tuple[Expr, ...]:
+        """The arguments."""
+        return self.args
+
+    def __str__(self) -> str:
+        """Normalised text."""
+        sign = {"floordiv": "//", "mod": "%", "div": "/"}.get(self.name)
+        if sign is not None:
+            return f"({_tight(self.args[0])}{sign}{_tight(self.args[1])})"
+        return f"{self.name}({', '.join(map(str, self.args))})"
+
+
+@record(kw_only=False)
+class Opaque(_ExprNode):
+    """Text that was not understood."""
+
+    text: str
+
+    def __str__(self) -> str:
+        """Normalised text."""
+        return self.text
+
+
+Expr = Num | Sym | Sum | Product | ExprFunction | Opaque
+
+
+def _tight(part: Expr) -> str:
+    """The text of a factor, in parentheses where it would bind less tightly than ``*``."""
+    shown = str(part)
+    fraction = isinstance(part, Num) and part.under != 1
+    quotient = isinstance(part, Product) and isinstance(part.factors[0], Num)
+    return f"({shown})" if isinstance(part, Sum | Opaque) or fraction or quotient or shown.startswith("-") else shown
+
+
+def number(value: Rational) -> Num:
+    """The node of an exact number."""
+    return Num(value.over, value.under)
+
+
+def sum_of(terms: tuple[Expr, ...]) -> Expr:
+    """``terms`` added up: nested sums are flattened, numbers are folded, like symbols are collected."""
+    constant, order = Rational(0), dict[Expr, Rational]()
+    for term in _flat(terms, Sum):
+        factor, rest = _split(term)
+        if rest is None:
+            constant = constant.plus(factor)
+        else:
+            order[rest] = order.get(rest, Rational(0)).plus(factor)
+    kept = [_scaled(factor, rest) for rest, factor in order.items() if factor.over]
+    if constant.over or not kept:
+        kept.append(number(constant))
+    return kept[0] if len(kept) == 1 else Sum(tuple(kept))
+
+
+def product_of(factors: tuple[Expr, ...]) -> Expr:
+    """``factors`` multiplied: nested products are flattened, numbers are folded into one in front."""
+    constant, rest = Rational(1), list[Expr]()
+    for factor in _flat(factors, Product):
+        if isinstance(factor, Num):
+            constant = constant.times(Rational(factor.over, factor.under))
+        else:
+            rest.append(factor)
+    if not rest or not constant.over:
+        return number(constant)
+    if len(rest) == 1 and isinstance(rest[0], Sum):
+        return sum_of(tuple(product_of((number(constant), term)) for term in rest[0].terms))
+    return _scaled(constant, rest[0] if len(rest) == 1 else Product(tuple(rest)))
+
+
+def _flat(parts: tuple[Expr, ...], kind: type[Sum | Product]) -> list[Expr]:
+    return [inner for part in parts for inner in (part.parts() if isinstance(part, kind) else (part,))]
+
+
+def _split(term: Expr) -> tuple[Rational, Expr | None]:
+    """``(number, rest)`` of a term; the rest is None when the term is a number."""
+    if isinstance(term, Num):
+        return Rational(term.over, term.under), None
+    if isinstance(term, Product) and isinstance(term.factors[0], Num):
+        rest = term.factors[1:]
+        first = term.factors[0]
+        return Rational(first.over, first.under), rest[0] if len(rest) == 1 else Product(rest)
+    return Rational(1), term
+
+
+def _scaled(factor: Rational, rest: Expr) -> Expr:
+    if (factor.over, factor.under) == (1, 1):
+        return rest
+    inner = rest.factors if isinstance(rest, Product) else (rest,)
+    return Product((number(factor), *inner))
+
+
+# The recursive-descent reader.
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>\d{1,19}(?:\.(?P<fraction>\d{0,9}))?)(?:LL|L|UL|ULL|U|l|f|F)?(?![\w.])"
+    r"|(?P<name>[A-Za-z_]\w*(?:::\w+)*)(?P<template><[\w:]+>)?|(?P<sign>//|[-+*/%(),{}]))"
+)
+_CASTS = frozenset(("static_cast", "int64_t", "long", "double"))
+_FUNCTIONS = {
+    "c10::div_floor_integer": ("floordiv", 2),
+    "c10::div_floor_floating": ("floordiv", 2),
+    "c10::div_mod": ("mod", 2),
+    "std::floor": ("floor", 1),
+    "std::ceil": ("ceil", 1),
+    "std::trunc": ("trunc", 1),
+    "floor": ("floor", 1),
+    "ceil": ("ceil", 1),
+    "trunc": ("trunc", 1),
+    "std::max": ("max", None),
+    "std::min": ("min", None),
+    "max": ("max", None),
+    "min": ("min", None),
+}
+
+
+class UnreadableSize(Exception):  # noqa: N818 (a control-flow signal, caught by parse_expr)
+    """The text is not a size expression that this reader knows."""
+
+
+class ExprReader:
+    """Reads one expression of at most ``depth`` nested levels."""
+
+    def __init__(self, text: str, depth: int) -> None:
+        self._text = text
+        self._at = 0
+        self._depth = depth
+        self._token: re.Match[str] | None = None
+        self._advance()
+
+    def whole(self) -> Expr:
+        """The expression; raises ``Unreadable`` when there is anything before, in or after it that is not known."""
+        expr = self._sum()
+        if self._token is not None:
+            raise UnreadableSize
+        return expr
+
+    def _advance(self) -> None:
+        if not self._text[self._at :].strip():
+            self._token = None
+            return
+        token = _TOKEN.match(self._text, self._at)
+        if token is None:
+            raise UnreadableSize
+        self._token, self._at = token, token.end()
+
+    def _sign(self, *wanted: str) -> str | None:
+        """The operator that comes next if it is one of ``wanted``; it is consumed."""
+        sign = self._token["sign"] if self._token is not None else None
+        if sign is None or sign not in wanted:
+            return None
+        self._advance()
+        return sign
+
+    def _expect(self, sign: str) -> None:
+        if self._sign(sign) is None:
+            raise UnreadableSize
+
+    def _sum(self) -> Expr:
+        self._depth -= 1
+        if self._depth < 0:
+            raise UnreadableSize
+        terms = [self._product()]
+        while (sign := self._sign("+", "-")) is not None:
+            term = self._product()
+            terms.append(term if sign == "+" else product_of((Num(-1), term)))
+        self._depth += 1
+        return terms[0] if len(terms) == 1 else sum_of(tuple(terms))
+
+    def _product(self) -> Expr:
+        result = self._factor()
+        while (sign := self._sign("*", "/", "//", "%")) is not None:
+            other = self._factor()
+            match sign:
+                case "*":
+                    result = product_of((result, other))
+                case "%" | "//":
+                    result = ExprFunction("mod" if sign == "%" else "floordiv", (result, other))
+                case _:
+                    result = _quotient(result, other)
+        return result
+
+    def _factor(self) -> Expr:
+        negative = False
+        while (sign := self._sign("+", "-")) is not None:
+            negative ^= sign == "-"
+        atom = self._atom()
+        return product_of((Num(-1), atom)) if negative else atom
+
+    def _atom(self) -> Expr:
+        token = self._token
+        if token is None:
+            raise UnreadableSize
+        if self._sign("(") is not None:
+            inner = self._sum()
+            self._expect(")")
+            return inner
+        self._advance()
+        if token["number"] is not None:
+            return _number(token)
+        if token["name"] is None:
+            raise UnreadableSize
+        return self._named(token["name"], token["template"])
+
+    def _named(self, name: str, template: str | None) -> Expr:
+        if self._sign("(") is None:
+            if template is not None or "::" in name:
+                raise UnreadableSize
+            return Sym(name)
+        args = self._arguments()
+        if name in _CASTS and len(args) == 1:
+            return args[0]
+        known = _FUNCTIONS.get(name)
+        if known is None or known[1] not in (None, len(args)):
+            raise UnreadableSize
+        return ExprFunction(known[0], args)
+
+    def _arguments(self) -> tuple[Expr, ...]:
+        braces = self._sign("{") is not None
+        args = [self._sum()]
+        while self._sign(",") is not None:
+            args.append(self._sum())
+        if braces:
+            self._expect("}")
+        self._expect(")")
+        return tuple(args)
+
+
+def _number(token: re.Match[str]) -> Num:
+    text, fraction = token["number"], token["fraction"] or ""
+    return number(Rational(int(text.partition(".")[0] + fraction), 10 ** len(fraction)))
+
+
+def _quotient(over: Expr, under: Expr) -> Expr:
+    if isinstance(under, Num) and under.over:
+        return product_of((number(Rational(under.under, under.over)), over))
+    return ExprFunction("div", (over, under))
+
+
+# Parsing, evaluating, solving.
 
 _LONGEST = 4000
 _DEEPEST = 60
@@ -43,8 +403,8 @@ def parse_expr(text: str) -> Expr:
     if not stripped or len(stripped) > _LONGEST:
         return Opaque(stripped)
     try:
-        return Reader(stripped, _DEEPEST).whole()
-    except Unreadable:
+        return ExprReader(stripped, _DEEPEST).whole()
+    except UnreadableSize:
         return Opaque(stripped)
 
 
@@ -57,8 +417,8 @@ def substitute(expr: Expr, replacements: Mapping[str, Expr]) -> Expr:
             return sum_of(tuple(substitute(term, replacements) for term in terms))
         case Product(factors=factors):
             return product_of(tuple(substitute(factor, replacements) for factor in factors))
-        case Function(name=name, args=args):
-            return Function(name, tuple(substitute(arg, replacements) for arg in args))
+        case ExprFunction(name=name, args=args):
+            return ExprFunction(name, tuple(substitute(arg, replacements) for arg in args))
         case _:
             return expr
 
@@ -75,7 +435,7 @@ def _value(expr: Expr, env: Mapping[str, int]) -> Rational | None:
             return Rational(over, under)
         case Sym(name=name):
             return Rational(env[name]) if name in env else None
-        case Sum() | Product() | Function():
+        case Sum() | Product() | ExprFunction():
             values = [_value(part, env) for part in expr.parts()]
             known = [value for value in values if value is not None]
             return _combine(expr, known) if len(known) == len(values) else None
@@ -83,13 +443,13 @@ def _value(expr: Expr, env: Mapping[str, int]) -> Rational | None:
             return None
 
 
-def _combine(expr: Sum | Product | Function, values: list[Rational]) -> Rational | None:
+def _combine(expr: Sum | Product | ExprFunction, values: list[Rational]) -> Rational | None:
     match expr:
         case Sum():
             return reduce(Rational.plus, values)
         case Product():
             return reduce(Rational.times, values)
-        case Function(name=name):
+        case ExprFunction(name=name):
             return _apply(name, values)
 
 

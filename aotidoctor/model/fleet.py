@@ -1,24 +1,26 @@
-"""One line of a fleet's results: what was asked of one item, and the essence of the answer.
+"""Describe results over many items: a fleet's results, hosts for packages, sweeps, and differences of documents.
 
-A results folder holds
+A results folder of a fleet holds
 
     fleet.json         what was asked and by which version: ``FleetRun``
     results.jsonl      one line per item, a ``FleetResult`` as JSON, written as the item ends
     reports/ID.json    the full report (``aotidoctor.report/1``) of each item that is not healthy; ID is ``item``
 
-``results.jsonl`` is the truth and everything else a view of it. While a run goes on, its lines stand in the order in
-which items ended, and of two lines with the same ``item`` the later one counts. When all items have ended, the file
-is put into the order of the items, one line each.
-
-Minor versions only add: keys that are not known are ignored, and what is missing takes its default.
+``results.jsonl`` is the truth and everything else a view of it. During a run its lines stand in the order in which
+items ended, and of two lines with the same ``item`` the later one counts. When all items have ended, the file is put
+into the order of the items, one line each. Minor versions only add: unknown keys are ignored, and a missing key takes
+its default.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import field
 
 from aotidoctor.model.record import record
+
+# Results of a fleet.
 
 SCHEMA = "aotidoctor.fleet/1"
 RUN_FILE, RESULTS_FILE, REPORTS_FOLDER = "fleet.json", "results.jsonl", "reports"
@@ -141,3 +143,213 @@ class FleetSummary:
     interrupted: bool = False
     problem: str | None = None
     notes: tuple[str, ...] = ()
+
+
+# Will it run there? What packages need, and the answer for each host.
+
+
+class HostVerdict(enum.Enum):
+    """``runs``: everything that it needs is there. ``refused``: it will not load or run. ``unknown``: not told."""
+
+    RUNS = "runs"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+@record
+class PackageNeeds:
+    """What one package needs.
+
+    ``built_least`` and ``built_before`` are releases of torch (``2.13``) with what they rest on: it was built by the
+    former or later, and by one before the latter; None where nothing tells. ``torch_least`` is the oldest release that
+    can load it. ``abi_versions`` are the newest symbol versions that it asks for (``GLIBC_2.34``). ``isa`` are CPU
+    flags, ``gpu_targets`` architectures of its GPU code. ``executable_stack`` says whether it asks for one.
+    ``threads`` is the least number of threads that one of its kernels has room for, None where it does not matter.
+    """
+
+    package: str
+    device: str | None = None
+    machine: str | None = None
+    built_least: str | None = None
+    built_least_because: str = ""
+    built_before: str | None = None
+    built_before_because: str = ""
+    torch_least: str | None = None
+    torch_least_because: str = ""
+    abi_versions: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    isa: tuple[str, ...] = ()
+    march_native: bool | None = None
+    gpu_targets: tuple[str, ...] = ()
+    oldest_driver: str | None = None
+    custom_ops: tuple[str, ...] = ()
+    threads: int | None = None
+    executable_stack: bool | None = None
+    problem: str | None = None
+
+
+@record
+class HostAnswer:
+    """One cell of the matrix. ``because`` are causes and what was observed, ``unknown`` what would have to be known."""
+
+    package: str
+    host: str
+    answer: HostVerdict
+    because: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    provided: tuple[str, ...] = ()
+
+
+@record
+class Compatibility:
+    """The needs of all packages, and every package on every host, package by package."""
+
+    needs: tuple[PackageNeeds, ...]
+    answers: tuple[HostAnswer, ...]
+
+
+# What a package does at the boundary of its contract, one row per call.
+
+
+class Says(str, enum.Enum):
+    """What the contract says of a call: right, outside of a compiled range, refused, or nothing (index values)."""
+
+    ACCEPTS = "accepts"
+    RANGE = "out of range"
+    REFUSES = "refuses"
+    SILENT = "does not say"
+
+
+class Does(str, enum.Enum):
+    """What the package, or the program, does with it. ``RETURNS``: there was nothing to compare with."""
+
+    RIGHT = "right"
+    WRONG = "wrong numbers"
+    ERROR = "error"
+    CRASH = "crash"
+    HANG = "hang"
+    RETURNS = "returns"
+    UNKNOWN = "not known"
+
+
+class SweepVerdict(str, enum.Enum):
+    """What a row means, worst first.
+
+    ``FAULT``: what the contract accepts fails or is wrong, where the program is right. ``UNGUARDED``: the package takes
+    what it computes wrongly, or crashes, without a word. ``REFUSED``: the package ends with an error where the program
+    computes. ``HARMLESS``: the contract refuses it, and the package is right all the same. ``FINE``: all agree.
+    """
+
+    FAULT = "fault"
+    UNGUARDED = "unguarded"
+    REFUSED = "refused"
+    HARMLESS = "harmless"
+    FINE = "fine"
+    UNKNOWN = "not known"
+
+
+@record
+class SweepRow:
+    """One call. ``subject`` is a leaf, a symbol or the call; ``change`` says what was changed of it, '' for nothing.
+
+    ``axis`` is ``base``, ``dtype``, ``stride``, ``size``, ``divisibility``, ``rank``, ``value``, ``none``, ``keys`` or
+    ``pair``. ``cause`` is why the contract refuses it. ``detail`` and ``program_detail`` are the words of an error.
+    ``checked`` is what the package does under AOTI_RUNTIME_CHECK_INPUTS=1, None where that was not tried.
+    """
+
+    axis: str
+    subject: str
+    change: str
+    says: Says
+    package: Does
+    program: Does
+    judged: SweepVerdict
+    cause: str | None = None
+    detail: str = ""
+    program_detail: str = ""
+    checked: Does | None = None
+    run: str | None = None
+    seconds: float = 0.0
+
+
+@record
+class Sweep:
+    """All rows, in the order in which they were asked. ``unasked`` says how many were not, and why."""
+
+    package: str
+    reference: str | None
+    rows: tuple[SweepRow, ...]
+    planned: int
+    unasked: tuple[str, ...]
+    seconds: float
+    torch: str | None = None
+
+
+# Differences between two documents: reports, packages, hosts or bundles.
+
+DIFFERENCE_SCHEMA = "aotidoctor.diff/1"
+# From what alone makes a package fail to what no playbook speaks of. ``outcome`` is what came of it, not why.
+LEVELS = ("decisive", "relevant", "outcome", "minor")
+
+
+@record
+class ComparedSide:
+    """One of the two. ``kind`` is ``report``, ``bundle``, ``package`` or ``host``.
+
+    ``parts`` are those that it tells of: ``host``, ``package``, ``inputs``, ``outcome``. ``verdict`` is None where
+    nothing was examined for one; ``causes`` are the slugs of its diagnoses, best first.
+    """
+
+    label: str
+    name: str
+    kind: str
+    parts: tuple[str, ...]
+    verdict: str | None = None
+    causes: tuple[str, ...] = ()
+    version: str = ""
+    made: str = ""
+
+
+@record
+class DocumentDifference:
+    """One fact that is not the same.
+
+    ``rank`` counts from 1, what matters most first. ``area`` is the part it belongs to, or ``fit`` for what a package
+    needs against what a host has. ``playbook`` is the cause that speaks of such a difference, None where none does;
+    ``codes`` are those of the evidence that it rests on. ``diagnosed`` is the label of the side in which that cause was
+    diagnosed, empty where in none or in both; ``evidence`` are findings of that side.
+    """
+
+    area: str
+    subject: str
+    a: str
+    b: str
+    level: str
+    why: str
+    rank: int = 0
+    playbook: str | None = None
+    codes: tuple[str, ...] = ()
+    diagnosed: str = ""
+    evidence: tuple[str, ...] = ()
+
+
+@record
+class DocumentComparison:
+    """Both sides and what differs, ranked.
+
+    ``equal`` counts per area the facts that are the same. ``left_out`` counts what was not compared because it differs
+    from run to run and machine to machine without meaning. ``unknown`` are facts that only one side tells.
+    """
+
+    a: ComparedSide
+    b: ComparedSide
+    differences: tuple[DocumentDifference, ...]
+    equal: Mapping[str, int] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def matters(self) -> tuple[DocumentDifference, ...]:
+        """The differences that are more than minor."""
+        return tuple(item for item in self.differences if item.level != "minor")

@@ -1,8 +1,8 @@
-"""What the worker can be asked: one record per job, written by the parent and read by the child.
+"""Define the jobs of the worker: one record per request, written by the parent and read by the child.
 
-A request travels as JSON: written by ``encode``, read by ``records.from_json``, strictly. A field of another type is an
-error of aotidoctor, with the place, what was observed and what was expected, before the job begins.
-Paths are absolute, or relative to the directory that aotidoctor was started in.
+A request travels as JSON: written by ``encode``, read by ``from_json``, strictly. A field of another type is an error
+of aotidoctor, with the place, what was observed and what was expected, before the job begins. Paths are absolute, or
+relative to the directory that aotidoctor was started in.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import TypeVar
 
-from aotidoctor.model.json_types import JsonObject, JsonValue
-from aotidoctor.model.record import record
+from aotidoctor.model.record import JsonObject, JsonValue, record
 
 J = TypeVar("J", bound="Job")
 OBSERVE = ("outputs", "mutation", "alias", "values")
@@ -240,6 +239,6 @@ def encode(record: object) -> dict[str, object]:
     return {item.name: getattr(record, item.name) for item in fields(record)}
 
 
-def changed(record: J, changes: Mapping[str, object]) -> J:
+def change_fields(record: J, changes: Mapping[str, object]) -> J:
     """``record`` with other values in some fields; TypeError for a field that it does not have."""
     return replace(record, **changes)  # type: ignore[arg-type]  # of which type each is, the child checks

@@ -1,8 +1,193 @@
-"""Where a failure is: the place in the compiled code, and everything that points at it."""
+"""Describe where a failure is: its place in the compiled code, and everything that points at it.
+
+Also what the worker reports about kernels: the values that each call read and wrote, and the findings of an emulation
+on the CPU. Counts are of elements.
+"""
 
 from __future__ import annotations
 
 from aotidoctor.model.record import record
+
+# Answers: values that the calls of a run read and wrote.
+
+
+@record
+class WatchedTensor:
+    """A tensor that a watched call read or wrote: parameter ``name`` at ``position``.
+
+    ``writer`` is the call that wrote it last, None for inputs and constants; a ``constant`` is not looked at. Of the
+    reference, ``matches``, ``target`` and ``where`` are the node whose values are nearest, ``agrees`` whether they are
+    its values and ``error`` how far off they are.
+    """
+
+    name: str = ""
+    position: int | None = None
+    dtype: str = ""
+    shape: tuple[int | None, ...] | None = None
+    nan: int | None = None
+    inf: int | None = None
+    min: float | None = None
+    max: float | None = None
+    mean: float | None = None
+    error: float | None = None
+    matches: str | None = None
+    target: str | None = None
+    where: str | None = None
+    agrees: bool | None = None
+    writer: int | None = None
+    constant: bool = False
+
+
+@record
+class WatchedCall:
+    """A computing call, with what it read and wrote."""
+
+    symbol: str = ""
+    argument: int | None = None
+    reads: tuple[WatchedTensor, ...] = ()
+    writes: tuple[WatchedTensor, ...] = ()
+
+
+@record
+class WatchedOutput:
+    """An output: the call that wrote it (None: an input), and whether it has the values of a node."""
+
+    path: str = ""
+    writer: int | None = None
+    agrees: bool | None = None
+
+
+@record
+class OperatorPlace:
+    """An operator of the reference and its source line."""
+
+    target: str = ""
+    where: str = ""
+
+
+@record
+class WatchedRun:
+    """All calls of one run; ``left_out`` are those beyond the limits, ``problem`` is why there are none."""
+
+    problem: str | None = None
+    calls: tuple[WatchedCall, ...] = ()
+    left_out: int = 0
+    outputs: tuple[WatchedOutput, ...] = ()
+    notes: tuple[str, ...] = ()
+    compared: bool = False
+    places: tuple[OperatorPlace, ...] = ()
+    decomposition_differs: bool = False
+
+
+@record
+class Watching:
+    """The values of kernels."""
+
+    watch: WatchedRun | None = None
+
+
+# Answers: a CUDA package that was emulated on the CPU.
+
+
+@record
+class Finding:
+    """One finding of an emulation.
+
+    ``kind`` is ``out-of-bounds``, ``misaligned``, ``use-after-free``, ``uninitialized``, ``race``, ``duplicate-index``,
+    ``int32-overflow``, ``device-assert``, ``nan``, ``inf`` or ``operator-refused``. ``launch`` counts launches from 1,
+    None for what an operator did; ``line`` is the line of the kernel's own text, ``wrapper_line`` that of the wrapper.
+    ``program`` is its place in the grid and ``lane`` the element of its block, None where every program has the same.
+    ``buffer`` is the wrapper's name, ``offset`` and ``extent`` count elements as the kernel reads them. ``count`` is
+    how many lanes.
+    """
+
+    kind: str
+    launch: int | None = None
+    kernel: str | None = None
+    line: int | None = None
+    wrapper_line: int | None = None
+    text: str | None = None
+    grid: tuple[int, ...] = ()
+    program: tuple[int, ...] | None = None
+    lane: int | None = None
+    access: str = ""
+    argument: str | None = None
+    buffer: str | None = None
+    offset: int | None = None
+    extent: int | None = None
+    sizes: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    message: str = ""
+    count: int = 1
+    output: str | None = None
+    value: int | None = None
+
+    @property
+    def place(self) -> str:
+        """``launch 3 triton_poi_fused_0, program 0, lane 5``."""
+        if self.launch is None:
+            return self.kernel or self.output or "the wrapper"
+        parts = [f"launch {self.launch} {self.kernel}"]
+        if self.program is not None:
+            used = self.program if any(self.program[1:]) else self.program[:1]
+            parts.append(f"program {'x'.join(map(str, used))}")
+        if self.lane is not None:
+            parts.append(f"lane {self.lane}")
+        return ", ".join(parts)
+
+
+@record
+class NotEmulated:
+    """What was not carried out, and how often."""
+
+    what: str
+    why: str
+    times: int = 1
+
+
+@record
+class EmulatedLaunch:
+    """How far one launch came, and by which way."""
+
+    state: str | None = None
+    way: str | None = None
+    seconds: float = 0.0
+
+
+@record
+class Emulation:
+    """The whole run: ``launched`` calls of kernels; ``problem`` says why nothing was emulated at all."""
+
+    findings: tuple[Finding, ...] = ()
+    not_emulated: tuple[NotEmulated, ...] = ()
+    launches: tuple[EmulatedLaunch, ...] = ()
+    launched: int = 0
+    problem: str | None = None
+
+    @property
+    def done(self) -> int:
+        """Launches that were carried out to their end."""
+        return sum(one.state in ("done", "empty") for one in self.launches)
+
+    @property
+    def quick(self) -> int:
+        """Launches that were looked at by their addresses alone."""
+        return sum(one.way == "quick" for one in self.launches)
+
+    @property
+    def seconds(self) -> float:
+        """What the launches took."""
+        return sum(one.seconds for one in self.launches)
+
+
+@record
+class Emulated:
+    """A package carried out on the CPU."""
+
+    emulation: Emulation | None = None
+
+
+# The place of a failure.
 
 
 @record

@@ -1,20 +1,118 @@
-"""``@record``: a dataclass with slots, frozen and by keywords by default, at a tenth of what one costs to define.
+"""Define records with ``@record``, a dataclass at a tenth of its cost, and the types of JSON values.
 
-A command imports some two hundred records and makes objects of a few dozen. ``dataclass`` describes the fields and
-compiles six methods for each of them at once, which is a quarter of the time of `check`. Here the description is made
-when somebody looks at it, methods that depend on the fields are compiled when they are called first, and the others are
-the same functions for all. ``fields``, ``replace``, ``asdict`` and ``is_dataclass`` work.
+A record has slots, and is frozen and made by keywords by default. A command imports some two hundred records and makes
+objects of a few dozen. ``dataclass`` describes the fields and compiles six methods for each of them at once, which is a
+quarter of the time of `check`. Here the description is made when it is first needed, methods that depend on the fields
+are compiled at their first call, and the others are the same functions for all classes. ``fields``, ``replace``,
+``asdict`` and ``is_dataclass`` work. The first objects of a class are filled from a table, since compiling ``__init__``
+costs as much as a hundred of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from reprlib import recursive_repr
 from types import FunctionType
 from typing import TYPE_CHECKING, NoReturn, TypeVar, overload
 
-from aotidoctor.model.record_filling import Row, field_names, fill, named, rows
+# JSON values, and the readings of them that are used everywhere.
+
+JsonValue = str | int | float | bool | None | list["JsonValue"] | dict[str, "JsonValue"]
+JsonObject = dict[str, JsonValue]
+
+
+def as_object(value: JsonValue) -> JsonObject:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: JsonValue) -> list[JsonValue]:
+    """The value if it is an array, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def objects(value: JsonValue) -> list[JsonObject]:
+    """The objects in a list; empty for anything else."""
+    return [item for item in as_list(value) if isinstance(item, dict)]
+
+
+def text_of(value: JsonValue) -> str | None:
+    """The value if it is text."""
+    return value if isinstance(value, str) else None
+
+
+def as_integer(value: JsonValue) -> int | None:
+    """The value if it is a whole number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+# Filling objects from a table.
+
+# What is annotated so is no field.
+_OF_THE_CLASS = ("ClassVar", "typing.ClassVar")
+
+# Name, what puts a value into the slot, the default, what makes one, whether ``__init__`` takes it, and by place.
+Row = tuple[str, Callable[[object, object], None], object, object, bool, bool]
+
+
+def field_names(own: Mapping[str, object]) -> Sequence[str]:
+    """The names of the fields in the body of a class, in order."""
+    found = own.get("__annotations__", {})
+    assert isinstance(found, dict)  # noqa: S101 - Python makes it
+    return [name for name, kind in found.items() if not str(kind).startswith(_OF_THE_CLASS)]
+
+
+def rows(cls: type) -> tuple[Row, ...] | None:
+    """The fields of a record, those of its bases first; None where a base is a dataclass of another make."""
+    found: dict[str, Row] = {}
+    for base in reversed(cls.__mro__):
+        own, by_place = vars(base).get("__record__", ({}, False))
+        if not own and "__dataclass_fields__" in vars(base):
+            return None
+        for name in field_names(own):
+            value = own.get(name, MISSING)
+            put = getattr(cls, name).__set__
+            if isinstance(value, Field):
+                placed = by_place if value.kw_only is MISSING else not value.kw_only
+                found[name] = (name, put, value.default, value.default_factory, value.init, placed)
+            else:
+                found[name] = (name, put, value, MISSING, True, by_place)
+    return tuple(found.values())
+
+
+def arguments_by_name(
+    table: Sequence[Row], by_place: Sequence[object], by_name: Mapping[str, object]
+) -> Mapping[str, object] | None:
+    """What is given to ``__init__``, all by name; None where that cannot be."""
+    if not by_place:
+        return by_name
+    names = [name for name, *_, asked, placed in table if asked and placed]
+    values = dict(zip(names, by_place, strict=False))
+    fits = len(by_place) <= len(names) and values.keys().isdisjoint(by_name)
+    return {**values, **by_name} if fits else None
+
+
+def fill(new: object, table: Sequence[Row], given: Mapping[str, object]) -> bool:
+    """Whether ``new`` could be filled from what was ``given`` by name: nothing is missing, and nothing too much."""
+    used = 0
+    for name, put, default, make, asked, _ in table:
+        if asked and name in given:
+            value = given[name]
+            used += 1
+        elif callable(make):
+            value = make()
+        elif default is not MISSING:
+            value = default
+        elif asked:
+            return False
+        else:
+            continue
+        put(new, value)
+    return used == len(given)
+
+
+# The decorator.
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -53,12 +151,12 @@ def record(
     """
 
     def made(cls: type[T]) -> type[T]:
-        return _made(cls, kw_only=kw_only, frozen=frozen, eq=eq)
+        return _make_record(cls, kw_only=kw_only, frozen=frozen, eq=eq)
 
     return made if cls is None else made(cls)
 
 
-def _made(cls: type[T], *, kw_only: bool, frozen: bool, eq: bool) -> type[T]:
+def _make_record(cls: type[T], *, kw_only: bool, frozen: bool, eq: bool) -> type[T]:
     own = dict(vars(cls))
     made = _with_slots(cls, own, by_place=not kw_only)
     for name in ("__dataclass_fields__", "__dataclass_params__"):
@@ -120,10 +218,10 @@ def _filled_first(cls: type) -> object:
         if not table:
             table.append(rows(cls))
         fields_ = table[0]
-        given = named(fields_, by_place, by_name) if fields_ is not None and count <= _FEW else None
+        given = arguments_by_name(fields_, by_place, by_name) if fields_ is not None and count <= _FEW else None
         if fields_ is None or given is None or not fill(self, fields_, given):
             # It also says what is wrong with what was given.
-            compiled = _compiled(cls, "__init__")
+            compiled = _compile_method(cls, "__init__")
             setattr(cls, "__init__", compiled)  # noqa: B010
             compiled(self, *by_place, **by_name)
         elif asks:
@@ -134,14 +232,14 @@ def _filled_first(cls: type) -> object:
 
 def _compiled_later(cls: type, name: str) -> object:
     def method(self: object, *given: object, **named: object) -> object:
-        compiled = _compiled(cls, name)
+        compiled = _compile_method(cls, name)
         setattr(cls, name, compiled)
         return compiled(self, *given, **named)
 
     return method
 
 
-def _compiled(cls: type, name: str) -> FunctionType:
+def _compile_method(cls: type, name: str) -> FunctionType:
     """The method as ``dataclass`` would write it, but that values are put into slots past the refusing assignment."""
     known: dict[str, object] = {"MISSING": MISSING}
     if name == "__init__":

@@ -1,24 +1,369 @@
-"""Everything that a format may show."""
+"""Describe a report: everything that a format may show, with its causes, fingerprint, log and history.
+
+Events tell the progress of a running diagnosis; nothing in a report depends on them. A fingerprint has two
+granularities and keeps what went into it. The history is what a store of cases knows of the failure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import enum
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from aotidoctor.model.record import record
+from aotidoctor.model.evidence import FactValue, Severity
+from aotidoctor.model.record import JsonObject, record
 
 if TYPE_CHECKING:
     from aotidoctor.model.case import Case
-    from aotidoctor.model.compat import Compatibility
-    from aotidoctor.model.diagnosis import Diagnosis
     from aotidoctor.model.evidence import Evidence, NotChecked
-    from aotidoctor.model.history import History
+    from aotidoctor.model.fleet import Compatibility
     from aotidoctor.model.localization import Localization
-    from aotidoctor.model.log import LogReading
     from aotidoctor.model.run import Outcome
-    from aotidoctor.model.serving_names import NameTable
-    from aotidoctor.model.signature import Signature
+    from aotidoctor.model.serving_config import NameTable
+
+
+# Progress of a running diagnosis.
+
+
+class EventKind(enum.Enum):
+    """What happened.
+
+    ``stage``: a stage of the pipeline begins. ``probe-start`` and ``probe-end``: one child run. ``treatment``: a
+    treatment was tried (it has ended).
+    """
+
+    STAGE = "stage"
+    PROBE_START = "probe-start"
+    PROBE_END = "probe-end"
+    TREATMENT = "treatment"
+
+
+@record
+class Event:
+    """One step.
+
+    ``name`` is the stage, probe or treatment. ``seconds`` is how long it took (0 at a start). ``verdict`` is a few
+    words for a person (``SIGSEGV in run1``); ``ok`` is None where good and bad do not apply.
+    """
+
+    kind: EventKind
+    name: str
+    seconds: float = 0.0
+    verdict: str = ""
+    ok: bool | None = None
+
+
+OnEvent = Callable[[Event], None]
+
+
+# The fingerprint of a failure.
+
+SIGNATURE_VERSION = 2
+
+
+@record
+class SignaturePart:
+    """One part: ``rule`` made ``text`` out of ``source`` (evidence or run id, empty where there is none).
+
+    ``granularity`` is ``family`` for a part of both fingerprints, ``exact`` for one of the finer only.
+    """
+
+    rule: str
+    text: str
+    granularity: str
+    source: str = ""
+
+
+@record
+class Signature:
+    """``family`` and ``exact`` are ``aotidoctor2f:`` and ``aotidoctor2:`` with 16 hex digits each."""
+
+    family: str
+    exact: str
+    parts: tuple[SignaturePart, ...]
+    version: int = SIGNATURE_VERSION
+
+
+# Causes with their evidence, and what to do about them.
+
+
+class Status(enum.Enum):
+    """``confirmed``: the failure went away with the treatment and came back without it; or the file itself proves it.
+
+    ``confirmed-in-emulation``: the same, seen in the emulation of a GPU on the CPU and not on hardware. All else is
+    ``suspected``.
+    """
+
+    CONFIRMED = "confirmed"
+    EMULATED = "confirmed-in-emulation"
+    SUSPECTED = "suspected"
+
+
+@record
+class Condition:
+    """Matches evidence by code and kind (None: any kind), and by equal facts.
+
+    A code or text fact that ends in ``*`` matches by prefix (``TRITON-*``); a fact of ``*`` alone matches any value
+    that is there. ``confidence`` replaces that of the playbook when this condition is the best one that matched.
+    ``certain``: an error that meets it is proof by itself, such as a file that is not there or is cut off.
+    """
+
+    code: str
+    kind: str | None = None
+    facts: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    confidence: float | None = None
+    certain: bool = False
+
+
+@record
+class Playbook:
+    """One file of ``playbooks/``: conditions and advice. ``looked_like`` and ``remedy`` may name facts in braces.
+
+    ``severity`` is the least severity of evidence that makes a diagnosis. ``weight`` orders causes, lowest first.
+    ``explains`` names causes, symptoms (``index-out-of-bounds``, ``signalled``) and the groups ``@load``, ``@run`` and
+    ``@output`` that this cause accounts for. ``stage`` is the heading of the cause: ``artifact``, ``host``, ``load``,
+    ``inputs``, ``run``, ``output``, ``compile`` or ``other``.
+    """
+
+    cause: str
+    title: str
+    any_of: tuple[Condition, ...]
+    all_of: tuple[Condition, ...]
+    none_of: tuple[Condition, ...]
+    explains: tuple[str, ...]
+    severity: Severity
+    weight: int
+    confidence: float
+    looked_like: str
+    remedy: str
+    command: str
+    treatment: str | None
+    would_confirm: str
+    versions: str
+    path: str
+    stage: str = ""
+
+
+@record
+class Treatment:
+    """A change to the case that should make the failure go away.
+
+    ``steps`` is what the worker applies in order, each ``{"op": ...}`` (see ``aotidoctor.worker.treatments.treat``).
+    ``command`` is the same change as a line of Python for the user.
+    """
+
+    name: str
+    cause: str
+    text: str
+    steps: tuple[JsonObject, ...]
+    command: str = ""
+
+
+@record
+class Remedy:
+    """What to do. ``verified`` is True only when a child run with it succeeded and one without it failed."""
+
+    text: str
+    command: str = ""
+    verified: bool = False
+
+
+@record
+class Diagnosis:
+    """A cause, ranked. ``confidence`` in 0..1; ``evidence`` are ids; ``confirmation`` says what was run for it.
+
+    ``stage`` is that of the playbook: where the failure is.
+    """
+
+    cause: str
+    rank: int
+    status: Status
+    confidence: float
+    title: str
+    looked_like: str
+    subject: str | None
+    evidence: tuple[str, ...]
+    remedy: Remedy
+    playbook: str
+    severity: Severity = Severity.ERROR
+    confirmation: str = ""
+    would_confirm: str = ""
+    stage: str = ""
+
+
+def compile_again(program: str) -> str:
+    """The command that compiles the exported program in the file ``program`` into another package."""
+    return f"torch._inductor.aoti_compile_and_package(torch.export.load({program!r}), package_path='recompiled.pt2')"
+
+
+# The events of a log, in order, and their relations.
+
+
+@record
+class LogPattern:
+    """What a log says when a cause is at work: one entry of the ``toml log`` block of a playbook.
+
+    ``regex`` is searched in the text of an event. ``near`` and ``not_near`` are searched in the lines around it: all
+    of the first must be there, none of the second. Named groups are facts (``subject`` is the subject). ``stage`` is
+    where such a line comes from (``export``, ``compile``, ``link``, ``package``, ``load``, ``run``, ``output``,
+    ``serve``; empty: told by the event). ``source`` is the file that prints the message, ``known`` and ``fixed`` are
+    releases of what ``component`` names. ``confidence`` in 0..1. ``example`` is a real message of this kind; without
+    one the place of the failure tells the cause, and ``source`` is the reason.
+    ``is_suspect``: where nothing better is known it is a diagnosis, too, however low its confidence.
+    """
+
+    cause: str
+    regex: str
+    example: str
+    source: str
+    confidence: float
+    near: tuple[str, ...] = ()
+    not_near: tuple[str, ...] = ()
+    stage: str = ""
+    component: str = "torch"
+    known: str = ""
+    fixed: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    is_suspect: bool = False
+
+
+@record
+class LogEvent:
+    """One failure as a log tells it, from line ``first`` to line ``last`` (from 1).
+
+    ``form`` names the shape (``python``, ``terminate``, ``c10``, ``glog``, ``compiler``, ``linker``, ``loader``,
+    ``gdb``, ``sanitizer``, ``triton``, ``kernel``, ``assert``, ``signal``, ``line``...). ``text`` is the message,
+    without prefixes and colours; ``frames`` are the symbols or ``file:line`` of its stack, innermost first. ``origin``
+    is the rank, thread, container or process it came from. ``level`` is ``error``, ``warning``, ``notice`` for a line
+    that only patterns take for a failure, or ``mention`` for news that speak of one. ``count`` is how often the same
+    was said; ``echo_of`` is the line of the event that it repeats or follows from; ``tainted`` says that a CUDA error
+    came before it in its origin.
+    """
+
+    form: str
+    first: int
+    last: int
+    text: str
+    kind: str = ""
+    frames: tuple[str, ...] = ()
+    origin: str = ""
+    stage: str = ""
+    level: str = "error"
+    count: int = 1
+    echo_of: int | None = None
+    tainted: bool = False
+
+
+@record
+class LogMatch:
+    """An event that a pattern knows; ``line`` says so. ``facts`` are the pattern's own and its named groups.
+
+    ``confidence`` is that of the pattern, less where the rest of the log speaks against it.
+    """
+
+    event: LogEvent
+    pattern: LogPattern
+    line: int
+    text: str
+    facts: Mapping[str, FactValue] = field(default_factory=dict)
+    confidence: float = 0.0
+
+
+@record
+class LogReading:
+    """One log, read to its end in bounded memory.
+
+    ``events`` are the first ones, ``more_events`` counts those left out. ``versions`` are those that the log names
+    (``torch``, ``triton``, ``cuda``, ``driver``, ``python``...). ``unknown`` are failures that no pattern knows.
+    ``problems`` says what could not be read (encoding, lines cut, a truncated end); ``out_of_time``: the end of it was
+    not read, because the rest took too long.
+    """
+
+    name: str
+    size: int
+    lines: int
+    events: tuple[LogEvent, ...] = ()
+    matches: tuple[LogMatch, ...] = ()
+    more_events: int = 0
+    versions: Mapping[str, str] = field(default_factory=dict)
+    origins: tuple[str, ...] = ()
+    unknown: tuple[LogEvent, ...] = ()
+    problems: tuple[str, ...] = ()
+    out_of_time: bool = False
+
+
+# How often a failure was seen before, where last, and what solved it.
+
+CASES_SCHEMA = "aotidoctor.cases/1"
+
+
+@record
+class CaseNote:
+    """What somebody wrote about a case. ``at`` is RFC 3339 UTC; ``solved`` says that it is what solved it."""
+
+    text: str
+    at: str
+    solved: bool = False
+
+
+@record
+class Sighting:
+    """One time that a failure was diagnosed. ``host_class`` is the kind of machine, empty where nobody knows.
+
+    ``key`` are 32 hex digits over what makes it this sighting: two stores that both have it have it once.
+    ``status`` is ``confirmed`` or ``suspected``, empty without a cause.
+    """
+
+    key: str
+    at: str
+    command: str
+    subject: str = ""
+    package: str = ""
+    sha256: str = ""
+    host_class: str = ""
+    status: str = ""
+    tool: str = ""
+
+
+@record
+class CaseRecord:
+    """All that is kept of one failure, by its exact signature. ``number`` is its place in one store only."""
+
+    signature: str
+    family: str = ""
+    cause: str = "unknown"
+    stage: str = ""
+    title: str = ""
+    looked_like: str = ""
+    number: int = 0
+    count: int = 0
+    first_seen: str = ""
+    last_seen: str = ""
+    sightings: tuple[Sighting, ...] = ()
+    notes: tuple[CaseNote, ...] = ()
+
+
+@record
+class SeenBefore:
+    """What a store says of the failure in a report, before this one.
+
+    ``of`` is ``exact`` for the same signature, ``family`` where only its family was seen. ``count`` times since
+    ``since``, last at ``last`` (RFC 3339) on ``host_class`` (empty: not known). ``solved`` is the latest note that says
+    what solved it; ``notes`` are all there are.
+    """
+
+    of: str
+    count: int
+    since: str
+    last: str
+    host_class: str = ""
+    solved: CaseNote | None = None
+    notes: int = 0
+    number: int = 0
+
+
+# The report.
 
 SCHEMA = "aotidoctor.report/1"
 
@@ -62,4 +407,4 @@ class Report:
     fingerprint: Signature | None = None
     log: LogReading | None = None
     compat: Compatibility | None = None
-    history: History | None = None
+    history: SeenBefore | None = None

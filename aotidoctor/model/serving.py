@@ -1,6 +1,6 @@
-"""A model as Triton Inference Server would serve it: its config, its directory, its packages, and a release.
+"""Describe a model as Triton Inference Server would serve it: its directory, packages and release; and the rules.
 
-What the text of config.pbtxt says is in ``model.serving_config``; ``Settled`` is what the server makes of it.
+The text of config.pbtxt is in ``serving_config``; ``Settled`` is what the server makes of it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
 from aotidoctor.model.artifact import Artifact, ModelEntry
-from aotidoctor.model.contract import Contract
+from aotidoctor.model.case import Host
+from aotidoctor.model.contract import ModelContract
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
-from aotidoctor.model.host import Host
 from aotidoctor.model.record import record
-from aotidoctor.model.serving_config import InstanceGroup, ModelConfig, ParameterConfig, Position
-from aotidoctor.model.serving_hook import HookLibrary
+from aotidoctor.model.serving_config import HookLibrary, InstanceGroup, ModelConfig, ParameterConfig, Position
 
 PLATFORM = "torch_aoti"
 
@@ -81,7 +80,7 @@ class ServedVersion:
     files: tuple[str, ...] = ()
     artifact: Artifact | None = None
     entry: ModelEntry | None = None
-    contract: Contract | None = None
+    contract: ModelContract | None = None
     problem: str | None = None
     host_findings: tuple[Evidence, ...] = ()
 
@@ -129,7 +128,7 @@ class ServedModel:
         return tuple(version for version in self.versions if version.served)
 
     @property
-    def contracts(self) -> tuple[tuple[ServedVersion, Contract], ...]:
+    def contracts(self) -> tuple[tuple[ServedVersion, ModelContract], ...]:
         """The served versions whose contract could be read, with it."""
         return tuple((item, item.contract) for item in self.served if item.contract is not None)
 
@@ -193,7 +192,7 @@ Check = Callable[[ServedModel], Said]
 
 
 @record
-class Rule:
+class ServingRule:
     """One rule of the list. Its manual page is the docstring of ``check``.
 
     ``worst`` is the worst consequence it may have. ``last_seen`` is the newest release whose behaviour was seen.
@@ -213,7 +212,7 @@ class Rule:
         return f"TRITON-{self.id}"
 
 
-class Family(list[Rule]):
+class Family(list[ServingRule]):
     """The rules of one family; ``@RULES.rule("R29", "an input is optional", Consequence.FAILS_TO_LOAD)`` adds one."""
 
     def __init__(self, name: str) -> None:
@@ -234,7 +233,7 @@ class Family(list[Rule]):
         shared = {"id": number, "family": family or self._name, "title": title, "last_seen": last_seen}
 
         def add(check: Check) -> Check:
-            self.append(Rule(worst=worst, check=check, needs=needs, **shared))
+            self.append(ServingRule(worst=worst, check=check, needs=needs, **shared))
             return check
 
         return add

@@ -1,7 +1,7 @@
-"""config.pbtxt as written; nothing here applies a default of the server.
+"""Describe config.pbtxt as written, without the server's defaults, and the tensors of a package by Triton's names.
 
 ``ConfigMessage`` is the text as a tree, each field with its place. ``ModelConfig`` holds the fields that rules ask for,
-by name and type.
+by name and type. MODEL_INIT_LIBRARY names a library that the server loads and calls before it loads the package.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Generic, TypeVar
 
+from aotidoctor.model.contract import Dim
 from aotidoctor.model.record import record
+
+# config.pbtxt.
 
 T = TypeVar("T")
 
@@ -34,7 +37,7 @@ class Given(Generic[T]):
     at: Position
 
 
-def written(given: Given[str] | None) -> str:
+def written_text(given: Given[str] | None) -> str:
     """The text of a value; empty where there is none."""
     return "" if given is None else given.value
 
@@ -228,3 +231,126 @@ class ModelConfig:
     def batch_at(self) -> Position:
         """The place of ``max_batch_size``, else the top."""
         return TOP if self.max_batch_size is None else self.max_batch_size.at
+
+
+# The init library of a model.
+
+PARAMETER = "MODEL_INIT_LIBRARY"
+INIT_FUNCTION = "triton_pytorch_model_init"
+RELEASE = "triton_pytorch_model_release"
+# What the release function was called before the feature was merged.
+OLD_RELEASE = "triton_pytorch_model_fini"
+SYMBOL_PART = "triton_pytorch_model_"
+
+
+@record
+class HookLibrary:
+    """The library as it lies on this host.
+
+    ``path`` is as the config has it; ``target`` is where it leads when a link is on the way, else None. ``format``,
+    ``machine``, ``bits`` and ``type`` are those of the file. ``symbols`` are the functions it exports whose names hold
+    ``triton_pytorch_model_``, mangled ones included, and ``hidden`` those that it has and does not export.
+    ``libraries`` maps everything that it needs, directly or not, to a file (None when not found). ``writable`` are the
+    paths, of file and folder, that others than their owner may write to. ``problem`` says why it could not be read.
+    """
+
+    path: str
+    exists: bool
+    target: str | None = None
+    format: str | None = None
+    machine: str | None = None
+    bits: int | None = None
+    type: str | None = None
+    symbols: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    libraries: Mapping[str, str | None] = field(default_factory=dict)
+    writable: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+# Tensors of a package by the names that Triton gives them.
+
+
+@record
+class NameRow:
+    """One input or output as a release counts them.
+
+    ``slot`` is its place in what is given to the compiled code, ``ordinal`` the name by that place (``INPUT__1``).
+    ``forward`` is the name by its place in the call (``ARGS[1][a]``), None where the release has no such names.
+    ``path`` is the user's. ``kind`` is ``tensor``, ``unknown`` (no telling what the package takes it for), or, of what
+    the server takes for a tensor and is none: ``value`` (a number or None baked in at export), ``empty`` (an empty
+    dict), ``nested`` (a container inside a keyword); of outputs, ``number``, ``none`` and ``shifted`` (an empty dict or
+    after one: the name answers with another output).
+
+    ``data_type`` is Triton's (``TYPE_FP32``), None where it has none for ``dtype`` or that is not known. ``lost`` marks
+    a row whose names do not reach it, since a later row has the same.
+    """
+
+    slot: int
+    ordinal: str
+    forward: str | None
+    path: str
+    kind: str = "tensor"
+    dtype: str | None = None
+    data_type: str | None = None
+    dims: tuple[Dim, ...] | None = None
+    device_type: str | None = None
+    generated_name: str | None = None
+    used: bool | None = None
+    lost: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that the server takes for it, the one that all releases take first; none where it is lost."""
+        if self.lost:
+            return ()
+        return (self.ordinal,) if self.forward is None else (self.ordinal, self.forward)
+
+    @property
+    def may_be_tensor(self) -> bool:
+        """Whether it is a tensor, as far as the package tells."""
+        return self.kind in ("tensor", "unknown")
+
+    @property
+    def label(self) -> str:
+        """``INPUT__1 (kwargs['mask'])``."""
+        return f"{self.ordinal} ({self.path})"
+
+
+@record
+class Obstacle:
+    """Why no config can serve the package.
+
+    ``rule`` is the id of the rule that reports it, ``kind`` its variant, ``letter`` the consequence (``F``, ``E``,
+    ``S``). ``path`` is the user's path of the place, ``observed`` what is there. ``message`` says what the server does,
+    ``remedy`` what to do instead.
+    """
+
+    rule: str
+    kind: str
+    letter: str
+    path: str
+    observed: str
+    expected: str
+    message: str
+    remedy: str
+
+
+@record
+class NameTable:
+    """All tensors of a package under their names in one release. ``wanted`` is how many inputs the compiled code takes.
+
+    ``read`` tells whether the rows are what the release makes of the package: not where it cannot parse the call spec.
+    """
+
+    release: str
+    inputs: tuple[NameRow, ...]
+    outputs: tuple[NameRow, ...]
+    obstacles: tuple[Obstacle, ...] = ()
+    wanted: int = 0
+    read: bool = True
+
+    @property
+    def servable(self) -> bool:
+        """Whether some config can serve the package."""
+        return not self.obstacles

@@ -1,6 +1,7 @@
-"""The process of ``runner/plugin_host``: imports plugins and asks them, for the process that must not.
+"""The helper process of ``runner/plugin_host``: import plugins and answer questions to them.
 
-A question is a pickled dict of the parent's, an answer is JSON. What a plugin prints goes nowhere.
+A question is a pickled dict of the parent's, an answer is JSON. What a plugin prints is discarded. Apart: executed as
+``python -m aotidoctor.plugins.child``.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from typing import BinaryIO, TypeVar, cast
 from aotidoctor.checks.check import Check
 from aotidoctor.logs.patterns import read_patterns
 from aotidoctor.model.evidence import NotChecked
-from aotidoctor.model.json_types import JsonObject, JsonValue
-from aotidoctor.model.records import to_json
+from aotidoctor.model.record import JsonObject, JsonValue
+from aotidoctor.model.record_json import to_json
 from aotidoctor.plugins import API
 from aotidoctor.probes.probe import History, Probe, Reuse
 
@@ -40,7 +41,7 @@ def main() -> None:
         os.dup2(null, stream)
     while len(head := questions.read(4)) == 4:
         question = pickle.loads(questions.read(struct.unpack("<I", head)[0]))  # noqa: S301 - our own parent's
-        _say(answers, _answered(question))
+        _say(answers, _answer(question))
 
 
 def _say(answers: BinaryIO, answer: JsonObject) -> None:
@@ -49,7 +50,7 @@ def _say(answers: BinaryIO, answer: JsonObject) -> None:
     answers.flush()
 
 
-def _answered(question: Mapping[str, object]) -> JsonObject:
+def _answer(question: Mapping[str, object]) -> JsonObject:
     try:
         return {"value": _ask(question)}
     except KeyboardInterrupt:
@@ -63,8 +64,8 @@ def _answered(question: Mapping[str, object]) -> JsonObject:
 def _ask(question: Mapping[str, object]) -> JsonValue:
     group, target = str(question["group"]), str(question["target"])
     if question["ask"] == "describe":
-        return _described(group, target)
-    plugin = _loaded(target)
+        return _describe_entry(group, target)
+    plugin = _load_target(target)
     if group == "checks":
         return to_json(_findings(_item(plugin, Check, question).run(question["case"])))  # type: ignore[arg-type]
     if group == "probes":
@@ -77,11 +78,11 @@ def _ask(question: Mapping[str, object]) -> JsonValue:
         return _facts(plugin)
     if group == "reports":
         text = plugin(question["report"]) if callable(plugin) else plugin.render(question["report"])  # type: ignore[attr-defined]
-        return _expected(text, str, "render")
+        return _expect_type(text, str, "render")
     raise ValueError(f"observed the group {group!r}, expected a group with questions")
 
 
-def _loaded(target: str) -> object:
+def _load_target(target: str) -> object:
     module, _, attribute = target.partition(":")
     found: object = import_module(module)
     version = getattr(found, "AOTIDOCTOR_API", None)
@@ -92,13 +93,13 @@ def _loaded(target: str) -> object:
     return found
 
 
-def _described(group: str, target: str) -> JsonValue:
+def _describe_entry(group: str, target: str) -> JsonValue:
     if group == "setup":
         # It may need torch, which is for another process: here only that it is there.
         if find_spec(target.partition(":")[0]) is None:
             raise ModuleNotFoundError(f"no module {target.partition(':')[0]}")
         return None
-    plugin = _loaded(target)
+    plugin = _load_target(target)
     if group == "checks":
         names = ("code", "name", "cause", "stage", "needs", "facts")
         return [{name: to_json(getattr(one, name)) for name in names} for one in _items(plugin, Check)]
@@ -108,7 +109,7 @@ def _described(group: str, target: str) -> JsonValue:
             for one in _items(plugin, Probe)
         ]
     if group in ("playbooks", "log_patterns"):
-        return _tried(_files(plugin() if callable(plugin) else plugin))
+        return _try_patterns(_files(plugin() if callable(plugin) else plugin))
     if not callable(plugin) and not callable(getattr(plugin, "render", None)):
         raise TypeError(f"observed {type(plugin).__name__}, expected a function")
     return None
@@ -142,7 +143,7 @@ def _files(places: object) -> list[str]:
     return [str(file.resolve()) for file in files]
 
 
-def _tried(files: list[str]) -> JsonValue:
+def _try_patterns(files: list[str]) -> JsonValue:
     """The files, once every pattern in them has searched texts that make a careless one take for ever."""
     for file in files:
         for pattern in read_patterns(Path(file).stem, Path(file).read_text(encoding="utf-8")):
@@ -184,7 +185,7 @@ def _several(value: object, what: str) -> Iterable[object]:
     return value
 
 
-def _expected(value: object, kind: type[_T], what: str) -> _T:
+def _expect_type(value: object, kind: type[_T], what: str) -> _T:
     if not isinstance(value, kind):
         raise TypeError(f"{what}: observed {type(value).__name__}, expected {kind.__name__}")
     return value

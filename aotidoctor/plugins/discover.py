@@ -1,8 +1,8 @@
-"""Which plugins are installed: by the entry points of installed distributions, read as text.
+"""Find installed plugins: read the entry points of installed distributions as text.
 
 ``importlib.metadata`` alone would cost every command as much as reading a package; here a folder is listed and the one
-file of each distribution is looked at for our name. The folder that a command is called in is not looked at: what lies
-beside a stranger's package is not installed.
+file of each distribution is searched for our name. The folder that a command is called in is not searched: what lies
+beside a stranger's package is not installed. Apart from the proxies, since every command imports it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aotidoctor.model.record import record
 from aotidoctor.plugins import GROUPS
-from aotidoctor.readers.host.import_path import import_path
+from aotidoctor.readers.host.environment import import_path
 
 _MARK = b"[aotidoctor."
 _LARGEST, _MOST = 64 << 10, 200
@@ -24,7 +24,7 @@ _VERSION = re.compile(r"^Version:\s{0,20}(\S{1,80})", re.MULTILINE)
 
 
 @record
-class Entry:
+class PluginEntry:
     """One entry point: ``target`` is ``module:attribute`` or a module; ``distribution`` has it, in its ``version``."""
 
     group: str
@@ -39,9 +39,9 @@ class Entry:
         return f"{self.distribution} {self.version}: {self.group} {self.name}"
 
 
-def found() -> tuple[Entry, ...]:
+def found() -> tuple[PluginEntry, ...]:
     """All entry points of plugins, in a fixed order; of two alike the one that Python would import first."""
-    entries: dict[tuple[str, str, str], Entry] = {}
+    entries: dict[tuple[str, str, str], PluginEntry] = {}
     for folder in _folders():
         for entry in _of_folder(folder):
             entries.setdefault((entry.group, entry.name, entry.distribution), entry)
@@ -54,7 +54,7 @@ def _folders() -> Iterator[str]:
     yield from dict.fromkeys(import_path())
 
 
-def _of_folder(folder: str) -> Iterator[Entry]:
+def _of_folder(folder: str) -> Iterator[PluginEntry]:
     try:
         with os.scandir(folder) as items:
             names = sorted(item.name for item in items if item.name.endswith((".dist-info", ".egg-info")))
@@ -75,7 +75,7 @@ def _read(path: str) -> str | None:
     return data.decode("utf-8", "replace") if _MARK in data else None
 
 
-def _of_distribution(folder: Path, text: str) -> Iterator[Entry]:
+def _of_distribution(folder: Path, text: str) -> Iterator[PluginEntry]:
     name = folder.name.rpartition(".")[0].partition("-")[0]
     metadata = next((path for path in (folder / "METADATA", folder / "PKG-INFO") if path.is_file()), None)
     head = metadata.read_bytes()[:_LARGEST].decode("utf-8", "replace") if metadata is not None else ""
@@ -88,4 +88,4 @@ def _of_distribution(folder: Path, text: str) -> Iterator[Entry]:
             section = named[1] if named else None
         elif section is not None and (entry := _ENTRY.match(stripped)):
             release = version[1] if version else "?"
-            yield Entry(group=section, name=entry[1], target=entry[2], distribution=name, version=release)
+            yield PluginEntry(group=section, name=entry[1], target=entry[2], distribution=name, version=release)

@@ -22,11 +22,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.localize.backtrace import Backtrace, Stop, read_backtrace
-from aotidoctor.localize.culprit import KERNEL, OPERATOR, RUNTIME, UNKNOWN, Culprit, base, culprit
-from aotidoctor.localize.frame_sources import called_operator, package_files, with_sources
-from aotidoctor.localize.hang import Hang, classify
-from aotidoctor.localize.python_stack import operator_frame
+from aotidoctor.localize.culprit import (
+    KERNEL,
+    OPERATOR,
+    RUNTIME,
+    UNKNOWN,
+    Culprit,
+    Hang,
+    base_name,
+    called_operator,
+    classify_hang,
+    culprit,
+    package_files,
+    with_sources,
+)
+from aotidoctor.localize.debugger_output import Backtrace, StopReason, operator_frame, read_backtrace
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.localization import Frame
@@ -90,7 +100,7 @@ def _nothing(outcome: Outcome) -> Evidence:
     return evidence(CODE, kind, Severity.INFO, outcome, observed=observed, expected="a native stack")
 
 
-def _crash(case: Case, outcome: Outcome, stop: Stop) -> Evidence:
+def _crash(case: Case, outcome: Outcome, stop: StopReason) -> Evidence:
     frames = with_sources(stop.frames, case.model)
     found = _with_python(culprit(frames, package_files(case.model)), outcome)
     facts = _facts(case, outcome, found, frames)
@@ -115,7 +125,7 @@ def _crash(case: Case, outcome: Outcome, stop: Stop) -> Evidence:
 
 
 def _hang(case: Case, outcome: Outcome, trace: Backtrace) -> Evidence:
-    hang = classify(trace, package_files(case.model))
+    hang = classify_hang(trace, package_files(case.model))
     hang = _python_hang(hang, outcome)
     frames = with_sources(hang.frames, case.model)
     found = hang.culprit or Culprit(where=UNKNOWN)
@@ -164,7 +174,7 @@ def _facts(case: Case, outcome: Outcome, found: Culprit, frames: Sequence[Frame]
         "file": _file(found.frame, frame),
         "member": frame.member if frame is not None else None,
         "line": frame.line if frame is not None and frame.member is not None else None,
-        "source": _marked(frame),
+        "source": _marked_line(frame),
         "kernel": found.kernel,
         "op": op,
         "inside": "operator" if op is not None else None,
@@ -183,7 +193,7 @@ def _file(frame: Frame | None, shown: Frame | None) -> str | None:
     return f"{frame.file}:{frame.line}"
 
 
-def _marked(frame: Frame | None) -> str | None:
+def _marked_line(frame: Frame | None) -> str | None:
     return next((line.text.strip() for line in frame.lines if line.marked), None) if frame is not None else None
 
 
@@ -197,7 +207,7 @@ def _place(facts: dict[str, FactValue]) -> str:
     if facts["member"] is None:
         return f"{function}"
     by = "at" if facts["where"] in (KERNEL, RUNTIME) else "called at"
-    return f"{function}, {by} {base(str(facts['member']))}:{facts['line']}"
+    return f"{function}, {by} {base_name(str(facts['member']))}:{facts['line']}"
 
 
 PROBE = Probe(

@@ -22,10 +22,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.localize.blame import Failure, chain_of, failure_of, unchecked_chain
-from aotidoctor.localize.blame.failure import INDEX, OFFSETS, OPERATOR
-from aotidoctor.localize.blame.operators import operator_chain
-from aotidoctor.localize.blame.program import program_of
+from aotidoctor.localize.blame.chain import chain_of
+from aotidoctor.localize.blame.failing_elements import INDEX, OFFSETS, OPERATOR, Failure, failure_of
+from aotidoctor.localize.blame.indirect_failures import operator_chain, unchecked_chain
+from aotidoctor.localize.blame.package_program import program_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.localization import Chain
@@ -137,7 +137,7 @@ def finding(failure: Failure, chain: Chain, outcome: Outcome) -> Evidence:
         "sizes": chain.sizes,
         "most": chain.most,
         "position": not chain.elements and chain.index is not None,
-        "found": _found(failure, chain),
+        "found": _chain_title(failure, chain),
         "on_device": failure.source_line is not None,
         "check_member": chain.member,
         "check_line": chain.line,
@@ -154,7 +154,7 @@ def finding(failure: Failure, chain: Chain, outcome: Outcome) -> Evidence:
     )
 
 
-def _found(failure: Failure, chain: Chain) -> str | None:
+def _chain_title(failure: Failure, chain: Chain) -> str | None:
     """What a title says of it; None where no input is named."""
     origin = f" ({chain.origin})" if chain.origin is not None else ""
     if not chain.elements and chain.sizes:

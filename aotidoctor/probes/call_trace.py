@@ -21,12 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.localize.timeline import LastCall, last_call
+from aotidoctor.localize.call_timeline import LastCall, last_call
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.operators import foreign
-from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
-from aotidoctor.model.trace import CallKind
+from aotidoctor.model.run import CallKind, Exited, Outcome, Request, Signalled, TimedOut
+from aotidoctor.model.torch_names import foreign
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.symptoms import recognise
@@ -66,14 +65,14 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     last = last_call(case, trace, raised=outcome.error is not None)
     if last is None:
         return [_note("not-entered", outcome, "it failed before the first compiled call of the model")]
-    return [_located(outcome, last)]
+    return [_last_call_evidence(outcome, last)]
 
 
 def _note(kind: str, outcome: Outcome, observed: str) -> Evidence:
     return evidence(CODE, kind, Severity.INFO, outcome, observed=observed, expected="the call it failed in")
 
 
-def _located(outcome: Outcome, last: LastCall) -> Evidence:
+def _last_call_evidence(outcome: Outcome, last: LastCall) -> Evidence:
     ended, facts = _ending(outcome)
     facts |= {
         "symbol": last.call.symbol,

@@ -21,10 +21,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from aotidoctor.model.c10 import DEVICE_TYPES, SCALAR_NAMES, scalar_type
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
+from aotidoctor.model.torch_names import DEVICE_TYPES, SCALAR_NAMES, scalar_type
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
@@ -126,12 +126,12 @@ def _refuses_harmless(case: Case, history: History, symptom: str, ending: Eviden
     if case.contract.source == "wrapper.cpp":
         return True
     return any(
-        item.code.startswith("AD-IN") and item.severity is Severity.WARN and path in _named(item)
+        item.code.startswith("AD-IN") and item.severity is Severity.WARN and path in _named_leaves(item)
         for item in history.findings
     )
 
 
-def _named(item: Evidence) -> list[object]:
+def _named_leaves(item: Evidence) -> list[object]:
     """The leaf that a finding is about; of one about a size that several inputs show, all of them."""
     places = item.facts.get("places")
     shown = [str(place).partition(".shape[")[0] for place in places] if isinstance(places, tuple) else []

@@ -66,7 +66,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     return [read_compile(case, outcome)]
 
 
-def found(outcome: Outcome, facts: Mapping[str, FactValue]) -> Evidence:
+def faulty_step_evidence(outcome: Outcome, facts: Mapping[str, FactValue]) -> Evidence:
     """The step. ``outcome`` is the last run of the search."""
     word = WORDS.get(str(facts["subsystem"]), str(facts["subsystem"]))
     return evidence(
@@ -95,7 +95,7 @@ def not_found(outcome: Outcome, tried: Sequence[str], failed: Sequence[str], run
     )
 
 
-def unfinished(outcome: Outcome, question: str, done: int, of: int, seconds: float) -> Evidence:
+def unfinished_evidence(outcome: Outcome, question: str, done: int, of: int, seconds: float) -> Evidence:
     """The time was up. The answers are kept."""
     return evidence(
         CODE,

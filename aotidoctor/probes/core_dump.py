@@ -27,10 +27,10 @@ from dataclasses import replace
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.cuda import again, why_not
+from aotidoctor.probes.cuda_probe import repeat_call, why_not
+from aotidoctor.probes.dead_context import first_fault
 from aotidoctor.probes.probe import History, Probe, evidence, unasked
 from aotidoctor.probes.symptoms import recognise
-from aotidoctor.probes.taint import first_fault
 
 CODE, NAME = "AD-RUN-027", "core_dump"
 TOOL = "cuda-gdb"
@@ -64,12 +64,12 @@ _RUNTIME = (
 
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Asked when a kernel faulted and the launch trace could not name one of the package."""
-    reason = why_not(case, history) or _known(history)
+    reason = why_not(case, history) or _known_reason(history)
     if reason is not None:
         return unasked(CODE, NAME, reason)
     if not case.host.tools.get(TOOL):
         return unasked(CODE, NAME, INSTALL, moot=False)
-    request = again(case, history, NAME, "with a GPU core dump at the first fault", file_limit=MAX_BYTES)
+    request = repeat_call(case, history, NAME, "with a GPU core dump at the first fault", file_limit=MAX_BYTES)
     env = {
         "CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "1",
         "CUDA_COREDUMP_GENERATION_FLAGS": ",".join(LIGHTWEIGHT),
@@ -78,7 +78,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     return replace(request, env=env, gpu_core=True)
 
 
-def _known(history: History) -> str | None:
+def _known_reason(history: History) -> str | None:
     if history.has("AD-RUN-026", "kernel", "refused", "library", "hang"):
         return "the launch trace has named the kernel"
     plain = history.outcomes["plain_run"]

@@ -18,7 +18,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.probes.cuda import cuda_probe
+from aotidoctor.probes.cuda_probe import cuda_probe
 
 PROBE = cuda_probe(
     "AD-RUN-012",

@@ -17,7 +17,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.probes.cuda import ACCESS, cuda_probe
+from aotidoctor.probes.cuda_probe import ACCESS, cuda_probe
 
 PROBE = cuda_probe(
     "AD-RUN-013",

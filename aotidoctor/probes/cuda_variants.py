@@ -22,13 +22,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 
-from aotidoctor.model.answers import told
-from aotidoctor.model.answers.called import Acted
+from aotidoctor.model.answers import Acted, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.cuda import ACCESS, EARLY, VAGUE, again, symptom_of, vanished_blocking, why_not
+from aotidoctor.probes.cuda_probe import ACCESS, EARLY, VAGUE, repeat_call, symptom_of, vanished_blocking, why_not
 from aotidoctor.probes.payload import device_index_of, device_of
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Plan, Probe, evidence, succeeded, unasked
@@ -121,7 +120,9 @@ def _one(case: Case, history: History, variant: Variant, symptom: str) -> Reques
     if why is not None:
         return unasked(CODE, f"{NAME} {variant.name}", why)
     changes = {"cuda_variant": variant.name, **variant.payload(case)}
-    return replace(again(case, history, f"{NAME}_{variant.name}", variant.words, **changes), env=dict(variant.env))
+    return replace(
+        repeat_call(case, history, f"{NAME}_{variant.name}", variant.words, **changes), env=dict(variant.env)
+    )
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
@@ -171,7 +172,7 @@ def _gone(outcome: Outcome, name: str, words: str, facts: dict[str, FactValue], 
 
 def _memory(outcome: Outcome, plain: Outcome) -> dict[str, FactValue]:
     """Free and total bytes before the call, what was asked for, and whether it could have been had at all."""
-    memory = told(Acted, outcome.result).cuda_memory
+    memory = parse_answer(Acted, outcome.result).cuda_memory
     if memory is None:
         return {}
     facts: dict[str, FactValue] = {"free_bytes": memory.free, "total_bytes": memory.total}

@@ -18,8 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.model.answers import told
-from aotidoctor.model.answers.operators import Operator, Registry
+from aotidoctor.model.answers import Operator, Registry, parse_answer
 from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
@@ -67,7 +66,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding per operator that is missing, changed or without a kernel; none when all fit."""
     if not succeeded(outcome):
         return [read_ending(CODE, case, outcome)]
-    registry = told(Registry, outcome.result).ops
+    registry = parse_answer(Registry, outcome.result).ops
     if registry is None:
         return []
     nodes = {node.target: node for node in custom_nodes(case)}

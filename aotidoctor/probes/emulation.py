@@ -25,16 +25,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.localize.blame import chain_of
-from aotidoctor.localize.consequences import explained_by, worth_telling
-from aotidoctor.localize.emulated import element_text, failure_of, read_emulation, shown_buffer
-from aotidoctor.model.answers.emulated import Emulation, Finding
+from aotidoctor.localize.blame.chain import chain_of
+from aotidoctor.localize.memory_errors import (
+    buffer_text,
+    element_text,
+    explained_by,
+    failure_of,
+    read_emulation,
+    root_findings,
+)
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.jobs import Watch
+from aotidoctor.model.localization import Emulation, Finding
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes import blame
-from aotidoctor.probes.cuda import why_not
+from aotidoctor.probes.cuda_probe import why_not
 from aotidoctor.probes.kernel_inputs import kernel_of
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
@@ -116,7 +122,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     found = read_emulation(outcome)
     if found is None or found.problem is not None:
         return [_quiet("unavailable", outcome, _why_nothing(outcome, found))]
-    made = [item for one in worth_telling(found) for item in _tell(case, one, outcome, found)]
+    made = [item for one in root_findings(found) for item in _tell(case, one, outcome, found)]
     if made:
         return made
     if not succeeded(outcome):
@@ -183,7 +189,7 @@ def _quiet(kind: str, outcome: Outcome, observed: str) -> Evidence:
 def _tell(case: Case, one: Finding, outcome: Outcome, found: Emulation) -> list[Evidence]:
     """The finding, and the chain behind a failed assertion. A remark that explains a fault is one."""
     kind, expected = _WORDS.get(one.kind, ("other", "no finding"))
-    shown, path = shown_buffer(case, one.buffer)
+    shown, path = buffer_text(case, one.buffer)
     explained = explained_by(one, found)
     said = "; ".join([_observed(one, shown), *(f"so {_observed(other, shown)}" for other in explained[:2])])
     facts: dict[str, FactValue] = {

@@ -21,10 +21,9 @@ from itertools import pairwise
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.payload import run_request
+from aotidoctor.probes.payload import resident_sizes, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
-from aotidoctor.probes.results import resident_sizes
 
 CODE, NAME = "AD-RUN-008", "growth"
 CALLS = 40

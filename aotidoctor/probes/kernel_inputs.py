@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.localize.kernel_inputs import kernel_inputs
+from aotidoctor.localize.comparison import kernel_inputs
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.run import Outcome

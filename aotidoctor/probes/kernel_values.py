@@ -22,15 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.localize.first_bad import FirstBad, first_diverging, first_nonfinite
-from aotidoctor.localize.kernel_values import Watched, read_watched
-from aotidoctor.model.answers import told
-from aotidoctor.model.answers.watched import Watching
+from aotidoctor.localize.watched_values import FirstBad, WatchedValues, first_diverging, first_nonfinite, read_watched
+from aotidoctor.model.answers import parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.jobs import Watch
-from aotidoctor.model.operators import foreign
+from aotidoctor.model.localization import Watching
 from aotidoctor.model.run import Outcome, Request
+from aotidoctor.model.torch_names import foreign
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
@@ -89,7 +88,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     return read_values(case, history, watched, outcome)
 
 
-def read_values(case: Case, history: History, watched: Watched, outcome: Outcome) -> list[Evidence]:
+def read_values(case: Case, history: History, watched: WatchedValues, outcome: Outcome) -> list[Evidence]:
     """The same of values that were followed, by whatever means."""
     found = [*_nonfinite_findings(case, watched, outcome), *_divergence(case, history, watched, outcome)]
     return found or [note("clean", outcome, f"{len(watched.calls)} calls; no NaN or Inf reaches an output")]
@@ -102,7 +101,7 @@ def note(kind: str, outcome: Outcome, observed: str, **facts: FactValue) -> Evid
     )
 
 
-def _nonfinite_findings(case: Case, watched: Watched, outcome: Outcome) -> list[Evidence]:
+def _nonfinite_findings(case: Case, watched: WatchedValues, outcome: Outcome) -> list[Evidence]:
     """NaN first; where there is none, Inf."""
     for nan in (True, False):
         bad = first_nonfinite(case, watched, nan=nan)
@@ -139,7 +138,7 @@ def _written(bad: FirstBad, outcome: Outcome, *, nan: bool) -> Evidence:
     )
 
 
-def _divergence(case: Case, history: History, watched: Watched, outcome: Outcome) -> list[Evidence]:
+def _divergence(case: Case, history: History, watched: WatchedValues, outcome: Outcome) -> list[Evidence]:
     """A call is blamed only where the outputs are wrong, and not by other weights."""
     if not watched.compared:
         return []
@@ -182,7 +181,7 @@ def _divergence(case: Case, history: History, watched: Watched, outcome: Outcome
 
 def _place(bad: FirstBad, outcome: Outcome) -> dict[str, FactValue]:
     """``symbol`` is the name in the library, ``beyond`` whether a later call writes a bad output."""
-    watch = told(Watching, outcome.result).watch
+    watch = parse_answer(Watching, outcome.result).watch
     calls = watch.calls if watch is not None else ()
     return {
         "kernel": bad.call.name,

@@ -22,20 +22,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.localize.origins import origin_of
-from aotidoctor.localize.timeline import name_of
-from aotidoctor.model.answers import told
-from aotidoctor.model.answers.launches import Launch, Launches, LaunchFailure
+from aotidoctor.localize.call_timeline import name_of, origin_of
+from aotidoctor.model.answers import Launch, Launches, LaunchFailure, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.record import record
-from aotidoctor.model.run import Outcome, Request, Signalled, TimedOut
-from aotidoctor.model.trace import CallKind, TracedCall
-from aotidoctor.probes.cuda import again, why_not
+from aotidoctor.model.run import CallKind, Outcome, Request, Signalled, TimedOut, TracedCall
+from aotidoctor.probes.cuda_probe import repeat_call, why_not
+from aotidoctor.probes.dead_context import dead_context_facts, first_fault
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.symptoms import recognise
-from aotidoctor.probes.taint import first_fault, taint_facts
 
 CODE, NAME = "AD-RUN-026", "launch_trace"
 NAMING = ("kernel", "extern", "custom", "refused", "library", "hang")
@@ -56,7 +53,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     reason = why_not(case, history)
     if reason is not None:
         return unasked(CODE, NAME, reason)
-    return again(case, history, NAME, "with a synchronisation before each launch", launch_trace=True)
+    return repeat_call(case, history, NAME, "with a synchronisation before each launch", launch_trace=True)
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
@@ -65,7 +62,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     Whose work failed (kernel, extern, custom), what was refused by the driver or inside of an operator (refused,
     library), hang, before, survived or unavailable.
     """
-    seen = told(Launches, outcome.result)
+    seen = parse_answer(Launches, outcome.result)
     if seen.launch_failure is not None:
         return [_first_failing(case, outcome, seen.launch_failure)]
     if seen.launch_problem is not None:
@@ -113,7 +110,7 @@ def _first_failing(case: Case, outcome: Outcome, failure: LaunchFailure) -> Evid
         "error_code": failure.code,
         "symptom": recognise(f"CUDA error: {text}").name,
         "stage": outcome.stage,
-        **taint_facts(outcome),
+        **dead_context_facts(outcome),
     }
     entry, following = failure.call, failure.before
     if entry is None:

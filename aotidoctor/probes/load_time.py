@@ -25,8 +25,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from aotidoctor.model.answers import told
-from aotidoctor.model.answers.called import Acted
+from aotidoctor.model.answers import Acted, parse_answer
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request, TimedOut
@@ -96,7 +95,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         "total": round(total, 3),
         "setting": _setting(slowest, case.host.environment),
     }
-    empty = told(Acted, outcome.result).compile_cache is False and "cpu_checks" in parts
+    empty = parse_answer(Acted, outcome.result).compile_cache is False and "cpu_checks" in parts
     table = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in parts.items())
     return [
         evidence(
@@ -127,7 +126,7 @@ def parts_of(outcome: Outcome) -> dict[str, float]:
         # The part that it was in has no end.
         stages.setdefault(outcome.stage, max(0.0, outcome.seconds - sum(stages.values())))
     found: dict[str, float] = {name: stages[name] for name in ("import", "imports", "cpu_checks") if name in stages}
-    inside = told(Acted, outcome.result).load_parts
+    inside = parse_answer(Acted, outcome.result).load_parts
     if inside is None and "load" in stages:
         inside = {"load": stages["load"]}
     found |= inside or {}

@@ -20,12 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from aotidoctor.model.answers import told
-from aotidoctor.model.answers.called import GivenWeight, GivenWeights
+from aotidoctor.model.answers import GivenWeight, GivenWeights, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec
-from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.phrases import listed
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity, list_names
 from aotidoctor.model.run import Outcome, Signalled
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, unasked
 from aotidoctor.probes.symptoms import recognise
@@ -40,7 +38,7 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
     plain = history.plain
     if plain is None:
         return unasked(CODE, NAME, "there was no plain run")
-    if not _given(plain) and not _unloaded(case, plain):
+    if not _loaded_constants(plain) and not _unloaded(case, plain):
         return unasked(CODE, NAME, "--setup loaded no weights")
     if case.contract is None or not case.contract.constants:
         return unasked(CODE, NAME, "the package lists no constants to compare them with", moot=False)
@@ -52,11 +50,11 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     wanted = {spec.fqn: spec for spec in (case.contract.constants if case.contract else ())}
     unloaded = _unloaded(case, outcome)
     missing = [_missing(case, unloaded, outcome)] if unloaded else []
-    return [*_compare(wanted, _given(outcome), outcome), *missing]
+    return [*_compare(wanted, _loaded_constants(outcome), outcome), *missing]
 
 
-def _given(outcome: Outcome) -> tuple[GivenWeight, ...]:
-    return told(GivenWeights, outcome.result).loaded_constants
+def _loaded_constants(outcome: Outcome) -> tuple[GivenWeight, ...]:
+    return parse_answer(GivenWeights, outcome.result).loaded_constants
 
 
 def _unloaded(case: Case, outcome: Outcome) -> tuple[str, ...]:
@@ -70,7 +68,7 @@ def _unloaded(case: Case, outcome: Outcome) -> tuple[str, ...]:
     died = isinstance(outcome.ending, Signalled) and outcome.stage.startswith("run")
     if not died and not _refused(outcome):
         return ()
-    given = {item.name for item in _given(outcome)}
+    given = {item.name for item in _loaded_constants(outcome)}
     names = (spec.fqn for spec in contract.constants if not spec.from_folded)
     return tuple(name for name in names if name not in given)
 
@@ -85,7 +83,7 @@ def _refused(outcome: Outcome) -> bool:
 
 
 def _missing(case: Case, names: tuple[str, ...], outcome: Outcome) -> Evidence:
-    given = len(_given(outcome))
+    given = len(_loaded_constants(outcome))
     source = "torch.export.load(...).constants" if case.reference is not None else "the module's buffers"
     by = "load_constants was not given" if given else "no call of load_constants was seen for"
     return evidence(
@@ -93,15 +91,15 @@ def _missing(case: Case, names: tuple[str, ...], outcome: Outcome) -> Evidence:
         "missing",
         Severity.ERROR,
         outcome,
-        subject=names[0] if len(names) == 1 else listed(names, _LISTED),
-        observed=f"{by} {listed(names, _LISTED)}",
+        subject=names[0] if len(names) == 1 else list_names(names, _LISTED),
+        observed=f"{by} {list_names(names, _LISTED)}",
         expected="every constant loaded before the first call",
         facts={
             "constants": names[:50],
             "count": len(names),
             "given": given,
             # Its own after_load may have loaded them where that is not seen.
-            "unseen": not given and told(GivenWeights, outcome.result).after_load,
+            "unseen": not given and parse_answer(GivenWeights, outcome.result).after_load,
             "remedy": f"weights[{names[0]!r}] = ...   # from the state dict; a buffer that is not in it, from {source}",
         },
     )
@@ -129,7 +127,12 @@ def _unknown(name: str, item: GivenWeight, wanted: dict[str, ConstantSpec], outc
     if owner is None:
         told = f"no constant is called {name}"
         return _finding(
-            "name", name, "no constant of this name", f"one of {listed(tuple(wanted), _LISTED)}", outcome, found=told
+            "name",
+            name,
+            "no constant of this name",
+            f"one of {list_names(tuple(wanted), _LISTED)}",
+            outcome,
+            found=told,
         )
     observed = f"{name} is tied to {owner}, and the package keeps it only as {owner}"
     return _finding("name", name, observed, f"{owner} alone", outcome, tied_to=owner)

@@ -25,13 +25,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.model.answers import told
-from aotidoctor.model.answers.called import GivenWeights
+from aotidoctor.model.answers import GivenWeights, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
 from aotidoctor.model.record import record
-from aotidoctor.model.run import Outcome, Request
-from aotidoctor.model.trace import CallKind, TracedCall
+from aotidoctor.model.run import CallKind, Outcome, Request, TracedCall
 from aotidoctor.probes.payload import device_of, run_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
@@ -207,7 +205,7 @@ def _more(base: Outcome, ending: Evidence, *, known: bool) -> dict[str, FactValu
     return {
         "plain_stage": base.stage,
         "damage": known and ending.facts.get("symptom") == "heap-corruption",
-        "loaded_constants": bool(told(GivenWeights, base.result).loaded_constants),
+        "loaded_constants": bool(parse_answer(GivenWeights, base.result).loaded_constants),
     }
 
 

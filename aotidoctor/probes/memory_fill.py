@@ -23,11 +23,10 @@ from dataclasses import replace
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.again import FILL, calls_to_compare, is_filled, read_repeated
-from aotidoctor.probes.payload import device_of, run_request
+from aotidoctor.probes.payload import call_outputs, device_of, run_request, same_outputs
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
-from aotidoctor.probes.results import outputs, same_outputs
+from aotidoctor.probes.repeat import FILL, calls_to_compare, is_filled, read_repeated
 
 CODE, NAME = "AD-RUN-009", "memory_fill"
 
@@ -60,7 +59,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 def _judge(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if not succeeded(outcome):
         return [read_ending(CODE, case, outcome)]
-    same = same_outputs(outputs(history.outcomes["plain_run"], 0), outputs(outcome, 0))
+    same = same_outputs(call_outputs(history.outcomes["plain_run"], 0), call_outputs(outcome, 0))
     ops = case.needs.uninitialized_ops
     random_between = any(item.facts.get("between_processes") is True for item in history.of("AD-RUN-002"))
     if random_between and ops:

@@ -21,13 +21,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.model.answers.called import Tensor
+from aotidoctor.model.answers import ObservedTensor
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.json_types import objects
+from aotidoctor.model.record import objects
 from aotidoctor.model.run import Outcome
+from aotidoctor.probes.payload import call_outputs, reference_comparison, seen_inputs
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
-from aotidoctor.probes.results import inputs, outputs, reference
 
 CODE, NAME = "AD-RUN-004", "mutation"
 
@@ -41,15 +41,15 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding per changed input, and one per piece of memory that outputs share."""
-    given, results = inputs(outcome), outputs(outcome, 0)
+    given, results = seen_inputs(outcome), call_outputs(outcome, 0)
     changed = [value for value in given if value.changed]
     found = [_changed(value, history, outcome) for value in changed]
     return [*found, *(_alias(group, given, outcome) for group in _sharing(results))]
 
 
-def _sharing(results: Sequence[Tensor]) -> list[list[Tensor]]:
+def _sharing(results: Sequence[ObservedTensor]) -> list[list[ObservedTensor]]:
     """Outputs that share memory, those with the same memory together."""
-    groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Tensor]] = {}
+    groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[ObservedTensor]] = {}
     for index, value in enumerate(results):
         if value.aliases_inputs or value.aliases_outputs:
             same = tuple(sorted({index, *value.aliases_outputs}))
@@ -57,7 +57,7 @@ def _sharing(results: Sequence[Tensor]) -> list[list[Tensor]]:
     return list(groups.values())
 
 
-def _changed(value: Tensor, history: History, outcome: Outcome) -> Evidence:
+def _changed(value: ObservedTensor, history: History, outcome: Outcome) -> Evidence:
     aliased = any(value.path in (item.subject or "") for item in history.of("AD-IN-018"))
     return evidence(
         CODE,
@@ -71,7 +71,7 @@ def _changed(value: Tensor, history: History, outcome: Outcome) -> Evidence:
     )
 
 
-def _alias(group: list[Tensor], given: Sequence[Tensor], outcome: Outcome) -> Evidence:
+def _alias(group: list[ObservedTensor], given: Sequence[ObservedTensor], outcome: Outcome) -> Evidence:
     """Outputs that have one piece of memory, and the inputs whose it is.
 
     Views of one result are what the model returns: a note. A view of an input changes when a server fills that again.
@@ -93,12 +93,12 @@ def _alias(group: list[Tensor], given: Sequence[Tensor], outcome: Outcome) -> Ev
 
 def as_the_program(findings: Sequence[Evidence], compared: Outcome | None) -> list[Evidence]:
     """With the reference seen to write to the same inputs and to share the same memory, this is what the model does."""
-    facts = reference(compared) if compared is not None else {}
+    facts = reference_comparison(compared) if compared is not None else {}
     if compared is None or not {"mutation", "alias"} <= facts.keys():
         return list(findings)
     told = [*objects(facts.get("mutation")), *objects(facts.get("alias"))]
     other = {str(item.get("path")) for item in told if item.get("agrees") is not True}
-    return [_meant(item) if _is_same(item, other) else item for item in findings]
+    return [_intended_mutation(item) if _is_same(item, other) else item for item in findings]
 
 
 def _is_same(item: Evidence, other: set[str]) -> bool:
@@ -108,7 +108,7 @@ def _is_same(item: Evidence, other: set[str]) -> bool:
     return item.code == CODE and item.severity is Severity.WARN and not other & {str(path) for path in named}
 
 
-def _meant(item: Evidence) -> Evidence:
+def _intended_mutation(item: Evidence) -> Evidence:
     message = f"{item.message} (so does the program itself)"
     return replace(item, severity=Severity.INFO, message=message, facts={**item.facts, "as_the_program": True})
 

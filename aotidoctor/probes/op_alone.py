@@ -22,16 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.model.answers import told
-from aotidoctor.model.answers.operators import OperatorAlone, SavedCall
+from aotidoctor.model.answers import OperatorAlone, SavedCall, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.jobs import OneOperator
 from aotidoctor.model.run import Outcome, Request, TimedOut
-from aotidoctor.probes import op_ending, op_look
-from aotidoctor.probes.op_inputs import in_trouble, saved, timeout_of
-from aotidoctor.probes.op_look import promises_of
-from aotidoctor.probes.op_promise import UNKNOWN
+from aotidoctor.probes import op_findings
+from aotidoctor.probes.op_findings import UNKNOWN, promises_of
+from aotidoctor.probes.op_inputs import in_trouble, saved_calls, timeout_of
 from aotidoctor.probes.payload import device_of, user_code
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
@@ -52,7 +50,7 @@ def plan(case: Case, history: History) -> NotChecked | tuple[Request | NotChecke
     ]
     unsaved = [
         unasked(CODE, f"{NAME}:{call.target}", call.reason, moot=False)
-        for call in saved(history).skipped
+        for call in saved_calls(history).skipped
         if call.target not in targets
     ]
     asked = [_request(case, history, target, plain) for target in targets[:MOST_OPERATORS]]
@@ -67,7 +65,7 @@ def targets_of(history: History) -> list[str]:
 
 
 def _calls(history: History) -> tuple[SavedCall, ...]:
-    calls = saved(history).captured
+    calls = saved_calls(history).captured
     return calls if succeeded(history.plain) else calls[::-1]
 
 
@@ -80,9 +78,9 @@ def _request(case: Case, history: History, target: str, plain: Outcome) -> Reque
         code=user_code(case),
         device=device_of(case),
         threads=case.options.threads,
-        loop=LOOP if op_ending.late_damage(history) else 0,
+        loop=LOOP if op_findings.late_damage(history) else 0,
         fake=in_trouble(history) or not known,
-        opcheck=op_ending.contract_in_doubt(history),
+        opcheck=op_findings.contract_in_doubt(history),
     )
     return Request(
         probe=f"{NAME}:{target}",
@@ -97,17 +95,17 @@ def _request(case: Case, history: History, target: str, plain: Outcome) -> Reque
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """What is wrong with the operator, or ``ok``; and once all of them are ``ok``, that they are cleared."""
-    if op_ending.died(outcome):
-        return op_ending.read(CODE, case, history, outcome)
-    if not told(OperatorAlone, outcome.result).returned:
+    if op_findings.died_in_operator(outcome):
+        return op_findings.read_operator_ending(CODE, case, history, outcome)
+    if not parse_answer(OperatorAlone, outcome.result).returned:
         return [_note("unavailable", f"the run ended in {outcome.stage}, before the operator was called", outcome)]
-    found = op_look.read(CODE, case, history, outcome)
+    found = op_findings.read_operator_result(CODE, case, history, outcome)
     found = found or [_note("ok", "returns what the package expects", outcome)]
     return [*found, *_cleared(history, outcome, found)]
 
 
 def _note(kind: str, observed: str, outcome: Outcome) -> Evidence:
-    target = op_ending.asked(outcome).target
+    target = op_findings.operator_job(outcome).target
     expected = "what the package expects"
     return evidence(CODE, kind, Severity.INFO, outcome, subject=target, observed=observed, expected=expected)
 
@@ -119,14 +117,14 @@ def _cleared(history: History, outcome: Outcome, found: Sequence[Evidence]) -> l
     known = [*found, *history.of(CODE)]
     if (
         len(targets) > MOST_OPERATORS
-        or saved(history).skipped
+        or saved_calls(history).skipped
         or {f"{NAME}:{target}" for target in targets} != set(asked)
     ):
         return []
     wrong = any(item.severity is not Severity.INFO or item.kind == "unavailable" for item in known)
-    if wrong or op_ending.doubtful(history):
+    if wrong or op_findings.doubtful(history):
         return []
-    looped = op_ending.asked(outcome).loop > 0
+    looped = op_findings.operator_job(outcome).loop > 0
     return [
         evidence(
             CODE,

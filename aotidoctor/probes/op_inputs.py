@@ -20,8 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.model.answers import told
-from aotidoctor.model.answers.operators import SavedCalls
+from aotidoctor.model.answers import SavedCalls, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request, TimedOut
@@ -85,15 +84,15 @@ def timeout_of(case: Case, plain: Outcome) -> float:
     return min(case.options.timeout, reached + PATIENCE_S)
 
 
-def saved(history: History) -> SavedCalls:
+def saved_calls(history: History) -> SavedCalls:
     """The calls that were seen, in the order in which they were made."""
     outcome = history.outcomes.get(NAME)
-    return SavedCalls() if outcome is None else told(SavedCalls, outcome.result)
+    return SavedCalls() if outcome is None else parse_answer(SavedCalls, outcome.result)
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding, never more than a note: captured, unreached or unavailable."""
-    calls = told(SavedCalls, outcome.result)
+    calls = parse_answer(SavedCalls, outcome.result)
     seen = {call.target for call in calls.captured}
     wanted = {node.target for node in custom_nodes(case)}
     observed, kind = f"arguments of {len(seen)} of {len(wanted)} operators", "captured"

@@ -1,9 +1,16 @@
-"""The payload of the worker's ``run`` job, from the case. Every probe changes one thing against this base."""
+"""Build the payload of the worker's ``run`` job from the case, and read what the job saw of its tensors.
+
+Every probe changes one thing against this base.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from aotidoctor.model.answers import Called, ObservedTensor, parse_answer
 from aotidoctor.model.case import Case
-from aotidoctor.model.jobs import InputsSource, Run, StoredConstant, UserCode, changed
+from aotidoctor.model.jobs import InputsSource, Run, StoredConstant, UserCode, change_fields
+from aotidoctor.model.record import JsonObject
 from aotidoctor.model.run import Outcome, Request
 
 
@@ -92,7 +99,7 @@ def run_request(case: Case, probe: str, purpose: str, **changes: object) -> Requ
     return Request(
         probe=probe,
         job="run",
-        payload=changed(base_payload(case), changes),
+        payload=change_fields(base_payload(case), changes),
         fresh=device_of(case) != "cpu",
         timeout=case.options.timeout,
         memory_limit=case.options.memory_limit,
@@ -104,3 +111,43 @@ def run_of(outcome: Outcome) -> Run:
     """What a run of the package was asked."""
     payload = outcome.request.payload
     return payload if isinstance(payload, Run) else Run()
+
+
+# Tensors of the calls of a run.
+
+
+def call_outputs(outcome: Outcome, call: int) -> tuple[ObservedTensor, ...]:
+    """Outputs of call number ``call`` (from 0); empty when it was not made."""
+    calls = parse_answer(Called, outcome.result).outputs
+    return calls[call] if 0 <= call < len(calls) else ()
+
+
+def count_calls(outcome: Outcome) -> int:
+    """How many calls returned outputs."""
+    return len(parse_answer(Called, outcome.result).outputs)
+
+
+def seen_inputs(outcome: Outcome) -> tuple[ObservedTensor, ...]:
+    """Input tensors as the child saw them; ``changed`` tells whether a call wrote to them."""
+    return parse_answer(Called, outcome.result).inputs
+
+
+def seen_constants(outcome: Outcome) -> tuple[ObservedTensor, ...]:
+    """Constants of the package that the child could read."""
+    return parse_answer(Called, outcome.result).constants
+
+
+def resident_sizes(outcome: Outcome) -> tuple[int, ...]:
+    """Resident set size in bytes after each call."""
+    return parse_answer(Called, outcome.result).rss
+
+
+def reference_comparison(outcome: Outcome) -> JsonObject:
+    """The comparison with the reference; empty when there was none."""
+    found = outcome.result.get("reference")
+    return found if isinstance(found, dict) else {}
+
+
+def same_outputs(a: Sequence[ObservedTensor], b: Sequence[ObservedTensor]) -> bool:
+    """Bit for bit the same, in number, dtype, shape and bytes."""
+    return [(v.dtype, v.shape, v.sha256) for v in a] == [(v.dtype, v.shape, v.sha256) for v in b]

@@ -19,24 +19,88 @@ When it is wrong
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from aotidoctor.localize.blame import device_asserts
-from aotidoctor.model.answers import told
-from aotidoctor.model.answers.called import Acted
+from aotidoctor.localize.blame.indirect_failures import device_asserts
+from aotidoctor.model.answers import Acted, parse_answer
 from aotidoctor.model.artifact import RUNNABLE_KINDS, ArtifactKind
 from aotidoctor.model.case import Case
+from aotidoctor.model.contract import OutputSpec
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.operators import foreign
+from aotidoctor.model.expr import Expr, Sym, evaluate, parse_expr
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
-from aotidoctor.probes.allocation import sizes_behind
-from aotidoctor.probes.payload import run_request
+from aotidoctor.model.torch_names import ITEMSIZE, foreign
+from aotidoctor.probes.dead_context import dead_context_facts, first_error_symptom, text_before_dead_context
+from aotidoctor.probes.payload import call_outputs, run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
-from aotidoctor.probes.results import outputs
 from aotidoctor.probes.symptoms import CALL_FAILED, Symptom, first_exception, of_compiler, recognise
-from aotidoctor.probes.taint import said_first, taint_facts, untainted
+
+# Sizes of the inputs from which a failed allocation grew.
+
+# A size of one is in every number of bytes.
+LEAST_SIZE = 2
+
+
+def sizes_behind(case: Case, facts: Mapping[str, FactValue]) -> tuple[str, ...]:
+    """``args[0].shape[0]`` and the like; empty where it cannot be told.
+
+    ``facts`` are those of the message: ``sizes`` of a tensor, or ``bytes`` that were asked for.
+    """
+    places = _places(case)
+    env = {symbol: size for symbol, (_, size) in places.items()}
+    symbols = _of_sizes(case, facts.get("sizes"), env) or _of_bytes(case, facts.get("bytes"), env)
+    return tuple(places[symbol][0] for symbol in places if symbol in symbols)
+
+
+def _places(case: Case) -> dict[str, tuple[str, int]]:
+    """Symbol to the first dim that shows it, and its size in these inputs."""
+    given = case.tensors
+    found: dict[str, tuple[str, int]] = {}
+    for leaf in case.contract.tensor_leaves() if case.contract is not None else ():
+        tensor = given.get(leaf.path)
+        if tensor is None or len(tensor.shape) != len(leaf.dims or ()):
+            continue
+        for at, (dim, size) in enumerate(zip(leaf.dims or (), tensor.shape, strict=True)):
+            if isinstance(dim.expr, Sym) and size >= LEAST_SIZE:
+                found.setdefault(dim.expr.name, (f"{leaf.path}.shape[{at}]", size))
+    return found
+
+
+def _of_sizes(case: Case, text: FactValue, env: Mapping[str, int]) -> frozenset[str]:
+    if not isinstance(text, str):
+        return frozenset()
+    sizes = [int(size) for size in re.findall(r"\d+", text)]
+    for output in _outputs(case):
+        shape = _shape(output)
+        if [evaluate(size, env) for size in shape] == sizes:
+            return frozenset().union(*(size.symbols for size in shape))
+    return frozenset(symbol for symbol, size in env.items() if size in sizes)
+
+
+def _of_bytes(case: Case, text: FactValue, env: Mapping[str, int]) -> frozenset[str]:
+    if not isinstance(text, str | int) or not str(text).isdigit():
+        return frozenset()
+    wanted = int(text)
+    for output in _outputs(case):
+        shape = _shape(output)
+        sizes = [evaluate(size, env) for size in shape]
+        known = [size for size in sizes if size is not None]
+        if len(known) == len(sizes) and math.prod(known) * ITEMSIZE.get(output.dtype or "", 0) == wanted:
+            return frozenset().union(*(size.symbols for size in shape))
+    # With one size that can change there is nothing else to grow from.
+    return frozenset(env) if len(env) == 1 and all(wanted % size == 0 for size in env.values()) else frozenset()
+
+
+def _outputs(case: Case) -> tuple[OutputSpec, ...]:
+    return case.contract.outputs if case.contract is not None else ()
+
+
+def _shape(output: OutputSpec) -> list[Expr]:
+    return [parse_expr(size) for size in output.shape or ()]
+
 
 CODE, NAME = "AD-RUN-001", "plain_run"
 # No tensor has a dim of this many elements.
@@ -78,10 +142,10 @@ def reason_not_to_run(case: Case, history: History) -> str | None:
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """Exactly one finding: how it ended, with the symptom that its words show."""
-    return [swallowed(case, outcome) or read_ending(CODE, case, outcome)]
+    return [swallowed_error(case, outcome) or read_ending(CODE, case, outcome)]
 
 
-def swallowed(case: Case, outcome: Outcome) -> Evidence | None:
+def swallowed_error(case: Case, outcome: Outcome) -> Evidence | None:
     """An operator raised, and the call returned: packages before 2.13 go on with what it did not make. Else None."""
     first = first_exception(outcome.stderr_tail) if succeeded(outcome) else None
     if first is None:
@@ -102,7 +166,7 @@ def swallowed(case: Case, outcome: Outcome) -> Evidence | None:
         Severity.ERROR,
         outcome,
         subject=_subject(case, facts),
-        observed=f"{len(outputs(outcome, 0))} output(s); an exception did not reach the caller: {_head(first)}",
+        observed=f"{len(call_outputs(outcome, 0))} output(s); an exception did not reach the caller: {_head(first)}",
         expected="no failure",
         message=f"the call returned, although an operator in it raised: {symptom.line}",
         stream="stderr",
@@ -113,14 +177,16 @@ def swallowed(case: Case, outcome: Outcome) -> Evidence | None:
 def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:
     """The ending of a run as evidence with stage, signal, symptom and the facts of its words."""
     if succeeded(outcome):
-        count = len(outputs(outcome, 0))
+        count = len(call_outputs(outcome, 0))
         observed = f"{count} output(s)" if count else "loaded"
         return evidence(
             code, "ok", Severity.INFO, outcome, observed=observed, expected="no failure", facts={"stage": "done"}
         )
     kind, observed, facts = ending_of(outcome)
-    worth_reading = replace(outcome, stderr_tail=untainted(outcome.stderr_tail))
-    symptom = said_first(_at_load(of_compiler(_symptom(worth_reading), outcome.stderr_tail), outcome.stage), outcome)
+    worth_reading = replace(outcome, stderr_tail=text_before_dead_context(outcome.stderr_tail))
+    symptom = first_error_symptom(
+        _at_load(of_compiler(_symptom(worth_reading), outcome.stderr_tail), outcome.stage), outcome
+    )
     facts |= {
         "stage": outcome.stage,
         "symptom": symptom.name,
@@ -128,7 +194,7 @@ def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:
         **custom_ops(case),
         **symptom.facts,
         **said_by_runtime(symptom.name, outcome),
-        **taint_facts(outcome),
+        **dead_context_facts(outcome),
     }
     return evidence(
         code,
@@ -177,7 +243,7 @@ def _symptom(outcome: Outcome) -> Symptom:
     if first is not None:
         raised = _without_garbage(recognise(first))
         return replace(raised, line=_head(first)) if raised.name == "other" else raised
-    kept = told(Acted, outcome.result).last_error
+    kept = parse_answer(Acted, outcome.result).last_error
     if handed_on and kept is not None and (known := recognise(kept)).name != "other":
         return known
     # cuBLAS says of an earlier kernel's fault only that its own call did not work; the package's clean-up says which.

@@ -25,15 +25,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.localize.origins import origin_of
-from aotidoctor.localize.printed import launches
-from aotidoctor.localize.printed_launches import arguments
+from aotidoctor.localize.call_timeline import origin_of
+from aotidoctor.localize.value_printer import launch_arguments, printed_launches
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.cuda import again, symptom_of, why_not
-from aotidoctor.probes.cuda_compile import lacking
+from aotidoctor.probes.cuda_probe import missing_for_gpu_compile, repeat_call, symptom_of, why_not
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.recompiled import compile_request
 
@@ -54,7 +52,9 @@ REMEDY = "Compile the exported program again on this host and use that package; 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
     """The compile that prints launches, where a kernel failed and no cheaper probe could name it."""
-    reason = why_not(case, history) or _settled(case, history) or _nothing_to_compile(case) or lacking(case)
+    reason = (
+        why_not(case, history) or _settled(case, history) or _nothing_to_compile(case) or missing_for_gpu_compile(case)
+    )
     if reason is not None:
         return unasked(CODE, NAME, reason)
     return compile_request(case, NAME, "the same program, printing each launch", printer=PRINT_NAMES)
@@ -93,7 +93,7 @@ def call_request(
 ) -> Request:
     """One call of a package that prints."""
     purpose = f"printing launches, {'each waited for' if blocking else 'as it is'}"
-    request = again(
+    request = repeat_call(
         case, history, name, purpose,
         package=package, kind="aoti-package", model_name="model", level=level, unbuffered=True,
     )  # fmt: skip
@@ -101,7 +101,7 @@ def call_request(
 
 
 @record
-class Side:
+class PrintedRuns:
     """The runs with, or without, blocking launches: how many failed, how, and which launch each printed last."""
 
     runs: int
@@ -117,15 +117,15 @@ class Side:
         return f"{names} ({self.failed} of {self.runs} runs failed)"
 
 
-def side_of(case: Case, history: History, name: str) -> Side:
+def side_of(case: Case, history: History, name: str) -> PrintedRuns:
     """All runs of one of the two."""
     outcomes = [outcome for key, outcome in history.outcomes.items() if key.partition("#")[0] == name]
     failed = [outcome for outcome in outcomes if not succeeded(outcome)]
-    printed = [found[-1] for outcome in failed if (found := launches(outcome.stdout_tail))]
-    return Side(
+    printed = [found[-1] for outcome in failed if (found := printed_launches(outcome.stdout_tail))]
+    return PrintedRuns(
         runs=len(outcomes),
         failed=len(failed),
-        printed=sum(bool(launches(outcome.stdout_tail)) for outcome in outcomes),
+        printed=sum(bool(printed_launches(outcome.stdout_tail)) for outcome in outcomes),
         symptoms=tuple(dict.fromkeys(symptom_of(case, outcome) for outcome in failed)),
         last=tuple(printed),
     )
@@ -158,7 +158,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ]
 
 
-def _kind(case: Case, history: History, free: Side, held: Side) -> str:
+def _kind(case: Case, history: History, free: PrintedRuns, held: PrintedRuns) -> str:
     if free.printed + held.printed == 0:
         return "unavailable"
     if held.failed + free.failed == 0:
@@ -173,7 +173,7 @@ def _kind(case: Case, history: History, free: Side, held: Side) -> str:
     return "extern" if name.startswith("aoti_torch_") else "kernel"
 
 
-def _alike(case: Case, history: History, held: Side) -> bool:
+def _alike(case: Case, history: History, held: PrintedRuns) -> bool:
     """Whether the package compiled here fails as this one does. A library tells no more than that it failed."""
     seen = {symptom_of(case, one) for name, one in history.outcomes.items() if name in ("plain_run", "cuda_blocking")}
     return bool(set(held.symptoms) & seen) or bool(seen & {"gpu-library", "cuda-error", "other"})
@@ -198,7 +198,7 @@ _WORDS = {
 }
 
 
-def _warning(free: Side, held: Side) -> str:
+def _warning(free: PrintedRuns, held: PrintedRuns) -> str:
     """What the same lines say without waiting, and why that counts for nothing."""
     if not free.failed:
         return "; without blocking launches it did not fail"
@@ -209,7 +209,7 @@ def _warning(free: Side, held: Side) -> str:
     return f"; without blocking launches the last one printed is {free.words}: {why}"
 
 
-def _facts(case: Case, kind: str, kernel: str | None, free: Side, held: Side) -> dict[str, FactValue]:
+def _facts(case: Case, kind: str, kernel: str | None, free: PrintedRuns, held: PrintedRuns) -> dict[str, FactValue]:
     facts: dict[str, FactValue] = {
         "rungs": ("as it is", "blocking"),
         "runs": (free.runs, held.runs),
@@ -234,7 +234,7 @@ def _facts(case: Case, kind: str, kernel: str | None, free: Side, held: Side) ->
 def _values(history: History, outcome: Outcome) -> Evidence:
     """What the kernel got."""
     kernel = next((item.subject or "" for item in history.of(CODE, *NAMED)), "")
-    shown = arguments(outcome.stdout_tail, kernel)
+    shown = launch_arguments(outcome.stdout_tail, kernel)
     if not shown:
         told = f"the printer showed no argument of {kernel}"
         return evidence(CODE, "unavailable", Severity.INFO, outcome, observed=told, expected="its arguments")

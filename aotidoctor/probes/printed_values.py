@@ -23,20 +23,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.localize.kernel_values import Watched
-from aotidoctor.localize.printed import read_printed, read_saved
-from aotidoctor.model.answers.called import Tensor
+from aotidoctor.localize.value_printer import read_saved_values, read_value_printer
+from aotidoctor.localize.watched_values import WatchedValues
+from aotidoctor.model.answers import ObservedTensor
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.localization import BufferValues, KernelValues
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.cuda_compile import lacking
+from aotidoctor.probes.cuda_probe import missing_for_gpu_compile
 from aotidoctor.probes.kernel_values import WRONG, note, read_values
-from aotidoctor.probes.payload import device_of, run_request
+from aotidoctor.probes.payload import call_outputs, device_of, run_request, same_outputs
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, succeeded, unasked
 from aotidoctor.probes.recompiled import NO_GPU, compile_request
-from aotidoctor.probes.results import outputs, same_outputs
 from aotidoctor.probes.values import NONFINITE
 
 CODE, NAME = "AD-RUN-016", "printed_values"
@@ -77,7 +76,7 @@ def _cannot_compile(case: Case) -> str | None:
     device = device_of(case)
     if device == "cpu":
         return None
-    told = lacking(case) if device == "cuda" else f"this host cannot compile for {device}"
+    told = missing_for_gpu_compile(case) if device == "cuda" else f"this host cannot compile for {device}"
     return f"{told}; by hand: {BY_HAND}" if told else None
 
 
@@ -114,7 +113,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
                 "the recompiled program gives different outputs, so its values cannot be attributed to this package",
             )
         ]
-    watched = _watched(case, outcome)
+    watched = _watched_values(case, outcome)
     if not watched.calls:
         return [note("unavailable", outcome, "the printer printed nothing")]
     found = read_values(case, history, watched, outcome)
@@ -126,21 +125,21 @@ def _alike(history: History, outcome: Outcome) -> bool:
     plain = history.plain
     if plain is None:
         return False
-    ours, theirs = outputs(plain, 0), outputs(outcome, 0)
+    ours, theirs = call_outputs(plain, 0), call_outputs(outcome, 0)
     counts = [[(value.path, value.nan or 0, value.inf or 0) for value in values] for values in (ours, theirs)]
     return same_outputs(ours, theirs) or (counts[0] == counts[1] and any(value.nan or value.inf for value in ours))
 
 
-def _watched(case: Case, outcome: Outcome) -> Watched:
+def _watched_values(case: Case, outcome: Outcome) -> WatchedValues:
     order, bodies = (case.contract.kernels, case.contract.bodies) if case.contract is not None else ((), ())
     text, saved = outcome.result.get("printed"), outcome.result.get("saved")
     printed = isinstance(text, str)
-    calls = read_printed(str(text), order, bodies) if printed else read_saved(saved, order, bodies)
-    written_by = tuple((value.path, _writer(calls, value)) for value in outputs(outcome, 0))
-    return Watched(calls=calls, written_by=written_by, compared=not printed)
+    calls = read_value_printer(str(text), order, bodies) if printed else read_saved_values(saved, order, bodies)
+    written_by = tuple((value.path, _writer(calls, value)) for value in call_outputs(outcome, 0))
+    return WatchedValues(calls=calls, written_by=written_by, compared=not printed)
 
 
-def _writer(calls: Sequence[KernelValues], value: Tensor) -> int | None:
+def _writer(calls: Sequence[KernelValues], value: ObservedTensor) -> int | None:
     """Which call wrote the output: the last one with a result of the same size and the same statistics."""
     return next(
         (
@@ -152,7 +151,7 @@ def _writer(calls: Sequence[KernelValues], value: Tensor) -> int | None:
     )
 
 
-def _may_be(buffer: BufferValues, value: Tensor) -> bool:
+def _may_be(buffer: BufferValues, value: ObservedTensor) -> bool:
     """The same tensor, perhaps of another shape. The printer rounds, and tells no bounds where there is NaN."""
     if buffer.dtype != value.dtype or math.prod(buffer.shape) != math.prod(value.sizes):
         return False

@@ -1,10 +1,10 @@
-"""The ``Probe`` record: a question to a child run, split in a pure plan and a pure reading.
+"""Define the ``Probe`` record: a question to a child run, split into a pure plan and a pure reading.
 
-``plan`` says which child run would answer (``Request``), that an earlier run already did (``Reuse``), or why the
-question is not asked (``NotChecked``): a run is only made if its answer can change the diagnosis. A question about
-several things alike has one of these for each, as a tuple; each run is read by itself, and its outcome is kept under
-the name in its request. ``read`` turns an outcome into evidence. Neither touches the world, so a probe is tested with
-recorded outcomes.
+``plan`` gives the child run that would answer (``Request``), says that an earlier run already did (``Reuse``), or why
+the question is not asked (``NotChecked``): a run is only made if its answer can change the diagnosis. A question
+about several similar things has one of these for each, as a tuple; each run is read by itself, and its outcome is
+stored under the name in its request. ``read`` turns an outcome into evidence. Neither does any I/O, so a probe is
+tested with recorded outcomes.
 """
 
 from __future__ import annotations

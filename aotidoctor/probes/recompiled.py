@@ -25,15 +25,14 @@ from dataclasses import replace
 
 from aotidoctor.localize.comparison import FINE, read_comparison
 from aotidoctor.model.case import Case
-from aotidoctor.model.diagnosis import compile_again
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.jobs import Recompile, changed
-from aotidoctor.model.json_types import JsonObject
+from aotidoctor.model.jobs import Recompile, change_fields
+from aotidoctor.model.record import JsonObject
+from aotidoctor.model.report import compile_again
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.payload import device_of, run_of, user_code
+from aotidoctor.probes.payload import call_outputs, device_of, run_of, same_outputs, user_code
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
-from aotidoctor.probes.results import outputs, same_outputs
 
 CODE, NAME = "AD-RUN-017", "recompiled"
 COMPARISON = "AD-RUN-011"
@@ -92,7 +91,7 @@ def compile_request(case: Case, probe: str, purpose: str, **changes: object) -> 
     return Request(
         probe=probe,
         job="recompile",
-        payload=changed(payload, changes),
+        payload=change_fields(payload, changes),
         fresh=device_of(case) != "cpu",
         timeout=COMPILE_TIMEOUT_S,
         purpose=purpose,
@@ -167,7 +166,7 @@ def read_with(history: History, outcome: Outcome, facts: Mapping[str, FactValue]
         )
     worst = max((item.max_abs or 0.0 for item in read_comparison(outcome)), default=0.0)
     plain = history.plain
-    same = plain is not None and same_outputs(outputs(plain, 0), outputs(outcome, 0))
+    same = plain is not None and same_outputs(call_outputs(plain, 0), call_outputs(outcome, 0))
     return evidence(
         CODE,
         "differs",

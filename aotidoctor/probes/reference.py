@@ -26,18 +26,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.localize.comparison import read_comparison
-from aotidoctor.localize.weight_differences import WeightsCompared, read_weights
-from aotidoctor.model.case import Case
+from aotidoctor.localize.comparison import WeightsCompared, read_comparison, read_weights
+from aotidoctor.model.case import Case, Tolerance
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
-from aotidoctor.model.json_types import JsonObject, JsonValue, objects
+from aotidoctor.model.record import JsonObject, JsonValue, objects
 from aotidoctor.model.run import Outcome, Request, TimedOut
-from aotidoctor.model.tolerance import Tolerance
-from aotidoctor.probes.payload import run_request, stored_rows
+from aotidoctor.probes.payload import reference_comparison, run_request, stored_rows
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
 from aotidoctor.probes.reference_findings import CODE, of_another_program, output_finding, weights_finding
-from aotidoctor.probes.results import reference
 from aotidoctor.probes.symptoms import recognise
 
 NAME, EMULATION = "reference", "emulation"
@@ -50,7 +47,7 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     """Asked when a reference was given and the plain run returned, or the emulation did where there was none."""
     if case.options.reference is None:
         return unasked(CODE, NAME, "no --reference was given", moot=False)
-    if "plain_run" not in history.outcomes and "reference" in _emulated(history):
+    if "plain_run" not in history.outcomes and "reference" in _emulated_result(history):
         return Reuse(probe=EMULATION)
     if case.inputs is None or not succeeded(history.plain):
         return unasked(CODE, NAME, "the plain run returned no outputs to compare")
@@ -63,18 +60,18 @@ def comparison(case: Case) -> dict[str, object]:
         "reference": case.options.reference,
         "stored": stored_rows(case),
         "measure": case.options.measure,
-        "rtol": _spelt(case.options.tolerances.rtol),
-        "atol": _spelt(case.options.tolerances.atol),
+        "rtol": _spell_tolerances(case.options.tolerances.rtol),
+        "atol": _spell_tolerances(case.options.tolerances.atol),
     }
 
 
-def _emulated(history: History) -> JsonObject:
+def _emulated_result(history: History) -> JsonObject:
     """The result of a package that could not be run here and was emulated."""
     outcome = history.outcomes.get(EMULATION)
     return outcome.result if outcome is not None else {}
 
 
-def _spelt(given: Sequence[Tolerance]) -> tuple[tuple[str | None, float], ...]:
+def _spell_tolerances(given: Sequence[Tolerance]) -> tuple[tuple[str | None, float], ...]:
     return tuple((one.output, one.value) for one in given)
 
 
@@ -83,9 +80,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
     Also weights (instead of the outputs that they explain), mutation and alias, where there is something to say.
     """
-    result = reference(outcome)
+    result = reference_comparison(outcome)
     if not succeeded(outcome) and not (outcome.stage == FLOAT64 and result):
-        return [_unfinished(case, outcome)]
+        return [_unfinished_reason(case, outcome)]
     if result.get("unavailable") or not result:
         why = str(result.get("unavailable") or "no comparison was made").strip().splitlines()[0][:300]
         return [
@@ -101,7 +98,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ]
 
 
-def _unfinished(case: Case, outcome: Outcome) -> Evidence:
+def _unfinished_reason(case: Case, outcome: Outcome) -> Evidence:
     """The package had answered before: an end before its call, in the reference or at our limit is not its fault."""
     ending = read_ending(CODE, case, outcome)
     if outcome.stage.startswith(("run", "scan", "unload")) and not isinstance(outcome.ending, TimedOut):
@@ -147,7 +144,7 @@ def _note(weights: WeightsCompared, outcome: Outcome) -> str:
         told.append(f"{len(weights.alone)} not compared (folded, written into the code, or not used)")
     if weights.unread:
         told.append(f"weights not compared: {weights.unread}")
-    judge = reference(outcome).get(FLOAT64)
+    judge = reference_comparison(outcome).get(FLOAT64)
     kept = judge.get("kept") if isinstance(judge, dict) else None
     if isinstance(kept, list) and kept:
         told.append(f"not in float64: {', '.join(map(str, kept[:4]))}")

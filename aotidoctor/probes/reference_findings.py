@@ -1,12 +1,11 @@
-"""Findings of the comparison with the reference, from its records; also used to judge a saved report anew."""
+"""Turn the comparison with the reference into findings; also used to judge a saved report anew."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 
-from aotidoctor.localize.comparison import FINE, STRUCTURAL
-from aotidoctor.localize.weight_differences import WeightsCompared
+from aotidoctor.localize.comparison import FINE, STRUCTURAL, WeightsCompared
 from aotidoctor.model.evidence import Evidence, FactValue, Maker, Severity, Source
 from aotidoctor.model.localization import OutputComparison
 
@@ -44,7 +43,7 @@ def output_finding(
         )
     worst = max(wrong or imprecise, key=_rank)
     kind, severity = (_kind(worst), Severity.ERROR) if wrong else ("precision", _loudness(imprecise))
-    observed = _measured(worst) + note
+    observed = _describe_measured(worst) + note
     return Maker(CODE, severity)(
         kind, worst.path, observed=observed, expected=EXPECTED, source=source, facts=facts_of(worst)
     )
@@ -119,7 +118,7 @@ def _kind(item: OutputComparison) -> str:
     return "nan" if item.nan_differs else "differs"
 
 
-def _measured(item: OutputComparison) -> str:
+def _describe_measured(item: OutputComparison) -> str:
     """What was measured of one output, in words."""
     match item.verdict:
         case "missing":
@@ -134,7 +133,7 @@ def _measured(item: OutputComparison) -> str:
             return f"shape {_shape(item.shape)}, the reference's is {_shape(item.reference_shape)}"
         case "dtype":
             return f"{item.dtype}, the reference's is {item.reference_dtype}"
-    return f"{_difference(item)}; {_judged(item)}"
+    return f"{_difference(item)}; {_judge_output(item)}"
 
 
 def _difference(item: OutputComparison) -> str:
@@ -146,7 +145,7 @@ def _difference(item: OutputComparison) -> str:
     return f"max |difference| {_size(item):.3g}"
 
 
-def _judged(item: OutputComparison) -> str:
+def _judge_output(item: OutputComparison) -> str:
     if item.error is None or item.reference_error is None:
         hang = "which hang on rounding" if item.verdict == "both-within" else item.reason
         if item.verdict in ("package-wrong", "reference-imprecise"):

@@ -22,11 +22,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.localize.sanitizer import Sanitized, SanitizerReport, read_sanitizer
+from aotidoctor.localize.memory_errors import SanitizerReport, SanitizerResult, read_sanitizer
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.cuda import ACCESS, VAGUE, again, symptom_of, vanished_blocking, why_not
+from aotidoctor.probes.cuda_probe import ACCESS, VAGUE, repeat_call, symptom_of, vanished_blocking, why_not
 from aotidoctor.probes.payload import device_of
 from aotidoctor.probes.probe import History, Plan, Probe, evidence, succeeded, unasked
 
@@ -71,7 +71,7 @@ def _tools(case: Case, history: History) -> tuple[tuple[str, str | None], ...]:
 
 
 def _request(case: Case, history: History, program: str, tool: str) -> Request:
-    request = again(case, history, f"{NAME}_{tool}", f"under compute-sanitizer --tool {tool}")
+    request = repeat_call(case, history, f"{NAME}_{tool}", f"under compute-sanitizer --tool {tool}")
     return replace(
         request,
         wrapper=(program, "--tool", tool, *OPTIONS),
@@ -88,7 +88,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         said = (outcome.stderr_tail.strip().splitlines() or [f"it ended in {outcome.stage}"])[-1][:200]
         return [_quiet("unavailable", outcome, f"{tool} did not start: {said}", tool)]
     if found.reports:
-        return [_reported(outcome, found, tool)]
+        return [_report_evidence(outcome, found, tool)]
     if found.total is None:
         return [_quiet("unavailable", outcome, f"{tool} did not finish ({outcome.stage})", tool)]
     return [_quiet("clean", outcome, f"{tool} reports nothing", tool)]
@@ -100,7 +100,7 @@ def _quiet(kind: str, outcome: Outcome, observed: str, tool: str) -> Evidence:
     )
 
 
-def _reported(outcome: Outcome, found: Sanitized, tool: str) -> Evidence:
+def _report_evidence(outcome: Outcome, found: SanitizerResult, tool: str) -> Evidence:
     first = found.reports[0]
     others = tuple(dict.fromkeys(one.kernel for one in found.reports if one.kernel not in (None, first.kernel)))
     facts: dict[str, FactValue] = {**first.facts, "tool": tool, "head": first.head[:200], "reports": len(found.reports)}

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.localize.smaller import Size, Smallest, cuts, lines_of, sizes_of
+from aotidoctor.localize.bisection import CuttableSize, SmallestSizes, dim_cuts, lines_of, sizes_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import NotStarted, Outcome, Request
@@ -76,9 +76,11 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     return []
 
 
-def finding(sizes: Sequence[Size], end: Smallest, outcome: Outcome, runs: int, *, finished: bool = True) -> Evidence:
+def finding(
+    sizes: Sequence[CuttableSize], end: SmallestSizes, outcome: Outcome, runs: int, *, finished: bool = True
+) -> Evidence:
     """What is left, or is so far. ``outcome`` is the last run that failed alike."""
-    found = cuts(sizes, end.parts)
+    found = dim_cuts(sizes, end.parts)
     kept = {one.name: end.parts[one.name] for one in sizes}
     named = {one.name: str(one.places[0]) for one in sizes}
     smaller = [one for one in sizes if kept[one.name].size < one.value]
@@ -104,7 +106,7 @@ def finding(sizes: Sequence[Size], end: Smallest, outcome: Outcome, runs: int, *
     )
 
 
-def _text(size: Size, end: Smallest) -> str:
+def _text(size: CuttableSize, end: SmallestSizes) -> str:
     part = end.parts[size.name]
     if part.size == size.value:
         return f"all {size.value} of {size.places[0]}"

@@ -20,10 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from aotidoctor.model.answers import told
-from aotidoctor.model.answers.called import Compared, RowsCompared, SideBySide
+from aotidoctor.model.answers import ComparedOutput, RowsCompared, SideBySide, parse_answer
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import Contract, Dim
+from aotidoctor.model.contract import Dim, ModelContract
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.expr import Sym, parse_expr
 from aotidoctor.model.jobs import SubBatch
@@ -54,7 +53,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "there are no outputs to compare")
     if history.errors("AD-IN"):
         return unasked(CODE, NAME, "a static finding already explains wrong numbers")
-    if not _wanted(case, history):
+    if not _is_suspicious(case, history):
         return unasked(CODE, NAME, "the numbers are not suspicious; run this with --probes sub_batch")
     batch = None if case.contract is None else shared_batch(case.contract)
     if batch is None:
@@ -66,7 +65,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     return run_request(case, NAME, f"the first {rows} rows alone", sub_batch=wanted, observe=())
 
 
-def _wanted(case: Case, history: History) -> bool:
+def _is_suspicious(case: Case, history: History) -> bool:
     asked = case.options.localize or case.options.asks_for(NAME)
     return asked or any(
         item.severity is not Severity.INFO and (item.code, kind) in SUSPICIONS
@@ -75,7 +74,7 @@ def _wanted(case: Case, history: History) -> bool:
     )
 
 
-def shared_batch(contract: Contract) -> Batch | None:
+def shared_batch(contract: ModelContract) -> Batch | None:
     """The symbol that is dim 0 of inputs and outputs and occurs nowhere else; the most frequent of several."""
     firsts = [dim.expr.name for _, _, dim in _dims(contract, first=True) if isinstance(dim.expr, Sym)]
     for symbol in sorted(set(firsts), key=lambda name: (-firsts.count(name), name)):
@@ -85,7 +84,7 @@ def shared_batch(contract: Contract) -> Batch | None:
     return None
 
 
-def _dims(contract: Contract, *, first: bool) -> Iterator[tuple[str, int, Dim]]:
+def _dims(contract: ModelContract, *, first: bool) -> Iterator[tuple[str, int, Dim]]:
     """``(path, place, dim)`` of all tensor inputs, only of dim 0 or only of the others."""
     for leaf in contract.tensor_leaves():
         for at, dim in enumerate(leaf.dims or ()):
@@ -93,7 +92,7 @@ def _dims(contract: Contract, *, first: bool) -> Iterator[tuple[str, int, Dim]]:
                 yield leaf.path, at, dim
 
 
-def _batch(contract: Contract, symbol: str) -> Batch | None:
+def _batch(contract: ModelContract, symbol: str) -> Batch | None:
     if any(dim.expr is not None and symbol in dim.expr.symbols for _, _, dim in _dims(contract, first=False)):
         return None
     firsts = [(path, dim.expr) for path, _, dim in _dims(contract, first=True) if dim.expr is not None]
@@ -133,7 +132,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         ended = read_ending(CODE, case, outcome)
         why = f"the first half of the rows alone: {ended.observed}"
         return [evidence(CODE, "undecided", Severity.INFO, outcome, observed=why, expected="the same rows")]
-    result = told(SideBySide, outcome.result).sub_batch
+    result = parse_answer(SideBySide, outcome.result).sub_batch
     if result is None:
         return []
     if not result.repeatable:
@@ -146,7 +145,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 
 def _differs(result: RowsCompared, outcome: Outcome) -> Evidence:
-    worst = max(result.outputs, key=_difference, default=Compared())
+    worst = max(result.outputs, key=_difference, default=ComparedOutput())
     path = worst.path or "result"
     return evidence(
         CODE,
@@ -160,7 +159,7 @@ def _differs(result: RowsCompared, outcome: Outcome) -> Evidence:
     )
 
 
-def _difference(item: Compared) -> float:
+def _difference(item: ComparedOutput) -> float:
     if item.max_abs_diff is not None:
         return item.max_abs_diff
     return 0.0 if item.agrees else float("inf")

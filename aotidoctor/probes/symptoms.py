@@ -1,8 +1,4 @@
-"""What a failing run says, parsed once into a symptom and facts. A symptom is wording, never a cause.
-
-Every pattern is a message of PyTorch, of the C++ runtime or of the dynamic loader, as measured on real packages.
-First match wins, so the specific ones come first.
-"""
+"""Parse the words of a failing run into a symptom and facts. A symptom is wording, never a cause."""
 
 from __future__ import annotations
 
@@ -10,8 +6,8 @@ import re
 from dataclasses import field, replace
 
 from aotidoctor.model.evidence import FactValue
-from aotidoctor.model.operators import qualified
 from aotidoctor.model.record import record
+from aotidoctor.model.torch_names import qualified_name
 
 # Each named group of a pattern becomes a fact.
 PATTERNS: tuple[tuple[str, str], ...] = (
@@ -269,7 +265,7 @@ def recognise(text: str) -> Symptom:
             facts: dict[str, FactValue] = {key: value for key, value in match.groupdict().items() if value is not None}
             facts |= {name: facts.pop(key) for key, name in _SECOND.items() if key in facts}
             if "op" in facts:
-                facts["op"] = qualified(str(facts["op"]))
+                facts["op"] = qualified_name(str(facts["op"]))
             return Symptom(name=name, line=line_at(text, match.start()), facts={**facts, **_place(text)})
     return Symptom(name="other", line=_first_line(text), facts=_place(text))
 

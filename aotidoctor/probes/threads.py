@@ -21,8 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.model.answers import told
-from aotidoctor.model.answers.called import Acted, SideBySide, ThreadsCompared
+from aotidoctor.model.answers import Acted, SideBySide, ThreadsCompared, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request, TimedOut
@@ -53,7 +52,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
 
 def _side_by_side(case: Case, history: History) -> Request | NotChecked:
     plain = history.plain
-    if plain is not None and told(Acted, plain.result).threads == 1:
+    if plain is not None and parse_answer(Acted, plain.result).threads == 1:
         return unasked(CODE, NAME, "it already ran with one thread")
     if device_of(case) != "cpu":
         return unasked(CODE, NAME, "CPU threads do not compute on a different device")
@@ -109,7 +108,7 @@ def _hung_for_certain(history: History, outcome: Outcome) -> bool:
 def _read_changing(case: Case, outcome: Outcome) -> Sequence[Evidence]:
     if not succeeded(outcome):
         return [read_ending(CODE, case, outcome)]
-    found = told(SideBySide, outcome.result).against_threads
+    found = parse_answer(SideBySide, outcome.result).against_threads
     if found is None:
         return []
     kind, observed = _verdict(found)

@@ -18,14 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.model.answers.called import Tensor
+from aotidoctor.model.answers import ObservedTensor
 from aotidoctor.model.case import Case
-from aotidoctor.model.dtypes import HALF
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.payload import run_of, run_request, stored_rows
+from aotidoctor.model.torch_names import HALF
+from aotidoctor.probes.payload import call_outputs, run_of, run_request, seen_constants, seen_inputs, stored_rows
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
-from aotidoctor.probes.results import constants, inputs, outputs
 
 CODE, NAME = "AD-RUN-005", "values"
 NONFINITE = ("nan-output", "inf-output")
@@ -51,8 +50,8 @@ def explains_values(history: History) -> bool:
     return any(item.code != STRIDE for item in history.errors("AD-IN"))
 
 
-def _bad(plain: Outcome) -> list[Tensor]:
-    return [value for value in outputs(plain, 0) if value.nan or value.inf]
+def _bad(plain: Outcome) -> list[ObservedTensor]:
+    return [value for value in call_outputs(plain, 0) if value.nan or value.inf]
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
@@ -74,16 +73,16 @@ def _unwritten(case: Case) -> tuple[str, ...]:
     return tuple(text for text in needs.uninitialized_ops if any(kernel in text for kernel in needs.nan_constants))
 
 
-def _finding(bad: Tensor, plain: Outcome, weights: Outcome | None, unwritten: tuple[str, ...]) -> Evidence:
-    dirty_inputs = [value.path for value in inputs(plain) if value.nan or value.inf]
-    held = constants(weights) if weights is not None else []
+def _finding(bad: ObservedTensor, plain: Outcome, weights: Outcome | None, unwritten: tuple[str, ...]) -> Evidence:
+    dirty_inputs = [value.path for value in seen_inputs(plain) if value.nan or value.inf]
+    held = seen_constants(weights) if weights is not None else []
     dirty_constants = [value.name for value in held if value.nan or value.inf]
-    half = bad.dtype in HALF or any(value.dtype in HALF for value in [*inputs(plain), *held])
+    half = bad.dtype in HALF or any(value.dtype in HALF for value in [*seen_inputs(plain), *held])
     # Where reading them failed, the run was repeated without that.
     read_all = weights is not None and succeeded(weights) and run_of(weights).observe != ()
     nan, inf = bad.nan or 0, bad.inf or 0
     facts: dict[str, FactValue] = {
-        "input_nan": any(value.nan or (nan == 0 and value.inf) for value in inputs(plain)),
+        "input_nan": any(value.nan or (nan == 0 and value.inf) for value in seen_inputs(plain)),
         "input_inf": bool(dirty_inputs),
         "constant_nan": bool(dirty_constants),
         "clean": read_all and not dirty_inputs and not dirty_constants,

@@ -1,18 +1,17 @@
-"""The report as workflow commands of GitHub Actions: ``::error file=...,line=...,title=...::message``.
+"""Write a report as workflow commands of GitHub Actions: ``::error file=...,line=...,title=...::message``.
 
 GitHub shows at most ten annotations of a level and step; the rest are counted in a notice, so that ten of a level are
-never silently the first ten of many. Whatever a child printed stays inside one command: line breaks are escaped.
+never silently the first ten of many. Line breaks are escaped, so that what a child printed stays inside one command.
 """
 
 from __future__ import annotations
 
-from aotidoctor.model.evidence import Evidence, FileSource, Severity
-from aotidoctor.model.phrases import plural
+from aotidoctor.model.evidence import Evidence, FileSource, Severity, plural
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
-from aotidoctor.reports import view
-from aotidoctor.reports.headline import headline
-from aotidoctor.reports.places import finding_text, is_member, place_of
+from aotidoctor.reports import report_view
+from aotidoctor.reports.package_view import finding_text, is_member, place_of
+from aotidoctor.reports.report_view import headline
 from aotidoctor.reports.text import one_line, plain
 
 # What GitHub shows of each level.
@@ -30,7 +29,7 @@ class _Note:
     place: FileSource | None = None
 
 
-def render(report: Report) -> str:
+def render_github(report: Report) -> str:
     """``report`` as workflow commands, the verdict first."""
     notes = [_verdict(report), *(_finding(report, finding) for finding in report.findings)]
     lines, left = [], dict.fromkeys(_LEVELS.values(), 0)
@@ -52,17 +51,19 @@ def _verdict(report: Report) -> _Note:
     """What stands on the first screen, at the place of the first evidence."""
     head = headline(report)
     first = report.diagnoses[0] if report.diagnoses else None
-    found = next(iter(view.evidence_of(report, first)), None) if first is not None else None
+    found = next(iter(report_view.evidence_of(report, first)), None) if first is not None else None
     return _Note(
         level=_TONES[head.tone],
         title=f"{head.word}: {first.cause}" if first is not None else head.word,
-        message="\n".join([head.text, *view.first_lines(report)]),
+        message="\n".join([head.text, *report_view.first_lines(report)]),
         place=_place(report, found) if found is not None else None,
     )
 
 
 def _finding(report: Report, finding: Evidence) -> _Note:
-    where = ", ".join(dict.fromkeys(filter(None, map(view.source_text, (place_of(report, finding), finding.source)))))
+    where = ", ".join(
+        dict.fromkeys(filter(None, map(report_view.source_text, (place_of(report, finding), finding.source))))
+    )
     return _Note(
         level=_LEVELS[finding.severity],
         title=f"{finding.code} {finding.kind}",

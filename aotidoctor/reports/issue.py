@@ -1,48 +1,360 @@
-"""The report in the fields of a bug form: PyTorch's (``bug-report.yml``, ``pt2-bug-report.yml``) or Triton's.
+"""Write a report in the fields of a bug form, PyTorch's or Triton's, with versions and a script for the call.
 
-The headings are those that GitHub makes of PyTorch's form, and those of the Triton server's ``bug_report.md``. What a
-form asks for and the report does not know is said to be unknown.
+The headings are those that GitHub makes of PyTorch's forms (``bug-report.yml``, ``pt2-bug-report.yml``), and those of
+the Triton server's ``bug_report.md``. Where the report lacks what a form asks for, the field says so. The versions have
+the fields, names and order of PyTorch's ``collect_env``, taken from what was read of the host, without importing torch:
+what only a running torch or a tool could tell is ``Could not collect``.
+
+The script makes the same call with torch alone, from metadata: inputs are made up, shapes and types kept. It is written
+and never run; `repro` builds one that is certified. Names and values of others are written as Python literals, so that
+nothing in them can become code.
 """
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Callable, Iterable
 from functools import partial
+from typing import TypeVar
 
 from aotidoctor.model.artifact import ArtifactKind
+from aotidoctor.model.case import Host
+from aotidoctor.model.contract import Dim, LeafSpec
+from aotidoctor.model.inputs import MAPPINGS, Container, Leaf, LeafValue, PlainValue, TensorDesc, Tree
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
-from aotidoctor.reports import place_view, run_view, view
-from aotidoctor.reports.headline import headline
-from aotidoctor.reports.markdown.budget import Budget, fitted
-from aotidoctor.reports.markdown.place import comparison_section
-from aotidoctor.reports.markdown.render import (
+from aotidoctor.reports import localization_view, report_view, run_view
+from aotidoctor.reports.markdown import (
+    Budget,
+    code,
+    comparison_section,
     contract_section,
+    details,
     evidence_section,
+    fence,
     first_lines,
+    fit_parts,
     models_sections,
+    prose,
     provenance,
     runs_section,
 )
-from aotidoctor.reports.markdown.text import code, details, fence, prose
+from aotidoctor.reports.package_view import is_ordinary
+from aotidoctor.reports.report_view import headline
 from aotidoctor.reports.text import one_line
-from aotidoctor.reports.torch_script import script
-from aotidoctor.reports.versions import versions
+
+# The host in the fields of ``collect_env``.
+
+UNKNOWN = "Could not collect"
+NO_CUDA = "No CUDA"
+_ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+_ISA = 2000
+
+
+def host_versions(host: Host) -> str:
+    """The text that ``python -m torch.utils.collect_env`` would print, as far as it is known."""
+    groups = (_torch(host), _system(host), _runtime(host))
+    blocks = ["\n".join(f"{label}: {_value(text)}" for label, text in group) for group in groups]
+    cpu = "\n".join(f"{label + ':':<41}{one_line(text, _ISA)}" for label, text in _cpu(host))
+    return "\n\n".join([*blocks, f"CPU:\n{cpu}", f"Versions of relevant libraries:\n{_packages(host)}"])
+
+
+def _value(text: str | None) -> str:
+    if text is None:
+        return UNKNOWN
+    # A text of several lines starts on a line of its own.
+    return f"\n{text}\n" if "\n" in text else one_line(text, 400)
+
+
+def _without(host: Host) -> str | None:
+    """What is said of torch where there is none: a host that was not asked may have one."""
+    return "N/A" if host.torch_problem is not None else None
+
+
+def _torch(host: Host) -> tuple[tuple[str, str | None], ...]:
+    build = host.torch
+    if build is None:
+        names = ("PyTorch version", "Is debug build", "CUDA used to build PyTorch", "ROCM used to build PyTorch")
+        return tuple((name, _without(host)) for name in names)
+    return (
+        ("PyTorch version", build.version),
+        ("Is debug build", None if build.debug is None else str(build.debug)),
+        ("CUDA used to build PyTorch", "N/A" if build.hip else build.cuda or "None"),
+        ("ROCM used to build PyTorch", build.hip or "N/A"),
+    )
+
+
+def _system(host: Host) -> tuple[tuple[str, str | None], ...]:
+    named = host.distribution or (host.system.lower() if host.system else None)
+    return (
+        ("OS", f"{named} ({host.machine})" if named else None),
+        ("GCC version", None),
+        ("Clang version", None),
+        ("CMake version", None),
+        ("Libc version", f"glibc-{host.glibc}" if host.glibc else None),
+    )
+
+
+def _runtime(host: Host) -> tuple[tuple[str, str | None], ...]:
+    build = host.torch
+    without = build is not None and not (build.cuda or build.hip)
+    bare = without and not host.gpus and host.cuda_driver is None and not host.tools.get("nvcc")
+    nothing = NO_CUDA if bare else None
+    hip = "N/A" if build is not None and not build.hip else _without(host) if build is None else None
+    settings = {name: host.environment[name] for name in _ALLOCATOR if name in host.environment}
+    return (
+        ("Python version", host.python or None),
+        ("Python platform", host.platform),
+        ("Is CUDA available", _without(host) if build is None else "False" if without else None),
+        ("CUDA runtime version", nothing),
+        ("CUDA_MODULE_LOADING set to", "N/A" if without else host.environment.get("CUDA_MODULE_LOADING")),
+        ("GPU models and configuration", _gpus(host) or nothing),
+        ("Nvidia driver version", host.cuda_driver or nothing),
+        ("cuDNN version", nothing),
+        ("Is XPU available", _without(host) if build is None else "False" if build.xpu is None else None),
+        ("HIP runtime version", hip),
+        ("MIOpen runtime version", hip),
+        ("Is XNNPACK available", None),
+        ("Caching allocator config", str(settings) if settings else "N/A" if host.environment else None),
+    )
+
+
+def _gpus(host: Host) -> str:
+    return "\n".join(f"GPU {gpu.index}: {one_line(gpu.name, 120)}" for gpu in host.gpus)
+
+
+def _cpu(host: Host) -> list[tuple[str, str]]:
+    """As lscpu spells it. The CPUs are those that the process may use."""
+    rows = [("Architecture", host.machine), ("CPU(s)", str(host.cores))]
+    rows += [("Model name", host.cpu_model)] if host.cpu_model else []
+    rows += [("Flags", " ".join(sorted(host.cpu_flags)))] if host.cpu_flags else []
+    return rows
+
+
+def _packages(host: Host) -> str:
+    pip = [f"[pip3] {one_line(name, 80)}=={one_line(version, 80)}" for name, version in host.packages.items()]
+    return "\n".join([*(pip or [f"[pip3] {UNKNOWN}"]), f"[conda] {UNKNOWN}"])
+
+
+# The script.
+
+T = TypeVar("T")
+
+# Leaves of a call; a longer script helps nobody.
+LEAVES = 120
+_PLAIN = frozenset(("int", "float", "bool", "str", "None"))
+_DTYPES = frozenset((
+    "float64", "float32", "float16", "bfloat16", "complex128", "complex64", "int64", "int32", "int16", "int8",
+    "uint8", "uint16", "uint32", "uint64", "bool", "float8_e4m3fn", "float8_e5m2",
+))  # fmt: skip
+_FLOATS = frozenset(("float64", "float32", "float16", "bfloat16", "complex128", "complex64"))
+_DEVICES = ("cpu", "cuda", "xpu", "mps")
+
+
+@record
+class TorchCallScript:
+    """``text`` is Python; ``notes`` say what it leaves open."""
+
+    text: str
+    notes: tuple[str, ...]
+
+
+def torch_script(report: Report) -> TorchCallScript | None:
+    """The script; None where there is nothing to load or its call is not known."""
+    case = report.case
+    load = _load(report)
+    if load is None:
+        return None
+    call = _given_inputs(report) or _expected_comment(report)
+    if call is None:
+        return None
+    arguments, notes = call
+    head = ["import torch", "import torch._inductor", ""]
+    if case.contract is not None and case.contract.custom_ops:
+        notes = [*notes, "its custom operators must be registered before the package is loaded"]
+        head.append(f"# custom operators that must be registered: {one_line(', '.join(case.contract.custom_ops), 300)}")
+    return TorchCallScript(
+        text="\n".join([*head, load, *arguments, "print(model(*args, **kwargs))"]), notes=tuple(notes)
+    )
+
+
+def _load(report: Report) -> str | None:
+    artifact, options = report.case.artifact, report.case.options
+    path = _text(artifact.path)
+    if artifact.kind is ArtifactKind.BARE_SO:
+        return f"model = torch._export.aot_load({path}, {_text(options.device or 'cpu')})"
+    if artifact.kind not in (ArtifactKind.AOTI_PACKAGE, ArtifactKind.AOTI_DIRECTORY):
+        return None
+    name = report.case.model.name if report.case.model is not None else "model"
+    more = f", model_name={_text(name)}" if name != "model" else ""
+    device = (options.device or "").partition(":")[2]
+    more += f", device_index={device}" if device.isdecimal() else ""
+    return f"model = torch._inductor.aoti_load_package({path}{more})"
+
+
+def _text(text: str) -> str:
+    return ascii(one_line(text, 400))
+
+
+def _given_inputs(report: Report) -> tuple[list[str], list[str]] | None:
+    """The call that was made, of its metadata."""
+    found = report.case.inputs
+    if found is None:
+        return None
+    count = len(found.leaves())
+    if count > LEAVES:
+        return None
+    notes = [
+        "the values are made up, integers within the given range: a failure that needs certain values may not show"
+    ]
+    other = [value.type for _, value in found.leaves() if isinstance(value, PlainValue) and _literal(value) is None]
+    notes += [f"None replaces {one_line(', '.join(sorted(set(other))), 200)}"] if other else []
+    args: Tree[LeafValue] = found.args
+    kwargs: Tree[LeafValue] = found.kwargs
+    named = _tree(kwargs, _leaf)
+    shown = [f"args = {_as_tuple(_tree(args, _leaf))}", f"kwargs = {named if named.startswith('{') else '{}'}"]
+    return shown, [*notes, *_strange((args, kwargs))]
+
+
+def _expected_comment(report: Report) -> tuple[list[str], list[str]] | None:
+    """A call as the contract wants it, where no inputs are known."""
+    contract = report.case.contract
+    if contract is None or contract.args is None or contract.kwargs is None or len(contract.leaves) > LEAVES:
+        return None
+    leaves = contract.leaves
+    args: Tree[int] = contract.args
+    kwargs: Tree[int] = contract.kwargs
+
+    def leaf(index: int) -> str:
+        return _spec(leaves[index]) if 0 <= index < len(leaves) else "None"
+
+    shown = [f"args = {_as_tuple(_tree(args, leaf))}", f"kwargs = {_tree(kwargs, leaf)}"]
+    return shown, ["no inputs were given: these are the smallest that the contract allows, with made-up values"]
+
+
+def _as_tuple(text: str) -> str:
+    return f"({text[1:-1]},)" if text.startswith("[") and len(text) > 2 else "()" if text == "[]" else text
+
+
+def _tree(tree: Tree[T], shown: Callable[[T], str]) -> str:
+    match tree:
+        case Leaf(value=value):
+            return shown(value)
+        case Container():
+            return _joined(tree.type, tree.keys, [_tree(child, shown) for child in tree.children])
+
+
+def _joined(kind: str, keys: tuple[str | int, ...], children: list[str]) -> str:
+    if keys and kind in MAPPINGS:
+        pairs = zip(keys, children, strict=False)
+        return "{" + ", ".join(f"{key!a}: {child}" for key, child in pairs) + "}"
+    if kind in MAPPINGS:
+        return "{}"
+    inner = ", ".join(children)
+    if kind == "tuple":
+        return f"({inner},)" if children else "()"
+    return f"[{inner}]"
+
+
+def _strange(trees: Iterable[Tree[LeafValue]]) -> list[str]:
+    """Containers that a plain script cannot make."""
+    known = {"tuple", "list", *MAPPINGS}
+    kinds = sorted({kind for tree in trees for kind in _kinds(tree) if kind not in known})
+    return [f"lists replace {one_line(', '.join(kinds), 200)}"] if kinds else []
+
+
+def _kinds(tree: Tree[LeafValue]) -> Iterable[str]:
+    if isinstance(tree, Container):
+        yield tree.type
+        for child in tree.children:
+            yield from _kinds(child)
+
+
+def _leaf(value: LeafValue) -> str:
+    match value:
+        case PlainValue():
+            return _literal(value) or "None"
+        case TensorDesc():
+            return _tensor(value)
+
+
+def _literal(value: PlainValue) -> str | None:
+    """The value as the file has it, only where it is a literal of Python."""
+    if value.type not in _PLAIN:
+        return None
+    try:
+        return ascii(ast.literal_eval(value.text))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _tensor(value: TensorDesc) -> str:
+    text = _within(value) or _make_tensor_text(value.dtype, value.shape, value.device)
+    if is_ordinary(value) or value.stride is None or value.layout != "strided":
+        return text
+    return f"torch.empty_strided({value.shape}, {value.stride}, {_options(value.dtype, value.device)}).copy_({text})"
+
+
+def _within(value: TensorDesc) -> str | None:
+    """Values of the range that was given: integers from the lowest to the highest, NaN or Inf where there was any."""
+    stats = value.stats
+    if stats is None or value.numel == 0:
+        return None
+    sizes, options = f"{value.shape}", _options(value.dtype, value.device)
+    if value.dtype in _FLOATS:
+        word = "nan" if stats.nan else "inf" if stats.inf else ""
+        return f"torch.full({sizes}, float('{word}'), {options})" if word else None
+    if not isinstance(stats.low, int) or not isinstance(stats.high, int) or value.dtype not in _DTYPES:
+        return None
+    if stats.low == stats.high or value.numel == 1:
+        return f"torch.full({sizes}, {stats.high}, {options})"
+    span = f"torch.linspace({stats.low}, {stats.high}, {value.numel}, dtype=torch.float64)"
+    return f"{span}.reshape({sizes}).to({options})"
+
+
+def _spec(spec: LeafSpec) -> str:
+    if spec.kind != "tensor" or spec.dims is None:
+        return "None"
+    return _make_tensor_text(spec.dtype or "float32", tuple(_size(dim) for dim in spec.dims), spec.device_type or "cpu")
+
+
+def _size(dim: Dim) -> int:
+    if dim.static is not None:
+        return dim.static
+    return 2 if dim.min is None else max(dim.min, 1)
+
+
+def _make_tensor_text(dtype: str, shape: tuple[int, ...], device: str) -> str:
+    sizes = f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+    options = _options(dtype, device)
+    return f"torch.{'rand' if dtype in _FLOATS else 'ones'}({sizes}, {options})"
+
+
+def _options(dtype: str, device: str) -> str:
+    named = dtype if dtype in _DTYPES else "float32"
+    kind, _, index = device.partition(":")
+    where = device if kind in _DEVICES and (not index or index.isdecimal()) else "cpu"
+    return f"dtype=torch.{named}" + (f", device={where!r}" if where != "cpu" else "")
+
+
+# The form.
 
 _REPRO = "`aotidoctor repro` writes a script that was run and certified to fail with the same signature."
 
 
-def render(report: Report, form: str, repro: str | None = None) -> str:
+def render_issue(report: Report, form: str, repro: str | None = None) -> str:
     """``report`` in ``form`` (``pytorch`` or ``triton``), shorter than GitHub's limit.
 
     ``repro`` is the folder that a certified reproduction was asked for in.
     """
     parts = _pytorch if form == "pytorch" else _triton
-    return fitted(partial(parts, report, repro))
+    return fit_parts(partial(parts, report, repro))
 
 
 def _pytorch(report: Report, repro: str | None, budget: Budget) -> list[str]:
     return [
         "### 🐛 Describe the bug",
-        _described(report),
+        _describe_report(report),
         *_reproduction(report, repro, "####"),
         *_evidence(report, budget),
         "### Error logs",
@@ -59,7 +371,7 @@ def _triton(report: Report, repro: str | None, budget: Budget) -> list[str]:
     where = {True: "in a container", False: "outside a container", None: "on a machine"}[host.in_container]
     return [
         "**Description**",
-        _described(report),
+        _describe_report(report),
         *_evidence(report, budget),
         "Error log:",
         _error_log(report, budget),
@@ -73,25 +385,25 @@ def _triton(report: Report, repro: str | None, budget: Budget) -> list[str]:
         *models_sections(report, budget),
         "" if report.case.contract is not None else "The inputs and outputs of the model are unknown.",
         "**Expected behavior**",
-        _expected(report),
+        _expected_text(report),
         provenance(report).partition("\n")[2].strip(),
     ]
 
 
-def _described(report: Report) -> str:
+def _describe_report(report: Report) -> str:
     """Verdict, package, cause and how sure."""
     head = headline(report)
     lines = [f"**{head.word}:** {prose(head.text, 300)}", ""]
-    if view.has_artifact(report):
-        lines += [f"Package: {code(view.artifact_text(report))}", ""]
-    if note := view.partial_note(report):
+    if report_view.has_artifact(report):
+        lines += [f"Package: {code(report_view.artifact_text(report))}", ""]
+    if note := report_view.partial_note(report):
         lines += [f"**{note}**", ""]
     return "\n".join([*lines, *first_lines(report)]).rstrip("\n")
 
 
 def _reproduction(report: Report, repro: str | None, level: str) -> list[str]:
-    made = script(report)
-    command = fence(view.command_text(report.argv), language="sh", budget=4000)
+    made = torch_script(report)
+    command = fence(report_view.command_text(report.argv), language="sh", budget=4000)
     title = f"{level} Minimal reproduction".strip()
     if made is None:
         parts = [title if level else "", command, "The known facts are not enough for a script that needs only torch."]
@@ -110,7 +422,7 @@ def _reproduction(report: Report, repro: str | None, level: str) -> list[str]:
 
 def _evidence(report: Report, budget: Budget) -> list[str]:
     place = report.localization
-    rows = place_view.place_rows(place) if place is not None else []
+    rows = localization_view.place_rows(place) if place is not None else []
     where = "\n".join(f"- **{label}:** {code(text, 600)}" for label, text in rows)
     sections = [
         where,
@@ -122,17 +434,17 @@ def _evidence(report: Report, budget: Budget) -> list[str]:
     return [part.replace("### ", "#### ", 1) if part.startswith("### ") else part for part in sections]
 
 
-def _expected(report: Report) -> str:
+def _expected_text(report: Report) -> str:
     if not report.diagnoses:
         return "No failure." if report.verdict != "healthy" else "As observed: nothing wrong was found."
     first = report.diagnoses[0]
-    told = next((item.expected for item in view.evidence_of(report, first) if item.expected), "")
+    told = next((item.expected for item in report_view.evidence_of(report, first) if item.expected), "")
     return prose(told) if told else "No failure."
 
 
 def _versions(report: Report) -> list[str]:
     """The host that failed; of a log what it names itself, because it may come from elsewhere."""
-    block = fence(versions(report.case.host), budget=12_000)
+    block = fence(host_versions(report.case.host), budget=12_000)
     if report.log is None or report.runs:
         return [block]
     named = ", ".join(f"{name} {version}" for name, version in report.log.versions.items())

@@ -1,28 +1,102 @@
-"""The report as JUnit XML in the form that Jenkins and Surefire agree on: one suite, one case per check, probe or code.
+"""Write a report as JUnit XML in the form that Jenkins and Surefire agree on: one case per check, probe or code.
 
-A case fails when something at or above the severity that decides the exit status was found; what was not looked at is
+A case fails when something at or above the severity that decides the exit status was found; what was not checked is
 skipped with its reason; what broke inside aotidoctor is an error. Characters that XML cannot hold are replaced.
 """
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Mapping, Sequence
 
 from aotidoctor.model.evidence import Evidence, NotChecked, RunSource
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
-from aotidoctor.reports import run_view, view
-from aotidoctor.reports.headline import headline
-from aotidoctor.reports.junit_xml import Case, document
-from aotidoctor.reports.places import finding_text
-from aotidoctor.reports.status import FAIL_ON
-from aotidoctor.reports.text import one_line, tail
+from aotidoctor.reports import report_view, run_view
+from aotidoctor.reports.package_view import finding_text
+from aotidoctor.reports.report_view import headline
+from aotidoctor.reports.text import FAIL_ON, one_line, plain, tail
+
+# Cases as XML.
+
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ROOM = 16_000
+
+
+@record
+class JUnitCase:
+    """One testcase. ``outcome`` is ``failure``, ``error``, ``skipped`` or empty for a pass."""
+
+    name: str
+    family: str
+    outcome: str = ""
+    kind: str = ""
+    message: str = ""
+    text: str = ""
+    printed: str = ""
+    seconds: float = 0.0
+
+
+def junit_document(
+    name: str, cases: Sequence[JUnitCase], *, seconds: float, at: str, properties: Mapping[str, str], printed: str = ""
+) -> str:
+    """One suite of ``cases``, made ``at`` a time, as a document; ``printed`` is what the suite as a whole says."""
+    counts = {kind: sum(1 for case in cases if case.outcome == kind) for kind in ("failure", "error", "skipped")}
+    head = f'name={xml_attribute(name)} tests="{len(cases)}" failures="{counts["failure"]}" errors="{counts["error"]}"'
+    took = f'time="{seconds:.3f}"'
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f"<testsuites {head} {took}>",
+        f'  <testsuite {head} skipped="{counts["skipped"]}" {took} timestamp={xml_attribute(at)}>',
+        "    <properties>",
+        *(
+            f"      <property name={xml_attribute(key)} value={xml_attribute(text)}/>"
+            for key, text in properties.items()
+        ),
+        "    </properties>",
+    ]
+    for case in cases:
+        lines += _case_lines(case)
+    lines += [f"    <system-out>{_body_text(printed)}</system-out>"] if printed else []
+    return "\n".join([*lines, "  </testsuite>", "</testsuites>"]) + "\n"
+
+
+def _case_lines(case: JUnitCase) -> list[str]:
+    """The element of one case."""
+    head = f"    <testcase name={xml_attribute(case.name)} classname={xml_attribute(case.family)}"
+    head += f' time="{max(case.seconds, 0):.3f}"'
+    body = []
+    if case.outcome:
+        told = f"type={xml_attribute(case.kind)} message={xml_attribute(case.message)}"
+        body.append(f"      <{case.outcome} {told}>{_body_text(case.text)}</{case.outcome}>")
+    if case.printed:
+        body.append(f"      <system-out>{_body_text(case.printed)}</system-out>")
+    return [f"{head}>", *body, "    </testcase>"] if body else [f"{head}/>"]
+
+
+def _legal(text: str) -> str:
+    return _ILLEGAL.sub("\ufffd", plain(text))
+
+
+def _body_text(text: str) -> str:
+    """The end of ``text`` as what stands between two tags."""
+    return html.escape(_legal(tail(text, _ROOM)), quote=False)
+
+
+def xml_attribute(text: str) -> str:
+    """``text`` on one line, quoted."""
+    # xml.sax has a function for this, and imports a client of HTTP with it.
+    return f'"{html.escape(_legal(one_line(text, 4000)))}"'
+
+
+# The report.
 
 _MESSAGE = 400
 
 
 @record
-class _Asked:
+class _JUnitReport:
     """What is known of one code."""
 
     code: str
@@ -31,12 +105,12 @@ class _Asked:
     unseen: NotChecked | None
 
 
-def render(report: Report, fail_on: str = "error", asked: Mapping[str, str] | None = None) -> str:
+def render_junit(report: Report, fail_on: str = "error", asked: Mapping[str, str] | None = None) -> str:
     """``report`` as XML. ``asked`` are the checks that were asked, code to name: those without a finding passed."""
     first = report.diagnoses[0] if report.diagnoses else None
     properties = {
         "tool": f"aotidoctor {report.version}",
-        "command": view.command_text(report.argv),
+        "command": report_view.command_text(report.argv),
         "verdict": report.verdict,
         "stage": report.stage or "",
         "cause": first.cause if first is not None else "",
@@ -45,13 +119,13 @@ def render(report: Report, fail_on: str = "error", asked: Mapping[str, str] | No
     }
     cases, name = _cases(report, fail_on, asked or {}), f"aotidoctor {report.command}"
     head = headline(report)
-    printed = "\n".join([f"{head.word}: {head.text}", *view.first_lines(report)])
+    printed = "\n".join([f"{head.word}: {head.text}", *report_view.first_lines(report)])
     seconds = max(report.seconds, 0)
-    return document(name, cases, seconds=seconds, at=report.started, properties=properties, printed=printed)
+    return junit_document(name, cases, seconds=seconds, at=report.started, properties=properties, printed=printed)
 
 
-def _cases(report: Report, fail_on: str, asked: Mapping[str, str]) -> list[Case]:
-    broken = [_broken(report)] if report.internal_error or report.cannot_examine else []
+def _cases(report: Report, fail_on: str, asked: Mapping[str, str]) -> list[JUnitCase]:
+    broken = [_broken_case(report)] if report.internal_error or report.cannot_examine else []
     unseen = {item.code: item for item in report.not_checked}
     found: dict[str, list[Evidence]] = {}
     for finding in report.findings:
@@ -62,53 +136,53 @@ def _cases(report: Report, fail_on: str, asked: Mapping[str, str]) -> list[Case]
         return broken  # Nothing was asked.
     about = {item.code: item.name for item in report.not_checked} | dict(asked)
     judged = [
-        _Asked(code=code, name=about.get(code, ""), findings=found.get(code, []), unseen=unseen.get(code))
+        _JUnitReport(code=code, name=about.get(code, ""), findings=found.get(code, []), unseen=unseen.get(code))
         for code in codes
     ]
-    return [*broken, *(_judged(report, item, fail_on) for item in judged), *_runs(report)]
+    return [*broken, *(_check_cases(report, item, fail_on) for item in judged), *_runs(report)]
 
 
-def _broken(report: Report) -> Case:
+def _broken_case(report: Report) -> JUnitCase:
     text = report.internal_error or report.cannot_examine or ""
     message = one_line((text.strip().splitlines() or [""])[-1], _MESSAGE)
-    return Case(
+    return JUnitCase(
         name="examination", family="aotidoctor", outcome="error", kind="examination", message=message, text=text
     )
 
 
-def _judged(report: Report, asked: _Asked, fail_on: str) -> Case:
+def _check_cases(report: Report, asked: _JUnitReport, fail_on: str) -> JUnitCase:
     """The case of one code."""
     findings, unseen = asked.findings, asked.unseen
     title, family = f"{asked.code} {asked.name}".strip(), f"aotidoctor.{asked.code.rpartition('-')[0]}"
     threshold = FAIL_ON.index(fail_on)
     bad = [item for item in findings if item.severity.rank >= threshold]
-    text = "\n\n".join(_told(report, item) for item in findings)
+    text = "\n\n".join(_evidence_text(report, item) for item in findings)
     if bad:
         worst = max(bad, key=lambda item: item.severity.rank)
         message = one_line(finding_text(worst), _MESSAGE)
-        return Case(
+        return JUnitCase(
             name=title, family=family, outcome="failure", kind=f"{worst.code} {worst.kind}", message=message, text=text
         )
     if findings or unseen is None:
-        return Case(name=title, family=family, printed=text)
+        return JUnitCase(name=title, family=family, printed=text)
     outcome = "error" if unseen.is_fault else "skipped"
     message = one_line(unseen.reason, _MESSAGE)
-    return Case(name=title, family=family, outcome=outcome, kind="not-checked", message=message)
+    return JUnitCase(name=title, family=family, outcome=outcome, kind="not-checked", message=message)
 
 
-def _runs(report: Report) -> list[Case]:
+def _runs(report: Report) -> list[JUnitCase]:
     """Each child run. How one ended is no verdict of its own: its findings are, under their codes."""
     cases = []
     for outcome in report.runs:
         ended = run_view.run_ending(outcome)
         printed = "\n".join(part for part in (ended, outcome.stdout_tail, outcome.stderr_tail) if part)
         name = f"{outcome.id} {outcome.request.probe}"
-        cases.append(Case(name=name, family="aotidoctor.runs", printed=printed, seconds=outcome.seconds))
+        cases.append(JUnitCase(name=name, family="aotidoctor.runs", printed=printed, seconds=outcome.seconds))
     return cases
 
 
-def _told(report: Report, finding: Evidence) -> str:
-    where = view.source_text(finding.source)
+def _evidence_text(report: Report, finding: Evidence) -> str:
+    where = report_view.source_text(finding.source)
     lines = [f"[{finding.severity.value}] {finding_text(finding)}", f"at {where}" if where else ""]
     lines += [
         f"cause: {diagnosis.cause} ({diagnosis.title}); {diagnosis.remedy.text}"

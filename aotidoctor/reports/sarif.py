@@ -1,10 +1,9 @@
-"""The report as SARIF 2.1.0, within what GitHub code scanning takes in.
+"""Write a report as SARIF 2.1.0, within the limits of GitHub code scanning.
 
 Rules are the codes of checks and probes and the causes of playbooks; results are the findings, and the diagnoses with
 their evidence as related locations. A finding inside the package points at the member, nested in its package, and so
-does one about a kernel or an input that a run told of; one about a file at line and column; all else at the package as
-a whole. What was
-not looked at is a notification of the invocation.
+does one about a kernel or an input of a run; one about a file at line and column; all else at the package as a whole.
+What was not checked is a notification of the invocation.
 """
 
 from __future__ import annotations
@@ -16,15 +15,89 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from aotidoctor.model.diagnosis import Diagnosis
-from aotidoctor.model.evidence import Evidence, Severity
-from aotidoctor.model.report import Report
-from aotidoctor.reports import view
-from aotidoctor.reports.json.render import dumps
-from aotidoctor.reports.places import finding_text
-from aotidoctor.reports.sarif_places import Node, Places
-from aotidoctor.reports.status import exit_status
-from aotidoctor.reports.text import one_line, plain
+from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity
+from aotidoctor.model.localization import Localization
+from aotidoctor.model.report import Diagnosis, Report
+from aotidoctor.reports import report_view
+from aotidoctor.reports.json.json_report import dump_json
+from aotidoctor.reports.package_view import file_uri, finding_text, is_member, place_of
+from aotidoctor.reports.text import exit_status, one_line, plain
+
+# Locations: files, members nested in their package, frames of a stack.
+
+SARIF_FRAMES = 60
+
+SarifNode = dict[str, object]
+
+
+@dataclass(slots=True)
+class SarifPlaces:
+    """Locations of one run; files are numbered as they are met."""
+
+    report: Report
+    files: dict[tuple[str, bool], int] = field(default_factory=dict)
+
+    def artifacts(self) -> list[SarifNode]:
+        """The files that were met."""
+        return [self._artifact(file, member=member) for file, member in self.files]
+
+    def _index(self, file: str, *, member: bool) -> int:
+        """Number of a file; a member comes after the package that it lies in."""
+        if member:
+            self._index(self.report.case.artifact.path, member=False)
+        return self.files.setdefault((file, member), len(self.files))
+
+    def location(self, finding: Evidence | None, subject: str | None) -> SarifNode:
+        """A physical place always, because alerts need one; the subject and the run by name."""
+        names: list[SarifNode] = [{"name": one_line(subject, 300)}] if subject else []
+        source = finding.source if finding is not None else None
+        if isinstance(source, RunSource):
+            place = report_view.source_text(source)
+            names.append({"name": place, "fullyQualifiedName": f"{source.run}/{source.stream}"})
+        physical = self._physical(place_of(self.report, finding) if finding is not None else None)
+        return {"physicalLocation": physical} | ({"logicalLocations": names} if names else {})
+
+    def stack(self, place: Localization) -> SarifNode:
+        """The native stack, innermost first; frames inside the package with their line."""
+        frames: list[SarifNode] = []
+        for frame in place.frames[:SARIF_FRAMES]:
+            name = one_line(frame.function or "?", 400)
+            location: SarifNode = {"message": {"text": name}, "logicalLocations": [{"name": name}]}
+            if frame.member is not None:
+                source = FileSource(file=frame.member, line=frame.line)
+                location["physicalLocation"] = self._physical(source)
+            module = {"module": one_line(frame.library, 400)} if frame.library else {}
+            frames.append({"location": location, **module})
+        return {"message": {"text": f"Native stack{f' ({place.how})' if place.how else ''}"}, "frames": frames}
+
+    def _physical(self, source: FileSource | None) -> SarifNode:
+        package = self.report.case.artifact.path or "aotidoctor"
+        file = source.file if source is not None else package
+        member = is_member(self.report.case.artifact, file)
+        place: SarifNode = {"uri": file_uri(file), "index": self._index(file, member=member)}
+        if not member and not file.startswith("/"):
+            place["uriBaseId"] = "SRCROOT"
+        line = source.line if source is not None else None
+        # Alerts must have a line: the first stands for the file as a whole.
+        region: SarifNode = {"startLine": max(line or 1, 1)}
+        if source is not None and source.column:
+            region["startColumn"] = source.column
+        return {"artifactLocation": place, "region": region}
+
+    def _artifact(self, file: str, *, member: bool) -> SarifNode:
+        location: SarifNode = {"uri": file_uri(file)}
+        if member:
+            parent = self.files[self.report.case.artifact.path, False]
+            return {"location": location, "parentIndex": parent}
+        if not file.startswith("/"):
+            location["uriBaseId"] = "SRCROOT"
+        found = self.report.case.artifact
+        if file != found.path or found.sha256 is None:
+            return {"location": location}
+        return {"location": location, "length": found.size, "hashes": {"sha-256": found.sha256}}
+
+
+# The log.
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 # What GitHub takes in: results of a run, characters of a rule's texts, locations of a result.
@@ -35,7 +108,7 @@ _NUMBER, _HASH = re.compile(r"_\d+\b"), re.compile(r"0x[0-9a-f]+|\b[a-z0-9]{40,}
 _HELP = 8000
 
 # Name and text of the manual page of a code or cause, None where there is none.
-Manual = Callable[[str], tuple[str, str] | None]
+RuleManual = Callable[[str], tuple[str, str] | None]
 
 
 @dataclass(slots=True)
@@ -43,9 +116,9 @@ class _Log:
     """The run under construction: rules and files are numbered as they are met."""
 
     report: Report
-    manual: Manual
-    places: Places
-    rules: dict[str, Node] = field(default_factory=dict)
+    manual: RuleManual
+    places: SarifPlaces
+    rules: dict[str, SarifNode] = field(default_factory=dict)
     prints: Counter[str] = field(default_factory=Counter)
 
     def rule(self, name: str, title: str) -> int:
@@ -55,15 +128,15 @@ class _Log:
         return list(self.rules).index(name)
 
 
-def render(report: Report, fail_on: str = "error", manual: Manual = lambda _: None) -> str:
+def render_sarif(report: Report, fail_on: str = "error", manual: RuleManual = lambda _: None) -> str:
     """``report`` as a SARIF log; ``fail_on`` decides the exit status that it states."""
-    log = _Log(report=report, manual=manual, places=Places(report=report))
-    results = [_diagnosed(log, diagnosis) for diagnosis in report.diagnoses]
-    results += [_found(log, finding) for finding in report.findings[: RESULTS - len(results)]]
+    log = _Log(report=report, manual=manual, places=SarifPlaces(report=report))
+    results = [_diagnosis_result(log, diagnosis) for diagnosis in report.diagnoses]
+    results += [_finding_result(log, finding) for finding in report.findings[: RESULTS - len(results)]]
     left = len(report.diagnoses) + len(report.findings) - len(results)
     invocation = _invocation(log, fail_on, left)
-    run: Node = {
-        "tool": tool(report.version, list(log.rules.values())),
+    run: SarifNode = {
+        "tool": sarif_tool(report.version, list(log.rules.values())),
         "invocations": [invocation],
         "automationDetails": {"id": f"aotidoctor/{report.command}/"},
         "originalUriBaseIds": {"SRCROOT": {"description": {"text": "The folder that the command was run in."}}},
@@ -72,20 +145,20 @@ def render(report: Report, fail_on: str = "error", manual: Manual = lambda _: No
         "columnKind": "unicodeCodePoints",
         "properties": {"verdict": report.verdict, "stage": report.stage, "signature": report.signature},
     }
-    return document(run)
+    return sarif_document(run)
 
 
-def document(run: Node) -> str:
+def sarif_document(run: SarifNode) -> str:
     """The log of one run."""
-    return dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
+    return dump_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
-def tool(version: str, rules: list[Node]) -> Node:
+def sarif_tool(version: str, rules: list[SarifNode]) -> SarifNode:
     """Who made it, and by which rules."""
     return {"driver": {"name": "aotidoctor", "version": version, "semanticVersion": version, "rules": rules}}
 
 
-def _rule(name: str, title: str, page: tuple[str, str] | None) -> Node:
+def _rule(name: str, title: str, page: tuple[str, str] | None) -> SarifNode:
     """A rule says the same of every case, so that alerts of two runs are of one rule."""
     called, text = page if page is not None else ("", title)
     short = one_line(called if called and called != name else name, 200)
@@ -109,19 +182,19 @@ def _cut(text: str) -> str:
     return text if len(text) <= _HELP else f"{text[:_HELP]}\n… ({len(text) - _HELP} more characters)"
 
 
-def _diagnosed(log: _Log, diagnosis: Diagnosis) -> Node:
+def _diagnosis_result(log: _Log, diagnosis: Diagnosis) -> SarifNode:
     """A diagnosis. Those that are not the first are other possible causes: notes."""
     report = log.report
-    evidence = view.evidence_of(report, diagnosis)
+    evidence = report_view.evidence_of(report, diagnosis)
     first = evidence[0] if evidence else None
     lines = [
         f"{diagnosis.cause}: {diagnosis.title}",
-        view.what_it_is(report, diagnosis),
-        f"How sure: {view.how_sure(diagnosis)}",
+        report_view.what_it_is(report, diagnosis),
+        f"How sure: {report_view.how_sure(diagnosis)}",
         f"What to do: {diagnosis.remedy.text}" if diagnosis.remedy.text else "",
         diagnosis.remedy.command,
     ]
-    result: Node = {
+    result: SarifNode = {
         "ruleId": diagnosis.cause,
         "ruleIndex": log.rule(diagnosis.cause, diagnosis.title),
         "level": _LEVELS[diagnosis.severity] if diagnosis.rank == 1 else "note",
@@ -138,11 +211,11 @@ def _diagnosed(log: _Log, diagnosis: Diagnosis) -> Node:
     }
     if diagnosis.rank == 1 and report.localization is not None and report.localization.frames:
         result["stacks"] = [log.places.stack(report.localization)]
-    related = [_related(log, number, item) for number, item in enumerate(evidence[:LOCATIONS], 1)]
+    related = [_related_location(log, number, item) for number, item in enumerate(evidence[:LOCATIONS], 1)]
     return result | ({"relatedLocations": related} if related else {})
 
 
-def _found(log: _Log, finding: Evidence) -> Node:
+def _finding_result(log: _Log, finding: Evidence) -> SarifNode:
     title = f"{finding.code} {finding.kind}".strip()
     return {
         "ruleId": finding.code,
@@ -161,7 +234,7 @@ def _found(log: _Log, finding: Evidence) -> Node:
     }
 
 
-def _related(log: _Log, number: int, finding: Evidence) -> Node:
+def _related_location(log: _Log, number: int, finding: Evidence) -> SarifNode:
     text = f"{finding.id} {finding.code}: {finding.observed or finding.message}"
     return {"id": number, "message": {"text": one_line(text, 400)}} | log.places.location(finding, finding.subject)
 
@@ -178,21 +251,21 @@ def _fingerprints(log: _Log, what: str, subject: str) -> Mapping[str, str]:
     return {"primaryLocationLineHash": f"{digest}:{log.prints[digest]}", **own}
 
 
-def _invocation(log: _Log, fail_on: str, left: int) -> Node:
+def _invocation(log: _Log, fail_on: str, left: int) -> SarifNode:
     report = log.report
     notes = [_notice("note", f"{item.name}: {item.reason}", item.code) for item in report.not_checked]
     if report.internal_error is not None:
         notes.append(_notice("error", report.internal_error, "internal-error"))
     if report.cannot_examine is not None:
         notes.append(_notice("error", report.cannot_examine, "cannot-examine"))
-    if partial := view.partial_note(report):
+    if partial := report_view.partial_note(report):
         notes.append(_notice("warning", partial, "partial"))
     if left:
         notes.append(_notice("warning", f"{left} more findings are not listed here", "cut"))
     return {
         "executionSuccessful": report.internal_error is None and report.cannot_examine is None,
         "exitCode": exit_status(report, fail_on),
-        "commandLine": view.command_text(report.argv),
+        "commandLine": report_view.command_text(report.argv),
         **_times(report),
         "toolExecutionNotifications": notes,
     }
@@ -207,5 +280,5 @@ def _times(report: Report) -> Mapping[str, object]:
     return {"startTimeUtc": report.started, "endTimeUtc": ended.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"}
 
 
-def _notice(level: str, text: str, name: str) -> Node:
+def _notice(level: str, text: str, name: str) -> SarifNode:
     return {"level": level, "message": {"text": _cut(plain(text)) or name}, "descriptor": {"id": name}}

@@ -1,14 +1,46 @@
-"""Text of a child, of a file name or of a package, made safe to show.
+"""Make text safe to show and bounded, write a document to a file, and compute the exit status.
 
-It may hold escape sequences that move the cursor, NUL bytes, lone surrogates and bidirectional overrides. All formats
-show what is left after ``plain``.
+Text of a child process, a file name or a package may hold escape sequences that move the cursor, NUL bytes, lone
+surrogates and bidirectional overrides. All formats show only what ``plain`` leaves of it.
+
+No document is above 8 MB: beyond that, long lists and texts are cut, and the document says how much of them. A package
+of a stranger can ask for a report of a hundred megabytes (thousands of inputs, names of a megabyte).
+
+A file is written whole or not at all. The exit status is the same for every format. `--help` loads this module, so it
+imports nothing but the standard library and ``model``.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import TypeVar, cast
 
-from aotidoctor.model.phrases import plural
+from aotidoctor.model import errors
+from aotidoctor.model.evidence import NotChecked, list_names, plural
+from aotidoctor.model.record import record
+from aotidoctor.model.report import Report
+
+# The first line of a document, and the colours of its tone.
+
+COLORS = {"good": "#1a7f37", "bad": "#c62828", "unsure": "#9a6700", "partial": "#7b3fb3"}
+
+
+@record(kw_only=False)
+class Headline:
+    """The first line. ``tone`` is a key of ``COLORS``."""
+
+    word: str
+    text: str
+    tone: str
+
+
+# Safe text, sizes and durations.
 
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~]?)"
@@ -76,3 +108,194 @@ def seconds(value: float) -> str:
 def short_name(name: str, limit: int = 56) -> str:
     """A kernel's name in a table: of a long one the beginning and the number at its end."""
     return name if len(name) <= limit else f"{name[: limit - 9]}…{name[-8:]}"
+
+
+# Records with some of their texts replaced.
+
+T = TypeVar("T")
+
+
+def replace_texts(value: T, words: Mapping[str, str]) -> T:
+    """``value``, made of texts, containers and records, with each of ``words`` replaced in all texts."""
+    return cast("T", _walk(value, words))
+
+
+def replace_fields(value: T, change: Callable[[str, object], object]) -> T:
+    """A record with what ``change`` makes of each field and its name; the very same one where nothing differs."""
+    changed: dict[str, object] = {}
+    for item in fields(value):  # type: ignore[arg-type]  # the caller has asked is_dataclass
+        before = getattr(value, item.name)
+        after = change(item.name, before)
+        if after is not before and after != before:
+            changed[item.name] = after
+    return replace(value, **changed) if changed else value  # type: ignore[type-var]
+
+
+def _walk(value: object, words: Mapping[str, str]) -> object:
+    match value:
+        case str() if not isinstance(value, Enum):
+            for word, other in words.items():
+                value = value.replace(word, other)
+            return value
+        case Mapping():
+            return {_walk(key, words): _walk(item, words) for key, item in value.items()}
+        case tuple() | list():
+            items = [_walk(item, words) for item in value]
+            return items if isinstance(value, list) else tuple(items)
+        case frozenset():
+            return frozenset(_walk(item, words) for item in value)
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return replace_fields(value, lambda _, item: _walk(item, words))
+    return value
+
+
+# The limit of 8 MB.
+
+MOST_BYTES = 8 << 20
+"""Bytes of a document in UTF-8."""
+CODE = "AD-LIMIT"
+
+# Entries of each list and characters of each text that are kept, mildest first. The last fits whatever is nested.
+_LIMIT_STEPS = ((20_000, 1_000_000), (5_000, 200_000), (1_000, 40_000), (200, 8_000), (40, 1_000), (8, 200))
+_NAMED = 3
+
+
+def limit_report(report: Report, render: Callable[[Report], str]) -> str:
+    """``render(report)``, or that of the report with its longest parts cut so that it has at most ``MOST`` bytes."""
+    text = render(report)
+    for entries, characters in _LIMIT_STEPS:
+        if _size(text) <= MOST_BYTES:
+            break
+        text = render(_ReportCutter(entries, characters).report(report))
+    return text
+
+
+def _size(text: str) -> int:
+    # A character is one to four bytes: most texts need no encoding to know.
+    return len(text) if len(text) > MOST_BYTES or 4 * len(text) <= MOST_BYTES else len(text.encode("utf-8", "replace"))
+
+
+class _ReportCutter:
+    def __init__(self, entries: int, characters: int) -> None:
+        self._entries, self._characters = entries, characters
+        self._cut: Counter[str] = Counter()
+
+    def report(self, report: Report) -> Report:
+        short = self._walk(report, "")
+        if not self._cut:
+            return report
+        named = list_names([f"{place} ({count:,})" for place, count in self._cut.most_common()], _NAMED)
+        reason = (
+            f"this document would exceed {MOST_BYTES >> 20} MB: lists are cut at {self._entries:,} entries and texts "
+            f"at {self._characters:,} characters; left out in {named}"
+        )
+        return replace(short, not_checked=(*short.not_checked, NotChecked(code=CODE, name="report", reason=reason)))
+
+    def _walk(self, value: T, place: str) -> T:
+        """``value`` with its long parts cut; the very same object where there are none."""
+        result: object = value
+        if isinstance(value, str):
+            result = self._text(value, place)
+        elif is_dataclass(value) and not isinstance(value, type):
+            before = f"{place}." if place else ""
+            result = replace_fields(value, lambda name, item: self._walk(item, f"{before}{name}"))
+        elif isinstance(value, Mapping):
+            kept = list(value.items())[: self._entries]
+            self._count(place, len(value) - len(kept))
+            result = {self._walk(key, place): self._walk(item, place) for key, item in kept}
+        elif isinstance(value, (tuple, list)):
+            self._count(place, len(value) - self._entries)
+            result = type(value)(self._walk(item, place) for item in value[: self._entries])
+        return result  # type: ignore[return-value]  # each branch keeps the type of what it was given
+
+    def _text(self, text: str, place: str) -> str:
+        # Values of enums are texts, too, and stay what they are.
+        if type(text) is not str or len(text) <= self._characters:
+            return text
+        self._count(place, len(text) - self._characters)
+        return text[: self._characters] + "…"
+
+    def _count(self, place: str, more: int) -> None:
+        if more > 0:
+            self._cut[place] += more
+
+
+# Files.
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a whole file or none; missing folders are made. Devices and pipes are written in place. Raises OSError."""
+    data = text.encode("utf-8", "replace")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():
+        _write_in_place(path, data)
+        return
+    replace_file(Path(os.path.realpath(path)), data)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a whole file or none. Raises OSError."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_bytes(data)
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def remove_drafts(folder: Path, names: Callable[[str], bool]) -> None:
+    """Remove what processes that were killed in ``replace_file`` left of the files that ``names`` knows.
+
+    Only for a folder that nobody else writes to. Raises OSError.
+    """
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name, _, number = entry.name.removeprefix(".").rpartition(".")
+            if entry.name.startswith(".") and number.isdecimal() and names(name):
+                Path(entry.path).unlink(missing_ok=True)
+
+
+def _write_in_place(path: Path, data: bytes) -> None:
+    # Without waiting: a named pipe that nobody reads would hold the process for ever.
+    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    os.set_blocking(descriptor, True)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+
+
+# The exit status.
+
+OK = 0
+PROBLEM = 1
+USAGE = 2
+UNKNOWN = 3
+CANNOT_EXAMINE = 4
+INTERNAL_ERROR = 5
+OUT_OF_TIME = 6
+INTERRUPTED = 130
+
+FAIL_ON = ("info", "warn", "error", "never")
+
+
+def exit_status(report: Report, fail_on: str) -> int:
+    """The exit status of ``report``; ``fail_on`` is one of ``FAIL_ON``.
+
+    What kept the examination from its end comes first, because the rest is then partial. Findings decide between 0
+    and 1 by their severity, never by the rank of the diagnosis that uses them. ``never`` silences findings and
+    failures, not an examination that did not take place.
+    """
+    if report.internal_error is not None:
+        return INTERNAL_ERROR
+    if report.interrupted:
+        return errors.signal_status(INTERRUPTED)
+    if report.cannot_examine is not None:
+        return CANNOT_EXAMINE
+    if report.out_of_time:
+        return OUT_OF_TIME
+    if fail_on == "never":
+        return OK
+    if report.verdict == "unknown":
+        return UNKNOWN
+    threshold = FAIL_ON.index(fail_on)
+    return PROBLEM if any(finding.severity.rank >= threshold for finding in report.findings) else OK

@@ -1,7 +1,25 @@
-"""One session with gdb over its standard streams: a command in, its text out, each within a time limit.
+"""Read native stacks with gdb and cuda-gdb: sessions, stacks in sections of text, the debugger of a run.
 
 The commands are typed, not given as arguments, because which libraries need their symbols is only known at the stop:
 with all of them read up front a stop costs many times as much. No script inside gdb: it may be built without Python.
+
+What a stop gives is text in sections (``=== name`` on a line of its own): ``stop`` (what gdb said), ``signal``
+(number, code, address), ``registers``, ``instruction``, ``stack`` (of the thread that was stopped) or ``stacks`` (of
+all threads), ``read`` (libraries whose tables were read: beyond an unknown function in another one the frames are
+guesses), ``maps`` (lines of /proc/PID/maps: those that the stack lies in, and the neighbourhood of the address of a
+fault).
+
+gdb cannot unwind through a library whose tables it has not read, and reading libtorch's takes seconds: so the stack is
+printed again and again, each time with the one library more that the last attempt stopped at, until it reaches the
+compiled model's own frame or needs nothing more.
+
+A thread of ours talks with gdb, so that the time limit, the sizes of the output and an interrupt are looked after all
+the while. The child waits for the debugger before its work begins (``worker.serve``): it writes the file ``attach``
+and goes on when it is being traced, or when the file ``no_debugger`` says that it will not be. A child that dies is
+held at its signal while the stack is read, then let go: it ends as it would have. gdb carries the run's marker and is
+killed with whatever else the run left; what it held is then free to end.
+
+The GPU's core dump of an ended child is read by cuda-gdb and goes with the directory of the run.
 """
 
 from __future__ import annotations
@@ -10,16 +28,22 @@ import os
 import re
 import select
 import shutil
+import signal
 import subprocess
+import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO
 
-from aotidoctor.model.child_protocol import MARKER
+from aotidoctor.model.run import RUN_VARIABLE
+from aotidoctor.runner.child_ending import send_signal
+from aotidoctor.runner.run_dir import RunDir, ask_tool
 
-INSTALL = "gdb is not installed; apt-get install gdb"
+# One session over gdb's standard streams: a command in, its text out, each within a time limit.
+
+INSTALL_GDB = "gdb is not installed; apt-get install gdb"
 ATTACH_S = 15.0
 LAST_WORDS_S = 1.0
 MAX_ANSWER = 512 * 1024
@@ -40,7 +64,7 @@ SETTINGS = (
 )
 _DENIED = re.compile(r"ptrace: (?:Operation not permitted|Permission denied)")
 _THREAD = re.compile(r"^\*? *1 +\S", re.MULTILINE)
-_LOOK_EVERY = 0.05
+_LOOK_EVERY_S = 0.05
 _YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 
 
@@ -59,7 +83,7 @@ class Gdb:
         self._count = 0
         self._buffer = b""
         # What the user's environment preloads into programs, or asks of debuggers, is not for this one.
-        environ = {"PATH": str(Path(program).parent), "LC_ALL": "C", MARKER: token}
+        environ = {"PATH": str(Path(program).parent), "LC_ALL": "C", RUN_VARIABLE: token}
         self._process = _start(program, environ, directory)
 
     def settle(self, deadline: float) -> None:
@@ -81,7 +105,7 @@ class Gdb:
         self.settle(deadline)
         said = self.ask(f"attach {pid}", deadline - time.monotonic())
         if _THREAD.search(self.ask("info threads", deadline - time.monotonic())) is None:
-            raise GdbError(_denied(said) or f"gdb could not attach: {last_line(said)}")
+            raise GdbError(_denial_reason(said) or f"gdb could not attach: {last_line(said)}")
 
     def ask(self, command: str, seconds: float | None, *, meanwhile: Callable[[], None] | None = None) -> str:
         """What gdb prints for ``command``. ``meanwhile`` is called some times a second while it works.
@@ -127,7 +151,7 @@ class Gdb:
     def _read(self) -> None:
         out = _pipe(self._process.stdout)
         try:
-            if not select.select([out], [], [], _LOOK_EVERY)[0]:
+            if not select.select([out], [], [], _LOOK_EVERY_S)[0]:
                 return
             data = os.read(out.fileno(), 1 << 16)
         except (OSError, ValueError) as error:
@@ -148,7 +172,7 @@ def start_gdb(path: str, *, token: str, directory: Path) -> Gdb:
     """
     program = shutil.which("gdb", path=path)
     if program is None:
-        raise GdbError(INSTALL)
+        raise GdbError(INSTALL_GDB)
     return Gdb(os.path.abspath(program), token=token, directory=directory)  # noqa: PTH100 - of a user's PATH
 
 
@@ -180,7 +204,7 @@ def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
     return stream
 
 
-def _denied(said: str) -> str | None:
+def _denial_reason(said: str) -> str | None:
     """Why the kernel does not let gdb near the process; None when it did not say so."""
     if _DENIED.search(said) is None:
         return None
@@ -192,3 +216,252 @@ def _denied(said: str) -> str | None:
         remedy = "sysctl -w kernel.yama.ptrace_scope=1"
         return f"ptrace is forbidden on this host (kernel.yama.ptrace_scope = {scope}; {remedy})"
     return "ptrace is forbidden here, mostly by a container (docker run --cap-add=SYS_PTRACE)"
+
+
+# The sections of a stop.
+
+COLLECT_S = 40.0
+ROUNDS = 12
+DEPTH, DEPTH_OF_MANY = 64, 32
+_UNKNOWN = re.compile(r"^#\d+ +(?:0x[0-9a-f]+ in )?\?\? \(.*?\)(?: from (?P<library>.+))?$", re.MULTILINE)
+_MODEL = re.compile(r"AOTInductorModel::run_impl|AOTInductorModelContainerRun")
+_THREAD_HEADER = re.compile(r"^Thread \d+ ", re.MULTILINE)
+_PC = re.compile(r"^#\d+ +(0x[0-9a-f]+) ", re.MULTILINE)
+_VALUE = re.compile(r"\b(addr|pc|sp)=0x([0-9a-f]+)")
+_SPECIAL = re.compile(r"([.\[\]*^$\\])")
+_MANGLED = re.compile(r"(?<= in )_Z\w+(?:\.\w+)*")
+# libtorch has half a million names: to demangle them all takes most of the time of reading it.
+BIG = 16 * 1024 * 1024
+
+
+def stop_sections(gdb: Gdb, pid: int | None, stop: str, *, maps: Sequence[str] = ()) -> str:
+    """All about the stop that gdb described with ``stop``; ``maps`` is the memory map where there is no process.
+
+    Raises:
+        GdbError: it ended, or took too long.
+    """
+    deadline = time.monotonic() + COLLECT_S
+    fault = "$_siginfo._sifields._sigfault.si_addr"
+    asked = {
+        "signal": f'printf "signo=%d code=%d addr=0x%lx\\n", $_siginfo.si_signo, $_siginfo.si_code, (long){fault}',
+        "registers": 'printf "pc=0x%lx sp=0x%lx\\n", (long)$pc, (long)$sp',
+        "instruction": "x/i $pc",
+    }
+    said = {name: gdb.ask(command, deadline - time.monotonic()) for name, command in asked.items()}
+    stack, read = _with_libraries(gdb, f"bt {DEPTH}", deadline)
+    near = [int(value, 16) for _, value in _VALUE.findall(said["signal"] + said["registers"])]
+    lines = maps if pid is None else _map_lines(pid)
+    return sections({"stop": stop, **said, "stack": stack, "read": read, "maps": _maps(lines, _addresses(stack), near)})
+
+
+def thread_sections(gdb: Gdb, pid: int) -> str:
+    """The stacks of all threads of a stopped process.
+
+    Raises:
+        GdbError: it ended, or took too long.
+    """
+    deadline = time.monotonic() + COLLECT_S
+    stacks, read = _with_libraries(gdb, f"thread apply all bt {DEPTH_OF_MANY}", deadline)
+    return sections({"stacks": stacks, "read": read, "maps": _maps(_map_lines(pid), _addresses(stacks), ())})
+
+
+def sections(texts: dict[str, str]) -> str:
+    """One text of several named ones."""
+    return "".join(f"=== {name}\n{text.strip()}\n" for name, text in texts.items())
+
+
+def _with_libraries(gdb: Gdb, command: str, deadline: float) -> tuple[str, str]:
+    """What the command prints in the end, and the libraries that were read for it."""
+    read: set[str] = set()
+    for _ in range(ROUNDS):
+        stack = gdb.ask(command, deadline - time.monotonic())
+        missing = {library for part in _THREAD_HEADER.split(stack) if (library := _missing(part, read))}
+        if not missing:
+            break
+        for library in sorted(missing):
+            _read(gdb, library, deadline)
+        read |= missing
+    return _demangle_stack(gdb, stack, deadline), "\n".join(sorted(read))
+
+
+def _read(gdb: Gdb, library: str, deadline: float) -> None:
+    """Read the tables of a library; those of a big one without the names in C++, of which few will be shown."""
+    path = Path(library)
+    big = path.is_file() and path.stat().st_size > BIG
+    if big:
+        gdb.ask("set demangle-style none", deadline - time.monotonic())
+    gdb.ask("sharedlibrary " + _SPECIAL.sub(r"\\\1", library), deadline - time.monotonic())
+    if big:
+        gdb.ask("set demangle-style auto", deadline - time.monotonic())
+
+
+def _demangle_stack(gdb: Gdb, stack: str, deadline: float) -> str:
+    """The stack with the names that ``_read`` left as they are in the tables."""
+    for name in sorted(set(_MANGLED.findall(stack)), key=len, reverse=True):
+        said = gdb.ask(f"demangle -l c++ -- {name}", deadline - time.monotonic()).strip()
+        if said and "\n" not in said and not said.startswith(("Can't demangle", "Undefined")):
+            stack = re.sub(re.escape(name) + r"(?![\w.])", said.replace("\\", r"\\"), stack)
+    return stack
+
+
+def _missing(stack: str, read: Collection[str]) -> str | None:
+    """The library without which the stack cannot be read on; None when nobody needs what lies beyond."""
+    # A library without names is no obstacle once its tables are read.
+    unknown = next((found for found in _UNKNOWN.finditer(stack) if found["library"] not in read), None)
+    if unknown is None or _MODEL.search(stack, 0, unknown.start()):
+        return None
+    return unknown["library"]
+
+
+def _addresses(stack: str) -> list[int]:
+    return [int(address, 16) for address in _PC.findall(stack)]
+
+
+def _map_lines(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def _maps(lines: Sequence[str], inside: Iterable[int], near: Iterable[int]) -> str:
+    """Lines of the memory map: the ones that hold the addresses, and for ``near`` also those before and after."""
+    spans = [tuple(int(part, 16) for part in line.split(maxsplit=1)[0].split("-")) for line in lines]
+    kept = {index for index, (low, high) in enumerate(spans) if any(low <= address < high for address in inside)}
+    for address in near:
+        after = sum(1 for low, _ in spans if low <= address)
+        kept.update(range(max(0, after - 2), min(len(spans), after + 1)))
+    return "\n".join(lines[index] for index in sorted(kept))
+
+
+# The debugger of a run: it watches the child until it dies, or looks at one that hangs.
+
+_STOPPED = re.compile(r"received signal (SIG\w+)")
+_LOOK_EVERY = 0.01
+_PY_SPY_S = 20.0
+
+
+class Debugger:
+    """Watches the child of ``run_dir``; ``output`` and ``problem`` hold what came of it after ``finish``."""
+
+    def __init__(self, run_dir: RunDir, path: str) -> None:
+        self.output = ""
+        self.problem: str | None = None
+        self.holds = threading.Event()
+        self._run_dir = run_dir
+        self._path = path
+        self._gdb: Gdb | None = None
+        self._stacks_wanted = threading.Event()
+        self._interrupted = False
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True, name="debugger")
+        self._thread.start()
+
+    def stacks(self) -> None:
+        """Stop the child and take the stacks of all its threads."""
+        self._stacks_wanted.set()
+        self._thread.join(COLLECT_S)
+
+    def finish(self) -> None:
+        """After the child's end, or its time limit: wait for the last words, a moment, then end gdb."""
+        self._thread.join(2.0)
+        self.close()
+
+    def close(self) -> None:
+        """End gdb at once, wherever it is."""
+        self._closed.set()
+        if self._gdb is not None:
+            self._gdb.kill()
+        self._thread.join(3.0)
+
+    def _watch(self) -> None:
+        try:
+            pid = self._wait_for_child()
+            if pid is not None:
+                self._gdb = start_gdb(self._path, token=self._run_dir.token, directory=self._run_dir.path)
+                self._gdb.attach(pid)
+                self._follow(self._gdb, pid)
+        except GdbError as error:
+            self.problem = None if self._closed.is_set() else str(error)
+        finally:
+            with suppress(OSError):
+                self._run_dir.file("no_debugger").touch()
+            if self._gdb is not None:
+                self._gdb.close()
+
+    def _wait_for_child(self) -> int | None:
+        while not self._closed.wait(_LOOK_EVERY):
+            with suppress(OSError, ValueError):
+                return int(self._run_dir.file("attach").read_text(encoding="ascii"))
+        return None
+
+    def _follow(self, gdb: Gdb, pid: int) -> None:
+        said = gdb.ask("continue", None, meanwhile=lambda: self._interrupt(pid))
+        stopped = _STOPPED.search(said)
+        if stopped is None:
+            self.output = sections({"end": said})
+            return
+        self.holds.set()
+        asked = stopped[1] == "SIGINT" and self._interrupted
+        self.output = thread_sections(gdb, pid) if asked else stop_sections(gdb, pid, said)
+        gdb.ask("detach", 5.0)
+
+    def _interrupt(self, pid: int) -> None:
+        if self._stacks_wanted.is_set() and not self._interrupted:
+            self._interrupted = True
+            send_signal(pid, signal.SIGINT)
+
+
+def hang_stacks(run_dir: RunDir, pid: int, path: str) -> tuple[str, str | None]:
+    """Output and problem of a look at a process that does not end, by gdb, or by py-spy where there is no gdb."""
+    if shutil.which("gdb", path=path) is None and (py_spy := shutil.which("py-spy", path=path)):
+        return _py_spy(py_spy, pid, run_dir)
+    try:
+        with closing(start_gdb(path, token=run_dir.token, directory=run_dir.path)) as gdb:
+            gdb.attach(pid)
+            stacks = thread_sections(gdb, pid)
+            gdb.ask("detach", 5.0)
+            return stacks, None
+    except GdbError as error:
+        return "", str(error)
+
+
+def _py_spy(program: str, pid: int, run_dir: RunDir) -> tuple[str, str | None]:
+    done = ask_tool((program, "dump", "--native", "--pid", str(pid)), run_dir, _PY_SPY_S)
+    if isinstance(done, str):
+        return "", done
+    text = done.stdout[:MAX_ANSWER].decode("utf-8", "replace")
+    if done.returncode != 0:
+        return "", f"py-spy: {done.stderr.decode('utf-8', 'replace').strip()[-200:]}; {INSTALL_GDB}"
+    return sections({"py-spy": text}), None
+
+
+# Core dumps of the GPU.
+
+GPU_CORE_FILE = "gpu.core"
+INSTALL_CUDA_GDB = "cuda-gdb is not installed; it is part of the CUDA toolkit: conda install -c nvidia cuda-gdb"
+CUDA_TOOLKIT = "/usr/local/cuda/bin"
+MAX_BYTES = 1 << 30
+_CUDA_GDB_S = 60.0
+_MOST_TEXT = 64 * 1024
+_CUDA_GDB_COMMANDS = ("info cuda kernels", "backtrace 8", "x/i $errorpc")
+
+
+def read_gpu_core(run_dir: RunDir, path: str) -> tuple[str, str | None]:
+    """What cuda-gdb says of the dump, as the section ``gpu-core``; or why there is nothing to read."""
+    core = run_dir.file(GPU_CORE_FILE)
+    try:
+        size = core.stat().st_size
+    except OSError:
+        return "", "the driver wrote no GPU core dump"
+    if size > MAX_BYTES:
+        return "", f"the GPU core dump is too big to be read: {size} bytes"
+    program = shutil.which("cuda-gdb", path=os.pathsep.join((path, CUDA_TOOLKIT)))
+    if program is None:
+        return "", INSTALL_CUDA_GDB
+    words = [word for text in (f"target cudacore {core}", *_CUDA_GDB_COMMANDS) for word in ("-ex", text)]
+    done = ask_tool((os.path.abspath(program), "-nx", "-batch", *words), run_dir, _CUDA_GDB_S)  # noqa: PTH100 - of a user's PATH
+    if isinstance(done, str):
+        return "", done
+    text = (done.stdout + done.stderr)[:_MOST_TEXT].decode("utf-8", "replace")
+    return sections({"gpu-core": text}), None

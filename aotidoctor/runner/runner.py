@@ -1,16 +1,19 @@
-"""Run requests, each in a process of its own, and tell how each ended.
+"""Run requests, each in a process of its own, and report how each ended.
 
-A request is forked off a warm process where that is sound, and gets a new interpreter otherwise: when it asks for one,
-when it is for another device than the CPU (a driver must not be forked), and when its environment changes something
-that libraries read once, at their start.
+A request is forked off a warm process where that is sound. It gets a new interpreter when it asks for one, when it is
+for another device than the CPU (a driver must not be forked), and when its environment changes something that
+libraries read once, at their start.
 
 Nothing stays behind: files are removed after each run, processes are found by group and by marker and killed, a warm
 worker whose parent vanished cleans up by itself, and every child dies with its parent.
+
+The call trace is a ring in a file of the run directory. It is data from a process that may have been damaged.
 """
 
 from __future__ import annotations
 
 import atexit
+import struct
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -19,24 +22,78 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aotidoctor.model.answers import sound
-from aotidoctor.model.run import ChildError, NotStarted, Outcome, Request
-from aotidoctor.runner.ending import End, classify
-from aotidoctor.runner.lost import ForkServerLostError
-from aotidoctor.runner.memory import oom_kills, risen
-from aotidoctor.runner.native import Native
-from aotidoctor.runner.output import Output
-from aotidoctor.runner.places import RunDir, make_run_dir, make_work_dir, remove_tree, remove_unpacked
-from aotidoctor.runner.process import kill_all, undisturbed
-from aotidoctor.runner.readout import Readout, read_channel
-from aotidoctor.runner.tool_files import read_tool_output
-from aotidoctor.runner.trace_file import read_trace
-from aotidoctor.runner.wait import dump_stacks, wait_for_end
+from aotidoctor.model.answers import drop_malformed
+from aotidoctor.model.record import JsonObject, JsonValue
+from aotidoctor.model.run import TRACE_FILE, ChildError, NotStarted, Outcome, Request, Trace, TracedCall
+from aotidoctor.runner.child_ending import (
+    ChannelReadout,
+    ProcessEnd,
+    classify_ending,
+    defer_interrupts,
+    kill_all,
+    read_channel,
+)
+from aotidoctor.runner.processes import first_increase, oom_kills
+from aotidoctor.runner.run_dir import (
+    RunDir,
+    make_run_dir,
+    make_work_dir,
+    read_tool_output,
+    remove_tree,
+    remove_unpacked,
+)
+from aotidoctor.runner.start_child import ForkServerLostError
+from aotidoctor.runner.supervise import ChildOutput, NativeStacks, dump_stacks, wait_for_end
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from aotidoctor.runner.launch import Child, Launcher
+    from aotidoctor.runner.start_child import ChildLauncher, StartedChild
+
+
+# The call trace that the child left.
+
+_RECORD = struct.Struct("<IIQ")
+_LARGEST = 64 * 1024 * 1024
+
+
+def read_trace(run_dir: Path, result: JsonObject) -> Trace | None:
+    """The trace of a run whose child told its layout in ``result``; None where none was asked for."""
+    layout = result.pop("trace", None)
+    marks = result.pop("trace_marks", None)
+    if not isinstance(layout, dict):
+        return None
+    if layout.get("problem"):
+        return Trace(problem=str(layout["problem"]))
+    try:
+        with (run_dir / TRACE_FILE).open("rb") as stream:
+            data = stream.read(_LARGEST)
+        return _decode(data, layout, marks)
+    except (OSError, struct.error, TypeError, ValueError, IndexError, ZeroDivisionError) as error:
+        return Trace(problem=f"the trace cannot be read: {type(error).__name__}: {error}")
+
+
+def _decode(data: bytes, layout: JsonObject, marks: JsonValue) -> Trace:
+    names = layout["names"]
+    if not isinstance(names, list):
+        raise TypeError("no names")
+    header, records = int(str(layout["header"])), int(str(layout["records"]))
+    ticks = float(str(layout["ticks_per_s"]))
+    total = int(struct.unpack_from("<Q", data)[0])
+    kept = min(total, records)
+    read = [_RECORD.unpack_from(data, header + 16 * (index % records)) for index in range(total - kept, total)]
+    began = read[0][2] if read else 0
+    return Trace(
+        calls=tuple(
+            TracedCall(symbol=str(names[number]), argument=argument, at=(tick - began) / ticks)
+            for number, argument, tick in read
+            if number < len(names)
+        ),
+        total=total,
+        slots=int(str(layout["slots"])),
+        marks=tuple(mark for mark in marks if isinstance(mark, int)) if isinstance(marks, list) else (),
+    )
+
 
 OnEvent = Callable[[str, str], None]
 """Called with the id of a run and the stage it was last seen in, about ten times a second."""
@@ -45,14 +102,14 @@ _UNKILLABLE_AFTER = 10.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Pending:
+class PendingRun:
     """A run that was started and not yet finished."""
 
     id: str
     request: Request
     run_dir: RunDir
-    child: Child
-    native: Native
+    child: StartedChild
+    native: NativeStacks
     oom_before: dict[str, int]
     began: float = field(default_factory=time.monotonic)
     buried: bool = False
@@ -85,9 +142,9 @@ class Runner:
         self._preload = preload
         self._keep = keep
         self._work_dir: Path | None = None
-        self._launcher: Launcher | None = None
+        self._launcher: ChildLauncher | None = None
         self._count = 0
-        self._pending: dict[str, Pending] = {}
+        self._pending: dict[str, PendingRun] = {}
         atexit.register(self.close)
 
     def __enter__(self) -> Runner:  # noqa: PYI034 - typing.Self is of Python 3.11
@@ -116,22 +173,22 @@ class Runner:
     def run(self, request: Request) -> Outcome:
         """Run one request to its end. Raises nothing for what the child did; an interrupt kills the child first."""
         started = self.start(request)
-        return self.finish(started) if isinstance(started, Pending) else started
+        return self.finish(started) if isinstance(started, PendingRun) else started
 
-    def start(self, request: Request) -> Pending | Outcome:
+    def start(self, request: Request) -> PendingRun | Outcome:
         """Start one request without waiting for its end, so that several may run; an Outcome if it could not start."""
         self._count += 1
         run_id = f"R{self._count}"
         run_dir: RunDir | None = None
-        pending: Pending | None = None
+        pending: PendingRun | None = None
         try:
             launcher = self._open()
             tmp_base = {**self._environ, **request.env}.get("TMPDIR")
             run_dir = make_run_dir(self._work_dir or Path(), run_id, tmp_base)
             before = oom_kills()
             child = launcher.launch(request, run_dir)
-            native = Native(request, run_dir, self._environ.get("PATH"))
-            pending = Pending(
+            native = NativeStacks(request, run_dir, self._environ.get("PATH"))
+            pending = PendingRun(
                 id=run_id, request=request, run_dir=run_dir, child=child, native=native, oom_before=before
             )
         except (OSError, ForkServerLostError) as error:
@@ -142,9 +199,9 @@ class Runner:
         self._pending[run_id] = pending
         return pending
 
-    def finish(self, pending: Pending) -> Outcome:
+    def finish(self, pending: PendingRun) -> Outcome:
         """Wait for the end of a started request, kill what is left of it, and read what it told."""
-        stdout, stderr = (Output(pending.run_dir.file(name)) for name in ("stdout", "stderr"))
+        stdout, stderr = (ChildOutput(pending.run_dir.file(name)) for name in ("stdout", "stderr"))
         channel = pending.run_dir.file("channel.jsonl")
         on_event = self._on_event
         try:
@@ -184,7 +241,7 @@ class Runner:
 
     def close(self) -> None:
         """Kill everything and remove every file. May be called twice."""
-        with undisturbed():
+        with defer_interrupts():
             for pending in list(self._pending.values()):
                 self._drop(pending)
             if self._launcher is not None:
@@ -195,13 +252,13 @@ class Runner:
                 self._work_dir = None
             atexit.unregister(self.close)
 
-    def _open(self) -> Launcher:
+    def _open(self) -> ChildLauncher:
         if self._launcher is None:
             # Starting processes needs modules that a command without runs should not pay for.
-            from aotidoctor.runner.launch import Launcher  # noqa: PLC0415
+            from aotidoctor.runner.start_child import ChildLauncher
 
             self._work_dir = make_work_dir(self._environ)
-            self._launcher = Launcher(
+            self._launcher = ChildLauncher(
                 python=self._python,
                 environ=self._environ,
                 work_dir=self._work_dir,
@@ -210,7 +267,7 @@ class Runner:
             )
         return self._launcher
 
-    def _drop(self, pending: Pending) -> None:
+    def _drop(self, pending: PendingRun) -> None:
         if not pending.buried:
             _bury(pending, None)
         pending.child.watch.close()
@@ -219,7 +276,7 @@ class Runner:
         self._pending.pop(pending.id, None)
 
 
-def _bury(pending: Pending, limit: float | None) -> End:
+def _bury(pending: PendingRun, limit: float | None) -> ProcessEnd:
     """Kill all that is left of a run and take the wait status. A process that nothing can kill is left alone."""
     child = pending.child
     kill_all(child.watch.pid, pending.run_dir.token)
@@ -230,17 +287,19 @@ def _bury(pending: Pending, limit: float | None) -> End:
         with suppress(ForkServerLostError):
             status, peak = child.reap()
     pending.buried = True
-    return End(status=status, peak_rss=peak, limit=limit, oom=risen(pending.oom_before, oom_kills()))
+    return ProcessEnd(status=status, peak_rss=peak, limit=limit, oom=first_increase(pending.oom_before, oom_kills()))
 
 
-def _outcome(pending: Pending, end: End, readout: Readout, stdout: Output, stderr: Output) -> Outcome:
+def _outcome(
+    pending: PendingRun, end: ProcessEnd, readout: ChannelReadout, stdout: ChildOutput, stderr: ChildOutput
+) -> Outcome:
     trace = read_trace(pending.run_dir.path, readout.result)
-    result, malformed = sound(pending.request.job, readout.result)
+    result, malformed = drop_malformed(pending.request.job, readout.result)
     (stdout_tail, stdout_bytes), (stderr_tail, stderr_bytes) = stdout.read(), stderr.read()
     return Outcome(
         id=pending.id,
         request=pending.request,
-        ending=classify(end, readout),
+        ending=classify_ending(end, readout),
         stage=readout.stage,
         error=readout.error or readout.fatal,
         result=result,

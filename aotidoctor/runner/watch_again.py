@@ -1,7 +1,7 @@
-"""Run a watched program again, apart from the user: no input, output kept and not shown, a time limit, its own session.
+"""Run a watched program again, apart from the user: no input, output not shown, a time limit, its own session.
 
 With a debugger the new process waits for it before the program is executed, so that environment, folder and arguments
-are the program's own. Whatever it leaves running is ended.
+are the program's own. Whatever it leaves running is ended. Loaded for ``watch --rerun`` only.
 """
 
 from __future__ import annotations
@@ -15,20 +15,14 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from aotidoctor.model.child_protocol import MARKER
-from aotidoctor.model.run import Signalled
-from aotidoctor.model.watched import Program, Watched
-from aotidoctor.runner.debugger import Debugger, hang_stacks
-from aotidoctor.runner.memory import oom_kills, risen
-from aotidoctor.runner.native import MAX_OUTPUT
-from aotidoctor.runner.places import RunDir, lone_run_dir
-from aotidoctor.runner.process import Watch as Ends
-from aotidoctor.runner.process import kill_all
-from aotidoctor.runner.tasks import task_section
-from aotidoctor.runner.watch import ending_of, refused
-from aotidoctor.runner.watch_proc import Observer
-from aotidoctor.runner.watch_signals import End
-from aotidoctor.runner.watch_start import ExecError, Signals, start
+from aotidoctor.model.run import RUN_VARIABLE, ProgramToWatch, Signalled, WatchedProgram
+from aotidoctor.runner.child_ending import ProcessWatch as Ends
+from aotidoctor.runner.child_ending import kill_all
+from aotidoctor.runner.gdb import Debugger, hang_stacks
+from aotidoctor.runner.processes import ProcessObserver, first_increase, oom_kills
+from aotidoctor.runner.run_dir import RunDir, lone_run_dir, task_section
+from aotidoctor.runner.supervise import MAX_OUTPUT
+from aotidoctor.runner.watch import ExecError, HeldSignals, ProgramEnd, not_started, program_ending, start_program
 from aotidoctor.runner.watch_streams import make_captures
 
 # Reading a stack may take longer than the program's own time.
@@ -36,28 +30,28 @@ _HELD_S = 60.0
 _ATTACH_S = 30.0
 
 
-def watch_again(program: Program, environ: Mapping[str, str], *, debugger: bool = False) -> Watched:
+def watch_again(program: ProgramToWatch, environ: Mapping[str, str], *, debugger: bool = False) -> WatchedProgram:
     """Run it, with the changes of ``program.env`` and within ``program.limit``. Raises OSError."""
     with lone_run_dir(environ, {**environ, **program.env}.get("TMPDIR")) as run_dir:
         return _run(program, environ, run_dir, debugger=debugger)
 
 
-def _run(program: Program, environ: Mapping[str, str], run_dir: RunDir, *, debugger: bool) -> Watched:
+def _run(program: ProgramToWatch, environ: Mapping[str, str], run_dir: RunDir, *, debugger: bool) -> WatchedProgram:
     began, started, before = time.monotonic(), time.time(), oom_kills()
     ways = make_captures()
-    signals = Signals(mask=frozenset(), relayed=frozenset(), children_ignored=False)
+    signals = HeldSignals(mask=frozenset(), relayed=frozenset(), children_ignored=False)
     # What it unpacks there goes with the run.
-    marked = {**_compile_cache(environ), **environ, MARKER: run_dir.token, "TMPDIR": run_dir.tmp}
+    marked = {**_compile_cache(environ), **environ, RUN_VARIABLE: run_dir.token, "TMPDIR": run_dir.tmp}
     gdb = Debugger(run_dir, environ.get("PATH") or os.defpath) if debugger else None
     try:
-        pid = start(program, ways, signals, marked, before=lambda: _apart(run_dir, debugger=debugger))
+        pid = start_program(program, ways, signals, marked, before=lambda: _apart(run_dir, debugger=debugger))
     except (ExecError, OSError) as error:
         if gdb is not None:
             gdb.close()
-        return refused(program, error, started)
-    observer = Observer(pid, run_dir.tmp)
+        return not_started(program, error, started)
+    observer = ProcessObserver(pid, run_dir.tmp)
     ends = Ends(pid)
-    end = End(None)
+    end = ProgramEnd(None)
     output, problem = "", None
     try:
         observer.start()
@@ -80,10 +74,10 @@ def _run(program: Program, environ: Mapping[str, str], run_dir: RunDir, *, debug
             end.peak_rss = usage.ru_maxrss * 1024
     for way in ways:
         way.finish()
-    ending = ending_of(end, over, risen(before, oom_kills()))
+    ending = program_ending(end, over, first_increase(before, oom_kills()))
     if gdb is not None and isinstance(ending, Signalled):
         output, problem = gdb.output, gdb.problem
-    return Watched(
+    return WatchedProgram(
         argv=program.argv,
         ending=ending,
         status=end.status,
@@ -134,7 +128,7 @@ def _was_dying(gdb: Debugger | None, ends: Ends) -> bool:
 
 
 def _standing(
-    pid: int, observer: Observer, gdb: Debugger | None, run_dir: RunDir, environ: Mapping[str, str]
+    pid: int, observer: ProcessObserver, gdb: Debugger | None, run_dir: RunDir, environ: Mapping[str, str]
 ) -> tuple[str, str | None]:
     """Where it stands when its time is up."""
     target = observer.seen().holder or pid

@@ -1,10 +1,10 @@
-"""The program's output on its way: what each stream leads to decides how it is looked at.
+"""Pass on the output of a watched program, and keep its beginning and end in bounded memory.
 
-A regular file is the program's own, handed on as it is and read afterwards from where it stood. A terminal becomes a
-pseudo terminal of the same size, so that programs that ask still find one. Pipes and sockets become a pipe; what comes
-out of it goes on at once, and a reader that has gone away is gone for the program, too. Where both streams lead to the
-same place, they share one way, which keeps the order. Devices such as ``/dev/null`` are handed on and not read; what is
-closed stays closed.
+What each stream leads to decides how it is looked at. A regular file is the program's own, handed on as it is and
+read afterwards from where it stood. A terminal becomes a pseudo terminal of the same size, so that programs that ask
+still find one. Pipes and sockets become a pipe; what comes out of it goes on at once, and a reader that has gone away
+is gone for the program, too. Where both streams lead to the same place, they share one way, which keeps the order.
+Devices such as ``/dev/null`` are handed on and not read; what is closed stays closed.
 """
 
 from __future__ import annotations
@@ -15,18 +15,58 @@ import select
 import stat
 import termios
 import threading
+from collections import deque
 from collections.abc import Collection
 from contextlib import suppress
 
-from aotidoctor.model.watched import Stream, StreamKind
-from aotidoctor.runner.watch_kept import HEAD, TAIL, Kept
+from aotidoctor.model.run import Stream, StreamKind
+
+# First errors stand at the beginning of the trouble, last words at the end; between them lies what a server logs.
+HEAD_BYTES = TAIL_BYTES = 4 * 1024 * 1024
+
+
+class OutputBuffer:
+    """Takes bytes; keeps the first ``head`` and the last ``tail`` of them."""
+
+    def __init__(self, head: int = HEAD_BYTES, tail: int = TAIL_BYTES) -> None:
+        self.size = 0
+        self._room = head
+        self._limit = tail
+        self._head: list[bytes] = []
+        self._tail: deque[bytes] = deque()
+        self._held = 0
+
+    def add(self, data: bytes) -> None:
+        """Take the next bytes."""
+        self.size += len(data)
+        if self._room:
+            part = data[: self._room]
+            self._head.append(part)
+            self._room -= len(part)
+            data = data[len(part) :]
+        if data:
+            self._tail.append(data)
+            self._held += len(data)
+            while self._held - len(self._tail[0]) >= self._limit:
+                self._held -= len(self._tail.popleft())
+
+    @property
+    def head(self) -> bytes:
+        """The first bytes."""
+        return b"".join(self._head)
+
+    @property
+    def tail(self) -> bytes:
+        """The last bytes, as far as they are not in the head."""
+        return b"".join(self._tail)[-self._limit :] if self._tail else b""
+
 
 _BLOCK = 1 << 16
 _NAMES = {1: "stdout", 2: "stderr"}
 COPIED = (StreamKind.TERMINAL, StreamKind.PIPE, StreamKind.SOCKET)
 
 
-def kind_of(fd: int) -> StreamKind:
+def stream_kind(fd: int) -> StreamKind:
     """What the descriptor leads to."""
     try:
         mode = os.fstat(fd).st_mode
@@ -44,7 +84,7 @@ def kind_of(fd: int) -> StreamKind:
     return StreamKind.DEVICE
 
 
-class Way:
+class PassedStream:
     """One way for one stream, or for both where they lead to the same place.
 
     ``theirs`` is the descriptor for the program, None where it gets ours as it is. What is not ``shown`` is kept only.
@@ -55,7 +95,7 @@ class Way:
         self.kind = kind
         self._shown = shown
         self.theirs: int | None = None
-        self.kept = Kept()
+        self.kept = OutputBuffer()
         self.left_open = False
         # Nobody reads any more what it writes: what happens to the program then happens without us, too.
         self.reader_gone = False
@@ -145,7 +185,7 @@ class Way:
             data = b""
         if data and keep:
             self.kept.add(data)
-        if data and (not self._shown or _written(self.fds[0], data)):
+        if data and (not self._shown or _write_all(self.fds[0], data)):
             return True
         self.reader_gone = bool(data)
         os.close(self._source)
@@ -153,17 +193,17 @@ class Way:
         return False
 
 
-def make_ways(closed: Collection[int]) -> tuple[Way, ...]:
+def make_passed_streams(closed: Collection[int]) -> tuple[PassedStream, ...]:
     """The ways of stdout and stderr; ``closed`` are the standard streams that were, before we put something there."""
-    kinds = {fd: StreamKind.CLOSED if fd in closed else kind_of(fd) for fd in _NAMES}
+    kinds = {fd: StreamKind.CLOSED if fd in closed else stream_kind(fd) for fd in _NAMES}
     if kinds[1] is kinds[2] and kinds[1] is not StreamKind.CLOSED and _same(1, 2):
-        return (Way((1, 2), kinds[1]),)
-    return tuple(Way((fd,), kind) for fd, kind in kinds.items())
+        return (PassedStream((1, 2), kinds[1]),)
+    return tuple(PassedStream((fd,), kind) for fd, kind in kinds.items())
 
 
-def make_captures() -> tuple[Way, ...]:
+def make_captures() -> tuple[PassedStream, ...]:
     """Ways on which nothing is shown to anybody."""
-    return tuple(Way((fd,), StreamKind.PIPE, shown=False) for fd in _NAMES)
+    return tuple(PassedStream((fd,), StreamKind.PIPE, shown=False) for fd in _NAMES)
 
 
 def occupy_closed() -> tuple[int, ...]:
@@ -171,13 +211,13 @@ def occupy_closed() -> tuple[int, ...]:
 
     It is closed again when the program is executed.
     """
-    closed = tuple(fd for fd in (0, 1, 2) if kind_of(fd) is StreamKind.CLOSED)
+    closed = tuple(fd for fd in (0, 1, 2) if stream_kind(fd) is StreamKind.CLOSED)
     for _ in closed:
         os.open(os.devnull, os.O_RDWR)
     return closed
 
 
-def _written(fd: int, data: bytes) -> bool:
+def _write_all(fd: int, data: bytes) -> bool:
     """False when nobody reads any more."""
     view = memoryview(data)
     try:
@@ -234,8 +274,8 @@ def _read_back(name: str, fd: int, offset: int) -> Stream:
         end = os.fstat(copy).st_size
         problem = None if offset <= end else f"{name} was truncated while the program ran: read from its beginning"
         begin = offset if offset <= end else 0
-        head = os.pread(copy, min(HEAD, end - begin), begin)
-        rest = max(begin + len(head), end - TAIL)
+        head = os.pread(copy, min(HEAD_BYTES, end - begin), begin)
+        rest = max(begin + len(head), end - TAIL_BYTES)
         tail = os.pread(copy, max(0, end - rest), rest)
     finally:
         os.close(copy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aotidoctor.model.on_demand import names_of
+from aotidoctor.model import names_of
 
 if TYPE_CHECKING:
     from aotidoctor.testing.healthy import AotiUnhealthyError, assert_aoti_healthy

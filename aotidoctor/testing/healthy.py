@@ -1,18 +1,23 @@
-"""``assert_aoti_healthy``: a package works, or the test fails with the report as its message."""
+"""``assert_aoti_healthy`` and ``@pytest.mark.aoti``: fail a test with the report where a package does not work."""
 
 from __future__ import annotations
 
+import inspect
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aotidoctor.api.calls import check, diagnose
+from aotidoctor.api.calls_with_inputs import check, diagnose
 from aotidoctor.model.errors import AotidoctorError, UsageError
 
 if TYPE_CHECKING:
-    from aotidoctor.api.arguments import PathLike
-    from aotidoctor.api.report import Report
+    import pytest
+
+    from aotidoctor.api.option_arguments import PathLike
+    from aotidoctor.api.returned_report import Report
+
 
 # Where the writer of reports listens; None where nobody does.
-_kept: list[Report] | None = None
+_reports: list[Report] | None = None
 
 
 class AotiUnhealthyError(AssertionError):
@@ -62,21 +67,78 @@ def assert_aoti_healthy(
         raise UsageError("host: nothing can be run on a different machine")
     function = diagnose if run else check
     extra = {} if run else {"host": host}
-    report = kept(function(package, inputs, **wanted, **extra))  # type: ignore[arg-type]  # each is checked there
+    report = register_report(function(package, inputs, **wanted, **extra))  # type: ignore[arg-type]  # each is checked there
     try:
         return report.raise_for_problem(fail_on)
     except AotidoctorError:
         raise AotiUnhealthyError(report.to_text().strip(), report) from None
 
 
-def kept(report: Report) -> Report:
+def register_report(report: Report) -> Report:
     """``report``, which the writer of reports gets to know of."""
-    if _kept is not None:
-        _kept.append(report)
+    if _reports is not None:
+        _reports.append(report)
     return report
 
 
 def listen(into: list[Report] | None) -> None:
     """Put every report from now on into a list; None ends it."""
-    global _kept  # noqa: PLW0603 - one test at a time runs in a process
-    _kept = into
+    global _reports  # noqa: PLW0603 - one test at a time runs in a process
+    _reports = into
+
+
+# `@pytest.mark.aoti("models/*.pt2")`: one test per package.
+
+FIXTURE = "aoti_package"
+# Of the marker and not of ``assert_aoti_healthy``.
+_PLACED = ("inputs", "reference")
+
+
+def parametrize(metafunc: pytest.Metafunc) -> None:
+    """A test for every file that matches. Raises UsageError of pytest where none does: it would pass unseen."""
+    import pytest
+
+    root = metafunc.config.rootpath
+    markers = list(metafunc.definition.iter_markers("aoti"))
+    patterns = [pattern for marker in markers for pattern in marker.args]
+    if not patterns or not all(isinstance(pattern, str) and pattern for pattern in patterns):
+        raise pytest.UsageError(f'{metafunc.definition.nodeid}: observed aoti{patterns}, expected aoti("models/*.pt2")')
+    found = sorted({path for pattern in patterns for path in _matching(root, pattern)})
+    if not found:
+        shown = ", ".join(patterns)
+        raise pytest.UsageError(f"{metafunc.definition.nodeid}: no file below {root} matches {shown}")
+    metafunc.parametrize(FIXTURE, found, indirect=True, ids=[_id(root, path) for path in found])
+
+
+def _matching(root: Path, pattern: str) -> list[Path]:
+    absolute = Path(pattern)
+    if absolute.is_absolute():
+        return list(Path(absolute.anchor).glob(str(absolute.relative_to(absolute.anchor))))
+    return list(root.glob(pattern))
+
+
+def _id(root: Path, path: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+
+
+def package_of(request: pytest.FixtureRequest) -> Path:
+    """The package of the test; examined first where the test's function does not ask for it."""
+    __tracebackhide__ = True
+    import pytest
+
+    if not hasattr(request, "param"):
+        raise pytest.UsageError(f'{request.node.nodeid}: aoti_package needs @pytest.mark.aoti("models/*.pt2")')
+    package: Path = request.param
+    if FIXTURE not in inspect.signature(request.function).parameters:
+        options = {name: value for marker in request.node.iter_markers("aoti") for name, value in marker.kwargs.items()}
+        placed = {name: _expand_place(request, package, options[name]) for name in _PLACED if name in options}
+        assert_aoti_healthy(package, **{**options, **placed})
+    return package
+
+
+def _expand_place(request: pytest.FixtureRequest, package: Path, value: object) -> object:
+    """``samples/{stem}.pt``: the file that belongs to this package, from the root folder."""
+    if not isinstance(value, str):
+        return value
+    text = value.replace("{stem}", package.stem).replace("{name}", package.name).replace("{dir}", str(package.parent))
+    return str(request.config.rootpath / text)

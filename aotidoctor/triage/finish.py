@@ -1,4 +1,4 @@
-"""From what was found to a report: the one place that puts a report together and says what its verdict is."""
+"""Build the report and its verdict from all findings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from aotidoctor.diagnosis.signing import signed
+from aotidoctor.diagnosis.signing import with_fingerprint
 from aotidoctor.model import extensions
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.record import record
@@ -17,14 +17,13 @@ from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
     from aotidoctor.model.case import Case
-    from aotidoctor.model.diagnosis import Diagnosis
     from aotidoctor.model.localization import Localization
-    from aotidoctor.model.log import LogReading
+    from aotidoctor.model.report import Diagnosis, LogReading
     from aotidoctor.model.run import Outcome
-    from aotidoctor.triage.session import Session
+    from aotidoctor.triage.static_checks import Session
 
 
-class Stopwatch:
+class Invocation:
     """When a command began, and how it was called. ``began`` is in seconds since the epoch; None: now."""
 
     def __init__(self, command: str, argv: tuple[str, ...], *, began: float | None = None) -> None:
@@ -40,7 +39,7 @@ class Stopwatch:
 
 
 @record
-class Facts:
+class StaticResult:
     """What was found without a session: by reading alone."""
 
     case: Case
@@ -51,9 +50,9 @@ class Facts:
 
 
 def finish(
-    found: Session | Facts,
+    found: Session | StaticResult,
     diagnoses: tuple[Diagnosis, ...],
-    watch: Stopwatch,
+    watch: Invocation,
     *,
     verdict: str | None = None,
     stage: str | None = None,
@@ -70,7 +69,7 @@ def finish(
     Without a ``verdict`` it is ``problem`` where there is a cause, ``unknown`` where there is an error finding or the
     report is partial, else ``healthy``; without a ``stage`` it is that of the first cause.
     """
-    added = extensions.current()
+    added = extensions.current_extensions()
     late = out_of_time or found.out_of_time
     partial = interrupted or late or cannot_examine is not None
     failed = partial or any(item.severity is Severity.ERROR for item in found.findings)
@@ -94,7 +93,7 @@ def finish(
         log=log,
         extra={**(extra or {}), **_of_plugins(added)},
     )
-    return signed(report)
+    return with_fingerprint(report)
 
 
 def _of_plugins(added: extensions.Extensions) -> dict[str, str]:

@@ -1,4 +1,7 @@
-"""From paths to a ``Case``: the stages that read, in order. Executes nothing from the package or the inputs file."""
+"""Open a case: read package, host, inputs and reference from their paths, in the order of the stages.
+
+Executes nothing from the package or the inputs file.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +13,18 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from aotidoctor.model.artifact import ArtifactKind
-from aotidoctor.model.case import Case, Options
+from aotidoctor.model.case import Case, Host, Options, file_of, user_function
 from aotidoctor.model.errors import CannotExamineError, InputsError, LimitReachedError, UsageError
-from aotidoctor.model.evidence import NotChecked
-from aotidoctor.model.fault import failure
-from aotidoctor.model.host import Host
-from aotidoctor.model.user_function import file_of, user_function
-from aotidoctor.readers import contract as contracts
-from aotidoctor.readers import inputs as input_files
-from aotidoctor.readers.host import read_host
-from aotidoctor.readers.package import read_artifact, read_damage, read_exported
-from aotidoctor.triage.limit import left_out
+from aotidoctor.model.evidence import NotChecked, describe_failure
+from aotidoctor.readers.host.host_facts import read_host
+from aotidoctor.readers.package.read_package import read_artifact, read_damage, read_exported
+from aotidoctor.triage.limit import limit_not_checked
 
 if TYPE_CHECKING:
-    from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry
-    from aotidoctor.model.contract import ConstantSpec, Contract
-    from aotidoctor.model.inputs import InputSet
-    from aotidoctor.model.json_types import JsonObject
-    from aotidoctor.model.stamp import StampSeen
-    from aotidoctor.model.tree import Container
+    from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry, StampSeen
+    from aotidoctor.model.contract import ConstantSpec, ModelContract
+    from aotidoctor.model.inputs import Container, InputSet
+    from aotidoctor.model.record import JsonObject
 
 T = TypeVar("T")
 HERE_NAME = "here"
@@ -52,11 +48,11 @@ def open_case(
     """
     failed: list[NotChecked] = []
     artifact, model, contract = open_package(path, options.model_name, failed, on_artifact=on_artifact)
-    host = _guarded("host", partial(host_of, options, artifact, environ), _bare_host(options.host), failed)
-    reference = _guarded("reference", partial(read_reference, options.reference), None, failed)
-    stamp = _guarded("stamp", partial(stamp_of, artifact, model, contract), None, failed)
-    contract = _guarded("stamp", partial(stamped, contract, reference, stamp), contract, failed)
-    contract = _guarded("reference", partial(completed, contract, reference), contract, failed)
+    host = _read_guarded("host", partial(host_of, options, artifact, environ), _bare_host(options.host), failed)
+    reference = _read_guarded("reference", partial(read_reference, options.reference), None, failed)
+    stamp = _read_guarded("stamp", partial(stamp_of, artifact, model, contract), None, failed)
+    contract = _read_guarded("stamp", partial(with_stamp, contract, reference, stamp), contract, failed)
+    contract = _read_guarded("reference", partial(with_reference, contract, reference), contract, failed)
     case = Case(
         artifact=artifact,
         host=host,
@@ -65,57 +61,59 @@ def open_case(
         contract=contract,
         inputs_path=inputs_path,
         setup_loads=setup_loads(options.setup),
-        weights=_guarded("weights", partial(_weights, options.weights), None, failed),
+        weights=_read_guarded("weights", partial(_weights, options.weights), None, failed),
         reference=reference,
         stamp=stamp,
     )
-    return _guarded("inputs", partial(with_inputs, case, live), case, failed), failed
+    return _read_guarded("inputs", partial(with_inputs, case, live), case, failed), failed
 
 
-def stamp_of(artifact: Artifact, model: ModelEntry | None, contract: Contract | None) -> StampSeen | None:
+def stamp_of(artifact: Artifact, model: ModelEntry | None, contract: ModelContract | None) -> StampSeen | None:
     """What the package says of its own origin; None where it carries no stamp."""
     if model is None or all(one.stamp is None for one in model.metadata):
         return None
-    from aotidoctor.readers.package.stamp import read_stamp  # noqa: PLC0415 - few packages carry one
+    from aotidoctor.readers.package.constants import read_stamp
 
     return read_stamp(artifact, model, contract)
 
 
-def stamped(contract: Contract | None, reference: ExportedFacts | None, seen: StampSeen | None) -> Contract | None:
+def with_stamp(
+    contract: ModelContract | None, reference: ExportedFacts | None, seen: StampSeen | None
+) -> ModelContract | None:
     """What the package leaves open of its inputs and its release, from its stamp. A reference comes before it."""
     if contract is None or seen is None or seen.stamp is None:
         return contract
     needs = contract.needs
     contract = replace(contract, needs=replace(needs, torch_version=needs.torch_version or seen.stamp.torch))
-    return completed(contract, seen.stamp.facts) if reference is None else contract
+    return with_reference(contract, seen.stamp.facts) if reference is None else contract
 
 
-def completed(contract: Contract | None, reference: ExportedFacts | None) -> Contract | None:
+def with_reference(contract: ModelContract | None, reference: ExportedFacts | None) -> ModelContract | None:
     """What the package leaves open of its inputs, the program tells that it was made of."""
     if contract is None or reference is None:
         return contract
-    from aotidoctor.readers.provenance.complete import complete  # noqa: PLC0415 - few give a reference
+    from aotidoctor.readers.provenance.compare_program import complete_contract
 
-    return complete(contract, reference)
+    return complete_contract(contract, reference)
 
 
 def with_library_texts(case: Case, failed: list[NotChecked]) -> Case:
     """The case with what the texts of a bare library tell of its inputs, where it is not loaded to be asked."""
     if case.contract is not None or case.artifact.kind is not ArtifactKind.BARE_SO:
         return case
-    from aotidoctor.readers.contract.library_texts import library_contract  # noqa: PLC0415 - few files are libraries
-    from aotidoctor.readers.package.texts import read_texts  # noqa: PLC0415 - likewise
+    from aotidoctor.readers.contract.sourceless_contract import library_contract
+    from aotidoctor.readers.package.shared_object import read_texts
 
     texts = read_texts(case.artifact.path, case.artifact.size)
-    found = _guarded("contract", partial(library_contract, texts, "model"), None, failed)
-    known = replace(case, contract=completed(found, case.reference))
+    found = _read_guarded("contract", partial(library_contract, texts, "model"), None, failed)
+    known = replace(case, contract=with_reference(found, case.reference))
     return case if found is None else with_inputs(known, case.inputs if case.inputs_path is None else None)
 
 
 def _weights(path: str | None) -> tuple[ConstantSpec, ...] | None:
     if path is None:
         return None
-    from aotidoctor.readers.inputs.weights_file import read_weights  # noqa: PLC0415 - few give weights
+    from aotidoctor.readers.inputs.saved_weights import read_weights
 
     return read_weights(path)
 
@@ -126,27 +124,31 @@ def open_package(
     failed: list[NotChecked],
     *,
     on_artifact: Callable[[Artifact], None] | None = None,
-) -> tuple[Artifact, ModelEntry | None, Contract | None]:
+) -> tuple[Artifact, ModelEntry | None, ModelContract | None]:
     """The file alone: artifact, the model that would be loaded, its contract. What fails is added to ``failed``."""
     artifact = read_artifact(path)
     if on_artifact is not None:
         on_artifact(artifact)
     model = select_model(artifact, model_name)
-    read = partial(contracts.read_contract, artifact, model) if model is not None else lambda: None
-    return artifact, model, _guarded("contract", read, None, failed)
+    if model is None:
+        return artifact, None, None
+    # Not at the top, here and below: a command pays for what its case needs.
+    from aotidoctor.readers.contract.read_contract import read_contract
+
+    return artifact, model, _read_guarded("contract", partial(read_contract, artifact, model), None, failed)
 
 
-def _guarded(name: str, read: Callable[[], T], otherwise: T, failed: list[NotChecked]) -> T:
+def _read_guarded(name: str, read: Callable[[], T], otherwise: T, failed: list[NotChecked]) -> T:
     try:
         return read()
     except LimitReachedError as reached:
-        failed.append(left_out(f"read_{name}", reached))
+        failed.append(limit_not_checked(f"read_{name}", reached))
     except UsageError:
         raise
     except CannotExamineError as error:
         failed.append(NotChecked(code=f"AD-READ-{name.upper()}", name=f"read_{name}", reason=str(error)))
     except Exception:  # noqa: BLE001 - the guard around readers: the rest of the case is still worth examining
-        failed.append(NotChecked(code=f"AD-READ-{name.upper()}", name=f"read_{name}", reason=failure()))
+        failed.append(NotChecked(code=f"AD-READ-{name.upper()}", name=f"read_{name}", reason=describe_failure()))
     return otherwise
 
 
@@ -159,7 +161,7 @@ def host_of(options: Options, artifact: Artifact | None, environ: Mapping[str, s
     """
     if options.host in (None, HERE_NAME) and options.torch is None:
         return read_host(artifact=artifact, environ=environ)
-    from aotidoctor.readers.host import profiles  # noqa: PLC0415 - for another machine only
+    from aotidoctor.readers.host import profiles
 
     here = options.host in (None, HERE_NAME)
     host = read_host(artifact=None, environ=environ, survey=True) if here else profiles.read_profile(options.host or "")
@@ -232,17 +234,22 @@ def with_inputs(case: Case, live: InputSet | None = None) -> Case:
     contract = case.contract
     try:
         if case.inputs_path is not None or inputs is not None:
+            from aotidoctor.readers.contract.sourceless_contract import resolve_leaves
+            from aotidoctor.readers.inputs.read_inputs import read_inputs
+
             trust, trees = case.options.trust_pickle, expected_trees(contract)
-            inputs = inputs or input_files.read_inputs(case.inputs_path or "", trust_pickle=trust, expected=trees)
-            contract = None if contract is None else contracts.resolve_leaves(contract, inputs)
+            inputs = inputs or read_inputs(case.inputs_path or "", trust_pickle=trust, expected=trees)
+            contract = None if contract is None else resolve_leaves(contract, inputs)
         elif case.options.generate and case.contract is not None:
-            inputs, generated = input_files.generate_inputs(case.contract, seed=case.options.seed)
+            from aotidoctor.readers.inputs.live_and_generated import generate_inputs
+
+            inputs, generated = generate_inputs(case.contract, seed=case.options.seed)
     except InputsError as raised:
         error = raised
     return replace(case, contract=contract, inputs=inputs, inputs_error=error, generated=generated)
 
 
-def expected_trees(contract: Contract | None) -> tuple[Container[int], Container[int]] | None:
+def expected_trees(contract: ModelContract | None) -> tuple[Container[int], Container[int]] | None:
     """The call spec's trees, which decide how an ambiguous inputs file is meant."""
     if contract is None or contract.args is None or contract.kwargs is None:
         return None

@@ -1,6 +1,13 @@
-"""The half of the session that runs children: each probe in order, only if its answer can change the diagnosis.
+"""Run probes in child processes, each only if its answer can change the diagnosis.
 
 The same guard as for checks: a probe that raises becomes ``NotChecked`` with its traceback, and the session goes on.
+
+Setups of plugins are modules that every child imports before the package. Each is tried alone first: one that raises,
+hangs or crashes would end every run in its own way, and look like a fault of the model. It is left out and named.
+
+A package without wrapper.cpp has its contract recovered in a child. The package's own input checks are called with
+stand-in tensors (on the meta device, so nothing can be read), one complaint at a time, until dtype, dims, bounds,
+strides and device of each input are known. The kernels never run.
 """
 
 from __future__ import annotations
@@ -8,19 +15,22 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from aotidoctor.checks import CHECKS
+from aotidoctor.checks.registry import CHECKS
 from aotidoctor.model import extensions
-from aotidoctor.model.answers import told
-from aotidoctor.model.answers.called import Acted
+from aotidoctor.model.answers import Acted, parse_answer
+from aotidoctor.model.artifact import RUNNABLE_KINDS
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import UsageError
-from aotidoctor.model.evidence import NotChecked, Severity
-from aotidoctor.model.fault import failure
-from aotidoctor.model.run import Outcome, Request, Signalled, TimedOut
-from aotidoctor.probes import LATER, PROBES, History, Plan, Probe, Reuse, succeeded
-from aotidoctor.probes.own_stage import lighter, note, own_failure
-from aotidoctor.probes.probe import unasked
-from aotidoctor.triage.session import Session, ask_check
+from aotidoctor.model.evidence import NotChecked, Severity, describe_failure
+from aotidoctor.model.jobs import Job, UserCode
+from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
+from aotidoctor.probes import LATER, PROBES
+from aotidoctor.probes.payload import base_payload, device_of
+from aotidoctor.probes.probe import History, Plan, Probe, Reuse, succeeded, unasked
+from aotidoctor.probes.tool_failures import own_failure, tool_failure_note, without_stage
+from aotidoctor.readers.contract.sourceless_contract import recovered_contract
+from aotidoctor.triage.open_case import with_inputs, with_reference
+from aotidoctor.triage.static_checks import Session, ask_check
 
 # Checks whose answer depends on the number of threads.
 THREAD_CHECKS = ("threads_exceed_build",)
@@ -47,7 +57,7 @@ def run_probes(session: Session, *, only: Collection[str] | None = None, but: Co
     """
     left = [
         probe
-        for probe in (*PROBES, *extensions.current().probes)
+        for probe in (*PROBES, *extensions.current_extensions().probes)
         if (only is None or probe.name in only) and probe.name not in but
     ]
     try:
@@ -66,7 +76,7 @@ def skip_probes(session: Session, reason: str, *, but: Collection[str]) -> None:
 
 
 def _all() -> tuple[Probe, ...]:
-    return (*PROBES, *LATER, *extensions.current().probes)
+    return (*PROBES, *LATER, *extensions.current_extensions().probes)
 
 
 def _ask_probe(probe: Probe, session: Session) -> None:
@@ -75,7 +85,7 @@ def _ask_probe(probe: Probe, session: Session) -> None:
         for part in plan if isinstance(plan, tuple) else (plan,):
             _ask_part(probe, part, session)
     except Exception:  # noqa: BLE001 - the same guard
-        session.leave_out(probe.code, probe.name, failure())
+        session.leave_out(probe.code, probe.name, describe_failure())
 
 
 def _ask_part(probe: Probe, plan: Request | Reuse | NotChecked, session: Session) -> None:
@@ -104,7 +114,7 @@ def plan_of(probe: Probe, session: Session) -> Plan:
 
 def _run_probe(probe: Probe, request: Request, session: Session) -> None:
     session.begins(probe.name)
-    outcome = session.run(_shortened(request, session))
+    outcome = session.run(_shorten_timeout(request, session))
     if outcome is None:
         session.leave_out(probe.code, probe.name, session.refusal())
         return
@@ -115,11 +125,11 @@ def _run_probe(probe: Probe, request: Request, session: Session) -> None:
         return
     if probe.name == "emulation":
         # Its rules are of the emulation alone.
-        from aotidoctor.triage.emulated import note as note_emulated  # noqa: PLC0415
+        from aotidoctor.triage.treated_run import note_stand_ins as note_emulated
 
         note_emulated(session, outcome)
     if probe.name in WATCHING and not succeeded(outcome):
-        session.not_checked.append(note(probe.code, probe.name, outcome, "watch"))
+        session.not_checked.append(tool_failure_note(probe.code, probe.name, outcome, "watch"))
     session.outcomes[request.probe] = outcome
     if probe.name == "plain_run":
         _correct_threads(session, outcome)
@@ -139,14 +149,14 @@ def _without_ours(probe: Probe, outcome: Outcome, session: Session) -> Outcome:
     stage = own_failure(session.case, outcome)
     if stage is None:
         return outcome
-    repeated = session.run(_shortened(lighter(outcome.request, stage), session))
+    repeated = session.run(_shorten_timeout(without_stage(outcome.request, stage), session))
     signals = isinstance(outcome.ending, Signalled) and repeated is not None and isinstance(repeated.ending, Signalled)
     if repeated is None or not (signals and repeated.stage.startswith("run")):
-        session.not_checked.append(note(probe.code, probe.name, outcome, stage))
+        session.not_checked.append(tool_failure_note(probe.code, probe.name, outcome, stage))
     return repeated or outcome
 
 
-def _shortened(request: Request, session: Session) -> Request:
+def _shorten_timeout(request: Request, session: Session) -> Request:
     """A hang need not be waited for as long a second time: until it is reached, and some seconds more.
 
     What takes long by itself may take longer under another setting: the limit grows with what the plain run took, and
@@ -155,13 +165,13 @@ def _shortened(request: Request, session: Session) -> Request:
     plain = session.outcomes.get("plain_run")
     if plain is None:
         grown = session.case.artifact.size / SLOWEST_READ
-        return _allowed(request, request.timeout + grown, session)
+        return _extend_timeout(request, request.timeout + grown, session)
     if not isinstance(plain.ending, TimedOut):
-        return _allowed(request, SLOWER * sum(plain.stages.values()), session)
+        return _extend_timeout(request, SLOWER * sum(plain.stages.values()), session)
     return replace(request, timeout=min(request.timeout, sum(plain.stages.values()) + HANG_S))
 
 
-def _allowed(request: Request, seconds: float, session: Session) -> Request:
+def _extend_timeout(request: Request, seconds: float, session: Session) -> Request:
     """The request with at least ``seconds``, where the limit is not the user's own."""
     if session.case.options.timeout != DEFAULT_TIMEOUT or request.timeout >= seconds:
         return request
@@ -176,7 +186,7 @@ def _note_debugger(probe: Probe, outcome: Outcome, session: Session) -> None:
 
 def _correct_threads(session: Session, outcome: Outcome) -> None:
     """A setup file may set the thread count: what the child saw replaces what was assumed, and is checked again."""
-    threads = told(Acted, outcome.result).threads
+    threads = parse_answer(Acted, outcome.result).threads
     host = session.case.host
     if threads is None or threads == (session.case.options.threads or host.threads):
         return
@@ -209,3 +219,84 @@ def plan_lines(session: Session) -> tuple[str, ...]:
             case _:
                 lines.append(f"{probe.name}: yes - {probe.asks}")
     return tuple(lines)
+
+
+# Setups of plugins.
+
+PLUGIN_SETUP_CODE = "AD-PLUGIN"
+_LIMIT_S = 30.0
+
+
+def admit_plugin_setups(session: Session) -> None:
+    """Put the setups that can be imported into the options of the case."""
+    if session.runner is None:
+        return
+    good = []
+    for module in extensions.current_extensions().setups:
+        request = Request(
+            probe="plugin_setup", job="setup_only", payload=Job(code=UserCode(imports=(module,))), timeout=_LIMIT_S
+        )
+        problem = _problem(session.runner.run(request))
+        if problem is None:
+            good.append(module)
+        else:
+            reason = f"the plugin cannot be used: {problem}"
+            session.leave_out(PLUGIN_SETUP_CODE, f"setup {module}", reason)
+    if good:
+        options = replace(session.case.options, imports=tuple(good))
+        session.case = replace(session.case, options=options)
+
+
+def _problem(outcome: Outcome) -> str | None:
+    if outcome.error is not None:
+        return f"{outcome.error.type}: {outcome.error.message[:500]}"
+    match outcome.ending:
+        case Exited(done=True):
+            return None
+        case ending:
+            return f"importing it ended in {type(ending).__name__}"
+
+
+# Contracts of packages without wrapper.cpp.
+
+CODE, NAME = "AD-RUN-014", "recover_contract"
+
+
+def recover_contract(session: Session) -> None:
+    """Replace the case's missing contract by a recovered one, or say why there is none."""
+    reason = _why_not(session)
+    if reason is not None:
+        session.leave_out(CODE, NAME, reason)
+        return
+    name = session.case.model.name if session.case.model is not None else "model"
+    request = Request(
+        probe=NAME,
+        job="recover",
+        payload=replace(base_payload(session.case), model_name=name),
+        env={"AOTI_RUNTIME_CHECK_INPUTS": "1"},
+        timeout=session.case.options.timeout,
+        purpose="the contract from the package's own input checks",
+    )
+    outcome = session.run(request)
+    if outcome is None or not succeeded(outcome):
+        session.leave_out(CODE, NAME, session.refusal() if outcome is None else _failure(outcome))
+        return
+    contract = recovered_contract(name, outcome.result)
+    session.case = with_inputs(replace(session.case, contract=with_reference(contract, session.case.reference)))
+
+
+def _why_not(session: Session) -> str | None:
+    case = session.case
+    if case.artifact.kind not in RUNNABLE_KINDS or case.artifact.bad_crc or case.artifact.names_unsafe:
+        return "the file is not executed"
+    if case.model is None or not case.model.shared_objects:
+        return "there is no shared object to probe"
+    if case.host.torch is None:
+        return "torch is not installed here"
+    return "a CUDA package is not probed" if device_of(case) != "cpu" else None
+
+
+def _failure(outcome: Outcome) -> str:
+    if outcome.error is not None:
+        return f"probing failed in {outcome.stage}: {outcome.error.type}: {outcome.error.message[:200]}"
+    return f"the probing child ended in {outcome.stage}"

@@ -1,16 +1,213 @@
-"""The call spec as Triton's backend parses it (26.05 and later), with the names it makes of it.
+"""Parse what each release of Triton accepts from a package: call spec, tensor names, element types and dims.
 
-The backend knows tuples, lists and dicts; whatever has no type is a tensor to it, also None and numbers. It stops at
-the first thing it does not know; here parsing goes on, so that all of them can be told at once.
+The call spec is parsed as Triton's backend does it (26.05 and later). The backend knows tuples, lists and dicts;
+whatever has no type is a tensor to it, also None and numbers. It stops at the first thing it does not know; here
+parsing goes on, so that all of them are reported at once. The batch dim is not compared here.
+
+=========  =======  ==================================================================================
+up to      2.66     the platform is not known
+26.02
+26.03      2.67     first ``torch_aoti``; looks for model.pt unless ``default_model_filename`` is set; two inputs only
+26.04      2.68     model.pt2 is the default and is detected; still two inputs only
+26.05      2.69     call spec parsed: ARGS, KWARGS, RESULT, INPUT__n, OUTPUT__n; no batching, parameters ignored
+26.06      2.70     batching of the first dimension, sequence batching with state
+26.07      2.71     parameters act; MODEL_INIT_LIBRARY
+26.11      2.75     bfloat16 inputs and outputs
+=========  =======  ==================================================================================
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
-from aotidoctor.model.json_types import JsonValue
-from aotidoctor.model.record import record
+from aotidoctor.model.contract import Dim
+from aotidoctor.model.errors import UsageError
+from aotidoctor.model.expr import linear, solve
+from aotidoctor.model.record import JsonValue, record
+from aotidoctor.model.serving import Release
+from aotidoctor.model.serving_config import Given, Position, TensorConfig
+
+# Releases.
+
+FIRST_RELEASE = "26.03"
+# From this release on requests are put together along dim 0, and the answer is taken apart again.
+SPLITS_SINCE = "26.06"
+_SERVERS = {
+    "26.02": "2.66",
+    "26.03": "2.67",
+    "26.04": "2.68",
+    "26.05": "2.69",
+    "26.06": "2.70",
+    "26.07": "2.71",
+    "26.08": "2.72",
+    "26.09": "2.73",
+    "26.10": "2.74",
+    "26.11": "2.75",
+}
+KNOWN_RELEASES = tuple(Release(name=name, server=server) for name, server in _SERVERS.items())
+NEWEST_RELEASE = KNOWN_RELEASES[-1]
+
+
+def find_release(text: str | None) -> Release:
+    """The release called ``26.05``; the newest known for None. Raises UsageError for what is no release."""
+    if text is None:
+        return NEWEST_RELEASE
+    found = re.fullmatch(r"(\d\d)\.(\d\d)(?:-py3\S*)?", text.strip())
+    if found is None or not 1 <= int(found[2]) <= 12 or int(found[1]) < 18:
+        raise UsageError(f"{text!r} is not a release of Triton; write year and month, such as {NEWEST_RELEASE.name}")
+    name = f"{found[1]}.{found[2]}"
+    known = next((release for release in KNOWN_RELEASES if release.name == name), None)
+    asked = Release(name=name)
+    return known or Release(name=name, known=asked.key < NEWEST_RELEASE.key)
+
+
+def unknown_release_note(release: Release) -> str | None:
+    """What must be said of a release that the rules know nothing of; None where nothing must."""
+    if release.known:
+        return None
+    newest = NEWEST_RELEASE.name
+    return f"Triton {release.name} is newer than {newest}, the newest that the rules cover; judged as that one"
+
+
+# Element types of Triton and of torch.
+
+BFLOAT16_SINCE = "26.11"
+_TYPES: Mapping[str, str] = {
+    "TYPE_BOOL": "bool",
+    "TYPE_UINT8": "uint8",
+    "TYPE_INT8": "int8",
+    "TYPE_INT16": "int16",
+    "TYPE_INT32": "int32",
+    "TYPE_INT64": "int64",
+    "TYPE_FP16": "float16",
+    "TYPE_FP32": "float32",
+    "TYPE_FP64": "float64",
+}
+_BFLOAT16 = {"TYPE_BF16": "bfloat16"}
+
+
+def data_types(release: Release) -> Mapping[str, str]:
+    """The types that the backend takes, with torch's name of each."""
+    return {**_TYPES, **_BFLOAT16} if release.since(BFLOAT16_SINCE) else _TYPES
+
+
+def data_type_of(dtype: str | None, release: Release) -> str | None:
+    """Triton's name of a dtype, None where it has none."""
+    return next((name for name, torch_name in data_types(release).items() if torch_name == dtype), None)
+
+
+# Dims of the config against the dims that were compiled, one tensor at a time.
+
+VARIABLE = -1
+
+
+@record
+class DimMismatch:
+    """One difference. ``dim`` counts in the compiled shape, None where the number of dims differs.
+
+    ``kind``: ``rank``, ``batch-written`` (the batch dim stands in dims), ``batch-missing`` (dims leave out the first
+    dim, and nothing is batched), ``scalar`` (one element for a tensor without dims), ``size``, ``wider`` (any size for
+    a static dim), ``range``, ``below-two`` (1 where 2 was compiled as the least, which runs right), ``multiple``.
+    """
+
+    kind: str
+    observed: str
+    expected: str
+    at: Position
+    dim: int | None = None
+
+
+def compare_dims(tensor: TensorConfig, compiled: Sequence[Dim], *, batched: bool) -> tuple[DimMismatch, ...]:
+    """What differs between a tensor of the config, as the backend sees it, and the compiled dims."""
+    given = tensor.shape
+    expected = compiled[1:] if batched else compiled
+    if len(given) != len(expected) or (batched and not compiled):
+        return (_other_rank(tensor, compiled, batched=batched),)
+    first = 1 if batched else 0
+    pairs = enumerate(zip(given, expected, strict=True), start=first)
+    found = (_dim(dim, item, spec) for dim, (item, spec) in pairs)
+    return tuple(item for item in found if item is not None)
+
+
+def _other_rank(tensor: TensorConfig, compiled: Sequence[Dim], *, batched: bool) -> DimMismatch:
+    given = tensor.shape
+    kind = "rank"
+    if batched and compiled and _fits(given, compiled):
+        kind = "batch-written"
+    elif not batched and compiled and _fits(given, compiled[1:]):
+        kind = "batch-missing"
+    elif not batched and not compiled and [item.value for item in given] == [1]:
+        kind = "scalar"
+    shown = f"[{', '.join(str(item.value) for item in given)}]" + (" after the batch dim" if batched else "")
+    place = given[0].at if given else tensor.at
+    return DimMismatch(kind=kind, observed=shown, expected=dims_text(compiled), at=place)
+
+
+def _fits(given: Sequence[Given[int]], compiled: Sequence[Dim]) -> bool:
+    """Whether the sizes can be those of the dims; ``-1`` stands for a dynamic one."""
+    return len(given) == len(compiled) and all(
+        spec.static in (None, item.value) for item, spec in zip(given, compiled, strict=True)
+    )
+
+
+def _dim(dim: int, given: Given[int], spec: Dim) -> DimMismatch | None:
+    kind = _kind(given.value, spec)
+    if kind is None:
+        return None
+    return DimMismatch(kind=kind, observed=str(given.value), expected=dim_text(spec), at=given.at, dim=dim)
+
+
+def _kind(value: int, spec: Dim) -> str | None:
+    if spec.static is not None:
+        return None if value == spec.static else "wider" if value == VARIABLE else "size"
+    if value == VARIABLE:
+        return None
+    if spec.max is not None and value > spec.max:
+        return "range"
+    if spec.min is not None and value < spec.min:
+        return "below-two" if (value, spec.min) == (1, 2) else "range"
+    if spec.expr is not None and linear(spec.expr) is not None and solve(spec.expr, value) is None:
+        return "multiple" if spec.expr.symbols else None
+    return None
+
+
+def fixed_symbols(
+    tensor: TensorConfig, compiled: Sequence[Dim], *, batched: bool
+) -> Iterator[tuple[str, int, Given[int]]]:
+    """``(symbol, value, place)`` for each dynamic dim that the config gives one size."""
+    expected = compiled[1:] if batched else compiled
+    if len(tensor.shape) != len(expected):
+        return
+    for given, spec in zip(tensor.shape, expected, strict=True):
+        solved = solve(spec.expr, given.value) if spec.static is None and spec.expr is not None else None
+        if solved is not None and given.value != VARIABLE:
+            yield solved[0], solved[1], given
+
+
+def dims_text(dims: Sequence[Dim]) -> str:
+    """``[s17:2..64, 1024]``."""
+    return f"[{', '.join(map(dim_text, dims))}]"
+
+
+def dim_text(dim: Dim) -> str:
+    """``16``, ``s77:2..64``, ``s77``, ``?``."""
+    if dim.static is not None:
+        return str(dim.static)
+    name = str(dim.expr) if dim.expr is not None else ""
+    limits = range_text(dim)
+    return f"{name}:{limits}" if name and limits else name or limits or "?"
+
+
+def range_text(dim: Dim) -> str:
+    """``2..64``, ``2..``; empty where there are no bounds."""
+    if dim.static is not None or (dim.min is None and dim.max is None):
+        return ""
+    return f"{'' if dim.min is None else dim.min}..{'' if dim.max is None else dim.max}"
+
+
+# The call spec.
 
 _KINDS = {"builtins.dict": "dict", "builtins.list": "list", "builtins.tuple": "tuple"}
 _DEEPEST = 200
@@ -69,18 +266,20 @@ def parse_inputs(text: str) -> ParsedSpec:
         return parsed
     problem = None
     if root.kind != "tuple":
-        problem = f'Unexpected input call specification type "{_shown(root)}". Expected type is "builtins_tuple".'
+        problem = f'Unexpected input call specification type "{_spec_text(root)}". Expected type is "builtins_tuple".'
     elif len(root.children) != 2:
         problem = (
             "Unexpected number of children in input call specification. Expected structure to contain two children, "
             f"but got {len(root.children)}."
         )
     elif (root.children[0].kind, root.children[1].kind) != ("tuple", "dict"):
-        kinds = ", ".join(_shown(child) for child in root.children)
+        kinds = ", ".join(_spec_text(child) for child in root.children)
         problem = f"Unexpected input call specification structure. Expected tuple[tuple, dict], got [{kinds}]."
     if problem is None:
         return parsed
-    return ParsedSpec(root=root, failures=(SpecFailure(rule="R9", detail=problem, path=root.path, found=_shown(root)),))
+    return ParsedSpec(
+        root=root, failures=(SpecFailure(rule="R9", detail=problem, path=root.path, found=_spec_text(root)),)
+    )
 
 
 def parse_outputs(text: str) -> ParsedSpec:
@@ -130,14 +329,14 @@ def _suffixes(node: SpecNode) -> list[tuple[str, SpecNode]]:
     return found
 
 
-def _shown(node: SpecNode) -> str:
+def _spec_text(node: SpecNode) -> str:
     return node.type or "tensor" if node.kind == "other" else node.kind
 
 
 def _parse(text: str, root: str) -> ParsedSpec:
     try:
         document = _document(text)
-        reader = _Reader()
+        reader = _SpecReader()
         top = reader.read(document, root, 0)
     except (ValueError, RecursionError) as error:
         return ParsedSpec(root=None, failures=(SpecFailure(rule="R9", detail=str(error), path=root, found="no spec"),))
@@ -162,7 +361,7 @@ def _json(text: str) -> JsonValue:
     return value
 
 
-class _Reader:
+class _SpecReader:
     def __init__(self) -> None:
         self.failures: list[SpecFailure] = []
         self._tensors = 0

@@ -1,14 +1,16 @@
-"""The engine: every rule that can be asked of a model, under one guard, and findings of what they say."""
+"""Apply every rule to a model, each guarded against its own failure, and make findings of the remarks.
+
+Apart from what rules import, and hence from all other modules: it imports the rules.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.model.evidence import Evidence, FileSource, NotChecked
-from aotidoctor.model.fault import failure
-from aotidoctor.model.serving import Consequence, Needs, NotJudged, Release, Remark, Rule, Said, ServedModel
+from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, describe_failure
+from aotidoctor.model.serving import Consequence, Needs, NotJudged, Release, Remark, Said, ServedModel, ServingRule
 from aotidoctor.model.serving_config import Position
-from aotidoctor.triton.releases import FIRST
+from aotidoctor.triton.call_spec import FIRST_RELEASE
 from aotidoctor.triton.rules import RULES
 
 _LOOKED_LIKE = {
@@ -21,12 +23,14 @@ _LOOKED_LIKE = {
 _ORDER = tuple(Needs)
 
 
-def judge(model: ServedModel, rules: Sequence[Rule] = RULES) -> tuple[tuple[Evidence, ...], tuple[NotChecked, ...]]:
+def judge_model(
+    model: ServedModel, rules: Sequence[ServingRule] = RULES
+) -> tuple[tuple[Evidence, ...], tuple[NotChecked, ...]]:
     """What the rules say of one model, the worst first, and which could not be asked."""
     findings: list[Evidence] = []
     not_checked: list[NotChecked] = []
     for rule in rules:
-        for item in _ask(rule, model):
+        for item in _apply_rule(rule, model):
             if isinstance(item, NotJudged):
                 not_checked.append(NotChecked(code=rule.code, name=f"{model.name} {rule.id}", reason=item.reason))
             else:
@@ -35,14 +39,14 @@ def judge(model: ServedModel, rules: Sequence[Rule] = RULES) -> tuple[tuple[Evid
     return tuple(findings), tuple(not_checked)
 
 
-def _ask(rule: Rule, model: ServedModel) -> Said:
+def _apply_rule(rule: ServingRule, model: ServedModel) -> Said:
     missing = _missing(rule.needs, model)
     if missing is not None:
         return (NotJudged(reason=missing),)
     try:
         return rule.check(model)
     except Exception:  # noqa: BLE001 - the guard: a broken rule must not cost the rest of the report
-        return (NotJudged(reason=failure()),)
+        return (NotJudged(reason=describe_failure()),)
 
 
 def _missing(needs: Needs, model: ServedModel) -> str | None:
@@ -50,7 +54,7 @@ def _missing(needs: Needs, model: ServedModel) -> str | None:
     level = _ORDER.index(needs)
     if level >= _ORDER.index(Needs.CONFIG) and (model.config is None or model.settled is None):
         return "config.pbtxt does not parse"
-    if level >= _ORDER.index(Needs.AOTI) and model.release.before(FIRST):
+    if level >= _ORDER.index(Needs.AOTI) and model.release.before(FIRST_RELEASE):
         return f"Triton {model.release.name} has no torch_aoti"
     if level >= _ORDER.index(Needs.PACKAGE) and not any(version.artifact for version in model.served):
         return "no version that would be served contains a package"
@@ -60,7 +64,7 @@ def _missing(needs: Needs, model: ServedModel) -> str | None:
     return None
 
 
-def finding_of(rule: Rule, remark: Remark, model: ServedModel) -> Evidence:
+def finding_of(rule: ServingRule, remark: Remark, model: ServedModel) -> Evidence:
     """The finding that a remark of a rule is."""
     file = remark.file or model.config_path
     source = _place(file, remark.at) if file else None
@@ -72,7 +76,7 @@ def finding_of(rule: Rule, remark: Remark, model: ServedModel) -> Evidence:
         subject=model.name if remark.subject is None else f"{model.name}: {remark.subject}",
         observed=remark.observed,
         expected=remark.expected,
-        message=" ".join(part for part in (remark.message, _not_seen(rule, model.release)) if part),
+        message=" ".join(part for part in (remark.message, _last_seen_note(rule, model.release)) if part),
         source=source,
         facts={
             "consequence": consequence.value,
@@ -91,7 +95,7 @@ def _place(file: str, at: Position | None) -> FileSource:
     return FileSource(file=file) if at is None else FileSource(file=file, line=at.line, column=at.column)
 
 
-def _not_seen(rule: Rule, release: Release) -> str:
+def _last_seen_note(rule: ServingRule, release: Release) -> str:
     """What must be said where the behaviour was last seen in an older release."""
     if release.key <= Release(name=rule.last_seen).key:
         return ""

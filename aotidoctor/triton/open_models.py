@@ -1,31 +1,261 @@
-"""From a repository to its models as a server would see them: folders, config, packages, host. Executes nothing."""
+"""Open the models of a repository as a server would: folders, config with its defaults, packages, host.
+
+Nothing is executed. The core fills platform, backend and file name (also under strict configuration), picks versions by
+the policy, and turns KIND_AUTO into KIND_GPU where it finds a GPU. The defaults depend on the release.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from aotidoctor.checks import gpu_arch_mismatch, isa_mismatch, platform_mismatch
 from aotidoctor.model.artifact import Artifact, ModelEntry
-from aotidoctor.model.case import Case
-from aotidoctor.model.contract import Contract
-from aotidoctor.model.evidence import Evidence, NotChecked
-from aotidoctor.model.fault import failure
-from aotidoctor.model.host import Host
+from aotidoctor.model.case import Case, Host
+from aotidoctor.model.contract import ModelContract
+from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.evidence import Evidence, NotChecked, describe_failure
 from aotidoctor.model.record import record
-from aotidoctor.model.serving import Release, ServedModel, ServedVersion, Settled
-from aotidoctor.model.serving_config import ModelConfig
-from aotidoctor.readers.contract import read_contract
-from aotidoctor.readers.host import read_host
-from aotidoctor.readers.package import read_artifact
+from aotidoctor.model.serving import PLATFORM, Release, ServedModel, ServedVersion, Settled
+from aotidoctor.model.serving_config import ModelConfig, Position, written_text
+from aotidoctor.readers.contract.read_contract import read_contract
+from aotidoctor.readers.host.host_facts import read_host
+from aotidoctor.readers.package.read_package import read_artifact
 from aotidoctor.triage.open_case import select_model
-from aotidoctor.triton.read_hook import read_hook
-from aotidoctor.triton.reading import Reading, is_meant, read_config
-from aotidoctor.triton.repository import ModelFolder, read_repository
-from aotidoctor.triton.server_defaults import picked, server_defaults
+from aotidoctor.triton import config_schema, text_format
+from aotidoctor.triton.config_schema import TextFormatError
+from aotidoctor.triton.init_library import read_hook
+from aotidoctor.triton.text_format import empty_config, numbers_of, read_fields
+
+# Folders of a repository, and the files of each version.
+
+CONFIG = "config.pbtxt"
+_FILES_LISTED = 2000
+# A config is a page of text; what is larger is another file under its name.
+_LARGEST_CONFIG = 16 << 20
+
+
+@record
+class ModelFolder:
+    """One model's folder.
+
+    ``folders`` are its folders by name, with the files below each, relative; ``files`` are the files beside them but
+    the config. ``text`` is that of the config, None
+    without one; bytes that are not UTF-8 are lone surrogates in it.
+    """
+
+    name: str
+    path: str
+    text: str | None
+    folders: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    files: tuple[str, ...] = ()
+
+    @property
+    def config_path(self) -> str | None:
+        """The path of the config, None where there is none."""
+        return None if self.text is None else os.path.join(self.path, CONFIG)  # noqa: PTH118 - as the user wrote it
+
+
+def read_repository(path: str) -> tuple[ModelFolder, ...]:
+    """The models below ``path``, or the one that it is. Raises CannotExamineError."""
+    place = Path(path)
+    if place.name == CONFIG and place.is_file():
+        place = place.parent
+    if not place.is_dir():
+        kind = "not a folder" if place.exists() else "no such folder"
+        raise CannotExamineError(f"{kind}: {path}")
+    try:
+        if _is_model(place):
+            return (_read(place),)
+        models = tuple(_read(folder) for folder in _folders(place))
+    except OSError as error:
+        raise CannotExamineError(f"{error.filename or path}: {error.strerror}") from error
+    if not models:
+        raise CannotExamineError(f"no model in {path}: neither {CONFIG} nor a folder")
+    return models
+
+
+def _is_model(place: Path) -> bool:
+    return (place / CONFIG).exists() or any(folder.name.isdecimal() for folder in _folders(place))
+
+
+def _folders(place: Path) -> tuple[Path, ...]:
+    found = (entry for entry in place.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    return tuple(sorted(found, key=lambda entry: entry.name))
+
+
+def _read(place: Path) -> ModelFolder:
+    return ModelFolder(
+        # The server takes the name from the folder, however the user wrote the path.
+        name=Path(os.path.realpath(place)).name if place.name in ("", "..") else place.name,
+        path=str(place),
+        text=_text(place / CONFIG),
+        folders=tuple((folder.name, tuple(_files(folder))) for folder in _folders(place)),
+        files=tuple(sorted(item.name for item in place.iterdir() if item.is_file() and item.name != CONFIG)),
+    )
+
+
+def _text(path: Path) -> str | None:
+    if not path.exists():
+        return None
+    if not path.is_file() or path.stat().st_size > _LARGEST_CONFIG:
+        raise CannotExamineError(f"{path} is not a text file of the size of a config")
+    return path.read_bytes().decode("utf-8", "surrogateescape")
+
+
+def _files(folder: Path) -> Iterator[str]:
+    listed = 0
+    for here, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            listed += 1
+            if listed > _FILES_LISTED:
+                return
+            yield str(Path(here, name).relative_to(folder))
+
+
+# The config of a model, or the reason why the server takes none.
+
+
+@record
+class ConfigReading:
+    """What became of the text.
+
+    ``config`` is None where the text is none; ``problem`` is then what is wrong with it. ``unchecked`` says why the
+    text was not checked against Triton's own schema.
+    """
+
+    config: ModelConfig | None
+    problem: str | None = None
+    at: Position | None = None
+    unchecked: str | None = None
+
+
+def read_config(text: str | None) -> ConfigReading:
+    """What the server reads. Without a config it goes by the files alone."""
+    if text is None:
+        return ConfigReading(config=empty_config())
+    try:
+        own = read_fields(text_format.parse_config(text), text)
+    except TextFormatError as error:
+        return _reject(text, error)
+    official = config_schema.parse_with_protobuf(text)
+    if official.accepted is False:
+        # Known to happen with numbers only, where the server's C++ parser takes more than protobuf's Python parser.
+        return ConfigReading(config=own, unchecked=f"protobuf's Python parser refuses it: {official.problem}")
+    return ConfigReading(config=own, unchecked=official.problem if official.accepted is None else None)
+
+
+def _reject(text: str, error: TextFormatError) -> ConfigReading:
+    """Refused, unless all that is wrong is a field that a newer schema has and the own table of types has not."""
+    refused = ConfigReading(config=None, problem=_error_text(error), at=error.at)
+    try:
+        lenient = read_fields(text_format.parse_config(text, lenient=True), text)
+    except TextFormatError:
+        return refused
+    official = config_schema.parse_with_protobuf(text)
+    if official.accepted:
+        return ConfigReading(config=lenient)
+    return replace(refused, unchecked=official.problem if official.accepted is None else None)
+
+
+def _error_text(error: TextFormatError) -> str:
+    return f"{error.at.line}:{error.at.column}: {error}"
+
+
+def is_for_aotinductor(config: ModelConfig | None, folder: ModelFolder) -> bool:
+    """Whether somebody meant this for the AOTInductor loader: by its platform, its file name, or a file ``*.pt2``."""
+    names = [name for _, files in folder.folders for name in files]
+    if config is not None:
+        platform = written_text(config.platform).lower()
+        if PLATFORM in platform or "aoti" in platform or "inductor" in platform:
+            return True
+        names.append(written_text(config.default_model_filename))
+    return any(name.endswith(".pt2") for name in names)
+
+
+# Defaults, by release.
+
+BACKEND, LIBTORCH = "pytorch", "pytorch_libtorch"
+DEFAULT_FILE, LIBTORCH_FILE = "model.pt2", "model.pt"
+
+
+def server_defaults(config: ModelConfig, folder: ModelFolder, release: Release, host: Host) -> Settled:
+    """The config with the server's defaults."""
+    platform, platform_from = _platform(config, folder, release)
+    backend = written_text(config.backend) or (BACKEND if platform in (PLATFORM, LIBTORCH) else "")
+    return Settled(
+        backend=backend,
+        platform=platform,
+        filename=_default_filename(config, platform, release),
+        platform_from=platform_from,
+        kinds=_kinds(config, host),
+        policy=_policy(config),
+    )
+
+
+def _platform(config: ModelConfig, folder: ModelFolder, release: Release) -> tuple[str, str]:
+    if platform := written_text(config.platform):
+        return platform, "config"
+    if backend := written_text(config.backend):
+        return (LIBTORCH, "core") if backend == BACKEND else ("", "core")
+    if name := written_text(config.default_model_filename):
+        return (LIBTORCH, "core") if name in (DEFAULT_FILE, LIBTORCH_FILE) else ("", "core")
+    return _detect_platform(folder, release)
+
+
+def _detect_platform(folder: ModelFolder, release: Release) -> tuple[str, str]:
+    """From the files of the first folder, in the order of names as text."""
+    files = folder.folders[0][1] if folder.folders else ()
+    if LIBTORCH_FILE in files:
+        return LIBTORCH, "detected"
+    if DEFAULT_FILE in files:
+        return (PLATFORM if release.since("26.04") else LIBTORCH), "detected"
+    return "", "core"
+
+
+def _default_filename(config: ModelConfig, platform: str, release: Release) -> str:
+    if name := written_text(config.default_model_filename):
+        return name
+    # For a platform that has to be corrected first, what will count then.
+    return LIBTORCH_FILE if platform == PLATFORM and release.before("26.04") else DEFAULT_FILE
+
+
+def _kinds(config: ModelConfig, host: Host) -> tuple[str, ...]:
+    automatic = "KIND_GPU" if host.gpus else "KIND_CPU"
+    kinds = [group.effective_kind for group in config.instance_groups] or ["KIND_AUTO"]
+    return tuple(automatic if kind == "KIND_AUTO" else kind for kind in kinds)
+
+
+def _policy(config: ModelConfig) -> str:
+    policy = config.tree.message("version_policy")
+    if policy is None:
+        return "latest:1"
+    if policy.first("all") is not None:
+        return "all"
+    specific = policy.message("specific")
+    if specific is not None:
+        return "specific:" + ",".join(str(item.value) for item in numbers_of(specific, "versions"))
+    latest = policy.message("latest")
+    count = numbers_of(latest, "num_versions") if latest is not None else ()
+    # Without a choice it is one version; a choice of "latest" without a number is none.
+    return f"latest:{count[-1].value if count else 0 if latest is not None else 1}"
+
+
+def pick_versions(policy: str, numbers: Sequence[int]) -> frozenset[int]:
+    """The versions that a policy picks out of those that are there."""
+    kind, _, rest = policy.partition(":")
+    if kind == "all":
+        return frozenset(numbers)
+    if kind == "specific":
+        return frozenset(numbers) & {int(text) for text in rest.split(",") if text}
+    return frozenset(sorted(numbers, reverse=True)[: int(rest)])
+
+
+# Models.
 
 # The checks that compare a package with this host, as far as a server on such a host would feel it.
 _HOST_CHECKS = (platform_mismatch.CHECK, isa_mismatch.CHECK, gpu_arch_mismatch.CHECK)
@@ -35,7 +265,7 @@ _VERSION = re.compile(r"([+-]?[0-9]+)")
 
 
 @record
-class Served:
+class OpenedModels:
     """The models that are meant for AOTInductor, and what was not looked at."""
 
     models: tuple[ServedModel, ...]
@@ -43,17 +273,17 @@ class Served:
     not_checked: tuple[NotChecked, ...] = ()
 
 
-def open_models(path: str, release: Release, environ: Mapping[str, str]) -> Served:
+def open_models(path: str, release: Release, environ: Mapping[str, str]) -> OpenedModels:
     """Read a repository, or the one model that ``path`` is. Raises CannotExamineError."""
     folders = read_repository(path)
-    host = _seen_by_server(read_host(artifact=None, environ=environ), environ)
+    host = _visible_host(read_host(artifact=None, environ=environ), environ)
     readings = {folder.name: read_config(folder.text) for folder in folders}
     configs = {name: reading.config for name, reading in readings.items() if reading.config is not None}
     models: list[ServedModel] = []
     not_checked: list[NotChecked] = []
     for folder in folders:
         reading = readings[folder.name]
-        if len(folders) > 1 and reading.problem is None and not is_meant(reading.config, folder):
+        if len(folders) > 1 and reading.problem is None and not is_for_aotinductor(reading.config, folder):
             not_checked.append(_not_ours(folder, reading.config))
             continue
         model = _model(folder, reading, release, host)
@@ -63,7 +293,7 @@ def open_models(path: str, release: Release, environ: Mapping[str, str]) -> Serv
         if reading.unchecked is not None:
             reason = f"not checked against Triton's own schema: {reading.unchecked}"
             not_checked.append(NotChecked(code="TRITON-R1", name=f"{folder.name} schema", reason=reason))
-    return Served(models=tuple(models), host=host, not_checked=tuple(not_checked))
+    return OpenedModels(models=tuple(models), host=host, not_checked=tuple(not_checked))
 
 
 def _not_ours(folder: ModelFolder, config: ModelConfig | None) -> NotChecked:
@@ -71,12 +301,12 @@ def _not_ours(folder: ModelFolder, config: ModelConfig | None) -> NotChecked:
     return NotChecked(code="TRITON", name=folder.name, reason=f"not a model for torch_aoti: {platform}, no .pt2")
 
 
-def _seen_by_server(host: Host, environ: Mapping[str, str]) -> Host:
+def _visible_host(host: Host, environ: Mapping[str, str]) -> Host:
     """Without the GPUs that the environment hides."""
     return replace(host, gpus=()) if environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1") else host
 
 
-def _model(folder: ModelFolder, reading: Reading, release: Release, host: Host) -> ServedModel:
+def _model(folder: ModelFolder, reading: ConfigReading, release: Release, host: Host) -> ServedModel:
     config = reading.config
     settled = server_defaults(config, folder, release, host) if config is not None else None
     return ServedModel(
@@ -115,9 +345,9 @@ def _loose(folder: ModelFolder) -> tuple[str, ...]:
 def _versions(folder: ModelFolder, config: ModelConfig, settled: Settled, host: Host) -> tuple[ServedVersion, ...]:
     named = sorted(folder.folders, key=lambda item: item[0].isdecimal())
     files = {number: items for name, items in named if (number := _number(name)) is not None}
-    chosen = picked(settled.policy, sorted(files))
+    chosen = pick_versions(settled.policy, sorted(files))
     read = chosen | frozenset(sorted(files)[-_COMPARED:])
-    filename = _filename(config, settled, host)
+    filename = _instance_filename(config, settled, host)
     made = []
     for number in sorted(files):
         directory = os.path.join(folder.path, str(number))  # noqa: PTH118 - as the user wrote it
@@ -125,18 +355,18 @@ def _versions(folder: ModelFolder, config: ModelConfig, settled: Settled, host: 
         version = ServedVersion(
             number=number, directory=directory, package=package, served=number in chosen, files=files[number]
         )
-        made.append(_opened(version, host) if number in read else version)
+        made.append(_open_version(version, host) if number in read else version)
     return tuple(made)
 
 
-def _filename(config: ModelConfig, settled: Settled, host: Host) -> str:
+def _instance_filename(config: ModelConfig, settled: Settled, host: Host) -> str:
     """An instance on a GPU may have a file of its own for its compute capability."""
     if "KIND_GPU" in settled.kinds and host.gpus and (capability := host.gpus[0].compute_capability):
         return config.cc_model_filenames.get(f"{capability[:-1]}.{capability[-1]}", settled.filename)
     return settled.filename
 
 
-def _opened(version: ServedVersion, host: Host) -> ServedVersion:
+def _open_version(version: ServedVersion, host: Host) -> ServedVersion:
     if not Path(version.package).exists():
         return version
     artifact = read_artifact(version.package)
@@ -152,17 +382,17 @@ def _opened(version: ServedVersion, host: Host) -> ServedVersion:
     )
 
 
-def _contract(artifact: Artifact, entry: ModelEntry | None) -> tuple[Contract | None, str | None]:
+def _contract(artifact: Artifact, entry: ModelEntry | None) -> tuple[ModelContract | None, str | None]:
     if entry is None:
         return None, artifact.problem or "the package has no model to read a call spec of"
     try:
         return read_contract(artifact, entry), None
     except Exception:  # noqa: BLE001 - the guard around readers: the rest of the model is still worth judging
-        return None, failure()
+        return None, describe_failure()
 
 
 def _host_findings(
-    artifact: Artifact, entry: ModelEntry | None, contract: Contract | None, host: Host
+    artifact: Artifact, entry: ModelEntry | None, contract: ModelContract | None, host: Host
 ) -> tuple[Evidence, ...]:
     case = Case(artifact=artifact, host=host, model=entry, contract=contract)
     found: list[Evidence] = []

@@ -1,23 +1,113 @@
-"""What the server would do with a user's tensors, as a plan: names to slots, types, batching, device.
+"""Plan what the server would do with a user's tensors, and explain how its answers differ from the plain call's.
 
 A client sends each tensor under a name of the config, in the type that the config gives it; the backend puts it into
 the slot that its release makes of the name, and answers with the outputs behind the names of the config. The worker
 does that with real tensors (job ``rehearse``), and compares with the plain call.
+
+Which tensor a client means by a name: a name by place in the call says it (``ARGS[1][a]``). An ordinal says only where
+the server will put the tensor; what a client means by it, a comment beside it may tell, or the user
+(``--send INPUT__1="args[1]['b']"``). Otherwise the ordinal is taken literally, and any other name by the order of the
+config.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from aotidoctor.model.json_types import JsonObject, JsonValue
-from aotidoctor.model.record import record
+from aotidoctor.model.evidence import FactValue
+from aotidoctor.model.record import JsonObject, JsonValue, objects, record
 from aotidoctor.model.serving import Release, ServedModel
-from aotidoctor.model.serving_config import ModelConfig, TensorConfig
-from aotidoctor.model.serving_names import NameRow, NameTable
-from aotidoctor.triton.data_types import data_types
-from aotidoctor.triton.intent import Meant, meant
-from aotidoctor.triton.releases import SPLITS_SINCE
-from aotidoctor.triton.resolve import resolve
+from aotidoctor.model.serving_config import Given, ModelConfig, NameRow, NameTable, TensorConfig
+from aotidoctor.triton.call_spec import SPLITS_SINCE, data_types
+from aotidoctor.triton.tensor_names import NAMES_SINCE, resolve
+
+if TYPE_CHECKING:
+    from aotidoctor.model.run import Outcome
+
+# The tensor that clients mean.
+
+_ORDINAL = re.compile(r"(?:INPUT|OUTPUT)__(\d+)")
+_LAST_KEY = re.compile(r"\['([^']+)'\]$")
+
+
+@record
+class IntendedTensor:
+    """``row`` is the tensor that is meant, None where nothing tells.
+
+    ``why`` is ``said``, ``comment``, ``name``, ``ordinal`` or ``order``.
+    """
+
+    row: NameRow | None
+    why: str
+
+
+def intended_tensors(
+    tensors: Sequence[TensorConfig], rows: Sequence[NameRow], comments: Sequence[Given[str]], said: Mapping[str, str]
+) -> tuple[IntendedTensor, ...]:
+    """What is meant by each of ``tensors``; ``said`` maps names to the user's paths."""
+    return tuple(_intended_tensor(at, tensors, rows, comments, said) for at in range(len(tensors)))
+
+
+def _intended_tensor(
+    at: int,
+    tensors: Sequence[TensorConfig],
+    rows: Sequence[NameRow],
+    comments: Sequence[Given[str]],
+    said: Mapping[str, str],
+) -> IntendedTensor:
+    name = tensors[at].label
+    if name in said:
+        return IntendedTensor(row=next((row for row in rows if row.path == said[name]), None), why="said")
+    remarked = _in_comments(_beside(at, tensors, comments), rows)
+    if remarked is not None:
+        return IntendedTensor(row=remarked, why="comment")
+    by_name = next((row for row in rows if row.forward == name or _paths_name(row) == name), None)
+    if by_name is not None:
+        return IntendedTensor(row=by_name, why="name")
+    ordinal = _ORDINAL.fullmatch(name)
+    slot = at if ordinal is None else int(ordinal[1])
+    return IntendedTensor(
+        row=next((row for row in rows if row.slot == slot), None), why="order" if ordinal is None else "ordinal"
+    )
+
+
+def _paths_name(row: NameRow) -> str:
+    """``ARGS[1][a]`` of ``args[1]['a']``, for releases that have no such names; ``KWARGS[a]``, as the documents say."""
+    return re.sub(r"\['([^']*)'\]", r"[\1]", re.sub(r"^(args|kwargs|result)", lambda found: found[1].upper(), row.path))
+
+
+def _beside(at: int, tensors: Sequence[TensorConfig], comments: Sequence[Given[str]]) -> list[str]:
+    """Comments on the lines of a tensor, where it has lines of its own."""
+    first = tensors[at].at.line
+    lines = {first, *(field.at.line for field in tensors[at].tree.fields)}
+    others = {
+        line
+        for number, other in enumerate(tensors)
+        if number != at
+        for line in (other.at.line, *(field.at.line for field in other.tree.fields))
+    }
+    return [item.value for item in comments if item.at.line in lines - others]
+
+
+def _in_comments(texts: Sequence[str], rows: Sequence[NameRow]) -> NameRow | None:
+    """The only row of which a comment has the path, or the last key as a word."""
+    for text in texts:
+        whole = [row for row in rows if row.path in text.replace('"', "'")]
+        if len(whole) == 1:
+            return whole[0]
+        keyed = [row for row in rows if (key := _LAST_KEY.search(row.path)) and _has_word(text, key[1])]
+        if len(keyed) == 1 and not whole:
+            return keyed[0]
+    return None
+
+
+def _has_word(text: str, word: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+
+
+# The plan.
 
 MERGED = 2
 
@@ -27,7 +117,7 @@ class CannotRehearseError(Exception):
 
 
 @record
-class Wire:
+class ClientTensor:
     """One name of the config. ``meant`` is the tensor that a client sends or expects, ``row`` the one the server takes.
 
     ``dtype`` is torch's name of the config's type. ``shape`` is what the backend sees of one request, the batch left
@@ -35,7 +125,7 @@ class Wire:
     """
 
     name: str
-    meant: Meant
+    meant: IntendedTensor
     row: NameRow
     dtype: str
     shape: tuple[int, ...]
@@ -55,8 +145,8 @@ class Rehearsal:
     what is assumed.
     """
 
-    inputs: tuple[Wire, ...]
-    outputs: tuple[Wire, ...]
+    inputs: tuple[ClientTensor, ...]
+    outputs: tuple[ClientTensor, ...]
     wanted: int
     max_batch: int
     requests: int
@@ -65,7 +155,7 @@ class Rehearsal:
     notes: tuple[str, ...] = ()
 
 
-def plan(
+def plan_rehearsal(
     model: ServedModel, table: NameTable, *, requests: int | None = None, said: Mapping[str, str] | None = None
 ) -> Rehearsal:
     """What to rehearse of ``model``. Raises CannotRehearseError."""
@@ -74,13 +164,13 @@ def plan(
         raise CannotRehearseError("the server would not load it")
     release = model.release
 
-    def wires(tensors: Sequence[TensorConfig], rows: Sequence[NameRow]) -> tuple[Wire, ...]:
+    def wires(tensors: Sequence[TensorConfig], rows: Sequence[NameRow]) -> tuple[ClientTensor, ...]:
         taken = resolve(rows, [tensor.label for tensor in tensors])
-        return _wires(tensors, taken, meant(tensors, rows, config.comments, said or {}), release)
+        return _wires(tensors, taken, intended_tensors(tensors, rows, config.comments, said or {}), release)
 
     inputs, outputs = wires(config.inputs, table.inputs), wires(config.outputs, table.outputs)
     _refuse_holes(inputs)
-    merged, notes = _merged(config, requests)
+    merged, notes = _merge_requests(config, requests)
     return Rehearsal(
         inputs=inputs,
         outputs=outputs,
@@ -93,7 +183,7 @@ def plan(
     )
 
 
-def payload(rehearsal: Rehearsal) -> JsonObject:
+def rehearsal_payload(rehearsal: Rehearsal) -> JsonObject:
     """The plan as the worker gets it."""
     return {
         "inputs": [_wire(wire) for wire in rehearsal.inputs],
@@ -105,7 +195,7 @@ def payload(rehearsal: Rehearsal) -> JsonObject:
     }
 
 
-def _wire(wire: Wire) -> JsonObject:
+def _wire(wire: ClientTensor) -> JsonObject:
     row, sent = wire.row, wire.meant.row
     dims: list[JsonValue] | None = None if row.dims is None else [dim.static for dim in row.dims]
     shape: list[JsonValue] = [*wire.shape]
@@ -123,9 +213,9 @@ def _wire(wire: Wire) -> JsonObject:
 def _wires(
     tensors: Sequence[TensorConfig],
     taken: Sequence[NameRow | None],
-    intents: Sequence[Meant],
+    intents: Sequence[IntendedTensor],
     release: Release,
-) -> tuple[Wire, ...]:
+) -> tuple[ClientTensor, ...]:
     types = data_types(release)
     made = []
     for tensor, row, intent in zip(tensors, taken, intents, strict=True):
@@ -135,7 +225,7 @@ def _wires(
         if written not in types:
             raise CannotRehearseError(f"{tensor.label} is {written}, which no tensor of the backend can be")
         made.append(
-            Wire(
+            ClientTensor(
                 name=tensor.label,
                 meant=intent,
                 row=row,
@@ -147,7 +237,7 @@ def _wires(
     return tuple(made)
 
 
-def _refuse_holes(inputs: Sequence[Wire]) -> None:
+def _refuse_holes(inputs: Sequence[ClientTensor]) -> None:
     """Two names for one slot leave another empty: every request fails before the compiled code is reached."""
     seen: dict[int, str] = {}
     for wire in inputs:
@@ -157,7 +247,7 @@ def _refuse_holes(inputs: Sequence[Wire]) -> None:
         seen[wire.row.slot] = wire.name
 
 
-def _merged(config: ModelConfig, asked: int | None) -> tuple[int, tuple[str, ...]]:
+def _merge_requests(config: ModelConfig, asked: int | None) -> tuple[int, tuple[str, ...]]:
     """How many requests are put together, and what to say of it."""
     batches = config.scheduling is not None and config.scheduling.name == "dynamic_batching" and config.batch_size > 1
     if not batches:
@@ -173,3 +263,203 @@ def _gpu(model: ServedModel) -> int | None:
         return None
     groups = model.instance_groups
     return groups[0].gpus[0].value if groups and groups[0].gpus else 0
+
+
+# Wording.
+
+# What a finding is about, for a headline; by its kind.
+TITLES = {
+    "swapped": "tensors are swapped in the server",
+    "unseen": "names that refer to different tensors than they suggest",
+    "merged": "responses contain rows of different requests",
+    "retyped": "bytes of one type are read as a different type",
+    "static-batch": "the batch that was compiled is not the one that is served",
+    "sizes": "sizes that the code was not compiled for",
+    "output-type": "an output of a different type from the config",
+    "scalar": "an output that the server cannot send",
+    "refused": "the server refuses requests like the sample",
+    "fails": "every request like the sample fails",
+    "crashes": "a request like the sample ends the server",
+    "plain-fails": "the package also fails without a server",
+}
+
+
+def ending_words(outcome: Outcome) -> str:
+    """How a child ended, in a few words."""
+    if outcome.error is not None:
+        lines = outcome.error.message.strip().splitlines()
+        return f"{outcome.error.type}: {lines[0][:200] if lines else ''}"
+    # Not at the top: the rules alone have no runs.
+    from aotidoctor.model.run import Exited, OutOfMemory, Signalled, TimedOut
+
+    match outcome.ending:
+        case Signalled(name=name):
+            return f"{name} in {outcome.stage}"
+        case TimedOut(limit=limit):
+            return f"no end within {limit:g} s in {outcome.stage}"
+        case OutOfMemory(reason=reason):
+            return f"killed for memory ({reason})"
+        case Exited(code=code):
+            return f"exit status {code} in the middle of {outcome.stage}"
+        case other:
+            return other.reason
+
+
+def crossing_names(wires: Iterable[ClientTensor], verb: str) -> str:
+    """Which names are not what is meant."""
+    return ", ".join(f"{wire.name}, meant to be {intended_path(wire)}, {verb} {wire.row.path}" for wire in wires)
+
+
+def intended_path(wire: ClientTensor) -> str:
+    """The user's path of what is meant."""
+    return wire.meant.row.path if wire.meant.row is not None else "nothing known"
+
+
+def right_name(wire: ClientTensor) -> str:
+    """The name that is right for what is meant."""
+    right = wire.meant.row
+    return f'name: "{right.ordinal}" for {right.path}' if right is not None else f"{wire.name} elsewhere"
+
+
+def answer_difference(answer: JsonObject, wire: ClientTensor) -> str:
+    """What is wrong with an answer."""
+    if answer.get("what") == "beyond":
+        return f"{sizes_text(sizes(answer.get('shape')))} values that are not an output of the model"
+    if answer.get("what") == "shape":
+        shape, wanted = _pair(answer.get("shape"))
+        return f"shape {shape} instead of {wanted}"
+    if answer.get("what") == "dtype":
+        return f"{wire.dtype} where the plain call returns a different type"
+    far, numel = number(answer.get("far")), number(answer.get("numel"))
+    largest = answer.get("max_abs_diff")
+    off = largest if isinstance(largest, str) else f"{_float(largest):.3g}"
+    other = answer.get("same_as")
+    known = f": they are output {other} of the plain call" if isinstance(other, int) else ""
+    return f"wrong numbers in {wire.name} ({far} of {numel}, off by up to {off}){known}"
+
+
+def answer_text(answer: JsonObject) -> str:
+    """The answer, for a table."""
+    what = str(answer.get("what"))
+    if what in ("values", "nan"):
+        return f"{number(answer.get('far'))} of {number(answer.get('numel'))} values differ"
+    if what == "shape":
+        return f"shape {_pair(answer.get('shape'))[0]}"
+    return f"{answer.get('dtype')} {sizes_text(sizes(answer.get('shape')))}" if "agrees" not in answer else what
+
+
+def facts_of(answer: JsonObject) -> dict[str, FactValue]:
+    """The answer as facts."""
+    names = ("request", "what", "far", "numel", "max_abs_diff", "same_as", "foreign", "bytes")
+    return {name: value for name in names if isinstance(value := answer.get(name), str | int | float)}
+
+
+def _pair(value: JsonValue) -> tuple[str, str]:
+    both = value if isinstance(value, list) else []
+    return (sizes_text(sizes(both[0])), sizes_text(sizes(both[1]))) if len(both) == 2 else ("?", "?")
+
+
+def sizes_text(sizes: Sequence[int]) -> str:
+    """Sizes as a config writes them."""
+    return "[ " + ", ".join(map(str, sizes)) + " ]" if sizes else "[ ]"
+
+
+def sizes(value: JsonValue) -> tuple[int, ...]:
+    """A list of sizes out of JSON."""
+    return tuple(int(size) for size in value if isinstance(size, int)) if isinstance(value, list) else ()
+
+
+def number(value: JsonValue) -> int:
+    """A number out of JSON, 0 for anything else."""
+    return int(value) if isinstance(value, int | float) else 0
+
+
+def _float(value: JsonValue) -> float:
+    return float(value) if isinstance(value, int | float) else float("nan")
+
+
+# Rules that explain a difference.
+
+
+@record
+class RuleReason:
+    """A rule with what it says of the case at hand; empty where it is no rule's."""
+
+    kind: str
+    words: str
+    rule: str = ""
+    remedy: str = ""
+    wire: ClientTensor | None = None
+
+
+@record
+class DifferenceReasons:
+    """What can be said of one rehearsal. ``result`` is the child's JSON."""
+
+    plan: Rehearsal
+    release: Release
+    result: JsonObject
+
+    @property
+    def requests(self) -> int:
+        """How many requests were put together: fewer than planned where a batch has no room for them."""
+        return number(self.result.get("merged")) or self.plan.requests
+
+    def merging(self, wire: ClientTensor, answer: JsonObject) -> Iterator[RuleReason]:
+        """Requests that were put together and are not taken apart again."""
+        if self.requests == 1 or self.plan.splits:
+            return
+        words = ""
+        if answer.get("what") == "beyond":
+            words = (
+                f"it gets {answer.get('bytes')} bytes from beyond the end of the buffer: heap, or other clients' data"
+            )
+        elif number(answer.get("foreign")):
+            words = f"{number(answer.get('foreign'))} rows of it belong to a different client's request"
+        if words:
+            remedy = f"no dynamic_batching before Triton {SPLITS_SINCE}"
+            yield RuleReason(rule="R34", kind="merged", words=words, remedy=remedy, wire=wire)
+
+    def all(self, output: ClientTensor | None) -> Iterator[RuleReason]:
+        """What differs between what is meant and what the server does, the likeliest cause first."""
+        rule = "R26" if self.release.before(NAMES_SINCE) else "R27"
+        if output is not None and output.crossed:
+            yield RuleReason(
+                rule=rule,
+                kind="swapped",
+                words=crossing_names([output], "answers with"),
+                remedy=right_name(output),
+                wire=output,
+            )
+        crossed = [wire for wire in self.plan.inputs if wire.crossed]
+        if crossed:
+            remedy = "; ".join(map(right_name, crossed))
+            yield RuleReason(
+                rule=rule, kind="swapped", words=crossing_names(crossed, "goes into"), remedy=remedy, wire=crossed[0]
+            )
+        for wire in self.plan.inputs:
+            if wire.row.dtype is not None and wire.row.dtype != wire.dtype:
+                words = f"{wire.name} is sent as {wire.dtype}, and its bytes are read as {wire.row.dtype}"
+                words += self._beyond(wire)
+                remedy = f"data_type: {wire.row.data_type or wire.row.dtype}"
+                yield RuleReason(rule="R19", kind="retyped", words=words, remedy=remedy, wire=wire)
+        yield from self._compiled_sizes()
+
+    def _compiled_sizes(self) -> Iterator[RuleReason]:
+        sent = {str(item.get("name")): sizes(item.get("shape")) for item in objects(self.result.get("sent"))}
+        for wire in self.plan.inputs:
+            shape = sent.get(wire.name, ())
+            for at, dim in enumerate(wire.row.dims or ()):
+                if dim.static is not None and at < len(shape) and shape[at] != dim.static:
+                    batch = bool(self.plan.max_batch) and at == 0
+                    words = f"{wire.name} has {shape[at]} in dim {at}, the code was compiled for {dim.static}"
+                    words += self._beyond(wire)
+                    remedy = "compile it with a dynamic batch" if batch else "dims as compiled"
+                    kind, rule = ("static-batch", "R31") if batch else ("sizes", "R21")
+                    yield RuleReason(rule=rule, kind=kind, words=words, remedy=remedy, wire=wire)
+
+    def _beyond(self, wire: ClientTensor) -> str:
+        for item in objects(self.result.get("padded")):
+            if item.get("name") == wire.name:
+                return f", {item.get('bytes')} of them beyond what was sent (zeros here; anything in a server)"
+        return ""

@@ -1,18 +1,45 @@
-"""config.pbtxt as a tree with places, read as protobuf's text format reads it.
+"""Parse config.pbtxt to a tree with places, as protobuf's text format does, and to the fields that rules need.
 
 It accepts what the C++ parser of a server accepts, which is not quite what protobuf's Python parser does: a sign may
-stand apart from its number, and no number begins with ``+``. Tests compare it with both. What it adds is the line and
-column of every field and list element: protobuf itself tells places of errors only.
+stand apart from its number, and no number begins with ``+``. Tests compare it with both. It adds the line and column of
+every field and list element; protobuf itself gives those of errors only. No default is applied.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from aotidoctor.model.serving_config import TOP, ConfigField, ConfigMessage, ConfigScalar
-from aotidoctor.triton.schema import ENUMS, INTEGERS, ROOT, FieldType, enumerators, fields_of
-from aotidoctor.triton.tokens import QUOTES, TextFormatError, Token, tokens, unquoted
+from aotidoctor.model.serving_config import (
+    TOP,
+    ConfigField,
+    ConfigMessage,
+    ConfigScalar,
+    ControlConfig,
+    Given,
+    InstanceGroup,
+    ModelConfig,
+    ParameterConfig,
+    StateConfig,
+    TensorConfig,
+    written_text,
+)
+from aotidoctor.triton.config_schema import (
+    ENUMS,
+    INTEGERS,
+    QUOTES,
+    ROOT,
+    ConfigToken,
+    FieldType,
+    TextFormatError,
+    comments,
+    enumerators,
+    fields_of,
+    string_value,
+    tokens,
+)
+
+# The tree.
 
 _IDENTIFIER = re.compile(r"\w+")
 _CLOSING = {"{": "}", "<": ">"}
@@ -20,9 +47,9 @@ _TRUE, _FALSE = ("true", "t", "1", "True"), ("false", "f", "0", "False")
 _TOO_DEEP = 64
 
 
-def parse(text: str, *, lenient: bool = False) -> ConfigMessage:
+def parse_config(text: str, *, lenient: bool = False) -> ConfigMessage:
     """The whole file. Raises TextFormatError. ``lenient`` passes over fields that the table of types does not have."""
-    return _Reader(text, lenient=lenient).whole()
+    return _ConfigReader(text, lenient=lenient).whole()
 
 
 def integer(text: str) -> int:
@@ -45,16 +72,16 @@ def _bit(text: str) -> int | None:
     return number if number in (0, 1) and text[:1] != "-" else None
 
 
-class _Reader:
+class _ConfigReader:
     def __init__(self, text: str, *, lenient: bool) -> None:
-        self._tokens: Iterator[Token] = tokens(text)
+        self._tokens: Iterator[ConfigToken] = tokens(text)
         self._lenient = lenient
         self._token = next(self._tokens)
 
     def whole(self) -> ConfigMessage:
         return ConfigMessage(fields=self._fields(ROOT, "", depth=0), at=TOP)
 
-    def _next(self) -> Token:
+    def _next(self) -> ConfigToken:
         token = self._token
         self._token = next(self._tokens, token)
         return token
@@ -65,7 +92,7 @@ class _Reader:
             return True
         return False
 
-    def _expect(self, *texts: str) -> Token:
+    def _expect(self, *texts: str) -> ConfigToken:
         if self._token.text not in texts:
             wanted = " or ".join(f'"{text}"' for text in texts)
             raise self._error(f"expected {wanted}, found {self._shown()}")
@@ -100,7 +127,7 @@ class _Reader:
         type_ = known.get(name.text)
         if type_ is None:
             if not self._lenient:
-                raise TextFormatError(f'{_named(kind)} has no field "{name.text}"', name.at)
+                raise TextFormatError(f'{_field_text(kind)} has no field "{name.text}"', name.at)
             type_ = FieldType(type="?", repeated=True, oneof=None)
         _refuse_another(kind, name, type_, known, found)
         if type_.is_message:
@@ -109,7 +136,7 @@ class _Reader:
             self._expect(":")
         return self._values(name, type_, depth)
 
-    def _values(self, name: Token, type_: FieldType, depth: int) -> tuple[ConfigField, ...]:
+    def _values(self, name: ConfigToken, type_: FieldType, depth: int) -> tuple[ConfigField, ...]:
         if not (type_.repeated and self._take("[")):
             return (ConfigField(name=name.text, value=self._value(name, type_, depth), at=name.at),)
         made: list[ConfigField] = []
@@ -121,7 +148,7 @@ class _Reader:
             self._expect(",")
         return tuple(made)
 
-    def _value(self, name: Token, type_: FieldType, depth: int) -> ConfigScalar | ConfigMessage:
+    def _value(self, name: ConfigToken, type_: FieldType, depth: int) -> ConfigScalar | ConfigMessage:
         unknown = type_.type == "?"
         if type_.is_message and (not unknown or self._token.text in _CLOSING):
             end = _CLOSING[self._expect(*_CLOSING).text]
@@ -143,23 +170,23 @@ class _Reader:
         parts = []
         # Strings that stand one after the other are one string.
         while self._token.text[:1] in QUOTES:
-            parts.append(unquoted(self._next()))
+            parts.append(string_value(self._next()))
         return "".join(parts)
 
 
-def _named(kind: str) -> str:
+def _field_text(kind: str) -> str:
     return "an entry of a map" if kind.startswith("{") else f"a {kind}" if kind != ROOT else "the config"
 
 
 def _refuse_another(
-    kind: str, name: Token, type_: FieldType, known: dict[str, FieldType], found: list[ConfigField]
+    kind: str, name: ConfigToken, type_: FieldType, known: dict[str, FieldType], found: list[ConfigField]
 ) -> None:
     """Raise where the field, or another one of its group, has been set before."""
     if type_.repeated:
         return
     for other in found:
         if other.name == name.text and not _is_default(other, type_):
-            raise TextFormatError(f'"{name.text}" is given twice in {_named(kind)}', name.at)
+            raise TextFormatError(f'"{name.text}" is given twice in {_field_text(kind)}', name.at)
         beside = known.get(other.name)
         if type_.oneof and other.name != name.text and beside is not None and beside.oneof == type_.oneof:
             raise TextFormatError(f'"{name.text}" and "{other.name}" exclude each other', name.at)
@@ -223,3 +250,140 @@ def _float(text: str) -> float:
     if digits[-1:].isalpha() or "_" in digits:
         raise ValueError(text)
     return float(digits)
+
+
+# The fields.
+
+SCHEDULERS = ("dynamic_batching", "sequence_batching", "ensemble_scheduling")
+
+
+def empty_config() -> ModelConfig:
+    """The config of a model without config.pbtxt."""
+    return ModelConfig(tree=ConfigMessage(fields=(), at=TOP))
+
+
+def read_fields(tree: ConfigMessage, text: str) -> ModelConfig:
+    """The config that ``tree``, read from ``text``, spells."""
+    sequence = tree.message("sequence_batching")
+    return ModelConfig(
+        tree=tree,
+        name=text_of(tree, "name"),
+        platform=text_of(tree, "platform"),
+        backend=text_of(tree, "backend"),
+        default_model_filename=text_of(tree, "default_model_filename"),
+        max_batch_size=_number(tree, "max_batch_size"),
+        inputs=tuple(_tensor(item) for item in tree.messages("input")),
+        outputs=tuple(_tensor(item) for item in tree.messages("output")),
+        instance_groups=tuple(_group(item) for item in tree.messages("instance_group")),
+        parameters=_parameters(tree),
+        scheduling=next((item for item in tree.fields if item.name in SCHEDULERS), None),
+        controls=tuple(_control(item) for item in sequence.messages("control_input")) if sequence else (),
+        states=tuple(_state(item) for item in sequence.messages("state")) if sequence else (),
+        batch_inputs=tree.messages("batch_input"),
+        batch_outputs=tree.messages("batch_output"),
+        warmups=tree.messages("model_warmup"),
+        cc_model_filenames=dict(_pair(item) for item in tree.messages("cc_model_filenames")),
+        comments=comments(text),
+    )
+
+
+def enum_of(message: ConfigMessage, name: str, enum: str) -> Given[str] | None:
+    """The enumerator of a field, also where its number is written; a number without a name stays one."""
+    found, names = text_of(message, name), enumerators(enum)
+    if found is None or found.value in names:
+        return found
+    try:
+        number = integer(found.value)
+    except ValueError:
+        return found
+    return Given(value=names[number], at=found.at) if 0 <= number < len(names) else found
+
+
+def numbers_of(message: ConfigMessage, name: str) -> tuple[Given[int], ...]:
+    """The whole numbers of a repeated field."""
+    return tuple(Given(value=integer(item.value), at=item.at) for item in texts_of(message, name))
+
+
+def texts_of(message: ConfigMessage, name: str) -> tuple[Given[str], ...]:
+    """The scalars of a repeated field, as text."""
+    found = (item.value for item in message.all(name))
+    return tuple(Given(value=item.text, at=item.at) for item in found if isinstance(item, ConfigScalar))
+
+
+def text_of(message: ConfigMessage, name: str) -> Given[str] | None:
+    """The last one counts: before it only defaults may stand."""
+    return next(reversed(texts_of(message, name)), None)
+
+
+def _number(message: ConfigMessage, name: str) -> Given[int] | None:
+    return next(reversed(numbers_of(message, name)), None)
+
+
+def _flag(message: ConfigMessage, name: str) -> Given[bool] | None:
+    found = text_of(message, name)
+    return None if found is None else Given(value=is_true(found.value), at=found.at)
+
+
+def _tensor(message: ConfigMessage) -> TensorConfig:
+    reshape = message.message("reshape")
+    return TensorConfig(
+        at=message.at,
+        name=text_of(message, "name"),
+        data_type=enum_of(message, "data_type", "DataType"),
+        dims=numbers_of(message, "dims"),
+        reshape=numbers_of(reshape, "shape") if reshape is not None else None,
+        optional=_flag(message, "optional"),
+        ragged=_flag(message, "allow_ragged_batch"),
+        tree=message,
+    )
+
+
+def _group(message: ConfigMessage) -> InstanceGroup:
+    name = text_of(message, "name")
+    return InstanceGroup(
+        at=message.at,
+        name=name.value if name is not None else None,
+        kind=enum_of(message, "kind", "ModelInstanceGroup.Kind"),
+        count=_number(message, "count"),
+        gpus=numbers_of(message, "gpus"),
+        profile=texts_of(message, "profile"),
+        tree=message,
+    )
+
+
+def _parameters(tree: ConfigMessage) -> tuple[ParameterConfig, ...]:
+    """One per key, the last one: a map has no duplicates."""
+    found: dict[str, ParameterConfig] = {}
+    for entry in tree.messages("parameters"):
+        key = text_of(entry, "key") or Given(value="", at=entry.at)
+        value = entry.message("value")
+        text = text_of(value, "string_value") if value is not None else None
+        found[key.value] = ParameterConfig(at=entry.at, key=key, value=text)
+    return tuple(found.values())
+
+
+def _control(message: ConfigMessage) -> ControlConfig:
+    controls: Sequence[ConfigMessage] = message.messages("control")
+    kinds = (enum_of(item, "kind", "ModelSequenceBatching.Control.Kind") for item in controls)
+    types = (enum_of(item, "data_type", "DataType") for item in controls)
+    return ControlConfig(
+        at=message.at,
+        name=text_of(message, "name"),
+        # The first enumerator is what an absent field means.
+        kinds=tuple(kind.value if kind is not None else "CONTROL_SEQUENCE_START" for kind in kinds),
+        data_type=next((kind for kind in types if kind is not None), None),
+    )
+
+
+def _state(message: ConfigMessage) -> StateConfig:
+    return StateConfig(
+        at=message.at,
+        input_name=text_of(message, "input_name"),
+        output_name=text_of(message, "output_name"),
+        data_type=enum_of(message, "data_type", "DataType"),
+        dims=numbers_of(message, "dims"),
+    )
+
+
+def _pair(entry: ConfigMessage) -> tuple[str, str]:
+    return written_text(text_of(entry, "key")), written_text(text_of(entry, "value"))

@@ -1,4 +1,4 @@
-"""What a child tells its parent besides its output: one JSON object per line, appended to a file.
+"""Report to the parent through the side channel: one JSON object per line, appended to a file.
 
 The file is opened anew for each record. Code under examination may close every descriptor, or get the number of ours
 for a file of its own; neither must lose a record or write it into a stranger's file.

@@ -1,8 +1,11 @@
-"""Job ``demo_build``: compile one small model and save what the demo breaks.
+"""Compile one small model and save the files that the demo breaks; job ``demo_build``.
 
 The model has a dynamic batch, an embedding and a nested argument. It is compiled twice: with its weights inside, and
-with its weights beside the code, which the ordinary loader does not load. Beside it lie a model folder of Triton, with
-a configuration that the server takes and that is wrong, a program that calls the model, and what it says of a bad id.
+with its weights beside the code, which the ordinary loader does not load. Beside it lie a model folder of Triton,
+with a configuration that the server takes and that is wrong, a program that calls the model, and what it says of a
+bad id.
+
+A module of its own: ``commands.demo`` reads this file to tell whether files that were built before are still good.
 """
 
 from __future__ import annotations
@@ -67,7 +70,7 @@ def demo_build(payload: DemoBuild, channel: Channel) -> dict[str, Any]:
     folder = Path(payload.folder)
     channel.enter("export")
     x, affine, ids = _inputs()
-    exported = _exported(x, affine, ids)
+    exported = _export_ranker(x, affine, ids)
     separate = payload.part == "separate_weights"
     if not separate:
         _save(folder / GOOD, x, affine, ids)
@@ -136,7 +139,7 @@ def _save(path: Path, x: Any, affine: dict[str, Any], ids: Any) -> None:
     torch.save({"args": (x, affine), "kwargs": {"ids": ids}}, path)
 
 
-def _exported(x: Any, affine: dict[str, Any], ids: Any) -> Any:
+def _export_ranker(x: Any, affine: dict[str, Any], ids: Any) -> Any:
     import torch
 
     class Ranker(torch.nn.Module):  # type: ignore[misc]  # torch is not analysed

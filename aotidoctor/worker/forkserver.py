@@ -1,34 +1,282 @@
-"""A process that imported torch once and forks itself for each request: some milliseconds instead of a second.
+"""Fork a process for each request from one that imported torch once: some milliseconds instead of a second.
 
-It is asked as ``forks`` describes. With ``keep`` the child may leave a keeper behind, a process with the loaded model;
-``of`` (the pid of that child) hands a command on to it. When the parent is gone the socket ends: every child is killed
-and the working directory removed.
+Commands are ``fork`` (a run directory) -> the pid, and ``reap`` (that pid) -> how it ended. They come over a socket
+that keeps message borders; each message is one JSON object and each command has one answer. Until ``reap`` a dead
+child stays a zombie, so its number cannot come to mean another process while the parent kills what it left. When the
+parent is gone the socket ends: every child is killed and the working directory removed.
+
+With ``keep`` a child may leave a keeper behind; ``of`` (the pid of that child) hands a command on to it. The process
+that loads a model forks before its first call: the fork, the keeper, waits with the loaded model as it was, and forks
+once more for each further request. They share the weights, which are neither unpacked nor loaded again; whatever a
+request does to its process is seen by nobody else. That is sound as long as there is one thread, so the keeper is
+made before anything is computed; a setup module that starts threads gets none. The keeper is no part of the run that
+made it: it has a session and a marker of its own, and ends when the warm worker's end of the socket is closed.
+
+The warm worker cleans up itself when its parent is gone, unless a child of it has stopped or traces it. So it forks
+the reaper before it does anything else: that process waits for the end of the parent, gives the warm worker a moment,
+and then kills it, kills what carries the marker of a run, and removes the files.
 """
 
 from __future__ import annotations
 
 import gc
 import importlib
+import json
 import os
+import select
 import shutil
+import signal
 import socket
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from aotidoctor.model.jobs import Run
-from aotidoctor.model.records import from_json
-from aotidoctor.worker import forks, keeper, reaper
-from aotidoctor.worker.describe import describe, digest
-from aotidoctor.worker.limits import become_subreaper
-from aotidoctor.worker.serve import serve
-from aotidoctor.worker.unpacked import slot_address
+from aotidoctor.model.record_json import from_json
+from aotidoctor.model.run import RUN_VARIABLE
+from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.load_package import slot_address
+from aotidoctor.worker.serve import become_subreaper, serve, set_marker
+from aotidoctor.worker.tensors import describe, digest
+
+# Commands to a process that forks itself.
+
+ForkCommand = dict[str, Any]
+
+
+def thread_count() -> int:
+    """Threads of this process. With more than one a fork is not sound."""
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+def fork_child(children: set[int], become: Callable[[], None]) -> ForkCommand:
+    """Fork; the child does ``become``, which never returns."""
+    try:
+        pid = os.fork()
+    except OSError as error:
+        return {"failed": str(error)}
+    if pid == 0:
+        try:
+            become()
+        finally:
+            os._exit(121)
+    children.add(pid)
+    return {"pid": pid}
+
+
+def reap_child(pid: int, children: set[int]) -> ForkCommand:
+    """Wait for a child that was killed before, and tell how it ended."""
+    children.discard(pid)
+    try:
+        _, status, usage = os.wait4(pid, 0)
+    except ChildProcessError as error:
+        return {"failed": str(error)}
+    return {"status": status, "peak_rss": usage.ru_maxrss * 1024}
+
+
+def kill_children(children: set[int]) -> None:
+    """Kill each child with its process group."""
+    for pid in children:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+
+
+def send_message(link: socket.socket, message: ForkCommand) -> None:
+    """Send one message."""
+    link.send(json.dumps(message).encode())
+
+
+def receive_message(link: socket.socket) -> ForkCommand | None:
+    """The next message; None when the other side is gone."""
+    try:
+        data = link.recv(1 << 16)
+    except ConnectionResetError:
+        return None
+    return json.loads(data) if data else None
+
+
+# The reaper.
+
+_GRACE_S, _LOOK_S = 1.0, 0.25
+_ROUNDS = 5
+
+
+def start_reaper(link: int, work_dir: str) -> None:
+    """Fork the process, as nobody's child. ``link`` is the descriptor that it must not keep open."""
+    parent, worker = os.getppid(), os.getpid()
+    between = os.fork()
+    if between == 0:
+        with suppress(BaseException):
+            if os.fork() == 0:
+                os.close(link)
+                _leave_everything()
+                _wait_for_parent(parent, worker, Path(work_dir))
+        os._exit(0)
+    os.waitpid(between, 0)
+
+
+def _leave_everything() -> None:
+    os.setsid()
+    os.chdir("/")
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(null, number)
+    os.close(null)
+
+
+def _wait_for_parent(parent: int, worker: int, work_dir: Path) -> None:
+    parent_ended, worker_ended = _end_of(parent), _end_of(worker)
+    while not parent_ended(_LOOK_S):
+        # The parent has ended the worker and tidied up.
+        if not work_dir.exists():
+            return
+    worker_ended(_GRACE_S)
+    if not work_dir.exists():
+        return
+    with suppress(OSError):
+        if not worker_ended(0):
+            os.kill(worker, signal.SIGKILL)
+    _kill_marked(work_dir)
+    for run in work_dir.glob("R*-*/request.json"):
+        _remove_foreign(run, work_dir)
+    shutil.rmtree(work_dir, ignore_errors=True)
+
+
+def _end_of(pid: int) -> Callable[[float], bool]:
+    """A function that waits at most so many seconds for the end of ``pid``, and returns whether it has ended."""
+    try:
+        poll = select.poll()
+        poll.register(os.pidfd_open(pid), select.POLLIN)
+    except ProcessLookupError:
+        return lambda _seconds: True
+    except (OSError, AttributeError):
+        return lambda seconds: _ended_by_looking(pid, seconds)
+    return lambda seconds: bool(poll.poll(seconds * 1000))
+
+
+def _ended_by_looking(pid: int, seconds: float) -> bool:
+    """The same on kernels without pidfd."""
+    deadline = time.monotonic() + seconds
+    while Path(f"/proc/{pid}").exists():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _kill_marked(work_dir: Path) -> None:
+    tokens = {f"{RUN_VARIABLE}={run.name.rpartition('-')[2]}".encode() for run in work_dir.glob("R*-*")}
+    for _ in range(_ROUNDS):
+        found = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit() and _environ(entry) & tokens]
+        for entry in found:
+            with suppress(OSError):
+                os.kill(int(entry.name), signal.SIGKILL)
+        if not found:
+            return
+        time.sleep(0.01)
+
+
+def _environ(entry: Path) -> set[bytes]:
+    with suppress(OSError):
+        return set((entry / "environ").read_bytes().split(b"\0"))
+    return set()
+
+
+def _remove_foreign(request: Path, work_dir: Path) -> None:
+    """The folder that a run had in a TMPDIR of the user's own."""
+    import json
+
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        folder = Path(json.loads(request.read_text(encoding="utf-8"))["env"]["TMPDIR"])
+        token = request.parent.name.rpartition("-")[2]
+        if folder.name.endswith(token) and work_dir not in folder.parents:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+# The keeper of a loaded model.
+
+ServeRequest = Callable[[Run, Channel], dict[str, Any]]
+_KEEPER_FOLDER = "kept-"
+# The end of a socket that this process may hand to a keeper; one at most.
+_links: list[socket.socket] = []
+
+
+def offer_keeper(link: socket.socket) -> None:
+    """Let this process make a keeper, which will be asked over ``link``."""
+    _links.append(link)
+
+
+def start_keeper(ask: ServeRequest) -> int | None:
+    """Fork the keeper, which does ``ask`` for each request it gets; its pid, None where there is none."""
+    if not _links:
+        return None
+    with _links.pop() as link:
+        if thread_count() > 1:
+            return None
+        ready, tell = os.pipe()
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(ready)
+            os.close(tell)
+            return None
+        if pid == 0:
+            os.close(ready)
+            _keeper(link, tell, ask)
+        os.close(tell)
+        with os.fdopen(ready, "rb") as stream:
+            return pid if stream.read(1) else None
+
+
+def keep_files(directory: Path) -> None:
+    """Move what the loader unpacked below ``directory`` out of the way of the loader, which would remove it.
+
+    The libraries stay mapped under their new path, where those find them that look for their symbols.
+    """
+    with suppress(OSError):
+        for entry in directory.iterdir():
+            if entry.is_dir() and not entry.name.startswith(_KEEPER_FOLDER):
+                entry.rename(directory / f"{_KEEPER_FOLDER}{entry.name}")
+
+
+def _keeper(link: socket.socket, tell: int, ask: ServeRequest) -> None:
+    """Be the keeper, to the end of this process."""
+    children: set[int] = set()
+    try:
+        os.setsid()
+        set_marker(os.urandom(8).hex())
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(null, number)
+        os.write(tell, b"1")
+        os.close(tell)
+        while command := receive_message(link):
+            if "fork" in command:
+                become = partial(_question, link, Path(command["fork"]), ask)
+                send_message(link, fork_child(children, become))
+            else:
+                send_message(link, reap_child(command["reap"], children))
+    finally:
+        kill_children(children)
+        os._exit(0)
+
+
+def _question(link: socket.socket, run_dir: Path, ask: ServeRequest) -> None:
+    from aotidoctor.worker.serve import serve
+
+    link.close()
+    serve(run_dir, forked=True, ask=ask)
+
+
+# The warm worker.
 
 WARM_MODULES = (
     "aotidoctor.worker.run_model",
-    "aotidoctor.worker.materialize",
+    "aotidoctor.worker.safe_load",
     "aotidoctor.worker.weights",
     "torch.export._tree_utils",
     "zipfile",
@@ -41,7 +289,7 @@ def forkserver(fd: int, preload: tuple[str, ...]) -> None:
     """Serve until the parent closes ``fd``. ``preload`` names the working directory, then modules to import early."""
     work_dir, *modules = preload
     # First of all: it must be small, and this process must have one thread.
-    reaper.start(fd, work_dir)
+    start_reaper(fd, work_dir)
     children: set[int] = set()
     keepers: dict[int, socket.socket] = {}
     # Keepers outlive the run that made them, and are then ours to be waited for.
@@ -50,14 +298,14 @@ def forkserver(fd: int, preload: tuple[str, ...]) -> None:
         with socket.socket(fileno=fd) as link:
             # What importing makes is here to stay: to look through it again and again takes a fifth of the time.
             gc.disable()
-            forks.send(link, _import(modules))
+            send_message(link, _import(modules))
             _warm_up()
             gc.freeze()
             gc.enable()
             _answer(link, children, keepers)
     except (BrokenPipeError, ConnectionResetError):
         pass  # The parent was killed while we were busy.
-    forks.kill(children)
+    kill_children(children)
     for end in keepers.values():
         end.close()
     _bury()
@@ -73,13 +321,13 @@ def _bury() -> None:
 
 
 def _answer(link: socket.socket, children: set[int], keepers: dict[int, socket.socket]) -> None:
-    while command := forks.receive(link):
+    while command := receive_message(link):
         if "of" in command:
-            forks.send(link, _relay(command, keepers))
+            send_message(link, _relay(command, keepers))
         elif "fork" in command:
-            forks.send(link, _fork(link, command, children, keepers))
+            send_message(link, _fork(link, command, children, keepers))
         else:
-            forks.send(link, forks.reap(command["reap"], children))
+            send_message(link, reap_child(command["reap"], children))
 
 
 def _import(modules: list[str]) -> dict[str, Any]:
@@ -94,7 +342,7 @@ def _import(modules: list[str]) -> dict[str, Any]:
     except BaseException as error:
         return {"type": type(error).__name__, "message": str(error), "traceback": traceback.format_exc()}
     seconds = time.monotonic() - started
-    return {"ready": True, "torch": torch.__version__, "seconds": seconds, "threads": forks.threads()}
+    return {"ready": True, "torch": torch.__version__, "seconds": seconds, "threads": thread_count()}
 
 
 def _warm_up() -> None:
@@ -117,18 +365,18 @@ def _warm_up() -> None:
 
 
 def _fork(
-    link: socket.socket, command: forks.Command, children: set[int], keepers: dict[int, socket.socket]
-) -> forks.Command:
+    link: socket.socket, command: ForkCommand, children: set[int], keepers: dict[int, socket.socket]
+) -> ForkCommand:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
     def become() -> None:
         for end in (link, ours, *keepers.values()):
             end.close()
         if command.get("keep"):
-            keeper.offer(theirs)
+            offer_keeper(theirs)
         serve(Path(command["fork"]), forked=True)
 
-    answer = forks.fork(children, become)
+    answer = fork_child(children, become)
     theirs.close()
     if command.get("keep") and "pid" in answer:
         keepers[answer["pid"]] = ours
@@ -137,15 +385,15 @@ def _fork(
     return answer
 
 
-def _relay(command: forks.Command, keepers: dict[int, socket.socket]) -> forks.Command:
+def _relay(command: ForkCommand, keepers: dict[int, socket.socket]) -> ForkCommand:
     """Ask the keeper that the run ``command["of"]`` made."""
     link = keepers.get(command["of"])
     if link is None:
         return {"failed": "there is no such keeper"}
     try:
         link.settimeout(_KEEPER_S)
-        forks.send(link, command)
-        return forks.receive(link) or {"failed": "the keeper ended"}
+        send_message(link, command)
+        return receive_message(link) or {"failed": "the keeper ended"}
     except OSError as error:
         # Whatever it still says would be taken for the answer to the next question.
         keepers.pop(command["of"]).close()

@@ -1,9 +1,9 @@
-"""Job ``recover``: learn what a package without sources expects, by asking its own input checks.
+"""Recover what a package without sources expects, from its own input checks; job ``recover``.
 
-The compiled code compares each input with what it was compiled for when AOTI_RUNTIME_CHECK_INPUTS is set, and says what
-it wanted. So each input is given as a stand-in on the meta device, which has no memory to read, and mended by one
-complaint per call, until nothing but its device is wrong. Inputs before it are real tensors of what was learnt; the
-device complaint about the last one keeps the kernels from ever running.
+The compiled code compares each input with what it was compiled for when AOTI_RUNTIME_CHECK_INPUTS is set, and says
+what it wanted. So each input is given as a stand-in on the meta device, which has no memory to read, and mended by
+one complaint per call, until nothing but its device is wrong. Inputs before it are real tensors of what was learnt;
+the device complaint about the last one keeps the kernels from ever running.
 
 Without the checks (before 2.7, or switched off at build time) only the number of inputs and the call spec are learnt.
 Without the device check (before 2.8, and for devices other than cpu and cuda) nothing would stop the kernels once the
@@ -14,16 +14,204 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from aotidoctor.model.jobs import Run
+from aotidoctor.model.torch_names import SCALAR_NAMES
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.library import describe_library, library_contains
-from aotidoctor.worker.load import load_model
-from aotidoctor.worker.probing import Asker, Probe
-from aotidoctor.worker.setup_module import load_setup
-from aotidoctor.worker.unpacked import mapped_library
+from aotidoctor.worker.load_package import describe_library, library_contains, load_model, mapped_library
+from aotidoctor.worker.user_code import load_setup
+
+# One input, learnt from the complaints of the compiled checks.
+
+_RANK = 8
+_SMALL_ENOUGH = 2**62
+_COMPLAINT = re.compile(
+    r"input_handles\[(?P<input>\d+)\]: (?:"
+    r"unmatched dtype, expected: \d+\(at::k(?P<dtype>\w+)\)"
+    r"|unmatched dim value at (?P<dim>\d+), expected: (?P<static>-?\d+)"
+    r"|dim value is too small at (?P<low_dim>\d+), expected it to be >= (?P<low>-?\d+)"
+    r"|dim value is too large at (?P<high_dim>\d+), expected to be <= (?P<high>-?\d+)"
+    r"|unmatched stride value at (?P<stride_dim>\d+), expected: (?P<stride>-?\d+)"
+    r"|unmatched device type, expected: \d+\((?P<device>\w+)\))"
+)
+
+
+class ComplaintCaller:
+    """Calls the model and returns what it complains about, as text. Counts the calls."""
+
+    def __init__(self, run: Callable[[list[Any]], Any], channel: Channel) -> None:
+        self.calls = 0
+        self._run = run
+        self._channel = channel
+        self._scratch = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
+
+    def nothing(self) -> Any:
+        """A stand-in without memory, of a dtype that no model computes with."""
+        import torch
+
+        return torch.empty(0, dtype=torch.bits8, device="meta")
+
+    def ask(self, inputs: list[Any]) -> str:
+        """The complaint about ``inputs``: the exception's text, and what the library printed.
+
+        Before 2.13 the real text is on stderr only; it is caught there, so that it does not flood the child's log.
+        """
+        self.calls += 1
+        message, kept = "", os.dup(2)
+        self._scratch.truncate(0)
+        os.dup2(self._scratch.fileno(), 2)
+        try:
+            self._run(list(inputs))
+        except RuntimeError as error:
+            message = str(error)
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+        self._scratch.seek(0)
+        return message + "\n" + self._scratch.read().decode(errors="replace")
+
+
+class InputProbe:
+    """Input ``index`` of ``count``; ``ready`` are real tensors for those before it."""
+
+    def __init__(self, asker: ComplaintCaller, ready: list[Any], count: int, index: int) -> None:
+        self.name: str | None = None
+        self.complete = False
+        self.stopped: str | None = None
+        self._asker = asker
+        self._ready = ready
+        self._rest = [asker.nothing() for _ in range(count - index - 1)]
+        self._index = index
+        self._dtype = "float32"
+        self._device: str | None = None
+        self._sizes = [0] * _RANK
+        self._strides = [0] * _RANK
+        self._static: dict[int, int] = {}
+        self._low: dict[int, int] = {}
+        self._high: dict[int, int] = {}
+        self._stride: dict[int, int] = {}
+
+    def learn(self, *, only_dtype: bool) -> None:
+        """Ask until nothing but the device is wrong."""
+        if only_dtype:
+            self._take(self._complaint())
+            self.stopped = "no device check"
+            return
+        self._settle("static", "low")
+        for dim in range(_RANK):
+            if dim not in self._static and self.stopped is None:
+                self._upper(dim)
+        self._settle("stride")
+        self._settle_silent_strides()
+        self.complete = self.stopped is None
+
+    def _complaint(self) -> re.Match[str] | None:
+        """What is wrong with this input now; None when it passed (the next one is complained about)."""
+        import torch
+
+        dtype = getattr(torch, self._dtype)
+        try:
+            stand_in = torch.empty_strided(self._sizes, self._strides, dtype=dtype, device="meta")
+        except RuntimeError as error:
+            self.stopped = str(error).partition("\n")[0]
+            return None
+        text = self._asker.ask([*self._ready, stand_in, *self._rest])
+        found = _COMPLAINT.search(text)
+        if found is None:
+            self.stopped = "no known message: " + text.strip().partition("\n")[0][:200]
+            return None
+        return found if int(found["input"]) == self._index else None
+
+    def _settle(self, *kinds: str) -> None:
+        """Mend complaints of these kinds (and about the dtype) until another one comes."""
+        for _ in range(4 * _RANK):
+            found = self._complaint()
+            if found is None or not (found["dtype"] or any(found[kind] is not None for kind in kinds)):
+                self._take_device(found)
+                return
+            self._take(found)
+
+    def _settle_silent_strides(self) -> None:
+        """A stride that nobody complained about is free, or the 0 that was given: another one tells which."""
+        silent = [dim for dim in range(self._rank()) if dim not in self._stride]
+        if not silent or self.stopped is not None:
+            return
+        for dim in silent:
+            self._strides[dim] = 1
+        self._settle("stride")
+        for dim in silent:
+            self._strides[dim] = self._stride.get(dim, 0)
+
+    def _take(self, found: re.Match[str] | None) -> None:
+        if found is None:
+            return
+        if found["dtype"] is not None:
+            self._dtype = SCALAR_NAMES.get(found["dtype"], found["dtype"].lower())
+        elif found["static"] is not None:
+            self._sizes[int(found["dim"])] = self._static[int(found["dim"])] = int(found["static"])
+        elif found["low"] is not None:
+            self._sizes[int(found["low_dim"])] = self._low[int(found["low_dim"])] = int(found["low"])
+        elif found["stride"] is not None:
+            self._strides[int(found["stride_dim"])] = self._stride[int(found["stride_dim"])] = int(found["stride"])
+        self._take_device(found)
+
+    def _take_device(self, found: re.Match[str] | None) -> None:
+        if found is not None and found["device"] is not None:
+            self._device = found["device"]
+
+    def _upper(self, dim: int) -> None:
+        """Learn the upper bound of ``dim`` by a size that no dim has; later dims do not matter, they come after it."""
+        kept, product = list(self._sizes), 1
+        for size in kept[:dim]:
+            product *= max(size, 1)
+        self._sizes[dim] = max(_SMALL_ENOUGH // product, kept[dim] + 1)
+        self._sizes[dim + 1 :] = [0] * (_RANK - dim - 1)
+        found = self._complaint()
+        self._sizes = kept
+        if found is None:
+            return
+        if found["high"] is not None and int(found["high_dim"]) == dim:
+            self._high[dim] = int(found["high"])
+        elif found["static"] is not None and int(found["dim"]) == dim:
+            self._static[dim] = self._sizes[dim] = int(found["static"])
+
+    def _rank(self) -> int:
+        tables = (self._static, self._low, self._high, self._stride)
+        return 1 + max((dim for table in tables for dim in table), default=-1)
+
+    def describe(self) -> dict[str, Any]:
+        """The result's entry; not complete when a dim in the middle has no comparison: the last ones may be missing."""
+        rank = self._rank()
+        known = self._static.keys() | self._low.keys() | self._high.keys()
+        dims = [
+            {"static": self._static.get(dim), "min": self._low.get(dim), "max": self._high.get(dim)}
+            for dim in range(rank)
+        ]
+        return {
+            "name": self.name,
+            "dtype": self._dtype,
+            "dims": dims,
+            "strides": [self._stride.get(dim) for dim in range(rank)],
+            "device_type": self._device,
+            "complete": self.complete and all(dim in known for dim in range(rank)),
+        }
+
+    def real(self, device: str) -> Any:
+        """A tensor that passes: as small as the bounds allow, its memory never touched."""
+        import torch
+
+        rank = self._rank()
+        sizes = [
+            self._sizes[dim] if dim in self._static or dim in self._low else min(1, self._high.get(dim, 1))
+            for dim in range(rank)
+        ]
+        where = self._device or device
+        return torch.empty_strided(sizes, self._strides[:rank], dtype=getattr(torch, self._dtype), device=where)
+
 
 _COUNT = re.compile(r"expected inputs vector size to be (\d+)")
 _TOO_MANY = 4099
@@ -54,7 +242,7 @@ def recover(payload: Run, channel: Channel) -> dict[str, Any]:
     result.update(describe_library(library, payload.device, result["problems"]))
     channel.put(**result)
     channel.enter("probe")
-    asker = Asker(model.loader.run, channel)
+    asker = ComplaintCaller(model.loader.run, channel)
     result["n_inputs"] = _count(asker, result)
     if _checks_compiled_in(library, result["problems"]):
         _probe_inputs(asker, result, channel, payload, guarded=library_contains(library, b"unmatched device type"))
@@ -74,7 +262,7 @@ def _call_spec(loader: Any) -> list[str] | None:
     return spec if len(spec) == 2 and all(isinstance(part, str) and part for part in spec) else None
 
 
-def _count(asker: Asker, result: dict[str, Any]) -> int | None:
+def _count(asker: ComplaintCaller, result: dict[str, Any]) -> int | None:
     """The number of inputs: from the library, else from its complaint about far too many."""
     if result.get("n_inputs") is not None:
         return int(result["n_inputs"])
@@ -92,13 +280,15 @@ def _checks_compiled_in(library: Path | None, problems: list[str]) -> bool:
     return False
 
 
-def _probe_inputs(asker: Asker, result: dict[str, Any], channel: Channel, payload: Run, *, guarded: bool) -> None:
+def _probe_inputs(
+    asker: ComplaintCaller, result: dict[str, Any], channel: Channel, payload: Run, *, guarded: bool
+) -> None:
     count = result["n_inputs"] or 0
     names = result.get("names") or []
     ready: list[Any] = []
     for index in range(count):
         channel.put(**{**result, "n_inputs": count})
-        probe = Probe(asker, ready, count, index)
+        probe = InputProbe(asker, ready, count, index)
         last_unguarded = not guarded and index == count - 1
         probe.learn(only_dtype=last_unguarded)
         if index < len(names):

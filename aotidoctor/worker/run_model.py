@@ -1,35 +1,54 @@
-"""Job ``run``: load a package and call it on the user's inputs, and tell all that was seen on the way.
+"""Load a package, call it, and report each step: jobs ``run``, ``printed`` and ``load_time``.
 
-Everything learnt is handed over at once (``channel.put``), so that a crash in the second call still leaves the outputs
-of the first. The stages are ``setup``, ``inputs``, ``load``, ``trace``, ``after_load``, ``constants``, ``run1``,
-``scan``, ``run2``..., ``reference``, ``unload``, ``done``; of a captured call ``capture`` and ``replay``.
+Job ``run`` hands over everything learnt at once (``channel.put``), so that a crash in the second call still leaves
+the outputs of the first. The stages are ``setup``, ``inputs``, ``load``, ``trace``, ``after_load``, ``constants``,
+``run1``, ``scan``, ``run2``..., ``reference``, ``unload``, ``done``; of a captured call ``capture`` and ``replay``.
+
+Job ``printed`` makes one call of a package that was compiled with the value printer. Level 2 prints to stdout, more
+than a tail of it would hold: while the model runs, stdout is a file of the run's directory. Level 1 saves each tensor
+below the current directory. What comes of it goes into the result as ``printed`` (text) or ``saved`` (one object per
+file). The other parts are those of job ``run``. Of a call that fails neither gets so far: with ``unbuffered`` all
+goes to stdout as it is printed, and the tail of it is kept whatever the end is.
+
+Job ``load_time`` loads and calls a package as ``aoti_load_package`` does, and measures each part. The parts that
+PyTorch's Python side does are stages of their own: ``imports`` (Inductor's modules), ``cpu_checks`` (what it asks of
+this CPU: it compiles and starts small programs). Inside of the loader the call of ``dlopen`` is timed: what is before
+it unpacks the package, what is after it makes the model with its constants. ``load_parts`` in the result has the
+seconds of ``unpack``, ``link`` and ``create``; it is missing where that call was not seen.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from aotidoctor.model.child_protocol import PRIVATE
 from aotidoctor.model.jobs import Run
-from aotidoctor.worker.call import Call, read_call
-from aotidoctor.worker.calls import make_calls, set_threads
+from aotidoctor.model.run import PRIVATE_PREFIX
+from aotidoctor.worker.call import ModelCall, limit_file_size, make_calls, make_cuda_calls, read_call, set_threads
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.cuda_calls import limit_files, make_cuda_calls
-from aotidoctor.worker.keeper import keep, keep_files
-from aotidoctor.worker.limits import fill_new_memory, heap_checks_loaded
-from aotidoctor.worker.load import LoadedModel, load_model
-from aotidoctor.worker.setup_module import after_load, load_setup
+from aotidoctor.worker.forkserver import keep_files, start_keeper
+from aotidoctor.worker.load_package import LoadedModel, load_model
+from aotidoctor.worker.serve import fill_new_memory, heap_checks_loaded
+from aotidoctor.worker.tensors import describe, digest
 from aotidoctor.worker.treatments import treat
-from aotidoctor.worker.weights import describe_constants, describe_given
+from aotidoctor.worker.user_code import after_load, load_setup
+from aotidoctor.worker.weights import describe_constants, describe_given_weights
+
+# Job run.
 
 
 def run(payload: Run, channel: Channel) -> dict[str, Any]:
     """Do it. The parts of the result are described where they are made: ``calls``, ``weights``, ``reference``, here."""
-    payload, applied = treat.prepare(payload, channel)
+    payload, applied = treat.prepare_payload(payload, channel)
     if payload.heap_checks:
         channel.put(heap_checks=heap_checks_loaded())
     module = load_setup(payload, channel)
@@ -37,27 +56,27 @@ def run(payload: Run, channel: Channel) -> dict[str, Any]:
     set_threads(payload.threads, channel)
     call = _inputs(payload, channel, applied)
     facts: dict[str, Any] = {}
-    model = _load(payload, channel, facts)
+    model = _load_model(payload, channel, facts)
     channel.enter("after_load")
     _follow_weights(model, payload, channel, facts)
-    _put(channel, facts, after_load=after_load(module, model, channel))
+    _send_facts(channel, facts, after_load=after_load(module, model, channel))
     # Setup files may set the number, before or after the load.
     set_threads(None, channel)
     applied += treat.load_weights(payload, model, channel)
     channel.put(applied=applied)
     if payload.share_reference:
-        from aotidoctor.worker.reference import share_reference
+        from aotidoctor.worker.run_reference import share_reference
 
         share_reference(payload.share_reference, channel)
-    files = _unpacked(model, channel)
-    kept = keep(partial(_again, model, facts, files)) if files is not None else None
+    files = _unpacked_folder(model, channel)
+    kept = start_keeper(partial(_again, model, facts, files)) if files is not None else None
     channel.put(kept=kept)
     return _ask(model, call, payload, channel, files if kept is not None else None)
 
 
 def _again(model: LoadedModel, facts: dict[str, Any], files: Path, payload: Run, channel: Channel) -> dict[str, Any]:
     """The same for a model that another process has loaded: ``facts`` are what it told of that."""
-    payload, applied = treat.prepare(payload, channel)
+    payload, applied = treat.prepare_payload(payload, channel)
     set_threads(payload.threads, channel)
     call = _inputs(payload, channel, applied)
     channel.put(**facts)
@@ -66,16 +85,18 @@ def _again(model: LoadedModel, facts: dict[str, Any], files: Path, payload: Run,
     return _ask(model, call, payload, channel, files)
 
 
-def _ask(model: LoadedModel, call: Call | None, payload: Run, channel: Channel, files: Path | None) -> dict[str, Any]:
+def _ask(
+    model: LoadedModel, call: ModelCall | None, payload: Run, channel: Channel, files: Path | None
+) -> dict[str, Any]:
     """The question itself: the calls that ``payload`` asks for, and what is to be seen of them.
 
     ``files`` is where the unpacked package lies that others will still need; None where nobody will.
     """
     if call is not None:
-        call = _described(call, payload, channel)
+        call = _describe_call(call, payload, channel)
     _constants(payload, model, channel)
     if call is None or not _special_calls(model, call, payload, channel):
-        _calls(model, call, payload, channel)
+        _make_calls(model, call, payload, channel)
     channel.enter("unload")
     if files is not None:
         keep_files(files)
@@ -83,22 +104,22 @@ def _ask(model: LoadedModel, call: Call | None, payload: Run, channel: Channel, 
     return {}
 
 
-def _special_calls(model: LoadedModel, call: Call, payload: Run, channel: Channel) -> bool:
+def _special_calls(model: LoadedModel, call: ModelCall, payload: Run, channel: Channel) -> bool:
     """Calls that are followed, or that differ in one thing and are compared here; False where none are asked for."""
     if payload.watch:
-        from aotidoctor.worker.values.observe import watch_call
+        from aotidoctor.worker.values.match_values import watch_call
 
         watch_call(model, call, payload, channel)
     elif payload.read_beyond:
-        from aotidoctor.worker.beyond import read_beyond
+        from aotidoctor.worker.varied_calls import read_beyond
 
         read_beyond(model, call, channel)
     elif payload.sub_batch:
-        from aotidoctor.worker.sub_batch import compare_rows
+        from aotidoctor.worker.varied_calls import compare_rows
 
         compare_rows(model, call, payload.sub_batch, channel)
     elif payload.against_threads:
-        from aotidoctor.worker.thread_counts import compare_threads
+        from aotidoctor.worker.varied_calls import compare_threads
 
         compare_threads(model, call, payload.against_threads, channel)
     else:
@@ -106,38 +127,40 @@ def _special_calls(model: LoadedModel, call: Call, payload: Run, channel: Channe
     return True
 
 
-def _calls(model: LoadedModel, call: Call | None, payload: Run, channel: Channel) -> None:
+def _make_calls(model: LoadedModel, call: ModelCall | None, payload: Run, channel: Channel) -> None:
     """The usual calls, those of a captured CUDA graph, or none; and what the reference says of them."""
     if payload.file_limit:
-        limit_files(payload.file_limit)
+        limit_file_size(payload.file_limit)
     if call is not None and (payload.launch_trace or payload.cuda_variant):
         make_cuda_calls(model, call, payload, channel)
         return
-    outputs = _made(model, call, payload, channel) if call is not None else None
+    outputs = _make_treated_calls(model, call, payload, channel) if call is not None else None
     if payload.reference:
         _reference(payload, model, call, outputs, channel)
 
 
-def _made(model: LoadedModel, call: Call, payload: Run, channel: Channel) -> tuple[Call | None, Any]:
+def _make_treated_calls(
+    model: LoadedModel, call: ModelCall, payload: Run, channel: Channel
+) -> tuple[ModelCall | None, Any]:
     """The usual calls, of the model as it is or with what one call of its code writes replaced."""
     if not treat.changes_results(payload):
         return make_calls(model, call, payload, channel)
-    from aotidoctor.worker.treatments.results import mended
+    from aotidoctor.worker.values.match_values import model_with_treatment
 
-    return make_calls(mended(model, call, payload, channel), call, payload, channel)
+    return make_calls(model_with_treatment(model, call, payload, channel), call, payload, channel)
 
 
-def _inputs(payload: Run, channel: Channel, applied: list[str]) -> Call | None:
+def _inputs(payload: Run, channel: Channel, applied: list[str]) -> ModelCall | None:
     channel.enter("inputs")
     if payload.inputs is None:
         return None
     call = read_call(payload.inputs, channel)
-    call = treat.apply(payload.treatment, call, applied)
+    call = treat.apply_steps(payload.treatment, call, applied)
     channel.put(applied=applied, inputs=call.describe(values=False))
     return call
 
 
-def _described(call: Call, payload: Run, channel: Channel) -> Call:
+def _describe_call(call: ModelCall, payload: Run, channel: Channel) -> ModelCall:
     """With what the values are. Not before the load: to look at many values starts threads, which no fork survives."""
     channel.enter("inputs")
     described = call.describe(values="values" in payload.observe)
@@ -145,12 +168,12 @@ def _described(call: Call, payload: Run, channel: Channel) -> Call:
     return replace(call, described=described)
 
 
-def _load(payload: Run, channel: Channel, facts: dict[str, Any]) -> LoadedModel:
+def _load_model(payload: Run, channel: Channel, facts: dict[str, Any]) -> LoadedModel:
     channel.enter("load")
     _fill_memory(payload, channel)
     model = load_model(payload, channel.user_cwd / payload.package)
     _trace(model, payload, channel)
-    _put(channel, facts, call_spec=list(model.loader.get_call_spec()), metadata=model.get_metadata())
+    _send_facts(channel, facts, call_spec=list(model.loader.get_call_spec()), metadata=model.get_metadata())
     return model
 
 
@@ -159,25 +182,25 @@ def _fill_memory(payload: Run, channel: Channel) -> None:
         channel.put(memory_filled=fill_new_memory(payload.perturb))
 
 
-def _put(channel: Channel, facts: dict[str, Any], **values: Any) -> None:
+def _send_facts(channel: Channel, facts: dict[str, Any], **values: Any) -> None:
     """Tell ``values`` now, and keep them for those who ask the same model later."""
     facts.update(values)
     channel.put(**values)
 
 
-def _unpacked(model: LoadedModel, channel: Channel) -> Path | None:
+def _unpacked_folder(model: LoadedModel, channel: Channel) -> Path | None:
     """Where the loader unpacked the package, if that is a directory of this run alone; only then it can stay there."""
     directory = model.directory
     if str(directory) != os.environ.get("TMPDIR"):
         return None
-    return directory if channel.run_dir in directory.parents or directory.name.startswith(PRIVATE) else None
+    return directory if channel.run_dir in directory.parents or directory.name.startswith(PRIVATE_PREFIX) else None
 
 
 def _trace(model: LoadedModel, payload: Run, channel: Channel) -> None:
     """From here on every call of the compiled code is written down, where that is asked for."""
     if not payload.trace:
         return
-    from aotidoctor.worker.hooks import start_trace
+    from aotidoctor.worker.call_hooks.package_calls import start_trace
 
     channel.enter("trace")
     start_trace(model.directory, channel)
@@ -188,8 +211,8 @@ def _follow_weights(model: LoadedModel, payload: Run, channel: Channel, facts: d
     seen: dict[str, dict[str, Any]] = {}
 
     def note(given: dict[str, Any]) -> dict[str, Any]:
-        seen.update((fact["name"], fact) for fact in describe_given(given))
-        _put(channel, facts, loaded_constants=list(seen.values()))
+        seen.update((fact["name"], fact) for fact in describe_given_weights(given))
+        _send_facts(channel, facts, loaded_constants=list(seen.values()))
         loaded = treat.fit_weights(payload, given, channel)
         model.given.update(loaded)
         return loaded
@@ -204,8 +227,205 @@ def _constants(payload: Run, model: LoadedModel, channel: Channel) -> None:
     channel.put(**describe_constants(model, payload))
 
 
-def _reference(payload: Run, model: LoadedModel, call: Call | None, outputs: Any, channel: Channel) -> None:
-    from aotidoctor.worker.reference import check_reference
+def _reference(payload: Run, model: LoadedModel, call: ModelCall | None, outputs: Any, channel: Channel) -> None:
+    from aotidoctor.worker.run_reference import check_reference
 
     channel.enter("reference")
     channel.put(**check_reference(payload, model, call, outputs, channel))
+
+
+# Job printed.
+
+_MAX_TEXT = 4 * 1024 * 1024
+_MAX_FILES = 5_000
+_NO_BUFFER = 2  # _IONBF
+# What is kept of a longer text: headers and statistics. The values themselves are printed for small tensors only.
+_TELLING = re.compile(
+    r"\[  (?:before_launch|after_launch|aoti_model_inputs) - |(?:Number of elements|Dtype|Size|\w+ value): "
+)
+# There is no separator after the folder. Kernels may be ``at::_ops::sort::call``; buffers are ``buf0`` or ``arg1_1``.
+_SAVED = re.compile(
+    r"aoti_torch(?P<when>before|after)_launch_(?P<kernel>.+)_(?P<buffer>buf\d+|arg\d+_\d+)_[a-z]+\d*\.pt"
+)
+
+
+def run_printing(payload: Run, channel: Channel) -> dict[str, Any]:
+    """Run ``payload`` as job ``run`` would; ``level`` is what the package was compiled with."""
+    plain = replace(payload, reference=None)
+    if payload.level == 1:
+        result = run(plain, channel)
+        return {**result, "saved": _saved_values(payload, channel)}
+    if payload.unbuffered:
+        _unbuffer_stdout()
+        return run(plain, channel)
+    path = channel.run_dir / "printed"
+    with _stdout_in(path):
+        result = run(plain, channel)
+    return {**result, "printed": _read_bounded(path)}
+
+
+def _unbuffer_stdout() -> None:
+    """The C library writes each line at once: what it holds back is lost when the process aborts."""
+    library = ctypes.CDLL(None)
+    library.setvbuf.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t]
+    library.setvbuf(ctypes.c_void_p.in_dll(library, "stdout"), None, _NO_BUFFER, 0)
+
+
+@contextmanager
+def _stdout_in(path: Path) -> Iterator[None]:
+    """Everything that C, C++ and Python write to stdout goes to ``path``."""
+    kept = os.dup(1)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(file, 1)
+    os.close(file)
+    try:
+        yield
+    finally:
+        ctypes.CDLL(None).fflush(None)
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _read_bounded(path: Path) -> str:
+    """The text; without the values where it is long, and only its beginning where that is long, too."""
+    if path.stat().st_size <= _MAX_TEXT:
+        return path.read_text(encoding="utf-8", errors="replace")
+    kept, size = [], 0
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        for line in stream:
+            if _TELLING.search(line):
+                kept.append(line)
+                size += len(line)
+            if size > _MAX_TEXT:
+                break
+    return "".join(kept)
+
+
+def _saved_values(payload: Run, channel: Channel) -> list[dict[str, Any]]:
+    """``when``, ``kernel``, ``buffer``, statistics and digest of each file; ``near``: what it is in the reference.
+
+    A kernel that is called again has overwritten the files of its earlier calls.
+    """
+    import torch
+
+    channel.enter("reference")
+    nodes = _candidates(payload, channel)
+    channel.enter("scan")
+    found = []
+    for path in sorted((Path.cwd() / "tmp").glob("aoti_torch*_launch_*.pt"))[:_MAX_FILES]:
+        name = _SAVED.fullmatch(path.name)
+        if name is None:
+            continue
+        tensor = torch.load(path, weights_only=True)
+        record = {**name.groupdict(), **describe(name["buffer"], tensor, values=True), "sha256": digest(tensor)}
+        if nodes is not None and name["when"] == "after":
+            record["near"] = nodes.closest(tensor)
+        found.append(record)
+    return found
+
+
+def _candidates(payload: Run, channel: Channel) -> Any:
+    """The values of the exported program, node by node; None where there is none to compare with."""
+    if not payload.reference or payload.inputs is None:
+        return None
+    import torch
+
+    from aotidoctor.worker.values.match_values import gather_candidates
+
+    program = torch.export.load(str(channel.user_cwd / payload.reference))
+    return gather_candidates(program, read_call(payload.inputs, channel))
+
+
+# Job load_time.
+
+_OPEN = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
+CALLS = 3
+
+
+def load_time(payload: Run, channel: Channel) -> dict[str, Any]:
+    """Do it; the stages are ``setup``, ``imports``, ``cpu_checks``, ``load``, ``after_load``, ``run1``..., ``done``."""
+    module = load_setup(payload, channel)
+    channel.enter("inputs")
+    call = read_call(payload.inputs, channel) if payload.inputs is not None else None
+    if payload.kind != "bare-so":
+        _python_side(payload, channel)
+    model = _timed_load(payload, channel)
+    channel.enter("after_load")
+    after_load(module, model, channel)
+    treat.load_weights(payload, model, channel)
+    if call is not None:
+        _timed_calls(model, call, channel)
+    channel.enter("unload")
+    model.close()
+    return {}
+
+
+def _timed_calls(model: LoadedModel, call: ModelCall, channel: Channel) -> None:
+    """A call may write to its inputs, which changes no time."""
+    for number in range(1, CALLS + 1):
+        channel.enter(f"run{number}")
+        model(*call.args, **call.kwargs)
+
+
+def _python_side(payload: Run, channel: Channel) -> None:
+    """What ``aoti_load_package`` imports and asks before its loader begins; older releases ask nothing."""
+    channel.enter("imports")
+    for name in ("torch._inductor.package", "torch._inductor.codecache", "torch.export.pt2_archive._package"):
+        with suppress(ImportError):
+            import_module(name)
+    channel.put(compile_cache=_use_compile_cache(payload.tmpdir or "/tmp"))  # noqa: S108 - as torch does
+    channel.enter("cpu_checks")
+    ask = getattr(import_module("torch._inductor.codecache"), "get_device_information", None)
+    if ask is not None:
+        # Whatever it raises, the loader itself does without the answer.
+        with suppress(Exception):
+            ask(payload.device)
+
+
+def _use_compile_cache(tmpdir: str) -> bool:
+    """Whether there is a folder in which an earlier process left the answers: ours has a TMPDIR of its own."""
+    from torch._inductor.runtime.cache_dir_utils import default_cache_dir
+
+    if not os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
+        folder = Path(tmpdir) / Path(default_cache_dir()).name
+        if not folder.is_dir():
+            return False
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
+    return Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).is_dir()
+
+
+def _timed_load(payload: Run, channel: Channel) -> LoadedModel:
+    opened = _time_opening(channel)
+    channel.enter("load")
+    began = time.monotonic()
+    model = load_model(payload, channel.user_cwd / payload.package)
+    ended = time.monotonic()
+    if opened:
+        first, last = opened[0][0], opened[-1][1]
+        channel.put(load_parts={"unpack": first - began, "link": last - first, "create": ended - last})
+    return model
+
+
+def _time_opening(channel: Channel) -> list[tuple[float, float]]:
+    """The times, filled as libtorch opens compiled code: when each opening began and ended."""
+    from aotidoctor.worker.call_hooks.package_calls import call_around, call_slot
+    from aotidoctor.worker.call_hooks.slots import HooksUnavailableError
+
+    times: list[tuple[float, float]] = []
+    address = call_slot("dlopen")
+    if address is None:
+        return times
+
+    def opening(real: Any, name: int | None, flags: int) -> int | None:
+        began = time.monotonic()
+        handle: int | None = real(name, flags)
+        # PyTorch's own libraries are opened by name.
+        if name and b"/" in ctypes.string_at(name):
+            times.append((began, time.monotonic()))
+        return handle
+
+    try:
+        call_around(address, _OPEN, opening)
+    except HooksUnavailableError as error:
+        channel.warn(f"unpacking and linking could not be separated: {error}")
+    return times

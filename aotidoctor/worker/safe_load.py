@@ -1,19 +1,27 @@
-"""Torch files and plain pickles as objects, without calling a global that is not on the list.
+"""Load inputs as real tensors from files or JSON, without executing what a file says.
 
 ``torch.load`` runs with ``weights_only=True``. What that refuses for its protocol or for numpy arrays goes through an
-unpickler that knows the globals of ``aotidoctor.model.safe_globals`` and no others. Only a file that the user trusts is
-unpickled as it is.
+unpickler that knows the globals of ``aotidoctor.model.torch_names`` and no others. Only a file that the user trusts
+is unpickled as it is. Files of safetensors are read whether or not the library of that name is installed. The same
+JSON document gives the same tensors.
 """
 
 from __future__ import annotations
 
 import io
+import json
+import math
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from aotidoctor.model.safe_globals import SAFE_GLOBALS, global_name
+from aotidoctor.model.inputs import Container, Leaf, Place, Tree
+from aotidoctor.model.jobs import InputsSource
+from aotidoctor.model.saved_calls import TensorSpec, arrange, build_plan, decode, plan_to_json
+from aotidoctor.model.torch_names import SAFE_GLOBALS, SAFETENSORS_DTYPES, contiguous_stride, global_name
+
+# Torch files and plain pickles.
 
 _MAGIC = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")
 
@@ -26,11 +34,11 @@ def load_object(path: str, trusted: bool) -> Any:
         with Path(path).open("rb") as stream:
             return pickle.load(stream) if trusted else _SafeUnpickler(stream).load()
     if trusted:
-        return torch.load(path, map_location=placed, weights_only=False)
-    return _restricted(lambda: path, placed)
+        return torch.load(path, map_location=place_storage, weights_only=False)
+    return _load_restricted(lambda: path, place_storage)
 
 
-def _restricted(source: Callable[[], Any], place: Any) -> Any:
+def _load_restricted(source: Callable[[], Any], place: Any) -> Any:
     """``torch.load`` of ``source()``, first with torch's own restrictions, then with ours.
 
     Torch's own unpickler knows neither protocols 4 and 5 nor numpy, and stumbles over untyped storages in old files.
@@ -50,7 +58,7 @@ def _is_plain_pickle(path: str) -> bool:
     return head[:2] != b"PK" and _MAGIC not in head
 
 
-def placed(storage: Any, location: str) -> Any:
+def place_storage(storage: Any, location: str) -> Any:
     """The storage itself (on the CPU) for a device that is not here; None leaves it to torch."""
     import torch
 
@@ -77,7 +85,7 @@ class _SafeUnpickler(pickle.Unpickler):
 
 def _load_storage(data: bytes) -> Any:
     """What ``torch.storage._load_from_bytes`` does, without executing what the bytes say."""
-    return _restricted(lambda: io.BytesIO(data), "cpu")
+    return _load_restricted(lambda: io.BytesIO(data), "cpu")
 
 
 class _SafePickle:
@@ -91,3 +99,205 @@ class _SafePickle:
     def load(stream: Any, **kwargs: Any) -> Any:
         """``pickle.load``, restricted."""
         return _SafeUnpickler(stream, **kwargs).load()
+
+
+# Files of safetensors.
+
+
+def load_safetensors(path: Path) -> dict[str, Any]:
+    """Name -> tensor, each in memory of its own."""
+    with path.open("rb") as stream:
+        header = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
+        data = bytearray(stream.read())
+    return {name: _tensor(entry, data) for name, entry in header.items() if name != "__metadata__"}
+
+
+def _tensor(entry: dict[str, Any], data: bytearray) -> Any:
+    import torch
+
+    begin, end = entry["data_offsets"]
+    dtype = getattr(torch, SAFETENSORS_DTYPES[entry["dtype"]])
+    if begin == end:
+        return torch.empty(entry["shape"], dtype=dtype)
+    # A copy of its own: memory that the file's bytes are in need not be aligned for it.
+    values = torch.frombuffer(data, dtype=torch.uint8, offset=begin, count=end - begin).clone()
+    return values.view(dtype).reshape(entry["shape"])
+
+
+# Tensors from the leaves of a JSON document.
+
+
+def make_tensor(spec: TensorSpec) -> Any:
+    """The tensor of a JSON leaf: its values, or values from its seed; then its strides and its device."""
+    import torch
+
+    dtype = getattr(torch, spec.dtype)
+    values = _tensor_from_data(spec, dtype) if spec.data is not None else _fill_tensor(spec, dtype)
+    stride = spec.stride
+    if stride is not None and stride != contiguous_stride(spec.shape):
+        values = _with_strides(values, spec.shape, stride)
+    return _on_device(values, spec.device)
+
+
+def _with_strides(values: Any, shape: tuple[int, ...], stride: tuple[int, ...]) -> Any:
+    """The values with other strides; along a dim of stride 0 the first ones, since all elements there are one."""
+    import torch
+
+    for dim, step in enumerate(stride):
+        if step == 0 and shape[dim] > 1:
+            values = values.narrow(dim, 0, 1)
+    span = 0 if 0 in shape else 1 + sum(_reach(shape, stride))
+    # Strides that skip elements leave gaps; zeros make them the same on every run.
+    memory = torch.zeros(span, dtype=values.dtype)
+    memory.as_strided(values.shape, stride).copy_(values)
+    return memory.as_strided(shape, stride)
+
+
+def _reach(shape: tuple[int, ...], stride: tuple[int, ...]) -> Iterator[int]:
+    return ((size - 1) * step for size, step in zip(shape, stride, strict=True))
+
+
+def _on_device(tensor: Any, device: str) -> Any:
+    if device == "meta":
+        return tensor.to("meta")
+    if device == "cpu" or place_storage(tensor, device) is not None:
+        return tensor
+    return tensor.to(device)
+
+
+def _tensor_from_data(spec: TensorSpec, dtype: Any) -> Any:
+    import torch
+
+    if dtype.is_complex or dtype.is_floating_point:
+        return torch.tensor(spec.data, dtype=torch.float64).to(dtype).reshape(spec.shape)
+    if spec.dtype == "bool":
+        return torch.tensor([bool(value) for value in spec.data or ()], dtype=dtype).reshape(spec.shape)
+    return torch.tensor([int(value) for value in spec.data or ()], dtype=dtype).reshape(spec.shape)
+
+
+def _fill_tensor(spec: TensorSpec, dtype: Any) -> Any:
+    """Normal, or even between the bounds; integers 0 or 1 where no bounds are given; booleans random."""
+    import torch
+
+    generator = torch.Generator().manual_seed(spec.seed)
+    if dtype.is_floating_point or dtype.is_complex:
+        if spec.low is None and spec.high is None:
+            wide = torch.complex64 if dtype.is_complex else torch.float32
+            return torch.randn(spec.shape, generator=generator, dtype=wide).to(dtype)
+        low, high = spec.low or 0.0, 1.0 if spec.high is None else spec.high
+        return (torch.rand(spec.shape, generator=generator) * (high - low) + low).to(dtype)
+    low, high = math.ceil(spec.low or 0), math.floor(1 if spec.high is None else spec.high)
+    return torch.randint(low, max(low, high) + 1, spec.shape, generator=generator).to(dtype)
+
+
+# The inputs, arranged as the parent described them.
+
+MAPPINGS = ("dict", "OrderedDict", "defaultdict")
+
+
+def load_inputs(source: InputsSource) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments and keyword arguments of the source.
+
+    Without a plan the file is read as ``forms.arrange`` reads it without a call spec.
+    Tensors of a device that is not here are put on the CPU.
+    """
+    if source.path is None:
+        value, flat = _from_json(source.document), False
+    else:
+        value, flat = _from_file(source.path, source.trusted)
+    plan: dict[str, Any] = source.plan or plan_to_json(arrange(_tree(value), flat=flat))
+    args = build_plan(plan["args"], _make, lambda place: _pick(value, place))
+    kwargs = build_plan(plan["kwargs"], _make, lambda place: _pick(value, place))
+    return tuple(args), dict(kwargs)
+
+
+def _make(kind: str, children: list[Any], keys: list[str | int]) -> Any:
+    if kind == "dict":
+        return dict(zip(keys, children, strict=True))
+    return tuple(children) if kind == "tuple" else children
+
+
+def _pick(value: Any, place: Place) -> Any:
+    for index in place:
+        value = list(value.values())[index] if isinstance(value, Mapping) else value[index]
+    return value
+
+
+def _tree(value: Any) -> Tree[None]:
+    """The containers of ``value``, as the reader in the parent would describe them."""
+    name = type(value).__name__
+    if isinstance(value, dict) and name in MAPPINGS:
+        keys = tuple(key if type(key) in (str, int) else repr(key) for key in value)
+        return Container(type=name.lower(), children=tuple(map(_tree, value.values())), keys=keys)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return Container(type=f"namedtuple:{name}", children=tuple(map(_tree, value)), keys=value._fields)
+    if type(value) in (tuple, list):
+        return Container(type=name, children=tuple(map(_tree, value)))
+    return Leaf(value=None)
+
+
+def _from_file(path: str, trusted: bool) -> tuple[Any, bool]:
+    """The object in the file, and whether its names are flat (.npz, .safetensors)."""
+    with Path(path).open("rb") as stream:
+        head = stream.read(16)
+    if head[:6] == b"\x93NUMPY":
+        return _from_npy(path, trusted), False
+    if head[:2] == b"PK" and _is_npz(path):
+        return _from_npz(path, trusted), True
+    if head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") <= 16 << 20:
+        return load_safetensors(Path(path)), True
+    if head.lstrip(b" \t\r\n\xef\xbb\xbf")[:1] in (b"{", b"[") and (document := _json_in(path)) is not None:
+        return _from_json(document), False
+    return load_object(path, trusted), False
+
+
+def _json_in(path: str) -> Any:
+    """The document in the file; None where it is not JSON."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except ValueError:
+        return None
+
+
+def _is_npz(path: str) -> bool:
+    import zipfile
+
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+    return bool(names) and all(name.endswith(".npy") for name in names)
+
+
+def _from_npy(path: str, trusted: bool) -> Any:
+    import numpy as np
+
+    return _from_array(np.load(path, allow_pickle=trusted))
+
+
+def _from_npz(path: str, trusted: bool) -> dict[str, Any]:
+    import numpy as np
+
+    with np.load(path, allow_pickle=trusted) as archive:
+        return {name: _from_array(archive[name]) for name in archive.files}
+
+
+def _from_array(array: Any) -> Any:
+    """The tensor that shares its memory; an array of a dtype that no tensor has stays an array."""
+    import torch
+
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="), order="K")
+    try:
+        return torch.from_numpy(array)
+    except TypeError:
+        return array
+
+
+def _from_json(document: Any) -> Any:
+    return _plain(decode(document, make_tensor, lambda value: value))
+
+
+def _plain(tree: Tree[Any]) -> Any:
+    if isinstance(tree, Leaf):
+        return tree.value
+    children = [_plain(child) for child in tree.children]
+    return _make(tree.type if tree.type in ("dict", "tuple") else "list", children, list(tree.keys))

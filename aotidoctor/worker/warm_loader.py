@@ -1,7 +1,8 @@
-"""Imported by the warm worker where scripts are tried: what ``aoti_load_package`` asks of this CPU, asked once.
+"""Ask once, on import, what ``aoti_load_package`` asks of this CPU.
 
-PyTorch compiles and starts small programs to learn what the CPU can do, for some seconds, in each process that loads a
-package; children that are forked after that know the answer.
+PyTorch compiles and starts small programs to learn what the CPU can do, for some seconds, in each process that loads
+a package; children that are forked after that know the answer. A module of its own: the warm worker imports it by
+name where scripts are tried, and the import does the work.
 """
 
 from __future__ import annotations

@@ -1,27 +1,228 @@
-"""Constants of a loaded model: read them back, load them from where they were left, compare them with a reference.
+"""Read the constants of a loaded model, load other ones, and compare them with those of a reference.
 
 The package loader has no way to read constants. They are read from the file of the library that the loader has just
-unpacked (``stored_constants``) or, where that cannot be done, from a second container made of it; both show what the
-package ships, not what was loaded afterwards.
+unpacked or, where that cannot be done, from a second container made of it; both show what the package ships, not what
+was loaded afterwards. A second container would copy them all; in the file they lie one after the other between two
+symbols, as the parent knows from the package's source, and are read one at a time. Where that does not hold (other
+names, other sizes), or the library is none of this process, there is nothing to be read in the file.
+
+How a constant differs from the one that the reference has under its name is ``what``:
+
+- ``flipped-bit``: at most ``FEW`` elements differ, each in exactly one bit;
+- ``few``: at most ``FEW`` elements differ otherwise;
+- ``cast``: another dtype, and the reference's values cast to it are the package's;
+- ``transposed``, ``reshaped``: the same values in another order or shape;
+- ``values``: many elements differ; ``share`` is their part of all;
+- ``dtype``, ``shape``: anything else of that kind.
+
+Of the first few elements that differ, ``elements`` tells index, both values, and the bits that differ (0 is the least
+significant).
 """
 
 from __future__ import annotations
 
+import ctypes
 import io
 import json
+import os
+import re
 import zipfile
 from collections import ChainMap
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aotidoctor.model.jobs import Run
-from aotidoctor.worker.describe import describe, dtype_name, storage
-from aotidoctor.worker.library import exports
-from aotidoctor.worker.load import LoadedModel, load_library
-from aotidoctor.worker.safetensors_file import load_safetensors
-from aotidoctor.worker.stored_constants import StoredConstants, stored_constants
-from aotidoctor.worker.weight_differences import difference
+from aotidoctor.model.jobs import Run, StoredConstant
+from aotidoctor.model.torch_names import index_at
+from aotidoctor.worker.load_package import LoadedModel, exports_symbol, load_library
+from aotidoctor.worker.safe_load import load_safetensors
+from aotidoctor.worker.tensors import dense, describe, digest, dtype_name, storage_address
+
+# The difference of one pair.
+
+FEW = 8
+# Bits are looked at in integers of the same width.
+_INTEGERS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
+
+
+def constant_difference(name: str, ours: Any, theirs: Any) -> dict[str, Any]:
+    """Facts of one pair: ``name``, ``equal``, ``what``, and what goes with it."""
+    mine, other = describe(name, ours, values=False), describe(name, theirs, values=False)
+    told = {"name": name, "equal": False, "dtype": mine["dtype"], "shape": mine["shape"]}
+    if mine["dtype"] != other["dtype"]:
+        what = "cast" if mine["shape"] == other["shape"] and _same(ours, theirs.to(ours.dtype)) else "dtype"
+        return {**told, "what": what, "observed": mine["dtype"], "expected": other["dtype"]}
+    if mine["shape"] != other["shape"]:
+        return {
+            **told,
+            "what": _reordering_kind(ours, theirs) or "shape",
+            "observed": mine["shape"],
+            "expected": other["shape"],
+        }
+    alike = _identical(ours, theirs)
+    if digest(ours) == digest(theirs) if alike is None else alike:
+        return {**told, "equal": True, "what": None}
+    return {**told, **_values(ours, theirs)}
+
+
+def _values(ours: Any, theirs: Any) -> dict[str, Any]:
+    import torch
+
+    left, right = dense(ours).cpu().contiguous(), dense(theirs).cpu().contiguous()
+    if left.is_complex():
+        left, right = torch.view_as_real(left), torch.view_as_real(right)
+    one, other = _bits(left), _bits(right)
+    # -0.0 and another NaN have other bits and the same value.
+    alike = (left == right) | (torch.isnan(left) & torch.isnan(right))
+    places = ((one != other) & ~alike).reshape(-1).nonzero().reshape(-1)
+    if not places.numel():
+        return {"equal": True, "what": None}
+    apart = (left.double() - right.double()).abs()
+    facts: dict[str, Any] = {
+        "differing": int(places.numel()),
+        "numel": int(left.numel()),
+        "share": int(places.numel()) / max(1, int(left.numel())),
+        "max_abs_diff": float(apart.nan_to_num(nan=float("inf")).max()),
+        "elements": [_element(left, right, one, other, int(at)) for at in places[:FEW]],
+    }
+    reordered = _reordering_kind(left, right)
+    if reordered is not None:
+        return {"what": reordered, **facts}
+    few = places.numel() <= FEW and (places.numel() == 1 or places.numel() * 2 <= left.numel())
+    single = few and all(len(element["bits"]) == 1 for element in facts["elements"])
+    return {"what": "flipped-bit" if single else "few" if few else "values", **facts}
+
+
+def _element(left: Any, right: Any, one: Any, other: Any, at: int) -> dict[str, Any]:
+    width = one.element_size() * 8
+    apart = (int(one.reshape(-1)[at]) ^ int(other.reshape(-1)[at])) & ((1 << width) - 1)
+    return {
+        "index": index_at(at, left.shape),
+        "observed": left.reshape(-1)[at].item(),
+        "expected": right.reshape(-1)[at].item(),
+        "bits": [bit for bit in range(width) if apart >> bit & 1],
+    }
+
+
+def _reordering_kind(ours: Any, theirs: Any) -> str | None:
+    """``transposed`` or ``reshaped`` where the values are the same in another order."""
+    if ours.numel() != theirs.numel() or ours.numel() < 2:
+        return None
+    if ours.dim() == theirs.dim() == 2 and _same(ours, theirs.t()):
+        return "transposed"
+    if ours.shape != theirs.shape and _same(ours.reshape(-1), theirs.reshape(-1)):
+        return "reshaped"
+    return None
+
+
+def _identical(ours: Any, theirs: Any) -> bool | None:
+    """Whether two plain tensors of one dtype and shape have the same bytes; None where that is not quickly told."""
+    import torch
+
+    for tensor in (ours, theirs):
+        plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.device.type == "cpu"
+        if not plain or tensor.is_quantized or tensor.layout != torch.strided or not tensor.is_contiguous():
+            return None
+        if tensor.is_conj() or tensor.is_neg():
+            return None
+    size = ours.numel() * ours.element_size()
+    compare = ctypes.CDLL(None).memcmp
+    compare.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+    return bool(size == 0 or compare(ours.data_ptr(), theirs.data_ptr(), size) == 0)
+
+
+def _same(ours: Any, theirs: Any) -> bool:
+    return list(ours.shape) == list(theirs.shape) and digest(ours) == digest(theirs) is not None
+
+
+def _bits(tensor: Any) -> Any:
+    import torch
+
+    return tensor.view(getattr(torch, _INTEGERS[tensor.element_size()]))
+
+
+# Constants in the file of the library.
+
+# The last one may end without its padding.
+_PADDING = 64
+_SYMBOLS = ("_binary_constants_bin_start", "_binary_constants_bin_end")
+_LINE = re.compile(rb"([0-9a-f]{1,16})-([0-9a-f]{1,16}) \S{4} ([0-9a-f]{1,16}) ")
+
+
+class StoredConstants(Mapping[str, Any]):
+    """Original name -> tensor, which is read anew each time that it is asked for."""
+
+    def __init__(self, library: Path, begin: int, rows: Mapping[str, tuple[int, StoredConstant]]) -> None:
+        self._library = library
+        self._begin = begin
+        self._rows = rows
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[str]:
+        """Their names, as they lie."""
+        return iter(self._rows)
+
+    def __getitem__(self, name: str) -> Any:
+        """The constant in memory of its own. Raises OSError where the file is not what it was."""
+        import torch
+
+        begin, row = self._rows[name]
+        dtype = getattr(torch, row.dtype)
+        if not row.size:
+            return torch.empty_strided(row.shape, row.stride, dtype=dtype)
+        storage = torch.empty(row.size, dtype=torch.uint8)
+        with self._library.open("rb", buffering=0) as file:
+            file.seek(self._begin + begin)
+            # Straight into the tensor: nothing is held twice.
+            room = memoryview((ctypes.c_char * row.size).from_address(storage.data_ptr())).cast("B")
+            while room:
+                count = file.readinto(room)
+                if not count:
+                    raise OSError(f"{self._library} ends within the constant {name}")
+                room = room[count:]
+        whole = storage[: row.size // dtype.itemsize * dtype.itemsize].view(dtype)
+        return whole.as_strided(row.shape, row.stride, row.offset)
+
+
+def stored_constants(
+    library: Path, names: Collection[str], told: Sequence[StoredConstant] | None
+) -> StoredConstants | None:
+    """What ``library``, which is loaded, holds; None where it cannot be read like that.
+
+    ``told`` is how the constants lie, ``names`` are the original names that the loaded model gives.
+    """
+    if told is None or not set(names) >= {row.name for row in told}:
+        return None
+    rows: dict[str, tuple[int, StoredConstant]] = {}
+    at = 0
+    for row in told:
+        # Of two under one name the container hands out the first.
+        rows.setdefault(row.name, (at, row))
+        at += row.size
+    found = _place(library)
+    if found is None or not at - _PADDING < found[1] < at + _PADDING:
+        return None
+    return StoredConstants(library, found[0], rows)
+
+
+def _place(library: Path) -> tuple[int, int] | None:
+    """Where in the file the constants begin, and how many bytes they are."""
+    try:
+        loaded = ctypes.CDLL(str(library), mode=os.RTLD_NOW)
+        start, end = (ctypes.addressof(ctypes.c_char.in_dll(loaded, symbol)) for symbol in _SYMBOLS)
+        lines = Path("/proc/self/maps").read_bytes().splitlines()
+    except (OSError, ValueError):
+        return None
+    for line in lines:
+        match = _LINE.match(line)
+        low, high, offset = (int(number, 16) for number in match.groups()) if match is not None else (0, 0, 0)
+        if low <= start < high:
+            return (offset + start - low, end - start) if end <= high else None
+    return None
+
 
 MAX_LIBRARY_BYTES = 2 * 1024 * 1024 * 1024
 
@@ -68,7 +269,7 @@ def _read_shipped(
 ) -> tuple[MutableMapping[str, Any] | StoredConstants, Any]:
     bare = hasattr(model.loader, "extract_constants_map")
     library = _library(model, payload)
-    if not exports(library, "ExtractConstantsMap"):
+    if not exports_symbol(library, "ExtractConstantsMap"):
         raise LookupError("a library of a torch before 2.8 does not hand out its constants")
     if bare:
         return dict(model.loader.extract_constants_map(False)), model.loader
@@ -116,13 +317,13 @@ def load_from_package(model: LoadedModel, package: Path, model_name: str) -> int
 
 def load_from_file(model: LoadedModel, path: Path) -> int:
     """Load the model's constants out of an exported program or a state dict."""
-    source = state_of(path)
+    source = load_state(path)
     weights = {name: source[name].detach() for name in model.get_constant_fqns() if name in source}
     model.load_constants(weights, check_full_update=True, user_managed=True)
     return len(weights)
 
 
-def state_of(path: Path) -> dict[str, Any]:
+def load_state(path: Path) -> dict[str, Any]:
     """Name -> tensor of an exported program (parameters, buffers, constants) or of a saved state dict."""
     import torch
 
@@ -132,11 +333,11 @@ def state_of(path: Path) -> dict[str, Any]:
         saved = torch.load(path, weights_only=True)
     except Exception:
         program = torch.export.load(str(path))
-        return tensors_of(program)
+        return program_tensors(program)
     return {str(name): value for name, value in saved.items() if isinstance(value, torch.Tensor)}
 
 
-def tensors_of(program: Any) -> dict[str, Any]:
+def program_tensors(program: Any) -> dict[str, Any]:
     """Name -> tensor of all that an exported program holds."""
     import torch
 
@@ -151,7 +352,7 @@ def compare_weights(ours: Mapping[str, Any], theirs: dict[str, Any]) -> list[dic
     """
     only = [{"name": name, "equal": None, "what": "not in the reference"} for name in ours if name not in theirs]
     only += [{"name": name, "equal": None, "what": "not in the package"} for name in theirs if name not in ours]
-    return [*(difference(name, ours[name], theirs[name]) for name in ours if name in theirs), *only]
+    return [*(constant_difference(name, ours[name], theirs[name]) for name in ours if name in theirs), *only]
 
 
 def _constant(name: str, tensor: Any) -> dict[str, Any]:
@@ -177,7 +378,7 @@ def _read_members(package: Path) -> dict[str, Any]:
     return {f"/{name}": (lambda name=name: archive.read(name)) for name in archive.namelist()}
 
 
-def describe_given(constants: dict[str, Any]) -> list[dict[str, Any]]:
+def describe_given_weights(constants: dict[str, Any]) -> list[dict[str, Any]]:
     """Metadata of weights that somebody is about to load: name, dtype, shape, stride, device.
 
     ``same_as`` are the other names under which the very same memory is given: tied weights.
@@ -185,12 +386,12 @@ def describe_given(constants: dict[str, Any]) -> list[dict[str, Any]]:
     names: dict[tuple[int, int], list[str]] = {}
     for name, value in constants.items():
         # What has no memory, as on the meta device, shares none.
-        if hasattr(value, "stride") and value.numel() and storage(value):
-            names.setdefault((storage(value), value.data_ptr()), []).append(str(name))
+        if hasattr(value, "stride") and value.numel() and storage_address(value):
+            names.setdefault((storage_address(value), value.data_ptr()), []).append(str(name))
     return [
         {
             "name": str(name),
-            "same_as": [one for one in names.get((storage(value), value.data_ptr()), []) if one != str(name)],
+            "same_as": [one for one in names.get((storage_address(value), value.data_ptr()), []) if one != str(name)],
             "dtype": dtype_name(value),
             "shape": list(value.shape),
             "stride": list(value.stride()),

@@ -24,15 +24,20 @@ import torch  # noqa: E402
 from driver import wrapper  # noqa: E402
 from models import made  # noqa: E402
 
-from aotidoctor.worker.emulation import engine, job  # noqa: E402
-from aotidoctor.worker.emulation.found import Found  # noqa: E402
-from aotidoctor.worker.emulation.lanes.kernel_build import build  # noqa: E402
-from aotidoctor.worker.emulation.lanes.kernel_text import read_kernel  # noqa: E402
-from aotidoctor.worker.emulation.lanes.launch import Launch  # noqa: E402
-from aotidoctor.worker.emulation.lanes.libdevice import Libdevice  # noqa: E402
-from aotidoctor.worker.emulation.look import look  # noqa: E402
-from aotidoctor.worker.emulation.pending import Pending  # noqa: E402
-from aotidoctor.worker.emulation.storage import empty, of_torch  # noqa: E402
+from aotidoctor.worker.emulation import emulate, engine  # noqa: E402
+from aotidoctor.worker.emulation.engine import check_launch  # noqa: E402
+from aotidoctor.worker.emulation.interpreter import Libdevice  # noqa: E402
+from aotidoctor.worker.emulation.kernel_source import (  # noqa: E402
+    build_kernel,
+    read_kernel,
+)
+from aotidoctor.worker.emulation.launch import LaneLaunch  # noqa: E402
+from aotidoctor.worker.emulation.storage import (  # noqa: E402
+    EmulationFindings,
+    PendingSteps,
+    device_copy,
+    empty_storage,
+)
 
 LAUNCHES, LANES = 60, 1_000_000
 # Lanes of one launch: the time of the quick way must not grow faster than they do.
@@ -43,15 +48,15 @@ class Model:
     """A kernel of a package, and how a launch of it with so many lanes is made."""
 
     def __init__(self, name, folder):
-        functions = list(engine.functions(wrapper(name)).values())
+        functions = list(engine.kernel_functions(wrapper(name)).values())
         function = functions[len(functions) // 2]
         self.kernel = read_kernel(function.name, function.comment, function.line)
         self.blocks = function.blocks
-        self.built = build(self.kernel, Path(folder), Libdevice())
+        self.built = build_kernel(self.kernel, Path(folder), Libdevice())
 
     def launch(self, given, out, lanes, *, number=1):
-        found = Found()
-        made = Launch(
+        found = EmulationFindings()
+        made = LaneLaunch(
             number=number, kernel=self.kernel, function=self.built, arguments={**given, **out, "xnumel": lanes},
             grid=(-(-lanes // self.blocks["x"]), 1, 1), blocks=self.blocks, line=1, found=found,
         )  # fmt: skip
@@ -60,9 +65,9 @@ class Model:
 
 def pointwise(model, lanes):
     """No index is loaded: bounds alone settle it."""
-    given = {"in_ptr0": of_torch("x", torch.randn(lanes)), "in_ptr1": of_torch("y", torch.randn(lanes))}
+    given = {"in_ptr0": device_copy("x", torch.randn(lanes)), "in_ptr1": device_copy("y", torch.randn(lanes))}
     return lambda number: model.launch(
-        given, {"out_ptr0": empty("out", "float32", (lanes,), (1,))}, lanes, number=number
+        given, {"out_ptr0": empty_storage("out", "float32", (lanes,), (1,))}, lanes, number=number
     )
 
 
@@ -70,11 +75,13 @@ def embedding(model, lanes):
     """Every lane's address follows from an index in memory."""
     rows = lanes // 24
     given = {
-        "in_ptr0": of_torch("ids", torch.randint(0, 100, (rows,))),
-        "in_ptr1": of_torch("weight", torch.randn(100, 24)),
+        "in_ptr0": device_copy("ids", torch.randint(0, 100, (rows,))),
+        "in_ptr1": device_copy("weight", torch.randn(100, 24)),
     }
     out = (rows, 24), (24, 1)
-    return lambda number: model.launch(given, {"out_ptr0": empty("out", "float32", *out)}, rows * 24, number=number)
+    return lambda number: model.launch(
+        given, {"out_ptr0": empty_storage("out", "float32", *out)}, rows * 24, number=number
+    )
 
 
 def index_put(model, lanes):
@@ -82,8 +89,8 @@ def index_put(model, lanes):
     rows = lanes // 4
     ids = torch.randint(0, 30, (rows,))
     ids[0] = -1
-    given = {"in_ptr0": of_torch("ids", ids), "in_ptr1": of_torch("values", torch.randn(rows, 4))}
-    out = {"out_ptr0": of_torch("out", torch.zeros(30, 4))}
+    given = {"in_ptr0": device_copy("ids", ids), "in_ptr1": device_copy("values", torch.randn(rows, 4))}
+    out = {"out_ptr0": device_copy("out", torch.zeros(30, 4))}
     return lambda number: model.launch(given, out, rows * 4, number=number)
 
 
@@ -92,7 +99,7 @@ def seconds(launch, count, *, quick):
     for number in range(count):
         made, found = launch(number)
         if quick:
-            assert look(made, Pending()).why is None
+            assert check_launch(made, PendingSteps()).why is None
         else:
             made.run()
         assert found.findings == []
@@ -108,7 +115,7 @@ def memory():
         # From here on, the high-water mark counts anew.
         Path("/proc/self/clear_refs").write_text("5")
         before = peak()
-        assert look(made, Pending()).why is None
+        assert check_launch(made, PendingSteps()).why is None
         return (peak() - before + size) / size
 
 
@@ -120,7 +127,7 @@ def peak():
 
 def main():
     torch.set_num_threads(1)
-    job._install()
+    emulate._install()
     told = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, make in (("pointwise", pointwise), ("embedding", embedding), ("index_put", index_put)):

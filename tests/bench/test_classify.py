@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from aotidoctor.logs.keyword_filter import BROAD
+from aotidoctor.logs.prefilter import BROAD
 from tests.bench.conftest import MEDIANS
 
 pytestmark = pytest.mark.bench

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.bench.conftest import MEDIANS
+from tests.e2e.foundry.place import cache_dir
 
 pytestmark = [pytest.mark.bench, pytest.mark.torch]
 
@@ -31,7 +32,7 @@ print(statistics.median(asked), statistics.median(called))
 def test_validator(tmp_path, benchmark):
     from aotidoctor.commands import demo
 
-    folder = demo.prepare(os.environ, lambda _event: None)
+    folder = demo.prepare_demo({**os.environ, "XDG_CACHE_HOME": str(cache_dir())}, lambda _event: None)
     command = [sys.executable, "-m", "aotidoctor", "contract", str(folder / "model.pt2"), "-o"]
     subprocess.run([*command, str(tmp_path / "model_inputs.py")], check=True)
     words = [sys.executable, "-c", LOOP, str(tmp_path), str(folder / "model.pt2"), str(folder / "good.pt")]

@@ -7,8 +7,8 @@ import zipfile
 
 import pytest
 
-from aotidoctor.readers.contract import read_contract
-from aotidoctor.readers.inputs import read_inputs
+from aotidoctor.readers.contract.read_contract import read_contract
+from aotidoctor.readers.inputs.read_inputs import read_inputs
 from tests.unit.readers.contract.conftest import artifact_of, entry_of, recorded
 from tests.unit.readers.contract.test_hostile_wrappers import STATEMENTS, strange
 

@@ -31,9 +31,9 @@ loader.run(list(torch.load(sys.argv[2])))
 CALLS = """
 import statistics, sys, time, torch
 from pathlib import Path
-from aotidoctor.worker.hooks import start_trace
+from aotidoctor.worker.call_hooks.package_calls import start_trace
 from aotidoctor.model.jobs import Run
-from aotidoctor.worker.load import load_model
+from aotidoctor.worker.load_package import load_model
 
 class Channel:
     run_dir = Path(sys.argv[3])
@@ -103,7 +103,7 @@ def test_inspect(stopwatch, model):
 
 def test_compat_of_ten_hosts(stopwatch, model):
     """One package; a matrix with refusals and open answers has an exit status of its own."""
-    hosts = [word for name in list(profiles.built_in())[:10] for word in ("--host", name)]
+    hosts = [word for name in list(profiles.built_in_profiles())[:10] for word in ("--host", name)]
     stopwatch(
         "compat, ten hosts", *DOCTOR, "compat", model[0], *hosts, "--format", "json", rounds=9, statuses=(0, 1, 3)
     )

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from aotidoctor.commands import demo, demo_fleet
+from aotidoctor.commands import demo
 from tests.browser.chromium import chromium
 
 WIDTH = 1040
@@ -22,7 +22,7 @@ LAST = "contract"
 
 def real_report(folder: Path) -> Path:
     """A report of a run of the demo's model on inputs of another dtype than it was compiled for."""
-    for item in demo.prepare(os.environ, lambda _event: None).iterdir():
+    for item in demo.prepare_demo(os.environ, lambda _event: None).iterdir():
         (folder / item.name).symlink_to(item)
     program = str(Path(sys.executable).with_name("aotidoctor"))
     command = [program, "run", "model.pt2", "--inputs", "int32_ids.pt", "--report", "html:report.html"]
@@ -35,7 +35,7 @@ def real_fleet(folder: Path) -> Path:
     program = str(Path(sys.executable).with_name("aotidoctor"))
     subprocess.run([program, "demo", "--fleet", "-q"], check=True, stdout=subprocess.DEVNULL)
     page = folder / "fleet.html"
-    page.write_bytes((demo_fleet.folder(os.environ) / demo_fleet.PAGE).read_bytes())
+    page.write_bytes((demo.fleet_folder(os.environ) / demo.PAGE).read_bytes())
     return page
 
 

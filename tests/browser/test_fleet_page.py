@@ -13,7 +13,7 @@ from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 
 from aotidoctor.fleet.summary.summarize import summarize
-from aotidoctor.reports.fleet import page as fleet_page
+from aotidoctor.reports.fleet import fleet_files as fleet_page
 from tests.browser.chromium import chromium, programs
 from tests.unit.fleet.fleets import CAUSES, failing, healthy, write
 
@@ -49,7 +49,7 @@ def made(folder, count):
             results.append(failing(name, CAUSES[number // 10 % 4], started=f"2026-09-0{day}T10:00:00Z", **more))
     found = summarize([write(folder / "r", results, started="2026-09-01T00:00:00Z")], argv=("aotidoctor", "fleet", "r"))
     page = folder / "fleet.html"
-    page.write_text(fleet_page.render(found.summary, found.rows()), encoding="utf-8")
+    page.write_text(fleet_page.render_fleet_page(found.summary, found.rows()), encoding="utf-8")
     return page
 
 

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 
 from aotidoctor.commands.classify import classify_text
-from aotidoctor.logs import read_log
+from aotidoctor.logs.log_reading import read_log
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE, LEAST_SUSPICION
-from aotidoctor.model.log import LogMatch
+from aotidoctor.model.report import LogMatch
 
 HERE = Path(__file__).parent
 

@@ -16,10 +16,10 @@ from math import log
 from pathlib import Path
 from unittest import mock
 
-from aotidoctor.logs import alike
-from aotidoctor.logs.alike import TABLE, number, packed, unpacked, weighed
-from aotidoctor.logs.lines import Streams, clean
+from aotidoctor.logs import word_model
+from aotidoctor.logs.lines import Streams, clean_text
 from aotidoctor.logs.patterns import load_patterns, pattern_files
+from aotidoctor.logs.word_model import TABLE, number, pack_table, unpack_table, weigh_words
 from tests.corpus.corpus import HERE
 from tests.corpus.kin import Known, load
 
@@ -63,7 +63,7 @@ def _kinds(text: Known) -> tuple[str, ...]:
 @cache
 def _weighed(text: str) -> dict[str, float]:
     lines = enumerate(text.encode("utf-8", "replace").split(b"\n"))
-    return weighed(line.text for line in clean(lines, Streams()))
+    return weigh_words(line.text for line in clean_text(lines, Streams()))
 
 
 def fit(learnt: Sequence[Example]) -> bytes:
@@ -94,7 +94,7 @@ def fit(learnt: Sequence[Example]) -> bytes:
         pairs = [(int(kind), int(steps[at, kind])) for kind in np.flatnonzero(steps[at])]
         if pairs:
             entries[number(word)] = (rare[word], pairs)
-    return packed(names, scale, entries)
+    return pack_table(names, scale, entries)
 
 
 class Learnt:
@@ -103,12 +103,12 @@ class Learnt:
     def __init__(self, texts: Sequence[Known]) -> None:
         known = [text for text in texts if text.is_evidence]
         self._tables = [
-            unpacked(fit(examples([text for text in known if text.kin % _PARTS != part]))) for part in range(_PARTS)
+            unpack_table(fit(examples([text for text in known if text.kin % _PARTS != part]))) for part in range(_PARTS)
         ]
 
     def without(self, kin: int) -> AbstractContextManager[object]:
         """The table that knows nothing of ``kin`` is the one that is asked."""
-        return mock.patch.object(alike, "words", return_value=self._tables[kin % _PARTS])
+        return mock.patch.object(word_model, "words", return_value=self._tables[kin % _PARTS])
 
 
 def main(files: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from unittest import mock
 
 from aotidoctor.commands.classify import classify_text
-from aotidoctor.logs import alike
+from aotidoctor.logs import word_model
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE
 from tests.corpus.corpus import HERE
 from tests.corpus.kin import Known, load
@@ -28,7 +28,7 @@ from tests.corpus.own_rules import Rules, rules_of
 if TYPE_CHECKING:
     from tests.corpus.learn import Learnt
 
-_NO_WORDS = alike.unpacked(alike.packed(alike.NO_CAUSE, 1.0, {}))
+_NO_WORDS = word_model.unpack_table(word_model.pack_table(word_model.NO_CAUSE, 1.0, {}))
 FILES = tuple(
     HERE / f"{name}.jsonl"
     for name in (
@@ -51,7 +51,7 @@ FILES = tuple(
 
 def outcome(text: Known, rules: Rules, learnt: Learnt | None = None) -> tuple[str, str | None, float]:
     """What is said of ``text`` without what is its own: a word for it, the cause, how sure."""
-    no_words = mock.patch.object(alike, "words", return_value=_NO_WORDS)
+    no_words = mock.patch.object(word_model, "words", return_value=_NO_WORDS)
     with rules.without(text.kin), no_words if learnt is None else learnt.without(text.kin):
         _, diagnoses, reading = classify_text(text.symptom.encode(), "log")
     cause = diagnoses[0].cause if diagnoses else None

@@ -18,39 +18,26 @@ from types import ModuleType
 from unittest import mock
 
 from aotidoctor.commands.classify import classify_text
-from aotidoctor.logs import assembly, complaints, harmless, judgement, known, origins, patterns, read, severity
-from aotidoctor.logs.bounded import bounded
-from aotidoctor.logs.forms import (
-    assertion,
-    compiler,
-    cpp,
-    debugger,
-    kernel,
-    linker,
-    loader,
-    other,
-    plain,
-    python,
-    record,
-    sanitizer,
-    server,
-    signal,
-)
-from aotidoctor.logs.found import Found
-from aotidoctor.logs.marks import has_mark
-from aotidoctor.logs.matching import Matcher
-from aotidoctor.model.log import LogMatch
+from aotidoctor.logs import assembly, complaints, harmless, judgement, log_reading, origins, patterns
+from aotidoctor.logs.assembly import Matcher
+from aotidoctor.logs.forms import crash_forms, message_forms
+from aotidoctor.logs.harmless import has_mark
+from aotidoctor.logs.patterns import LogFailure, bound_repeats
+from aotidoctor.model.report import LogMatch
 from tests.corpus.kin import Known
 from tests.corpus.regex_branches import Span, branches, without
 
 _FORMS = (
-    python, cpp, assertion, sanitizer, debugger, kernel, server, compiler, linker, loader, signal, plain, other, record,
+    (crash_forms, "python"), (crash_forms, "cpp"), (crash_forms, "assertion"), (crash_forms, "sanitizer"),
+    (crash_forms, "debugger"), (crash_forms, "dmesg"), (message_forms, "server"), (message_forms, "compiler"),
+    (message_forms, "linker"), (message_forms, "loader"), (crash_forms, "signal"), (message_forms, "plain"),
+    (message_forms, "other"), (message_forms, "record"),
 )  # fmt: skip
 _TABLES: tuple[tuple[ModuleType, str], ...] = (
-    *((form, "START") for form in _FORMS),
+    *((form, f"{stem.upper()}_START") for form, stem in _FORMS),
     (complaints, "FAILS"), (complaints, "COMPLAINS"), (complaints, "TOLD"), (complaints, "_VALUES"), (complaints, "CODES"), (complaints, "FOREIGN"),
     (complaints, "_STACK"), (complaints, "_WARNS"), (complaints, "_EVERYDAY"), (complaints, "_SUCCEEDS"),
-    (harmless, "_WORDS"), (harmless, "_LINES"), (severity, "_PROBES"), (judgement, "_SUPERVISORS"),
+    (harmless, "_WORDS"), (harmless, "_LINES"), (harmless, "_PROBES"), (judgement, "_SUPERVISORS"),
     (judgement, "_WRAPPERS"),
 )  # fmt: skip
 _TORCH = "@torch"
@@ -70,12 +57,12 @@ class _Recorder(Matcher):
         self.asked: list[Asked] = []
         self.places: list[Asked] = []
 
-    def matches(self, found: Found, around: str) -> tuple[LogMatch, ...]:
+    def matches(self, found: LogFailure, around: str) -> tuple[LogMatch, ...]:
         self.asked.append({"text": found.text, "around": around})
         place: dict[str, str] = {}
         both = (_Listener(place, ""), _Listener(place, "."))
         with _places(both), mock.patch.object(origins, "_telling", return_value={""}):
-            origins.arisen(found, 1, around)
+            origins.match_origin(found, 1, around)
         self.places += [place] if place else []
         return super().matches(found, around)
 
@@ -98,17 +85,17 @@ class _Listener:
 
 
 @contextmanager
-def _places(entries: Sequence[origins.Origin | _Listener]) -> Iterator[None]:
+def _places(entries: Sequence[origins.FailureOrigin | _Listener]) -> Iterator[None]:
     """These for the table of places; what was chosen of it before is forgotten, and what is chosen now, too."""
     with mock.patch.object(origins, "origins", return_value=tuple(entries)):
-        origins._asked.cache_clear()
+        origins._ask_tables.cache_clear()
         yield
-    origins._asked.cache_clear()
+    origins._ask_tables.cache_clear()
 
 
 @cache
 def _compiled(regex: str, flags: int = 0) -> re.Pattern[str]:
-    return re.compile(bounded(regex), re.MULTILINE | flags)
+    return re.compile(bound_repeats(regex), re.MULTILINE | flags)
 
 
 def _searches(regex: str, text: str, flags: int = 0) -> bool:
@@ -122,7 +109,7 @@ def _of_pattern(one: patterns.Pattern) -> Rule:
     return {"regex": (own.regex, "text"), **near, **not_near}
 
 
-def _of_origin(one: origins.Origin) -> Rule:
+def _of_origin(one: origins.FailureOrigin) -> Rule:
     around = "own" if one.innermost else "around"
     targets = {"frame": "frame", "innermost": "innermost", "file": "file", "near": around, "said": "text"}
     return {name: (getattr(one, name), target) for name, target in (*targets.items(), ("not_near", around))
@@ -168,7 +155,7 @@ class Rules:
 
     patterns: tuple[patterns.Pattern, ...]
     origins: tuple[origins.Origin, ...]
-    issues: tuple[known.Known, ...]
+    issues: tuple[patterns.KnownIssue, ...]
     left: dict[int, list[tuple[str, int, str, Span]]]
 
     def note(self, kind: str, number: int, own: Iterable[tuple[int, str, Span]]) -> None:
@@ -197,14 +184,16 @@ class Rules:
                     table = getattr(module, name)
                     changed = re.compile(without(table.pattern, spans), table.flags & ~re.UNICODE)
                     stack.enter_context(mock.patch.object(module, name, changed))
-            keywords, matcher = read._tools_for(read.pattern_files())
+            keywords, matcher = log_reading._tools_for(log_reading.pattern_files())
             less = copy(matcher)
             less._patterns = own
-            forms = tuple((form.START, form.read) for form in _FORMS)
+            forms = tuple(
+                (getattr(form, f"{stem.upper()}_START"), getattr(form, f"read_{stem}")) for form, stem in _FORMS
+            )
             stack.enter_context(mock.patch.object(assembly, "FORMS", forms))
-            stack.enter_context(mock.patch.object(read, "_tools_for", return_value=(keywords, less)))
+            stack.enter_context(mock.patch.object(log_reading, "_tools_for", return_value=(keywords, less)))
             stack.enter_context(_places(places))
-            stack.enter_context(mock.patch.object(known, "known_issues", return_value=tuple(issues)))
+            stack.enter_context(mock.patch.object(patterns, "known_issues", return_value=tuple(issues)))
             yield
 
 
@@ -220,12 +209,12 @@ def _cut_pattern(pattern: patterns.Pattern, field: str, spans: Sequence[Span]) -
 
 def rules_of(texts: Sequence[Known]) -> Rules:
     """The rules with the use that ``texts`` make of them."""
-    made = Rules(patterns.load_patterns(), origins.origins(), known.known_issues(), defaultdict(list))
+    made = Rules(patterns.load_patterns(), origins.origins(), patterns.known_issues(), defaultdict(list))
     recorder = _Recorder(made.patterns)
     asked: list[Hit] = []
     places: list[Hit] = []
-    keywords, _ = read._tools_for(read.pattern_files())
-    with mock.patch.object(read, "_tools_for", return_value=(keywords, recorder)):
+    keywords, _ = log_reading._tools_for(log_reading.pattern_files())
+    with mock.patch.object(log_reading, "_tools_for", return_value=(keywords, recorder)):
         for text in (one for one in texts if one.is_evidence):
             recorder.asked, recorder.places = [], []
             classify_text(text.symptom.encode(), "log")

@@ -10,8 +10,7 @@ import json
 import pytest
 
 from aotidoctor.commands.classify import classify_text
-from aotidoctor.logs import load_patterns
-from aotidoctor.logs.patterns import LEAST_CONFIDENCE, Pattern, check
+from aotidoctor.logs.patterns import LEAST_CONFIDENCE, Pattern, check, load_patterns
 from aotidoctor.model.evidence import Severity
 from tests.corpus.corpus import HERE, Text, first_cause, matches, texts
 from tests.every import every

@@ -46,7 +46,8 @@ def test_there_are_enough_of_them_of_many_kinds():
 
 def test_what_cannot_be_recovered_is_a_failure():
     _, diagnoses, reading = classify_text(RECOVERED.encode(), "log")
-    assert diagnoses or reading.unknown
+    assert [one.cause for one in diagnoses] == ["export-unsupported"]
+    assert [event.kind for event in reading.unknown] == ["RuntimeError"]
 
 
 def test_a_cause_needs_a_word_of_its_own():

@@ -12,9 +12,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from recorded import ROOT, dump
 from scenarios import SCENARIOS
 
-from aotidoctor.commands.diagnose import diagnose
-from aotidoctor.model.case import Options
-from aotidoctor.model.host import Host
+from aotidoctor.commands.diagnose_package import diagnose
+from aotidoctor.model.case import Host, Options
 
 # What a compile for the GPU needs of the host's files.
 TOOLKIT = ("g++", "ptxas", "cuda.h")

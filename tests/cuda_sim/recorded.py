@@ -7,14 +7,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-from aotidoctor.model import host, run, trace
-from aotidoctor.model.records import from_json
+from aotidoctor.model import case, run
+from aotidoctor.model.record_json import from_json
 from aotidoctor.model.run import Request
 from aotidoctor.worker import JOBS
 
 TYPES = {
     kind.__name__: kind
-    for module in (run, trace, host)
+    for module in (run, run, case)
     for kind in vars(module).values()
     if isinstance(kind, type) and dataclasses.is_dataclass(kind)
 }

@@ -57,7 +57,7 @@ def demo_folder():
     from aotidoctor.commands import demo
     from tests.e2e.foundry.place import cache_dir
 
-    return demo.prepare({**os.environ, "XDG_CACHE_HOME": str(cache_dir())}, lambda _event: None)
+    return demo.prepare_demo({**os.environ, "XDG_CACHE_HOME": str(cache_dir())}, lambda _event: None)
 
 
 def _from_one(text):

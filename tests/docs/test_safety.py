@@ -19,15 +19,15 @@ def test_each_promise_names_a_test():
 
 
 def test_the_figures_are_those_of_the_code():
-    from aotidoctor.checks.matching.overlay import MOST_KEYS
-    from aotidoctor.cli.limits import CPU_S, MEMORY, ORDINARY
-    from aotidoctor.model.inputs_json import MOST_PLACES
-    from aotidoctor.model.treespec import MOST_LEAVES
-    from aotidoctor.readers.contract.body import MOST_CALLS
-    from aotidoctor.readers.inputs.json_values import MOST_BRACKETS
-    from aotidoctor.readers.package.models import MAX_METADATA
-    from aotidoctor.triage.session import MOST_FINDINGS
-    from aotidoctor.triton.tokens import MOST_TOKENS
+    from aotidoctor.checks.matching.call_overlay import MOST_KEYS
+    from aotidoctor.cli.execute import CPU_S, MEMORY, ORDINARY
+    from aotidoctor.model.inputs import MOST_LEAVES
+    from aotidoctor.model.saved_calls import MOST_PLACES
+    from aotidoctor.readers.contract.run_impl import MOST_CALLS
+    from aotidoctor.readers.inputs.other_formats import MOST_BRACKETS
+    from aotidoctor.readers.package.package_models import MAX_METADATA
+    from aotidoctor.triage.static_checks import MOST_FINDINGS
+    from aotidoctor.triton.config_schema import MOST_TOKENS
 
     for figure in (MOST_PLACES, MOST_CALLS, MOST_LEAVES, MOST_BRACKETS, MAX_METADATA, MOST_FINDINGS, MOST_TOKENS):
         assert f"{figure:,} " in PAGE

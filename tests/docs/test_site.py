@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.checks import CHECKS
+from aotidoctor.checks.registry import CHECKS
 from aotidoctor.cli import COMMANDS
 from aotidoctor.probes import LATER, PROBES
 

@@ -26,10 +26,18 @@ from foundry.place import cache_dir
 from warm import CommandLine, line
 from warm_python import close
 
-from aotidoctor.runner import Runner
+from aotidoctor.runner.runner import Runner
 
 BUILDER = Path(build.__file__)
 SECONDS = 1800
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kept_compiles() -> Iterator[None]:
+    """What the program itself compiles for these tests is kept by its content, as the models are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(cache_dir() / "xdg"))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -13,12 +13,12 @@ import pytest
 from foundry import edit
 from foundry.models import BY_NAME as MODELS
 
-from aotidoctor.commands.diagnose import diagnose
-from aotidoctor.commands.verify import Question, verify
+from aotidoctor.commands.diagnose_package import diagnose
+from aotidoctor.commands.verify import VerifyRequest, verify
 from aotidoctor.model.case import Options
 from aotidoctor.model.evidence import Severity
-from aotidoctor.program.origin import judge_against, open_program
-from aotidoctor.reports.status import exit_status
+from aotidoctor.program.verify_stages import judge_against, open_program
+from aotidoctor.reports.text import exit_status
 
 ORIGINS = Path(__file__).parent / "programs" / "origins.py"
 
@@ -147,7 +147,7 @@ def test_no_package_at_all(packages):
     [("mlp_again", "mlp", 0, None), ("mlp_dims", "mlp", 1, None), ("one_bit", "linear", 1, "weights-differ")],
 )
 def test_the_command(program, package, status, cause, programs, packages, runner):
-    question = Question(
+    question = VerifyRequest(
         program=str(programs / f"{program}.pt2"), options=Options(), against=str(packages.package(package))
     )
     report = verify(question, environ=os.environ, runner=runner)
@@ -163,7 +163,7 @@ def test_a_comparison_that_is_not_made_is_no_health(packages, tmp_path, runner):
     package = edit.write(tmp_path / "two.pt2", dict(both).items())
     for name, status in ((None, 4), ("second", 0)):
         options = Options(model_name=name)
-        question = Question(program=str(packages.exported("linear")), options=options, against=str(package))
+        question = VerifyRequest(program=str(packages.exported("linear")), options=options, against=str(package))
         report = verify(question, environ=os.environ, runner=runner)
         assert exit_status(report, "error") == status
         assert (report.cannot_examine is not None) == (status == 4)

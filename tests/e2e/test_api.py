@@ -14,7 +14,7 @@ import pytest
 from warm import line
 
 import aotidoctor
-from aotidoctor.commands import diagnose
+from aotidoctor.commands import diagnose_package
 from tests.e2e.foundry.place import cache_dir, compiler_answers
 
 pytestmark = [pytest.mark.torch]
@@ -29,7 +29,7 @@ def demo():
     pytest.importorskip("torch", reason="torch is not installed")
     from aotidoctor.commands import demo
 
-    return demo.prepare({**os.environ, "XDG_CACHE_HOME": str(cache_dir())}, lambda _event: None)
+    return demo.prepare_demo({**os.environ, "XDG_CACHE_HOME": str(cache_dir())}, lambda _event: None)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_every_function_has_an_example():
 def test_example(example, call, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     # How they start a runner of their own, the tests below ask.
-    monkeypatch.setattr(diagnose, "given_or_new", line().lend)
+    monkeypatch.setattr(diagnose_package, "runner_or_new", line().lend)
     example.globs = {"aotidoctor": aotidoctor, **call}
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)

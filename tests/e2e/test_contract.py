@@ -22,21 +22,18 @@ from foundry.models import BY_NAME
 from foundry.place import cache_dir
 from foundry.registry import CASES
 
-from aotidoctor import checks
+from aotidoctor.checks import registry
 from aotidoctor.commands.contract import validator as what_is_copied
-from aotidoctor.commands.contract.cpp import cpp_header
-from aotidoctor.commands.contract.json_schema import json_schema
-from aotidoctor.commands.contract.python import _COPIED, python_module
-from aotidoctor.commands.contract.read import read_contract
+from aotidoctor.commands.contract.emit import _COPIED, cpp_header, json_schema, python_module
+from aotidoctor.commands.contract.shippable import read_contract
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.evidence import Severity
-from aotidoctor.model.inputs import PlainValue, TensorDesc
+from aotidoctor.model.inputs import Container, Leaf, PlainValue, TensorDesc
 from aotidoctor.model.jobs import InputsSource
-from aotidoctor.model.tree import Container, Leaf
 from aotidoctor.triage.open_case import open_case, with_inputs
-from aotidoctor.triage.session import Session, run_checks
-from aotidoctor.worker.materialize import load_inputs
+from aotidoctor.triage.static_checks import Session, run_checks
+from aotidoctor.worker.safe_load import load_inputs
 
 pytestmark = pytest.mark.torch
 
@@ -101,7 +98,7 @@ def judged(kit: Kit, where: Path) -> Iterator[Judged]:
 def calls(packages: Kit, tmp_path_factory: pytest.TempPathFactory) -> list[Judged]:
     with pytest.MonkeyPatch.context() as patch:
         # Only of the inputs is anything asked here.
-        patch.setattr(checks, "CHECKS", tuple(check for check in checks.CHECKS if check.stage == "inputs"))
+        patch.setattr(registry, "CHECKS", tuple(check for check in registry.CHECKS if check.stage == "inputs"))
         found = list(judged(packages, tmp_path_factory.mktemp("cases")))
     assert len(found) > 200
     assert len([one for one in found if one.refused]) > 90

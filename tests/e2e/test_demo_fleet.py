@@ -25,9 +25,9 @@ def environ(tmp_path_factory):
     from aotidoctor.commands import demo
     from tests.e2e.foundry.place import cache_dir
 
-    built = demo.prepare({**os.environ, "XDG_CACHE_HOME": str(cache_dir())}, lambda _event: None)
+    built = demo.prepare_demo({**os.environ, "XDG_CACHE_HOME": str(cache_dir())}, lambda _event: None)
     own = {**os.environ, "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
-    place = demo.folder(own)
+    place = demo.demo_folder(own)
     place.parent.mkdir(parents=True, mode=0o700)
     shutil.copytree(built, place)
     return own
@@ -35,7 +35,7 @@ def environ(tmp_path_factory):
 
 def test_a_fleet_of_two_nights(environ, monkeypatch):
     from aotidoctor.cli import build_app
-    from aotidoctor.commands import demo_fleet
+    from aotidoctor.commands import demo
 
     monkeypatch.setenv("XDG_CACHE_HOME", environ["XDG_CACHE_HOME"])
     done = CliRunner().invoke(build_app(), ["demo", "--fleet", "--json", "-q"])
@@ -43,14 +43,14 @@ def test_a_fleet_of_two_nights(environ, monkeypatch):
     found = json.loads(done.stdout)
     assert (found["items"], found["healthy"], found["failing"], found["not_examined"]) == (60, 40, 20, 0)
     shown = {one["cause"]: one for one in found["clusters"]}
-    assert {(name, one["count"], one["change"]) for name, one in shown.items()} == set(demo_fleet.EXPECTED)
+    assert {(name, one["count"], one["change"]) for name, one in shown.items()} == set(demo.FLEET_CAUSES)
     shared = {name: {(trait["feature"], trait["value"]) for trait in one["shared"]} for name, one in shown.items()}
     assert ("label client", "numpy") in shared["input-dtype"]
     assert ("label client", "etl") in shared["input-stride"]
     assert ("label exporter", "2.1") in shared["weights-not-loaded"]
-    page = (demo_fleet.folder(environ) / demo_fleet.PAGE).read_text(encoding="utf-8")
+    page = (demo.fleet_folder(environ) / demo.PAGE).read_text(encoding="utf-8")
     assert all(one["cause"] in page for one in found["clusters"])
-    again = CliRunner().invoke(build_app(), _by_hand(demo_fleet, environ))
+    again = CliRunner().invoke(build_app(), _by_hand(demo, environ))
     assert again.exit_code == 1
 
 

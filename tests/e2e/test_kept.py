@@ -10,7 +10,7 @@ import pytest
 
 from aotidoctor.model.jobs import InputsSource, Run, UserCode
 from aotidoctor.model.run import Exited, Request, Signalled
-from aotidoctor.runner import Runner
+from aotidoctor.runner.runner import Runner
 
 pytestmark = [pytest.mark.torch]
 

@@ -11,7 +11,7 @@ import pytest
 RAISES = """
 import json, os, sys
 import torch
-from aotidoctor.worker.last_error import last_error
+from aotidoctor.worker.load_package import last_error
 package, sample = sys.argv[1:]
 model = torch._inductor.aoti_load_package(package)
 given = torch.load(sample, weights_only=True)

@@ -11,8 +11,7 @@ from foundry.place import cache_dir
 from warm import line
 
 from aotidoctor.commands import demo
-from aotidoctor.commands.minimize.folder import FILES, STATE
-from aotidoctor.commands.minimize.minimize import minimize
+from aotidoctor.commands.minimize import RESULT_FILES, STATE_FILE, minimize
 from aotidoctor.model.case import Options
 from aotidoctor.version import __version__
 
@@ -24,7 +23,7 @@ ENVIRON = {**os.environ, "XDG_CACHE_HOME": str(cache_dir())}
 def folder() -> Path:
     if shutil.which("g++") is None:
         pytest.skip("there is no g++ to compile with")
-    return demo.prepare(ENVIRON, lambda _event: None)
+    return demo.prepare_demo(ENVIRON, lambda _event: None)
 
 
 def test_one_operator_is_left(folder: Path, tmp_path: Path) -> None:
@@ -40,7 +39,7 @@ def test_one_operator_is_left(folder: Path, tmp_path: Path) -> None:
     calls = [node for node in program.graph.nodes if node.op == "call_function" and "mul" in str(node.target)]
     assert len(calls) == 1
     # In a folder of its own: a script is written beside the files.
-    for name in (*FILES, STATE):
+    for name in (*RESULT_FILES, STATE_FILE):
         (tmp_path / name).write_bytes((kept / name).read_bytes())
     with line().lent():
         again = minimize(package, inputs, options, tmp_path, environ=ENVIRON)

@@ -11,7 +11,7 @@ from foundry.ops import FINE, cpp_op
 
 from aotidoctor.model.jobs import InputsSource, Run, UserCode
 from aotidoctor.model.run import Exited, Request, Signalled
-from aotidoctor.runner import Runner
+from aotidoctor.runner.runner import Runner
 
 pytestmark = pytest.mark.torch
 

@@ -13,7 +13,7 @@ from warm import line
 
 from aotidoctor.model.jobs import InputsSource, Recompile, Run, UserCode
 from aotidoctor.model.run import Request
-from aotidoctor.runner import Runner
+from aotidoctor.runner.runner import Runner
 
 pytestmark = pytest.mark.torch
 

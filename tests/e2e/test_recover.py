@@ -10,8 +10,9 @@ from foundry import edit
 from foundry.cases import Kit
 from warm_python import python
 
-from aotidoctor.readers.contract import read_contract, recovered_contract
-from aotidoctor.readers.package import read_artifact
+from aotidoctor.readers.contract.read_contract import read_contract
+from aotidoctor.readers.contract.sourceless_contract import recovered_contract
+from aotidoctor.readers.package.read_package import read_artifact
 
 pytestmark = pytest.mark.torch
 

@@ -12,7 +12,7 @@ import pytest
 from foundry.cases import Kit
 
 import aotidoctor.runner
-from aotidoctor.commands.triton_rehearse import Wish, rehearse
+from aotidoctor.commands.triton import RehearsalRequest, rehearse
 from aotidoctor.model.case import Options
 
 pytestmark = pytest.mark.torch
@@ -43,7 +43,9 @@ def rehearsed(packages: Kit, folder: Path, name: str, text: str, release: str, *
     """``code kind`` of what the rehearsal itself found, and the report."""
     model = lay_out(packages, folder, name, text)
     sample = packages.package(name).parent / "sample.pt"
-    report = rehearse(str(model), Wish(inputs=str(sample), triton=release, **wish), argv=(), environ=dict(os.environ))
+    report = rehearse(
+        str(model), RehearsalRequest(inputs=str(sample), triton=release, **wish), argv=(), environ=dict(os.environ)
+    )
     own = [item for item in report.findings if item.facts.get("rehearsed")]
     return [f"{item.code.removeprefix('TRITON-')} {item.kind}" for item in own], report
 
@@ -178,7 +180,7 @@ def test_the_init_library_is_called(packages: Kit, case_dir: Path, kind: str) ->
     subprocess.run(command, input=LIBRARIES[kind] + RELEASE, text=True, check=True)
     text = MLP + f'parameters {{ key: "MODEL_INIT_LIBRARY" value {{ string_value: "{library}" }} }}\n'
     model = lay_out(packages, case_dir, "mlp", text)
-    wish = Wish(triton="26.07", load_hook=True, options=Options(timeout=20.0))
+    wish = RehearsalRequest(triton="26.07", load_hook=True, options=Options(timeout=20.0))
     report = rehearse(str(model), wish, argv=(), environ=dict(os.environ))
     assert kind in [item.kind for item in report.findings if item.code == "TRITON-R46"]
     assert report.runs[0].result.get("handle") if kind == "hook-ran" else report.verdict == "problem"

@@ -18,14 +18,14 @@ from foundry.registry import BY_NAME
 from warm import forked, line
 from warm_python import python
 
-from aotidoctor.commands import diagnose
-from aotidoctor.commands.repro.package import KEPT, RANDOM, ZEROED, can_strip, copy_package
+from aotidoctor.commands import diagnose_package
+from aotidoctor.commands.repro.reduced_inputs import RANDOM, UNCHANGED, ZEROED, can_strip, copy_package
+from aotidoctor.commands.repro.repro_script import KnownFailure, Repro
 from aotidoctor.commands.repro.reproduce import reproduce, start_runner
-from aotidoctor.commands.repro.result import Known, Repro
 from aotidoctor.model.case import Options
 from aotidoctor.model.report import Report
 from aotidoctor.readers.package.constants import read_constants
-from aotidoctor.runner import Runner
+from aotidoctor.runner.runner import Runner
 
 pytestmark = pytest.mark.torch
 
@@ -66,11 +66,11 @@ def runner() -> Iterator[Runner]:
 
 def diagnosed(call: Call, runner: Runner) -> Report:
     options = Options(setup=str(call.setup) if call.setup else None)
-    return diagnose.diagnose(str(call.model), str(call.inputs), options, environ=os.environ, runner=runner)
+    return diagnose_package.diagnose(str(call.model), str(call.inputs), options, environ=os.environ, runner=runner)
 
 
 def reproduced(report: Report, folder: Path, runner: Runner, *, keep_weights: bool = False) -> Repro:
-    known = Known(signature=report.signature, diagnoses=report.diagnoses, findings=report.findings)
+    known = KnownFailure(signature=report.signature, diagnoses=report.diagnoses, findings=report.findings)
     return reproduce(report.case, known, folder, os.environ, keep_weights=keep_weights, runner=runner)
 
 
@@ -154,15 +154,15 @@ def test_weights_are_kept_where_asked(packages: Kit, case_dir: Path, runner: Run
 @pytest.mark.parametrize("base", ["linear", "blob", "mmapped", "pickled"])
 @pytest.mark.parametrize("level", [ZEROED, RANDOM])
 def test_weights_are_taken_out_wherever_they_are(base: str, level: str, packages: Kit, tmp_path: Path) -> None:
-    report = diagnose.inspect(str(packages.package(base)), Options(), environ=os.environ)
+    report = diagnose_package.inspect(str(packages.package(base)), Options(), environ=os.environ)
     assert can_strip(report.case) is None
     weights = bytes_of_weights(report)
     assert weights
-    copy_package(report.case, tmp_path / "kept.pt2", KEPT)
+    copy_package(report.case, tmp_path / "kept.pt2", UNCHANGED)
     copy_package(report.case, tmp_path / "stripped.pt2", level)
     assert all(one in (tmp_path / "kept.pt2").read_bytes() for one in weights)
     assert not any(one in (tmp_path / "stripped.pt2").read_bytes() for one in weights)
-    again = diagnose.inspect(str(tmp_path / "stripped.pt2"), Options(), environ=os.environ)
+    again = diagnose_package.inspect(str(tmp_path / "stripped.pt2"), Options(), environ=os.environ)
     assert again.verdict == "healthy"
     assert again.case.model.weights_location == report.case.model.weights_location
 

@@ -7,7 +7,7 @@ from warm import line
 
 from aotidoctor.model.jobs import InputsSource, Run, UserCode, Watch
 from aotidoctor.model.run import Request
-from aotidoctor.probes.results import outputs, reference
+from aotidoctor.probes.payload import call_outputs, reference_comparison
 
 pytestmark = pytest.mark.torch
 
@@ -54,13 +54,13 @@ def symbols(ask) -> list[str]:
 def test_the_program_s_values_where_the_package_computes_something_else(ask, symbols) -> None:
     at = next(number for number, symbol in enumerate(symbols) if "relu" in symbol)
     assert 0 < at < len(symbols) - 1
-    assert reference(ask())["agrees"] is False
-    assert reference(ask({"op": "put_nodes", "call": at, "symbol": symbols[at]}))["agrees"] is True
+    assert reference_comparison(ask())["agrees"] is False
+    assert reference_comparison(ask({"op": "put_nodes", "call": at, "symbol": symbols[at]}))["agrees"] is True
 
 
 def test_a_call_that_is_not_to_blame_heals_nothing(ask, symbols) -> None:
     treated = ask({"op": "put_nodes", "call": 0, "symbol": symbols[0]})
-    assert treated.error is not None or reference(treated)["agrees"] is False
+    assert treated.error is not None or reference_comparison(treated)["agrees"] is False
 
 
 def test_a_call_that_was_not_made_is_no_treatment(ask, symbols) -> None:
@@ -70,7 +70,9 @@ def test_a_call_that_was_not_made_is_no_treatment(ask, symbols) -> None:
 
 def test_zeros_stand_in_for_nan_alone(ask, symbols) -> None:
     spoilt = {"op": "put_zeros", "call": 0, "symbol": symbols[0]}
-    assert [value.sha256 for value in outputs(ask(spoilt), 0)] == [value.sha256 for value in outputs(ask(), 0)]
+    assert [value.sha256 for value in call_outputs(ask(spoilt), 0)] == [
+        value.sha256 for value in call_outputs(ask(), 0)
+    ]
 
 
 def test_the_program_s_values_where_a_custom_operator_gives_something_else(packages, runner, tmp_path) -> None:
@@ -93,6 +95,6 @@ def test_the_program_s_values_where_a_custom_operator_gives_something_else(packa
         )  # fmt: skip
         return runner.run(Request(probe="x", job="run", payload=payload, timeout=120.0))
 
-    assert reference(asked())["agrees"] is False
+    assert reference_comparison(asked())["agrees"] is False
     step = {"op": "put_nodes", "call": 1, "symbol": "aoti_torch_proxy_executor_call_function"}
-    assert reference(asked(step))["agrees"] is True
+    assert reference_comparison(asked(step))["agrees"] is True

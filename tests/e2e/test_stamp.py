@@ -17,12 +17,11 @@ from foundry.place import cache_dir
 from warm import CommandLine
 from warm_python import python
 
-from aotidoctor.commands.stamp.make import make_stamp, read_program
-from aotidoctor.commands.stamp.stamp import stamp_package
+from aotidoctor.commands.stamp_and_fix import make_stamp, read_program, stamp_package
+from aotidoctor.model.artifact import STAMP_KEY
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError, UsageError
-from aotidoctor.model.stamp import KEY
-from aotidoctor.readers.package.rewrite import copy_with_member, read_member
+from aotidoctor.readers.package.patched_copy import copy_with_member, read_member
 from aotidoctor.triage.open_case import open_case
 
 pytestmark = pytest.mark.torch
@@ -46,9 +45,9 @@ def restamped(package: Path, target: Path, text: str) -> Path:
     """A copy whose stamp is another text."""
     with zipfile.ZipFile(package) as archive:
         names = [name for name in archive.namelist() if name.endswith("_metadata.json")]
-    (member,) = [name for name in names if KEY in read_member(str(package), name).decode()]
+    (member,) = [name for name in names if STAMP_KEY in read_member(str(package), name).decode()]
     values = json.loads(read_member(str(package), member))
-    copy_with_member(str(package), str(target), member, json.dumps({**values, KEY: text}).encode())
+    copy_with_member(str(package), str(target), member, json.dumps({**values, STAMP_KEY: text}).encode())
     return target
 
 
@@ -151,7 +150,7 @@ def test_other_weights_are_seen(packages: Kit, tmp_path: Path, command_line: Com
 
 
 def test_a_stamp_of_another_program_or_of_none(packages: Kit, tmp_path: Path, command_line: CommandLine) -> None:
-    from aotidoctor.commands.stamp.make import stamp_text
+    from aotidoctor.commands.stamp_and_fix import stamp_text
 
     package = stamped(packages, "linear", tmp_path)
     sample = packages.sample_path("linear")

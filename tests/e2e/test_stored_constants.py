@@ -9,16 +9,15 @@ import pytest
 
 from aotidoctor.model.jobs import Run
 from aotidoctor.probes.payload import stored_rows
-from aotidoctor.readers.contract import read_contract
-from aotidoctor.readers.package import read_artifact
+from aotidoctor.readers.contract.read_contract import read_contract
+from aotidoctor.readers.package.read_package import read_artifact
 
 pytest.importorskip("torch")
 
 import torch
 
-from aotidoctor.worker.load import load_model
-from aotidoctor.worker.stored_constants import StoredConstants
-from aotidoctor.worker.weights import compare_shipped, read_constants, state_of
+from aotidoctor.worker.load_package import load_model
+from aotidoctor.worker.weights import StoredConstants, compare_shipped, load_state, read_constants
 
 pytestmark = pytest.mark.torch
 # Parameters, buffers, integers, half precision, a storage with padding.
@@ -57,7 +56,7 @@ def test_they_are_the_same(opened, name):
 @pytest.mark.parametrize("name", BASES)
 def test_a_reference_has_the_same_weights(opened, packages, name):
     model, payload = opened(name)
-    facts = compare_shipped(model, payload, state_of(packages.exported(name)))
+    facts = compare_shipped(model, payload, load_state(packages.exported(name)))
     assert not [fact for fact in facts if fact["equal"] is False]
     assert any(fact["equal"] for fact in facts)
 
@@ -67,7 +66,7 @@ def test_rows_that_lie_make_nobody_sick(opened, packages):
     # The same bytes in all, in another order.
     payload = replace(payload, stored=payload.stored[::-1])
     stored, _ = read_constants(model, payload)
-    right = state_of(packages.exported("gelu"))
+    right = load_state(packages.exported("gelu"))
     assert any(not torch.equal(stored[name], right[name]) for name in stored if stored[name].shape == right[name].shape)
     assert all(fact["equal"] for fact in compare_shipped(model, payload, right))
 
@@ -84,7 +83,7 @@ def test_rows_that_do_not_fit_are_not_followed(opened, change):
 
 def test_weights_that_differ_are_told(opened, packages):
     model, payload = opened("gelu")
-    right = {name: tensor.detach().clone() for name, tensor in state_of(packages.exported("gelu")).items()}
+    right = {name: tensor.detach().clone() for name, tensor in load_state(packages.exported("gelu")).items()}
     name = next(key for key, tensor in right.items() if tensor.dim() == 2)
     right[name][0, 1] += 1.0
     (fact,) = [one for one in compare_shipped(model, payload, right) if not one["equal"]]

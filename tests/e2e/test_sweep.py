@@ -10,10 +10,10 @@ import pytest
 from foundry.place import cache_dir
 
 from aotidoctor.commands import demo
-from aotidoctor.commands.sweep.ask import sweep
+from aotidoctor.commands.sweep.run_sweep import sweep
 from aotidoctor.model.case import Options
-from aotidoctor.model.sweep import Does, Judged, Sweep
-from aotidoctor.runner import Runner
+from aotidoctor.model.fleet import Does, Sweep, SweepVerdict
+from aotidoctor.runner.runner import Runner
 
 pytestmark = pytest.mark.torch
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.torch
 def folder() -> Path:
     if shutil.which("g++") is None:
         pytest.skip("there is no g++ to compile the demo's packages with")
-    return demo.prepare({**os.environ, "XDG_CACHE_HOME": str(cache_dir())}, lambda _event: None)
+    return demo.prepare_demo({**os.environ, "XDG_CACHE_HOME": str(cache_dir())}, lambda _event: None)
 
 
 def swept(package: Path, reference: Path | None, runner: Runner, *, rows: int) -> Sweep:
@@ -41,14 +41,14 @@ def test_the_faults_of_the_demo_are_found(folder: Path, runner: Runner) -> None:
     assert len(found.rows) == 9
     assert "interrupted" in found.unasked
     base = found.rows[0]
-    assert (base.axis, base.package, base.program, base.judged) == ("base", Does.RIGHT, Does.RIGHT, Judged.FINE)
+    assert (base.axis, base.package, base.program, base.judged) == ("base", Does.RIGHT, Does.RIGHT, SweepVerdict.FINE)
     by_change = {(row.axis, row.subject): row for row in found.rows}
     silent = by_change["stride", "args[0]"]
     assert (silent.cause, silent.package, silent.program) == ("input-stride", Does.WRONG, Does.RIGHT)
-    assert silent.judged is Judged.UNGUARDED
+    assert silent.judged is SweepVerdict.UNGUARDED
     misleading = by_change["dtype", "kwargs['ids']"]
     assert (misleading.change, misleading.cause) == ("int32", "input-dtype")
-    assert (misleading.package, misleading.program, misleading.judged) == (Does.ERROR, Does.RIGHT, Judged.REFUSED)
+    assert (misleading.package, misleading.program, misleading.judged) == (Does.ERROR, Does.RIGHT, SweepVerdict.REFUSED)
     needle = by_change["value", "kwargs['ids']"]
     assert "all values 100" in needle.change
     assert (needle.package, needle.program) == (Does.ERROR, Does.ERROR)
@@ -60,7 +60,7 @@ def test_the_faults_of_the_demo_are_found(folder: Path, runner: Runner) -> None:
 def test_a_package_that_fails_as_it_is(folder: Path, runner: Runner) -> None:
     found = swept(folder / "separate_weights.pt2", folder / "exported.pt2", runner, rows=5)
     assert [(row.axis, row.package, row.program, row.judged) for row in found.rows] == [
-        ("base", Does.CRASH, Does.RIGHT, Judged.FAULT)
+        ("base", Does.CRASH, Does.RIGHT, SweepVerdict.FAULT)
     ]
     assert found.planned > 50
     assert any("of" in reason for reason in found.unasked)
@@ -70,7 +70,7 @@ def test_without_a_program(folder: Path, runner: Runner) -> None:
     found = swept(folder / "model.pt2", None, runner, rows=6)
     assert found.rows[0].package is Does.RETURNS
     assert {row.program for row in found.rows} == {Does.UNKNOWN}
-    assert [row.judged for row in found.rows if row.cause == "input-stride"] == [Judged.UNGUARDED]
+    assert [row.judged for row in found.rows if row.cause == "input-stride"] == [SweepVerdict.UNGUARDED]
 
 
 def test_a_budget_ends_it(folder: Path, runner: Runner) -> None:

@@ -8,16 +8,13 @@ from pathlib import Path
 import pytest
 from foundry.cases import Kit
 
-from aotidoctor.localize.first_bad import first_nonfinite
-from aotidoctor.localize.kernel_values import read_watched
-from aotidoctor.localize.timeline import last_call, timeline
-from aotidoctor.model.case import Case
-from aotidoctor.model.host import Host
+from aotidoctor.localize.call_timeline import last_call, timeline
+from aotidoctor.localize.watched_values import first_nonfinite, read_watched
+from aotidoctor.model.case import Case, Host
 from aotidoctor.model.jobs import InputsSource, Run, UserCode, Watch
-from aotidoctor.model.run import Exited, Outcome, Request, Signalled
-from aotidoctor.model.trace import CallKind
-from aotidoctor.readers.contract import read_contract
-from aotidoctor.runner import Runner
+from aotidoctor.model.run import CallKind, Exited, Outcome, Request, Signalled
+from aotidoctor.readers.contract.read_contract import read_contract
+from aotidoctor.runner.runner import Runner
 
 pytestmark = pytest.mark.torch
 
@@ -30,7 +27,7 @@ def request_of(kit: Kit, name: str, inputs: Path | None = None, **changes) -> Re
 
 
 def case_of(kit: Kit, name: str) -> Case:
-    from aotidoctor.readers.package import read_artifact
+    from aotidoctor.readers.package.read_package import read_artifact
 
     artifact = read_artifact(kit.package(name))
     model = artifact.model("model")
@@ -145,8 +142,7 @@ def test_a_custom_operator_s_result_is_seen(packages: Kit, runner: Runner) -> No
 
 
 def test_a_library_that_is_not_there_is_said(tmp_path: Path) -> None:
-    from aotidoctor.worker.hooks import HooksUnavailableError
-    from aotidoctor.worker.hooks.slots import find_slots
+    from aotidoctor.worker.call_hooks.slots import HooksUnavailableError, find_slots
 
     with pytest.raises(HooksUnavailableError, match="not found among the mapped"):
         find_slots(tmp_path)

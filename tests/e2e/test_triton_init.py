@@ -11,10 +11,9 @@ import pytest
 from foundry.cases import Kit
 from foundry.models import BY_NAME
 
-from aotidoctor.commands.triton import serve
-from aotidoctor.commands.triton_init import draw_config, names
-from aotidoctor.triton.config_writer import Wanted
-from aotidoctor.triton.protobuf import judge as parses
+from aotidoctor.commands.triton import draw_config, judge_repository, server_names
+from aotidoctor.triton.config_schema import parse_with_protobuf as parses
+from aotidoctor.triton.servable import ConfigOptions
 
 # Base models that 26.06 cannot serve, and the rule that says why.
 UNSERVABLE = {
@@ -37,7 +36,7 @@ BATCHED = ("crowd", "mlp")
 
 
 def drawn(path, *, release="26.06", size=0, naming="ordinal"):
-    wanted = Wanted(max_batch_size=size, naming=naming)
+    wanted = ConfigOptions(max_batch_size=size, naming=naming)
     return draw_config(str(path), wanted, triton=release, argv=(), environ=os.environ)
 
 
@@ -45,7 +44,9 @@ def served(text: str, package: Path, folder: Path, release: str):
     (folder / "net" / "1").mkdir(parents=True)
     (folder / "net" / "config.pbtxt").write_text(text)
     shutil.copy(package, folder / "net" / "1" / "model.pt2")
-    return serve(str(folder / "net"), triton=release, argv=(), environ={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    return judge_repository(
+        str(folder / "net"), triton=release, argv=(), environ={**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    )
 
 
 @pytest.mark.torch
@@ -86,14 +87,14 @@ def test_a_static_package_is_not_batched(packages: Kit) -> None:
 
 @pytest.mark.torch
 def test_names_of_real_packages(packages: Kit) -> None:
-    report = names(str(packages.package("kwargs")), triton="26.05", argv=(), environ=os.environ)
+    report = server_names(str(packages.package("kwargs")), triton="26.05", argv=(), environ=os.environ)
     assert [row.names for row in report.names.inputs] == [
         ("INPUT__0", "ARGS[0]"),
         ("INPUT__1", "KWARGSscale"),
         ("INPUT__2", "KWARGSbias"),
     ]
     assert report.verdict == "healthy"
-    constants = names(str(packages.package("constants")), triton="26.05", argv=(), environ=os.environ)
+    constants = server_names(str(packages.package("constants")), triton="26.05", argv=(), environ=os.environ)
     assert (constants.verdict, [item.code for item in constants.findings]) == ("problem", ["TRITON-R14"])
 
 
@@ -107,8 +108,8 @@ def test_the_old_releases_serve_two_inputs_only(packages: Kit, case_dir: Path) -
 
 @pytest.mark.torch
 def test_the_report_as_json(packages: Kit) -> None:
-    from aotidoctor.reports.json.render import render
+    from aotidoctor.reports.json.json_report import render_json
 
-    document = json.loads(render(drawn(packages.package("nested")).report))
+    document = json.loads(render_json(drawn(packages.package("nested")).report))
     assert document["names"]["inputs"][2]["ordinal"] == "INPUT__2"
     assert document["extra"]["config"].startswith("# For Triton 26.06.")

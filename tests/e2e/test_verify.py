@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from programs.cases import CASES
 
-from aotidoctor.commands.verify import Question, verify
+from aotidoctor.commands.verify import VerifyRequest, verify
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.evidence import FileSource, Severity
 from aotidoctor.program.rules import BY_CODE, RULES
-from aotidoctor.reports.json import render as json_
+from aotidoctor.reports.json import json_report as json_
 from aotidoctor.reports.json.schema import schema
-from aotidoctor.reports.status import exit_status
+from aotidoctor.reports.text import exit_status
 from tests.every import every
 
 HERE = Path(__file__).parent
@@ -111,7 +111,7 @@ def test_the_source_line_is_the_users(results):
 
 def ask(runner, program, **more):
     options = Options(setup=more.pop("setup", None), timeout=120.0)
-    return verify(Question(program=str(program), options=options, **more), environ=os.environ, runner=runner)
+    return verify(VerifyRequest(program=str(program), options=options, **more), environ=os.environ, runner=runner)
 
 
 class TestReport:
@@ -131,7 +131,7 @@ class TestReport:
     def test_the_report_fits_the_schema(self, runner, folder):
         jsonschema = pytest.importorskip("jsonschema")
         report = ask(runner, folder / "weight_renamed.pt2")
-        jsonschema.validate(json.loads(json_.render(report)), schema())
+        jsonschema.validate(json.loads(json_.render_json(report)), schema())
         assert report.diagnoses[0].cause == "artifact-incomplete"
 
     @pytest.mark.parametrize(

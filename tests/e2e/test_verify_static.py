@@ -11,9 +11,9 @@ from foundry.models import BY_NAME as MODELS
 from programs.cases import CASES
 
 from aotidoctor.model.evidence import Severity
-from aotidoctor.program.origin import open_program
 from aotidoctor.program.rules import BY_CODE
-from aotidoctor.program.static import judge_static
+from aotidoctor.program.static_verify import judge_static
+from aotidoctor.program.verify_stages import open_program
 
 AGREE = Path(__file__).parent / "programs" / "agree.py"
 ARCHIVES = sorted({case.name for case in CASES if case.source == "archive" and case.name != "json"})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.localize.weight_differences import read_weights
+from aotidoctor.localize.comparison import read_weights
 from aotidoctor.model.jobs import InputsSource, Run
 from aotidoctor.model.run import Request
-from aotidoctor.probes.results import reference
+from aotidoctor.probes.payload import reference_comparison
 
 pytestmark = pytest.mark.torch
 
@@ -27,7 +27,7 @@ def ask(packages, tmp_path, runner):
             inputs=InputsSource(path=str(packages.sample_path("conv"))),
         )  # fmt: skip
         outcome = runner.run(Request(probe="x", job="run", payload=payload, timeout=120.0))
-        return {**reference(outcome), "weights": read_weights(outcome)}
+        return {**reference_comparison(outcome), "weights": read_weights(outcome)}
 
     return asked
 

@@ -24,9 +24,10 @@ import pytest
 from typer.testing import CliRunner
 
 from aotidoctor.cli import build_app
-from aotidoctor.commands import diagnose
+from aotidoctor.commands import diagnose_package
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.runner import Runner, launch
+from aotidoctor.runner import start_child
+from aotidoctor.runner.runner import Runner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +74,9 @@ def line() -> CommandLine:
 @contextmanager
 def forked() -> Iterator[None]:
     """Requests for a new interpreter are forked off the warm worker as well, where nothing but their wish speaks against it."""
-    needs_fresh = launch.needs_fresh
+    needs_fresh = start_child.needs_fresh
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "needs_fresh", lambda request: needs_fresh(replace(request, fresh=False)))
+        patch.setattr(start_child, "needs_fresh", lambda request: needs_fresh(replace(request, fresh=False)))
         yield
 
 
@@ -85,7 +86,7 @@ class WarmRunner(Runner):
     def __init__(self, *, environ: Mapping[str, str], preload: tuple[str, ...]) -> None:
         super().__init__(environ=environ, preload=preload)
         # Nothing is compiled for the sake of a stack.
-        self._verbose = Runner(environ={**environ, **STACKS}, preload=diagnose.REFERENCE_MODULES)
+        self._verbose = Runner(environ={**environ, **STACKS}, preload=diagnose_package.REFERENCE_MODULES)
 
     def run(self, request: Request) -> Outcome:
         """Forked wherever the variables allow it. No part of an answer may be other than it should be."""
@@ -98,7 +99,7 @@ class WarmRunner(Runner):
             return super().run(request)
         self._verbose._count = self._count
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(launch, "needs_fresh", lambda _request: False)
+            patch.setattr(start_child, "needs_fresh", lambda _request: False)
             outcome = self._verbose.run(request)
         self._count = self._verbose._count
         return outcome
@@ -120,7 +121,7 @@ class CommandLine:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._environ = {**os.environ, "TMPDIR": str(folder)}
-        self.runner = WarmRunner(environ=self._environ, preload=(*diagnose.REFERENCE_MODULES, *COMPILER))
+        self.runner = WarmRunner(environ=self._environ, preload=(*diagnose_package.REFERENCE_MODULES, *COMPILER))
 
     def __call__(
         self, *words: str | Path, env: Mapping[str, str] = MappingProxyType({}), cwd: Path | None = None
@@ -136,7 +137,7 @@ class CommandLine:
                 patch.chdir(cwd)
             patch.setattr(tempfile, "tempdir", None)
             patch.setattr(sys, "argv", ["aotidoctor", *given])
-            patch.setattr(diagnose, "given_or_new", self.lend)
+            patch.setattr(diagnose_package, "runner_or_new", self.lend)
             result = CliRunner().invoke(build_app(), given)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
@@ -146,9 +147,9 @@ class CommandLine:
     def lent(self) -> Iterator[None]:
         """Whoever starts a runner of its own for a diagnosis, a script or a search gets this one."""
         starts = {
-            "aotidoctor.commands.minimize.minimize": ("Runner", lambda **_: nullcontext(self.runner)),
+            "aotidoctor.commands.minimize": ("Runner", lambda **_: nullcontext(self.runner)),
             "aotidoctor.commands.repro.reproduce": ("start_runner", lambda _: nullcontext(self.runner)),
-            "aotidoctor.commands.diagnose": ("given_or_new", self.lend),
+            "aotidoctor.commands.diagnose_package": ("given_or_new", self.lend),
         }
         with forked(), pytest.MonkeyPatch.context() as patch:
             for module, (name, start) in starts.items():

@@ -27,8 +27,8 @@ from aotidoctor.model.case import Options  # noqa: E402
 from aotidoctor.model.run import Exited, NotStarted, Outcome  # noqa: E402
 from aotidoctor.triage.examine import examine  # noqa: E402
 from aotidoctor.triage.open_case import open_case  # noqa: E402
-from aotidoctor.triage.session import Session  # noqa: E402
-from aotidoctor.worker.emulation import job  # noqa: E402
+from aotidoctor.triage.static_checks import Session  # noqa: E402
+from aotidoctor.worker.emulation import emulate as emulate_module  # noqa: E402
 
 DATA = HERE.parent / "data" / "emulation"
 WHOLE = HERE.parent.parent / "aotidoctor" / "commands" / "demo_cuda.pt2.xz"
@@ -121,7 +121,7 @@ def run(case, folder, *, causes=False, way="full"):
 def emulate(payload, folder):
     """The job's result."""
     channel = Channel(folder)
-    job.emulate(payload, channel)
+    emulate_module.emulate(payload, channel)
     return channel.told
 
 

@@ -9,7 +9,7 @@ import torch
 from cases import FAR, STEP, WIDE, kernels_of
 from oracle import Lanes, access_of
 
-from aotidoctor.readers.contract.text import split_list
+from aotidoctor.readers.contract.wrapper_text import split_list
 
 _CALL = re.compile(
     r"^\s*(?:AOTI_TORCH_ERROR_CODE_CHECK\()?(?:call_(\w+)|aoti_torch_(?:cuda|proxy)_\w+)\((.*)\);", re.MULTILINE

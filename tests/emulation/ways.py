@@ -14,7 +14,7 @@ from driver import emulate, package
 from models import made
 
 from aotidoctor.model.jobs import InputsSource, Run
-from aotidoctor.worker.emulation import passes
+from aotidoctor.worker.emulation import emulate as emulate_module
 
 # Two launches: a cumulated sum, and a gather whose indices it makes.
 MODEL = "computed_index"
@@ -36,7 +36,7 @@ def went(room, change=None, model=MODEL, **more):
 
 def kept(room):
     """How many weights of earlier passes are still there when those of a pass are read."""
-    counts, weights, read = [], [], passes._constants
+    counts, weights, read = [], [], emulate_module._constants
 
     def counted(*given):
         counts.append(sum(one() is not None for one in weights))
@@ -45,24 +45,24 @@ def kept(room):
         return made
 
     gc.disable()
-    passes._constants = counted
+    emulate_module._constants = counted
     went(room, model="mlp")
-    passes._constants = read
+    emulate_module._constants = read
     gc.enable()
     return [counts, len(weights) > 0]
 
 
 def situations(room):
     found = {"small": went(room)}
-    passes.LARGE = 0
+    emulate_module.LARGE = 0
     found["large, time enough"] = went(room)
     found["large, one kernel named"] = went(room, emulate_kernels=[KERNELS[1]], emulate_way="quick")
     found["large, weights kept"] = kept(room)
-    passes.SECONDS_A_LANE = 1e9
+    emulate_module.SECONDS_A_LANE = 1e9
     found["large, no time"] = went(room)
     # 40 rows: the first index is beyond them.
     found["large, at fault"] = went(room, put(1, (0,), 4.0))
-    passes.LARGE, passes.SHARE_OF_FULL = 1 << 60, 1e-9
+    emulate_module.LARGE, emulate_module.SHARE_OF_FULL = 1 << 60, 1e-9
     found["small, no time"] = went(room)
     return found
 

@@ -10,12 +10,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from aotidoctor.reports import github, issue, junit, sarif
-from aotidoctor.reports.html import render as html_
-from aotidoctor.reports.json import render as json_
+from aotidoctor.reports import github, issue, junit, markdown, sarif
+from aotidoctor.reports.html import html_report as html_
+from aotidoctor.reports.json import json_report as json_
 from aotidoctor.reports.json.schema import schema
-from aotidoctor.reports.markdown import render as markdown
-from aotidoctor.reports.terminal import render as terminal
+from aotidoctor.reports.terminal import terminal_report as terminal
 from tests.unit.reports import builders
 
 HERE = Path(__file__).parent
@@ -24,21 +23,21 @@ HERE = Path(__file__).parent
 def _html(report):
     """The page without its style sheet, which would be the same in each of them."""
     style = (files("aotidoctor.reports") / "templates" / "report.css").read_text(encoding="utf-8").rstrip("\n")
-    page = html_.render(report)
+    page = html_.render_html(report)
     assert page.count(style) == 1
     return page.replace(style, "/* report.css */")
 
 
 FORMATS = {
-    "json": json_.render,
-    "md": markdown.render,
-    "txt": terminal.plain_text,
+    "json": json_.render_json,
+    "md": markdown.render_markdown,
+    "txt": terminal.plain_terminal_text,
     "html": _html,
-    "sarif": sarif.render,
-    "junit.xml": junit.render,
-    "github": github.render,
-    "pytorch.md": lambda report: issue.render(report, "pytorch"),
-    "triton.md": lambda report: issue.render(report, "triton"),
+    "sarif": sarif.render_sarif,
+    "junit.xml": junit.render_junit,
+    "github": github.render_github,
+    "pytorch.md": lambda report: issue.render_issue(report, "pytorch"),
+    "triton.md": lambda report: issue.render_issue(report, "triton"),
 }
 
 

@@ -66,7 +66,7 @@ def prepare(folder: Path, fault: Fault) -> tuple[Path, Path] | None:
 def examine(folder: Path, fault: Fault, device: str, machine: dict[str, object]) -> Result:
     """Run the ladder on one fault and write down every probe."""
     from aotidoctor import Options, diagnose
-    from aotidoctor.reports.json.render import render
+    from aotidoctor.reports.json.json_report import render_json
     from tests.gpu.recording import files_of
 
     prepared = prepare(folder, fault)
@@ -79,7 +79,7 @@ def examine(folder: Path, fault: Fault, device: str, machine: dict[str, object])
     about = {"fault": fault.name, "device": device, "machine": machine, "diagnoses": list(found)}
     for name, content in files_of(report, about).items():
         _write(folder / fault.name / name, content)
-    (folder / fault.name / "report.json").write_text(render(report), encoding="utf-8")
+    (folder / fault.name / "report.json").write_text(render_json(report), encoding="utf-8")
     return Result(fault=fault.name, found=found, right=found[0] in right_causes(fault, device), probes=len(report.runs))
 
 

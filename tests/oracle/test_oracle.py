@@ -8,8 +8,8 @@ import shutil
 
 import pytest
 
-from aotidoctor.triton.text_format import parse
-from aotidoctor.triton.tokens import TextFormatError
+from aotidoctor.triton.config_schema import TextFormatError
+from aotidoctor.triton.text_format import parse_config
 from tests.oracle.configs import CONFIGS
 from tests.oracle.server import VARIABLE, VERDICTS, ask, find_server
 
@@ -39,7 +39,7 @@ def test_the_reader_agrees(verdicts) -> None:
     for config in CONFIGS:
         reason = verdicts[config.name].reason
         try:
-            parse(config.for_the_oracle)
+            parse_config(config.for_the_oracle)
             refused = False
         except TextFormatError:
             refused = True

@@ -9,14 +9,18 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from aotidoctor.model.artifact import Artifact
-from aotidoctor.readers.package import read_artifact, read_exported
 from aotidoctor.readers.package.blob import bytes_blob
-from aotidoctor.readers.package.exported import parse_exported
-from aotidoctor.readers.package.gpu_code import gpu_targets
-from aotidoctor.readers.package.kind import first_line
-from aotidoctor.readers.package.metadata import parse_extern_nodes, parse_kernel_information, parse_metadata
-from aotidoctor.readers.package.names import duplicate_names, unsafe_names
+from aotidoctor.readers.package.exported_program import parse_exported
+from aotidoctor.readers.package.package_layout import first_line
+from aotidoctor.readers.package.package_models import (
+    gpu_targets,
+    parse_extern_nodes,
+    parse_kernel_information,
+    parse_metadata,
+)
+from aotidoctor.readers.package.read_package import read_artifact, read_exported
 from aotidoctor.readers.package.shared_object import read_shared_object
+from aotidoctor.readers.package.zip_archive import duplicate_names, unsafe_names
 from tests.artifacts.elfs import build_cubin, build_elf, build_fatbin
 from tests.artifacts.packages import EXTERN, package_parts, program_json, program_parts
 from tests.artifacts.zips import build_zip

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from aotidoctor.commands.analyze.analyze import analyze
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.reports.json import render as json_
-from aotidoctor.reports.redact import Redactor
+from aotidoctor.reports.json import json_report as json_
+from aotidoctor.reports.redact.redactor import Redactor
 from tests.unit.commands.bundle.conftest import identity, made, members, packed
 from tests.unit.reports import builders
 
@@ -35,7 +35,7 @@ def survives(data):
             report = analyze(str(path))
         except CannotExamineError:
             return
-        json_.render(report)
+        json_.render_json(report)
         assert list(Path(folder).iterdir()) == [path]
 
 

@@ -9,10 +9,9 @@ from functools import lru_cache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aotidoctor.readers.contract import read_contract
-from aotidoctor.triton.call_spec import input_names, output_names, parse_inputs, parse_outputs
-from aotidoctor.triton.names import name_table
-from aotidoctor.triton.releases import find_release
+from aotidoctor.readers.contract.read_contract import read_contract
+from aotidoctor.triton.call_spec import find_release, input_names, output_names, parse_inputs, parse_outputs
+from aotidoctor.triton.tensor_names import name_table
 from tests.unit.readers.contract.conftest import artifact_of, entry_of, recorded
 
 KEYS = st.text(st.characters(codec="utf-8"), max_size=4) | st.sampled_from(["a", "a][b", "b", ""])

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind, ModelEntry
-from aotidoctor.model.contract import Contract
-from aotidoctor.readers.contract import read_contract
+from aotidoctor.model.contract import ModelContract
+from aotidoctor.readers.contract.read_contract import read_contract
 
 DATA = Path(__file__).parents[1] / "data" / "wrappers"
 NAMES = ("derived", "nested", "consts_mid", "cuda_sort", "customop", "mutate", "scatter")
@@ -35,7 +35,7 @@ def test_lines_lost_and_doubled(name, data):
         else:
             lines.insert(place, lines[place])
     contract = read("\n".join(lines))
-    assert contract is None or isinstance(contract, Contract)
+    assert contract is None or isinstance(contract, ModelContract)
 
 
 @settings(max_examples=60, deadline=None)
@@ -47,7 +47,7 @@ def test_characters_changed_and_the_end_cut(name, data):
         text = text[:place] + data.draw(st.sampled_from('0[](){}<>,;"*/ x9')) + text[place + 1 :]
     text = text[: data.draw(st.integers(len(text) // 2, len(text)))]
     contract = read(text, text)
-    assert contract is None or isinstance(contract, Contract)
+    assert contract is None or isinstance(contract, ModelContract)
 
 
 @settings(max_examples=50, deadline=None)
@@ -72,5 +72,5 @@ def test_any_text(text):
 def test_hostile_numbers_and_growth(old, new):
     assert old in TEXTS["derived"]
     contract = read(TEXTS["derived"].replace(old, new))
-    assert isinstance(contract, Contract)
+    assert isinstance(contract, ModelContract)
     assert len(contract.leaves) == 3

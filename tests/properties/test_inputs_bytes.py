@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.inputs import InputSet
-from aotidoctor.readers.inputs import read_inputs
-from aotidoctor.readers.inputs.opcodes import OPCODES, load
+from aotidoctor.readers.inputs.pickle_machine import OPCODES, load_pickle
+from aotidoctor.readers.inputs.read_inputs import read_inputs
 
 DATA = Path(__file__).parents[1] / "data" / "inputs"
 FILES = sorted(path.name for path in DATA.iterdir())
@@ -121,7 +121,7 @@ PLAIN = st.recursive(
 @given(value=PLAIN, protocol=st.integers(0, pickle.HIGHEST_PROTOCOL))
 def test_pickles_of_plain_values_are_understood(value, protocol):
     data = pickle.dumps(value, protocol=protocol)
-    loaded = load(data)
+    loaded = load_pickle(data)
     assert (loaded.problem, loaded.end) == (None, len(data))
     assert loaded.foreign == ()
 

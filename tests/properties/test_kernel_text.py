@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aotidoctor.localize.blame import Failure, chain_of, cpp_flow, triton_flow
-from aotidoctor.localize.blame.computed import Variable
-from aotidoctor.localize.blame.expressions import ExpressionReader
+from aotidoctor.localize.blame import kernel_flow
+from aotidoctor.localize.blame.chain import chain_of
+from aotidoctor.localize.blame.failing_elements import Failure
+from aotidoctor.localize.blame.kernel_expressions import ExpressionReader
+from aotidoctor.localize.blame.value_trees import Variable
 from tests.unit.localize.kernels import case_of, floats, integers, text
 
 IDS = (1, 5, 9, 100, 0, 42, 17, 3)
@@ -54,7 +56,7 @@ def test_lines_lost_and_doubled(places, data):
             lines[at] = ""
         else:
             lines.insert(at, lines[at])
-    for check in cpp_flow.follow("\n".join(lines), 1, frozenset(("in_ptr0", "in_ptr1", "in_ptr2"))).checks:
+    for check in kernel_flow.follow_cpp("\n".join(lines), 1, frozenset(("in_ptr0", "in_ptr1", "in_ptr2"))).checks:
         assert check.variable.startswith("tmp")
 
 
@@ -63,8 +65,8 @@ def test_lines_lost_and_doubled(places, data):
 def test_any_text(text):
     reader = ExpressionReader(Variable, frozenset(("tmp0",)))
     assert reader.value(text).size > 0
-    cpp_flow.follow(text, 1, frozenset())
-    triton_flow.follow(text, 1, frozenset())
+    kernel_flow.follow_cpp(text, 1, frozenset())
+    kernel_flow.follow_triton(text, 1, frozenset())
 
 
 @pytest.mark.parametrize(
@@ -82,4 +84,4 @@ def test_any_text(text):
 def test_hostile_growth(line):
     before, after = KERNEL.split("auto tmp1 = tmp0;", 1)
     ask(kernel=before + line + after)
-    assert isinstance(cpp_flow.follow(line, 1, frozenset()), object)
+    assert isinstance(kernel_flow.follow_cpp(line, 1, frozenset()), object)

@@ -17,10 +17,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from aotidoctor.commands.diagnose import REFERENCE_MODULES, diagnose
+from aotidoctor.commands.diagnose_package import REFERENCE_MODULES, diagnose
 from aotidoctor.model.case import Options
 from aotidoctor.model.report import Report
-from aotidoctor.runner import Runner
+from aotidoctor.runner.runner import Runner
 
 MODES = ("check", "run", "reference")
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from aotidoctor.commands.compat import compat
-from aotidoctor.model.compat import Answer
+from aotidoctor.model.fleet import HostVerdict
 from tests.trial_releases.environment import environ, make
 from tests.trial_releases.examine import MODES as ALL_MODES
 from tests.trial_releases.examine import answered, key
@@ -116,7 +116,7 @@ def _foretold(release: str, host: str, ends: dict[str, str], cases: list[dict[st
             answer = compat([case["package"]], ["here"], [host], model_name=name, environ=dict(os.environ)).compat
             assert answer is not None
             said = answer.answers[0]
-            if said.answer is Answer.UNKNOWN:
+            if said.answer is HostVerdict.UNKNOWN:
                 # A bare library does not say for which CPU it was compiled.
                 print(f"{release} on {host}: {case['model']}: compat cannot tell: {said.unknown}", file=sys.stderr)
                 continue
@@ -124,7 +124,7 @@ def _foretold(release: str, host: str, ends: dict[str, str], cases: list[dict[st
                 {
                     **case,
                     "expected": [None] if loads else REFUSED,
-                    "verdict": "healthy" if said.answer is Answer.RUNS else "problem",
+                    "verdict": "healthy" if said.answer is HostVerdict.RUNS else "problem",
                     "diagnoses": [[cause, "suspected", 1.0] for cause in said.causes],
                     "cannot_examine": None,
                     "own_errors": [],

@@ -14,8 +14,8 @@ import jsonschema
 import pytest
 
 import aotidoctor
-from aotidoctor.commands.guard import call_in, is_failure
-from aotidoctor.commands.watch.live import arguments
+from aotidoctor.commands.guard import failing_call, is_failure
+from aotidoctor.commands.live_inputs import split_arguments
 from aotidoctor.reports.json.schema import schema
 from tests.waiting import soon
 
@@ -351,7 +351,7 @@ def test_torch_is_not_imported(run):
     ],
 )
 def test_inputs_are_read_as_from_a_file(inputs, args, kwargs):
-    assert arguments(inputs) == (args, kwargs)
+    assert split_arguments(inputs) == (args, kwargs)
 
 
 def test_the_arguments_are_those_of_the_call_that_raised():
@@ -361,5 +361,5 @@ def test_the_arguments_are_those_of_the_call_that_raised():
     exec(compile(code, "/x/torch/_inductor/package/package.py", "exec"), names)
     with pytest.raises(ValueError) as raised:
         names["__call__"](None, 1, b=2)
-    assert call_in(raised.value) == ((1,), {"b": 2})
-    assert call_in(KeyError()) is None
+    assert failing_call(raised.value) == ((1,), {"b": 2})
+    assert failing_call(KeyError()) is None

@@ -8,7 +8,7 @@ from importlib import import_module
 
 import pytest
 
-STAGES = ("checks", "readers.contract", "readers.inputs", "readers.package")
+STAGES = ("api", "testing")
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 import aotidoctor
 import aotidoctor.pytest_plugin
-from aotidoctor.checks import CHECKS
+from aotidoctor.checks.registry import CHECKS
 from aotidoctor.cli import COMMANDS, build_app
 from aotidoctor.probes import LATER, PROBES
 from aotidoctor.program.rules import BY_CODE

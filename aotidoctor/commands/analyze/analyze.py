@@ -1,27 +1,310 @@
-"""The flow of ``analyze``."""
+"""``aotidoctor analyze``: judge a bundle or a saved report again, without the package, by today's playbooks.
+
+    file ─► read ─► rebuild the case ─► checks ─► saved findings of runs ─► logs ─► causes ─► changes
+
+Nothing is executed or unpacked to disk; a file is read into memory within limits, and nothing that it claims is
+believed before it is checked. The contract is read anew from the wrapper, by today's reader.
+
+AD-BUN-001 compares the first cause named today with the one named when the bundle was made: a change is a warning,
+since newer playbooks know more, no change is a note. Runs are not repeated, so a cause that rests on runs alone is as
+reliable as they were. Checksums prove only that a file arrived as it was packed.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import stat
+import traceback
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
-from aotidoctor.checks import CHECKS
-from aotidoctor.commands.analyze import saved
-from aotidoctor.commands.analyze.changes import compared, unbelieved
-from aotidoctor.commands.analyze.reading import Sent, read_sent
-from aotidoctor.commands.analyze.rebuild import rebuild
-from aotidoctor.commands.bundle import GIVEN_LOGS
-from aotidoctor.logs.diagnose import log_diagnoses
-from aotidoctor.model.diagnosis import Diagnosis
-from aotidoctor.model.evidence import Evidence, NotChecked
-from aotidoctor.model.fault import failure
-from aotidoctor.model.json_types import as_object, text_of
-from aotidoctor.model.log import LogReading
-from aotidoctor.model.report import Report
-from aotidoctor.triage import treat
-from aotidoctor.triage.finish import Stopwatch, finish
-from aotidoctor.triage.session import Session, name_causes, run_checks
-from aotidoctor.triage.treat import Verdicts
+from aotidoctor.checks.registry import CHECKS
+from aotidoctor.commands.analyze import saved_report
+from aotidoctor.commands.analyze.saved_report import SavedCause
+from aotidoctor.commands.bundle.bundle_members import (
+    BUNDLE_SCHEMA,
+    CASE_MEMBER,
+    CASE_SCHEMA,
+    GIVEN_LOGS,
+    MANIFEST,
+    REPORT_MEMBER,
+    safe_name,
+)
+from aotidoctor.logs.diagnose_log import log_diagnoses
+from aotidoctor.model import record_json
+from aotidoctor.model.artifact import ModelEntry
+from aotidoctor.model.case import Case
+from aotidoctor.model.errors import CannotExamineError, InputsError, examining
+from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, Severity, describe_failure
+from aotidoctor.model.record import JsonObject, JsonValue, as_object, objects, text_of
+from aotidoctor.model.report import SCHEMA, Diagnosis, LogReading, Report
+from aotidoctor.readers.contract.read_contract import read_contract
+from aotidoctor.readers.contract.sourceless_contract import resolve_leaves
+from aotidoctor.readers.package.blob import Blob, opened_blob
+from aotidoctor.readers.package.zip_archive import (
+    ZipDirectory,
+    ZipEntry,
+    duplicate_names,
+    is_unsafe,
+    read_entry,
+    read_zip_directory,
+)
+from aotidoctor.reports.json.json_report import saved_case
+from aotidoctor.triage import treated_run
+from aotidoctor.triage.finish import Invocation, finish
+from aotidoctor.triage.static_checks import Session, name_causes, run_checks
+from aotidoctor.triage.treated_run import TreatmentVerdicts
+from aotidoctor.version import __version__
+
+CHANGE_CODE = "AD-BUN-001"
+FILE_CODE = "AD-BUN-002"
+
+
+# The file: bounded, into memory.
+
+LARGEST_MEMBER = 64 << 20
+LARGEST_ALL = 256 << 20
+_EXPECTED = f"expected a bundle of aotidoctor ({BUNDLE_SCHEMA}) or one of its JSON reports ({SCHEMA})"
+
+
+@dataclass(slots=True, kw_only=True)
+class SentFile:
+    """What was sent. ``members`` are those whose checksum is right; ``problems`` say what was not believed.
+
+    ``manifest`` is empty for a bare report.
+    """
+
+    path: str
+    report: JsonObject
+    manifest: JsonObject = field(default_factory=dict)
+    members: dict[str, bytes] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def is_bundle(self) -> bool:
+        """Whether it was a bundle, not a bare report."""
+        return bool(self.manifest)
+
+    def document(self, name: str) -> JsonObject | None:
+        """A member as a JSON object; None where it is none."""
+        data = self.members.get(name)
+        found = None if data is None else _json(data)
+        return found if isinstance(found, dict) else None
+
+
+def read_sent_file(path: str) -> SentFile:
+    """Read the file at ``path``.
+
+    Raises:
+        CannotExamineError: there is no such file, or it is neither a bundle nor a report.
+    """
+    with examining(path), opened_blob(path) as (blob, mode):
+        if not stat.S_ISREG(mode):
+            raise CannotExamineError(f"{path}: observed no file, {_EXPECTED}")
+        return _read_bytes(path, blob)
+
+
+def _read_bytes(path: str, blob: Blob) -> SentFile:
+    directory = read_zip_directory(blob)
+    if directory is not None:
+        return _bundle(path, blob, directory)
+    head = blob.read_at(0, 64).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not head.startswith(b"{"):
+        raise CannotExamineError(f"{path}: observed a file of {blob.size} bytes that is not an archive, {_EXPECTED}")
+    data = blob.read_all(LARGEST_MEMBER)
+    if data is None:
+        raise CannotExamineError(f"{path}: observed {blob.size} bytes, expected at most {LARGEST_MEMBER}")
+    return SentFile(path=path, report=_report(path, _json(data)))
+
+
+def _bundle(path: str, blob: Blob, directory: ZipDirectory) -> SentFile:
+    names = [entry.name for entry in directory.entries]
+    if MANIFEST not in names:
+        raise CannotExamineError(f"{path}: observed an archive of {len(names)} members without {MANIFEST}, {_EXPECTED}")
+    doubled = duplicate_names(names)
+    if doubled:
+        raise CannotExamineError(f"{path}: observed two members called {doubled[0][:80]!r}, expected one of each name")
+    entries = {entry.name: entry for entry in directory.entries}
+    manifest = _json(read_entry(blob, entries[MANIFEST], LARGEST_MEMBER) or b"")
+    if not isinstance(manifest, dict) or manifest.get("schema") != BUNDLE_SCHEMA:
+        said = manifest.get("schema") if isinstance(manifest, dict) else "no JSON"
+        raise CannotExamineError(f"{path}: observed {str(said)[:80]} in {MANIFEST}, expected {BUNDLE_SCHEMA}")
+    sent = SentFile(path=path, report={}, manifest=manifest)
+    if directory.problem is not None:
+        sent.problems.append(directory.problem)
+    _members(sent, blob, entries)
+    if REPORT_MEMBER not in sent.members:
+        raise CannotExamineError(f"{path}: observed no {REPORT_MEMBER} that agrees with its checksum, expected one")
+    sent.report = _report(f"{path}/{REPORT_MEMBER}", _json(sent.members[REPORT_MEMBER]))
+    return sent
+
+
+def _members(sent: SentFile, blob: Blob, entries: dict[str, ZipEntry]) -> None:
+    """Read what the manifest lists, as far as the limits go; the rest is named."""
+    listed = {str(item.get("name")): item for item in objects(sent.manifest.get("members"))}
+    sent.problems += [f"{name[:80]} is not in the manifest" for name in entries if name not in {*listed, MANIFEST}][:20]
+    left = LARGEST_ALL
+    # What a diagnosis needs most first: a limit must not cost it.
+    for name in sorted(listed, key=lambda one: (one not in (REPORT_MEMBER, CASE_MEMBER), one)):
+        entry = entries.get(name)
+        problem, data = _member(blob, entry, listed[name], min(left, LARGEST_MEMBER))
+        if data is None:
+            sent.problems.append(f"{name[:80]}: {problem}")
+        else:
+            left -= len(data)
+            sent.members[name] = data
+
+
+def _member(blob: Blob, entry: ZipEntry | None, line: JsonObject, limit: int) -> tuple[str, bytes | None]:
+    if entry is None:
+        return "listed but missing", None
+    if is_unsafe(entry.name) or stat.S_ISLNK(entry.mode) or entry.mismatch:
+        return "an unsafe name, a link, or headers that cannot be combined", None
+    if entry.size > limit:
+        return f"{entry.size} bytes, more than is read", None
+    data = read_entry(blob, entry, limit)
+    if data is None or len(data) != entry.size:
+        return "it cannot be unpacked", None
+    if hashlib.sha256(data).hexdigest() != line.get("sha256"):
+        return "its checksum is not the one in the manifest", None
+    return "", data
+
+
+def _json(data: bytes) -> JsonValue:
+    try:
+        value: JsonValue = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def _report(path: str, document: JsonValue) -> JsonObject:
+    if not isinstance(document, dict):
+        raise CannotExamineError(f"{path}: observed no JSON object, {_EXPECTED}")
+    if document.get("schema") != SCHEMA:
+        raise CannotExamineError(f"{path}: observed the schema {str(document.get('schema'))[:80]!r}, {_EXPECTED}")
+    return document
+
+
+# The case, rebuilt from the file.
+
+_ERROR_FIELDS = ("cause", "kind", "subject", "observed", "expected")
+
+
+def rebuild_case(sent: SentFile) -> tuple[Case, bool]:
+    """The case, and whether it is whole: then the checks can be asked again."""
+    document = sent.document(CASE_MEMBER)
+    if document is None or document.get("schema") != CASE_SCHEMA:
+        if sent.is_bundle:
+            sent.problems.append(f"{CASE_MEMBER} is missing or not of the schema {CASE_SCHEMA}")
+        return saved_case(sent.report), False
+    try:
+        case = record_json.from_json(Case, document.get("case"))
+    except record_json.RecordError as error:
+        sent.problems.append(f"{CASE_MEMBER}: {str(error)[:200]}")
+        return saved_case(sent.report), False
+    return _with_contract(_with_sources(case, document, sent), sent), True
+
+
+def _with_sources(case: Case, document: JsonObject, sent: SentFile) -> Case:
+    sources = as_object(document.get("sources"))
+    models = tuple(_with_texts(model, sources.get(model.name), sent) for model in case.artifact.models)
+    artifact = replace(case.artifact, models=models)
+    name = document.get("model")
+    model = artifact.model(name) if isinstance(name, str) else None
+    error = document.get("inputs_error")
+    return replace(
+        case,
+        artifact=artifact,
+        model=model,
+        inputs_error=_inputs_error(error) if isinstance(error, dict) else None,
+    )
+
+
+def _with_texts(model: ModelEntry, table: JsonValue, sent: SentFile) -> ModelEntry:
+    texts: dict[str, str] = {}
+    for member, place in as_object(table).items():
+        data = sent.members.get(safe_name(place)) if isinstance(place, str) else None
+        if data is None:
+            sent.problems.append(f"the source of {member[-80:]} is not there")
+        else:
+            texts[member] = data.decode("utf-8", "replace")
+    wrapper = texts.pop(model.wrapper_member, None) if model.wrapper_member is not None else None
+    return replace(model, wrapper_cpp=wrapper, kernel_sources=texts)
+
+
+def _inputs_error(saved: JsonObject) -> InputsError:
+    said = {name: str(saved.get(name) or "") for name in _ERROR_FIELDS}
+    return InputsError(str(saved.get("message") or ""), **said)
+
+
+def _with_contract(case: Case, sent: SentFile) -> Case:
+    if case.model is None or case.model.wrapper_cpp is None:
+        return case
+    try:
+        found = read_contract(case.artifact, case.model)
+        settled = found if found is None or case.inputs is None else resolve_leaves(found, case.inputs)
+    except Exception:  # noqa: BLE001 - the guard around a reader of foreign text: the saved contract is there
+        sent.problems.append(f"the contract could not be read again: {traceback.format_exc(limit=-1)[-200:]}")
+        return case
+    return case if settled is None else replace(case, contract=settled)
+
+
+# Today's verdict against the saved one, as findings.
+
+_CALM = ("same", "none")
+
+
+def compare_verdicts(before: Sequence[SavedCause], now: Sequence[Diagnosis], *, tool: str, path: str) -> Evidence:
+    """One note: the same cause, another one, named now, or not named any more."""
+    old, new = before[0].cause if before else None, now[0].cause if now else None
+    kind, message = _change(old, new)
+    playbook = f" (playbook {now[0].playbook})" if now else ""
+    return Evidence(
+        code=CHANGE_CODE,
+        kind=kind,
+        severity=Severity.INFO if kind in _CALM else Severity.WARN,
+        subject=None,
+        observed=f"{new or 'no cause'} by aotidoctor {__version__}{playbook}",
+        expected=f"{old or 'no cause'}, as reported by aotidoctor {tool or 'of an unknown version'}",
+        message=message,
+        source=FileSource(file=path),
+        facts={"before": old, "now": new, "tool": tool},
+    )
+
+
+def report_unused_parts(problems: Sequence[str], path: str) -> list[Evidence]:
+    """A warning per thing of the file that was not used."""
+    return [
+        Evidence(
+            code=FILE_CODE,
+            kind="not-used",
+            severity=Severity.WARN,
+            subject=path,
+            observed=problem,
+            expected="an unchanged bundle",
+            message=f"{path}: {problem}",
+            source=FileSource(file=path),
+        )
+        for problem in problems[:50]
+    ]
+
+
+def _change(old: str | None, new: str | None) -> tuple[str, str]:
+    """Its kind and its words."""
+    if old is None and new is None:
+        return "none", "no cause, as in the original report"
+    if old == new:
+        return "same", f"the cause is the same as in the original report: {new}"
+    if old is None:
+        return "named-now", f"the original report named no cause; now it is {new}"
+    if new is None:
+        return "not-named", f"the saved report named {old}; nothing that can be checked again confirms it"
+    return "another", f"the original report named {old}; now it is {new}"
+
+
+# The flow.
 
 # Reports that rest on the checks of a package; the findings of the others stand as they are.
 _CHECKED = ("run", "check", "localize", "compare", "analyze")
@@ -33,36 +316,36 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
     Raises:
         CannotExamineError: it is neither.
     """
-    watch = Stopwatch("analyze", argv)
-    sent = read_sent(path)
-    case, whole = rebuild(sent)
+    watch = Invocation("analyze", argv)
+    sent = read_sent_file(path)
+    case, whole = rebuild_case(sent)
     session = Session(case=case, runner=None)
     _ask(session, sent, whole=whole)
     reading = read_logs(session, sent)
-    before = saved.causes(sent.report)
+    before = saved_report.read_causes(sent.report)
     diagnoses = _causes(session, before)
     version = str(as_object(sent.report.get("tool")).get("version") or "")
-    change = compared(before, diagnoses, tool=version, path=path)
-    session.add([change, *unbelieved(sent.problems, path)])
+    change = compare_verdicts(before, diagnoses, tool=version, path=path)
+    session.add([change, *report_unused_parts(sent.problems, path)])
     partial = any(sent.report.get(name) is True for name in ("interrupted", "out_of_time"))
     cannot = sent.report.get("cannot_examine")
-    session.runs = saved.runs(sent.report)
-    session.not_checked += _not_asked(sent, change.message, runs=len(session.runs))
+    session.runs = saved_report.read_runs(sent.report)
+    session.not_checked += _not_checked_without_package(sent, change.message, runs=len(session.runs))
     return finish(
         session,
         diagnoses,
         watch,
         verdict="unknown" if (partial or cannot) and not diagnoses else None,
         cannot_examine=cannot if isinstance(cannot, str) and not diagnoses else None,
-        localization=saved.localization(sent.report),
-        log=reading or saved.log(sent.report),
+        localization=saved_report.read_localization(sent.report),
+        log=reading or saved_report.read_saved_log(sent.report),
         extra={"from": path, "made_by": version, "made_at": text_of(sent.report.get("started")) or ""},
     )
 
 
-def _ask(session: Session, sent: Sent, *, whole: bool) -> None:
+def _ask(session: Session, sent: SentFile, *, whole: bool) -> None:
     """The checks, where the case is there, and the saved findings of all that cannot be asked again."""
-    old = saved.findings(sent.report)
+    old = saved_report.read_findings(sent.report)
     asked: set[str] = set()
     if whole and sent.report.get("command") in _CHECKED:
         run_checks(session)
@@ -80,7 +363,7 @@ def _as_treated(item: Evidence, old: Sequence[Evidence]) -> Evidence:
     return item
 
 
-def _causes(session: Session, before: Sequence[saved.SavedCause]) -> tuple[Diagnosis, ...]:
+def _causes(session: Session, before: Sequence[saved_report.SavedCause]) -> tuple[Diagnosis, ...]:
     """Today's causes, with what the treatments of then showed; those of logs after what package and runs say."""
     refuted = tuple(item.cause for item in before if item.is_refuted)
     confirmed = {item.cause: item.confirmation for item in before if item.is_confirmed}
@@ -88,19 +371,21 @@ def _causes(session: Session, before: Sequence[saved.SavedCause]) -> tuple[Diagn
     named = {item.cause for item in found}
     both = [*found, *(item for item in log_diagnoses(session.findings) if item.cause not in named)]
     ordered = sorted(both, key=lambda item: -item.severity.rank)
-    return treat.apply(ordered, Verdicts(confirmed=confirmed, refuted=refuted))
+    return treated_run.apply_verdicts(ordered, TreatmentVerdicts(confirmed=confirmed, refuted=refuted))
 
 
-def _not_asked(sent: Sent, change: str, *, runs: int) -> list[NotChecked]:
+def _not_checked_without_package(sent: SentFile, change: str, *, runs: int) -> list[NotChecked]:
     """What needs the package or its host: said once, and what was not checked there either."""
     static = {check.code for check in CHECKS}
     what = f"the findings of {runs} saved runs are kept" if runs else "none were saved"
     own = NotChecked(code="AD-RUN", name="runs", reason=f"{change}; `analyze` does not execute anything: {what}")
-    old = [item for item in saved.not_checked(sent.report) if item.code not in static and item.code != "AD-RUN"]
+    old = [
+        item for item in saved_report.read_not_checked(sent.report) if item.code not in static and item.code != "AD-RUN"
+    ]
     return [own, *old]
 
 
-def read_logs(session: Session, sent: Sent) -> LogReading | None:
+def read_logs(session: Session, sent: SentFile) -> LogReading | None:
     """Add what the logs say to the findings; the reading of the first one."""
     first: LogReading | None = None
     for name in sorted(sent.members):
@@ -108,11 +393,11 @@ def read_logs(session: Session, sent: Sent) -> LogReading | None:
             continue
         try:
             # Not needed, and not worth its import, where no log was sent.
-            from aotidoctor.commands.classify import classify_text  # noqa: PLC0415
+            from aotidoctor.commands.classify import classify_text
 
             found, _, reading = classify_text(sent.members[name], name)
         except Exception:  # noqa: BLE001 - the guard: a log must not cost the rest of the report
-            session.not_checked.append(NotChecked(code="AD-LOG", name=name, reason=failure(2)))
+            session.not_checked.append(NotChecked(code="AD-LOG", name=name, reason=describe_failure(2)))
             continue
         session.add(found)
         first = first or reading

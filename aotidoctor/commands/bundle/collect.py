@@ -1,28 +1,228 @@
-"""Gathers the pieces. Each collector is guarded: its failure is an entry of the manifest, and the others go on."""
+"""Collect the pieces of a bundle: report, case, sources, host, inputs, outputs of child runs, logs.
+
+Each collector is guarded: its failure is an entry of the manifest, and the others go on. Weights and values of tensors
+are left out unless ``--include`` asks for them; such files cannot be redacted. Bounds of a tensor that amount to its
+values are removed from the report that is sent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from aotidoctor.commands.bundle import CASE, CASE_SCHEMA, GIVEN_LOGS
-from aotidoctor.commands.bundle.child_outputs import read_log
-from aotidoctor.commands.bundle.included import included
-from aotidoctor.commands.bundle.member_names import safe_name
-from aotidoctor.commands.bundle.pieces import Absent, Job, Material, Piece, Wanted
-from aotidoctor.model import records
-from aotidoctor.model.artifact import Artifact, ModelEntry
+from aotidoctor.commands.bundle.bundle_members import (
+    CASE_MEMBER,
+    CASE_SCHEMA,
+    GIVEN_LOGS,
+    Absent,
+    BundleContents,
+    BundleJob,
+    Material,
+    Piece,
+    safe_name,
+)
+from aotidoctor.model import record_json
+from aotidoctor.model.artifact import Artifact, Member, ModelEntry
+from aotidoctor.model.case import Case
 from aotidoctor.model.errors import InputsError
-from aotidoctor.model.json_types import JsonObject, JsonValue, as_object
+from aotidoctor.model.inputs import TensorDesc
+from aotidoctor.model.localization import BufferValues, Localization
+from aotidoctor.model.record import JsonObject, JsonValue, as_object
+from aotidoctor.model.report import Report
+from aotidoctor.model.torch_names import ITEMSIZE
 from aotidoctor.readers.package.blob import Blob, opened_blob
-from aotidoctor.readers.package.zip_directory import read_directory
-from aotidoctor.reports.json.case import host as host_facts
-from aotidoctor.reports.json.case import inputs as inputs_facts
-from aotidoctor.reports.json.render import clean
+from aotidoctor.readers.package.zip_archive import read_zip_directory
+from aotidoctor.reports.json.json_report import clean_json
+from aotidoctor.reports.json.json_report import host_json as host_facts
+from aotidoctor.reports.json.json_report import inputs_json as inputs_facts
 
-Found = Piece | Absent
-Collector = Callable[[Job], Iterator[Found]]
+# Full outputs of child runs, up to a limit: the report has the last 16 KiB only.
+
+HEAD, TAIL = 256 << 10, 768 << 10
+# All runs together: a ladder of runs that all flood must not fill the memory.
+TOTAL = 32 << 20
+_STREAMS = ("stdout", "stderr", "tool.log")
+_HOLE = re.compile(rb"\0{64,}")
+
+
+class ChildOutputs:
+    """Copies streams out of the directories of runs before these are removed."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        self._left = TOTAL
+
+    def keep(self, run: str, directory: Path) -> None:
+        """Copy the streams of one run; one that cannot be read is left out, as the report has its tail."""
+        for stream in _STREAMS:
+            try:
+                written, _ = _ends(directory / stream, HEAD, TAIL)
+            except OSError:
+                continue
+            # A flood's beginning is given back to the file system and reads as zeros.
+            data = _HOLE.sub(b"\n[... given back to the file system ...]\n", written)
+            if data and len(data) <= self._left:
+                self._left -= len(data)
+                self.texts[f"{run}.{stream}"] = decode_text(data)
+
+
+def read_log(path: Path, limit: int = HEAD + TAIL) -> tuple[str, int]:
+    """The text of a log, its middle left out where it is longer than ``limit``; and its size. Raises OSError."""
+    data, size = _ends(path, limit // 4, limit - limit // 4)
+    return decode_text(data), size
+
+
+def decode_text(data: bytes) -> str:
+    """Text of bytes: UTF-16 where the bytes say so, UTF-8 else. A word in UTF-16 would hide from redaction."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data.decode("utf-16", "replace")
+    sample = data[:4096]
+    if len(sample) > 8 and sample.count(0) * 5 > len(sample) * 2:
+        even = sample[::2].count(0) > sample[1::2].count(0)
+        return data.decode("utf-16-be" if even else "utf-16-le", "replace")
+    return data.decode("utf-8", "replace")
+
+
+def _ends(path: Path, head: int, tail: int) -> tuple[bytes, int]:
+    """The bytes of a file, its middle left out where it is longer than both; and its size."""
+    with path.open("rb") as stream:
+        size = stream.seek(0, 2)
+        stream.seek(0)
+        if size <= head + tail:
+            return stream.read(head + tail), size
+        data = stream.read(head) + f"\n[... {size - head - tail} bytes left out ...]\n".encode()
+        stream.seek(size - tail)
+        return data + stream.read(tail), size
+
+
+# `--include`: the package, its weights, the inputs file.
+
+_WEIGHTS = (".bin", ".blob", ".pt", ".safetensors")
+
+
+def included_files(job: BundleJob) -> Iterator[Piece | Absent]:
+    """The files that ``--include`` names."""
+    case, wanted = job.material.report.case, job.wanted
+    if "package" in wanted.include:
+        yield _file("included/package/", Path(case.artifact.path), "the package itself", wanted.largest)
+    if "inputs" in wanted.include and case.inputs_path is not None:
+        yield _file("included/inputs/", Path(case.inputs_path), "the inputs file with its values", wanted.largest)
+    if "weights" in wanted.include:
+        yield from _weights(case, wanted)
+
+
+def _file(folder: str, path: Path, what: str, largest: int) -> Piece | Absent:
+    name = folder + path.name
+    try:
+        if not path.is_file():
+            return Absent(name=name, reason="not a file")
+        if path.stat().st_size > largest:
+            return Absent(name=name, reason=f"{path.stat().st_size} bytes, more than --max-size")
+        return Piece(name=name, what=what, data=path.read_bytes())
+    except OSError as error:
+        return Absent(name=name, reason=error.strerror or str(error))
+
+
+def _weights(case: Case, wanted: BundleContents) -> Iterator[Piece | Absent]:
+    found = [member for model in case.artifact.models for member in model.members if _is_weight(member)]
+    if not found:
+        location = case.contract.weights if case.contract is not None else "unknown"
+        yield Absent(name="weights", reason=f"not in a separate member (they are: {location}); --include package")
+    for member in found:
+        name = f"included/weights/{member.name.rpartition('/')[2]}"
+        if member.data_offset is None or member.size > wanted.largest:
+            yield Absent(name=name, reason="compressed, or more than --max-size")
+            continue
+        with Path(member.path).open("rb") as stream:
+            stream.seek(member.data_offset)
+            yield Piece(name=name, what="weights", data=stream.read(member.size))
+
+
+def _is_weight(member: Member) -> bool:
+    return member.name.endswith(_WEIGHTS) or "/constants/" in member.name or "/weights/" in member.name
+
+
+# Values of tensors that do not leave the machine.
+
+# Bounds of so few elements are the elements.
+_FEW = 64
+
+
+# What describes the values of a tensor so closely that few elements can be told from it, checksums included.
+_TELLING = frozenset({"min", "max", "mean", "low", "high", "digest", "sha256"})
+
+
+def report_without_values(report: Report) -> Report:
+    """``report`` without bounds of floating-point inputs and of small tensors. Bounds of integers decide diagnoses."""
+    case, place = report.case, report.localization
+    if case.inputs is not None:
+        case = replace(case, inputs=case.inputs.with_tensors(_value))
+    runs = tuple(replace(run, result=_object(run.result)) for run in report.runs)
+    # What a desk noted of earlier cases is its own.
+    return replace(
+        report,
+        history=None,
+        case=case,
+        runs=runs,
+        localization=_values_removed_at(place) if place is not None else None,
+    )
+
+
+def document_without_values(value: JsonObject) -> JsonObject:
+    """The same of a report that was saved as JSON."""
+    return _object({name: item for name, item in value.items() if name != "history"})
+
+
+def _object(value: JsonObject) -> JsonObject:
+    shape, stats = value.get("shape"), value.get("stats")
+    few = isinstance(shape, list) and _count(shape) < _FEW
+    found = {name: None if few and name in _TELLING else _json(item) for name, item in value.items()}
+    if isinstance(stats, dict) and isinstance(shape, list) and not _is_integer(str(value.get("dtype"))):
+        found["stats"] = {**stats, "low": None, "high": None}
+    return found
+
+
+def _json(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return _object(value)
+    return [_json(item) for item in value] if isinstance(value, list) else value
+
+
+def _count(shape: Sequence[object]) -> int:
+    count = 1
+    for size in shape:
+        count *= size if isinstance(size, int) else _FEW
+    return count
+
+
+def _value(value: TensorDesc) -> TensorDesc:
+    stats = value.stats
+    if stats is not None and not _is_integer(value.dtype):
+        stats = replace(stats, low=None, high=None)
+    return replace(value, stats=stats, elements=None)
+
+
+def _is_integer(dtype: str) -> bool:
+    return dtype in ITEMSIZE and dtype.startswith(("int", "uint", "bool"))
+
+
+def _values_removed_at(place: Localization) -> Localization:
+    values = tuple(
+        replace(kernel, buffers=tuple(_buffer(buffer) for buffer in kernel.buffers)) for kernel in place.values
+    )
+    return replace(place, values=values)
+
+
+def _buffer(buffer: BufferValues) -> BufferValues:
+    return replace(buffer, low=None, high=None, mean=None) if _count(buffer.shape) < _FEW else buffer
+
+
+# The collectors.
+
+Collected = Piece | Absent
+Collector = Callable[[BundleJob], Iterator[Collected]]
 
 _BINARY = {
     ".so": "a shared object: it cannot be redacted and may hold weights; --include package sends it",
@@ -31,7 +231,7 @@ _BINARY = {
     ".blob": "it may hold weights; --include weights sends those",
 }
 # What is in other members of the bundle, and what every archive has.
-_SENT = (
+_IN_OTHER_MEMBERS = (
     ".cpp", "_metadata.json", "/", "/archive_format", "/archive_version", "/byteorder", "/.data/version",
     "/.data/serialization_id",
 )  # fmt: skip
@@ -39,13 +239,13 @@ _OTHER = "not used by aotidoctor; --include package sends it"
 _LISTED, _ENTRIES = 200, 5000
 
 
-def collect(material: Material, wanted: Wanted) -> tuple[list[Piece], list[Absent]]:
+def collect(material: Material, wanted: BundleContents) -> tuple[list[Piece], list[Absent]]:
     """All pieces but the report itself, and what is not there."""
-    job = Job(material=material, wanted=wanted)
+    job = BundleJob(material=material, wanted=wanted)
     pieces: list[Piece] = []
     absent: list[Absent] = []
     for name, collector in _COLLECTORS.items():
-        for found in _guarded(name, collector, job):
+        for found in _collect_guarded(name, collector, job):
             if isinstance(found, Piece):
                 pieces.append(found)
             else:
@@ -53,7 +253,7 @@ def collect(material: Material, wanted: Wanted) -> tuple[list[Piece], list[Absen
     return pieces, absent
 
 
-def _guarded(name: str, collector: Collector, job: Job) -> Iterator[Found]:
+def _collect_guarded(name: str, collector: Collector, job: BundleJob) -> Iterator[Collected]:
     try:
         yield from collector(job)
     except Exception as error:  # noqa: BLE001 - the guard around collectors: the rest is still worth sending
@@ -62,7 +262,7 @@ def _guarded(name: str, collector: Collector, job: Job) -> Iterator[Found]:
 
 def as_document(facts: Mapping[str, object]) -> JsonObject:
     """Plain values as strict JSON."""
-    return as_object(clean(facts))
+    return as_object(clean_json(facts))
 
 
 def source_name(member: str) -> str:
@@ -70,7 +270,7 @@ def source_name(member: str) -> str:
     return safe_name(f"package/{member}")
 
 
-def _case(job: Job) -> Iterator[Found]:
+def _case(job: BundleJob) -> Iterator[Collected]:
     case = job.material.report.case
     models = tuple(replace(model, wrapper_cpp=None, kernel_sources={}) for model in case.artifact.models)
     bare = replace(
@@ -81,12 +281,12 @@ def _case(job: Job) -> Iterator[Found]:
     )
     document: JsonObject = {
         "schema": CASE_SCHEMA,
-        "case": records.to_json(bare),
+        "case": record_json.to_json(bare),
         "model": case.model.name if case.model is not None else None,
         "inputs_error": _error(case.inputs_error),
-        "sources": {model.name: records.to_json(_sources(model)) for model in case.artifact.models},
+        "sources": {model.name: record_json.to_json(_sources(model)) for model in case.artifact.models},
     }
-    yield Piece(name=CASE, what="everything that the checks examine, for aotidoctor analyze", document=document)
+    yield Piece(name=CASE_MEMBER, what="everything that the checks examine, for aotidoctor analyze", document=document)
 
 
 def _error(error: InputsError | None) -> JsonObject | None:
@@ -101,7 +301,7 @@ def _sources(model: ModelEntry) -> dict[str, str]:
     return {member: source_name(member) for member in members}
 
 
-def _package_sources(job: Job) -> Iterator[Found]:
+def _package_sources(job: BundleJob) -> Iterator[Collected]:
     for model in job.material.report.case.artifact.models:
         if model.wrapper_cpp is not None and model.wrapper_member is not None:
             yield Piece(name=source_name(model.wrapper_member), what="the wrapper", text=model.wrapper_cpp)
@@ -109,14 +309,14 @@ def _package_sources(job: Job) -> Iterator[Found]:
             yield Piece(name=source_name(member), what="a kernel's source", text=text)
 
 
-def _package_metadata(job: Job) -> Iterator[Found]:
+def _package_metadata(job: BundleJob) -> Iterator[Collected]:
     for model in job.material.report.case.artifact.models:
         for found in model.metadata:
             values: JsonObject = {"member": found.member, "values": dict(found.values), "problem": found.problem}
             yield Piece(name=source_name(found.member), what="metadata of the package", document=values)
 
 
-def _package_facts(job: Job) -> Iterator[Found]:
+def _package_facts(job: BundleJob) -> Iterator[Collected]:
     artifact = job.material.report.case.artifact
     path = Path(artifact.path)
     members: list[JsonValue] = [{"name": member.name, "size": member.size} for member in artifact.members]
@@ -126,12 +326,12 @@ def _package_facts(job: Job) -> Iterator[Found]:
             facts |= {"sha256": artifact.sha256 or blob.sha256(), "members": _entries(blob)}
     yield Piece(name="package/members.json", what="members of the package with sizes and CRCs", document=facts)
     if "package" not in job.wanted.include:
-        yield from _not_sent(artifact)
+        yield from _left_out_members(artifact)
 
 
 def _entries(blob: Blob) -> list[JsonValue]:
     """Name, size, compressed size and CRC-32 of the members; none for a file that is no archive."""
-    directory = read_directory(blob)
+    directory = read_zip_directory(blob)
     entries = directory.entries if directory is not None else ()
     return [
         {"name": entry.name, "size": entry.size, "compressed": entry.compressed, "crc32": f"{entry.crc:08x}"}
@@ -139,8 +339,8 @@ def _entries(blob: Blob) -> list[JsonValue]:
     ]
 
 
-def _not_sent(artifact: Artifact) -> Iterator[Absent]:
-    names = [member.name for member in artifact.members if not member.name.endswith(_SENT)]
+def _left_out_members(artifact: Artifact) -> Iterator[Absent]:
+    names = [member.name for member in artifact.members if not member.name.endswith(_IN_OTHER_MEMBERS)]
     for name in names[:_LISTED]:
         reason = next((why for end, why in _BINARY.items() if name.endswith(end)), _OTHER)
         yield Absent(name=name, reason=reason)
@@ -148,26 +348,26 @@ def _not_sent(artifact: Artifact) -> Iterator[Absent]:
         yield Absent(name=f"{len(names) - _LISTED} more members", reason="--include package sends them")
 
 
-def _package_objects(job: Job) -> Iterator[Found]:
+def _package_objects(job: BundleJob) -> Iterator[Collected]:
     objects = [item for model in job.material.report.case.artifact.models for item in model.shared_objects]
     if objects:
-        facts: JsonObject = {"shared_objects": [records.to_json(item) for item in objects]}
+        facts: JsonObject = {"shared_objects": [record_json.to_json(item) for item in objects]}
         yield Piece(name="package/elf.json", what="facts of the shared objects", document=facts)
 
 
-def _call_spec(job: Job) -> Iterator[Found]:
+def _call_spec(job: BundleJob) -> Iterator[Collected]:
     contract = job.material.report.case.contract
     if contract is not None and (contract.in_spec or contract.out_spec):
         facts: JsonObject = {"in_spec": contract.in_spec, "out_spec": contract.out_spec}
         yield Piece(name="package/call_spec.json", what="the call specification", document=facts)
 
 
-def _host(job: Job) -> Iterator[Found]:
+def _host(job: BundleJob) -> Iterator[Collected]:
     facts = as_document(host_facts(job.material.report.case.host))
     yield Piece(name="host.json", what="the properties of this host", document=facts)
 
 
-def _inputs(job: Job) -> Iterator[Found]:
+def _inputs(job: BundleJob) -> Iterator[Collected]:
     facts = inputs_facts(job.material.report.case)
     if facts is None:
         yield Absent(name="inputs.json", reason="no inputs were given")
@@ -178,7 +378,7 @@ def _inputs(job: Job) -> Iterator[Found]:
         yield Absent(name="inputs' values", reason="left out by default; --include inputs sends the file")
 
 
-def _outputs(job: Job) -> Iterator[Found]:
+def _outputs(job: BundleJob) -> Iterator[Collected]:
     probes = {run.id: run.request.probe for run in job.material.report.runs}
     for name, text in (job.material.outputs or {}).items():
         run, _, stream = name.partition(".")
@@ -190,13 +390,13 @@ def _outputs(job: Job) -> Iterator[Found]:
             yield Piece(name=place, what="output of the debugger", printed=run_.debugger_output)
 
 
-def _journal(job: Job) -> Iterator[Found]:
+def _journal(job: BundleJob) -> Iterator[Collected]:
     if job.material.journal:
         text = "\n".join(job.material.journal) + "\n"
         yield Piece(name="logs/aotidoctor.log", what="the journal of aotidoctor", text=text)
 
 
-def _logs(job: Job) -> Iterator[Found]:
+def _logs(job: BundleJob) -> Iterator[Collected]:
     for at, given in enumerate(job.wanted.logs, start=1):
         path = Path(given)
         name = f"{GIVEN_LOGS}{at}-{path.name}"
@@ -220,5 +420,5 @@ _COLLECTORS: dict[str, Collector] = {
     "child outputs": _outputs,
     "journal": _journal,
     "logs": _logs,
-    "included files": included,
+    "included files": included_files,
 }

@@ -1,28 +1,39 @@
-"""From a report to what is kept of it, and from the store to the history that a report shows.
+"""Add reports to the case store, return the history of a failure, and exchange cases as JSON.
 
-Redacted as a bundle is: strictly, and without values of tensors; only the essence is kept.
+report ──► record (redacted as strictly as a bundle, without values of tensors) ──► store
+store ──► history of the next report's failure; export (``aotidoctor.cases/1``), import, merge
+
+An imported file may come from anybody.
 """
 
 from __future__ import annotations
 
+import json
 import platform
-from collections.abc import Mapping
-from dataclasses import replace
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aotidoctor.commands.cases.store import digest, open_store
-from aotidoctor.fleet.essence import facts
-from aotidoctor.fleet.results import read_results
-from aotidoctor.model.history import CaseRecord, Sighting
-from aotidoctor.reports.redact import Identity, Redactor
+from aotidoctor.commands.cases.case_store import CaseQuery, CaseStore, digest, open_store
+from aotidoctor.fleet.results import read_results, result_facts
+from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.record import JsonObject, JsonValue, objects
+from aotidoctor.model.report import CASES_SCHEMA, CaseNote, CaseRecord, Sighting
+from aotidoctor.reports.json.json_report import dump_json
+from aotidoctor.reports.redact.private_words import Identity
+from aotidoctor.reports.redact.redactor import Redactor
 from aotidoctor.reports.text import one_line
+from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
     from aotidoctor.model.fleet import Fact, FleetResult
     from aotidoctor.model.report import Report
 
-_LONGEST = 400
+
+_LONGEST_TEXT = 400
 _CHUNK = 500
 
 
@@ -39,14 +50,14 @@ def remember(path: str, report: Report, environ: Mapping[str, str]) -> Report:
     """
     if not is_case(report):
         return report
-    record = essence(report, environ)
+    record = case_of_report(report, environ)
     with open_store(path, make=True) as store:
         known = store.history(record.signature, record.family)
         store.add([record])
     return replace(report, history=known)
 
 
-def essence(report: Report, environ: Mapping[str, str]) -> CaseRecord:
+def case_of_report(report: Report, environ: Mapping[str, str]) -> CaseRecord:
     """What is kept of ``report``, redacted."""
     first = report.diagnoses[0] if report.diagnoses else None
     artifact = report.case.artifact
@@ -69,16 +80,18 @@ def essence(report: Report, environ: Mapping[str, str]) -> CaseRecord:
                 package=_short(package),
                 sha256=artifact.sha256 or "",
                 # A log may come from another machine.
-                host_class="" if report.log is not None else report.case.host.profile or host_class(facts(report.case)),
+                host_class=""
+                if report.log is not None
+                else report.case.host.profile or host_class(result_facts(report.case)),
                 status=first.status.value if first is not None else "",
                 tool=report.version,
             ),
         ),
     )
-    return strict(environ).value(record)
+    return strict_redactor(environ).value(record)
 
 
-def of_result(result: FleetResult) -> CaseRecord | None:
+def case_of_result(result: FleetResult) -> CaseRecord | None:
     """What is kept of a line of a fleet's results, which is redacted as it is; None where it is no case."""
     if result.signature is None or result.is_healthy:
         return None
@@ -111,7 +124,7 @@ def remember_results(path: str, folder: str) -> int:
     """
     seen = 0
     with open_store(path, make=True) as store:
-        records = (record for result in read_results(folder) if (record := of_result(result)) is not None)
+        records = (record for result in read_results(folder) if (record := case_of_result(result)) is not None)
         while chunk := list(islice(records, _CHUNK)):
             seen += store.add(chunk)[0]
     return seen
@@ -124,10 +137,109 @@ def host_class(known: Mapping[str, Fact]) -> str:
     return _short(", ".join(part for part in (words, torch, str(known.get("host_gpu", ""))) if part))
 
 
-def strict(environ: Mapping[str, str]) -> Redactor:
+def strict_redactor(environ: Mapping[str, str]) -> Redactor:
     """A redactor for what may leave the machine."""
     return Redactor(Identity.of(environ, platform.node()), strict=True)
 
 
 def _short(text: str) -> str:
-    return one_line(text, _LONGEST)
+    return one_line(text, _LONGEST_TEXT)
+
+
+# Export, import and merge.
+
+_LARGEST, _LONGEST_FIELD, _LONGEST_NOTE = 256 << 20, 400, 10_000
+_MOST = 1_000_000_000
+_KEY = re.compile(r"[0-9a-f]{32}")
+_SIGNATURE = re.compile(r"aotidoctor\d{1,4}f?:[0-9a-f]{16}")
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z", re.ASCII)
+
+
+def export_text(store: CaseStore, query: CaseQuery) -> str:
+    """The cases of ``query`` with everything in them, as one document."""
+    records = [store.whole(record) for record in store.find(query)]
+    return document(records)
+
+
+def document(records: Sequence[CaseRecord]) -> str:
+    """``records`` as one document."""
+    tool = {"name": "aotidoctor", "version": __version__}
+    return dump_json({"schema": CASES_SCHEMA, "tool": tool, "cases": records})
+
+
+def all_cases() -> CaseQuery:
+    """All cases."""
+    return CaseQuery(most=_MOST)
+
+
+def import_file(store: CaseStore, path: str, redactor: Redactor) -> tuple[int, int]:
+    """Add the cases of a document; how many sightings and notes were new. Raises CannotExamineError."""
+    try:
+        with Path(path).open("rb") as stream:
+            data = stream.read(_LARGEST + 1)
+        found = json.loads(data) if len(data) <= _LARGEST else None
+    except OSError as error:
+        raise CannotExamineError(f"{path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise CannotExamineError(
+            f"{path}: observed invalid JSON ({error}), expected what `cases export` wrote"
+        ) from error
+    if not isinstance(found, dict) or found.get("schema") != CASES_SCHEMA:
+        raise CannotExamineError(f"{path}: observed different JSON, expected {CASES_SCHEMA}")
+    return store.add([redactor.value(record) for record in _read(found, path)])
+
+
+def _read(found: JsonObject, path: str) -> Iterator[CaseRecord]:
+    for at, case in enumerate(objects(found.get("cases"))):
+        signature = _text(case, "signature")
+        family = _text(case, "family")
+        if not _SIGNATURE.fullmatch(signature) or (family and not _SIGNATURE.fullmatch(family)):
+            raise CannotExamineError(
+                f"{path}: cases[{at}].signature: observed {signature[:60]!r}, expected a signature"
+            )
+        yield CaseRecord(
+            signature=signature,
+            family=family,
+            cause=_text(case, "cause") or "unknown",
+            stage=_text(case, "stage"),
+            title=_text(case, "title"),
+            looked_like=_text(case, "looked_like"),
+            sightings=tuple(
+                _sighting(one, signature, f"{path}: cases[{at}]") for one in objects(case.get("sightings"))
+            ),
+            notes=tuple(_note(one, f"{path}: cases[{at}]") for one in objects(case.get("notes"))),
+        )
+
+
+def _sighting(one: JsonObject, signature: str, where: str) -> Sighting:
+    given = {item.name: _text(one, item.name) for item in fields(Sighting)}
+    if not _KEY.fullmatch(given["key"]):
+        given["key"] = digest(signature, *given.values())
+    return Sighting(**{**given, "at": _time(given["at"], where)})
+
+
+def _note(one: JsonObject, where: str) -> CaseNote:
+    text: JsonValue = one.get("text")
+    told = text[:_LONGEST_NOTE] if isinstance(text, str) else ""
+    return CaseNote(text=told, at=_time(_text(one, "at"), where), solved=one.get("solved") is True)
+
+
+def _time(text: str, where: str) -> str:
+    if not _TIME.fullmatch(text):
+        raise CannotExamineError(f"{where}: at: observed {text[:40]!r}, expected a time such as 2026-09-03T10:00:00Z")
+    return text
+
+
+def _text(item: JsonObject, name: str) -> str:
+    value = item.get(name)
+    return one_line(value, _LONGEST_FIELD) if isinstance(value, str) else ""
+
+
+def merge(store: CaseStore, other: str) -> tuple[int, int]:
+    """Add the cases of another store; how many sightings and notes were new. Raises CannotExamineError."""
+    seen = noted = 0
+    with open_store(other) as source:
+        for record in source.find(all_cases()):
+            more = store.add([source.whole(record)])
+            seen, noted = seen + more[0], noted + more[1]
+    return seen, noted

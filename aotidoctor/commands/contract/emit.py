@@ -1,17 +1,425 @@
-"""Which forms a contract can be written in."""
+"""``aotidoctor contract``: write the contract of a package as a Python module, a C++ header or a JSON Schema.
+
+Python: ``validate_inputs(args, kwargs)`` in one file, with the standard library only; the fast check first, then
+``validator.py``, whose source is copied into it. C++: ``validate_inputs(inputs)`` over the tensors that the loader's
+``run`` takes, in their order, with ``validator.h``. JSON Schema: the calls as inputs documents of ``--inputs``; a
+tensor is ``{"tensor": {"dtype", "shape", "stride", "device"}}``, contiguous without ``stride``; ``layout``, ``conj``
+and ``neg`` may be added; relations between sizes, which a schema cannot state, are listed in ``x-relations``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
-from aotidoctor.commands.contract.cpp import cpp_header
-from aotidoctor.commands.contract.json_schema import json_schema
-from aotidoctor.commands.contract.python import python_module
-from aotidoctor.commands.contract.read import Shippable, read_contract
+from aotidoctor.commands.contract.shippable import (
+    ShippableContract,
+    fast_check,
+    read_contract,
+    root_of,
+    size_text,
+    step_of,
+)
+from aotidoctor.model.contract import Dim, LeafSpec
 from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.expr import Expr
+from aotidoctor.model.inputs import MAPPINGS, Container, Leaf, Tree
+from aotidoctor.model.record import JsonObject, JsonValue
+from aotidoctor.model.torch_names import SCALAR_NAMES
+from aotidoctor.version import __version__
+
+# JSON Schema.
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_MASKS = ("bool", "int8", "uint8")
+_NO_ELEMENT: JsonObject = {"properties": {"shape": {"contains": {"const": 0}}}}
+
+
+def json_schema(wanted: ShippableContract) -> str:
+    """The text of the schema."""
+    args, kwargs = wanted.contract.args, wanted.contract.kwargs
+    assert args is not None  # noqa: S101 - told to the type checker; the reader looked
+    assert kwargs is not None  # noqa: S101
+    digest: JsonObject = {"x-sha256": wanted.sha256} if wanted.sha256 else {}
+    document: JsonObject = {
+        "$schema": _DIALECT,
+        "title": f"Inputs of {wanted.source}",
+        "$comment": f"written by aotidoctor {__version__}",
+        **digest,
+        "type": "object",
+        "properties": {
+            "args": _json_sequence(wanted, args),
+            "kwargs": {
+                "type": "object",
+                "properties": {
+                    str(key): _json_tree(wanted, child) for key, child in zip(kwargs.keys, kwargs.children, strict=True)
+                },
+                "required": [str(key) for key in kwargs.keys],
+                "additionalProperties": False,
+            },
+        },
+        "required": [*(["args"] if args.children else []), *(["kwargs"] if kwargs.children else [])],
+        "additionalProperties": False,
+        "x-relations": _relations(wanted),
+        "x-not-checked": list(wanted.untold),
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _json_sequence(wanted: ShippableContract, node: Container[int]) -> JsonObject:
+    count = len(node.children)
+    items: JsonObject = {"prefixItems": [_json_tree(wanted, child) for child in node.children]} if count else {}
+    return {"type": "array", **items, "minItems": count, "maxItems": count}
+
+
+def _json_tree(wanted: ShippableContract, tree: Tree[int]) -> JsonObject:
+    match tree:
+        case Leaf(value=index):
+            return _json_leaf(wanted, wanted.contract.leaves[index])
+        case Container(type=kind, children=children, keys=keys) if kind in MAPPINGS:
+            names: list[JsonValue] = [str(key) for key in keys]
+            return {
+                "type": "object",
+                "properties": {str(key): _json_tree(wanted, child) for key, child in zip(keys, children, strict=False)},
+                "required": names,
+                "additionalProperties": False,
+                "$comment": f"in this order: {names}",
+            }
+        case Container(type=kind) if kind in ("tuple", "list", "structseq") or kind.startswith("namedtuple"):
+            return _json_sequence(wanted, tree)
+        case _:
+            return {}
+
+
+def _json_leaf(wanted: ShippableContract, leaf: LeafSpec) -> JsonObject:
+    if leaf.input_index is not None:
+        tensor = _json_tensor(leaf)
+        return {"type": "object", "properties": {"tensor": tensor}, "required": ["tensor"], "title": leaf.path}
+    baked = {"x-baked": wanted.baked[leaf.path]} if leaf.path in wanted.baked else {}
+    plain: JsonObject = {"not": {"type": "object", "required": ["tensor"]}} if leaf.kind == "constant" else {}
+    return {**plain, **baked, "title": leaf.path}
+
+
+def _json_tensor(leaf: LeafSpec) -> JsonObject:
+    properties: JsonObject = {"layout": {"const": "strided"}, "conj": {"const": False}, "neg": {"const": False}}
+    if leaf.device_type is not None:
+        properties["device"] = {"type": "string", "pattern": f"^{re.escape(leaf.device_type)}(:[0-9]+)?$"}
+    elsewhere = [] if leaf.device_type in (None, "cpu") else ["device"]
+    base: JsonObject = {"type": "object", "properties": properties, "required": ["dtype", "shape", *elsewhere]}
+    if leaf.used is False:
+        return base
+    if leaf.dtype is not None:
+        properties["dtype"] = {"enum": list(_MASKS)} if leaf.dtype in _MASKS else {"const": leaf.dtype}
+    if leaf.dims is None:
+        return base
+    sizes: list[JsonValue] = [_json_size(dim) for dim in leaf.dims]
+    shape: JsonObject = {"type": "array", "minItems": len(sizes), "maxItems": len(sizes)}
+    form: JsonObject = {"properties": {"shape": {**shape, **({"prefixItems": sizes} if sizes else {})}}}
+    steps: list[JsonValue] = [
+        _json_step(leaf.dims, at, step) for at, step in enumerate(leaf.strides or ()) if step is not None
+    ]
+    compiled: JsonObject = {**form, "allOf": steps} if steps else form
+    if all(dim.static == 1 for dim in leaf.dims):
+        alone: JsonObject = {"properties": {"shape": {"items": {"const": 1}}}}
+        compiled = {"anyOf": [compiled, alone]}
+    return {**base, "allOf": [compiled]}
+
+
+def _json_size(dim: Dim) -> JsonObject:
+    if dim.static is not None:
+        return {"const": dim.static}
+    step = step_of(dim.expr) if dim.expr is not None else None
+    whole: JsonObject = {"type": "integer", "minimum": 0}
+    if step is not None and step[0] > 1 and step[1] % step[0] == 0:
+        whole["multipleOf"] = step[0]
+    low: JsonObject = {} if dim.min is None else {"x-compiled-minimum": dim.min}
+    high: JsonObject = {} if dim.max is None else {"x-compiled-maximum": dim.max}
+    return {**whole, **low, **high}
+
+
+def _json_step(dims: Sequence[Dim], at: int, step: int) -> JsonObject:
+    """The stride of one dim: it does not matter where the dim has one element, or the tensor has none."""
+    inner = [dim.static for dim in dims[at + 1 :]]
+    contiguous = math.prod(max(size or 1, 1) for size in inner) if None not in inner else None
+    asked: JsonObject = {} if contiguous in (None, step) else {"required": ["stride"]}
+    before: list[JsonValue] = [{}] * at
+    alone: JsonObject = {"properties": {"shape": {"prefixItems": [*before, {"const": 1}]}}}
+    right: JsonObject = {"properties": {"stride": {"prefixItems": [*before, {"const": step}]}}, **asked}
+    return {"anyOf": [right, alone, _NO_ELEMENT]}
+
+
+def _relations(wanted: ShippableContract) -> list[JsonValue]:
+    """Which dims hold which size, for those that share a symbol."""
+    return [
+        {"path": leaf.path, "dim": at, "size": str(dim.expr)}
+        for leaf in wanted.contract.leaves
+        for at, dim in enumerate(leaf.dims or ())
+        if dim.static is None and dim.expr is not None
+    ]
+
+
+# C++ header.
+
+_SCALARS = {dtype: name for name, dtype in SCALAR_NAMES.items()}
+_CPP_DEVICES = ("cpu", "cuda", "hip", "xla", "xpu", "mps", "meta")
+_FURTHEST = "INT64_MAX"
+_CPP_PUBLIC = """\
+}  // namespace
+
+// All problems of a call; empty if it is right. With strict, sizes outside the compiled ranges are also problems.
+inline std::vector<Problem> find_problems(const std::vector<at::Tensor>& inputs, bool strict = false) {
+  return judge(leaves(), inputs, strict);
+}
+
+// Throws std::invalid_argument for a call that the compiled code would compute wrongly, or not at all.
+inline void validate_inputs(const std::vector<at::Tensor>& inputs, bool strict = false) {
+  auto found = find_problems(inputs, strict);
+  if (!found.empty()) throw std::invalid_argument(found.front().text());
+}
+
+}  // namespace aotidoctor_contract::@PACKAGE@
+"""
+
+
+def cpp_header(wanted: ShippableContract) -> str:
+    """The text of the header."""
+    symbols = {name: f"v.at({at})" for at, name in enumerate(wanted.symbols)}
+    common = Path(__file__).with_name("validator.h").read_text(encoding="utf-8")
+    leaves = wanted.contract.tensor_leaves()
+    lines = "\n".join(
+        [
+            *(f"// {line}" for line in _cpp_head(wanted, leaves)),
+            "",
+            common,
+            "",
+            "inline const std::vector<Leaf>& leaves() {",
+            "  static const std::vector<Leaf> all = {",
+            *(f"      {_cpp_leaf(leaf, symbols)}," for leaf in leaves),
+            "  };",
+            "  return all;",
+            "}",
+            "",
+            _CPP_PUBLIC,
+        ]
+    )
+    return lines.replace("@PACKAGE@", _cpp_name(wanted.source))
+
+
+def _cpp_name(source: str) -> str:
+    """The file without its ending, as a name of C++; ``model`` where there is nothing left of it."""
+    stem = re.sub(r"[^A-Za-z0-9]+", "_", source.partition(".")[0]).strip("_")
+    return f"model_{stem}" if stem[:1].isdigit() else stem or "model"
+
+
+def _cpp_head(wanted: ShippableContract, leaves: tuple[LeafSpec, ...]) -> Iterator[str]:
+    yield f"What the compiled code of {wanted.source!a} expects from its caller."
+    yield f"Written by aotidoctor {__version__}; do not edit."
+    if wanted.sha256:
+        yield f"The package has sha256 {wanted.sha256}."
+    yield "The inputs of run(), in this order:"
+    for index, leaf in enumerate(leaves):
+        yield f"  {index}: {leaf.path!a}"
+    for fact in wanted.untold:
+        yield f"The package does not state, and nothing compares: {fact!a}"
+
+
+def _cpp_leaf(leaf: LeafSpec, symbols: Mapping[str, str]) -> str:
+    dims = ", ".join(_cpp_dim(dim, symbols) for dim in leaf.dims or ())
+    strides = ", ".join("-1" if step is None else str(step) for step in leaf.strides or ())
+    exprs = leaf.stride_exprs
+    known = exprs if exprs is not None and leaf.strides is not None and len(exprs) == len(leaf.strides) else ()
+    sizes = ", ".join("nullptr" if expr is None else _cpp_function(expr, symbols) for expr in known)
+    rank, device = -1 if leaf.rank is None else leaf.rank, leaf.device_type or ""
+    fields = [
+        _cpp_quoted(leaf.path),
+        f"static_cast<int>(c10::ScalarType::{_SCALARS[leaf.dtype]})" if leaf.dtype in _SCALARS else "-1",
+        str(rank),
+        f"{{{dims}}}",
+        f"{{{strides}}}",
+        f"{{{sizes}}}",
+        f"static_cast<int>(c10::DeviceType::{device.upper()})" if device in _CPP_DEVICES else "-1",
+        "false" if leaf.used is False else "true",
+    ]
+    return f"Leaf{{{', '.join(fields)}}}"
+
+
+def _cpp_dim(dim: Dim, symbols: Mapping[str, str]) -> str:
+    low = "INT64_MIN" if dim.min is None else str(dim.min)
+    high = _FURTHEST if dim.max is None or dim.max >= 2**63 - 1 else str(dim.max)
+    expr, symbol, line, step, size = dim.expr, -1, (0, 0, 0, 0), (0, 0), "nullptr"
+    if dim.static is None and expr is not None:
+        size = _cpp_function(expr, symbols)
+        if len(expr.symbols) == 1:
+            (name,) = expr.symbols
+            symbol = int(symbols[name][5:-1])
+            line, step = root_of(expr) or line, step_of(expr) or step
+    text = _cpp_quoted(str(expr) if expr is not None else "?")
+    fixed = -1 if dim.static is None else dim.static
+    shown = ", ".join(map(str, line))
+    solvable = "true" if line[0] else "false"
+    return f"Dim{{{text}, {fixed}, {size}, {symbol}, {solvable}, {{{shown}}}, {step[0]}, {step[1]}, {low}, {high}}}"
+
+
+def _cpp_function(expr: Expr, symbols: Mapping[str, str]) -> str:
+    """A function of the symbols; without a value where one is not known."""
+    text = size_text(expr, symbols)
+    if text is None:
+        return "[](const Symbols&) -> std::optional<int64_t> { return std::nullopt; }"
+    known = [name.removeprefix("v.at(")[:-1] for name in sorted(symbols.values()) if name in text]
+    if not known:
+        return f"[](const Symbols&) -> std::optional<int64_t> {{ return {text}; }}"
+    asked = " && ".join(f"v.count({at})" for at in known)
+    return f"[](const Symbols& v) -> std::optional<int64_t> {{ if (!({asked})) return std::nullopt; return {text}; }}"
+
+
+def _cpp_quoted(text: str) -> str:
+    """A string of C++: what is not plain ASCII as octal bytes."""
+    inner = re.sub(rb"[^ !#-\[\]-~]|\?", lambda found: b"\\%03o" % found[0][0], text.encode("utf-8", "surrogatepass"))
+    return f'"{inner.decode("ascii")}"'
+
+
+# Python module.
+
+_COPIED = "# --- copied from here ---\n"
+_FAMILIES = {"tuple": "sequence", "list": "sequence", "structseq": "sequence"}
+_PYTHON_PUBLIC = '''
+def find_problems(args=(), kwargs=None, *, strict=False):
+    """All problems of a call, as a list of ContractError; empty if it is right. See validate_inputs."""
+    return _problems(_LEAVES, _SPEC, args, kwargs or {}, strict=strict)
+
+
+def validate_inputs(args=(), kwargs=None, *, strict=False):
+    """Raise ContractError for a call that the compiled code would compute wrongly, or not at all.
+
+    ``args`` and ``kwargs`` are those of the call: tensors of torch, or all of them arrays of numpy, which are judged as
+    if they were tensors on the device of the package. ``strict`` also refuses sizes outside the compiled ranges,
+    which are checked at run time only under AOTI_RUNTIME_CHECK_INPUTS=1.
+    """
+    if not strict:
+        for seen_as_right in (_fast_torch, _fast_numpy):
+            try:
+                if seen_as_right(args, kwargs or {}):
+                    return
+            except Exception:  # whatever it is, the judgement below says what is wrong with the call
+                continue
+    found = find_problems(args, kwargs, strict=strict)
+    if found:
+        raise found[0]
+'''
+
+
+def python_module(wanted: ShippableContract) -> str:
+    """The text of the module."""
+    symbols = {name: f"v[{at}]" for at, name in enumerate(wanted.symbols)}
+    common = Path(__file__).with_name("validator.py").read_text(encoding="utf-8").partition(_COPIED)[2]
+    args, kwargs = wanted.contract.args, wanted.contract.kwargs
+    assert args is not None  # noqa: S101 - told to the type checker; the reader looked
+    assert kwargs is not None  # noqa: S101
+    return "\n".join(
+        [
+            *_python_head(wanted),
+            common.rstrip(),
+            "",
+            "",
+            f"NOT_CHECKED = {wanted.untold!r}",
+            "_LEAVES = (",
+            *(f"    {_python_leaf(leaf, symbols, wanted.baked)}," for leaf in wanted.contract.leaves),
+            ")",
+            f"_SPEC = ({_python_node(args)}, {_python_node(kwargs)})",
+            *("", "", *fast_check(wanted, "torch"), "", "", *fast_check(wanted, "numpy"), ""),
+            _PYTHON_PUBLIC,
+        ]
+    )
+
+
+def _python_head(wanted: ShippableContract) -> Iterator[str]:
+    digest = f", sha256 {wanted.sha256}" if wanted.sha256 else ""
+    yield f'"""What the compiled code of a package expects from its caller: {_python_doc(wanted.source)}{digest}.'
+    yield ""
+    yield f"Written by aotidoctor {__version__}; do not edit. ``validate_inputs`` raises ContractError for a"
+    yield "call that the compiled code would compute wrongly; it needs only the standard library."
+    if wanted.untold:
+        yield ""
+        yield "The package does not state everything: NOT_CHECKED lists what is not compared."
+    yield '"""'
+    yield ""
+    yield "from __future__ import annotations"
+    yield ""
+
+
+def _python_doc(text: str) -> str:
+    """A name within a docstring."""
+    return ascii(text)[1:-1].replace('"', "'")
+
+
+def _python_node(tree: Tree[int]) -> str:
+    match tree:
+        case Leaf(value=index):
+            return str(index)
+        case Container(type=kind, children=children, keys=keys):
+            family = "mapping" if kind in MAPPINGS else "sequence" if kind.startswith("namedtuple") else kind
+            shown = f"{kind} of {len(children)}"
+            inner = "".join(f"{_python_node(child)}, " for child in children)
+            return f"_Node({_FAMILIES.get(family, family)!r}, {shown!r}, {tuple(keys)!r}, ({inner}))"
+
+
+def _python_leaf(leaf: LeafSpec, symbols: Mapping[str, str], baked: Mapping[str, str]) -> str:
+    if leaf.input_index is None:
+        kind = "constant" if leaf.kind == "constant" else "unknown"
+        value = f", baked={baked[leaf.path]!r}" if leaf.path in baked else ""
+        return f"_Leaf({leaf.path!r}, {kind!r}{value})"
+    dims = None if leaf.dims is None else "(" + "".join(f"{_python_dim(dim, symbols)}, " for dim in leaf.dims) + ")"
+    fields = {
+        "dtype": repr(leaf.dtype),
+        "rank": repr(leaf.rank),
+        "dims": str(dims),
+        "strides": repr(leaf.strides),
+        "sizes_of_strides": _python_strides(leaf, symbols),
+        "device": repr(leaf.device_type),
+        "used": repr(leaf.used is not False),
+    }
+    return f"_Leaf({leaf.path!r}, 'tensor', {', '.join(f'{name}={text}' for name, text in fields.items())})"
+
+
+def _python_dim(dim: Dim, symbols: Mapping[str, str]) -> str:
+    if dim.static is not None:
+        return f"_Dim({str(dim.static)!r}, static={dim.static})"
+    fields = {"low": repr(dim.min), "high": repr(dim.max)}
+    expr = dim.expr
+    if expr is not None:
+        fields["size"] = _python_function(expr, symbols)
+        if len(expr.symbols) == 1:
+            (name,) = expr.symbols
+            fields |= {"symbol": symbols[name][2:-1], "solve": repr(root_of(expr)), "step": repr(step_of(expr))}
+    text = str(expr) if expr is not None else "?"
+    return f"_Dim({text!r}, {', '.join(f'{name}={value}' for name, value in fields.items())})"
+
+
+def _python_function(expr: Expr, symbols: Mapping[str, str]) -> str:
+    text = size_text(expr, symbols)
+    # What cannot be computed agrees with every size.
+    return f"_sizes(lambda v: {text})" if text is not None else "_sizes(lambda v: v['unknown'])"
+
+
+def _python_strides(leaf: LeafSpec, symbols: Mapping[str, str]) -> str:
+    exprs = leaf.stride_exprs
+    if exprs is None or leaf.strides is None or len(exprs) != len(leaf.strides):
+        return "None"
+    inner = ("None" if expr is None else _python_function(expr, symbols) for expr in exprs)
+    return "(" + "".join(f"{text}, " for text in inner) + ")"
+
+
+# The forms by name.
 
 PBTXT = "pbtxt"
-FORMS: Mapping[str, Callable[[Shippable], str]] = {"python": python_module, "json": json_schema, "cpp": cpp_header}
+FORMS: Mapping[str, Callable[[ShippableContract], str]] = {
+    "python": python_module,
+    "json": json_schema,
+    "cpp": cpp_header,
+}
 
 
 def emit(
@@ -35,10 +443,10 @@ def emit(
 
 
 def _config(path: str, environ: Mapping[str, str]) -> str:
-    from aotidoctor.commands.triton_init import draw_config  # noqa: PLC0415 - for Triton only
-    from aotidoctor.triton.config_writer import Wanted  # noqa: PLC0415
+    from aotidoctor.commands.triton import draw_config
+    from aotidoctor.triton.servable import ConfigOptions
 
-    drawn = draw_config(path, Wanted(), triton=None, argv=(), environ=environ)
+    drawn = draw_config(path, ConfigOptions(), triton=None, argv=(), environ=environ)
     if drawn.text is None:
         raise CannotExamineError(f"{path}: no config.pbtxt can serve it: {'; '.join(drawn.reasons)}")
     return drawn.text

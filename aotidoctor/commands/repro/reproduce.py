@@ -1,37 +1,153 @@
-"""The way from a report to a certified script. Nothing is written to the user's folder before the end."""
+"""``aotidoctor repro`` and ``--report repro:DIR``: from a diagnosis to a certified script that fails alike.
+
+The script is tried in child processes with ever more of the user's own data: made-up inputs of the same metadata first,
+then the elements that matter, then whole tensors; the package with zeroed weights first. The least that still ends the
+same way is taken and certified: once more in a fresh interpreter, and by diagnosing its package and its inputs, which
+must give the same exact signature. Nothing is written to the user's folder before the end.
+"""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from zipfile import BadZipFile
 
-from aotidoctor.commands.repro.bench import VALUES, Bench
-from aotidoctor.commands.repro.certification import candidates, certified
-from aotidoctor.commands.repro.modes import Mode, modes
-from aotidoctor.commands.repro.package import KEPT, copy_package
-from aotidoctor.commands.repro.readme import MARK, README, readme
-from aotidoctor.commands.repro.reduce import Reduced, reduce_inputs, whole, with_inputs
-from aotidoctor.commands.repro.result import Known, Repro
-from aotidoctor.commands.repro.script import NAME, Recipe
-from aotidoctor.commands.repro.surroundings import PROGRAM, SETUP, bare_environment, base_recipe, further_environment
-from aotidoctor.commands.repro.tensors import UnmadeError
-from aotidoctor.diagnosis.subjects import normal_subject
+from aotidoctor.commands import diagnose_package
+from aotidoctor.commands.repro.attempts import CHECKS, VALUES_FILE, Bench, Mode, modes
+from aotidoctor.commands.repro.reduced_inputs import (
+    RANDOM,
+    UNCHANGED,
+    ZEROED,
+    Reduced,
+    can_strip,
+    copy_package,
+    reduce_inputs,
+    whole_tensors,
+    with_inputs,
+)
+from aotidoctor.commands.repro.repro_script import (
+    MARK,
+    NAME,
+    PROGRAM,
+    README,
+    SETUP,
+    KnownFailure,
+    Recipe,
+    Repro,
+    UnmadeError,
+    bare_environment,
+    base_recipe,
+    further_environment,
+    readme,
+    script_text,
+)
+from aotidoctor.diagnosis.failure_signature import normal_subject
 from aotidoctor.model.artifact import ArtifactKind
-from aotidoctor.model.case import Case
-from aotidoctor.model.errors import UsageError
-from aotidoctor.model.event import OnEvent
-from aotidoctor.reports.redact import Redactor
-from aotidoctor.runner import Runner
+from aotidoctor.model.case import Case, Options
+from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.record import objects
+from aotidoctor.model.record_json import RecordError, from_json
+from aotidoctor.model.report import Diagnosis, OnEvent, Report
+from aotidoctor.reports.json.json_report import read_saved_report
+from aotidoctor.reports.redact.redactor import Redactor
+from aotidoctor.runner.runner import Runner
+from aotidoctor.triage import open_case
+from aotidoctor.triage.finish import Invocation, StaticResult, finish
+
+# The certificate: the same end, and the same diagnosis.
+
+_UNREADABLE = (OSError, ValueError, BadZipFile, zlib.error, NotImplementedError, RuntimeError, MemoryError)
+
+
+def candidates(bench: Bench, reduced: Reduced, mode: Mode, *, keep_weights: bool) -> Sequence[tuple[Reduced, str]]:
+    """What to certify, the least first: without weights, with them, with all inputs."""
+    levels = [UNCHANGED]
+    refused = can_strip(bench.case)
+    if refused is None and not keep_weights:
+        levels = [ZEROED, RANDOM, UNCHANGED]
+    elif refused is not None:
+        bench.tried.append(f"weights kept: {refused}")
+    everything = Reduced(
+        recipe=mode.recipe,
+        said="all of your tensors",
+        values=tuple(path for path, _ in bench.case.inputs.tensors()) if bench.case.inputs is not None else (),
+    )
+    found = [(reduced, level) for level in levels]
+    return found if reduced.said == everything.said or mode.recipe.args is None else [*found, (everything, UNCHANGED)]
+
+
+def certify(
+    bench: Bench, attempt: Reduced, known: KnownFailure, weights: str, environ: Mapping[str, str]
+) -> Repro | None:
+    """The files, if the script as it is ends as it must and its package and inputs are diagnosed alike."""
+    package = bench.folder / "model.pt2"
+    try:
+        said = copy_package(bench.case, package, weights)
+    except _UNREADABLE as error:
+        bench.tried.append(f"weights {weights}: {error}")
+        return None
+    if not _with_values(bench, attempt) or not bench.fails_alike(attempt.recipe, f"weights {weights}"):
+        return None
+    signature = _diagnose_signature(bench, attempt, environ)
+    bench.tried.append(f"weights {weights}, diagnosed: {signature or 'healthy'}")
+    if signature != known.signature:
+        return None
+    if not bench.fails_alike(attempt.recipe, "a fresh interpreter", fresh=True):
+        return None
+    bench.tried.append(f"certified: {signature}")
+    names = (NAME, README, *sorted(path.name for path in bench.folder.iterdir() if path.name != NAME))
+    made = Repro(
+        certified=f"same signature, {signature}",
+        ending=bench.wanted.text if bench.wanted is not None else "",
+        inputs=attempt.said,
+        weights=said + ("; kept in the exported program" if (bench.folder / PROGRAM).exists() else ""),
+        environment=", ".join(f"{name}={value}" for name, value in attempt.recipe.environment),
+        files=names,
+        tried=tuple(bench.tried),
+    )
+    (bench.folder / NAME).write_text(script_text(attempt.recipe)[0], encoding="utf-8")
+    return made
+
+
+def _with_values(bench: Bench, attempt: Reduced) -> bool:
+    """Leave in the folder the tensors and the program that the script reads, and no others."""
+    values = bench.folder / VALUES_FILE
+    if attempt.recipe.verdict != "reference":
+        (bench.folder / PROGRAM).unlink(missing_ok=True)
+    if attempt.recipe.values is None:
+        values.unlink(missing_ok=True)
+        return True
+    return bench.save_values([*attempt.values])
+
+
+def _diagnose_signature(bench: Bench, attempt: Reduced, environ: Mapping[str, str]) -> str | None:
+    """The signature that the package and the call of the script get."""
+    call = bench.folder.parent / "call.pt"
+    given = str(call) if attempt.recipe.args is not None and bench.save_call(attempt.recipe, call) else None
+    inputs = given or (bench.case.inputs_path if bench.case.inputs is not None else None)
+    report = diagnose_package.diagnose(
+        str(bench.folder / attempt.recipe.package),
+        inputs,
+        replace(bench.case.options, generate=False),
+        environ=environ,
+        on_event=bench.on_event,
+        # The caller's variables are not there: where the failure needs them, another one is started.
+        runner=None if set(attempt.recipe.environment) - {CHECKS} else bench.runner,
+    )
+    return report.signature
+
 
 MODULES = ("aotidoctor.worker.warm_loader",)
 # Whoever loads these may be harmed: their names lead out of the folder, or they do not fit on a disk.
 NEVER_LOADED = ("artifact-unsafe", "artifact-bomb", "inputs-file-unsafe")
 LONGEST = 20.0
-FILES = (NAME, README, "model.pt2", VALUES, PROGRAM, SETUP)
+FILES = (NAME, README, "model.pt2", VALUES_FILE, PROGRAM, SETUP)
 
 
 def check_folder(directory: Path) -> None:
@@ -42,7 +158,7 @@ def check_folder(directory: Path) -> None:
 
 def reproduce(
     case: Case,
-    known: Known,
+    known: KnownFailure,
     directory: Path,
     environ: Mapping[str, str],
     *,
@@ -74,7 +190,7 @@ def reproduce(
                 timeout=min(case.options.timeout, LONGEST),
                 on_event=on_event or (lambda _event: None),
             )
-            made = _made(bench, known, environ, keep_weights=keep_weights)
+            made = _make_script(bench, known, environ, keep_weights=keep_weights)
         if made.certified:
             note = readme(made, known.cause)
             redactor = Redactor.of(environ)
@@ -95,7 +211,7 @@ def _is_ours(directory: Path) -> bool:
         return False
 
 
-def _why_not(case: Case, known: Known) -> str | None:
+def _why_not(case: Case, known: KnownFailure) -> str | None:
     if known.signature is None or not (known.diagnoses or known.findings):
         return "there is no failure to reproduce"
     if known.cause in NEVER_LOADED:
@@ -129,9 +245,9 @@ def _empty(directory: Path) -> None:
         (directory / name).unlink(missing_ok=True)
 
 
-def _made(bench: Bench, known: Known, environ: Mapping[str, str], *, keep_weights: bool) -> Repro:
+def _make_script(bench: Bench, known: KnownFailure, environ: Mapping[str, str], *, keep_weights: bool) -> Repro:
     case = bench.case
-    copy_package(case, bench.folder / "model.pt2", KEPT)
+    copy_package(case, bench.folder / "model.pt2", UNCHANGED)
     try:
         base = base_recipe(case, bench.folder, _title(known))
         full = _with_everything(bench, base)
@@ -144,9 +260,9 @@ def _made(bench: Bench, known: Known, environ: Mapping[str, str], *, keep_weight
         return Repro(
             problem="with torch alone and the given files, it does not fail in this way", tried=tuple(bench.tried)
         )
-    reduced = _reduced(bench, chosen, known)
+    reduced = _reduce_inputs(bench, chosen, known)
     for attempt, weights in candidates(bench, reduced, chosen, keep_weights=keep_weights):
-        done = certified(bench, attempt, known, weights, environ)
+        done = certify(bench, attempt, known, weights, environ)
         if done is not None:
             return done
     return Repro(
@@ -156,7 +272,7 @@ def _made(bench: Bench, known: Known, environ: Mapping[str, str], *, keep_weight
     )
 
 
-def _title(known: Known) -> str:
+def _title(known: KnownFailure) -> str:
     subject = normal_subject(known.diagnoses[0].subject) if known.diagnoses else ""
     return f"{known.cause}{' at ' + subject if subject else ''} ({known.signature})".replace('"', "'")
 
@@ -166,11 +282,11 @@ def _with_everything(bench: Bench, base: Recipe) -> Recipe:
     inputs = bench.case.inputs
     if inputs is None:
         return base
-    given = whole(inputs) if bench.save_values(None) else {}
+    given = whole_tensors(inputs) if bench.save_values(None) else {}
     return with_inputs(base, inputs, given)
 
 
-def _baseline(bench: Bench, full: Recipe, known: Known, environ: Mapping[str, str]) -> Mode | None:
+def _baseline(bench: Bench, full: Recipe, known: KnownFailure, environ: Mapping[str, str]) -> Mode | None:
     """The first way of showing the failure that works with all of what the user has; then also with the variables."""
     further = further_environment(environ, bench.case)
     for variables in ((), further) if further else ((),):
@@ -185,7 +301,7 @@ def _baseline(bench: Bench, full: Recipe, known: Known, environ: Mapping[str, st
     return None
 
 
-def _reduced(bench: Bench, mode: Mode, known: Known) -> Reduced:
+def _reduce_inputs(bench: Bench, mode: Mode, known: KnownFailure) -> Reduced:
     inputs = bench.case.inputs
     loads_only = replace(mode.recipe, args=None, verdict="", values=None)
     if mode.recipe.args is None or inputs is None:
@@ -195,3 +311,113 @@ def _reduced(bench: Bench, mode: Mode, known: Known) -> Reduced:
     found = reduce_inputs(bench, mode.recipe, inputs, known.diagnoses, known.findings)
     everything = Reduced(recipe=mode.recipe, said="all of your tensors", values=tuple(p for p, _ in inputs.tensors()))
     return found or everything
+
+
+# The command: a new or saved diagnosis, and its script.
+
+
+def repro(
+    path: str,
+    inputs_path: str | None,
+    options: Options,
+    directory: Path,
+    *,
+    saved: str | None = None,
+    keep_weights: bool = False,
+    redact: bool = True,
+    argv: tuple[str, ...] = (),
+    environ: Mapping[str, str],
+    on_event: OnEvent | None = None,
+) -> Report:
+    """The report of the case, with what became of its script in ``extra``.
+
+    ``saved`` is a JSON report of the same case: then nothing is diagnosed first.
+
+    Raises:
+        CannotExamineError: ``saved`` is no report.
+        UsageError: the folder holds something else.
+    """
+    # Before the seconds that a diagnosis takes.
+    check_folder(directory)
+    if saved is not None:
+        report = _from_saved(saved, path, inputs_path, options, argv=argv, environ=environ)
+    else:
+        report = diagnose_package.diagnose(
+            path, inputs_path, options, command="repro", argv=argv, environ=environ, on_event=on_event
+        )
+    made = repro_of_report(report, directory, environ, keep_weights=keep_weights, redact=redact, on_event=on_event)
+    return replace(report, extra={**report.extra, **outcome_texts(made, directory)})
+
+
+def repro_of_report(
+    report: Report,
+    directory: Path,
+    environ: Mapping[str, str],
+    *,
+    keep_weights: bool = False,
+    redact: bool = True,
+    on_event: OnEvent | None = None,
+) -> Repro:
+    """The script of a report that was just made."""
+    known = KnownFailure(signature=report.signature, diagnoses=report.diagnoses, findings=report.findings)
+    try:
+        return reproduce(
+            report.case, known, directory, environ, keep_weights=keep_weights, redact=redact, on_event=on_event
+        )
+    except OSError as error:
+        return Repro(problem=f"{error.filename or directory}: {error.strerror or error}")
+
+
+def outcome_texts(made: Repro, directory: Path) -> dict[str, str]:
+    """The outcome as texts by name, for a report."""
+    if not made.certified:
+        return {"repro": f"not certified, not written: {made.problem}", "repro_tried": "\n".join(made.tried)}
+    return {
+        "repro": f"{directory / NAME}, certified: {made.certified}",
+        "repro_ends": made.ending,
+        "repro_inputs": made.inputs,
+        "repro_weights": made.weights,
+        "repro_tried": "\n".join(made.tried),
+    }
+
+
+def outcome_line(made: Repro, directory: Path) -> str:
+    """The outcome in one line."""
+    if not made.certified:
+        last = f" (last tried: {made.tried[-1]})" if made.tried else ""
+        return f"warning: no repro at {directory}: not certified: {made.problem}{last}"
+    return f"{directory / NAME}, certified: {made.certified}; inputs {made.inputs}; weights: {made.weights}"
+
+
+def _from_saved(
+    saved: str,
+    path: str,
+    inputs_path: str | None,
+    options: Options,
+    *,
+    argv: tuple[str, ...],
+    environ: Mapping[str, str],
+) -> Report:
+    watch = Invocation("repro", argv)
+    signature, diagnoses, findings = _read(saved)
+    case, unread = open_case.open_case(path, inputs_path, options, environ)
+    report = finish(
+        StaticResult(case=case, findings=findings, not_checked=unread),
+        diagnoses,
+        watch,
+        verdict="problem" if diagnoses else "unknown",
+        extra={"from": saved},
+    )
+    # The parts are of the saved report's runs, which are not here; its signature is.
+    return replace(report, signature=signature)
+
+
+def _read(saved: str) -> tuple[str | None, tuple[Diagnosis, ...], tuple[Evidence, ...]]:
+    document = read_saved_report(saved)
+    try:
+        findings = [from_json(Evidence, {**item, "source": None}) for item in objects(document.get("findings"))]
+        diagnoses = [from_json(Diagnosis, item) for item in objects(document.get("diagnoses"))]
+    except RecordError as error:
+        raise CannotExamineError(f"{saved}: {error}") from error
+    signature = document.get("signature")
+    return signature if isinstance(signature, str) else None, tuple(diagnoses), tuple(findings)

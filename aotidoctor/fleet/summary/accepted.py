@@ -1,10 +1,12 @@
-"""The list of accepted failures: a TOML file that people can review, in which each entry has a reason and an end.
+"""Read the list of accepted failures: a TOML file to review, whose entries have a reason and an end.
 
-[[accept]]
-signature = "aotidoctor2:0123456789abcdef"   # or family, or cause
-items = "nightly/*.pt2"                       # optional: only these names
-reason = "waits for the new tokenizer"
-until = 2026-12-31                            # the last day on which it holds
+    [[accept]]
+    signature = "aotidoctor2:0123456789abcdef"   # or family, or cause
+    items = "nightly/*.pt2"                       # optional: only these names
+    reason = "waits for the new tokenizer"
+    until = 2026-12-31                            # the last day on which it holds
+
+Apart from the rest of the summary, which needs pandas: the list is read before, so that its errors come first.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from aotidoctor.model import toml
-from aotidoctor.model.clusters import Acceptance
 from aotidoctor.model.errors import UsageError
+from aotidoctor.model.fleet_summary import Acceptance
 
 _LARGEST, _MOST = 1 << 20, 10_000
 _ABOUT = ("signature", "family", "cause")
@@ -73,7 +75,7 @@ def _text(entry: Mapping[str, object], name: str, where: str, *, needed: bool = 
     return value
 
 
-def covering(
+def covering_entry(
     entries: Sequence[Acceptance], *, signature: str | None, family: str | None, cause: str | None, names: Iterable[str]
 ) -> Acceptance | None:
     """The entry that covers all of ``names``: one that holds before one that has expired; None where none does."""
@@ -90,6 +92,6 @@ def covering(
     return None
 
 
-def unused(entries: Sequence[Acceptance], used: Collection[Acceptance]) -> tuple[Acceptance, ...]:
+def unused_entries(entries: Sequence[Acceptance], used: Collection[Acceptance]) -> tuple[Acceptance, ...]:
     """The entries that cover nothing: they can go."""
     return tuple(entry for entry in entries if entry not in used)

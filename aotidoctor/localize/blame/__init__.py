@@ -4,10 +4,15 @@ The texts of kernels are followed statement by statement (``cpp_flow``, ``triton
 check is then computed for every iteration of its loops (``columns``) from the integers that the caller passed.
 """
 
-from aotidoctor.localize.blame.assertion_messages import DeviceAssert, chains_in, device_asserts, failures_in
 from aotidoctor.localize.blame.chain import chain_of
-from aotidoctor.localize.blame.failure import Failure, failure_of
-from aotidoctor.localize.blame.unchecked import unchecked_chain
+from aotidoctor.localize.blame.failing_elements import Failure, failure_of
+from aotidoctor.localize.blame.indirect_failures import (
+    DeviceAssert,
+    chains_in,
+    device_asserts,
+    failures_in,
+    unchecked_chain,
+)
 
 __all__ = [
     "DeviceAssert",

@@ -1,4 +1,4 @@
-"""The blame chain: from the check that failed, through the kernel's own text, back to an element of an input.
+"""Build the blame chain: from the check that failed, through the kernel's text, back to an element of an input.
 
 Everything is read from the package and the inputs; nothing is run. What cannot be followed is left out, not guessed.
 """
@@ -6,23 +6,183 @@ Everything is read from the package and the inputs; nothing is run. What cannot 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from aotidoctor.localize.blame.assertion import assertion_chain
-from aotidoctor.localize.blame.bounds import number, origin
-from aotidoctor.localize.blame.computed import Computed, Number, Value, reads
-from aotidoctor.localize.blame.failing_elements import Guilt, Question, guilt, is_zero, out_of_range
-from aotidoctor.localize.blame.failure import ASSERTION, DIVISION, INDEX, Failure
-from aotidoctor.localize.blame.flow import Check, Division
-from aotidoctor.localize.blame.memory import CallMemories
-from aotidoctor.localize.blame.operator_names import NEVER_WRAP, NOT_BY, information_of, operators, source_lines
-from aotidoctor.localize.blame.program import Program, program_of
-from aotidoctor.localize.blame.sources import sources_of
-from aotidoctor.localize.origins import origin_of
+from aotidoctor.localize.blame.failing_elements import (
+    ASSERTION,
+    DIVISION,
+    INDEX,
+    CheckQuery,
+    FailingElement,
+    Failure,
+    bound_origin,
+    constant_number,
+    failing_element,
+    is_zero,
+    out_of_range,
+)
+from aotidoctor.localize.blame.package_program import (
+    CallMemories,
+    PackageProgram,
+    program_of,
+    sources_of,
+    tensor_sources,
+)
+from aotidoctor.localize.blame.value_trees import Computed, Division, KernelCheck, Number, Value, reads
+from aotidoctor.localize.call_timeline import origin_of
+from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
-from aotidoctor.model.localization import Chain
+from aotidoctor.model.contract import KernelCall
+from aotidoctor.model.inputs import TensorDesc
+from aotidoctor.model.localization import Chain, Element
 from aotidoctor.model.record import record
+from aotidoctor.model.torch_names import index_at
+
+# Operators and source lines behind a call: provenance, comments above the call, kernel names.
+
+# Operators that take an index from data, or divide, as they stand in the names of kernels; the longest first.
+_INDEXING = (
+    "index_put_with_sort_quantized", "_embedding_bag_forward_only", "_unsafe_masked_index_put_accumulate",
+    "_unsafe_masked_index", "_unsafe_index_put", "_unsafe_index", "nll_loss2d_forward", "nll_loss_forward",
+    "embedding_dense_backward", "embedding_bag", "embedding", "scatter_reduce", "scatter_add", "scatter",
+    "index_reduce", "index_select", "index_copy", "index_fill", "index_add", "index_put", "index", "take_along_dim",
+    "take", "gather", "grid_sampler_2d", "grid_sampler_3d", "max_unpool2d", "max_unpool3d", "select_scatter", "select",
+)  # fmt: skip
+_DIVIDING = ("floor_divide", "remainder", "fmod", "div", "floordiv", "mod")
+_OF_KIND: Mapping[str, tuple[str, ...]] = {INDEX: _INDEXING, DIVISION: _DIVIDING}
+# Embeddings take no negative index; where one is counted from the end, it was another operator.
+NEVER_WRAP = ("embedding", "embedding_bag", "_embedding_bag_forward_only", "gather")
+# What divides with the functions of generated code.
+NOT_BY: Mapping[str, tuple[str, ...]] = {
+    "remainder_integral": ("floor_divide", "div", "floordiv"),
+    "floor_divide_integral": ("remainder", "fmod", "mod"),
+    "mod": ("floor_divide", "div", "floordiv"),
+}
+_FUSED = re.compile(r"^(?:cpp|triton(?:_[a-z]+)?)_fused_(.+)_\d+$")
+_FRAME = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+), in [^\n]*(?:\n +(?!File)(?P<code>[^\n]*))?')
+_LIBRARY = re.compile(r"/(?:site|dist)-packages/torch/|<eval_with_key>|/torch/nn/")
+_MOST_LINES = 3
+
+
+def operators(
+    call: KernelCall, kind: str, information: Mapping[str, tuple[str, ...]], unlikely: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """ATen names that can be meant: those of the call which take an index, or divide.
+
+    ``unlikely`` are names that something about the check speaks against: they are only given if there is no other.
+    """
+    found = _operators_in_call(call, _OF_KIND[kind], information)
+    return tuple(name for name in found if name.removeprefix("aten.") not in unlikely) or found
+
+
+def _operators_in_call(
+    call: KernelCall, wanted: Sequence[str], information: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    nodes = [re.sub(r"_\d+$", "", node) for node in information.get("post_grad_nodes", ())]
+    for names in ([origin.removeprefix("aten.") for origin in call.origins], nodes):
+        chosen = [name for name in names if name.rstrip("_") in wanted]
+        if chosen:
+            return tuple(dict.fromkeys(f"aten.{name}" for name in chosen))
+    fused = _FUSED.match(call.name)
+    return () if fused is None else tuple(f"aten.{name}" for name in _words(fused[1], wanted))
+
+
+def _words(text: str, wanted: Sequence[str]) -> list[str]:
+    """``index_put`` of ``add_index_put_remainder``, in the order of the text."""
+    found: list[tuple[int, str]] = []
+    for name in wanted:
+        mark = re.compile(rf"(?<![a-zA-Z0-9]){re.escape(name)}(?![a-zA-Z0-9])")
+        found += [(one.start(), name) for one in mark.finditer(text)]
+        text = mark.sub(lambda one: "#" * len(one[0]), text)
+    return list(dict.fromkeys(name for _, name in sorted(found)))
+
+
+def information_of(model: ModelEntry | None, call: KernelCall) -> Mapping[str, tuple[str, ...]]:
+    """What ``kernel_information.json`` says of the kernel; nothing where it speaks of several calls of that name."""
+    if model is None:
+        return {}
+    found = [facts for key, facts in model.kernel_information.items() if key.rpartition(":")[0] == call.name]
+    return found[0] if len(found) == 1 else {}
+
+
+def source_lines(information: Mapping[str, tuple[str, ...]], chosen: Sequence[str]) -> tuple[str, ...]:
+    """``model.py:12``: the user's line, of the operator where the stack traces tell it apart, else all of them."""
+    traces = information.get("stack_traces", ())
+    words = [re.escape(name.removeprefix("aten.").strip("_")) for name in chosen]
+    telling = [
+        trace for trace in traces if words and re.search(rf"\b(?:{'|'.join(words)})\b", " ".join(_code_of(trace)))
+    ]
+    lines = dict.fromkeys(line for trace in (telling or traces) if (line := _user_line(trace)) is not None)
+    return tuple(lines) if len(lines) <= _MOST_LINES else ()
+
+
+def _code_of(trace: str) -> list[str]:
+    return [found["code"] or "" for found in _FRAME.finditer(trace)]
+
+
+def _user_line(trace: str) -> str | None:
+    """The innermost line outside of torch itself."""
+    frames = [found for found in _FRAME.finditer(trace) if _LIBRARY.search(found["file"]) is None]
+    return f"{frames[-1]['file'].rpartition('/')[2]}:{frames[-1]['line']}" if frames else None
+
+
+# A number that the model takes out of a tensor and makes promises about.
+
+_SYMBOL = re.compile(r"\bu\d+\b")
+_ITEM, _OPERATORS = "aoti_torch_item_", ("aten.item",)
+
+
+def assertion_chain(program: PackageProgram, failure: Failure) -> Chain | None:
+    """The chain of ``Expected u0 <= 16 but received 40``; None when the number cannot be traced to a tensor."""
+    at = _item(program, failure.condition or "")
+    if at is None or failure.value is None:
+        return None
+    call = program.call(at)
+    name = call.arguments[0]
+    information = information_of(program.case.model, call)
+    leaf = program.leaves.get(program.root(name))
+    element = None
+    if leaf is not None and program.writer(name, at) is None:
+        element = _element(leaf.path, program.tensors.get(leaf.path), failure.value)
+    sources = tensor_sources(program, at, name)
+    return Chain(
+        kernel=None,
+        what=f"expected {failure.condition}, got {failure.value}",
+        elements=() if element is None else (element,),
+        count=0 if element is None else 1,
+        sources=sources.paths,
+        through=() if element is not None else sources.through,
+        direct=element is not None,
+        operators=_OPERATORS,
+        where=source_lines(information, _OPERATORS),
+    )
+
+
+def _item(program: PackageProgram, condition: str) -> int | None:
+    """The call that takes the one number of ``condition`` out of a tensor."""
+    symbols = set(_SYMBOL.findall(condition))
+    if len(symbols) != 1:
+        return None
+    symbol = symbols.pop()
+    for at, call in enumerate(program.contract.kernels):
+        if call.name.startswith(_ITEM) and {f"&{symbol}_raw", f"&{symbol}"} & set(call.arguments[1:]):
+            return at
+    return None
+
+
+def _element(path: str, tensor: TensorDesc | None, value: int) -> Element | None:
+    """The element that holds ``value``: the only one of the tensor, or the only one with that value."""
+    values = tensor.elements() if tensor is not None and tensor.elements is not None else None
+    if tensor is None or values is None:
+        return None
+    places = [at for at, one in enumerate(values) if one == value]
+    if len(places) != 1:
+        return None
+    return Element(path=path, index=tuple(index_at(places[0], tensor.shape)), value=value)
+
+
+# The chain.
 
 # Functions that count a division by zero; the operators of C++ end in a signal instead.
 _COUNTED = frozenset(("remainder_integral", "mod", "floor_divide_integral"))
@@ -34,8 +194,8 @@ class Suspect:
     """A check, an access or a division of one call that may have failed."""
 
     at: int
-    question: Question
-    check: Check | None = None
+    question: CheckQuery
+    check: KernelCheck | None = None
     function: str = ""
 
 
@@ -48,13 +208,13 @@ def chain_of(case: Case, failure: Failure) -> Chain | None:
         return assertion_chain(program, failure)
     suspects = _suspects(program, failure)
     for suspect in suspects:
-        found = guilt(suspect.question, CallMemories(program, suspect.at))
+        found = failing_element(suspect.question, CallMemories(program, suspect.at))
         if found is not None:
             return chain_for(program, failure, suspect, found)
     return _without_element(program, failure, suspects)
 
 
-def _suspects(program: Program, failure: Failure) -> list[Suspect]:
+def _suspects(program: PackageProgram, failure: Failure) -> list[Suspect]:
     """In the order of execution: the first that fails is the one that ended the run."""
     kernels = _kernels(program, failure)
     calls = [at for at, call in enumerate(program.contract.kernels) if call.name in kernels]
@@ -66,12 +226,12 @@ def _suspects(program: Program, failure: Failure) -> list[Suspect]:
     return exact or found
 
 
-def _on_line(program: Program, suspect: Suspect, line: int) -> bool:
+def _on_line(program: PackageProgram, suspect: Suspect, line: int) -> bool:
     first = program.first_source_line(program.call(suspect.at).name)
     return suspect.check is not None and first is not None and suspect.check.line == first + line - 1
 
 
-def _kernels(program: Program, failure: Failure) -> frozenset[str]:
+def _kernels(program: PackageProgram, failure: Failure) -> frozenset[str]:
     """The kernel that is named; else those whose text has the check."""
     if failure.kernel is not None:
         return frozenset((failure.kernel,))
@@ -81,7 +241,7 @@ def _kernels(program: Program, failure: Failure) -> frozenset[str]:
     return frozenset(one.kernel for one in program.contract.bound_checks if one.text.endswith(said))
 
 
-def _of_call(program: Program, failure: Failure, at: int) -> list[Suspect]:
+def _of_call(program: PackageProgram, failure: Failure, at: int) -> list[Suspect]:
     flow = program.flow(program.call(at).name)
     if flow is None:
         return []
@@ -101,15 +261,15 @@ def _same(left: str, right: str | None) -> bool:
     return right is not None and _SUFFIX.sub(r"\1", left) == _SUFFIX.sub(r"\1", right)
 
 
-def _outside(check: Check) -> Question:
-    return Question(value=check.value, limit=check.limit, mask=check.mask, loops=check.loops, bad=out_of_range)
+def _outside(check: KernelCheck) -> CheckQuery:
+    return CheckQuery(value=check.value, limit=check.limit, mask=check.mask, loops=check.loops, bad=out_of_range)
 
 
-def _zero(division: Division) -> Question:
-    return Question(value=division.divisor, limit=Number(0), mask=None, loops=division.loops, bad=is_zero)
+def _zero(division: Division) -> CheckQuery:
+    return CheckQuery(value=division.divisor, limit=Number(0), mask=None, loops=division.loops, bad=is_zero)
 
 
-def chain_for(program: Program, failure: Failure, suspect: Suspect, found: Guilt) -> Chain:
+def chain_for(program: PackageProgram, failure: Failure, suspect: Suspect, found: FailingElement) -> Chain:
     """The chain of a suspect that was found guilty."""
     index = failure.kind == INDEX
     empty = _empty(program, failure, suspect)
@@ -132,7 +292,7 @@ def chain_for(program: Program, failure: Failure, suspect: Suspect, found: Guilt
     )
 
 
-def _places(program: Program, at: int, found: Guilt) -> tuple[str, ...]:
+def _places(program: PackageProgram, at: int, found: FailingElement) -> tuple[str, ...]:
     """Where the inputs show the size that a position runs along: ``kwargs['ids'].shape[1]``."""
     arguments = program.arguments(at)
     names = {arguments[name][1] for name in found.sizes if name in arguments} | set(found.sizes)
@@ -143,14 +303,14 @@ def _places(program: Program, at: int, found: Guilt) -> tuple[str, ...]:
     )
 
 
-def _direct(found: Guilt) -> bool:
+def _direct(found: FailingElement) -> bool:
     """One element, and the kernel did nothing to it but count a negative one from the end."""
     if len(found.elements) != 1 or found.through:
         return False
     return found.elements[0].value in (found.value, found.value - found.limit)
 
 
-def _empty(program: Program, failure: Failure, suspect: Suspect) -> Chain:
+def _empty(program: PackageProgram, failure: Failure, suspect: Suspect) -> Chain:
     """The chain without the element: kernel, bound, operators and source lines."""
     call = program.call(suspect.at)
     memories = CallMemories(program, suspect.at)
@@ -158,13 +318,15 @@ def _empty(program: Program, failure: Failure, suspect: Suspect) -> Chain:
     check = suspect.check
     information = information_of(program.case.model, call)
     names = operators(call, failure.kind, information, _unlikely(suspect))
-    bound = number(check.limit, memories) if check is not None else None
+    bound = constant_number(check.limit, memories) if check is not None else None
     body = program.bodies.get(call.name) if check is not None else None
     return Chain(
         kernel=call.name,
         what=f"index out of 0..{bound - 1}" if bound else _plainly(failure),
         bound=bound,
-        origin=origin(program, suspect.at, flow, check, memories) if check is not None and flow is not None else None,
+        origin=bound_origin(program, suspect.at, flow, check, memories)
+        if check is not None and flow is not None
+        else None,
         operators=names,
         where=source_lines(information, names),
         member=body.member if body is not None else None,
@@ -178,7 +340,7 @@ def _unlikely(suspect: Suspect) -> tuple[str, ...]:
     return NOT_BY.get(suspect.function, ())
 
 
-def _wraps(check: Check) -> bool:
+def _wraps(check: KernelCheck) -> bool:
     """Whether a negative index is counted from the end: ``index < 0 ? index + bound : index``."""
     match check.value:
         case Computed(operation="where", operands=(_, Computed(operation="+", operands=(inner, added)), plain)):
@@ -191,7 +353,7 @@ def _plainly(failure: Failure) -> str:
     return "division by zero" if failure.kind == DIVISION else f"index not below {failure.bound or 'its bound'}"
 
 
-def _without_element(program: Program, failure: Failure, suspects: Sequence[Suspect]) -> Chain | None:
+def _without_element(program: PackageProgram, failure: Failure, suspects: Sequence[Suspect]) -> Chain | None:
     """What is left to say when no element was found guilty: only of a single suspect, or of alike ones."""
     known = [
         replace(_empty(program, failure, one), sources=found.paths, through=found.through)
@@ -210,7 +372,7 @@ def _parameters(value: Value) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.parameter for one in reads(value)))
 
 
-def _place(program: Program, failure: Failure) -> Chain | None:
+def _place(program: PackageProgram, failure: Failure) -> Chain | None:
     """Operators and source lines of the kernel that is named."""
     calls = program.calls(failure.kernel) if failure.kernel is not None else ()
     if not calls:

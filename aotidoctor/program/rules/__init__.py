@@ -6,7 +6,7 @@ loading, P is ``--against``: a package and a program.
 
 from __future__ import annotations
 
-from aotidoctor.model.exported import ExportRule
+from aotidoctor.model.evidence import ExportRule
 from aotidoctor.program.rules import ahead, graph, loading, origin, signature
 
 RULES: tuple[ExportRule, ...] = (*graph.RULES, *signature.RULES, *ahead.RULES, *loading.RULES)

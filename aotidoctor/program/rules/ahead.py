@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.evidence import Severity
-from aotidoctor.model.exported import ExportRule
+from aotidoctor.model.evidence import ExportRule, Severity
 
 RULES: tuple[ExportRule, ...] = (
     ExportRule(

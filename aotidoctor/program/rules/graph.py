@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.exported import ExportRule, errors
+from aotidoctor.model.evidence import ExportRule, error_severities
 
 RULES: tuple[ExportRule, ...] = (
     ExportRule(
         code="VERIFY-G01",
         name="val_missing",
         title="a node of the graph has no metadata about its result",
-        severities=errors("val-missing"),
+        severities=error_severities("val-missing"),
         page="""A node of the graph has no metadata about its result.
 
 What it does
@@ -30,7 +30,7 @@ When it is wrong
         code="VERIFY-G02",
         name="val_kind",
         title="a node produces something that a program cannot hold",
-        severities=errors("val-kind"),
+        severities=error_severities("val-kind"),
         page="""A node produces something that a program cannot hold.
 
 What it does
@@ -51,7 +51,7 @@ When it is wrong
         code="VERIFY-G03",
         name="operator_kind",
         title="a node calls something that is not an operator",
-        severities=errors("operator-kind"),
+        severities=error_severities("operator-kind"),
         page="""A node calls something that is not an operator.
 
 What it does
@@ -71,7 +71,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-G04",
         name="not_functional",
-        severities=errors("not-functional"),
+        severities=error_severities("not-functional"),
         page="""An operator writes to its arguments, in a dialect that forbids it.
 
 What it does
@@ -93,7 +93,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-G05",
         name="call_module",
-        severities=errors("call-module", "call-method"),
+        severities=error_severities("call-module", "call-method"),
         page="""A node calls a module or a method.
 
 What it does
@@ -114,7 +114,7 @@ When it is wrong
         code="VERIFY-G06",
         name="attribute_absent",
         title="the graph reads an attribute that does not exist",
-        severities=errors("attribute-absent", "attribute-name"),
+        severities=error_severities("attribute-absent", "attribute-name"),
         page="""The graph reads an attribute that does not exist.
 
 What it does
@@ -134,7 +134,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-G07",
         name="attribute_type",
-        severities=errors("attribute-type"),
+        severities=error_severities("attribute-type"),
         page="""The graph reads an attribute of a kind that it must not read.
 
 What it does
@@ -156,7 +156,7 @@ When it is wrong
         code="VERIFY-G08",
         name="lowered_module",
         title="a module that was lowered to a backend is incomplete",
-        severities=errors("lowered-module"),
+        severities=error_severities("lowered-module"),
         page="""A module that was lowered to a backend is incomplete.
 
 What it does
@@ -176,7 +176,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-G09",
         name="graph_lint",
-        severities=errors("order", "foreign", "name-twice", "other"),
+        severities=error_severities("order", "foreign", "name-twice", "other"),
         page="""The graph is not well-formed.
 
 What it does
@@ -197,7 +197,7 @@ When it is wrong
         code="VERIFY-G10",
         name="dialect_unknown",
         title="the program uses a dialect that is not registered here",
-        severities=errors("dialect-unknown"),
+        severities=error_severities("dialect-unknown"),
         names_target=True,
         page="""The program uses a dialect that is not registered here.
 
@@ -219,7 +219,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-G11",
         name="dialect_refuses",
-        severities=errors("dialect-refuses"),
+        severities=error_severities("dialect-refuses"),
         page="""The program breaks a rule of its dialect.
 
 What it does
@@ -240,7 +240,7 @@ When it is wrong
         code="VERIFY-G12",
         name="verifier_refuses",
         title="PyTorch's verifier refuses the program, for a reason that this version does not know",
-        severities=errors("verifier-refuses"),
+        severities=error_severities("verifier-refuses"),
         page="""PyTorch's verifier refuses the program, for a reason that this version does not know.
 
 What it does

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.exported import ExportRule, errors
+from aotidoctor.model.evidence import ExportRule, error_severities
 
 RULES: tuple[ExportRule, ...] = (
     ExportRule(
         code="VERIFY-L01",
         name="not_loadable",
-        severities=errors("json", "node", "program"),
+        severities=error_severities("json", "node", "program"),
         page="""The program cannot be rebuilt from its archive.
 
 What it does
@@ -28,7 +28,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-L02",
         name="operator_missing",
-        severities=errors("operator-missing"),
+        severities=error_severities("operator-missing"),
         names_target=True,
         page="""An operator of the program is not registered here.
 
@@ -49,7 +49,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-L03",
         name="parts_missing",
-        severities=errors("weights", "constants", "sample-inputs"),
+        severities=error_severities("weights", "constants", "sample-inputs"),
         names_target=True,
         page="""Weights, constants or sample inputs are missing from the archive.
 
@@ -70,7 +70,7 @@ When it is wrong
         code="VERIFY-L04",
         name="schema_version",
         title="the program was saved in a different version of the format",
-        severities=errors("schema-version"),
+        severities=error_severities("schema-version"),
         page="""The program was saved in a different version of the format.
 
 What it does
@@ -90,7 +90,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-L06",
         name="setup_raised",
-        severities=errors("setup"),
+        severities=error_severities("setup"),
         names_target=True,
         page="""A file given with --setup or --custom-op-library could not be loaded.
 

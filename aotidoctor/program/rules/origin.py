@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.evidence import Severity
-from aotidoctor.model.exported import ExportRule, errors
+from aotidoctor.model.evidence import ExportRule, Severity, error_severities
 
 RULES: tuple[ExportRule, ...] = (
     ExportRule(
@@ -101,7 +100,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-P03",
         name="origin_outputs",
-        severities=errors("count", "dtype", "shape"),
+        severities=error_severities("count", "dtype", "shape"),
         names_target=True,
         page="""An output of the package differs from the program's output.
 
@@ -123,7 +122,7 @@ When it is wrong
         code="VERIFY-P04",
         name="origin_constants",
         title="a constant of the package is not in the program",
-        severities=errors("name", "shape", "dtype"),
+        severities=error_severities("name", "shape", "dtype"),
         names_target=True,
         page="""A constant of the package is not in the program.
 
@@ -174,7 +173,7 @@ When it is wrong
         code="VERIFY-P06",
         name="origin_weights",
         title="the package contains different weights from the program",
-        severities=errors("weights"),
+        severities=error_severities("weights"),
         names_target=True,
         page="""The package contains different weights from the program.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.exported import ExportRule, errors
+from aotidoctor.model.evidence import ExportRule, error_severities
 
 RULES: tuple[ExportRule, ...] = (
     ExportRule(
         code="VERIFY-S01",
         name="signature_input_count",
-        severities=errors("input-count"),
+        severities=error_severities("input-count"),
         page="""The graph and the signature have different numbers of inputs.
 
 What it does
@@ -27,7 +27,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-S02",
         name="signature_input_name",
-        severities=errors("input-name"),
+        severities=error_severities("input-name"),
         page="""An input of the signature does not match the placeholder at its position.
 
 What it does
@@ -48,7 +48,7 @@ When it is wrong
         code="VERIFY-S03",
         name="signature_parameter",
         title="a parameter of the signature is missing, or is not a parameter",
-        severities=errors("not-tensor", "no-target", "absent", "not-parameter"),
+        severities=error_severities("not-tensor", "no-target", "absent", "not-parameter"),
         names_target=True,
         page="""A parameter of the signature is missing, or is not a parameter.
 
@@ -69,7 +69,7 @@ When it is wrong
         code="VERIFY-S04",
         name="signature_buffer",
         title="a buffer of the signature is missing, or is where it must not be",
-        severities=errors("not-tensor", "no-target", "no-persistence", "absent", "unwanted"),
+        severities=error_severities("not-tensor", "no-target", "no-persistence", "absent", "unwanted"),
         names_target=True,
         page="""A buffer of the signature is missing, or is where it must not be.
 
@@ -92,7 +92,7 @@ When it is wrong
         code="VERIFY-S05",
         name="signature_constant",
         title="a constant tensor of the signature is missing",
-        severities=errors("not-tensor", "no-target", "absent"),
+        severities=error_severities("not-tensor", "no-target", "absent"),
         names_target=True,
         page="""A constant tensor of the signature is missing.
 
@@ -114,7 +114,7 @@ When it is wrong
         code="VERIFY-S06",
         name="signature_custom_object",
         title="a custom object of the signature is missing, or is not a custom object",
-        severities=errors("not-object", "no-target", "absent"),
+        severities=error_severities("not-object", "no-target", "absent"),
         names_target=True,
         page="""A custom object of the signature is missing, or is not a custom object.
 
@@ -134,7 +134,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-S07",
         name="signature_token",
-        severities=errors("not-token"),
+        severities=error_severities("not-token"),
         page="""A token of the signature is not a token.
 
 What it does
@@ -153,7 +153,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-S08",
         name="signature_input_kind",
-        severities=errors("input-kind"),
+        severities=error_severities("input-kind"),
         page="""An input of the signature is of a kind that does not exist.
 
 What it does
@@ -172,7 +172,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-S09",
         name="signature_output_count",
-        severities=errors("output-count"),
+        severities=error_severities("output-count"),
         page="""The graph and the signature have different numbers of outputs.
 
 What it does
@@ -193,7 +193,7 @@ When it is wrong
         code="VERIFY-S10",
         name="signature_mutation",
         title="a new value of an input has no target",
-        severities=errors("buffer", "parameter", "user-input", "stray"),
+        severities=error_severities("buffer", "parameter", "user-input", "stray"),
         page="""A new value of an input has no target.
 
 What it does
@@ -214,7 +214,7 @@ When it is wrong
         code="VERIFY-S11",
         name="signature_output_order",
         title="the results are in a different order from the signature",
-        severities=errors("output-order"),
+        severities=error_severities("output-order"),
         page="""The results are in a different order from the signature.
 
 What it does
@@ -235,7 +235,7 @@ When it is wrong
         code="VERIFY-S12",
         name="module_call_names",
         title="a preserved submodule names a node that does not exist",
-        severities=errors("input", "output"),
+        severities=error_severities("input", "output"),
         page="""A preserved submodule names a node that does not exist.
 
 What it does
@@ -254,7 +254,7 @@ When it is wrong
     ExportRule(
         code="VERIFY-S13",
         name="output_node",
-        severities=errors("no-output-node", "not-a-tuple"),
+        severities=error_severities("no-output-node", "not-a-tuple"),
         page="""The graph does not end in an output node that returns a tuple.
 
 What it does

@@ -1,7 +1,8 @@
-"""Constants that the compiler wrote into the code instead of keeping them as weights: their values, from the sources.
+"""Read the values of constants that the compiler wrote into the code instead of keeping them as weights.
 
-Inductor writes a vector of up to eight elements as a tree of choices (``i < 2 ? (i < 1 ? a : b) : ...``), one statement
-for each node, and a number as itself. A package gives no names to these values and loads nothing into them.
+Inductor writes a vector of up to eight elements as a tree of choices (``i < 2 ? (i < 1 ? a : b) : ...``), one
+statement for each node, and a number as itself. A package gives no names to these values and loads nothing into them.
+Apart from ``kernel_calls`` because only treatments in the worker need it: ``check`` must not compile its expressions.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class _Choice:
         return not self.part and self.limits == tuple(range(1, len(self.values)))
 
 
-def vectors(source: str) -> list[tuple[float, ...]]:
+def constant_vectors(source: str) -> list[tuple[float, ...]]:
     """The vectors of 2 to 8 elements that the code holds, in the order of the source, as often as they are there."""
     made: list[_Choice] = []
     known: dict[str, float | _Choice] = {}
@@ -59,7 +60,7 @@ def vectors(source: str) -> list[tuple[float, ...]]:
     return [item.values for item in made if item.whole]
 
 
-def numbers(source: str) -> list[float]:
+def constant_numbers(source: str) -> list[float]:
     """The real numbers that the code holds, each once: those with many digits, which nobody types, first."""
     found = dict.fromkeys(map(float, _REAL.findall(source)))
     return sorted(found, key=is_typed)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from aotidoctor.readers.host.gather import read_host
+from aotidoctor.readers.host.host_facts import read_host
 
 __all__ = ["read_host"]

@@ -1,8 +1,8 @@
-"""Profiles of hosts: what another machine offers, from a file or from those that come along.
+"""Read and write profiles of hosts: what another machine offers, from a file or built in.
 
 A profile is JSON: ``{"schema": "aotidoctor.host/1", "name": ..., "source": ..., "host": {...}}``, written by
-``aotidoctor env --save``; what ``aotidoctor env --json`` prints is taken, too. Fields that ``host`` does not have are
-not known, and a check that needs one says so instead of guessing.
+``aotidoctor env --save``; the output of ``aotidoctor env --json`` is accepted, too. Fields that ``host`` does not
+have are unknown, and a check that needs one reports that instead of guessing.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from pathlib import Path
 
-from aotidoctor.model import records
+from aotidoctor.model import record_json
 from aotidoctor.model.artifact import Artifact
+from aotidoctor.model.case import Host, TorchBuild
 from aotidoctor.model.errors import CannotExamineError, UsageError, examining
-from aotidoctor.model.host import Host, TorchBuild
-from aotidoctor.model.json_types import JsonObject, JsonValue, as_object
-from aotidoctor.readers.host.executable_stack import executable_stack
+from aotidoctor.model.record import JsonObject, JsonValue, as_object
+from aotidoctor.readers.host.linkage import executable_stack
 from aotidoctor.readers.package.blob import opened_blob
-from aotidoctor.readers.releases.shims import release_of
+from aotidoctor.readers.releases.torch_releases import release_of
 
 SCHEMA = "aotidoctor.host/1"
 HERE = "here"
@@ -44,19 +44,21 @@ def read_profile(name: str) -> Host:
     """
     if os.path.exists(name):  # noqa: PTH110 - no ValueError for strange names
         return _host(name, _document(name))
-    parts = [part for part in name.split("+") if part in built_in()]
+    parts = [part for part in name.split("+") if part in built_in_profiles()]
     if parts and "+".join(parts) == name:
-        return _host(name, {"host": _joined([built_in()[part].get("host") for part in parts])})
-    raise UsageError(f"--host: there is no file or built-in profile {name!r}; built-in: {', '.join(built_in())}")
+        return _host(name, {"host": _join_hosts([built_in_profiles()[part].get("host") for part in parts])})
+    raise UsageError(
+        f"--host: there is no file or built-in profile {name!r}; built-in: {', '.join(built_in_profiles())}"
+    )
 
 
-def _joined(hosts: list[JsonValue]) -> JsonObject:
+def _join_hosts(hosts: list[JsonValue]) -> JsonObject:
     """What all of them state; of two statements the later one."""
     return {key: value for host in hosts if isinstance(host, dict) for key, value in host.items()}
 
 
 @lru_cache(maxsize=1)
-def built_in() -> Mapping[str, JsonObject]:
+def built_in_profiles() -> Mapping[str, JsonObject]:
     """The profiles that come along, by name."""
     found: dict[str, JsonObject] = json.loads(Path(__file__).with_name("profiles.json").read_text(encoding="utf-8"))
     return found
@@ -64,7 +66,7 @@ def built_in() -> Mapping[str, JsonObject]:
 
 def profile_document(host: Host, name: str) -> JsonObject:
     """The profile of ``host``, to be written as JSON."""
-    stated = {key: item for key, item in as_object(records.to_json(host)).items() if key not in _PASSING}
+    stated = {key: item for key, item in as_object(record_json.to_json(host)).items() if key not in _PASSING}
     return {"schema": SCHEMA, "name": name, "source": "aotidoctor env --save", "host": stated}
 
 
@@ -128,13 +130,13 @@ def _host(name: str, document: JsonObject) -> Host:
     given = {key: item for key, item in value.items() if key not in _PASSING}
     missing = {item.name for item in fields(Host)} - given.keys() - set(_PASSING)
     try:
-        host = records.from_json(Host, {"python": "", **given})
-    except records.RecordError as error:
+        host = record_json.from_json(Host, {"python": "", **given})
+    except record_json.RecordError as error:
         raise CannotExamineError(f"{name}: at $.host: observed {error}, expected the record of a host") from error
-    return _completed(replace(host, profile=_called(name, document), symbols_problem=_NOT_LOOKED_UP), missing)
+    return _complete_host(replace(host, profile=_profile_name(name, document), symbols_problem=_NOT_LOOKED_UP), missing)
 
 
-def _completed(host: Host, missing: set[str]) -> Host:
+def _complete_host(host: Host, missing: set[str]) -> Host:
     """With what follows from other fields, and with the fields that are not known."""
     if "executable_stack" in missing and host.glibc is not None:
         permitted, why = executable_stack(host.glibc, host.environment, root="/nonexistent")
@@ -145,6 +147,6 @@ def _completed(host: Host, missing: set[str]) -> Host:
     return replace(host, unstated=frozenset(missing))
 
 
-def _called(name: str, document: JsonObject) -> str:
+def _profile_name(name: str, document: JsonObject) -> str:
     """A profile that was sent has a name of its own for the machine it was made on."""
     return str(document.get("name") or Path(name).name)[:80]

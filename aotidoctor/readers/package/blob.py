@@ -1,19 +1,23 @@
-"""Bounded reading: bytes at an offset of a file, or of something already in memory, without loading the rest.
+"""Read bytes at an offset of a file, of memory or of a registered source, and decode them to text or JSON.
 
 Two gigabytes of weights must cost neither time nor memory, so nothing in this stage reads a file or a member whole
-unless it has first looked at its size.
+unless it has first looked at its size. Decoding raises nothing for content but ``JsonError``.
+
+A package that is not on this machine is registered under a name by the code that can fetch its parts; the readers
+then read it by ranges, as they read files.
 """
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from aotidoctor.model.record import record
+from aotidoctor.model.record import JsonValue, record
 
 CHUNK = 1 << 20
 
@@ -125,3 +129,56 @@ def _pread_all(descriptor: int, wanted: int, position: int) -> bytes:
         parts.append(data)
         got += len(data)
     return b"".join(parts)
+
+
+# Packages that are not on this machine.
+
+_REGISTERED: dict[str, Blob] = {}
+
+
+@contextmanager
+def register_source(name: str, blob: Blob) -> Iterator[None]:
+    """Within: ``name`` is read through ``blob``."""
+    _REGISTERED[name] = blob
+    try:
+        yield
+    finally:
+        _REGISTERED.pop(name, None)
+
+
+def registered_source(name: str) -> Blob | None:
+    """What ``name`` is read through; None for a path."""
+    return _REGISTERED.get(name)
+
+
+# Text and JSON.
+
+
+class JsonError(ValueError):
+    """The bytes are not the JSON that was expected; the text says why."""
+
+
+def decode(data: bytes) -> str:
+    """UTF-8 with replacement characters."""
+    return data.decode("utf-8", "replace")
+
+
+def clean_surrogates(text: str) -> str:
+    """Without lone surrogates: JSON escapes can make strings that no stream can print."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def parse_json(data: bytes) -> JsonValue:
+    """Parse JSON. Raises ``JsonError`` for anything else, also for nesting too deep and numbers too long."""
+    try:
+        value: JsonValue = json.loads(data)
+    except RecursionError as error:
+        raise JsonError("nested too deep") from error
+    except ValueError as error:
+        raise JsonError(clean_surrogates(str(error))) from error
+    return value
+
+
+def as_text(value: JsonValue) -> str:
+    """The value if it is a string (cleaned), else an empty one."""
+    return clean_surrogates(value) if isinstance(value, str) else ""

@@ -1,7 +1,8 @@
-"""ELF headers: of an object in a package, at any place of any file, and of the libraries of this host.
+"""Parse ELF headers: of an object in a package, at any place of any file, and of this host's libraries.
 
 Only headers are read here. What the dynamic loader needs is found as the loader finds it, through program headers: a
-``.so`` that lost its section headers (cut short) still loads and must still be read.
+``.so`` that lost its section headers (cut short) still loads and must still be read. Apart from ``elf_symbols``
+because ``--help`` imports it.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ DAMAGED = (ElfError, struct.error, OverflowError)
 
 
 @record
-class Segment:
+class ElfSegment:
     """One program header; ``type`` is ``PT_LOAD``, ``PT_DYNAMIC`` … or the number of another one."""
 
     type: int
@@ -64,7 +65,7 @@ class Segment:
 
 
 @record
-class Section:
+class ElfSection:
     """One section header; ``type`` is a number, ``name`` is empty when the name table cannot be read."""
 
     name: str
@@ -75,7 +76,7 @@ class Section:
 
 
 @record
-class Header:
+class ElfHeader:
     """The file header. ``order`` is the byte order character of ``struct``; ``machine`` and ``type`` are numbers."""
 
     bits: int
@@ -106,8 +107,8 @@ class Elf:
     machine: str
     type: str
     flags: int
-    segments: tuple[Segment, ...]
-    sections: tuple[Section, ...]
+    segments: tuple[ElfSegment, ...]
+    sections: tuple[ElfSection, ...]
     sections_problem: str | None
 
     @property
@@ -115,7 +116,7 @@ class Elf:
         """Byte order character for ``struct``."""
         return "<" if self.little_endian else ">"
 
-    def section(self, name: str) -> Section | None:
+    def section(self, name: str) -> ElfSection | None:
         """The first section called ``name``."""
         return next((section for section in self.sections if section.name == name), None)
 
@@ -143,7 +144,7 @@ class Elf:
         return b"" if offset is None else self.blob.read_at(offset, size)
 
 
-def read_header(data: bytes) -> Header:
+def read_header(data: bytes) -> ElfHeader:
     """The header at the start of ``data``, of which 64 bytes are enough. Raises ``ElfError`` when it is unusable."""
     if not data.startswith(b"\x7fELF"):
         raise ElfError("no ELF identification")
@@ -156,7 +157,7 @@ def read_header(data: bytes) -> Header:
     if len(data) < _IDENT + form.size:
         raise ElfError(f"cut at {len(data)} bytes")
     row = form.unpack_from(data, _IDENT)
-    return Header(
+    return ElfHeader(
         bits=bits,
         order=order,
         type=row[0],
@@ -172,7 +173,7 @@ def read_header(data: bytes) -> Header:
     )
 
 
-def read_segments(header: Header, blob: Blob) -> tuple[Segment, ...]:
+def read_segments(header: ElfHeader, blob: Blob) -> tuple[ElfSegment, ...]:
     """The program headers; raises ``ElfError`` when they are not in the file."""
     form, count = header.form(_PROGRAM), header.phnum
     if count == 0:
@@ -203,7 +204,7 @@ def read_elf(blob: Blob) -> Elf:
     )
 
 
-def _machine_name(header: Header) -> str:
+def _machine_name(header: ElfHeader) -> str:
     if header.machine == _PPC64:
         return "ppc64le" if header.order == "<" else "ppc64"
     if header.machine == _RISCV:
@@ -211,7 +212,7 @@ def _machine_name(header: Header) -> str:
     return _MACHINES.get(header.machine, str(header.machine))
 
 
-def _sections(header: Header, blob: Blob) -> tuple[tuple[Section, ...], str | None]:
+def _sections(header: ElfHeader, blob: Blob) -> tuple[tuple[ElfSection, ...], str | None]:
     """The section headers, or none and the reason. Loading does not need them."""
     form, count, start = header.form(_SECTION), header.shnum, header.shoff
     if count == 0 or start == 0:
@@ -229,16 +230,16 @@ def _sections(header: Header, blob: Blob) -> tuple[tuple[Section, ...], str | No
     return tuple(_section(row, names) for row in rows), None
 
 
-def _segment(row: tuple[int, ...], bits: int) -> Segment:
+def _segment(row: tuple[int, ...], bits: int) -> ElfSegment:
     if bits == 64:
         kind, flags, offset, vaddr, _, filesz, memsz, _ = row
     else:
         kind, offset, vaddr, _, filesz, memsz, flags, _ = row
-    return Segment(type=kind, offset=offset, vaddr=vaddr, filesz=filesz, memsz=memsz, flags=flags)
+    return ElfSegment(type=kind, offset=offset, vaddr=vaddr, filesz=filesz, memsz=memsz, flags=flags)
 
 
-def _section(row: tuple[int, ...], names: bytes) -> Section:
+def _section(row: tuple[int, ...], names: bytes) -> ElfSection:
     start, kind, _, _, offset, size, link, *_ = row
     end = names.find(b"\0", start)
     name = names[start:end] if 0 <= start <= end else b""
-    return Section(name=name.decode("ascii", "backslashreplace"), type=kind, offset=offset, size=size, link=link)
+    return ElfSection(name=name.decode("ascii", "backslashreplace"), type=kind, offset=offset, size=size, link=link)

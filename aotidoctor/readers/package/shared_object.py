@@ -1,18 +1,77 @@
-"""Facts of a shared object, read in place: ELF in full, PE and Mach-O only as far as "not for this platform"."""
+"""Read the facts of a shared object in place: ELF in full, PE and Mach-O only as "not for this platform".
+
+Debug facilities are compiled in and cannot be switched on afterwards, so it matters which are there. Imported shims
+tell most; strings of the read-only data tell the rest (the printer's level 3 only calls ``printf``).
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import struct
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from aotidoctor.model.artifact import SharedObject
+from aotidoctor.model.artifact import DebugFeatures, SharedObject, SymbolRef
 from aotidoctor.model.record import record
-from aotidoctor.readers.package.blob import Blob
+from aotidoctor.readers.package.blob import Blob, opened_blob, path_blob
 from aotidoctor.readers.package.elf import DAMAGED, PT_LOAD, SHT_NOBITS, SHT_NULL, Elf, read_elf
-from aotidoctor.readers.package.elf_dynamic import read_dynamic
-from aotidoctor.readers.package.elf_symbols import read_dynamic_symbols, read_kernel_symbols
-from aotidoctor.readers.package.features import has_debug_lines, read_features
-from aotidoctor.readers.package.kind import object_format
+from aotidoctor.readers.package.elf_symbols import (
+    exported_names,
+    read_dynamic,
+    read_dynamic_symbols,
+    read_kernel_symbols,
+)
+from aotidoctor.readers.package.package_layout import object_format
+
+# Debug facilities compiled into the object.
+
+_SCAN_LIMIT = 16 << 20
+_CHECKS = b"AOTI_RUNTIME_CHECK_INPUTS\0"
+_LAUNCH = b"before_launch: "
+
+
+def read_features(elf: Elf, undefined: Sequence[SymbolRef]) -> DebugFeatures:
+    """Features of one object; None for what needs strings when there were none to look at."""
+    names = {symbol.name for symbol in undefined}
+    text = _read_only_data(elf)
+    return DebugFeatures(
+        input_checks=None if text is None else _CHECKS in text,
+        printer_level=_printer_level(names, text),
+        nan_asserts="aoti_torch_check_inf_and_nan" in names,
+        kernel_profile=any("record_function" in name for name in names),
+    )
+
+
+def has_debug_lines(elf: Elf) -> bool:
+    """Whether the object tells source lines (``.debug_line``, also compressed)."""
+    return elf.section(".debug_line") is not None or elf.section(".zdebug_line") is not None
+
+
+def _printer_level(names: set[str], text: bytes | None) -> int | None:
+    if "aoti_torch_print_tensor_handle" in names:
+        return 2
+    if "aoti_torch_save_tensor_handle" in names:
+        return 1
+    if text is None:
+        return None
+    return 3 if _LAUNCH in text else 0
+
+
+def _read_only_data(elf: Elf) -> bytes | None:
+    """``.rodata``, or without section headers every small segment. Never the weights, which have their own section."""
+    section = elf.section(".rodata")
+    if section is not None:
+        return elf.blob.read_at(section.offset, section.size) if section.size <= _SCAN_LIMIT else None
+    parts = [
+        elf.blob.read_at(segment.offset, segment.filesz)
+        for segment in elf.segments
+        if segment.type == PT_LOAD and segment.filesz <= _SCAN_LIMIT
+    ]
+    return b"".join(parts) if parts else None
+
+
+# The object.
 
 # Appended (mmapped) weights: the embedded constants are then 16 bytes, the length of the weights and a random number
 # that is repeated as the last 8 bytes of the file.
@@ -148,3 +207,59 @@ def _read_macho_object(head: bytes, base: SharedObject) -> SharedObject:
     cpu = int(struct.unpack_from(f"{order}I", head, 8 if universal else 4)[0])
     bits = 64 if cpu & 0x01000000 else 32
     return replace(base, machine=_MACHO_CPUS.get(cpu, hex(cpu)), bits=bits)
+
+
+# Symbols whose names hold a given text.
+
+_LARGEST_STRINGS = 64 << 20
+
+
+@record
+class NamedSymbols:
+    """``exported`` are names that the dynamic loader finds; ``hidden`` are names of the object that it does not."""
+
+    compiled: SharedObject
+    exported: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+
+
+def read_named_symbols(path: str, part: str) -> NamedSymbols:
+    """Read the object at ``path``. Raises ``OSError``; damage does not raise: it is told in ``compiled.problem``."""
+    with opened_blob(path) as (blob, _):
+        compiled = read_shared_object(blob, os.path.basename(path))  # noqa: PTH119 - a name to show, no path to use
+        if compiled.format != "elf" or compiled.problem:
+            return NamedSymbols(compiled=compiled)
+        return _with_symbols(blob, compiled, part)
+
+
+def _with_symbols(blob: Blob, compiled: SharedObject, part: str) -> NamedSymbols:
+    try:
+        elf = read_elf(blob)
+        exported = exported_names(elf, read_dynamic(elf), part)
+    except DAMAGED:
+        return NamedSymbols(compiled=compiled)
+    section = elf.section(".strtab")
+    names: set[str] = set()
+    if section is not None and section.size <= _LARGEST_STRINGS:
+        strings = blob.read_at(section.offset, section.size)
+        found = re.findall(rb"(?<=\0)[^\0]*" + re.escape(part.encode()) + rb"[^\0]*(?=\0)", strings)
+        names = {name.decode("utf-8", "backslashreplace") for name in found}
+    return NamedSymbols(compiled=compiled, exported=exported, hidden=tuple(sorted(names - set(exported))))
+
+
+# Texts: what read-only sections hold between zero bytes.
+
+# Weights may lie in such a section too, and are not looked through.
+LARGEST = 8 << 20
+
+
+def read_texts(path: str, size: int) -> Iterator[bytes]:
+    """The texts of the ELF file at ``path`` of ``size`` bytes, in order; none of another file."""
+    blob = path_blob(path, size)
+    try:
+        sections = read_elf(blob).sections
+    except DAMAGED:
+        return
+    for section in sections:
+        if section.name.startswith(".rodata") and section.size <= LARGEST:
+            yield from blob.read_at(section.offset, section.size).split(b"\0")

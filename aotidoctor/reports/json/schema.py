@@ -1,29 +1,170 @@
-"""The JSON Schema (draft 2020-12) of ``aotidoctor.report/1``, written by hand; ``aotidoctor schema`` prints it.
+"""Define the JSON Schemas (draft 2020-12) of ``aotidoctor.report/1`` and ``aotidoctor.diff/1``; see `schema`.
 
-It states what a reader may rely on and leaves the rest open: minor versions only add, so unknown fields are allowed
-everywhere and the texts of enumerations that may grow (probes, codes, causes) are patterns or plain strings.
+They are written by hand. They state what a reader may rely on and leave the rest open: minor versions only add, so
+unknown fields are allowed everywhere, and the texts of enumerations that may grow (probes, codes, causes) are patterns
+or plain strings.
 """
 
 from __future__ import annotations
 
-from aotidoctor.model.json_types import JsonObject
-from aotidoctor.reports.json.case_schema import ARTIFACT, COMPAT, CONTRACT, HOST, INPUTS, NAMES
-from aotidoctor.reports.json.schema_words import (
-    COUNT,
-    COUNT_OR_NULL,
-    FLAG,
-    ID,
-    OPEN,
-    SECONDS,
-    TEXT,
-    TEXT_OR_NULL,
-    TEXTS,
-    array_of,
-    each,
-    nullable,
-    one_of,
-    record_of,
+from collections.abc import Mapping
+
+from aotidoctor.model.fleet import DIFFERENCE_SCHEMA, LEVELS
+from aotidoctor.model.record import JsonObject, JsonValue
+
+# Parts of schemas.
+
+TEXT: JsonObject = {"type": "string"}
+TEXT_OR_NULL: JsonObject = {"type": ["string", "null"]}
+COUNT: JsonObject = {"type": "integer", "minimum": 0}
+COUNT_OR_NULL: JsonObject = {"type": ["integer", "null"], "minimum": 0}
+FLAG: JsonObject = {"type": "boolean"}
+FLAG_OR_NULL: JsonObject = {"type": ["boolean", "null"]}
+SECONDS: JsonObject = {"type": "number", "minimum": 0}
+TEXTS: JsonObject = {"type": "array", "items": {"type": "string"}}
+OPEN: JsonObject = {"type": "object"}
+ID = "^[A-Z][0-9]+$"
+
+
+def record_of(fields: Mapping[str, JsonObject], *, optional: Mapping[str, JsonObject] | None = None) -> JsonObject:
+    """An object that has all of ``fields``, may have ``optional`` ones, and may have more."""
+    properties: JsonObject = {**fields, **(optional or {})}
+    required: list[JsonValue] = [*fields]
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def array_of(items: JsonObject) -> JsonObject:
+    """A list of such items."""
+    return {"type": "array", "items": items}
+
+
+def nullable(schema: JsonObject) -> JsonObject:
+    """That, or null."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def one_of(*values: str | None) -> JsonObject:
+    """One of a few texts."""
+    return {"enum": list(values)}
+
+
+def each(names: str, kind: JsonObject) -> dict[str, JsonObject]:
+    """Properties of one kind."""
+    return dict.fromkeys(names.split(), kind)
+
+
+# The file, the contract, the inputs and the host.
+
+ARTIFACT = nullable(
+    record_of(
+        {"path": TEXT, "kind": TEXT, "size": COUNT, "models": array_of(record_of({"name": TEXT, "layout": TEXT}))},
+        optional={
+            "sha256": TEXT_OR_NULL,
+            "n_members": COUNT,
+            "problem": TEXT_OR_NULL,
+            "counts": OPEN,
+            "other_contents": TEXTS,
+            "stamp": OPEN,
+        },
+    )
 )
+
+_DIM = record_of(
+    {
+        "static": COUNT_OR_NULL,
+        **each("min max", {"type": ["integer", "null"]}),
+        "expr": TEXT_OR_NULL,
+    }
+)
+
+_LEAF = record_of(
+    {
+        "index": COUNT,
+        "path": TEXT,
+        "kind": one_of("tensor", "constant", "unknown"),
+        "input_index": COUNT_OR_NULL,
+        "dtype": TEXT_OR_NULL,
+        "rank": COUNT_OR_NULL,
+        "dims": nullable(array_of(_DIM)),
+        "strides": nullable({"type": "array", "items": {"type": ["integer", "null"]}}),
+        "device_type": TEXT_OR_NULL,
+    },
+    optional={"generated_name": TEXT_OR_NULL, "triton_names": TEXTS, "used": FLAG_OR_NULL},
+)
+
+CONTRACT = nullable(
+    record_of(
+        {
+            **each("model_name source", TEXT),
+            "n_inputs": COUNT,
+            **each("n_outputs n_constants", COUNT_OR_NULL),
+            "leaves": array_of(_LEAF),
+            **each("outputs symbols constants kernels", array_of(OPEN)),
+            "custom_ops": TEXTS,
+            "needs": OPEN,
+            "weights": TEXT,
+            "unknown_lines": COUNT,
+        },
+        optional={
+            "unread": array_of(record_of({"part": TEXT, "fact": TEXT, "count": COUNT, "line": COUNT, "example": TEXT}))
+        },
+    )
+)
+
+_INPUT_LEAF: JsonObject = {
+    "anyOf": [
+        record_of(
+            {
+                "path": TEXT,
+                "kind": {"const": "tensor"},
+                "dtype": TEXT,
+                "shape": array_of(COUNT),
+                "stride": nullable(array_of({"type": "integer"})),
+                "device": TEXT,
+            }
+        ),
+        record_of({"path": TEXT, "kind": {"const": "plain"}, "type": TEXT, "text": TEXT}),
+    ]
+}
+
+INPUTS = nullable(
+    record_of(
+        {"path": TEXT_OR_NULL, "leaves": array_of(_INPUT_LEAF), "problem": TEXT_OR_NULL},
+        optional={"format": TEXT, "form": TEXT, "sha256": TEXT_OR_NULL, "cause": TEXT_OR_NULL, "notes": TEXTS},
+    )
+)
+
+HOST = record_of(
+    {**each("system machine python", TEXT), "torch": nullable(record_of({"version": TEXT}))},
+    optional={"cores": COUNT, "threads": COUNT, "gpus": array_of(OPEN), "environment": OPEN, "tools": OPEN},
+)
+
+_NAME_ROW = record_of(
+    {"slot": COUNT, "ordinal": TEXT, "forward": TEXT_OR_NULL, "path": TEXT, "kind": TEXT},
+    optional={"dtype": TEXT_OR_NULL, "data_type": TEXT_OR_NULL, "lost": FLAG},
+)
+
+NAMES = record_of(
+    {"release": TEXT, "servable": FLAG, "inputs": array_of(_NAME_ROW), "outputs": array_of(_NAME_ROW)},
+    optional={"obstacles": array_of(OPEN)},
+)
+
+COMPAT = record_of(
+    {
+        "needs": array_of(
+            record_of({"package": TEXT}, optional={"torch_least": TEXT_OR_NULL, "built_least": TEXT_OR_NULL})
+        ),
+        "answers": array_of(
+            record_of(
+                {"package": TEXT, "host": TEXT, "answer": one_of("runs", "refused", "unknown")},
+                optional=each("because causes unknown provided", TEXTS),
+            )
+        ),
+    }
+)
+
+
+# The report.
 
 _SOURCE = nullable(
     {
@@ -195,3 +336,60 @@ def schema() -> JsonObject:
         "description": "Result of one aotidoctor command. Minor versions only add; readers ignore unknown fields.",
     }
     return head | body
+
+
+# The comparison of two documents.
+
+_COUNTS: JsonObject = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
+
+
+_SIDE = record_of(
+    {
+        "label": one_of("A", "B"),
+        "name": TEXT,
+        "kind": one_of("report", "bundle", "package", "host"),
+        "parts": TEXTS,
+        "verdict": TEXT_OR_NULL,
+        "causes": TEXTS,
+        **each("version made", TEXT),
+    }
+)
+_DIFFERENCE = record_of(
+    {
+        "rank": {"type": "integer", "minimum": 1},
+        "area": one_of("host", "package", "inputs", "outcome", "fit"),
+        **each("subject a b", TEXT),
+        "level": one_of(*LEVELS),
+        "why": TEXT,
+        "playbook": TEXT_OR_NULL,
+        "codes": TEXTS,
+        "diagnosed": one_of("", "A", "B"),
+        "evidence": TEXTS,
+    }
+)
+
+
+def difference_schema() -> JsonObject:
+    """The JSON Schema document: a comparison, or why there is none."""
+    tool = record_of({"name": {"const": "aotidoctor"}, "version": TEXT})
+    compared = record_of(
+        {
+            "schema": {"const": DIFFERENCE_SCHEMA},
+            "tool": tool,
+            "same": {"type": "boolean"},
+            "a": _SIDE,
+            "b": _SIDE,
+            "differences": array_of(_DIFFERENCE),
+            **each("equal left_out", _COUNTS),
+            "unknown": TEXTS,
+        }
+    )
+    refused = record_of({"schema": {"const": DIFFERENCE_SCHEMA}, "tool": tool, "same": {"type": "null"}})
+    refused["anyOf"] = [{"required": [reason]} for reason in ("cannot_examine", "internal_error", "out_of_time")]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:aotidoctor:diff:1",
+        "title": DIFFERENCE_SCHEMA,
+        "description": "Result of aotidoctor diff. Minor versions only add; readers ignore unknown fields.",
+        "anyOf": [compared, refused],
+    }

@@ -1,7 +1,21 @@
-"""The redactor: texts, values and whole reports in, the same with placeholders out."""
+"""Remove what is private to a machine and its user from a report, once, before any format sees it.
+
+Hidden: the home folder, user and host names, other people's names (folders, caches, addresses), secrets (by their form,
+by the key before them, and the values of environment variables that are named like secrets), network addresses,
+elements of tensors that a child printed, bounds of small and of one-element tensors, internal host names, registries,
+buckets and project folders. Kept: sizes, dtypes, and counts, minima and maxima of larger tensors (those of floating
+point to one digit), because diagnoses rest on them; the one element of an integer input that broke a check, with its
+place, for the same reason; values that were baked in at export; fields that no format shows (sources, symbol lists).
+
+Identifiers that a diagnosis needs (kernels, operators, keys of inputs, source files) are kept; a private word inside
+one is replaced by its placeholder and the rest stays. Placeholders are consistent: the same secret is ``<secret-1>``
+everywhere, and a name that was met once (``/home/NAME``) is replaced everywhere. A text is redacted until nothing
+changes any more, and placeholders are never redacted, so redacting twice is the same as once.
+"""
 
 from __future__ import annotations
 
+import math
 import platform
 import re
 from collections.abc import Mapping, Sequence
@@ -9,23 +23,125 @@ from dataclasses import is_dataclass, replace
 from typing import TypeVar
 
 from aotidoctor.model.errors import InputsError
-from aotidoctor.model.inputs import TensorDesc
-from aotidoctor.reports.redact.identity import Identity, is_common, is_telling
-from aotidoctor.reports.redact.names import Name, expressions
-from aotidoctor.reports.redact.patterns import (
+from aotidoctor.model.inputs import TensorDesc, ValueStats
+from aotidoctor.model.torch_names import ITEMSIZE
+from aotidoctor.reports.redact.private_words import (
     LOOKS_SECRET,
     PLACEHOLDER,
     PLACES,
     ROW,
     SECRETS,
     URL_HOST,
+    Identity,
     Kind,
+    Name,
+    expressions,
     has_escapes,
     is_address,
+    is_common,
+    is_telling,
 )
-from aotidoctor.reports.redact.placeholders import Placeholders
-from aotidoctor.reports.redact.values import without_values
-from aotidoctor.reports.renamed import with_fields
+from aotidoctor.reports.text import replace_fields
+
+# Bounds of a tensor that are its values: dropped where there are few, rounded where there are many.
+
+# Bounds of so few elements are the elements.
+FEW = 64
+
+
+def without_values(tensor: TensorDesc) -> TensorDesc:
+    """``tensor`` without exact bounds. Those of integers stay where they are two of several: they decide diagnoses."""
+    stats = tensor.stats
+    if stats is None or (stats.low is None and stats.high is None):
+        return tensor
+    integer = tensor.dtype in ITEMSIZE and tensor.dtype.startswith(("int", "uint", "bool"))
+    if integer and tensor.numel > 1:
+        return tensor
+    kept = _coarse(stats) if not integer and tensor.numel >= FEW else replace(stats, low=None, high=None)
+    return tensor if kept == stats else replace(tensor, stats=kept)
+
+
+def _coarse(stats: ValueStats) -> ValueStats:
+    return replace(stats, low=_rounded(stats.low), high=_rounded(stats.high))
+
+
+def _rounded(value: float | None) -> float | None:
+    """To one digit."""
+    if value is None or not value or not math.isfinite(value):
+        return value
+    return float(f"{value:.0e}")
+
+
+# One table of placeholders for everything that one redactor sees, or several in a row.
+
+# Equal in any case of letters.
+_FOLDED = ("user", "host", "word", "project", "email", "ip", "mac")
+_FORM = re.compile(r"<([a-z]+)(?:-(\d+))?>")
+
+
+class Placeholders:
+    """Gives ``<user>``, ``<secret-1>``...: the same for the same text, another for another."""
+
+    def __init__(self, known: Mapping[str, str] | None = None) -> None:
+        self._given: dict[tuple[str, str], str] = {}
+        self._texts: dict[str, str] = {}
+        self._last: dict[str, int] = {}
+        for placeholder, text in (known or {}).items():
+            self._keep(placeholder, text)
+
+    def give(self, kind: str, text: str, *, own: bool = False) -> str:
+        """The placeholder of ``text``, which is of ``kind``; ``own`` for what is the owner's, not met in a text."""
+        key = _key(kind, text)
+        known = self._given.get(key)
+        if known is not None:
+            return known
+        same = self._same_machine(text) if kind == "host" else None
+        if same is not None:
+            self._given[key] = same
+            return same
+        placeholder = f"<{kind}>"
+        if not own or placeholder in self._texts:
+            self._last[kind] = self._last.get(kind, 0) + 1
+            placeholder = f"<{kind}-{self._last[kind]}>"
+        self._given[key], self._texts[placeholder] = placeholder, text
+        return placeholder
+
+    def known(self, kind: str, text: str) -> str | None:
+        """The placeholder that ``text`` has, None where it has none."""
+        return self._given.get(_key(kind, text))
+
+    def names(self) -> tuple[Name, ...]:
+        """Everything that has a placeholder."""
+        return tuple(Name(placeholder.strip("<>").partition("-")[0], text) for placeholder, text in self._texts.items())
+
+    def table(self) -> dict[str, str]:
+        """Placeholder to text, in the order given."""
+        return dict(self._texts)
+
+    def _same_machine(self, host: str) -> str | None:
+        """``bluebird`` is ``bluebird.example.org``: one machine, one placeholder."""
+        name = host.casefold()
+        short = name.partition(".")[0]
+        for (kind, known), placeholder in self._given.items():
+            if kind == "host" and short == known.partition(".")[0] and short in (name, known):
+                return placeholder
+        return None
+
+    def _keep(self, placeholder: str, text: str) -> None:
+        found = _FORM.fullmatch(placeholder)
+        if found is None:
+            return
+        kind, number = found[1], int(found[2] or 0)
+        self._given[_key(kind, text)] = placeholder
+        self._texts[placeholder] = text
+        self._last[kind] = max(self._last.get(kind, 0), number)
+
+
+def _key(kind: str, text: str) -> tuple[str, str]:
+    return kind, text.casefold() if kind in _FOLDED else text
+
+
+# Texts, values and whole reports.
 
 T = TypeVar("T")
 
@@ -212,7 +328,7 @@ class Redactor:
             is_left = name in _OPAQUE and not self._strict
             return item if is_left else self._walk(item, printed=name in _PRINTED)
 
-        return with_fields(value, shown)
+        return replace_fields(value, shown)
 
     def _error(self, error: InputsError) -> InputsError:
         hidden = InputsError(
@@ -254,3 +370,8 @@ def _may_spread(name: Name) -> bool:
             return "." in name.text
         case _:
             return False
+
+
+def redact_private(value: T, environ: Mapping[str, str]) -> T:
+    """A record without what is private to this machine and its user."""
+    return Redactor.of(environ).value(value)

@@ -8,11 +8,9 @@ from dataclasses import replace
 from aotidoctor.model.contract import Dim
 from aotidoctor.model.expr import Sym
 from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import TensorConfig
-from aotidoctor.model.serving_names import NameRow
-from aotidoctor.triton.releases import SPLITS_SINCE
-from aotidoctor.triton.shapes import dim_text
-from aotidoctor.triton.tables import Joined, each_version, unrecorded
+from aotidoctor.model.serving_config import NameRow, TensorConfig
+from aotidoctor.triton.call_spec import SPLITS_SINCE, dim_text
+from aotidoctor.triton.tensor_names import JoinedTables, each_version, unrecorded_remark
 
 RULES = Family("tensors")
 
@@ -32,7 +30,7 @@ def batch_dim_is_dynamic(model: ServedModel) -> Said:
     return each_version(model, _static)
 
 
-def _static(joined: Joined) -> Said:
+def _static(joined: JoinedTables) -> Said:
     size = joined.config.batch_size
     if size <= 0:
         return ()
@@ -43,7 +41,7 @@ def _static(joined: Joined) -> Said:
     ]
 
 
-def _static_batch(joined: Joined, tensor: TensorConfig, row: NameRow, rows: int | None) -> Remark:
+def _static_batch(joined: JoinedTables, tensor: TensorConfig, row: NameRow, rows: int | None) -> Remark:
     return Remark(
         kind="static-batch",
         message=f"the model loads, then answers every request with {rows} rows, regardless of its size, with HTTP "
@@ -76,7 +74,7 @@ def batch_is_in_range(model: ServedModel) -> Said:
     return each_version(model, _range)
 
 
-def _range(joined: Joined) -> Said:
+def _range(joined: JoinedTables) -> Said:
     if joined.config.batch_size <= 0:
         return ()
     firsts = [(tensor, row, row.dims[0]) for tensor, row in joined.inputs.pairs if row.dims]
@@ -93,7 +91,7 @@ def _range(joined: Joined) -> Said:
     return said
 
 
-def _limits(joined: Joined, tensor: TensorConfig, row: NameRow, dim: Dim) -> list[Remark]:
+def _limits(joined: JoinedTables, tensor: TensorConfig, row: NameRow, dim: Dim) -> list[Remark]:
     size = joined.config.batch_size
     said = []
     if dim.max is not None and size > dim.max:
@@ -116,7 +114,9 @@ def _limits(joined: Joined, tensor: TensorConfig, row: NameRow, dim: Dim) -> lis
     return said
 
 
-def _out_of_range(joined: Joined, tensor: TensorConfig, row: NameRow, dim: Dim, said: tuple[str, str, str]) -> Remark:
+def _out_of_range(
+    joined: JoinedTables, tensor: TensorConfig, row: NameRow, dim: Dim, said: tuple[str, str, str]
+) -> Remark:
     kind, message, remedy = said
     return Remark(
         kind=kind,
@@ -135,7 +135,7 @@ def _is_made_of(dim: Dim) -> bool:
     return dim.expr is not None and bool(dim.expr.symbols) and not isinstance(dim.expr, Sym)
 
 
-def _not_plain(joined: Joined, tensor: TensorConfig, row: NameRow, dim: Dim) -> Remark:
+def _not_plain(joined: JoinedTables, tensor: TensorConfig, row: NameRow, dim: Dim) -> Remark:
     message = (
         f"the model loads; the first dim is {dim.expr}, so that a batch of a different size loses rows, with "
         "HTTP status 200."
@@ -144,7 +144,7 @@ def _not_plain(joined: Joined, tensor: TensorConfig, row: NameRow, dim: Dim) -> 
     return _out_of_range(joined, tensor, row, dim, ("multiple", message, remedy))
 
 
-def _strangers(joined: Joined, dynamic: Sequence[tuple[TensorConfig, NameRow, Dim]]) -> list[Remark]:
+def _strangers(joined: JoinedTables, dynamic: Sequence[tuple[TensorConfig, NameRow, Dim]]) -> list[Remark]:
     """Inputs whose first dims are sizes of their own: the server gives them all the same number of rows."""
     named = [(tensor, row, dim) for tensor, row, dim in dynamic if dim.expr is not None and dim.expr.symbols]
     said = []
@@ -162,7 +162,7 @@ def _strangers(joined: Joined, dynamic: Sequence[tuple[TensorConfig, NameRow, Di
     return said
 
 
-def _outputs(joined: Joined, batch: Sequence[Dim]) -> Said:
+def _outputs(joined: JoinedTables, batch: Sequence[Dim]) -> Said:
     """Outputs whose first dim is not the batch."""
     known = [dim.expr for dim in batch if dim.expr is not None and dim.expr.symbols]
     said: list[Remark] = []
@@ -175,10 +175,10 @@ def _outputs(joined: Joined, batch: Sequence[Dim]) -> Said:
             silent.append(row.label)
         elif known and first.expr not in known:
             said.append(_no_batch(joined, tensor, row, first))
-    return [*said, *unrecorded("the first dim", silent)]
+    return [*said, *unrecorded_remark("the first dim", silent)]
 
 
-def _no_batch(joined: Joined, tensor: TensorConfig, row: NameRow, first: Dim) -> Remark:
+def _no_batch(joined: JoinedTables, tensor: TensorConfig, row: NameRow, first: Dim) -> Remark:
     splits = joined.model.release.since(SPLITS_SINCE)
     return Remark(
         kind="output-without-batch",

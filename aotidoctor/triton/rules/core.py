@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aotidoctor.model.serving import Remark, ServedModel
-from aotidoctor.model.serving_config import ConfigMessage, Given, ModelConfig, Position, TensorConfig, written
+from aotidoctor.model.serving_config import ConfigMessage, Given, ModelConfig, Position, TensorConfig, written_text
 from aotidoctor.triton.rules.core_sequence import sequence_refusals
-from aotidoctor.triton.text_format import is_true
-from aotidoctor.triton.typed import enum_of, numbers_of, texts_of
+from aotidoctor.triton.text_format import enum_of, is_true, numbers_of, texts_of
 
 LIBRARY = "libtriton_pytorch.so"
 
@@ -49,7 +48,7 @@ def _refused(words: str, observed: str, at: Position, subject: str | None = None
 
 def _tensor(tensor: TensorConfig, side: str, model: ServedModel) -> Iterator[Remark]:
     label = f"model {side} '{tensor.label}'"
-    if not written(tensor.name):
+    if not written_text(tensor.name):
         yield _refused(f"model {side} must specify 'name'", "no name", tensor.at)
     if tensor.type == "TYPE_INVALID":
         yield _refused(f"{label} must specify 'data_type'", "no data_type", tensor.type_at, tensor.label)
@@ -128,7 +127,7 @@ def _batch_inputs(config: ModelConfig) -> Iterator[Remark]:
         kind = enum_of(item, "data_type", "DataType")
         if kind is None or kind.value not in ("TYPE_INT32", "TYPE_FP32"):
             words = "batch input data type must be TYPE_INT32 or TYPE_FP32"
-            yield _refused(words, written(kind) or "no data_type", (kind or item).at)
+            yield _refused(words, written_text(kind) or "no data_type", (kind or item).at)
 
 
 def _cache(tree: ConfigMessage) -> Iterator[Remark]:

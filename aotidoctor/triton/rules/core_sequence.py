@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from aotidoctor.model.serving_config import ConfigMessage, ModelConfig, Position, written
-from aotidoctor.triton.typed import enum_of, numbers_of, text_of
+from aotidoctor.model.serving_config import ConfigMessage, ModelConfig, Position, written_text
+from aotidoctor.triton.text_format import enum_of, numbers_of, text_of
 
 _VALUES = ("int32_false_true", "fp32_false_true", "bool_false_true")
 _EITHER = "'int32_false_true', 'fp32_false_true' or 'bool_false_true'"
@@ -50,7 +50,7 @@ def _tensors(tensors: tuple[ConfigMessage, ...]) -> Iterator[Refusal]:
     for tensor in tensors:
         controls = tensor.messages("control")
         given = text_of(tensor, "name")
-        name = written(given)
+        name = written_text(given)
         if controls and not name:
             yield Refusal("sequence batching control tensor must have a name", "no name", tensor.at)
         elif controls and name in names:
@@ -63,7 +63,7 @@ def _tensors(tensors: tuple[ConfigMessage, ...]) -> Iterator[Refusal]:
 
 def _control(control: ConfigMessage, seen: set[str]) -> Iterator[Refusal]:
     given = enum_of(control, "kind", "ModelSequenceBatching.Control.Kind")
-    kind = written(given) or "CONTROL_SEQUENCE_START"
+    kind = written_text(given) or "CONTROL_SEQUENCE_START"
     if kind in seen:
         yield Refusal(f"sequence batching specifies multiple {kind} tensors", kind, control.at)
     seen.add(kind)
@@ -85,6 +85,6 @@ def _id(control: ConfigMessage, values: list[str]) -> Iterator[Refusal]:
     if values:
         yield Refusal(f"sequence batching must not specify either {_EITHER} for {_ID}", values[0], control.at)
     kind = enum_of(control, "data_type", "DataType")
-    if written(kind) not in _ID_TYPES:
+    if written_text(kind) not in _ID_TYPES:
         words = f"unexpected data type for control {_ID}. Allowed data types are {', '.join(_ID_TYPES)}"
-        yield Refusal(words, written(kind) or "no data_type", (kind or control).at)
+        yield Refusal(words, written_text(kind) or "no data_type", (kind or control).at)

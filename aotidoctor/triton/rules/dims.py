@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import Given, TensorConfig
-from aotidoctor.model.serving_names import NameRow
-from aotidoctor.triton.shapes import Mismatch, compare, dims_text, fixed_symbols
-from aotidoctor.triton.tables import Joined, Pair, each_version, unrecorded
+from aotidoctor.model.serving_config import Given, NameRow, TensorConfig
+from aotidoctor.triton.call_spec import DimMismatch, compare_dims, dims_text, fixed_symbols
+from aotidoctor.triton.tensor_names import JoinedTables, Pair, each_version, unrecorded_remark
 
 RULES = Family("tensors")
 
@@ -59,24 +58,24 @@ def input_dims_are_compiled(model: ServedModel) -> Said:
     return each_version(model, _dims)
 
 
-def _dims(joined: Joined) -> Said:
+def _dims(joined: JoinedTables) -> Said:
     said: list[Remark] = []
     silent = []
     for tensor, row in _compared(joined):
         if row.dims is None:
             silent.append(row.label)
             continue
-        found = compare(tensor, row.dims, batched=joined.config.batch_size > 0)
+        found = compare_dims(tensor, row.dims, batched=joined.config.batch_size > 0)
         said.extend(_remark(tensor, row, item) for item in found if item.kind != "batch-missing")
     said.extend(_disagreeing(joined))
-    return [*said, *unrecorded("the dims", silent)]
+    return [*said, *unrecorded_remark("the dims", silent)]
 
 
-def _compared(joined: Joined) -> list[Pair]:
+def _compared(joined: JoinedTables) -> list[Pair]:
     return [(tensor, row) for tensor, row in joined.inputs.pairs if row.may_be_tensor and tensor.shape]
 
 
-def _remark(tensor: TensorConfig, row: NameRow, item: Mismatch) -> Remark:
+def _remark(tensor: TensorConfig, row: NameRow, item: DimMismatch) -> Remark:
     consequence, message = _MESSAGES.get(item.kind, (Consequence.SILENTLY_WRONG, _MISREAD))
     where = "" if item.dim is None else f" in dim {item.dim}"
     harmless = consequence is Consequence.NOTE
@@ -96,7 +95,7 @@ def _remark(tensor: TensorConfig, row: NameRow, item: Mismatch) -> Remark:
     )
 
 
-def _disagreeing(joined: Joined) -> Iterator[Remark]:
+def _disagreeing(joined: JoinedTables) -> Iterator[Remark]:
     """Dims that are one symbol in the package and two sizes in the config."""
     seen: dict[str, tuple[int, TensorConfig]] = {}
     for tensor, row in _compared(joined):
@@ -132,7 +131,7 @@ def batch_dim_is_written(model: ServedModel) -> Said:
     return each_version(model, _batch_missing)
 
 
-def _batch_missing(joined: Joined) -> Said:
+def _batch_missing(joined: JoinedTables) -> Said:
     return [
         Remark(
             kind="batch-missing",
@@ -146,6 +145,6 @@ def _batch_missing(joined: Joined) -> Said:
         )
         for tensor, row in _compared(joined)
         if row.dims is not None
-        for item in compare(tensor, row.dims, batched=joined.config.batch_size > 0)
+        for item in compare_dims(tensor, row.dims, batched=joined.config.batch_size > 0)
         if item.kind == "batch-missing"
     ]

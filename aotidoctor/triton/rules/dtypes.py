@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import TensorConfig
-from aotidoctor.model.serving_names import NameRow
-from aotidoctor.triton.data_types import BFLOAT16_SINCE, data_types
-from aotidoctor.triton.tables import Joined, each_version, obstacles_of, unrecorded
+from aotidoctor.model.serving_config import NameRow, TensorConfig
+from aotidoctor.triton.call_spec import BFLOAT16_SINCE, data_types
+from aotidoctor.triton.tensor_names import JoinedTables, each_version, obstacles_of, unrecorded_remark
 
 RULES = Family("tensors")
 
@@ -77,7 +76,7 @@ def inputs_have_their_types(model: ServedModel) -> Said:
     return each_version(model, _inputs)
 
 
-def _inputs(joined: Joined) -> Said:
+def _inputs(joined: JoinedTables) -> Said:
     known = data_types(joined.model.release)
     said: list[Remark] = []
     silent = [row.label for _, row in joined.inputs.pairs if row.may_be_tensor and row.dtype is None]
@@ -85,7 +84,7 @@ def _inputs(joined: Joined) -> Said:
         given = known.get(tensor.type)
         if row.kind == "tensor" and row.data_type is not None and given is not None and given != row.dtype:
             said.append(_misread(tensor, row, given))
-    return [*said, *unrecorded("the dtype", silent)]
+    return [*said, *unrecorded_remark("the dtype", silent)]
 
 
 def _misread(tensor: TensorConfig, row: NameRow, given: str) -> Remark:
@@ -117,7 +116,7 @@ def outputs_have_their_types(model: ServedModel) -> Said:
     return each_version(model, _outputs)
 
 
-def _outputs(joined: Joined) -> Said:
+def _outputs(joined: JoinedTables) -> Said:
     known = data_types(joined.model.release)
     said: list[Remark] = []
     silent = []
@@ -129,10 +128,10 @@ def _outputs(joined: Joined) -> Said:
             silent.append(row.label)
         elif given in known and known[given] != row.dtype:
             said.append(wrong_output_type(joined, tensor, row.path, row.data_type, f"{row.path} is {row.dtype}"))
-    return [*said, *unrecorded("the dtype", silent)]
+    return [*said, *unrecorded_remark("the dtype", silent)]
 
 
-def wrong_output_type(joined: Joined, tensor: TensorConfig, path: str, real: str | None, why: str) -> Remark:
+def wrong_output_type(joined: JoinedTables, tensor: TensorConfig, path: str, real: str | None, why: str) -> Remark:
     """What a release makes of an output of a different type from the config."""
     given = tensor.type
     words = f"has datatype {real or _INVALID} but model configuration expects {given}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, ServedModel, ServedVersion
 from aotidoctor.model.serving_config import TOP
-from aotidoctor.triton.server_defaults import DEFAULT_FILE
+from aotidoctor.triton.open_models import DEFAULT_FILE
 
 RULES = Family("config")
 

@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aotidoctor.model.serving import Consequence, Family, NotJudged, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import ParameterConfig, written
-from aotidoctor.model.serving_hook import INIT, OLD_RELEASE, PARAMETER, RELEASE, SYMBOL_PART, HookLibrary
-from aotidoctor.triton.init_parameter import SINCE, init_library, said
-from aotidoctor.triton.sidecars import check_sidecars
+from aotidoctor.model.serving_config import (
+    INIT_FUNCTION,
+    OLD_RELEASE,
+    PARAMETER,
+    RELEASE,
+    SYMBOL_PART,
+    HookLibrary,
+    ParameterConfig,
+    written_text,
+)
+from aotidoctor.triton.init_library import INIT_LIBRARY_SINCE, check_sidecars, init_library, init_remark
 
 RULES = Family("hook")
 
 LOADED_BY_BACKEND = ("libtorch", "libc10", "libtriton", "libaoti_")
 _SIGNATURES = {
-    INIT: 'extern "C" void* triton_pytorch_model_init(const char* model_dir, int device_index)',
+    INIT_FUNCTION: 'extern "C" void* triton_pytorch_model_init(const char* model_dir, int device_index)',
     RELEASE: 'extern "C" void triton_pytorch_model_release(void* handle)',
 }
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
-@RULES.rule("R46", "the init library can be loaded and called", Consequence.FAILS_TO_LOAD, last_seen=SINCE)
+@RULES.rule("R46", "the init library can be loaded and called", Consequence.FAILS_TO_LOAD, last_seen=INIT_LIBRARY_SINCE)
 def check_init_library(model: ServedModel) -> Said:
     """MODEL_INIT_LIBRARY must name a library that the server can load and call.
 
@@ -47,25 +54,25 @@ def check_init_library(model: ServedModel) -> Said:
 
 
 def _too_early(model: ServedModel, given: ParameterConfig) -> Remark | None:
-    if model.release.since(SINCE):
+    if model.release.since(INIT_LIBRARY_SINCE):
         return None
-    return said(
+    return init_remark(
         "ignored",
         given,
         f"Triton {model.release.name} ignores {PARAMETER}: the model loads, and the first inference fails because "
         "what the library prepares is missing.",
-        f"serve with {SINCE} or later",
+        f"serve with {INIT_LIBRARY_SINCE} or later",
         seen=f"Triton {model.release.name}",
-        wanted=f"{SINCE} or later",
+        wanted=f"{INIT_LIBRARY_SINCE} or later",
         consequence=Consequence.REQUESTS_FAIL,
     )
 
 
 def _unusable_path(given: ParameterConfig) -> Remark | None:
-    value = written(given.value)
+    value = written_text(given.value)
     if not value:
         remedy = f'value: {{ string_value: "/path/to/library.so" }} for {PARAMETER}, or leave it out'
-        return said(
+        return init_remark(
             "empty",
             given,
             "names no library: nothing is prepared.",
@@ -77,7 +84,7 @@ def _unusable_path(given: ParameterConfig) -> Remark | None:
     if not value.startswith("/"):
         how = "in the folder that the server was started in" if "/" in value else "only in the search path of libraries"
         message = f"the dynamic loader looks for {value} {how}: whether it finds one, and which, depends on the server."
-        return said(
+        return init_remark(
             "relative",
             given,
             message,
@@ -94,18 +101,20 @@ def _file(model: ServedModel, hook: HookLibrary, given: ParameterConfig) -> Rema
     if not hook.exists:
         where = f"{hook.path} (a link to {hook.target})" if hook.target else hook.path
         remedy = "mount or copy the library to that path where the server runs, or correct the path"
-        return said("missing", given, f"{where} is not there", remedy, seen="no such file", wanted="a shared library")
+        return init_remark(
+            "missing", given, f"{where} is not there", remedy, seen="no such file", wanted="a shared library"
+        )
     if hook.format not in (None, "elf") or hook.problem:
         problem = hook.problem or f"an object of a different system ({hook.format})"
         remedy = "build it again as a shared library for Linux"
-        return said(
+        return init_remark(
             "unreadable", given, f"{hook.path}: {problem}", remedy, seen=problem, wanted="an ELF shared library"
         )
     machine, here = _machine(hook.machine or ""), _machine(model.host.machine)
     if hook.bits not in (None, 64) or (machine and machine != here):
         observed = machine if machine != here else f"{hook.bits} bit"
         message = f"{hook.path} is code for {observed}, this host is {here}"
-        return said("machine", given, message, f"build it for {here}", seen=observed, wanted=here)
+        return init_remark("machine", given, message, f"build it for {here}", seen=observed, wanted=here)
     return None
 
 
@@ -114,17 +123,17 @@ def _machine(name: str) -> str:
 
 
 def _symbols(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
-    if INIT not in hook.symbols:
+    if INIT_FUNCTION not in hook.symbols:
         yield _no_init(hook, given)
     if RELEASE not in hook.symbols:
         yield _no_release(hook, given)
 
 
 def _no_init(hook: HookLibrary, given: ParameterConfig) -> Remark:
-    how, remedy = _why_absent(hook, INIT)
+    how, remedy = _why_absent(hook, INIT_FUNCTION)
     kind = {"mangled": "mangled", "hidden": "hidden"}.get(how, "no-init")
-    message = f"{hook.path} does not export {INIT}{_WHY[how]}"
-    return said(kind, given, message, remedy, seen=_seen(hook), wanted=INIT)
+    message = f"{hook.path} does not export {INIT_FUNCTION}{_WHY[how]}"
+    return init_remark(kind, given, message, remedy, seen=_seen(hook), wanted=INIT_FUNCTION)
 
 
 def _no_release(hook: HookLibrary, given: ParameterConfig) -> Remark:
@@ -135,7 +144,7 @@ def _no_release(hook: HookLibrary, given: ParameterConfig) -> Remark:
             f"{hook.path} exports {OLD_RELEASE}, the name from before the feature was merged, and not {RELEASE}: "
             "its cleanup is never called, so a reload finds leftovers of the last load."
         )
-        return said(
+        return init_remark(
             "old-abi",
             given,
             message,
@@ -145,7 +154,9 @@ def _no_release(hook: HookLibrary, given: ParameterConfig) -> Remark:
             consequence=Consequence.WASTE,
         )
     message = f"{hook.path} does not export {RELEASE}{_WHY[how]}; {unknown}."
-    return said("no-release", given, message, remedy, seen=_seen(hook), wanted=RELEASE, consequence=Consequence.WASTE)
+    return init_remark(
+        "no-release", given, message, remedy, seen=_seen(hook), wanted=RELEASE, consequence=Consequence.WASTE
+    )
 
 
 _WHY = {
@@ -175,7 +186,9 @@ def _libraries(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
         names = ", ".join(missing)
         message = f"{hook.path} needs {names}, which the dynamic loader does not find on this host"
         remedy = "install it where the server runs, or link with -Wl,-rpath"
-        yield said("needed", given, message, remedy, seen=f"not found: {names}", wanted="libraries that are found")
+        yield init_remark(
+            "needed", given, message, remedy, seen=f"not found: {names}", wanted="libraries that are found"
+        )
 
 
 def _access(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
@@ -183,7 +196,7 @@ def _access(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
         paths = ", ".join(hook.writable)
         message = f"the server executes it, and users other than its owner can change it: {paths}."
         remedy = f"chmod go-w {' '.join(hook.writable)}"
-        yield said(
+        yield init_remark(
             "writable",
             given,
             message,
@@ -197,15 +210,17 @@ def _access(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
             f"{hook.path} leads to {hook.target}: anyone who can change the link controls what the server executes."
         )
         remedy = f'string_value: "{hook.target}"'
-        yield said("link", given, message, remedy, seen=hook.target, wanted=hook.path, consequence=Consequence.NOTE)
+        yield init_remark(
+            "link", given, message, remedy, seen=hook.target, wanted=hook.path, consequence=Consequence.NOTE
+        )
 
 
 def _often(model: ServedModel, given: ParameterConfig) -> Iterator[Remark]:
     count = sum(group.instances for group in model.instance_groups)
     if count > 1:
-        message = f"each of the {count} instances loads the model, and calls {INIT} again for the same folder."
+        message = f"each of the {count} instances loads the model, and calls {INIT_FUNCTION} again for the same folder."
         remedy = "count: 1, or a function that may be called more than once"
-        yield said(
+        yield init_remark(
             "several-instances",
             given,
             message,
@@ -216,4 +231,6 @@ def _often(model: ServedModel, given: ParameterConfig) -> Iterator[Remark]:
         )
 
 
-RULES.rule("R47", "weights next to the package are loaded", Consequence.REQUESTS_FAIL, last_seen=SINCE)(check_sidecars)
+RULES.rule("R47", "weights next to the package are loaded", Consequence.REQUESTS_FAIL, last_seen=INIT_LIBRARY_SINCE)(
+    check_sidecars
+)

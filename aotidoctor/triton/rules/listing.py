@@ -5,12 +5,20 @@ from __future__ import annotations
 import re
 
 from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Release, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import TOP, TensorConfig
-from aotidoctor.model.serving_names import NameRow
-from aotidoctor.triton.names import NAMES_SINCE, find_row, name_table
-from aotidoctor.triton.obstacles import OLD_COUNT
-from aotidoctor.triton.resolve import is_numbered
-from aotidoctor.triton.tables import Joined, Side, each_version, obstacle_remarks, rows_text, unread
+from aotidoctor.model.serving_config import TOP, NameRow, TensorConfig
+from aotidoctor.triton.servable import OLD_COUNT
+from aotidoctor.triton.tensor_names import (
+    NAMES_SINCE,
+    JoinedTables,
+    TensorSide,
+    each_version,
+    find_row,
+    is_numbered,
+    name_table,
+    obstacle_remarks,
+    rows_text,
+    unread,
+)
 
 RULES = Family("spec")
 
@@ -31,7 +39,7 @@ def every_input_is_listed(model: ServedModel) -> Said:
     return each_version(model, _count)
 
 
-def _count(joined: Joined) -> Said:
+def _count(joined: JoinedTables) -> Said:
     config, table = joined.config, joined.table
     if refused := obstacle_remarks(joined, "R16") or unread(joined):
         return refused
@@ -48,7 +56,7 @@ def _count(joined: Joined) -> Said:
     return said
 
 
-def _miscounted(joined: Joined, given: int, wanted: int) -> Remark:
+def _miscounted(joined: JoinedTables, given: int, wanted: int) -> Remark:
     missing = joined.inputs.unlisted
     return Remark(
         kind="count",
@@ -63,7 +71,7 @@ def _miscounted(joined: Joined, given: int, wanted: int) -> Remark:
     )
 
 
-def _no_output(joined: Joined) -> Remark:
+def _no_output(joined: JoinedTables) -> Remark:
     return Remark(
         kind="no-output",
         message=f'the model is not loaded: Configuration for model "{joined.model.name}" must define at least one '
@@ -89,7 +97,7 @@ def one_name_per_tensor(model: ServedModel) -> Said:
     return each_version(model, _twice)
 
 
-def _twice(joined: Joined) -> Said:
+def _twice(joined: JoinedTables) -> Said:
     said: list[Remark] = []
     seen: dict[int, TensorConfig] = {}
     for tensor, row in joined.inputs.pairs:
@@ -99,7 +107,7 @@ def _twice(joined: Joined) -> Said:
     return said
 
 
-def _repeated(side: Side, first: TensorConfig, second: TensorConfig, label: str) -> Remark:
+def _repeated(side: TensorSide, first: TensorConfig, second: TensorConfig, label: str) -> Remark:
     same, left = first.label == second.label, side.unlisted
     count = len(side.rows)
     if same:
@@ -135,7 +143,7 @@ def one_convention(model: ServedModel) -> Said:
     return each_version(model, _mixed)
 
 
-def _mixed(joined: Joined) -> Said:
+def _mixed(joined: JoinedTables) -> Said:
     if joined.model.release.before(NAMES_SINCE):
         return [remark for side in joined.sides for remark in _misplaced(joined, side)]
     names = [tensor.label for side in joined.sides for tensor, _ in side.pairs]
@@ -156,7 +164,7 @@ def _mixed(joined: Joined) -> Said:
     )
 
 
-def _misplaced(joined: Joined, side: Side) -> list[Remark]:
+def _misplaced(joined: JoinedTables, side: TensorSide) -> list[Remark]:
     """Names of 26.05 in a release that goes by the order of the config."""
     if is_numbered([tensor.label for tensor, _ in side.tensors]):
         return []
@@ -170,7 +178,7 @@ def _misplaced(joined: Joined, side: Side) -> list[Remark]:
     return said
 
 
-def _elsewhere(joined: Joined, side: Side, tensor: TensorConfig, meant: NameRow, row: NameRow) -> Remark:
+def _elsewhere(joined: JoinedTables, side: TensorSide, tensor: TensorConfig, meant: NameRow, row: NameRow) -> Remark:
     return Remark(
         kind="config-order",
         message=f"Triton {joined.model.release.name} uses the order of the config here, not the names: "

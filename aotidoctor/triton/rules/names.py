@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aotidoctor.model.phrases import listed
+from aotidoctor.model.evidence import list_names
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import TensorConfig
-from aotidoctor.model.serving_names import NameRow
-from aotidoctor.triton.names import NAMES_SINCE
-from aotidoctor.triton.nearest import nearest_name
-from aotidoctor.triton.tables import Joined, Side, each_version, obstacle_remarks, unread
+from aotidoctor.model.serving_config import NameRow, TensorConfig
+from aotidoctor.triton.tensor_names import (
+    NAMES_SINCE,
+    JoinedTables,
+    TensorSide,
+    each_version,
+    nearest_name,
+    obstacle_remarks,
+    unread,
+)
 
 RULES = Family("spec")
 
@@ -30,7 +35,7 @@ def keywords_without_brackets(model: ServedModel) -> Said:
     return each_version(model, _bracketed)
 
 
-def _bracketed(joined: Joined) -> Said:
+def _bracketed(joined: JoinedTables) -> Said:
     if problem := unread(joined):
         return problem
     rows = _bracketed_names(joined.inputs)
@@ -49,13 +54,13 @@ def _bracketed(joined: Joined) -> Said:
     ]
 
 
-def _bracketed_names(side: Side) -> dict[str, NameRow]:
+def _bracketed_names(side: TensorSide) -> dict[str, NameRow]:
     """The keywords by the names that the documentation gives them."""
     named = ((row.forward or "", row) for row in side.rows)
     return {f"KWARGS[{name.removeprefix('KWARGS')}]": row for name, row in named if name.startswith("KWARGS")}
 
 
-def _not_found(word: str, name: str, joined: Joined, side: str) -> str:
+def _not_found(word: str, name: str, joined: JoinedTables, side: str) -> str:
     return f'{word} "{name}" for model instance "{joined.model.name}_0_0" is not found in model {side} map.'
 
 
@@ -76,7 +81,7 @@ def names_are_known(model: ServedModel) -> Said:
     return each_version(model, _unknown_names)
 
 
-def _unknown_names(joined: Joined) -> Said:
+def _unknown_names(joined: JoinedTables) -> Said:
     if problem := unread(joined):
         return problem
     keywords = _bracketed_names(joined.inputs)
@@ -89,12 +94,12 @@ def _unknown_names(joined: Joined) -> Said:
     ]
 
 
-def _unknown(joined: Joined, side: Side, tensor: TensorConfig) -> Remark:
+def _unknown(joined: JoinedTables, side: TensorSide, tensor: TensorConfig) -> Remark:
     if joined.model.release.before(NAMES_SINCE):
         return _out_of_range(side, tensor)
     valid = [name for row in side.rows for name in row.names]
     meant = nearest_name(tensor.label, side.rows)
-    known = listed(valid, _SHOWN)
+    known = list_names(valid, _SHOWN)
     return Remark(
         kind="unknown",
         message=f"the model is not loaded: {_not_found(side.word.capitalize(), tensor.label, joined, side.word)}",
@@ -107,7 +112,7 @@ def _unknown(joined: Joined, side: Side, tensor: TensorConfig) -> Remark:
     )
 
 
-def _out_of_range(side: Side, tensor: TensorConfig) -> Remark:
+def _out_of_range(side: TensorSide, tensor: TensorConfig) -> Remark:
     return Remark(
         kind="out-of-range",
         consequence=Consequence.REQUESTS_FAIL,
@@ -134,7 +139,7 @@ def keys_are_plain(model: ServedModel) -> Said:
     return each_version(model, _odd_keys)
 
 
-def _odd_keys(joined: Joined) -> Said:
+def _odd_keys(joined: JoinedTables) -> Said:
     said = obstacle_remarks(joined, "R28")
     said.extend(_lost_output(name) for name in _lost_names(joined.outputs))
     for side in joined.sides:
@@ -144,7 +149,7 @@ def _odd_keys(joined: Joined) -> Said:
     return said
 
 
-def _lost_names(side: Side) -> Iterator[str]:
+def _lost_names(side: TensorSide) -> Iterator[str]:
     return (row.forward for row in side.rows if row.lost and row.forward is not None)
 
 

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel, ServedVersion
-from aotidoctor.model.serving_config import TensorConfig
-from aotidoctor.model.serving_names import NameRow, NameTable
-from aotidoctor.triton.hints import comments_by_tensor, key_of, mentioned
-from aotidoctor.triton.names import NAMES_SINCE, name_table
-from aotidoctor.triton.tables import Joined, Side, each_version, rows_text
+from aotidoctor.model.serving_config import NameRow, NameTable, TensorConfig
+from aotidoctor.triton.tensor_names import (
+    NAMES_SINCE,
+    JoinedTables,
+    TensorSide,
+    comments_by_tensor,
+    each_version,
+    key_of,
+    name_table,
+    rows_in_comments,
+    rows_text,
+)
 
 RULES = Family("spec")
 
@@ -40,14 +47,14 @@ def numbers_count_as_given(model: ServedModel) -> Said:
     return each_version(model, _ask)
 
 
-def _ask(joined: Joined) -> Said:
+def _ask(joined: JoinedTables) -> Said:
     if not joined.table.read:
         return ()
     comments = comments_by_tensor(joined.config, joined.model.text)
     said: list[Remark | NotJudged] = []
     for side in joined.sides:
         numbered = [(tensor, row) for tensor, row in side.pairs if tensor.label == row.ordinal]
-        told = {row.slot: mentioned(comments.get(tensor.at.line, ()), side.rows) for tensor, row in numbered}
+        told = {row.slot: rows_in_comments(comments.get(tensor.at.line, ()), side.rows) for tensor, row in numbered}
         said.extend(
             _misnamed(side, tensor, row, told[row.slot])
             for tensor, row in numbered
@@ -59,7 +66,7 @@ def _ask(joined: Joined) -> Said:
     return said
 
 
-def _misnamed(side: Side, tensor: TensorConfig, row: NameRow, named: Sequence[NameRow]) -> Remark:
+def _misnamed(side: TensorSide, tensor: TensorConfig, row: NameRow, named: Sequence[NameRow]) -> Remark:
     swap = any(_alike(row, other) for other in named)
     return Remark(
         kind="comment",
@@ -97,7 +104,7 @@ def _groups(rows: Sequence[NameRow]) -> Iterator[list[NameRow]]:
             yield found
 
 
-def _unsorted(side: Side, rows: Sequence[NameRow]) -> Remark:
+def _unsorted(side: TensorSide, rows: Sequence[NameRow]) -> Remark:
     return Remark(
         kind="unsorted",
         consequence=Consequence.NOTE,
@@ -110,7 +117,7 @@ def _unsorted(side: Side, rows: Sequence[NameRow]) -> Remark:
     )
 
 
-def _moved(joined: Joined) -> Iterator[Remark]:
+def _moved(joined: JoinedTables) -> Iterator[Remark]:
     """Numbers of the config that meant another tensor in the version before."""
     before = _before(joined)
     if before is None:
@@ -127,7 +134,7 @@ def _moved(joined: Joined) -> Iterator[Remark]:
             yield _renumbered(joined, version, side, changed)
 
 
-def _before(joined: Joined) -> tuple[ServedVersion, NameTable] | None:
+def _before(joined: JoinedTables) -> tuple[ServedVersion, NameTable] | None:
     older = [item for item in joined.model.versions if item.number < joined.version.number and item.contract]
     for version in reversed(older):
         table = name_table(version.contract, joined.model.release) if version.contract is not None else None
@@ -137,7 +144,10 @@ def _before(joined: Joined) -> tuple[ServedVersion, NameTable] | None:
 
 
 def _renumbered(
-    joined: Joined, version: ServedVersion, side: Side, changed: Sequence[tuple[TensorConfig, NameRow, NameRow]]
+    joined: JoinedTables,
+    version: ServedVersion,
+    side: TensorSide,
+    changed: Sequence[tuple[TensorConfig, NameRow, NameRow]],
 ) -> Remark:
     unseen = any(_alike(new, old) for _, new, old in changed)
     listed = "; ".join(f"{tensor.label} was {old.path} and is {new.path}" for tensor, new, old in changed[:_SHOWN])

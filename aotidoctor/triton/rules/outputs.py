@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import TensorConfig
-from aotidoctor.model.serving_names import NameRow
+from aotidoctor.model.serving_config import NameRow, TensorConfig
+from aotidoctor.triton.call_spec import DimMismatch, compare_dims
 from aotidoctor.triton.rules.dtypes import wrong_output_type
-from aotidoctor.triton.shapes import Mismatch, compare
-from aotidoctor.triton.tables import Joined, each_version, obstacle_remarks, unrecorded
+from aotidoctor.triton.tensor_names import JoinedTables, each_version, obstacle_remarks, unrecorded_remark
 
 RULES = Family("tensors")
 
@@ -25,7 +24,7 @@ def output_dims_are_right(model: ServedModel) -> Said:
     return each_version(model, _dims)
 
 
-def _dims(joined: Joined) -> Said:
+def _dims(joined: JoinedTables) -> Said:
     said: list[Remark] = []
     silent = []
     for tensor, row in joined.outputs.pairs:
@@ -35,11 +34,11 @@ def _dims(joined: Joined) -> Said:
             silent.append(row.label)
             continue
         batched = joined.config.batch_size > 0
-        said.extend(_misleading(tensor, row, item) for item in compare(tensor, row.dims, batched=batched))
-    return [*said, *unrecorded("the dims", silent)]
+        said.extend(_misleading(tensor, row, item) for item in compare_dims(tensor, row.dims, batched=batched))
+    return [*said, *unrecorded_remark("the dims", silent)]
 
 
-def _misleading(tensor: TensorConfig, row: NameRow, item: Mismatch) -> Remark:
+def _misleading(tensor: TensorConfig, row: NameRow, item: DimMismatch) -> Remark:
     wider = item.kind in ("wider", "below-two")
     where = "" if item.dim is None else f" in dim {item.dim}"
     return Remark(
@@ -69,7 +68,7 @@ def outputs_have_dims(model: ServedModel) -> Said:
     return each_version(model, _scalars)
 
 
-def _scalars(joined: Joined) -> Said:
+def _scalars(joined: JoinedTables) -> Said:
     said: list[Remark | NotJudged] = [*obstacle_remarks(joined, "R23")]
     silent = [row.label for _, row in joined.outputs.pairs if row.may_be_tensor and row.dims is None]
     said.extend(_scalar(joined, tensor, row) for tensor, row in joined.outputs.pairs if row.dims == ())
@@ -78,7 +77,7 @@ def _scalars(joined: Joined) -> Said:
     return said
 
 
-def _scalar(joined: Joined, tensor: TensorConfig, row: NameRow) -> Remark:
+def _scalar(joined: JoinedTables, tensor: TensorConfig, row: NameRow) -> Remark:
     if row.data_type is not None and tensor.type != row.data_type:
         # The type is looked at first.
         return wrong_output_type(joined, tensor, row.path, row.data_type, f"{row.path} is {row.dtype}, without dims")
@@ -107,7 +106,7 @@ def outputs_are_tensors(model: ServedModel) -> Said:
     return each_version(model, _nones)
 
 
-def _nones(joined: Joined) -> Said:
+def _nones(joined: JoinedTables) -> Said:
     return [
         wrong_output_type(joined, tensor, row.path, None, f"{row.path} is None")
         for tensor, row in joined.outputs.pairs

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from aotidoctor.model.evidence import Evidence, Severity
-from aotidoctor.model.operators import foreign
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel, ServedVersion
+from aotidoctor.model.torch_names import foreign
 
 RULES = Family("package")
 

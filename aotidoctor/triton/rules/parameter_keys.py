@@ -6,8 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
-from aotidoctor.model.serving_config import ParameterConfig
-from aotidoctor.model.serving_hook import PARAMETER
+from aotidoctor.model.serving_config import PARAMETER, ParameterConfig
 
 RULES = Family("parameters")
 

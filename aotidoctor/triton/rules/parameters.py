@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 
 from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
-from aotidoctor.model.serving_config import ModelConfig, ParameterConfig, written
-from aotidoctor.model.serving_hook import PARAMETER
+from aotidoctor.model.serving_config import PARAMETER, ModelConfig, ParameterConfig, written_text
 from aotidoctor.triton.rules.parameter_keys import BOOLS, COUNTS, KNOWN, READ_SINCE
 
 RULES = Family("parameters")
@@ -61,7 +60,7 @@ def values_parse(model: ServedModel) -> Sequence[Remark]:
 
 
 def _value(item: ParameterConfig, model: ServedModel) -> Remark | None:
-    key, text = item.key.value, written(item.value)
+    key, text = item.key.value, written_text(item.value)
     if key in BOOLS:
         return None if text.lower() in _BOOLS else _refused(item, model, text, "boolean", "true or false")
     if key not in COUNTS:
@@ -141,7 +140,7 @@ def threads_are_shared(model: ServedModel) -> Sequence[Remark]:
         return ()
     said = []
     for item in (item for item in model.parameters if item.key.value in COUNTS):
-        own = written(item.value)
+        own = written_text(item.value)
         others = {name: found for name, config in model.siblings.items() if (found := _count(config, item.key.value))}
         unequal = sorted(f"{name} has {value}" for name, value in others.items() if value != own)
         if unequal:
@@ -152,8 +151,8 @@ def threads_are_shared(model: ServedModel) -> Sequence[Remark]:
 
 def _count(config: ModelConfig, key: str) -> str:
     found = config.parameter(key)
-    return "" if found is None else written(found.value)
+    return "" if found is None else written_text(found.value)
 
 
 def _is_true(item: ParameterConfig) -> bool:
-    return written(item.value).lower() in ("true", "on", "1")
+    return written_text(item.value).lower() in ("true", "on", "1")

@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Sequence
 
 from aotidoctor.model.serving import PLATFORM, Consequence, Family, Needs, Remark, ServedModel
-from aotidoctor.model.serving_config import TOP, Given, written
-from aotidoctor.triton.server_defaults import BACKEND, DEFAULT_FILE, LIBTORCH, LIBTORCH_FILE
+from aotidoctor.model.serving_config import TOP, Given, written_text
+from aotidoctor.triton.open_models import BACKEND, DEFAULT_FILE, LIBTORCH, LIBTORCH_FILE
 
 RULES = Family("config")
 
@@ -78,7 +78,7 @@ def _wrong_platform(model: ServedModel) -> tuple[Remark, ...]:
         message += f"{config.backend.value}."
     else:
         message = f"the model is not loaded: unexpected platform type '{settled.platform}' for {model.name}."
-    platform = written(config.platform)
+    platform = written_text(config.platform)
     near = difflib.SequenceMatcher(None, platform.lower(), PLATFORM).ratio() > 0.7
     return (
         Remark(

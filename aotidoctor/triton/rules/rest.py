@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
-from aotidoctor.model.serving_config import ConfigMessage, ModelConfig, Position, TensorConfig, written
-from aotidoctor.triton.typed import enum_of, numbers_of, text_of
+from aotidoctor.model.serving_config import ConfigMessage, ModelConfig, Position, TensorConfig, written_text
+from aotidoctor.triton.text_format import enum_of, numbers_of, text_of
 
 RULES = Family("rest")
 
@@ -74,7 +74,7 @@ def _unfit(kind: str, observed: str, expected: str, at: Position) -> Remark:
 
 
 def _key(entry: ConfigMessage) -> str:
-    return written(text_of(entry, "key"))
+    return written_text(text_of(entry, "key"))
 
 
 @RULES.rule("R52", "a reshape", Consequence.FAILS_TO_LOAD, last_seen="26.06")
@@ -145,7 +145,7 @@ def ensembles_use_its_names(model: ServedModel) -> Sequence[Remark]:
         _step(model, ensemble, step)
         for ensemble, config in sorted(model.siblings.items())
         for step in _steps(config)
-        if written(text_of(step, "model_name")) == model.name
+        if written_text(text_of(step, "model_name")) == model.name
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
 from aotidoctor.model.serving_config import Given, Position, StateConfig
-from aotidoctor.triton.releases import SPLITS_SINCE
+from aotidoctor.triton.call_spec import SPLITS_SINCE
 
 RULES = Family("scheduling")
 

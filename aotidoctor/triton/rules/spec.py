@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import TensorConfig
-from aotidoctor.model.serving_names import NameRow
-from aotidoctor.triton.tables import Joined, each_version, obstacles_of
+from aotidoctor.model.serving_config import NameRow, TensorConfig
+from aotidoctor.triton.tensor_names import JoinedTables, each_version, obstacles_of
 
 RULES = Family("spec")
 
@@ -89,12 +88,12 @@ def no_empty_dict(model: ServedModel) -> Said:
     return [*obstacles_of(model, "R15"), *each_version(model, _shifted)]
 
 
-def _shifted(joined: Joined) -> list[Remark]:
+def _shifted(joined: JoinedTables) -> list[Remark]:
     """Outputs of the config that an empty dict before them moves."""
     return [_moved(joined, tensor, row) for tensor, row in joined.outputs.pairs if row.kind == "shifted"]
 
 
-def _moved(joined: Joined, tensor: TensorConfig, row: NameRow) -> Remark:
+def _moved(joined: JoinedTables, tensor: TensorConfig, row: NameRow) -> Remark:
     handed = joined.contract.outputs
     past = row.slot >= len(handed)
     answer = "is read past the end of its results" if past else f"answers with {handed[row.slot].path}"

@@ -1,10 +1,10 @@
-"""A CUDA package carried out on the CPU: the wrapper's statements replayed, its Triton kernels interpreted.
+"""Emulate a CUDA package on the CPU: the wrapper's statements replayed, its Triton kernels interpreted.
 
-``job`` is the entrance, ``passes`` choose the way, ``wrapper`` replays ``run_impl`` statement by statement with
-``variables``, ``shims`` are the operators that it calls, ``engine`` its launches: ``lanes`` carry out a launch lane by
-lane with checked memory, ``addresses`` look at where it goes alone, and ``look`` takes the one or the other.
-``pending`` is what that leaves out, ``storage`` stands for device memory. Nothing here times anything or imitates
-warps: programs run one after the other.
+``emulate`` is the entrance and chooses the passes, ``wrapper`` replays ``run_impl`` statement by statement, ``shims``
+are the operators that it calls, ``engine`` its launches, ``storage`` stands for device memory. A launch is carried
+out lane by lane (``launch``, in Triton's ``interpreter``, with ``checked_memory``), or its addresses alone are looked
+at for the whole grid at once (``address_slices`` of ``index_nodes``, which ``address_check`` looks at). Nothing here
+times anything or imitates warps: programs run one after the other.
 
 Why the wrapper is replayed and not compiled: tried on five packages, both ways give the same outputs. Compiled for the
 CPU, with launches as callbacks, the control flow is that of C++, and 130 lines do it; but the compiler takes fifty

@@ -1,4 +1,7 @@
-"""The launches of a replay: what the wrapper says of each kernel, and the kernels that were built so far."""
+"""Carry out the launches of a replay: by the quick way, and in full where that is not enough.
+
+The wrapper says what each kernel is given; kernels that were built are kept for later launches.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,129 @@ import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.record import record
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.emulation.arithmetic import Unknown, compute
-from aotidoctor.worker.emulation.found import Found
-from aotidoctor.worker.emulation.lanes.kernel_build import build
-from aotidoctor.worker.emulation.lanes.kernel_text import KernelText, Refused, read_kernel
-from aotidoctor.worker.emulation.lanes.launch import Launch, TooLong
-from aotidoctor.worker.emulation.lanes.libdevice import Libdevice
-from aotidoctor.worker.emulation.look import in_full, look
-from aotidoctor.worker.emulation.storage import Tensor
-from aotidoctor.worker.emulation.variables import CannotError
-from aotidoctor.worker.emulation.wrapper import Replay
+from aotidoctor.worker.emulation.address_check import MOST_GUILTY, AddressCheck, LaunchAccesses
+from aotidoctor.worker.emulation.index_nodes import Unsliceable
+from aotidoctor.worker.emulation.interpreter import Libdevice
+from aotidoctor.worker.emulation.kernel_source import KernelText, RefusedKernel, build_kernel, read_kernel
+from aotidoctor.worker.emulation.launch import LaneLaunch, LaunchTooLong, launch_alarm
+from aotidoctor.worker.emulation.storage import (
+    EmulatedStorage,
+    EmulationFindings,
+    PendingStep,
+    PendingSteps,
+    WrapperTensor,
+)
+from aotidoctor.worker.emulation.wrapper import CannotReplayError, Replay, UnknownExpression, compute_size
+
+# One launch.
+
+# The programs on either side of a guilty one that are carried out again with it.
+_AROUND = 1
+
+
+def _guilty(seen: LaunchAccesses, grid: tuple[int, int, int]) -> list[int]:
+    """The programs to carry out again: those that were found, the first ones, and their neighbours."""
+    total = prod(grid)
+    chosen = sorted(seen.programs)[:MOST_GUILTY]
+    return sorted({at for one in chosen for at in range(one - _AROUND, one + _AROUND + 1) if 0 <= at < total})
+
+
+@record
+class CheckedLaunch:
+    """How a launch went: its accesses times its lanes, and why it was carried out in full (None: it was not)."""
+
+    lanes: int
+    why: str | None = None
+
+
+def check_launch(launch: LaneLaunch, pending: PendingSteps) -> CheckedLaunch:
+    """Check a launch by the quick way, and carry it out in full where that is not enough.
+
+    Raises ``TooLong``, and whatever the interpreter raises.
+    """
+    started = time.monotonic()
+    quick = AddressCheck(launch=launch, fill=lambda storage: pending.fill([storage]))
+    marks = {id(one): (one, None if one.written is None else one.written.copy()) for one in _storages(launch)}
+    try:
+        with launch_alarm(launch.seconds):
+            seen = quick.look()
+        why = seen.unclear or (None if _is_so(launch, seen) else "findings must be examined in full")
+    except Unsliceable as error:
+        seen, why = quick.seen, str(error)
+    except (LaunchTooLong, CannotReplayError):
+        raise
+    except Exception as error:
+        # Not worth more than the time that the full way takes.
+        seen, why = quick.seen, f"{type(error).__name__}: {error}"[:200]
+    if why is None:
+        pending.add(_step(launch, seen))
+        for one in seen.found:
+            launch.found.add(one.pop("kind"), **one)
+        return CheckedLaunch(lanes=seen.lanes)
+    for storage, written in marks.values():
+        storage.written = written
+    launch.seconds -= time.monotonic() - started
+    launch_in_full(launch, pending)
+    return CheckedLaunch(lanes=seen.lanes, why=why)
+
+
+def launch_in_full(launch: LaneLaunch, pending: PendingSteps) -> None:
+    """Carry a launch out with the values of its arguments. Raises what the interpreter raises."""
+    pending.fill(_storages(launch))
+    launch.run()
+
+
+def _storages(launch: LaneLaunch) -> list[EmulatedStorage]:
+    return [one.storage for one in launch.arguments.values() if isinstance(one, WrapperTensor)]
+
+
+def _step(launch: LaneLaunch, seen: LaunchAccesses) -> PendingStep:
+    """The launch as it would be carried out later, for its values alone."""
+
+    def of(names: set[str]) -> tuple[EmulatedStorage, ...]:
+        given = [launch.arguments.get(name) for name in sorted(names)]
+        return tuple(one.storage for one in given if isinstance(one, WrapperTensor))
+
+    later = replace(launch, found=EmulationFindings())
+    return PendingStep(carry_out=lambda: _alive(later), reads=of(seen.reads), writes=of(seen.writes))
+
+
+def _alive(launch: LaneLaunch) -> None:
+    """Carry it out, with memory that was freed since."""
+    storages = [(one, one.live, one.written) for one in _storages(launch)]
+    for storage, _, _ in storages:
+        storage.live, storage.written = True, None
+    try:
+        launch.run()
+    finally:
+        for storage, live, written in storages:
+            storage.live, storage.written = live, written
+
+
+def _is_so(launch: LaneLaunch, seen: LaunchAccesses) -> bool:
+    """Whether the interpreter finds the same in the guilty programs; what it says of the place is kept."""
+    if not seen.found:
+        return True
+    again = replace(launch, found=EmulationFindings(), only=_guilty(seen, launch.grid), dry=True)
+    again.run()
+    told = {(one["kind"], one.get("line"), one.get("argument")): one for one in again.found.findings}
+    for one in seen.found:
+        same = told.get((one["kind"], one.get("line"), one.get("argument")))
+        if same is None:
+            return False
+        if same.get("program") == one.get("program"):
+            one["lane"] = same.get("lane")
+    return True
+
+
+# All launches of a replay.
 
 _FUNCTION = re.compile(r"^static (?:__attribute__\(\(noinline\)\)|inline)? ?void call_(\w+)\(", re.MULTILINE)
 _PARAMETER = re.compile(r"^[ \t]*(?:const )?([\w:]+)(?:<[^>]*>)?&? (\w+),?$", re.MULTILINE)
@@ -31,7 +142,7 @@ _OWN = ("device_idx_", "stream_", "kernels_", "cubin_dir_")
 
 
 @dataclass(slots=True, kw_only=True)
-class Function:
+class KernelFunction:
     """A ``call_<kernel>`` function: parameters in order, the comment with the source, and the statements for sizes."""
 
     name: str
@@ -44,11 +155,11 @@ class Function:
 
 
 @dataclass(slots=True, kw_only=True)
-class Engine:
+class EmulationEngine:
     """Launches, in order, with the kernels that were built so far; ``named`` ones are carried out in full."""
 
-    functions: Mapping[str, Function]
-    found: Found
+    functions: Mapping[str, KernelFunction]
+    found: EmulationFindings
     channel: Channel
     seconds: float
     deadline: float
@@ -56,7 +167,7 @@ class Engine:
     lanes: int = 0
     named: frozenset[str] = frozenset()
     in_full: dict[str, str] = field(default_factory=dict)
-    kernels: dict[str, tuple[KernelText, Any] | Refused] = field(default_factory=dict)
+    kernels: dict[str, tuple[KernelText, Any] | RefusedKernel] = field(default_factory=dict)
 
     def launch(self, replay: Replay, name: str, texts: list[str], line: int) -> None:
         """Carry out one call of a kernel. Raises ``CannotError``."""
@@ -66,9 +177,9 @@ class Engine:
         self.found.launches.append(entry)
         function = self.functions.get(name)
         if function is None:
-            raise CannotError(f"the package has no function call_{name}")
+            raise CannotReplayError(f"the package has no function call_{name}")
         if time.monotonic() > self.deadline:
-            raise CannotError("the time for the emulation is spent")
+            raise CannotReplayError("the time for the emulation is spent")
         text, built = self._kernel(function)
         arguments = self._arguments(replay, function, text, texts)
         names = {key: value for key, value in arguments.items() if isinstance(value, int | float)}
@@ -78,13 +189,15 @@ class Engine:
             entry["state"] = "empty"
             return
         for value in arguments.values():
-            if isinstance(value, Tensor) and not value.storage.known and value.name:
+            if isinstance(value, WrapperTensor) and not value.storage.known and value.name:
                 entry["unknown"] = [*entry.get("unknown", []), value.name]
         if entry.get("unknown"):
-            raise CannotError(f"{', '.join(entry['unknown'])} is not known: an earlier statement was not executed")
+            raise CannotReplayError(
+                f"{', '.join(entry['unknown'])} is not known: an earlier statement was not executed"
+            )
         started = time.monotonic()
         before = len(self.found.findings)
-        launch = Launch(
+        launch = LaneLaunch(
             number=self.number,
             kernel=text,
             function=built,
@@ -97,22 +210,22 @@ class Engine:
         )
         try:
             entry["way"] = self._followed(replay, launch, name, function.parameters)
-        except TooLong as error:
-            raise CannotError(f"{name} did not end within {launch.seconds:.3g} s") from error
-        except CannotError:
+        except LaunchTooLong as error:
+            raise CannotReplayError(f"{name} did not end within {launch.seconds:.3g} s") from error
+        except CannotReplayError:
             raise
         except Exception as error:
             said = (str(error).strip().splitlines() or [""])[-1]
-            raise CannotError(f"{name} in the interpreter: {type(error).__name__}: {said}"[:400]) from error
+            raise CannotReplayError(f"{name} in the interpreter: {type(error).__name__}: {said}"[:400]) from error
         entry |= {"state": "done", "seconds": round(time.monotonic() - started, 4)}
         entry |= {"findings": len(self.found.findings) - before}
 
-    def _followed(self, replay: Replay, launch: Launch, name: str, parameters: tuple[str, ...]) -> str:
+    def _followed(self, replay: Replay, launch: LaneLaunch, name: str, parameters: tuple[str, ...]) -> str:
         """Carry it out, and keep what it reads and writes where that is asked for; the way that it went."""
         if replay.followed is None:
             return self._carry_out(replay, launch, name)
         given = [(one, at, launch.arguments.get(one)) for at, one in enumerate(parameters)]
-        places = [(one, at, value) for one, at, value in given if isinstance(value, Tensor)]
+        places = [(one, at, value) for one, at, value in given if isinstance(value, WrapperTensor)]
         # The pointers of a user's kernel do not tell by their names what they are for.
         updates = "tl.atomic_" in launch.kernel.text
         replay.followed.begin(name, [one for one in places if updates or not one[0].startswith("out_ptr")])
@@ -120,34 +233,34 @@ class Engine:
         replay.followed.end([one for one in places if not one[0].startswith("in_ptr")])
         return way
 
-    def _carry_out(self, replay: Replay, launch: Launch, name: str) -> str:
+    def _carry_out(self, replay: Replay, launch: LaneLaunch, name: str) -> str:
         """By the quick way where that is asked for and the kernel lets it, else in full; which it was."""
         if replay.pending is None:
             launch.run()
             return "full"
         if self.named & {name, launch.kernel.name}:
-            in_full(launch, replay.pending)
+            launch_in_full(launch, replay.pending)
             return "full"
-        looked = look(launch, replay.pending)
+        looked = check_launch(launch, replay.pending)
         self.lanes += looked.lanes
         if looked.why is not None:
             self.in_full.setdefault(launch.kernel.name, looked.why)
         return "quick" if looked.why is None else "full"
 
-    def _kernel(self, function: Function) -> tuple[KernelText, Any]:
+    def _kernel(self, function: KernelFunction) -> tuple[KernelText, Any]:
         known = self.kernels.get(function.name)
         if known is None:
             try:
                 grid = tuple(text for name, text in function.sizes if name.startswith("grid_"))
                 parsed = read_kernel(function.name, function.comment, function.line, grid, function.warps)
-                known = parsed, build(parsed, self._folder(), Libdevice())
-            except Refused as refused:
+                known = parsed, build_kernel(parsed, self._folder(), Libdevice())
+            except RefusedKernel as refused:
                 known = refused
             except Exception as error:
-                known = Refused(f"its source could not be executed: {type(error).__name__}: {error}"[:300])
+                known = RefusedKernel(f"its source could not be executed: {type(error).__name__}: {error}"[:300])
             self.kernels[function.name] = known
-        if isinstance(known, Refused):
-            raise CannotError(f"{function.name}: {known}")
+        if isinstance(known, RefusedKernel):
+            raise CannotReplayError(f"{function.name}: {known}")
         return known
 
     def _folder(self) -> Path:
@@ -156,10 +269,10 @@ class Engine:
         return folder
 
     def _arguments(
-        self, replay: Replay, function: Function, text: KernelText, texts: list[str]
-    ) -> dict[str, Tensor | int | float]:
+        self, replay: Replay, function: KernelFunction, text: KernelText, texts: list[str]
+    ) -> dict[str, WrapperTensor | int | float]:
         """By the kernel's own names."""
-        made: dict[str, Tensor | int | float] = {}
+        made: dict[str, WrapperTensor | int | float] = {}
         for name, given in zip(function.parameters, texts, strict=False):
             kind = text.signature.get(name, "")
             if kind.startswith("*"):
@@ -170,25 +283,25 @@ class Engine:
         for name in missing:
             value = text.constants.get(name)
             if not isinstance(value, int | float):
-                raise CannotError(f"{function.name}: the wrapper does not show what {name} is")
+                raise CannotReplayError(f"{function.name}: the wrapper does not show what {name} is")
             made[name] = value
         return made
 
-    def _grid(self, function: Function, names: Mapping[str, int | float]) -> tuple[int, int, int]:
+    def _grid(self, function: KernelFunction, names: Mapping[str, int | float]) -> tuple[int, int, int]:
         known: dict[str, Any] = dict(names)
         for name, text in function.sizes:
-            with suppress(Unknown):
-                known[name] = compute(text, known)
+            with suppress(UnknownExpression):
+                known[name] = compute_size(text, known)
         found = [known.get(f"grid_{at}") for at in range(3)]
         if any(not isinstance(one, int) for one in found):
-            raise CannotError(f"{function.name}: its grid is not known")
+            raise CannotReplayError(f"{function.name}: its grid is not known")
         return tuple(found)  # type: ignore[return-value]
 
 
-def functions(text: str) -> dict[str, Function]:
+def kernel_functions(text: str) -> dict[str, KernelFunction]:
     """The ``call_<kernel>`` functions of the wrapper by the names of their kernels."""
     starts = list(_FUNCTION.finditer(text))
-    made: dict[str, Function] = {}
+    made: dict[str, KernelFunction] = {}
     line, counted = 1, 0
     for at, start in enumerate(starts):
         line += text.count("\n", counted, start.start())
@@ -198,7 +311,7 @@ def functions(text: str) -> dict[str, Function]:
     return made
 
 
-def _function(name: str, text: str, line: int) -> Function:
+def _function(name: str, text: str, line: int) -> KernelFunction:
     opening = text.find("{")
     opened = text.find("/*", opening)
     closed = text.find("*/", opened) if opened >= 0 else -1
@@ -206,7 +319,7 @@ def _function(name: str, text: str, line: int) -> Function:
     sizes = tuple((found[1], found[2]) for found in _SIZE.finditer(code))
     blocks = {found[1]: int(found[3]) for _, size in sizes for found in _BLOCK.finditer(size) if found[2] == found[3]}
     parameters = tuple(found[2] for found in _PARAMETER.finditer(text[:opening]))
-    return Function(
+    return KernelFunction(
         name=name,
         parameters=parameters,
         comment=text[opened:closed] if closed >= 0 else "",

@@ -1,23 +1,190 @@
-"""Operators that the wrapper calls through the C shim, by the CPU kernels of the same operators."""
+"""Carry out operators that the wrapper calls through the C shim, by the CPU kernels of the same operators.
+
+The C signatures follow from the schemas: an out variant takes what it writes first, a list is a pointer and a length,
+what may be missing is a pointer, results are handles at the end. What operators are given is checked for memory that
+nothing has written, what they make for NaN of finite values.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from aotidoctor.readers.contract.text import split_list
-from aotidoctor.worker.describe import dtype_name
-from aotidoctor.worker.emulation.c_arguments import Reader, find_operator, read_arguments
-from aotidoctor.worker.emulation.followed import PROXY
-from aotidoctor.worker.emulation.operands import check_given, tell_nan
-from aotidoctor.worker.emulation.pending import Step
-from aotidoctor.worker.emulation.storage import Tensor, empty, of_torch
-from aotidoctor.worker.emulation.variables import CannotError
-from aotidoctor.worker.emulation.wrapper import Replay
-from aotidoctor.worker.operators.alone import find
-from aotidoctor.worker.operators.arguments import ArgumentError, build_arguments, read_call
+from aotidoctor.readers.contract.wrapper_text import split_list
+from aotidoctor.worker.emulation.storage import PROXY, PendingStep, WrapperTensor, device_copy, empty_storage
+from aotidoctor.worker.emulation.wrapper import CannotReplayError, Replay
+from aotidoctor.worker.operators.op_calls import find_overload
+from aotidoctor.worker.operators.op_schema import UnsuitableArgumentError, build_arguments, read_operator_call
+from aotidoctor.worker.tensors import dtype_name
+
+# Calls of the C shim, read by the schemas.
+
+_NULL = ("0", "nullptr", "NULL", "{}")
+_DTYPE = re.compile(r"\w*?_dtype_(\w+?)(?:\(\))?$")
+# Where the shim's name is not the operator's.
+_NAMES = {
+    "scatter_out": ("scatter", "src_out"),
+    "scatter_reduce_out": ("scatter_reduce", "two_out"),
+    "_scaled_dot_product_flash_attention_v2": ("_scaled_dot_product_flash_attention", "default"),
+}
+
+
+def find_operator(name: str) -> Any:
+    """The operator behind ``mm_out``, ``sort_stable``, ``index_Tensor``. Raises ``CannotError``."""
+    import torch
+
+    if name in _NAMES:
+        base, overload = _NAMES[name]
+        return getattr(getattr(torch.ops.aten, base), overload)
+    for cut in [None, *(at for at in range(len(name) - 1, 0, -1) if name[at] == "_")]:
+        base, overload = (name, "default") if cut is None else (name[:cut], name[cut + 1 :])
+        packet = getattr(torch.ops.aten, base, None) if base else None
+        if packet is None:
+            continue
+        overloads = packet.overloads()
+        if overload in overloads:
+            return getattr(packet, overload)
+        if cut is None and overloads:
+            return getattr(packet, overloads[0])
+    raise CannotReplayError(f"the operator {name} is not known here")
+
+
+class CArgumentReader:
+    """Takes from the texts of the arguments what the schema asks for."""
+
+    def __init__(self, replay: Replay, texts: Iterator[str]) -> None:
+        self._replay = replay
+        self._texts = texts
+        self.tensors: list[WrapperTensor] = []
+
+    def rest(self) -> Iterator[str]:
+        """Names of the results."""
+        return (text.strip().removeprefix("&") for text in self._texts)
+
+    def tensor(self) -> Any:
+        """A tensor, as one of torch's."""
+        return self._tensor(next(self._texts))
+
+    def read(self, kind: str) -> Any:
+        """The value of an argument of that type of the schema."""
+        text = next(self._texts).strip()
+        if kind.startswith("Optional["):
+            if text in _NULL:
+                if "List" in kind:
+                    next(self._texts)
+                return None
+            return self._value(kind[len("Optional[") : -1], text.removeprefix("&"), optional=True)
+        return self._value(kind, text, optional=False)
+
+    def _value(self, kind: str, text: str, *, optional: bool) -> Any:
+        match kind:
+            case "Tensor":
+                return self._tensor(text)
+            case "List[int]" | "List[SymInt]":
+                values = self._replay.numbers(text)
+                length = int(self._replay.number(next(self._texts)))
+                return list(values[:length])
+            case "List[Tensor]" | "List[Optional[Tensor]]":
+                return self._tensors(text)
+            case "int":
+                dtype = _DTYPE.match(text)
+                if dtype is not None:
+                    import torch
+
+                    return getattr(torch, dtype[1])
+                return int(self._replay.number(text))
+            case "bool":
+                return bool(self._replay.number(text))
+            case "float":
+                return float(self._replay.number(text))
+            case "number":
+                return self._replay.number(text)
+            case "str":
+                return text.strip('"')
+            case _:
+                raise CannotReplayError(f"an argument of the type {kind}")
+
+    def _tensors(self, text: str) -> list[Any]:
+        inside = re.search(r"\{(.*)\}", text)
+        length = int(self._replay.number(next(self._texts)))
+        if inside is None:
+            raise CannotReplayError("a list of tensors that is not written out")
+        parts = split_list(inside[1])[:length]
+        return [None if one.strip() in _NULL else self._tensor(one.strip().removeprefix("&")) for one in parts]
+
+    def _tensor(self, text: str) -> Any:
+        tensor = self._replay.tensor(text.removeprefix("&"))
+        if not tensor.storage.live:
+            raise CannotReplayError(f"{tensor.name} was freed before")
+        self.tensors.append(tensor)
+        return tensor.torch()
+
+
+def read_shim_arguments(
+    reader: CArgumentReader, operator: Any
+) -> tuple[list[WrapperTensor], list[Any], dict[str, Any]]:
+    """What it writes to, its positional arguments and those by keyword."""
+    arguments = operator._schema.arguments
+    keywords: dict[str, Any] = {one.name: reader.tensor() for one in arguments if one.is_out}
+    written = list(reader.tensors)
+    given: list[Any] = []
+    for one in arguments:
+        if one.is_out:
+            continue
+        if str(one.type) in ("Optional[Device]", "Device", "Optional[Layout]", "Optional[MemoryFormat]"):
+            raise CannotReplayError(f"an argument of the type {one.type}")
+        before = len(reader.tensors)
+        value = reader.read(str(one.type))
+        if one.alias_info is not None and one.alias_info.is_write:
+            written += reader.tensors[before:]
+        if one.kwarg_only:
+            keywords[one.name] = value
+        else:
+            given.append(value)
+    return written, given, keywords
+
+
+# Checks of what operators are given and make.
+
+
+def check_operands_known(replay: Replay, function: str, given: list[WrapperTensor], line: int) -> None:
+    """Operators look at all that they are given to read. Raises ``CannotError`` where some of it is not known."""
+    for tensor in given:
+        if not tensor.storage.known:
+            raise CannotReplayError(
+                f"{tensor.name} is not known: something that was not executed may have written to it"
+            )
+        count = tensor.has_unwritten()
+        if count:
+            replay.found.add(
+                "uninitialized", kernel=function, wrapper_line=line, buffer=tensor.name, count=count, launch=None,
+                allocation=tensor.storage.name, argument=tensor.name,
+            )  # fmt: skip
+
+
+def report_nan(replay: Replay, function: str, given: list[WrapperTensor], made: list[WrapperTensor], line: int) -> None:
+    """NaN from values without any."""
+    if not all(map(_all_finite, given)):
+        return
+    for tensor in made:
+        count = _nans(tensor)
+        if count:
+            replay.found.add("nan", kernel=function, wrapper_line=line, buffer=tensor.name, count=count, launch=None)
+
+
+def _all_finite(tensor: WrapperTensor) -> bool:
+    value = tensor.torch()
+    return not value.is_floating_point() or bool(value.isfinite().all())
+
+
+def _nans(tensor: WrapperTensor) -> int:
+    value = tensor.torch()
+    return int(value.isnan().sum()) if value.is_floating_point() else 0
+
+
+# The calls.
 
 _DEVICE = re.compile(r"aoti_torch_(?:(?:cuda|cpu|xpu|mps|aten)_)?")
 # Nothing about addresses follows from what these are given.
@@ -46,11 +213,11 @@ def call_operator(replay: Replay, function: str, arguments: list[str], line: int
         _call_node(replay, arguments, line)
         return
     operator = find_operator(name)
-    reader = Reader(replay, iter(arguments))
-    written, given, keywords = read_arguments(reader, operator)
+    reader = CArgumentReader(replay, iter(arguments))
+    written, given, keywords = read_shim_arguments(reader, operator)
     results = list(reader.rest())
     read = [one for one in reader.tensors if not any(one is other for other in written)]
-    check_given(replay, function, read, line)
+    check_operands_known(replay, function, read, line)
     late = partial(_compute, replay, function, operator, given, keywords, line)
     if name in _WITHOUT_INDICES and not results and _left_out(replay, reader.tensors, written, late):
         for tensor in written:
@@ -65,22 +232,24 @@ def call_operator(replay: Replay, function: str, arguments: list[str], line: int
         tensor.mark()
     made = [*written, *_hand_over(replay, values, results)]
     _end(replay, made)
-    tell_nan(replay, function, read, made, line)
+    report_nan(replay, function, read, made, line)
 
 
-def _left_out(replay: Replay, given: list[Tensor], written: list[Tensor], late: Callable[[], Any]) -> bool:
+def _left_out(
+    replay: Replay, given: list[WrapperTensor], written: list[WrapperTensor], late: Callable[[], Any]
+) -> bool:
     """Leave an operator for later whose result does not follow from data as far as addresses go."""
     if replay.pending is None:
         return False
     reads = tuple(tensor.storage for tensor in given)
     writes = tuple(tensor.storage for tensor in written)
-    replay.pending.add(Step(carry_out=late, reads=reads, writes=writes))
+    replay.pending.add(PendingStep(carry_out=late, reads=reads, writes=writes))
     return True
 
 
 def _made_later(  # noqa: PLR0917
     replay: Replay,
-    reader: Reader,
+    reader: CArgumentReader,
     late: Callable[[], tuple[Any, ...]],
     operator: Any,
     given: list[Any],
@@ -102,7 +271,7 @@ def _made_later(  # noqa: PLR0917
         return False
     if not isinstance(like, torch.Tensor):
         return False
-    made = empty(results[0].removesuffix("_handle"), dtype_name(like), tuple(like.shape), tuple(like.stride()))
+    made = empty_storage(results[0].removesuffix("_handle"), dtype_name(like), tuple(like.shape), tuple(like.stride()))
     made.storage.all_written()
     _left_out(replay, reader.tensors, [made], lambda: made.torch().copy_(late()[0]))
     replay.names[results[0]] = made
@@ -115,37 +284,37 @@ def _call_node(replay: Replay, arguments: list[str], line: int) -> None:
 
     index = int(replay.number(arguments[1]))
     if index >= len(replay.nodes):
-        raise CannotError("the package does not describe the operator")
+        raise CannotReplayError("the package does not describe the operator")
     node = replay.nodes[index]
     target = str(node.get("target"))
     integers = replay.numbers(arguments[3]) if replay.number(arguments[2]) else ()
     inside = re.search(r"\{(.*)\}", arguments[5])
     texts = split_list(inside[1]) if inside is not None else ()
     try:
-        described, kept = read_call(node, integers, texts, "cpu")
+        described, kept = read_operator_call(node, integers, texts, "cpu")
         given = [replay.tensor(text) for text in kept]
-        operator = find(target)
-        check_given(replay, target, given, line)
+        operator = find_overload(target)
+        check_operands_known(replay, target, given, line)
         replay.fill(*given)
         values = build_arguments(described, [one.torch() for one in given])
         _begin(replay, PROXY, given, index)
         with torch.no_grad():
             made = operator(**values)
-    except (RuntimeError, LookupError, ValueError, TypeError, AttributeError, ArgumentError) as error:
+    except (RuntimeError, LookupError, ValueError, TypeError, AttributeError, UnsuitableArgumentError) as error:
         said = (str(error).strip().splitlines() or [""])[0][:200]
-        raise CannotError(f"{target} on the CPU: {type(error).__name__}: {said}") from error
+        raise CannotReplayError(f"{target} on the CPU: {type(error).__name__}: {said}") from error
     for tensor in given:
         tensor.mark()
     results = list(texts[len(kept) :])
     _end(replay, _hand_over(replay, tuple(made) if isinstance(made, tuple | list) else (made,), results))
 
 
-def _begin(replay: Replay, function: str, read: list[Tensor], argument: int | None = None) -> None:
+def _begin(replay: Replay, function: str, read: list[WrapperTensor], argument: int | None = None) -> None:
     if replay.followed is not None:
         replay.followed.begin(function, [(one.name, -1, one) for one in read], argument)
 
 
-def _end(replay: Replay, written: list[Tensor]) -> None:
+def _end(replay: Replay, written: list[WrapperTensor]) -> None:
     if replay.followed is not None:
         replay.followed.end([(one.name, -1, one) for one in written])
 
@@ -162,7 +331,7 @@ def _compute(  # noqa: PLR0917
         text = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
         if isinstance(error, IndexError) or "out of range" in text or "out of bounds" in text:
             replay.found.add("operator-refused", kernel=function, wrapper_line=line, message=text, launch=None)
-        raise CannotError(f"{function} on the CPU: {text}") from error
+        raise CannotReplayError(f"{function} on the CPU: {text}") from error
     return tuple(made) if isinstance(made, tuple | list) else (made,)
 
 
@@ -182,7 +351,7 @@ def _attention(operator: Any, given: list[Any]) -> tuple[Any, ...] | None:
     return (out, *[torch.zeros(0) for _ in operator._schema.returns[1:]])
 
 
-def _hand_over(replay: Replay, made: tuple[Any, ...], names: list[str]) -> list[Tensor]:
+def _hand_over(replay: Replay, made: tuple[Any, ...], names: list[str]) -> list[WrapperTensor]:
     """Give the results to the wrapper; those that are tensors."""
     import torch
 
@@ -190,6 +359,6 @@ def _hand_over(replay: Replay, made: tuple[Any, ...], names: list[str]) -> list[
     for name, value in zip(names, made, strict=False):
         replay.names[name] = value
         if isinstance(value, torch.Tensor):
-            replay.names[name] = of_torch(name.removesuffix("_handle"), value)
+            replay.names[name] = device_copy(name.removesuffix("_handle"), value)
             tensors.append(replay.names[name])
     return tensors

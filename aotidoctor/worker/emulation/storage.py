@@ -1,14 +1,28 @@
-"""What stands for device memory: allocations with a note of which elements were written, and tensors over them."""
+"""Stand-ins for device memory: allocations, tensors, pointers; findings, values and deferred steps of a replay.
+
+An allocation notes which of its elements were written. Pointers are made up: that of argument ``k`` begins at ``k <<
+52``. An address tells its argument and, however far it strays, is never followed into real memory.
+
+Of findings the first of a kind at a place stands for all. What was not computed is kept in order, so that values can
+be had after all where an address is made of them.
+
+What every launch and operator reads and writes is recorded as for a package that runs. The record has the parts of
+``worker.values.match_values``: ``calls`` with the statistics of each tensor, who wrote it last, and, held against the
+program, whether any of its nodes has these values; ``outputs``; ``compared``; ``places``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from aotidoctor.model.record import record
-from aotidoctor.worker.describe import dtype_name
+from aotidoctor.worker.tensors import dtype_name
+from aotidoctor.worker.values.match_values import Candidates
 
 
-class Storage:
+class EmulatedStorage:
     """One allocation.
 
     ``unit`` is the element size in bytes that ``written`` counts in; ``written`` is None where all of it was, else one
@@ -55,11 +69,11 @@ class Storage:
 
 
 @record
-class Tensor:
+class WrapperTensor:
     """A tensor of the wrapper: ``name`` is the wrapper's; sizes, strides and ``offset`` count elements."""
 
     name: str
-    storage: Storage
+    storage: EmulatedStorage
     dtype: str
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
@@ -113,27 +127,334 @@ class Tensor:
         return at
 
 
-def of_torch(name: str, tensor: Any) -> Tensor:
+def device_copy(name: str, tensor: Any) -> WrapperTensor:
     """A copy of ``tensor`` in an allocation of its own that ends with its last element."""
-    made = _allocated(name, dtype_name(tensor), tuple(tensor.shape), tuple(tensor.stride()), written=True)
+    made = _allocate(name, dtype_name(tensor), tuple(tensor.shape), tuple(tensor.stride()), written=True)
     if 0 not in made.sizes:
         made.torch().copy_(tensor.detach())
     return made
 
 
-def empty(name: str, dtype: str, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
+def empty_storage(name: str, dtype: str, sizes: tuple[int, ...], strides: tuple[int, ...]) -> WrapperTensor:
     """A fresh allocation that nothing was written to."""
-    return _allocated(name, dtype, sizes, strides, written=False)
+    return _allocate(name, dtype, sizes, strides, written=False)
 
 
-def _allocated(name: str, dtype: str, sizes: tuple[int, ...], strides: tuple[int, ...], *, written: bool) -> Tensor:
+def _allocate(
+    name: str, dtype: str, sizes: tuple[int, ...], strides: tuple[int, ...], *, written: bool
+) -> WrapperTensor:
     import torch
 
     itemsize = getattr(torch, dtype).itemsize
-    storage = Storage(name, _reach(sizes, strides) * itemsize, itemsize, written=written)
-    return Tensor(name=name, storage=storage, dtype=dtype, sizes=sizes, strides=strides)
+    storage = EmulatedStorage(name, _reach(sizes, strides) * itemsize, itemsize, written=written)
+    return WrapperTensor(name=name, storage=storage, dtype=dtype, sizes=sizes, strides=strides)
 
 
 def _reach(sizes: tuple[int, ...], strides: tuple[int, ...]) -> int:
     """Elements from the first to the last, with those between."""
     return 0 if 0 in sizes else sum((size - 1) * step for size, step in zip(sizes, strides, strict=True)) + 1
+
+
+# Pointers.
+
+_SPAN = 52
+_MIDDLE = 1 << (_SPAN - 1)
+
+
+@record
+class Pointer:
+    """An argument that is a pointer: ``name`` is the kernel's, ``tensor`` the wrapper's, ``itemsize`` of its type.
+
+    ``whole``: it may go anywhere in the allocation, as on a GPU, and not in the tensor alone.
+    """
+
+    name: str
+    number: int
+    tensor: WrapperTensor | None
+    itemsize: int
+    whole: bool = False
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The byte offsets in the allocation where it may go: the first, and the one behind the last."""
+        if self.tensor is None:
+            return 0, 0
+        if self.whole:
+            return 0, self.tensor.storage.size
+        return self.tensor.start, self.tensor.start + self.tensor.extent
+
+    @property
+    def origin(self) -> int:
+        """The made-up address of the first byte of the allocation that it points into."""
+        return (self.number << _SPAN) + _MIDDLE
+
+    @property
+    def address(self) -> int:
+        """The made-up address of its first element; 0 for a null pointer."""
+        return 0 if self.tensor is None else self.origin + self.tensor.start
+
+
+def argument_of(address: int) -> int:
+    """The number of the pointer that an address was made of."""
+    return address >> _SPAN
+
+
+# Findings of one emulated run, in the order in which they happened.
+
+# Of one run: nobody reads more, and every launch may add one for each of its accesses.
+MOST = 100
+MOST_TEXT = 300
+
+
+@dataclass(slots=True)
+class EmulationFindings:
+    """Findings, what was not emulated and why, and the launches in order, each a JSON object."""
+
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    not_emulated: dict[tuple[str, str], int] = field(default_factory=dict)
+    launches: list[dict[str, Any]] = field(default_factory=list)
+    left_out: int = 0
+
+    def add(self, kind: str, **facts: Any) -> None:
+        """Keep a finding, unless the same launch had one of that kind at that line and argument."""
+        place = (kind, facts.get("launch"), facts.get("line"), facts.get("argument"), facts.get("buffer"))
+        for known in self.findings:
+            if (known["kind"], *(known.get(key) for key in ("launch", "line", "argument", "buffer"))) == place:
+                known["count"] = known.get("count", 1) + facts.get("count", 1)
+                return
+        if len(self.findings) >= MOST:
+            self.left_out += 1
+            return
+        self.findings.append({"kind": kind, **facts})
+
+    def skip(self, what: str, why: str) -> None:
+        """``what`` was not carried out; counted where it happens again."""
+        key = (what[:MOST_TEXT], why[:MOST_TEXT])
+        self.not_emulated[key] = self.not_emulated.get(key, 0) + 1
+
+    def result(self) -> dict[str, Any]:
+        """All of it as JSON."""
+        skipped = [{"what": what, "why": why, "times": times} for (what, why), times in self.not_emulated.items()]
+        return {
+            "findings": self.findings,
+            "not_emulated": skipped[:MOST],
+            "launches": self.launches,
+            "left_out": self.left_out,
+        }
+
+
+# Findings about lanes: where the first of them is, and how many there are.
+
+
+@record
+class LaneFindings:
+    """Adds findings to ``found``; ``place`` tells line, program and lane of the lane at an index of a block.
+
+    ``where`` and ``wrong`` are arrays of bool in the shape of a block, ``at`` are byte offsets in the allocation.
+    """
+
+    found: EmulationFindings
+    place: Callable[[tuple[int, ...], tuple[int, ...]], dict[str, Any]]
+
+    def refuse(self, pointer: Pointer, at: Any, wrong: Any, access: str, size: int) -> None:
+        """Lanes that go outside, to an odd address, or to memory that was freed."""
+        tensor = pointer.tensor
+        if tensor is None:
+            return
+        index = first_lane(wrong)
+        offset = int(at[index]) - tensor.start
+        low, high = pointer.bounds
+        outside = not low <= int(at[index]) <= high - size
+        kind = "out-of-bounds" if outside else "misaligned"
+        if not tensor.storage.live:
+            kind = "use-after-free"
+        self.found.add(
+            kind,
+            access=access,
+            argument=pointer.name,
+            buffer=tensor.name,
+            allocation=tensor.storage.name,
+            itemsize=size,
+            offset=offset // size,
+            offset_bytes=offset,
+            extent=tensor.extent // size,
+            extent_bytes=tensor.extent,
+            dtype=tensor.dtype,
+            sizes=list(tensor.sizes),
+            strides=list(tensor.strides),
+            count=int(wrong.sum()),
+            **self.place(index, wrong.shape),
+        )
+
+    def refuse_all(self, mask: Any, access: str, pointer: Pointer | None, size: int) -> None:
+        """All lanes of an access through no pointer of the launch."""
+        index = first_lane(mask)
+        self.found.add(
+            "out-of-bounds",
+            access=access,
+            argument=pointer.name if pointer is not None else None,
+            buffer=None,
+            itemsize=size,
+            count=int(mask.sum()),
+            null=True,
+            **self.place(index, mask.shape),
+        )
+
+    def tell(self, kind: str, pointer: Pointer, at: Any, where: Any, **facts: Any) -> None:
+        """Any other finding about lanes inside."""
+        index = first_lane(where)
+        tensor = pointer.tensor
+        if tensor is None:
+            return
+        self.found.add(
+            kind,
+            argument=pointer.name,
+            buffer=tensor.name,
+            allocation=tensor.storage.name,
+            itemsize=pointer.itemsize,
+            offset=(int(at[index]) - tensor.start) // pointer.itemsize,
+            extent=tensor.extent // pointer.itemsize,
+            count=int(where.sum()),
+            **facts,
+            **self.place(index, where.shape),
+        )
+
+
+def first_lane(where: Any) -> tuple[int, ...]:
+    """The index of the first lane that is marked."""
+    import numpy as np
+
+    return tuple(int(one) for one in np.unravel_index(int(where.argmax()), where.shape))
+
+
+# Deferred steps.
+
+
+@record
+class PendingStep:
+    """A launch or an operator that was left out: ``carry_out`` does it; what it reads and writes."""
+
+    carry_out: Callable[[], None]
+    reads: tuple[EmulatedStorage, ...]
+    writes: tuple[EmulatedStorage, ...]
+
+
+@dataclass(slots=True)
+class PendingSteps:
+    """The steps that were left out so far."""
+
+    steps: list[PendingStep] = field(default_factory=list)
+
+    def add(self, step: PendingStep) -> None:
+        """Leave a step out; what it writes counts as written."""
+        self.steps.append(step)
+
+    def is_left_out(self, storage: EmulatedStorage) -> bool:
+        """Whether its values are not there."""
+        return any(one is storage for step in self.steps for one in step.writes)
+
+    def fill(self, storages: Iterable[EmulatedStorage]) -> None:
+        """Carry out what these storages follow from, in order. Raises what the steps raise."""
+        chosen = self._needed(list(storages))
+        left: list[PendingStep] = []
+        due: list[PendingStep] = []
+        for at, step in enumerate(self.steps):
+            (due if at in chosen else left).append(step)
+        self.steps = left
+        for step in due:
+            step.carry_out()
+
+    def _needed(self, wanted: list[EmulatedStorage]) -> set[int]:
+        """The steps behind these storages, and those that must go before them: they read what is overwritten."""
+        chosen: set[int] = set()
+        grew = True
+        while grew:
+            grew = False
+            for at in range(len(self.steps) - 1, -1, -1):
+                step = self.steps[at]
+                if at in chosen:
+                    continue
+                later = [self.steps[one] for one in chosen if one > at]
+                overwritten = [one for other in later for one in other.writes]
+                if _meet(step.writes, wanted) or _meet(step.reads, overwritten):
+                    chosen.add(at)
+                    wanted += step.reads
+                    grew = True
+        return chosen
+
+
+def _meet(some: Iterable[EmulatedStorage], others: list[EmulatedStorage]) -> bool:
+    return any(one is other for one in some for other in others)
+
+
+# Values that launches and operators read and write.
+
+# Of one run; more calls are counted.
+MOST_CALLS = 4096
+PROXY = "aoti_torch_proxy_executor_call_function"
+
+
+@dataclass(slots=True, kw_only=True)
+class FollowedCalls:
+    """The calls so far. ``candidates`` are the values of the program."""
+
+    candidates: Candidates
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    left_out: int = 0
+    writers: dict[int, tuple[int, bool | None]] = field(default_factory=dict)
+    # Held, so that no other storage gets the same identity.
+    storages: list[EmulatedStorage] = field(default_factory=list)
+
+    def begin(self, symbol: str, read: Iterable[tuple[str, int, WrapperTensor]], argument: int | None = None) -> bool:
+        """A call with the tensors that it reads: ``(name, position, tensor)``. False where there are too many calls."""
+        if len(self.calls) >= MOST_CALLS:
+            self.left_out += 1
+            return False
+        facts = []
+        for name, position, tensor in read:
+            if not tensor.storage.known or tensor.has_unwritten():
+                continue
+            number, agrees = self.writers.get(id(tensor.storage), (None, None))
+            place = {"name": name, "position": position}
+            facts.append({**place, **_facts(tensor), "writer": number, "agrees": agrees})
+        self.calls.append({"symbol": symbol, "argument": argument, "reads": facts, "writes": []})
+        return True
+
+    def end(self, written: Iterable[tuple[str, int, WrapperTensor]]) -> None:
+        """What the call wrote."""
+        number = len(self.calls) - 1
+        for name, position, tensor in written:
+            if not tensor.storage.known or tensor.has_unwritten():
+                continue
+            found = {"name": name, "position": position, **_facts(tensor), **self.candidates.closest(tensor.torch())}
+            self.writers[id(tensor.storage)] = (number, found.get("agrees"))
+            self.storages.append(tensor.storage)
+            self.calls[-1]["writes"].append(found)
+
+    def result(self, outputs: Iterable[tuple[str, WrapperTensor | None]]) -> dict[str, Any]:
+        """As ``worker.values.observe`` reports it."""
+        told = []
+        for path, tensor in outputs:
+            if tensor is not None:
+                number = self.writers.get(id(tensor.storage), (None, None))[0]
+                told.append(
+                    {"path": path, "writer": number, "agrees": self.candidates.closest(tensor.torch()).get("agrees")}
+                )
+        return {
+            "problem": None,
+            "calls": self.calls,
+            "left_out": self.left_out,
+            "outputs": told,
+            "notes": self.candidates.notes,
+            "compared": True,
+            "places": self.candidates.places(),
+            "decomposition_differs": self.candidates.decomposition_differs,
+        }
+
+
+def _facts(tensor: WrapperTensor) -> dict[str, Any]:
+    from aotidoctor.worker.tensors import describe
+
+    facts = describe("", tensor.torch(), values=True)
+    del facts["path"]
+    return facts

@@ -1,1 +1,4 @@
-"""Whether two results differ by more than rounding: the float64 run, and how both are judged."""
+"""Tell whether two results differ by more than rounding: the float64 run, and how both are judged.
+
+These modules import torch at their top; nothing else of the worker does.
+"""

@@ -1,8 +1,9 @@
-"""Run an exported program in float64, to see which of two results is the closer one.
+"""Run an exported program in float64, to see which of two results is the closer one; add noise of rounding.
 
 The graph of the program is run node by node with every floating tensor (inputs, parameters, buffers, constants) in
-float64 and complex ones in complex128; dtypes that the graph asks for (``dtype=``, casts, factories) are widened alike.
-Integers, booleans and float8 stay as they are: rounding to those is what the program means, not what a dtype costs.
+float64 and complex ones in complex128; dtypes that the graph asks for (``dtype=``, casts, factories) are widened
+alike. Integers, booleans and float8 stay as they are: rounding to those is what the program means, not what a dtype
+costs.
 
 What cannot be done in float64 is done in its own dtype, its result widened again, and named in ``kept``: operators
 without a float64 kernel, bit casts, and operators that are not PyTorch's own, which may take the bytes for something
@@ -10,12 +11,16 @@ else than they are. A program with random numbers has no float64 run (``NoDouble
 
 Parameters are widened where an operator takes them and dropped behind it, so that only one is there twice.
 
-With ``noise`` every result is moved by up to half an eps of the dtype that the program has there (sums also by what
-their order may cost). The spread over some such runs is what this dtype can do for this program and these inputs.
+With ``noise`` every result is moved by up to half an eps of the dtype that the program has at that node, relative to
+the element: the worst of one rounding. Operators that only move, choose or negate elements round nothing. What is not
+pointwise combines elements, in an order that is the compiler's to choose: such operators also get inputs, and a
+result, moved by what n additions in float32 cost at random (``sqrt(n) / 4`` eps, the order of magnitude of vectorised
+loops). The spread over some such runs is what this dtype can do for this program and these inputs.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,9 +28,130 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from aotidoctor.worker.call import Call, write_back
-from aotidoctor.worker.describe import storage
-from aotidoctor.worker.float64.rounding_noise import Noise
+from aotidoctor.worker.call import ModelCall, write_back
+from aotidoctor.worker.tensors import storage_address
+
+# Random movements of the size of rounding errors.
+
+_EXACT_NAMES = """
+    abs amax amin arange cat ceil clamp clamp_max clamp_min clone concat constant_pad_nd contiguous copy_ cummax cummin
+    detach_ embedding empty empty_like empty_strided eye fill_ flip floor full full_like gather index index_select
+    lift_fresh_copy masked_fill masked_fill_ max max_pool1d max_pool2d max_pool2d_with_indices maximum min minimum neg
+    new_empty new_full new_ones new_zeros one_hot ones ones_like pad relu relu_ repeat repeat_interleave roll round
+    scatter select_scatter sign slice_scatter sort stack tile topk tril triu trunc where zero_ zeros zeros_like
+"""
+_EXACT = frozenset(_EXACT_NAMES.split())
+_CAST_FUNCTIONS = frozenset(("to", "_to_copy", "type_as", "convert_element_type"))
+_FLOAT32_EPS = torch.finfo(torch.float32).eps
+
+
+class RoundingNoise:
+    """Noise of one run; ``seed`` makes it repeatable."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._generators: dict[Any, Any] = {}
+
+    def on_inputs(self, n: Any, args: Any) -> Any:
+        """Arguments of an operator that combines elements, moved by what its order may cost."""
+        if not _combines(n):
+            return args
+        size = _FLOAT32_EPS * max(1.0, math.sqrt(_additions(n)) / 4)
+        return pytree.tree_map(lambda one: self._moved(one, size) if _is_wide(one) else one, args)
+
+    def on_result(self, n: Any, result: Any) -> Any:
+        """The result of a node, moved by its rounding."""
+        if _name(n) in _EXACT or not isinstance(n.target, torch._ops.OpOverload):
+            return result
+        writes = any(one.alias_info is not None and one.alias_info.is_write for one in n.target._schema.returns)
+        alias = any(one.alias_info is not None for one in n.target._schema.returns)
+        if alias and not writes and not _narrows(n):
+            return result
+        leaves, spec = pytree.tree_flatten(result)
+        own = pytree.tree_leaves(n.meta.get("val"))
+        if len(own) != len(leaves):
+            return result
+        moved = [self._rounded(n, leaf, meta, in_place=writes) for leaf, meta in zip(leaves, own, strict=True)]
+        return pytree.tree_unflatten(moved, spec)
+
+    def _rounded(self, n: Any, leaf: Any, meta: Any, *, in_place: bool) -> Any:
+        if (
+            not _is_wide(leaf)
+            or not isinstance(meta, torch.Tensor)
+            or not meta.dtype.is_floating_point | meta.is_complex()
+        ):
+            return leaf
+        size = float(torch.finfo(meta.dtype).eps) / 2
+        if _combines(n):
+            size = max(size, _FLOAT32_EPS * math.sqrt(_additions(n)) / 4) if size >= _FLOAT32_EPS / 2 else size
+        return leaf.mul_(self._factor(leaf, size)) if in_place else self._moved(leaf, size)
+
+    def on_argument(self, tensor: Any, dtype: Any) -> Any:
+        """An argument of an operator that is run in its own dtype, before the cast to it."""
+        return self._moved(tensor, float(torch.finfo(dtype).eps) / 2)
+
+    def _moved(self, tensor: Any, size: float) -> Any:
+        factor = self._factor(tensor, size)
+        return factor.mul_(tensor) if tensor.dtype == factor.dtype else tensor * factor
+
+    def _factor(self, tensor: Any, size: float) -> Any:
+        generator = self._generators.get(tensor.device)
+        if generator is None:
+            generator = torch.Generator(device=tensor.device)
+            generator.manual_seed(self._seed)
+            self._generators[tensor.device] = generator
+        spread = torch.rand(tensor.shape, dtype=torch.float64, device=tensor.device, generator=generator)
+        # In place: of a large weight there is one more copy, not five.
+        return spread.mul_(2.0).sub_(1.0).mul_(size).add_(1.0)
+
+
+def _name(n: Any) -> str:
+    """``linear`` of ``aten.linear.default``."""
+    parts = str(n.target).split(".")
+    return parts[1] if len(parts) > 1 else parts[0]
+
+
+def _combines(n: Any) -> bool:
+    """Whether one element of the result may come of several."""
+    if _name(n) in _EXACT or _name(n) in _CAST_FUNCTIONS or not isinstance(n.target, torch._ops.OpOverload):
+        return False
+    views = any(one.alias_info is not None for one in n.target._schema.returns)
+    return not views and torch.Tag.pointwise not in n.target.tags
+
+
+def _is_wide(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype in (torch.float64, torch.complex128)
+
+
+def _additions(n: Any) -> float:
+    """How many products or elements go into one element of the result, from the shapes that the program has."""
+    metas = [one.meta.get("val") for one in n.all_input_nodes]
+    sizes = sorted((meta.numel() for meta in metas if isinstance(meta, torch.Tensor) and meta.numel()), reverse=True)
+    results = [one for one in pytree.tree_leaves(n.meta.get("val")) if isinstance(one, torch.Tensor) and one.numel()]
+    try:
+        numbers = [int(size) for size in sizes[:2]]
+        result = int(results[0].numel()) if results else 0
+    except Exception:  # Sizes of the run may have no value in the graph.
+        return 1.0
+    if not numbers or not result:
+        return 1.0
+    ratio = numbers[0] / result
+    product = numbers[0] * numbers[-1] / result if len(numbers) > 1 else 0.0
+    return max(1.0, ratio, math.sqrt(product))
+
+
+def _narrows(n: Any) -> bool:
+    """Whether a node is a cast to a coarser dtype."""
+    if _name(n) not in _CAST_FUNCTIONS or not n.all_input_nodes:
+        return False
+    before, after = n.all_input_nodes[0].meta.get("val"), n.meta.get("val")
+    tensors = isinstance(before, torch.Tensor) and isinstance(after, torch.Tensor)
+    if not tensors or not (before.dtype.is_floating_point and after.dtype.is_floating_point):
+        return False
+    return bool(torch.finfo(after.dtype).eps > torch.finfo(before.dtype).eps)
+
+
+# The run.
 
 _WIDER = {
     torch.float16: torch.float64,
@@ -36,7 +162,7 @@ _WIDER = {
 }
 _OWN_NAMESPACES = ("aten", "prims", "prim")
 _BIT_CASTS = ("aten.view.dtype", "prims.view_of_dtype.default")
-_CASTS = ("aten.to", "aten._to_copy", "prims.convert_element_type", "aten.type_as")
+_CAST_TARGETS = ("aten.to", "aten._to_copy", "prims.convert_element_type", "aten.type_as")
 _ASSERTS = ("aten._assert_tensor_metadata",)
 # They choose elements of a table, of which they may need but a few.
 _CHOOSERS = ("aten.embedding.default", "aten.index_select.default", "aten.gather.default", "aten.index.Tensor")
@@ -46,17 +172,17 @@ class NoDoubleRunError(Exception):
     """There is no float64 run; the text says why."""
 
 
-def run_program(program: Any, call: Call, noise: Noise | None = None) -> tuple[Any, list[str]]:
+def run_program(program: Any, call: ModelCall, noise: RoundingNoise | None = None) -> tuple[Any, list[str]]:
     """Outputs of an exported program in float64, and the operators that were run in their own dtype."""
     module = program.module()
-    flat = [widened(leaf, copy=True) for leaf in leaves_of(program.call_spec.in_spec, call)]
-    interpreter = Double(module, noise)
+    flat = [widen(leaf, copy=True) for leaf in program_leaves(program.call_spec.in_spec, call)]
+    interpreter = Float64Interpreter(module, noise)
     with torch.no_grad(), _default_float64():
         results = interpreter.run(*flat, enable_io_processing=False)
     return module.graph.process_outputs(results), list(dict.fromkeys(interpreter.kept))
 
 
-def leaves_of(in_spec: Any, call: Call) -> list[Any]:
+def program_leaves(in_spec: Any, call: ModelCall) -> list[Any]:
     """The leaves in the order of the program: of a dict by its keys, as the program itself takes them."""
     from torch.export._tree_utils import reorder_kwargs
 
@@ -68,7 +194,7 @@ def leaves_of(in_spec: Any, call: Call) -> list[Any]:
         return list(pytree.tree_leaves((call.args, kwargs), is_leaf=_is_none))
 
 
-def widened(value: Any, *, copy: bool = False) -> Any:
+def widen(value: Any, *, copy: bool = False) -> Any:
     """``value`` in float64 or complex128 where it is a narrower floating tensor; a copy of any other with ``copy``."""
     if not isinstance(value, torch.Tensor):
         return value
@@ -78,22 +204,22 @@ def widened(value: Any, *, copy: bool = False) -> Any:
     return value.detach().clone() if copy else value
 
 
-def snapshot(module: Any) -> list[tuple[Any, Any]]:
+def snapshot_buffers(module: Any) -> list[tuple[Any, Any]]:
     """Each buffer with a copy of its values: a run may write to it (running statistics, caches)."""
     return [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
 
 
-def restore(before: list[tuple[Any, Any]]) -> None:
+def restore_buffers(before: list[tuple[Any, Any]]) -> None:
     """Buffers as they were at the snapshot."""
     with torch.no_grad():
         for buffer, old in before:
             write_back(buffer, old)
 
 
-class Double(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen by the type checker
+class Float64Interpreter(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen by the type checker
     """Interprets a graph in float64. ``kept`` are the operators that were run in their own dtype."""
 
-    def __init__(self, module: Any, noise: Noise | None = None) -> None:
+    def __init__(self, module: Any, noise: RoundingNoise | None = None) -> None:
         super().__init__(module)
         self.noise = noise
         self.kept: list[str] = []
@@ -102,11 +228,11 @@ class Double(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen b
         """Value of one node, widened."""
         match n.op:
             case "placeholder":
-                return widened(super().run_node(n))
+                return widen(super().run_node(n))
             case "get_attr":
                 value = super().run_node(n)
                 # A copy: in-place operators of the graph must not change the program.
-                return value if _is_narrow(value) else widened(value, copy=True)
+                return value if _is_narrow(value) else widen(value, copy=True)
             case "call_module":
                 # Guards; they were passed by the run in the program's own dtypes.
                 return None if n.target == "_guards_fn" else super().run_node(n)
@@ -131,8 +257,8 @@ class Double(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen b
         if n.target.namespace not in _OWN_NAMESPACES or name in _BIT_CASTS:
             return self._in_own_dtype(n)
         if name in _CHOOSERS:
-            return widened(n.target(*args, **kwargs))
-        made = {node: widened(self.env[node]) for node in n.all_input_nodes if _is_narrow(self.env[node])}
+            return widen(n.target(*args, **kwargs))
+        made = {node: widen(self.env[node]) for node in n.all_input_nodes if _is_narrow(self.env[node])}
         result = self._widely(n, *self._fetched(n, made))
         for node, wide in made.items():
             if _shares(wide, result):
@@ -142,7 +268,7 @@ class Double(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen b
 
     def _widen(self, nodes: list[Any]) -> None:
         """Parameters that are wide from here on: what takes them may write to them, or hand them on."""
-        self.env.update((node, widened(self.env[node])) for node in nodes if _is_narrow(self.env[node]))
+        self.env.update((node, widen(self.env[node])) for node in nodes if _is_narrow(self.env[node]))
 
     def _fetched(self, n: Any, made: dict[Any, Any]) -> Any:
         """The arguments of a node, with what was ``made`` for it."""
@@ -153,10 +279,10 @@ class Double(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen b
         if self.noise is not None:
             args = self.noise.on_inputs(n, args)
         try:
-            result = pytree.tree_map(widened, n.target(*args, **kwargs))
+            result = pytree.tree_map(widen, n.target(*args, **kwargs))
         except (RuntimeError, TypeError, NotImplementedError):
             return self._in_own_dtype(n)
-        if str(n.target).startswith(_CASTS) and result is args[0]:
+        if str(n.target).startswith(_CAST_TARGETS) and result is args[0]:
             # A cast to a narrower dtype makes a copy, which the program may write to.
             result = result.clone()
         return result if self.noise is None else self.noise.on_result(n, result)
@@ -168,7 +294,7 @@ class Double(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen b
         mutable = n.target._schema.is_mutable
 
         def own(node: Any) -> Any:
-            value, meta = widened(self.env[node]), node.meta.get("val")
+            value, meta = widen(self.env[node]), node.meta.get("val")
             if not isinstance(value, torch.Tensor) or value.dtype not in (torch.float64, torch.complex128):
                 return value
             dtype = meta.dtype if isinstance(meta, torch.Tensor) else torch.float32
@@ -182,7 +308,7 @@ class Double(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen b
         if mutable:
             for wide, narrow in pairs:
                 wide.copy_(narrow)
-        result = pytree.tree_map(widened, result)
+        result = pytree.tree_map(widen, result)
         return result if self.noise is None else self.noise.on_result(n, result)
 
     def _higher_order(self, n: Any, args: Any) -> Any:
@@ -197,7 +323,7 @@ class Double(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen b
         raise NoDoubleRunError(f"{name} is not interpreted")
 
     def _nested(self, module: Any, operands: Any) -> Any:
-        inner = Double(module, self.noise)
+        inner = Float64Interpreter(module, self.noise)
         inner.kept = self.kept
         return inner.run(*operands)
 
@@ -221,9 +347,9 @@ def _is_narrow(value: Any) -> bool:
 
 def _shares(wide: Any, result: Any) -> bool:
     """Whether a tensor of ``result`` lies in the memory of ``wide``."""
-    mine = storage(wide)
+    mine = storage_address(wide)
     return mine != 0 and any(
-        isinstance(one, torch.Tensor) and storage(one) == mine for one in pytree.tree_leaves(result)
+        isinstance(one, torch.Tensor) and storage_address(one) == mine for one in pytree.tree_leaves(result)
     )
 
 

@@ -1,1 +1,1 @@
-"""Custom operators, alone and as the package calls them."""
+"""Call custom operators alone, and record how the package calls them."""

@@ -1,1 +1,1 @@
-"""Changes to the call that should make a failure go away."""
+"""Change the call so that a failure should go away."""

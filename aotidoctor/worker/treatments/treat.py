@@ -2,25 +2,70 @@
 
 Leaves are addressed by the user's path (``args[1]['a']``). A step that cannot be applied raises ``TreatmentError`` in
 the stage it belongs to: a treatment that did nothing must not look like one that did not help.
+
+A package is repacked in the layout that the loader takes: one top folder, no entries for directories, its marks.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from aotidoctor.model.jobs import Run
-from aotidoctor.worker.call import Call
+from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.leaves import walk_call
-from aotidoctor.worker.load import LoadedModel
-from aotidoctor.worker.treatments.errors import TreatmentError
-from aotidoctor.worker.treatments.leaf import LEAF_STEPS
-from aotidoctor.worker.treatments.tree import TREE_STEPS
-from aotidoctor.worker.weights import load_from_file, load_from_package, state_of
+from aotidoctor.worker.load_package import LoadedModel
+from aotidoctor.worker.tensors import walk_call
+from aotidoctor.worker.treatments.input_steps import LEAF_STEPS, TREE_STEPS, TreatmentError
+from aotidoctor.worker.weights import load_from_file, load_from_package, load_state
+
+# A copy of the package.
+
+TOP_FOLDER = "model"
+_MARKS = {"archive_format": b"pt2", "archive_version": b"0", "byteorder": b"little"}
+_ROOTS = ("data/", ".data/", "extra/", "models/")
+
+
+def repack(package: Path, target: Path) -> str:
+    """Write the copy; its path.
+
+    Raises:
+        TreatmentError: it cannot be read, has no compiled model, or there is no room for a copy.
+    """
+    try:
+        with zipfile.ZipFile(package) as archive:
+            members = {_tail(item.filename): item for item in reversed(archive.infolist()) if not item.is_dir()}
+            if not any(name.startswith("data/aotinductor/") for name in members):
+                raise TreatmentError("the archive has no compiled model in any folder")
+            size = sum(item.file_size for item in members.values())
+            if size > shutil.disk_usage(target.parent).free // 2:
+                raise TreatmentError(f"a copy takes {size >> 20} MiB, too much for {target.parent}")
+            with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as copy:
+                for name, data in _MARKS.items():
+                    copy.writestr(f"{TOP_FOLDER}/{name}", data)
+                for name, item in members.items():
+                    if name not in _MARKS:
+                        with (
+                            archive.open(item) as source,
+                            copy.open(f"{TOP_FOLDER}/{name}", "w", force_zip64=True) as sink,
+                        ):
+                            shutil.copyfileobj(source, sink, 1 << 20)
+    except (OSError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
+        raise TreatmentError(f"the package cannot be copied: {error}") from error
+    return str(target)
+
+
+def _tail(name: str) -> str:
+    """The part of a member's name that means the same in every package."""
+    places = [at for root in _ROOTS if (at := f"/{name}".find(f"/{root}")) >= 0]
+    return name[min(places) :] if places else name.rpartition("/")[2]
+
 
 _RESULTS = frozenset({"put_nodes", "put_zeros"})
 _WEIGHTS = frozenset({"load_weights", "fit_weights", "fill_weights"})
@@ -35,17 +80,17 @@ def _steps(payload: Run) -> Sequence[Step]:
     return payload.treatment
 
 
-def prepare(payload: Run, channel: Channel) -> tuple[Run, list[str]]:
+def prepare_payload(payload: Run, channel: Channel) -> tuple[Run, list[str]]:
     """Steps that change the payload or the process: the new payload, and what was applied."""
     applied: list[str] = []
     for step in _steps(payload):
         if step.get("op") not in _LATER:
-            payload, note = _prepared(step, payload, channel)
+            payload, note = _prepare_step(step, payload, channel)
             applied.append(note)
     return payload, applied
 
 
-def _prepared(step: Step, payload: Run, channel: Channel) -> tuple[Run, str]:
+def _prepare_step(step: Step, payload: Run, channel: Channel) -> tuple[Run, str]:
     """The payload after one step, and a note."""
     package, code = channel.user_cwd / payload.package, payload.code
     match step.get("op"):
@@ -76,10 +121,9 @@ def _prepared(step: Step, payload: Run, channel: Channel) -> tuple[Run, str]:
             raise TreatmentError(f"unknown treatment step: {name}")
 
 
-def _repacked(package: Path, channel: Channel) -> str:
-    from aotidoctor.worker.treatments.repack import repacked
+def _repack_package(package: Path, channel: Channel) -> str:
 
-    return repacked(package, channel.run_dir / f"repacked-{package.name}")
+    return repack(package, channel.run_dir / f"repacked-{package.name}")
 
 
 def _own_headers() -> None:
@@ -108,7 +152,7 @@ def _global_libtorch() -> None:
 
 def _without_execstack(package: Path, channel: Channel) -> str:
     """A copy that does not ask for an executable stack."""
-    from aotidoctor.readers.package.stack_flag import copy_patched, stack_patches
+    from aotidoctor.readers.package.patched_copy import copy_patched, stack_patches
 
     patches = stack_patches(str(package))
     if not patches:
@@ -118,7 +162,7 @@ def _without_execstack(package: Path, channel: Channel) -> str:
     return str(copy)
 
 
-_COPIES = {"clear_execstack": _without_execstack, "repack": _repacked}
+_COPIES = {"clear_execstack": _without_execstack, "repack": _repack_package}
 
 
 def replace_operators(payload: Run) -> list[str]:
@@ -126,17 +170,17 @@ def replace_operators(payload: Run) -> list[str]:
     steps = [step for step in _steps(payload) if step["op"] == "stand_in_operator"]
     if not steps:
         return []
-    from aotidoctor.worker.treatments.operator import stand_in
+    from aotidoctor.worker.operators.op_calls import stand_in_operator
 
-    return [stand_in(step["target"], payload.device) for step in steps]
+    return [stand_in_operator(step["target"], payload.device) for step in steps]
 
 
-def apply(steps: Sequence[Step], call: Call, applied: list[str]) -> Call:
+def apply_steps(steps: Sequence[Step], call: ModelCall, applied: list[str]) -> ModelCall:
     """Steps that change the inputs, in order; notes each in ``applied``."""
     for step in steps:
         if step["op"] in TREE_STEPS:
             args, kwargs, note = TREE_STEPS[step["op"]](step, call.args, call.kwargs)
-            call = Call(args=args, kwargs=kwargs)
+            call = ModelCall(args=args, kwargs=kwargs)
         elif step["op"] in LEAF_STEPS:
             call, note = _leaf(step, call)
         else:
@@ -185,14 +229,14 @@ def fit_weights(payload: Run, given: dict[str, Any], channel: Channel) -> dict[s
     """What to load instead of ``given``: without unknown names, cast, contiguous, from another file, or complete."""
     for step in _steps(payload):
         if step["op"] == "fit_weights":
-            given = _fitted(step, given, channel)
+            given = _fit_weights(step, given, channel)
         elif step["op"] == "fill_weights":
             # A set-up that asks for a full update is refused before the rest could be loaded after it.
             given = {**{item["name"]: _zeros(item) for item in step["constants"]}, **given}
     return given
 
 
-def _fitted(step: Step, given: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def _fit_weights(step: Step, given: dict[str, Any], channel: Channel) -> dict[str, Any]:
     import torch
 
     kept = {name: value for name, value in given.items() if name not in step.get("drop", [])}
@@ -201,12 +245,12 @@ def _fitted(step: Step, given: dict[str, Any], channel: Channel) -> dict[str, An
     for name in step.get("contiguous", []):
         kept[name] = kept[name].contiguous()
     if step.get("take"):
-        source = state_of(channel.user_cwd / step["from"])
+        source = load_state(channel.user_cwd / step["from"])
         kept |= {name: source[name].detach() for name in step["take"] if name in source}
     return kept
 
 
-def _leaf(step: Step, call: Call) -> tuple[Call, str]:
+def _leaf(step: Step, call: ModelCall) -> tuple[ModelCall, str]:
     """Apply one step to the leaf at ``step["path"]``; ``*`` means each tensor."""
     wanted, change = step["path"], LEAF_STEPS[step["op"]]
     paths = [path for path, leaf in walk_call(call.args, call.kwargs) if _matches(wanted, path, leaf)]

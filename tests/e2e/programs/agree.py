@@ -17,14 +17,14 @@ import torch
 
 from aotidoctor.__main__ import COLLECT_EVERY
 from aotidoctor.worker.channel import plain
-from aotidoctor.worker.verify import job
-from aotidoctor.worker.verify.load import load_programs
-from aotidoctor.worker.verify.records import Records
+from aotidoctor.worker.verify import verify_program
+from aotidoctor.worker.verify.graph_rules import ProgramViolations
+from aotidoctor.worker.verify.program_load import load_programs
 from programs import archives, healthy
 from programs.cases import CASES
 
 # No archive tells what C shims there are, and to find out takes longer than all the rest: the program is decomposed.
-job.check_shims = lambda _program, _records: None
+verify_program.check_shims = lambda _program, _records: None
 
 
 def main(folder: Path, given: list[Path]) -> None:
@@ -36,9 +36,12 @@ def main(folder: Path, given: list[Path]) -> None:
             torch.export.save(getattr(healthy, case.name)(), folder / f"healthy_{case.name}.pt2")
     found = {}
     for path in [*sorted(folder.glob("*.pt2")), *given]:
-        records = Records()
+        records = ProgramViolations()
         loaded = load_programs(path, records)[0]
-        found[str(path)] = {"records": job.judge(loaded, records)["records"], "rebuilt": loaded.program is not None}
+        found[str(path)] = {
+            "records": verify_program.judge(loaded, records)["records"],
+            "rebuilt": loaded.program is not None,
+        }
     (folder / "records.json").write_text(json.dumps(plain(found)))
 
 

@@ -15,9 +15,9 @@ import torch._export.utils
 
 from aotidoctor.__main__ import COLLECT_EVERY
 from aotidoctor.worker.channel import plain
-from aotidoctor.worker.verify.job import judge
-from aotidoctor.worker.verify.load import Loaded, load_programs
-from aotidoctor.worker.verify.records import Records
+from aotidoctor.worker.verify.graph_rules import ProgramViolations
+from aotidoctor.worker.verify.program_load import LoadedProgram, load_programs
+from aotidoctor.worker.verify.verify_program import judge
 from programs import archives, broken, healthy
 from programs.cases import CASES, Case
 
@@ -25,14 +25,14 @@ from programs.cases import CASES, Case
 torch._export.utils._materialize_cpp_cia_ops = cache(torch._export.utils._materialize_cpp_cia_ops)
 
 
-def load(case: Case, folder: Path, records: Records) -> Loaded:
+def load(case: Case, folder: Path, records: ProgramViolations) -> LoadedProgram:
     if case.source == "archive":
         return load_programs(folder / f"{case.name}.pt2", records)[0]
     program = getattr(healthy if case.source == "healthy" else broken, case.name)()
-    return Loaded(name="model", program=program, verifiers=[kind() for kind in program.verifiers])
+    return LoadedProgram(name="model", program=program, verifiers=[kind() for kind in program.verifiers])
 
 
-def passes(loaded: Loaded) -> bool | None:
+def passes(loaded: LoadedProgram) -> bool | None:
     """What torch says, asked here once more; None where it cannot be asked."""
     if loaded.program is None or not loaded.dialect_known:
         return None
@@ -49,7 +49,7 @@ def main(folder: Path) -> None:
     archives.write(folder)
     results = []
     for case in CASES:
-        records = Records()
+        records = ProgramViolations()
         loaded = load(case, folder, records)
         results.append({**judge(loaded, records, case.declared), "passes": passes(loaded)})
     (folder / "results.json").write_text(json.dumps(plain(results)))

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import aotidoctor
-from aotidoctor.api.arguments import options_of, words
+from aotidoctor.api.option_arguments import option_words, options_of
 from aotidoctor.cli import COMMANDS
 from aotidoctor.cli.lazy import load
-from aotidoctor.model.tolerance import Tolerance
+from aotidoctor.model.case import Tolerance
 
 CUDA = Path(__file__).parents[2] / "data" / "cuda" / "mlp.pt2"
 # What only says how a report is shown; a report of the library is shown by its methods.
@@ -122,7 +122,7 @@ def test_options_become_fields_and_words():
     assert options.tolerances.atol == (Tolerance(output=None, value=1e-5),)
     assert (options.timeout, options.seed, options.shrink) == (5.0, 0, True)
     said = "--custom-op-library ops.so --probes plain_run,again --skip-probes values,growth --rtol result[0]:0.001"
-    assert " ".join(words(asked)) == f"{said} --atol 1e-05 --timeout 5 --shrink"
+    assert " ".join(option_words(asked)) == f"{said} --atol 1e-05 --timeout 5 --shrink"
 
 
 def test_keywords_replace_what_options_hold():

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import aotidoctor
-from aotidoctor.api.live import Source, given
-from aotidoctor.api.report import public
+from aotidoctor.api.live_arguments import LiveSource, described_inputs
+from aotidoctor.api.returned_report import public_report
 from aotidoctor.model.inputs import PlainValue, TensorDesc
 
 CUDA = Path(__file__).parents[2] / "data" / "cuda" / "mlp.pt2"
@@ -39,10 +39,10 @@ def without_torch(monkeypatch):
 @pytest.mark.parametrize("name", ARRAYS)
 def test_an_array_is_the_tensor_that_it_would_become(name, without_torch):
     array = ARRAYS[name]
-    source = Source(args=(array, [array, None, 3, -(2**70), 2.5, "ß", True]), kwargs={"k": {"a": array}})
+    source = LiveSource(args=(array, [array, None, 3, -(2**70), 2.5, "ß", True]), kwargs={"k": {"a": array}})
     expected = (str(array.dtype), array.shape, tuple(step // array.itemsize for step in array.strides))
     for to_run in (False, True):
-        with given(source, to_run=to_run) as found:
+        with described_inputs(source, to_run=to_run) as found:
             assert found.form == "live"
             assert found.notes
             tensors = dict(found.tensors())
@@ -60,16 +60,19 @@ def test_an_array_is_the_tensor_that_it_would_become(name, without_torch):
 
 def test_the_file_lives_as_long_as_it_is_needed(without_torch, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with given(Source(args=(BASE,), kwargs={}), to_run=True) as found:
+    with described_inputs(LiveSource(args=(BASE,), kwargs={}), to_run=True) as found:
         assert Path(found.path).stat().st_mode & 0o077 == 0 or Path(found.path).parent.stat().st_mode & 0o077 == 0
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("array", [BASE[::-1], BASE.astype(">f4"), np.array(["a"]), np.array([{}], dtype=object)])
 def test_what_no_tensor_is_like_stays_an_array(array, without_torch):
-    with given(Source(args=(array,), kwargs={}), to_run=False) as found:
+    with described_inputs(LiveSource(args=(array,), kwargs={}), to_run=False) as found:
         assert [value.type for _, value in found.leaves()] == ["ndarray"]
-    with pytest.raises(aotidoctor.InputsError) as raised, given(Source(args=(array,), kwargs={}), to_run=True):
+    with (
+        pytest.raises(aotidoctor.InputsError) as raised,
+        described_inputs(LiveSource(args=(array,), kwargs={}), to_run=True),
+    ):
         pass
     assert raised.value.where == "inputs"
     assert "ndarray" in raised.value.observed
@@ -86,7 +89,7 @@ def test_endless_nesting_is_an_error():
 
 def test_a_description_copies_nothing_but_small_values(without_torch):
     huge = np.broadcast_to(np.float32(1), (1 << 20, 1 << 20))
-    with given(Source(args=(huge,), kwargs={}), to_run=False) as found:
+    with described_inputs(LiveSource(args=(huge,), kwargs={}), to_run=False) as found:
         tensor = dict(found.tensors())["args[0]"]
     assert tensor.stats is None
     assert tensor.elements() is None
@@ -104,7 +107,7 @@ def test_a_report_keeps_no_value_of_the_caller():
     report = aotidoctor.check(CUDA, args=(BASE.astype(np.int64),))
     tensors = [value for _, value in report.case.inputs.leaves() if isinstance(value, TensorDesc)]
     assert [tensor.elements for tensor in tensors] == [None]
-    assert public(report).case.inputs == report.case.inputs
+    assert public_report(report).case.inputs == report.case.inputs
 
 
 def test_the_contract_is_settled_by_what_is_given():

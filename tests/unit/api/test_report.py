@@ -114,7 +114,7 @@ def test_a_log_in_all_its_forms(tmp_path):
 
 def test_contract(tmp_path):
     found = aotidoctor.contract(CUDA)
-    assert isinstance(found, contract_records.Contract)
+    assert isinstance(found, contract_records.ModelContract)
     assert [(leaf.path, leaf.dtype) for leaf in found.leaves] == [("args[0]", "float32")]
     assert found.to_dict()["leaves"][0]["dtype"] == "float32"
     stream = io.StringIO()
@@ -129,7 +129,7 @@ def test_contract(tmp_path):
 
 def test_compat_of_several():
     report = aotidoctor.compat([CUDA, CUDA], host=["here"], torch="2.13")
-    assert len(report.compat.answers) == 2
+    assert [(one.package, one.host) for one in report.compat.answers] == [(str(CUDA), "here with torch 2.13")] * 2
 
 
 def test_threads_and_spawned_processes():

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from aotidoctor.checks import CHECKS
+from aotidoctor.checks.registry import CHECKS
 from aotidoctor.model.artifact import Artifact, ArtifactKind, ExportedFacts
-from aotidoctor.model.case import Case, Options
-from aotidoctor.model.contract import Contract, Dim, LeafSpec
+from aotidoctor.model.case import Case, Host, Options
+from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
 from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.expr import parse_expr
-from aotidoctor.model.host import Host
-from aotidoctor.model.inputs import InputSet, PlainValue, TensorDesc
-from aotidoctor.model.tree import Container, Leaf, walk_call
+from aotidoctor.model.inputs import Container, InputSet, Leaf, PlainValue, TensorDesc, walk_call
 
 
 def contiguous(shape):
@@ -108,7 +106,7 @@ def contract_of(*args, **kwargs):
             )
         )
         slot += 1
-    return Contract(
+    return ModelContract(
         model_name="model",
         source="wrapper.cpp",
         args=arg_tree,

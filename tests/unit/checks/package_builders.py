@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from aotidoctor.checks import CHECKS
+from aotidoctor.checks.registry import CHECKS
 from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, Member, Metadata, ModelEntry, SharedObject
-from aotidoctor.model.case import Case, Options
-from aotidoctor.model.contract import Contract, HostNeeds
+from aotidoctor.model.case import Case, Host, Options, TmpdirState, TorchBuild
+from aotidoctor.model.contract import HostNeeds, ModelContract
 from aotidoctor.model.evidence import NotChecked
-from aotidoctor.model.host import Host, TmpdirState, TorchBuild
-from aotidoctor.model.tree import Container
+from aotidoctor.model.inputs import Container
 
 CHECK = {check.name: check for check in CHECKS}
 FOLDER = "m/data/aotinductor/model/"
@@ -96,7 +95,7 @@ def contract(needs=None, **more):
         "model_name": "model", "source": "wrapper.cpp", "args": empty, "kwargs": empty, "leaves": (), "n_inputs": 0,
         "weights": "so", "member": WRAPPER, "needs": HostNeeds(**(needs or {})),
     }  # fmt: skip
-    return Contract(**{**values, **more})
+    return ModelContract(**{**values, **more})
 
 
 def case(art=None, *, contract=None, options=None, inputs=None, **host_changes):

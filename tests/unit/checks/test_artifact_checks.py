@@ -9,10 +9,10 @@ import pytest
 from aotidoctor.diagnosis.playbooks import load_playbooks
 from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.model.artifact import ArtifactKind, CrcState, ExternNode, SymbolRef
+from aotidoctor.model.case import TorchBuild
 from aotidoctor.model.evidence import NotChecked
-from aotidoctor.model.host import TorchBuild
-from aotidoctor.readers.package import read_artifact
-from aotidoctor.triage.session import overlooked
+from aotidoctor.readers.package.read_package import read_artifact
+from aotidoctor.triage.static_checks import overlooked_by_checks
 from tests.artifacts.packages import package_parts, write_zip
 from tests.artifacts.zips import Part
 from tests.unit.checks.package_builders import (
@@ -343,15 +343,15 @@ def test_checksums_that_were_not_compared_are_said(tmp_path):
     parts = [*package_parts(), Part("model/data/weights/packed", blob, deflate=True)]
     path = write_zip(tmp_path / "model.pt2", parts)
     seen = case(read_artifact(path))
-    (missed,) = [item for item in overlooked(seen) if item.code == "AD-ART-003"]
+    (missed,) = [item for item in overlooked_by_checks(seen) if item.code == "AD-ART-003"]
     assert missed.name == "artifact_corrupt"
     assert f"1 member ({len(blob):,} bytes)" in missed.reason
     assert f"python -m zipfile --test {path}" in missed.reason
     remote = artifact(path="https://models.example/model.pt2", unread_crc=("model/data/weights/packed",))
-    (missed,) = [item for item in overlooked(case(remote)) if item.code == "AD-ART-003"]
+    (missed,) = [item for item in overlooked_by_checks(case(remote)) if item.code == "AD-ART-003"]
     assert missed.reason.endswith("were not compared; to compare them, download the file")
 
 
 def test_where_all_checksums_were_compared_nothing_is_said(tmp_path):
     seen = case(read_artifact(write_zip(tmp_path / "model.pt2", package_parts())))
-    assert [item for item in overlooked(seen) if item.code == "AD-ART-003"] == []
+    assert [item for item in overlooked_by_checks(seen) if item.code == "AD-ART-003"] == []

@@ -11,9 +11,9 @@ from aotidoctor.diagnosis.playbooks import load_playbooks
 from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.diagnosis.treatments import plan_treatment
 from aotidoctor.model.artifact import Metadata
-from aotidoctor.model.contract import Contract
+from aotidoctor.model.case import Gpu
+from aotidoctor.model.contract import ModelContract
 from aotidoctor.model.evidence import NotChecked
-from aotidoctor.model.host import Gpu
 from tests.unit.localize.kernels import case_of, floats, text
 
 CUDA = (Metadata(member="a.wrapper_metadata.json", values={"AOTI_DEVICE_KEY": "cuda"}),)
@@ -106,7 +106,7 @@ def test_without_sources_it_is_not_checked():
     case = mlp(8)
     assert isinstance(mixed_device.run(replace(case, contract=None)), NotChecked)
     bare = replace(case.contract, kernels=())
-    assert isinstance(bare, Contract)
+    assert isinstance(bare, ModelContract)
     assert isinstance(launch_limits.run(replace(case, contract=bare)), NotChecked)
 
 

@@ -7,15 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.checks import CHECKS
 from aotidoctor.checks.gpu_arch_mismatch import runs_on
+from aotidoctor.checks.registry import CHECKS
 from aotidoctor.diagnosis.treatments import plan_treatment
 from aotidoctor.model.artifact import ArtifactKind, ExternNode
+from aotidoctor.model.case import Gpu, MissingSymbol, TmpdirState, TorchBuild
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.evidence import NotChecked
-from aotidoctor.model.host import Gpu, MissingSymbol, TmpdirState, TorchBuild
-from aotidoctor.model.inputs import InputSet, TensorDesc
-from aotidoctor.model.tree import Container, Leaf
+from aotidoctor.model.inputs import Container, InputSet, Leaf, TensorDesc
 from tests.unit.checks.package_builders import (
     FLAGS,
     artifact,

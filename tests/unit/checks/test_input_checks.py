@@ -9,8 +9,7 @@ import pytest
 from aotidoctor.checks import input_dtype
 from aotidoctor.model.contract import Reads
 from aotidoctor.model.expr import parse_expr
-from aotidoctor.model.inputs import PlainValue, ValueStats
-from aotidoctor.model.tree import Container
+from aotidoctor.model.inputs import Container, PlainValue, ValueStats
 from tests.unit.checks.input_builders import CONSTANT, Spec, ask, call, case_of, contract_of, tensor
 
 X16 = Spec(16, 16)

@@ -11,10 +11,10 @@ import pytest
 from aotidoctor.checks import output_spec
 from aotidoctor.diagnosis.playbooks import load_playbooks
 from aotidoctor.diagnosis.rank import diagnose
-from aotidoctor.model.diagnosis import Status
 from aotidoctor.model.evidence import NotChecked
-from aotidoctor.readers.contract.constructor import parse_constructor
-from aotidoctor.readers.contract.text import find_sections
+from aotidoctor.model.report import Status
+from aotidoctor.readers.contract.wrapper_declarations import parse_constructor
+from aotidoctor.readers.contract.wrapper_text import find_sections
 from tests.every import every
 from tests.unit.checks.input_builders import CONSTANT, Spec, case_of, contract_of
 

@@ -2,13 +2,12 @@
 
 import pytest
 
-from aotidoctor.checks import CHECKS
 from aotidoctor.checks.check import ANY
+from aotidoctor.checks.registry import CHECKS
 from aotidoctor.model.artifact import Artifact, ArtifactKind
-from aotidoctor.model.case import Case
-from aotidoctor.model.contract import Contract, Unread
-from aotidoctor.model.host import Host
-from aotidoctor.triage.session import Session, overlooked, run_checks
+from aotidoctor.model.case import Case, Host
+from aotidoctor.model.contract import ModelContract, Unread
+from aotidoctor.triage.static_checks import Session, overlooked_by_checks, run_checks
 
 FACTS = {
     "input", "input-check", "symbol", "assert", "buffer", "call", "launch", "device-code", "output", "constant",
@@ -18,7 +17,7 @@ FACTS = {
 
 def case_with(*facts):
     unread = tuple(Unread(part="body", fact=fact, count=2, line=7, example=f"odd({fact});") for fact in facts)
-    contract = Contract(
+    contract = ModelContract(
         model_name="model", source="wrapper.cpp", args=None, kwargs=None, leaves=(), n_inputs=0, unread=unread
     )
     return Case(
@@ -34,15 +33,15 @@ def test_every_kind_of_fact_is_needed_by_a_check_and_no_check_needs_another():
 
 @pytest.mark.parametrize("fact", sorted(FACTS))
 def test_the_checks_that_need_a_lost_fact_say_so(fact):
-    found = {item.name: item.reason for item in overlooked(case_with(fact))}
+    found = {item.name: item.reason for item in overlooked_by_checks(case_with(fact))}
     assert set(found) == {check.name for check in CHECKS if fact in check.facts}
     assert all(f"line 7: odd({fact});" in reason and reason.startswith("2 statements") for reason in found.values())
 
 
 def test_a_statement_that_may_hold_anything_concerns_every_check_of_the_wrapper():
-    found = {item.name for item in overlooked(case_with(ANY))}
+    found = {item.name for item in overlooked_by_checks(case_with(ANY))}
     assert found == {check.name for check in CHECKS if check.facts}
-    assert overlooked(case_with()) == []
+    assert overlooked_by_checks(case_with()) == []
 
 
 def test_the_session_reports_it_beside_what_was_found():

@@ -8,9 +8,8 @@ import pytest
 
 from aotidoctor.checks.reference_mismatch import CHECK
 from aotidoctor.model.artifact import Artifact, ArtifactKind
-from aotidoctor.model.case import Case, Options
+from aotidoctor.model.case import Case, Host, Options
 from aotidoctor.model.evidence import NotChecked, Severity
-from aotidoctor.model.host import Host
 from tests.unit.program.test_provenance import contract, leaf, program, spec
 
 

@@ -8,8 +8,8 @@ from math import prod
 import numpy as np
 import pytest
 
-from aotidoctor.checks.matching.pairs import TensorPair
-from aotidoctor.checks.matching.walks import Steps, bears, misfits
+from aotidoctor.checks.matching.call_overlay import TensorPair
+from aotidoctor.checks.matching.kernel_reads import WalkSteps, bears, misfits
 from aotidoctor.model.contract import Dim, LeafSpec, Turn, Walk
 from aotidoctor.model.expr import Num, Sym
 from tests.every import every
@@ -58,7 +58,7 @@ def test_every_view_of_a_tensor_is_borne_by_it(seed):
         # What is joined is not divided again: that may cut rows.
         view = changed(view, choose, "join")
     turns = [(size, step // 8) for size, step in zip(view.shape, view.strides, strict=True) if size > 1]
-    steps = Steps(start=0, turns=tuple(sorted(turns, key=lambda one: -one[1])), parted=True)
+    steps = WalkSteps(start=0, turns=tuple(sorted(turns, key=lambda one: -one[1])), parted=True)
     assert bears(tuple((size, step // 8) for size, step in zip(whole.shape, whole.strides, strict=True)), steps), (
         view.shape
     )

@@ -10,7 +10,7 @@ import pytest
 from aotidoctor.checks import weights_file
 from aotidoctor.model.case import Options
 from aotidoctor.model.contract import ConstantSpec
-from aotidoctor.readers.inputs.weights_file import read_weights
+from aotidoctor.readers.inputs.saved_weights import read_weights
 from tests.optional import needs
 from tests.unit.checks.package_builders import ENTRY_POINTS, contract, with_object
 from tests.unit.checks.package_builders import case as package_case

@@ -11,11 +11,15 @@ from typer.testing import CliRunner
 from aotidoctor.cli import build_app
 
 CALLS = {
-    "fix": ("aotidoctor.commands.fix", "fix", ("fix", "execstack", "m.pt2", "-o", "x.pt2")),
-    "stamp": ("aotidoctor.commands.stamp.stamp", "stamp_package", ("stamp", "m.pt2", "--exported", "e", "-o", "x.pt2")),
-    "sweep": ("aotidoctor.commands.sweep.ask", "sweep", ("sweep", "m.pt2")),
+    "fix": ("aotidoctor.commands.stamp_and_fix", "fix", ("fix", "execstack", "m.pt2", "-o", "x.pt2")),
+    "stamp": (
+        "aotidoctor.commands.stamp_and_fix",
+        "stamp_package",
+        ("stamp", "m.pt2", "--exported", "e", "-o", "x.pt2"),
+    ),
+    "sweep": ("aotidoctor.commands.sweep.run_sweep", "sweep", ("sweep", "m.pt2")),
     "minimize": (
-        "aotidoctor.commands.minimize.minimize",
+        "aotidoctor.commands.minimize",
         "minimize",
         ("minimize", "m.pt2", "-i", "x.pt", "--reference", "e"),
     ),

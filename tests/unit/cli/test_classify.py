@@ -54,7 +54,10 @@ def test_no_log(path):
 
 
 def test_a_package_that_is_not_there(log):
-    assert call(log, "--package", "/nope.pt2").exit_code == 4
+    result = call(log, "--package", "/nope.pt2", "--json")
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["verdict"], document["diagnoses"]) == (4, "unknown", [])
+    assert "/nope.pt2" in document["cannot_examine"]
 
 
 def test_inputs_need_a_package(log):

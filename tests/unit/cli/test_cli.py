@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 import aotidoctor.commands
 from aotidoctor.cli import COMMANDS, build_app
+from aotidoctor.cli.document_output import Format
 from aotidoctor.cli.lazy import load
 from aotidoctor.cli.options import duration, size
-from aotidoctor.cli.show import Format
 from aotidoctor.model.errors import CannotExamineError, UsageError
-from aotidoctor.model.event import Event, EventKind
+from aotidoctor.model.report import Event, EventKind
 from aotidoctor.reports.json.schema import schema
 from tests.unit.reports import builders
 
@@ -36,8 +36,8 @@ def pipeline(monkeypatch):
         return fake.report
 
     fake.diagnose = fake.inspect = fake.env = fake.plan = answer
-    monkeypatch.setitem(sys.modules, "aotidoctor.commands.diagnose", fake)
-    monkeypatch.setattr(aotidoctor.commands, "diagnose", fake, raising=False)
+    monkeypatch.setitem(sys.modules, "aotidoctor.commands.diagnose_package", fake)
+    monkeypatch.setattr(aotidoctor.commands, "diagnose_package", fake, raising=False)
     return fake
 
 
@@ -214,9 +214,9 @@ def test_a_usage_error_of_the_pipeline_is_one(pipeline):
 
 
 def test_a_failing_format_still_ends_in_one_document(pipeline, monkeypatch):
-    from aotidoctor.reports.json import render as json_
+    from aotidoctor.reports.json import json_report as json_
 
-    render, bad = json_.render, builders.misleading()
+    render, bad = json_.render_json, builders.misleading()
     pipeline.report = bad
 
     def broken(report):
@@ -224,7 +224,7 @@ def test_a_failing_format_still_ends_in_one_document(pipeline, monkeypatch):
             raise ValueError("/home/marianne")
         return render(report)
 
-    monkeypatch.setattr(json_, "render", broken)
+    monkeypatch.setattr(json_, "render_json", broken)
     result = call("run", "m.pt2", "--json")
     assert result.exit_code == 5
     assert "ValueError" in one_document(result)["internal_error"]

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from aotidoctor.cli import build_app
+from aotidoctor.model.case import GRID, Tolerance
 from aotidoctor.model.localization import Localization, OutputComparison
-from aotidoctor.model.tolerance import GRID, Tolerance
-from aotidoctor.reports.json.render import render
+from aotidoctor.reports.json.json_report import render_json
 from aotidoctor.reports.json.schema import schema
 from tests.unit.cli.test_cli import pipeline  # noqa: F401 - a fixture
 from tests.unit.reports import builders
@@ -48,7 +48,7 @@ def saved(tmp_path):
     """A saved report with that one output."""
     path = tmp_path / "report.json"
     made = builders.report(command="compare", localization=Localization(comparison=(WRONG,)))
-    path.write_text(render(made))
+    path.write_text(render_json(made))
     return path
 
 

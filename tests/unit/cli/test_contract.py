@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from aotidoctor.cli import build_app
-from aotidoctor.commands.contract.expressions import root_of, size_text, step_of
+from aotidoctor.commands.contract.shippable import root_of, size_text, step_of
 from aotidoctor.model.expr import evaluate, parse_expr
 
 PACKAGE = Path(__file__).parents[2] / "data" / "releases" / "2.12.1" / "custop" / "model.pt2"

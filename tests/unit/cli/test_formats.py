@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from aotidoctor import reports
-from aotidoctor.cli.formats import FORMATS
-from aotidoctor.cli.show import Format
+from aotidoctor.cli.document_output import FORMATS, Format
 
 FOLDER = Path(reports.__file__).parent
 # Names on the command line that differ from the module's; the issue form is a kind of Markdown.
@@ -17,7 +17,8 @@ def test_the_command_line_offers_them_all():
     assert {kind.value for kind in Format} == set(FORMATS)
 
 
-def test_each_is_a_module_that_renders_and_each_such_module_is_one():
-    renders = {path.stem for path in FOLDER.glob("*.py") if "\ndef render(" in path.read_text()}
-    renders |= {path.parent.name for path in FOLDER.glob("*/render.py")}
-    assert {MODULES.get(name, name) for name in FORMATS} | {"issue"} == renders
+def test_each_has_a_module_that_renders_reports_and_each_such_module_is_one():
+    """A format is a module, or a folder: ``render_NAME(report)``."""
+    renders = re.compile(r"^def render_(\w+)\(\s*report: Report\b", re.MULTILINE)
+    found = [name for path in FOLDER.rglob("*.py") for name in renders.findall(path.read_text())]
+    assert sorted(found) == sorted({MODULES.get(name, name) for name in FORMATS} | {"issue"})

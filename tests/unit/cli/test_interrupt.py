@@ -17,7 +17,7 @@ from aotidoctor.reports.json.schema import schema
 CODE = """
 import sys, time
 from aotidoctor import __main__
-from aotidoctor.commands import diagnose
+from aotidoctor.commands import diagnose_package
 
 def forever(*args, **kwargs):
     try:
@@ -29,7 +29,7 @@ def forever(*args, **kwargs):
             time.sleep(60)
         raise
 
-diagnose.diagnose = forever
+diagnose_package.diagnose = forever
 sys.argv = ["aotidoctor", "run", "m.pt2", "--json"]
 __main__.main()
 """
@@ -64,14 +64,14 @@ def test_an_end_by_a_signal_leaves_a_report_and_no_files(number, tmp_path):
     code = f"""
 import sys, tempfile, time
 from aotidoctor import __main__
-from aotidoctor.commands import diagnose
+from aotidoctor.commands import diagnose_package
 
 def forever(*args, **kwargs):
     with tempfile.TemporaryDirectory(dir={str(tmp_path)!r}):
         print("working", file=sys.stderr, flush=True)
         time.sleep(60)
 
-diagnose.diagnose = forever
+diagnose_package.diagnose = forever
 sys.argv = ["aotidoctor", "run", "m.pt2", "--json"]
 __main__.main()
 """

@@ -11,7 +11,7 @@ import pytest
 CODE = """
 import atexit, sys, tempfile, threading, time, weakref
 from aotidoctor import __main__
-from aotidoctor.commands import diagnose
+from aotidoctor.commands import diagnose_package as diagnose
 
 def answer(*args, **kwargs):
     print("x" * 100_000)

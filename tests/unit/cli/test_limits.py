@@ -13,9 +13,9 @@ import time
 import jsonschema
 import pytest
 
-from aotidoctor.cli import limits
+from aotidoctor.cli import execute
 from aotidoctor.model.errors import LimitReachedError
-from aotidoctor.model.treespec import MOST_LEAVES
+from aotidoctor.model.inputs import MOST_LEAVES
 from aotidoctor.reports.json.schema import schema
 from tests.artifacts.packages import LEAF, archive_parts, model_parts, wrapper_cpp
 from tests.artifacts.zips import Part, build_zip
@@ -164,21 +164,21 @@ def test_a_log_out_of_proportion(how, kind, tmp_path):
 @pytest.fixture
 def short(monkeypatch):
     """A tenth of the time: how long it is, the commands above are asked."""
-    monkeypatch.setattr(limits, "CPU_S", CPU_S / 10)
+    monkeypatch.setattr(execute, "CPU_S", CPU_S / 10)
     return CPU_S / 10
 
 
 def test_what_takes_too_long_is_interrupted_and_what_is_quick_is_not(short):
-    with pytest.raises(LimitReachedError, match="CPU time"), limits.limited(()):
+    with pytest.raises(LimitReachedError, match="CPU time"), execute.within_limits(()):
         re.search(r"(a|aa)+$", "a" * 60 + "b")
-    with limits.limited(()):
+    with execute.within_limits(()):
         assert sum(range(1000)) == 499_500
     assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
 
 
 def test_memory_is_limited():
     kept = []
-    with pytest.raises(LimitReachedError, match="memory"), limits.limited(()):
+    with pytest.raises(LimitReachedError, match="memory"), execute.within_limits(()):
         kept.extend(os.urandom(1 << 16) for _ in range(MEMORY >> 15))
     assert len(kept) << 16 < MEMORY
 
@@ -187,9 +187,9 @@ def test_a_bigger_file_may_take_more(tmp_path, short):
     big = tmp_path / "big"
     with big.open("wb") as stream:
         stream.truncate(40 << 20)
-    with limits.limited((str(big),)):
+    with execute.within_limits((str(big),)):
         _compute(short)
-    with pytest.raises(LimitReachedError, match="CPU time"), limits.limited(()):
+    with pytest.raises(LimitReachedError, match="CPU time"), execute.within_limits(()):
         _compute(short)
 
 

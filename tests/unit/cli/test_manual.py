@@ -5,10 +5,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from aotidoctor.checks import CHECKS
+from aotidoctor.checks.registry import CHECKS
 from aotidoctor.cli import build_app
 from aotidoctor.commands import explain
-from aotidoctor.model import playbook_files
+from aotidoctor.model import extensions
 from aotidoctor.probes import LATER, PROBES
 
 
@@ -33,7 +33,9 @@ def test_the_page_of_a_probe():
 
 def test_every_check_and_probe_has_a_page_by_its_code():
     for known in (*CHECKS, *PROBES, *LATER):
-        assert explain.find(known.code) is not None, known.code
+        page = explain.find(known.code)
+        assert page is not None, known.code
+        assert page.code == known.code
 
 
 def test_near_matches():
@@ -42,7 +44,7 @@ def test_near_matches():
 
 
 def test_every_playbook_has_a_page():
-    for path in playbook_files.files():
+    for path in extensions.playbook_files():
         assert explain.find(path.stem).text.strip()
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.cli.minimize import _text
-from aotidoctor.commands.minimize.minimize import Minimized
+from aotidoctor.cli.prevent_commands import _minimize_text
+from aotidoctor.commands.minimize import Minimized
 
 FOUND = Minimized(
     package="m.pt2", directory="out", ending="smallest", of=9, operators=("mul_1",), targets=("aten.mul.Tensor",),
@@ -24,13 +24,13 @@ FOUND = Minimized(
     ],
 )  # fmt: skip
 def test_what_has_no_part_is_one_line(changes, line):
-    text = _text(replace(FOUND, **changes))
+    text = _minimize_text(replace(FOUND, **changes))
     assert text.startswith(line)
     assert text.count("\n") == 1
 
 
 def test_the_smallest_part():
-    assert _text(FOUND).splitlines() == [
+    assert _minimize_text(FOUND).splitlines() == [
         " SMALLEST  1 operator of 9 still fail in the same way: wrong nan",
         "   mul_1: aten.mul.Tensor",
         " Files   out: exported.pt2, sample.pt, model.pt2",
@@ -40,7 +40,7 @@ def test_the_smallest_part():
 
 
 def test_a_search_that_goes_on():
-    text = _text(replace(FOUND, ending="unfinished", reason="no time", repro=None))
+    text = _minimize_text(replace(FOUND, ending="unfinished", reason="no time", repro=None))
     assert text.startswith(" UNFINISHED  1 operator of 9")
     assert "(no time; the same command continues)" in text.splitlines()[0]
     assert "Script" not in text

@@ -9,8 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from aotidoctor.cli import CASES_WORDS, COMMANDS, TRITON_WORDS, build_app
-from aotidoctor.cli.completion_scripts import bash, fish, zsh
-from aotidoctor.cli.option_table import described
+from aotidoctor.cli.completion_and_man import bash, describe_commands, fish, zsh
 
 ALL = [(name,) for name in COMMANDS] + [("triton", name) for name in TRITON_WORDS]
 ALL += [("cases", name) for name in CASES_WORDS]
@@ -18,7 +17,7 @@ ALL += [("cases", name) for name in CASES_WORDS]
 
 @pytest.fixture(scope="module")
 def commands():
-    return described()
+    return describe_commands()
 
 
 def invoke(*words):

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from aotidoctor.cli.progress import make_progress
-from aotidoctor.model.event import Event, EventKind
+from aotidoctor.cli.execute import make_progress
+from aotidoctor.model.report import Event, EventKind
 
 
 class Screen(io.StringIO):

@@ -9,8 +9,8 @@ import typer
 from typer.testing import CliRunner
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.show import Format, Show
-from aotidoctor.cli.shown import shown
+from aotidoctor.cli.document_output import Format, Show
+from aotidoctor.cli.options import with_output_options
 
 SHARED = ["format_", "for_", "json", "report", "output_dir", "quiet", "verbose", "fail_on", "redact", "no_plugins"]
 
@@ -24,7 +24,7 @@ def call(command, *words):
 def test_the_shared_options_stand_behind_the_own_ones_and_become_one_value():
     seen = []
 
-    @shown("package")
+    @with_output_options("package")
     def command(package: opt.Package, *, device: opt.Device = None, show: Show) -> None:
         seen.append((package, device, show))
 
@@ -36,7 +36,7 @@ def test_the_shared_options_stand_behind_the_own_ones_and_become_one_value():
 def test_an_option_of_the_same_name_stays_the_commands_own():
     seen = []
 
-    @shown()
+    @with_output_options()
     def command(*, output_dir: opt.OutputDir = "here", show: Show) -> None:
         seen.append((output_dir, show.files))
 
@@ -52,7 +52,7 @@ def test_an_option_of_the_same_name_stays_the_commands_own():
 def test_what_is_examined_is_not_overwritten(target, refused, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
-    @shown("package", "package/config.pbtxt", "custom_op_library", "setup")
+    @with_output_options("package", "package/config.pbtxt", "custom_op_library", "setup")
     def command(
         package: opt.Package, *, custom_op_library: opt.CustomOpLibrary = None, setup: opt.Setup = None, show: Show
     ) -> None:
@@ -65,8 +65,9 @@ def test_what_is_examined_is_not_overwritten(target, refused, tmp_path, monkeypa
 
 
 def test_without_lists_and_files_nothing_is_protected():
-    @shown("package", "custom_op_library")
+    @with_output_options("package", "custom_op_library")
     def command(package: opt.Package, *, custom_op_library: opt.CustomOpLibrary = None, show: Show) -> None:
         pass
 
-    assert call(command, "a.pt2", "--report", "json:b.json").exit_code == 0
+    ended = call(command, "a.pt2", "--report", "json:b.json")
+    assert (ended.exit_code, ended.stderr) == (0, "")

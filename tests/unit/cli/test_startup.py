@@ -51,10 +51,10 @@ def test_the_terminal_format_does_import_rich():
 
 
 # Records and stages that a command has no use for: each was a good part of its start-up time.
-RUNS = "aotidoctor.runner aotidoctor.probes aotidoctor.triage.run_probes aotidoctor.triage.examine aotidoctor.localize.assemble"
-IDLE = f"{RUNS} aotidoctor.model.localization aotidoctor.model.log aotidoctor.model.run aotidoctor.program"
-NO_INPUTS = f"{IDLE} aotidoctor.readers.inputs.read aotidoctor.model.inputs_json aotidoctor.readers.provenance"
-NO_FAILURE = "aotidoctor.diagnosis.playbooks aotidoctor.diagnosis.signature"
+RUNS = "aotidoctor.runner aotidoctor.probes aotidoctor.triage.run_probes aotidoctor.triage.examine aotidoctor.localize.culprit"
+IDLE = f"{RUNS} aotidoctor.model.localization aotidoctor.model.run aotidoctor.program"
+NO_INPUTS = f"{IDLE} aotidoctor.readers.inputs.read_inputs aotidoctor.model.saved_calls aotidoctor.readers.provenance"
+NO_FAILURE = "aotidoctor.diagnosis.playbooks aotidoctor.diagnosis.failure_signature"
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,11 @@ NO_FAILURE = "aotidoctor.diagnosis.playbooks aotidoctor.diagnosis.signature"
         ("check {package} --json", NO_INPUTS.replace("aotidoctor.model.run ", "")),
         ("inspect {package} --json", f"{NO_INPUTS} {NO_FAILURE}"),
         ("triton {repository} --json", f"{NO_INPUTS} {NO_FAILURE} aotidoctor.checks.registry"),
-        ("env --json", f"{NO_INPUTS} {NO_FAILURE} aotidoctor.checks.registry aotidoctor.readers.contract.read"),
-        ("schema", f"{NO_INPUTS} {NO_FAILURE} aotidoctor.commands.diagnose"),
+        (
+            "env --json",
+            f"{NO_INPUTS} {NO_FAILURE} aotidoctor.checks.registry aotidoctor.readers.contract.read_contract",
+        ),
+        ("schema", f"{NO_INPUTS} {NO_FAILURE} aotidoctor.commands.diagnose_package"),
     ],
 )
 def test_a_command_imports_only_what_it_uses(words, idle, tmp_path):

@@ -9,9 +9,9 @@ import typer
 from typer.testing import CliRunner
 
 from aotidoctor.cli import build_app
-from aotidoctor.cli.options import FailOn
-from aotidoctor.cli.sweep import SweepFormat, _finish, _status
-from aotidoctor.model.sweep import Does, Judged, Says, Sweep, SweepRow
+from aotidoctor.cli.document_output import FailOn
+from aotidoctor.cli.prevent_commands import SweepFormat, _finish_sweep, _sweep_status
+from aotidoctor.model.fleet import Does, Says, Sweep, SweepRow, SweepVerdict
 
 
 def call(*words):
@@ -42,7 +42,7 @@ def test_what_cannot_be_read_is_told(tmp_path):
     assert (told["schema"], "no such file" in told["cannot_examine"]) == ("aotidoctor.sweep/1", True)
 
 
-def found(judged=Judged.FINE):
+def found(judged=SweepVerdict.FINE):
     row = SweepRow(
         axis="dtype", subject="args[0]", change="float64", says=Says.ACCEPTS, package=Does.RIGHT, program=Does.RIGHT,
         judged=judged,
@@ -50,20 +50,20 @@ def found(judged=Judged.FINE):
     return Sweep(package="m.pt2", reference=None, rows=(row,), planned=1, unasked=(), seconds=1.0)
 
 
-WORST_FIRST = (Judged.FAULT, Judged.UNGUARDED, Judged.REFUSED)
+WORST_FIRST = (SweepVerdict.FAULT, SweepVerdict.UNGUARDED, SweepVerdict.REFUSED)
 
 
 @pytest.mark.parametrize(
     ("fail_on", "failing"), [(FailOn.ERROR, 1), (FailOn.WARN, 2), (FailOn.INFO, 3), (FailOn.NEVER, 0)]
 )
 def test_the_exit_status(fail_on, failing):
-    for judged in Judged:
-        assert _status(found(judged), fail_on) == int(judged in WORST_FIRST[:failing]), judged
+    for judged in SweepVerdict:
+        assert _sweep_status(found(judged), fail_on) == int(judged in WORST_FIRST[:failing]), judged
 
 
 def test_every_form_is_written_and_shown(tmp_path, capsys):
     files = [(kind, tmp_path / kind.value) for kind in (SweepFormat.JSON, SweepFormat.MD, SweepFormat.HTML)]
-    _finish(found(), SweepFormat.RICH, files, detail=1)
+    _finish_sweep(found(), SweepFormat.RICH, files, detail=1)
     assert "args[0]" in capsys.readouterr().out
     assert json.loads((tmp_path / "json").read_text())["rows"][0]["subject"] == "args[0]"
     assert "| args" in (tmp_path / "md").read_text().replace("`", "")
@@ -73,6 +73,6 @@ def test_every_form_is_written_and_shown(tmp_path, capsys):
 def test_a_report_that_cannot_be_written_is_told(tmp_path, capsys):
     (tmp_path / "file").touch()
     with pytest.raises(typer.Exit) as ended:
-        _finish(found(), SweepFormat.RICH, [(SweepFormat.JSON, tmp_path / "file" / "x.json")], detail=0)
+        _finish_sweep(found(), SweepFormat.RICH, [(SweepFormat.JSON, tmp_path / "file" / "x.json")], detail=0)
     assert ended.value.exit_code == 2
     assert f"{tmp_path / 'file'}: File exists" in capsys.readouterr().err

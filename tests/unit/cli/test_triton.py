@@ -149,7 +149,7 @@ def test_a_word_or_a_path(repository, monkeypatch):
         """The word's own help."""
         said.package = package
 
-    monkeypatch.setattr("aotidoctor.cli.triton_names.triton_names", triton_names)
+    monkeypatch.setattr("aotidoctor.cli.triton_commands.triton_names", triton_names)
     assert call("triton", "names", "model.pt2").exit_code == 0
     assert said.package == "model.pt2"
     assert "The word's own help" in call("triton", "names", "--help").stdout

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from aotidoctor.cli import build_app
 from aotidoctor.reports.json.schema import schema
-from aotidoctor.triton.reading import read_config
+from aotidoctor.triton.open_models import read_config
 from tests.unit.triton.harness import package
 from tests.unit.triton.specs import T, call, dic, repacked, spec
 

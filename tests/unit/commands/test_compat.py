@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from aotidoctor.commands.compat import compat
-from aotidoctor.model.compat import Answer
+from aotidoctor.model.case import Host, TmpdirState, TorchBuild
 from aotidoctor.model.errors import CannotExamineError, UsageError
-from aotidoctor.model.host import Host, TmpdirState, TorchBuild
-from aotidoctor.readers.host import profiles, read_host
-from aotidoctor.reports.json.render import dumps
-from aotidoctor.reports.status import exit_status
+from aotidoctor.model.fleet import HostVerdict
+from aotidoctor.readers.host import profiles
+from aotidoctor.readers.host.host_facts import read_host
+from aotidoctor.reports.json.json_report import dump_json
+from aotidoctor.reports.text import exit_status
 from tests.every import every
 
 DATA = Path(__file__).parents[2] / "data"
@@ -39,7 +40,7 @@ def profile(tmp_path, name="host.json", **changes):
         torch=TorchBuild(version="2.13.0+cpu", path="/x"), memory_total=1 << 34, memory_available=1 << 33,
     )  # fmt: skip
     path = tmp_path / name
-    path.write_text(dumps(profiles.profile_document(replace(host, **changes), name)))
+    path.write_text(dump_json(profiles.profile_document(replace(host, **changes), name)))
     return str(path)
 
 
@@ -47,18 +48,18 @@ def profile(tmp_path, name="host.json", **changes):
 @pytest.mark.parametrize(
     ("package", "torch", "answer"),
     [
-        ("2.6.0/custop", "2.6", Answer.RUNS), ("2.6.0/custop", "2.13", Answer.RUNS),
-        ("2.7.1/dyn", "2.13", Answer.RUNS), ("2.7.1/dyn", "2.6", Answer.RUNS),
-        ("2.8.0/dyn", "2.6", Answer.REFUSED), ("2.10.0/dyn", "2.6", Answer.REFUSED), ("2.8.0/dyn", "2.8", Answer.RUNS),
-        ("2.8.0/custop", "2.13", Answer.RUNS), ("2.12.1/custop", "2.8", Answer.RUNS),
-        ("2.12.1/custop", "2.7", Answer.REFUSED), ("2.12.1/custop", "2.6", Answer.REFUSED),
+        ("2.6.0/custop", "2.6", HostVerdict.RUNS), ("2.6.0/custop", "2.13", HostVerdict.RUNS),
+        ("2.7.1/dyn", "2.13", HostVerdict.RUNS), ("2.7.1/dyn", "2.6", HostVerdict.RUNS),
+        ("2.8.0/dyn", "2.6", HostVerdict.REFUSED), ("2.10.0/dyn", "2.6", HostVerdict.REFUSED), ("2.8.0/dyn", "2.8", HostVerdict.RUNS),
+        ("2.8.0/custop", "2.13", HostVerdict.RUNS), ("2.12.1/custop", "2.8", HostVerdict.RUNS),
+        ("2.12.1/custop", "2.7", HostVerdict.REFUSED), ("2.12.1/custop", "2.6", HostVerdict.REFUSED),
     ],
 )  # fmt: skip
 def test_a_release_loads_what_it_can(tmp_path, package, torch, answer):
     report, _ = answers([V / package / "model.pt2"], [profile(tmp_path)], [f"{torch}+cpu"])
     (item,) = report.compat.answers
     assert item.answer is answer
-    assert item.causes == (("abi-mismatch",) if answer is Answer.REFUSED else ())
+    assert item.causes == (("abi-mismatch",) if answer is HostVerdict.REFUSED else ())
     named = [diagnosis.cause for diagnosis in report.diagnoses if diagnosis.severity.value == "error"]
     assert named == list(item.causes)
 
@@ -75,7 +76,7 @@ def test_what_is_foretold_is_what_each_release_did(tmp_path, package, torch, end
     """``tests.trial_releases.kept`` has loaded and called each package with each of these releases."""
     report, _ = answers([V / package / "model.pt2"], [profile(tmp_path)], [f"{torch}+cpu"])
     (item,) = report.compat.answers
-    assert item.answer is (Answer.RUNS if end == "right" else Answer.REFUSED), end
+    assert item.answer is (HostVerdict.RUNS if end == "right" else HostVerdict.REFUSED), end
 
 
 def test_the_record_has_packages_that_load_and_packages_that_do_not():
@@ -102,7 +103,7 @@ def test_the_record_has_packages_that_load_and_packages_that_do_not():
 def test_what_a_host_lacks_is_named(tmp_path, changes, cause):
     report, _ = answers([V / "2.6.0" / "emb" / "model.pt2"], [profile(tmp_path, **changes)])
     (item,) = report.compat.answers
-    assert item.answer is Answer.REFUSED
+    assert item.answer is HostVerdict.REFUSED
     assert cause in item.causes
     assert exit_status(report, "error") == 1
 
@@ -116,14 +117,14 @@ def test_a_gpu_package_needs_torch_driver_and_gpu(tmp_path):
     document["host"] = {key: item for key, item in document["host"].items() if key not in ("gpus", "cuda_driver")}
     Path(stated).write_text(json.dumps(document))
     report, _ = answers([CUDA], [stated], ["2.14"])
-    assert report.compat.answers[0].answer is Answer.UNKNOWN
+    assert report.compat.answers[0].answer is HostVerdict.UNKNOWN
     assert "gpus" in report.compat.answers[0].unknown[0]
 
 
 def test_a_profile_that_says_little_gives_no_answer():
     report, _ = answers([V / "2.12.1" / "custop" / "model.pt2"], ["ubuntu-22.04"])
     (item,) = report.compat.answers
-    assert item.answer is Answer.UNKNOWN
+    assert item.answer is HostVerdict.UNKNOWN
     assert "torch" in item.unknown[0]
     assert exit_status(report, "error") == 3
 
@@ -135,7 +136,7 @@ def test_the_matrix_has_every_combination():
         ["2.8", "2.6"],
     )
     assert len(found) == len(report.compat.answers) == 8
-    assert {item.answer for item in found.values()} == {Answer.REFUSED}
+    assert {item.answer for item in found.values()} == {HostVerdict.REFUSED}
     assert "platform-mismatch" in found["2.6.0", "aarch64 with torch 2.8"].causes
     assert "executable-stack" in found["2.6.0", "debian-13 with torch 2.8"].causes
 
@@ -146,14 +147,14 @@ def test_the_matrix_has_every_combination():
 def test_the_import_that_a_release_forgets_comes_first(tmp_path, package, torch, told):
     report, _ = answers([V / package / "dyn" / "model.pt2"], [profile(tmp_path)], [torch])
     (item,) = report.compat.answers
-    assert item.answer is Answer.RUNS
+    assert item.answer is HostVerdict.RUNS
     assert sum("codecache" in step for step in item.provided) == told
 
 
 def test_one_bad_profile_costs_its_own_column_only(tmp_path):
     (tmp_path / "bad.json").write_text("{}")
     report, found = answers([V / "2.6.0" / "dyn" / "model.pt2"], [str(tmp_path / "bad.json"), "aarch64"])
-    assert [item.answer for item in found.values()] == [Answer.UNKNOWN, Answer.REFUSED]
+    assert [item.answer for item in found.values()] == [HostVerdict.UNKNOWN, HostVerdict.REFUSED]
     assert exit_status(report, "error") == 4
 
 
@@ -177,7 +178,7 @@ def test_a_damaged_or_foreign_profile_is_told(tmp_path, text):
 
 def test_this_machine_survives_being_saved(tmp_path):
     host = read_host(artifact=None, environ=os.environ, survey=True)
-    (tmp_path / "here.json").write_text(dumps(profiles.profile_document(host, "here")))
+    (tmp_path / "here.json").write_text(dump_json(profiles.profile_document(host, "here")))
     read = profiles.read_profile(str(tmp_path / "here.json"))
     assert read.unstated == frozenset()
     same = (
@@ -195,11 +196,13 @@ def test_this_machine_survives_being_saved(tmp_path):
 
 
 def test_every_built_in_profile_can_be_read_and_has_a_source():
-    assert len(profiles.built_in()) >= 8
-    for name in profiles.built_in():
-        assert profiles.built_in()[name]["source"]
+    assert len(profiles.built_in_profiles()) >= 8
+    for name in profiles.built_in_profiles():
+        assert profiles.built_in_profiles()[name]["source"]
         assert profiles.read_profile(name).profile == name
-        assert json.loads(json.dumps(profiles.built_in()[name]))["host"].keys() <= set(Host.__dataclass_fields__)
+        assert json.loads(json.dumps(profiles.built_in_profiles()[name]))["host"].keys() <= set(
+            Host.__dataclass_fields__
+        )
 
 
 def test_built_in_profiles_can_be_joined():

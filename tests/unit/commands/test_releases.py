@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from aotidoctor.commands.diagnose import diagnose
+from aotidoctor.commands.diagnose_package import diagnose
 from aotidoctor.model.case import Options
-from aotidoctor.readers.contract import recovered_contract
-from aotidoctor.readers.host import gather
-from aotidoctor.readers.provenance.complete import complete
+from aotidoctor.readers.contract.sourceless_contract import recovered_contract
+from aotidoctor.readers.provenance.compare_program import complete_contract
 from aotidoctor.triage.open_case import read_reference
+from tests.artifacts.machines import with_every_vector_unit
 from tests.artifacts.releases import NEEDS_A_RUN, ROOT, Sample, samples
 from tests.every import every
 
@@ -28,16 +26,9 @@ TOO_SHORT = ("2.6.0-dyn-batch_differs", "2.6.0-dyn-seq_differs", "2.6.0-dyn-deri
 OFF_STEP = ("2.6.0-dyn-hidden", "2.6.0-dyn-stride", "2.6.0-custop-stride", "2.6.0-emb-rank")
 
 
-# What the machine had that compiled them: the packages are for its vector units.
-UNITS = frozenset(
-    ("avx2", "fma", "avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512_vnni", "amx_tile", "amx_bf16", "amx_int8")
-)
-
-
 @pytest.fixture(autouse=True)
 def where_they_were_compiled(monkeypatch):
-    here = gather.read_cpu()
-    monkeypatch.setattr(gather, "read_cpu", lambda: replace(here, flags=here.flags | UNITS))
+    with_every_vector_unit(monkeypatch)
 
 
 def first_cause(sample: Sample, reference: str | None) -> str | None:
@@ -84,6 +75,6 @@ def test_a_library_without_checks_leaves_its_inputs_open():
     assert [(leaf.kind, leaf.dtype, leaf.rank) for leaf in alone.leaves] == [("tensor", None, None)] * 2
     program = read_reference(str(ROOT / "2.6.0" / "custop" / "exported.pt2"))
     assert program is not None
-    leaves = complete(alone, program).leaves
+    leaves = complete_contract(alone, program).leaves
     assert [(leaf.dtype, leaf.rank, leaf.strides) for leaf in leaves] == [("float32", 2, (8, 1))] * 2
     assert {str(leaf.dims[0].expr) for leaf in leaves} == {"s0"}

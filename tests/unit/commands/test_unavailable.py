@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.commands.diagnose import _cannot_examine
+from aotidoctor.commands.diagnose_package import _cannot_examine
 from aotidoctor.model.artifact import Artifact, ArtifactKind
-from aotidoctor.model.case import Case
+from aotidoctor.model.case import Case, Host
 from aotidoctor.model.evidence import Evidence, Severity
-from aotidoctor.model.host import Host
 from aotidoctor.probes import call_trace, kernel_values, reference
-from aotidoctor.triage.session import Session
+from aotidoctor.triage.static_checks import Session
 
 
 def evidence(code: str, kind: str, severity: Severity = Severity.WARN) -> Evidence:

@@ -15,7 +15,8 @@ from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.diagnosis.treatments import plan_treatment
 from aotidoctor.model.artifact import Metadata
 from aotidoctor.model.run import Signalled
-from aotidoctor.probes import History, Reuse, blame, plain_run
+from aotidoctor.probes import blame, plain_run
+from aotidoctor.probes.probe import History, Reuse
 from tests.unit.localize.kernels import case_of, floats, integers
 from tests.unit.probes.outcomes import outcome, raised
 

@@ -9,7 +9,7 @@ import pytest
 
 from aotidoctor.diagnosis.playbooks import load_playbooks
 from aotidoctor.diagnosis.rank import diagnose
-from aotidoctor.localize.assemble import localization
+from aotidoctor.localize.culprit import localize
 from aotidoctor.model.evidence import Evidence, Severity
 from tests.unit.probes.outcomes import case
 
@@ -45,4 +45,4 @@ def test_where_the_checked_heap_stopped_it(kind, call_kind, inside, named):
     findings = [DIED, LAST, STACK, checked]
     first = diagnose(findings, PLAYBOOKS)[0]
     assert (first.cause, first.subject) == ("kernel-crash", named)
-    assert localization(case(), findings, {}, failed=True).culprit == named
+    assert localize(case(), findings, {}, failed=True).culprit == named

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.diagnosis.frames import logged_frames, native_frames, normal_function, python_frames, top_frames
+from aotidoctor.diagnosis.failure_signature import (
+    logged_frames,
+    native_frames,
+    normal_function,
+    python_frames,
+    top_frames,
+)
 from aotidoctor.model.localization import Frame
 
 

@@ -4,8 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.diagnosis.head import PlaybookError, split
-from aotidoctor.diagnosis.playbooks import check_prose, load_playbooks, parse_playbook, read_playbook, sections_of
+from aotidoctor.diagnosis.playbooks import (
+    PlaybookError,
+    check_prose,
+    load_playbooks,
+    parse_playbook,
+    read_playbook,
+    sections_of,
+    split_head,
+)
 
 GOOD = """\
 cause = "it"
@@ -55,7 +62,7 @@ def test_a_slip_is_named(old, new, words):
 @pytest.mark.parametrize("text", ["no fence", "+++\ncause = 1\n"])
 def test_fences_are_needed(text):
     with pytest.raises(PlaybookError):
-        split(text, "it.md")
+        split_head(text, "it.md")
 
 
 def test_prose_is_checked(tmp_path):

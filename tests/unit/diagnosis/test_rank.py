@@ -7,13 +7,11 @@ import pytest
 from aotidoctor.diagnosis.playbooks import load_playbooks
 from aotidoctor.diagnosis.rank import CONFIRMED, confirm, diagnose, rerank, with_paths
 from aotidoctor.model.artifact import Artifact, ArtifactKind
-from aotidoctor.model.case import Case
-from aotidoctor.model.contract import Contract, Dim, LeafSpec
-from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
+from aotidoctor.model.case import Case, Host
+from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
 from aotidoctor.model.evidence import Evidence, Severity
-from aotidoctor.model.host import Host
-from aotidoctor.model.inputs import InputSet
-from aotidoctor.model.tree import Container
+from aotidoctor.model.inputs import Container, InputSet
+from aotidoctor.model.report import Diagnosis, Remedy, Status
 
 PLAYBOOKS = load_playbooks()
 
@@ -254,7 +252,7 @@ def test_no_command_saves_over_the_file_of_inputs():
 
 def case_of(leaf):
     empty = Container(type="tuple", children=())
-    contract = Contract(model_name="m", source="wrapper.cpp", args=empty, kwargs=empty, leaves=(leaf,), n_inputs=1)
+    contract = ModelContract(model_name="m", source="wrapper.cpp", args=empty, kwargs=empty, leaves=(leaf,), n_inputs=1)
     artifact = Artifact(path="model.pt2", kind=ArtifactKind.AOTI_PACKAGE, size=1)
     host = Host(system="Linux", machine="x86_64", python="3.11")
     given = InputSet(path="sample.pt", format="pt", form="args", args=empty, kwargs=empty)

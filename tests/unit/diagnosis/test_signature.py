@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from aotidoctor.diagnosis.failure_signature import fingerprint
 from aotidoctor.diagnosis.playbooks import load_playbooks
 from aotidoctor.diagnosis.rank import diagnose
-from aotidoctor.diagnosis.signature import fingerprint
-from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.jobs import Job
 from aotidoctor.model.localization import Frame, Localization
-from aotidoctor.model.log import LogEvent, LogReading
+from aotidoctor.model.report import Diagnosis, LogEvent, LogReading, Remedy, Status
 from aotidoctor.model.run import ChildError, Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
 
 PLAYBOOKS = load_playbooks()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.diagnosis.subjects import normal_subject, subject_kind
+from aotidoctor.diagnosis.failure_signature import normal_subject, subject_kind
 
 HASH = "c5guxrk6ccepukslcbfglrzrh3r2luchxge7cgg2nsh5lfhblw3c"
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.diagnosis.treat_fit import assign
+from aotidoctor.diagnosis.treat_tensors import assign
 from tests.unit.checks.input_builders import CONSTANT, Spec, call, contract_of, tensor
 
 F8, F4, I4 = Spec(8), Spec(4), Spec(4, dtype="int64")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.checks import CHECKS
+from aotidoctor.checks.registry import CHECKS
 from aotidoctor.diagnosis.playbooks import load_playbooks
 from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.diagnosis.treatments import combine, plan_treatment

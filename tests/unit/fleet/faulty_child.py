@@ -8,16 +8,16 @@ import socket
 import sys
 import time
 
-from aotidoctor.fleet import link
+from aotidoctor.fleet import pool
 
 
-def main(number):  # noqa: C901 - one case after the other
+def main(number):
     ours = socket.socket(fileno=number)
-    settings, _ = link.receive(ours)
+    settings, _ = pool.receive_message(ours)
     if settings.get("start") == "fails":
         sys.exit("no such thing")
-    link.send(ours, {"ready": True})
-    while (got := link.receive(ours)) is not None:
+    pool.send_message(ours, {"ready": True})
+    while (got := pool.receive_message(ours)) is not None:
         match got[0]["do"]:
             case "exit":
                 os._exit(3)
@@ -40,4 +40,4 @@ def main(number):  # noqa: C901 - one case after the other
                 if not os.path.exists(mark):
                     open(mark, "w").close()
                     os._exit(1)
-        link.send(ours, {"pid": os.getpid(), "did": got[0]["do"]}, b"x" * 100_000)
+        pool.send_message(ours, {"pid": os.getpid(), "did": got[0]["do"]}, b"x" * 100_000)

@@ -16,9 +16,8 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.fleet.cluster import Cluster, ClusterLostError
-from aotidoctor.fleet.patience import Patience, within
-from aotidoctor.fleet.pool import Answer, Job, Limits
+from aotidoctor.fleet.dask_cluster import ClusterLostError, DaskCluster, Patience, within
+from aotidoctor.fleet.pool import Limits, PoolAnswer, PoolJob
 from tests.optional import optional
 from tests.unit.fleet.test_batch import environ, many, results, steady, words
 from tests.waiting import outlived
@@ -235,15 +234,17 @@ def test_somebody_at_the_address_who_says_nothing(place):
 )
 def test_what_cannot_be_meant_is_a_usage_error(place, more):
     running = start(place, "none", *more)
-    running.communicate(timeout=60)
-    assert running.returncode == 2
+    out, said = running.communicate(timeout=60)
+    assert (running.returncode, out) == (2, "")
+    assert more[0] in said
+    assert not (place / "none").exists()
 
 
 def deadly(messages, _settings, _limits):
     """One job takes its worker with it; of a pack, two at most are answered at a time."""
     if any(message["do"] == "die" for message in messages):
         os.kill(os.getpid(), signal.SIGKILL)
-    return [Answer(job=Job(tag="", message={}), message={"did": message["do"]}) for message in messages[:2]]
+    return [PoolAnswer(job=PoolJob(tag="", message={}), message={"did": message["do"]}) for message in messages[:2]]
 
 
 LIMITS = Limits(seconds=60)
@@ -265,7 +266,7 @@ def kill_children(number):
 def answers(cluster, tags):
     found = {}
     for tag in tags:
-        cluster.submit(Job(tag=tag, message={"do": tag}))
+        cluster.submit(PoolJob(tag=tag, message={"do": tag}))
     while cluster.pending:
         for answer in cluster.wait():
             assert answer.job.tag not in found
@@ -277,7 +278,7 @@ def test_a_job_that_kills_its_worker_is_tried_once_more_and_then_reported(tmp_pa
     # With workers that are replaced here: a nanny of Dask's gives up where a worker dies while it starts.
     dask = Dask(tmp_path)
     try:
-        with dask.kept_up(), Cluster(dask.address, 0, LIMITS, {}, judge=deadly) as cluster:
+        with dask.kept_up(), DaskCluster(dask.address, 0, LIMITS, {}, judge=deadly) as cluster:
             found = answers(cluster, ("well", "die", "also", "more"))
     finally:
         dask.end()
@@ -287,14 +288,14 @@ def test_a_job_that_kills_its_worker_is_tried_once_more_and_then_reported(tmp_pa
 
 def test_the_rest_of_a_pack_goes_on_its_way_again():
     tags = [str(at) for at in range(70)]
-    with Cluster(None, 1, LIMITS, {}, judge=deadly) as cluster:
+    with DaskCluster(None, 1, LIMITS, {}, judge=deadly) as cluster:
         found = answers(cluster, tags)
     assert {tag: one.message["did"] for tag, one in found.items()} == {tag: tag for tag in tags}
 
 
 def test_without_workers_the_cluster_is_lost(own_dask):
     said = []
-    with Cluster(own_dask.address, 0, LIMITS, {}, judge=deadly, on_warning=said.append) as cluster:
+    with DaskCluster(own_dask.address, 0, LIMITS, {}, judge=deadly, on_warning=said.append) as cluster:
         answers(cluster, ("before",))
         own_dask.kill_workers()
         cluster.patience = NO_WORKERS
@@ -312,7 +313,7 @@ def test_a_worker_that_comes_in_time_goes_on(own_dask):
         own_dask.replace_dead_workers()
 
     patience = replace(NO_WORKERS, workers=600.0)
-    with Cluster(own_dask.address, 0, LIMITS, {}, judge=deadly, patience=patience, on_warning=come) as cluster:
+    with DaskCluster(own_dask.address, 0, LIMITS, {}, judge=deadly, patience=patience, on_warning=come) as cluster:
         answers(cluster, ("before",))
         said.clear()
         for time_of in ("first", "second"):
@@ -326,7 +327,7 @@ def test_a_scheduler_without_workers(tmp_path):
     dask = Dask(tmp_path, workers=0)
     try:
         with pytest.raises(ClusterLostError, match="no worker"):
-            Cluster(dask.address, 0, LIMITS, {}, patience=NO_WORKERS).__enter__()
+            DaskCluster(dask.address, 0, LIMITS, {}, patience=NO_WORKERS).__enter__()
     finally:
         dask.end()
 
@@ -339,7 +340,7 @@ def test_workers_of_this_machine_that_stay_away():
         while not ended.wait(0.01):
             kill_children(signal.SIGKILL)
 
-    with Cluster(None, 2, LIMITS, {}, judge=deadly) as cluster:
+    with DaskCluster(None, 2, LIMITS, {}, judge=deadly) as cluster:
         killer = threading.Thread(target=kill)
         killer.start()
         cluster.patience = NO_WORKERS
@@ -353,7 +354,7 @@ def test_workers_of_this_machine_that_stay_away():
 
 
 def test_workers_that_are_stopped_answer_nothing_and_end_with_us():
-    with Cluster(None, 1, LIMITS, {}) as cluster:
+    with DaskCluster(None, 1, LIMITS, {}) as cluster:
         there = [child.pid for child in children()]
         kill_children(signal.SIGSTOP)
         cluster.patience = NO_ANSWERS
@@ -364,7 +365,7 @@ def test_workers_that_are_stopped_answer_nothing_and_end_with_us():
 
 
 def test_a_scheduler_that_is_stopped_is_lost(own_dask):
-    with Cluster(own_dask.address, 0, LIMITS, {}, judge=deadly) as cluster:
+    with DaskCluster(own_dask.address, 0, LIMITS, {}, judge=deadly) as cluster:
         own_dask.scheduler.send_signal(signal.SIGSTOP)
         cluster.patience = NO_ANSWERS
         with pytest.raises(ClusterLostError, match="no answer within 1 s"):

@@ -9,9 +9,8 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.fleet import digest
-from aotidoctor.fleet.digest import NotReadableError, content_digest, host_digest, key_of
-from aotidoctor.fleet.item import Item
-from aotidoctor.fleet.settings import Settings
+from aotidoctor.fleet.digest import NotReadableError, Settings, answer_key, content_digest, host_digest
+from aotidoctor.fleet.items import FleetItem
 from tests.unit.reports import builders
 
 
@@ -84,7 +83,7 @@ def test_a_machine_is_not_what_it_does_just_now():
     assert host_digest(replace(host, tmpdir=replace(host.tmpdir, path="/var/tmp"))) != host_digest(host)
 
 
-ITEM = Item(command="check", path="m.pt2", inputs="x.pt")
+ITEM = FleetItem(command="check", path="m.pt2", inputs="x.pt")
 
 
 @pytest.mark.parametrize(
@@ -101,13 +100,15 @@ ITEM = Item(command="check", path="m.pt2", inputs="x.pt")
     ],
 )
 def test_the_key_has_what_decides_the_answer(item, settings, same):
-    first = key_of(ITEM, ["1", "2"], Settings(), "host")
-    assert (key_of(item, ["1", "2"], settings, "host") == first) is same
-    assert key_of(ITEM, ["2", "1"], Settings(), "host") != first != key_of(ITEM, ["1", "2"], Settings(), "other")
+    first = answer_key(ITEM, ["1", "2"], Settings(), "host")
+    assert (answer_key(item, ["1", "2"], settings, "host") == first) is same
+    assert (
+        answer_key(ITEM, ["2", "1"], Settings(), "host") != first != answer_key(ITEM, ["1", "2"], Settings(), "other")
+    )
 
 
 def test_what_a_run_may_take_decides_what_is_executed():
     item = replace(ITEM, command="run")
-    first = key_of(item, ["1", "2"], Settings(), "host")
-    assert key_of(item, ["1", "2"], Settings(timeout=1.0), "host") != first
-    assert key_of(item, ["1", "2"], Settings(item_timeout=1.0), "host") == first
+    first = answer_key(item, ["1", "2"], Settings(), "host")
+    assert answer_key(item, ["1", "2"], Settings(timeout=1.0), "host") != first
+    assert answer_key(item, ["1", "2"], Settings(item_timeout=1.0), "host") == first

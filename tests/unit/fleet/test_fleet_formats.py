@@ -15,9 +15,8 @@ import pytest
 
 pytest.importorskip("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
 
-from aotidoctor.fleet.summary.baseline import read_baseline
-from aotidoctor.fleet.summary.summarize import summarize
-from aotidoctor.reports.fleet import chat, document, junit, markdown, page, sarif, table, terminal
+from aotidoctor.fleet.summary.summarize import read_baseline, summarize
+from aotidoctor.reports.fleet import fleet_files, fleet_text
 from tests.unit.fleet.fleets import failing, healthy, mixed, unexamined, write
 
 DATA = Path(__file__).parents[2] / "data"
@@ -47,14 +46,14 @@ def hostile(tmp_path_factory):
 
 
 def every(fleet):
-    yield chat.render(fleet.summary)
-    yield document.render(fleet.summary)
-    yield markdown.render(fleet.summary)
-    yield terminal.plain_text(fleet.summary, detail=1)
-    yield "".join(table.render(fleet.rows()))
-    yield junit.render(fleet.summary, fleet.rows())
-    yield sarif.render(fleet.summary)
-    yield page.render(fleet.summary, fleet.rows())
+    yield fleet_text.render_chat_line(fleet.summary)
+    yield fleet_text.render_fleet_json(fleet.summary)
+    yield fleet_text.render_fleet_markdown(fleet.summary)
+    yield fleet_text.plain_fleet_text(fleet.summary, detail=1)
+    yield "".join(fleet_text.render_items_csv(fleet.rows()))
+    yield fleet_files.render_fleet_junit(fleet.summary, fleet.rows())
+    yield fleet_files.render_fleet_sarif(fleet.summary)
+    yield fleet_files.render_fleet_page(fleet.summary, fleet.rows())
 
 
 def test_no_control_character_is_left_anywhere(hostile):
@@ -63,7 +62,7 @@ def test_no_control_character_is_left_anywhere(hostile):
 
 
 def test_csv_has_no_formula_and_all_rows(hostile):
-    rows = list(csv.reader(io.StringIO("".join(table.render(hostile.rows())))))
+    rows = list(csv.reader(io.StringIO("".join(fleet_text.render_items_csv(hostile.rows())))))
     assert len(rows) == 1 + 3 * len(NASTY)
     assert {len(row) for row in rows} == {len(rows[0])}
     assert not [cell for row in rows[1:] for cell in row if cell.lstrip()[:1] in set("=+-@\uff1d|%")]
@@ -71,7 +70,7 @@ def test_csv_has_no_formula_and_all_rows(hostile):
 
 
 def test_html_runs_no_script_but_its_own_and_holds_every_name(hostile):
-    text = page.render(hostile.summary, hostile.rows())
+    text = fleet_files.render_fleet_page(hostile.summary, hostile.rows())
     document = html5lib.parse(text, namespaceHTMLElements=False)
     assert [
         node.tag for node in document.iter() if node.tag in ("script", "img", "iframe", "object", "link", "base")
@@ -81,7 +80,7 @@ def test_html_runs_no_script_but_its_own_and_holds_every_name(hostile):
 
 
 def test_markdown_links_and_mentions_nobody(hostile):
-    text = markdown.render(hostile.summary)
+    text = fleet_text.render_fleet_markdown(hostile.summary)
     fences = re.sub(r"(?ms)^(`{3,}).*?^\1$", "", text)
     outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", fences)
     assert "<script" not in outside
@@ -91,15 +90,17 @@ def test_markdown_links_and_mentions_nobody(hostile):
 
 def test_the_line_for_a_chat_is_one_line_without_names(hostile, fleet):
     for one in (hostile, fleet):
-        text = chat.render(one.summary)
+        text = fleet_text.render_chat_line(one.summary)
         assert text.count("\n") == 1
         assert "pt2" not in text
         assert "@" not in text.replace("@\u200b", "")
-    assert chat.render(fleet.summary).startswith("NEW: 2 new clusters; 13 of 55 items failing")
+    assert fleet_text.render_chat_line(fleet.summary).startswith("NEW: 2 new clusters; 13 of 55 items failing")
 
 
 def test_json_is_strict_and_has_the_numbers(fleet):
-    found = json.loads(document.render(fleet.summary), parse_constant=lambda _: pytest.fail("no strict JSON"))
+    found = json.loads(
+        fleet_text.render_fleet_json(fleet.summary), parse_constant=lambda _: pytest.fail("no strict JSON")
+    )
     assert found["schema"] == "aotidoctor.clusters/1"
     assert (found["items"], found["healthy"], found["failing"], found["not_examined"]) == (55, 40, 13, 2)
     assert [one["change"] for one in found["clusters"]] == ["changed", "new", "new"]
@@ -108,7 +109,7 @@ def test_json_is_strict_and_has_the_numbers(fleet):
 
 
 def test_sarif_is_valid_and_has_the_states(fleet):
-    found = json.loads(sarif.render(fleet.summary))
+    found = json.loads(fleet_files.render_fleet_sarif(fleet.summary))
     schema = next(DATA.rglob("sarif*.json"))
     jsonschema.validate(found, json.loads(schema.read_text(encoding="utf-8")))
     results = found["runs"][0]["results"]
@@ -118,7 +119,7 @@ def test_sarif_is_valid_and_has_the_states(fleet):
 
 
 def test_junit_counts_items_by_what_is_new(fleet):
-    root = ET.fromstring(junit.render(fleet.summary, fleet.rows()))
+    root = ET.fromstring(fleet_files.render_fleet_junit(fleet.summary, fleet.rows()))
     suite = root.find("testsuite")
     assert {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
         "tests": "55", "failures": "7", "errors": "2", "skipped": "6",
@@ -126,7 +127,7 @@ def test_junit_counts_items_by_what_is_new(fleet):
 
 
 def test_the_terminal_names_each_cluster_with_what_sets_it_apart(fleet):
-    text = terminal.plain_text(fleet.summary, width=140)
+    text = fleet_text.plain_fleet_text(fleet.summary, width=140)
     for wanted in (
         "host_isa is avx2: 6 of 6 here, 10 of 40 healthy",
         "modified from 2026-06-12: 5 of 5 here, 0 of 40 healthy",
@@ -136,8 +137,8 @@ def test_the_terminal_names_each_cluster_with_what_sets_it_apart(fleet):
 
 
 def test_a_page_is_bounded_and_says_what_it_leaves_out(fleet, monkeypatch):
-    monkeypatch.setattr(page, "ROWS", 20)
-    text = page.render(fleet.summary, fleet.rows())
+    monkeypatch.setattr(fleet_files, "ROWS", 20)
+    text = fleet_files.render_fleet_page(fleet.summary, fleet.rows())
     document = html5lib.parse(text, namespaceHTMLElements=False)
     states = [row[2].text for row in document.findall(".//table[@id='items-table']/tbody/tr")]
     assert states == ["failing"] * 13 + ["unexamined"] * 2 + ["healthy"] * 5
@@ -154,6 +155,8 @@ def test_over_time_there_are_bars_as_high_as_the_counts(tmp_path):
         for day in (1, 2, 4)
     ]
     found = summarize(folders)
-    drawn = html5lib.parse(page.render(found.summary, found.rows()), namespaceHTMLElements=False).find(".//figure")
+    drawn = html5lib.parse(
+        fleet_files.render_fleet_page(found.summary, found.rows()), namespaceHTMLElements=False
+    ).find(".//figure")
     heights = [float(node.get("height")) for node in drawn.iter() if str(node.tag).endswith("rect")]
     assert heights == pytest.approx([heights[0], 2 * heights[0], 4 * heights[0]], abs=0.11 * 2)

@@ -8,17 +8,14 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.fleet.cache import Cache
-from aotidoctor.fleet.digest import content_digest, key_of
-from aotidoctor.fleet.flow import Flow
-from aotidoctor.fleet.item import Item, read_item
-from aotidoctor.fleet.means import Means
-from aotidoctor.fleet.pool import Answer
+from aotidoctor.fleet.digest import Settings, answer_key, content_digest
+from aotidoctor.fleet.flow import FleetFlow, FleetTally, FlowContext
+from aotidoctor.fleet.items import FleetItem, read_item
+from aotidoctor.fleet.pool import PoolAnswer
 from aotidoctor.fleet.results import ResultsFolder, read_results
-from aotidoctor.fleet.settings import Settings
-from aotidoctor.fleet.tally import Tally
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.fleet import FleetResult, FleetRun
-from aotidoctor.model.fleet_lines import result_line
+from aotidoctor.model.fleet_summary import result_line
 
 
 class Engine:
@@ -44,21 +41,21 @@ class Engine:
         if job.message.get("op") == "digest":
             lost = self.how.get("digest")
             digests = [list(content_digest(path)) for path in job.message["paths"]]
-            yield Answer(job=job, lost=lost) if lost else Answer(job=job, message={"digests": digests})
+            yield PoolAnswer(job=job, lost=lost) if lost else PoolAnswer(job=job, message={"digests": digests})
             return
         item = read_item(job.message)
         name = os.path.basename(item.path)
         self.judged.append(name)
         ending = self.how.get(name, "healthy")
         if ending in ("killed", "timed-out", "out-of-memory"):
-            yield Answer(job=job, lost=ending, problem="as told", attempts=2)
+            yield PoolAnswer(job=job, lost=ending, problem="as told", attempts=2)
             return
         status = {"healthy": 0, "problem": 1, "internal": 5}.get(ending, 0)
         verdict = {"healthy": "healthy", "problem": "problem"}.get(ending, "unknown")
         line = result_line(FleetResult(item=item.id, name=item.path, command="check", verdict=verdict, status=status))
         if ending == "nonsense":
             line = "{}"
-        yield Answer(job=job, message={"line": line}, body=b"" if ending == "healthy" else b"{}")
+        yield PoolAnswer(job=job, message={"line": line}, body=b"" if ending == "healthy" else b"{}")
 
 
 @pytest.fixture
@@ -67,19 +64,19 @@ def go(tmp_path):
     fleet = []
     for name in "abc":
         (tmp_path / name).write_text(name)
-        fleet.append(Item(command="check", path=str(tmp_path / name)))
+        fleet.append(FleetItem(command="check", path=str(tmp_path / name)))
 
     def go(engine, *, keep_lost=False, cache=None, output="out", change=lambda item: item, hosts=None):
-        tally = Tally(total=3)
+        tally = FleetTally(total=3)
         folder = str(tmp_path / output)
         asked = [change(item) for item in fleet]
         with ResultsFolder(folder) as results, Cache(cache) as kept:
             results.write_run(FleetRun(command="check", items=3, started=""))
-            means = Means(
+            means = FlowContext(
                 settings=Settings(), folder=results, cache=kept, engine=engine, host_key=hosts or (lambda _name: "host"),
                 redact=str, on_progress=lambda _tally: None, keep_lost=keep_lost,
             )  # fmt: skip
-            Flow(means, tally).run(asked)
+            FleetFlow(means, tally).run(asked)
             results.put_in_order([item.id for item in asked])
         return {os.path.basename(one.name): one for one in read_results(folder)}, tally
 
@@ -147,20 +144,20 @@ def test_a_host_that_is_unknown_costs_its_items_only(go):
 
 
 def test_everything_that_decides_is_part_of_the_key():
-    item = Item(command="check", path="m", inputs="i")
-    base = key_of(item, ["1", "2"], Settings(), "h")
+    item = FleetItem(command="check", path="m", inputs="i")
+    base = answer_key(item, ["1", "2"], Settings(), "h")
     others = [
-        key_of(item, ["1", "3"], Settings(), "h"), key_of(item, ["1", "2"], Settings(), "g"),
-        key_of(item, ["1", "2"], Settings(fail_on="warn"), "h"), key_of(item, ["1", "2"], Settings(device="cuda"), "h"),
-        key_of(replace(item, path="m.so"), ["1", "2"], Settings(), "h"),
-        key_of(replace(item, command="run"), ["1", "2"], Settings(), "h"),
-        key_of(replace(item, inputs=None, reference="i"), ["1", "2"], Settings(), "h"),
+        answer_key(item, ["1", "3"], Settings(), "h"), answer_key(item, ["1", "2"], Settings(), "g"),
+        answer_key(item, ["1", "2"], Settings(fail_on="warn"), "h"), answer_key(item, ["1", "2"], Settings(device="cuda"), "h"),
+        answer_key(replace(item, path="m.so"), ["1", "2"], Settings(), "h"),
+        answer_key(replace(item, command="run"), ["1", "2"], Settings(), "h"),
+        answer_key(replace(item, inputs=None, reference="i"), ["1", "2"], Settings(), "h"),
     ]  # fmt: skip
     assert len({base, *others}) == len(others) + 1
     # Names, labels and the time that an item may take decide nothing.
     same = [
-        key_of(replace(item, path="n", labels={"a": "b"}, expected="x"), ["1", "2"], Settings(), "h"),
-        key_of(item, ["1", "2"], Settings(item_timeout=1), "h"), key_of(item, ["1", "2"], Settings(timeout=1), "h"),
+        answer_key(replace(item, path="n", labels={"a": "b"}, expected="x"), ["1", "2"], Settings(), "h"),
+        answer_key(item, ["1", "2"], Settings(item_timeout=1), "h"), answer_key(item, ["1", "2"], Settings(timeout=1), "h"),
     ]  # fmt: skip
     assert set(same) == {base}
 

@@ -7,8 +7,7 @@ import zipfile
 
 import pytest
 
-from aotidoctor.fleet.find import Search, find_items
-from aotidoctor.fleet.item import Item, item_json, read_item
+from aotidoctor.fleet.items import FleetItem, ItemSearch, find_items, item_json, read_item
 from aotidoctor.model.errors import UsageError
 
 
@@ -20,7 +19,7 @@ def touch(folder, *names, data=b"x"):
 
 
 def find(*words, command="check", **more):
-    return find_items([str(word) for word in words], Search(command=command, **more))
+    return find_items([str(word) for word in words], ItemSearch(command=command, **more))
 
 
 def said(items, folder):
@@ -120,11 +119,13 @@ def test_packages_times_hosts(tmp_path):
 
 
 def test_labels_and_expectations_do_not_make_another_item():
-    item = Item(command="check", path="a", inputs="b")
-    assert item.id == Item(command="check", path="a", inputs="b", labels={"x": "y"}, expected="healthy").id
-    assert len({item.id, Item(command="check", path="a").id, Item(command="run", path="a", inputs="b").id}) == 3
+    item = FleetItem(command="check", path="a", inputs="b")
+    assert item.id == FleetItem(command="check", path="a", inputs="b", labels={"x": "y"}, expected="healthy").id
+    assert (
+        len({item.id, FleetItem(command="check", path="a").id, FleetItem(command="run", path="a", inputs="b").id}) == 3
+    )
     assert read_item(item_json(item)) == item
-    strange = Item(command="check", path="\udcff\n../x")
+    strange = FleetItem(command="check", path="\udcff\n../x")
     assert len(strange.id) == 16
     assert read_item(json.loads(json.dumps(item_json(strange)))) == strange
 
@@ -159,12 +160,12 @@ ROWS = [
 def test_a_manifest(tmp_path, name, text):
     folder = str(tmp_path)
     assert manifest(tmp_path, text, name) == [
-        Item(
+        FleetItem(
             command="check", path=f"{folder}/m/a.pt2", inputs=f"{folder}/a.pt",
             labels={"team": "vision", "stage": "prod"}, expected="healthy",
         ),
-        Item(command="compat", path="/abs/b.pt2", host="debian-13", expected="input-dtype"),
-        Item(command="classify", path=f"{folder}/crash.log", package=f"{folder}/m/a.pt2", inputs=f"{folder}/a.pt"),
+        FleetItem(command="compat", path="/abs/b.pt2", host="debian-13", expected="input-dtype"),
+        FleetItem(command="classify", path=f"{folder}/crash.log", package=f"{folder}/m/a.pt2", inputs=f"{folder}/a.pt"),
     ]  # fmt: skip
 
 

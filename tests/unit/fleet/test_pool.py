@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from aotidoctor.fleet.pool import Job, Limits, Pool
+from aotidoctor.fleet.pool import Limits, Pool, PoolJob
 
 CHILD = "tests.unit.fleet.faulty_child"
 
@@ -15,7 +15,7 @@ def answers(jobs, *, limits=None, workers=2, settings=None):
     """The answers by tag."""
     found = {}
     limits = limits or Limits(seconds=60)
-    waiting = [Job(tag=str(at), message={"do": do} if isinstance(do, str) else do) for at, do in enumerate(jobs)]
+    waiting = [PoolJob(tag=str(at), message={"do": do} if isinstance(do, str) else do) for at, do in enumerate(jobs)]
     with Pool(workers, limits, os.environ, settings or {}, child=CHILD) as pool:
         while waiting or pool.pending:
             while waiting and pool.room > 0:
@@ -59,11 +59,11 @@ def test_what_died_for_another_reason_is_judged_the_second_time(tmp_path):
 
 def test_no_process_is_left():
     with Pool(1, Limits(seconds=60), os.environ, {}, child=CHILD) as pool:
-        pool.submit(Job(tag="a", message={"do": "well"}))
+        pool.submit(PoolJob(tag="a", message={"do": "well"}))
         found = []
         while not found:
             found = list(pool.wait())
-        pool.submit(Job(tag="b", message={"do": "hang"}))
+        pool.submit(PoolJob(tag="b", message={"do": "hang"}))
         list(pool.wait())
         pid = found[0].message["pid"]
         os.kill(pid, 0)
@@ -73,14 +73,14 @@ def test_no_process_is_left():
 
 def test_a_process_ends_when_its_link_does():
     """As where the process that keeps the results is killed."""
-    from aotidoctor.fleet import link
-    from aotidoctor.runner.companion import start_companion
+    from aotidoctor.fleet import pool as pool_module
+    from aotidoctor.runner.helper_processes import start_companion
 
     companion = start_companion("aotidoctor.cli.batch_child", os.environ)
-    from aotidoctor.fleet.settings import Settings, settings_json
+    from aotidoctor.fleet.digest import Settings, settings_json
 
-    link.send(companion.link, settings_json(Settings()))
-    link.receive(companion.link)
+    pool_module.send_message(companion.link, settings_json(Settings()))
+    pool_module.receive_message(companion.link)
     companion.link.close()
     assert companion.process.wait(30) == 0
     companion.end()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import time
 
-from aotidoctor.cli.batch_progress import BatchProgress, line_of
-from aotidoctor.fleet.tally import Tally
+from aotidoctor.cli.batch_progress import BatchProgress, progress_line
+from aotidoctor.fleet.flow import FleetTally
 from aotidoctor.model.fleet import FleetResult
 
 
 def tally(**causes):
-    made = Tally(total=10_000, since=time.monotonic() - 10)
+    made = FleetTally(total=10_000, since=time.monotonic() - 10)
     for cause, count in causes.items():
         for _ in range(count):
             made.judged += 1
@@ -28,7 +28,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_line_says_how_many_how_fast_how_long_and_what():
-    line = line_of(tally(healthy=60, a=20, b=10, c=5, d=4, e=1))
+    line = progress_line(tally(healthy=60, a=20, b=10, c=5, d=4, e=1))
     assert "100/10,000" in line
     assert "10.0/s" in line
     assert "16m" in line
@@ -37,15 +37,15 @@ def test_a_line_says_how_many_how_fast_how_long_and_what():
 
 
 def test_nothing_is_known_before_the_first_answer():
-    assert "left" not in line_of(Tally(total=5))
+    assert "left" not in progress_line(FleetTally(total=5))
 
 
 def test_a_cause_of_a_stranger_cannot_steer_a_terminal():
     strange = tally()
     strange.judged = 1
     strange.add(FleetResult(item="a" * 16, name="m", command="check", verdict="problem", cause="\x1b[31m\nx"))
-    assert "\x1b" not in line_of(strange)
-    assert "\n" not in line_of(strange)
+    assert "\x1b" not in progress_line(strange)
+    assert "\n" not in progress_line(strange)
 
 
 def test_a_terminal_has_one_line_that_is_cleared_and_a_file_few_of_them():

@@ -10,7 +10,7 @@ import pytest
 from aotidoctor.fleet.results import Damage, ResultsFolder, read_fleet, read_results
 from aotidoctor.model.errors import CannotExamineError, UsageError
 from aotidoctor.model.fleet import RUN_FILE, FleetResult, FleetRun
-from aotidoctor.model.fleet_lines import FleetFormatError, read_line, read_run, result_line, run_text
+from aotidoctor.model.fleet_summary import FleetFormatError, read_line, read_run, result_line, run_text
 
 A, B, C = "a" * 16, "b" * 16, "c" * 16
 RUN = FleetRun(command="check", items=2, started="2026-01-01T00:00:00Z", hosts=("here",), tool="1", argv=("x", "y"))

@@ -11,9 +11,8 @@ import pytest
 pytest.importorskip("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
 
 from aotidoctor.fleet.summary.accepted import read_accepted
-from aotidoctor.fleet.summary.baseline import read_baseline
-from aotidoctor.fleet.summary.summarize import summarize
-from aotidoctor.fleet.summary.traits import by_chance
+from aotidoctor.fleet.summary.summarize import read_baseline, summarize
+from aotidoctor.fleet.summary.table import by_chance
 from aotidoctor.model.errors import CannotExamineError, UsageError
 from tests.unit.fleet.fleets import failing, healthy, mixed, signed, unexamined, write
 
@@ -174,7 +173,7 @@ ODD = {
 @pytest.mark.parametrize("name", ODD)
 def test_no_value_of_a_line_breaks_the_summary(tmp_path, name):
     """Written by somebody else: not by ``result_line``."""
-    from aotidoctor.reports.fleet import chat, document, junit, markdown, page, sarif, table, terminal
+    from aotidoctor.reports.fleet import fleet_files, fleet_text
 
     folder = write(tmp_path / "r", [*mixed(), failing("odd", "input-stride")])
     lines = (tmp_path / "r" / "results.jsonl").read_text().splitlines()
@@ -183,13 +182,16 @@ def test_no_value_of_a_line_breaks_the_summary(tmp_path, name):
     found = summarize([folder])
     assert found.summary.items + sum(one.lines for one in found.summary.damaged) == 56
     texts = [
-        chat.render(found.summary),
-        document.render(found.summary),
-        markdown.render(found.summary),
-        sarif.render(found.summary),
+        fleet_text.render_chat_line(found.summary),
+        fleet_text.render_fleet_json(found.summary),
+        fleet_text.render_fleet_markdown(found.summary),
+        fleet_files.render_fleet_sarif(found.summary),
     ]
-    texts += [terminal.plain_text(found.summary), page.render(found.summary, found.rows())]
-    texts += [junit.render(found.summary, found.rows()), "".join(table.render(found.rows()))]
+    texts += [fleet_text.plain_fleet_text(found.summary), fleet_files.render_fleet_page(found.summary, found.rows())]
+    texts += [
+        fleet_files.render_fleet_junit(found.summary, found.rows()),
+        "".join(fleet_text.render_items_csv(found.rows())),
+    ]
     assert all(len(text) < 1_000_000 for text in texts)
 
 

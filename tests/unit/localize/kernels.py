@@ -6,12 +6,10 @@ import math
 from pathlib import Path
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind, ModelEntry
-from aotidoctor.model.case import Case
-from aotidoctor.model.dtypes import contiguous_stride
-from aotidoctor.model.host import Host
-from aotidoctor.model.inputs import InputSet, TensorDesc
-from aotidoctor.model.tree import Container, Leaf
-from aotidoctor.readers.contract import read_contract
+from aotidoctor.model.case import Case, Host
+from aotidoctor.model.inputs import Container, InputSet, Leaf, TensorDesc
+from aotidoctor.model.torch_names import contiguous_stride
+from aotidoctor.readers.contract.read_contract import read_contract
 
 DATA = Path(__file__).parents[2] / "data" / "wrappers"
 

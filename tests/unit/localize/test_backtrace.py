@@ -6,11 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.localize.addresses import fault_target, read_regions
-from aotidoctor.localize.backtrace import Backtrace, read_backtrace
-from aotidoctor.localize.culprit import culprit, kernel_of
-from aotidoctor.localize.frame_sources import called_operator, package_files, with_sources
-from aotidoctor.localize.python_stack import operator_frame
+from aotidoctor.localize.culprit import called_operator, culprit, kernel_of, package_files, with_sources
+from aotidoctor.localize.debugger_output import Backtrace, fault_target, operator_frame, read_backtrace, read_regions
 from aotidoctor.model.artifact import ExternNode, ModelEntry
 from aotidoctor.model.localization import Frame
 
@@ -173,7 +170,8 @@ def test_text_that_is_none_of_ours(text: str) -> None:
 
 
 def test_an_end_without_a_stop() -> None:
-    assert read_backtrace("=== end\nContinuing.\n[Inferior 1 (process 7) exited normally]\n").ended
+    read = read_backtrace("=== end\nContinuing.\n[Inferior 1 (process 7) exited normally]\n")
+    assert (read.ended, read.stop, read.threads) == (True, None, ())
 
 
 MAPS = """\

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.localize.blame import Failure, chain_of
+from aotidoctor.localize.blame.chain import chain_of
+from aotidoctor.localize.blame.failing_elements import Failure
 from aotidoctor.model.localization import Element
 from tests.unit.localize.kernels import case_of, floats, integers, text
 

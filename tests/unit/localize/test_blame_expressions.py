@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.localize.blame import cpp_flow, triton_flow
-from aotidoctor.localize.blame.columns import MOST_ITERATIONS, Grid, UnknownError
-from aotidoctor.localize.blame.computed import Loop, Number, Read, Variable, computed, factor, reads
-from aotidoctor.localize.blame.expressions import ExpressionReader
+from aotidoctor.localize.blame import kernel_flow
+from aotidoctor.localize.blame.kernel_expressions import ExpressionReader
+from aotidoctor.localize.blame.value_trees import (
+    MOST_ITERATIONS,
+    IterationGrid,
+    IterationLoop,
+    Number,
+    Read,
+    UnknownError,
+    Variable,
+    factor,
+    make_computed,
+    reads,
+)
 
 X0 = Variable("x0")
 
@@ -26,8 +36,10 @@ def value(text, **names):
 
 def column(text, loops=((0, 3),), **names):
     made = value(text, **names)
-    around = [Loop(name=f"x{at}", start=Number(low), end=Number(high)) for at, (low, high) in enumerate(loops)]
-    return list(Grid(around, (made,), {"ks0": 7}, lambda name: Table() if name == "in_ptr0" else None).column(made))
+    around = [IterationLoop(name=f"x{at}", start=Number(low), end=Number(high)) for at, (low, high) in enumerate(loops)]
+    return list(
+        IterationGrid(around, (made,), {"ks0": 7}, lambda name: Table() if name == "in_ptr0" else None).column(made)
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,10 +121,10 @@ def test_strides_of_an_index():
 def test_values_do_not_grow_without_end():
     grown = X0
     for _ in range(5000):
-        grown = computed("+", grown, grown)
+        grown = make_computed("+", grown, grown)
     assert reads(grown) == ()
     with pytest.raises(UnknownError):
-        Grid((), (grown,), {}, lambda _name: None).column(grown)
+        IterationGrid((), (grown,), {}, lambda _name: None).column(grown)
 
 
 SCOPES = """extern "C" void k(const int64_t* in_ptr0, float* out_ptr0)
@@ -136,7 +148,7 @@ SCOPES = """extern "C" void k(const int64_t* in_ptr0, float* out_ptr0)
 
 
 def test_names_live_in_their_scopes():
-    flow = cpp_flow.follow(SCOPES, 10, frozenset(("in_ptr0", "out_ptr0")))
+    flow = kernel_flow.follow_cpp(SCOPES, 10, frozenset(("in_ptr0", "out_ptr0")))
     inner, outside, unread = flow.checks
     assert inner.value == Read("in_ptr0", X0)
     assert [loop.name for loop in inner.loops] == ["x0"]
@@ -148,9 +160,9 @@ def test_names_live_in_their_scopes():
 
 def test_a_name_that_changes_its_value_is_not_followed():
     changed = SCOPES.replace("auto tmp0 = in_ptr0[static_cast<int64_t>(2L*x0)];", "tmp0 = tmp0 + 1;")
-    check = cpp_flow.follow(changed, 1, frozenset(("in_ptr0",))).checks[0]
+    check = kernel_flow.follow_cpp(changed, 1, frozenset(("in_ptr0",))).checks[0]
     with pytest.raises(UnknownError):
-        Grid(check.loops, (check.value,), {}, lambda _name: Table()).column(check.value)
+        IterationGrid(check.loops, (check.value,), {}, lambda _name: Table()).column(check.value)
 
 
 TRITON = """
@@ -173,9 +185,9 @@ def triton_red_fused_index_0(in_ptr0, in_ptr1, out_ptr0, xnumel, r0_numel, XBLOC
 
 
 def test_triton_reductions_and_masks():
-    flow = triton_flow.follow(TRITON, 1, frozenset(("in_ptr0", "in_ptr1", "out_ptr0")))
+    flow = kernel_flow.follow_triton(TRITON, 1, frozenset(("in_ptr0", "in_ptr1", "out_ptr0")))
     plain, masked = flow.checks
-    grid = Grid(plain.loops, (plain.value,), {"r0_numel": 2}, lambda _name: Table())
+    grid = IterationGrid(plain.loops, (plain.value,), {"r0_numel": 2}, lambda _name: Table())
     assert list(grid.column(plain.value)) == [0, 20, 10, 30]
     assert (plain.mask, plain.bound, plain.line) == (None, "ks1", 12)
     assert masked.mask is not None

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.localize.blame import Failure
-from aotidoctor.localize.blame.operators import operator_chain
-from aotidoctor.localize.blame.program import program_of
+from aotidoctor.localize.blame.failing_elements import Failure
+from aotidoctor.localize.blame.indirect_failures import operator_chain
+from aotidoctor.localize.blame.package_program import program_of
 from aotidoctor.model.contract import ConstantSpec, KernelCall, LeafSpec
 from aotidoctor.model.localization import Element
 from tests.unit.localize.kernels import case_of, floats, integers

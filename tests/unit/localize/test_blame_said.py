@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.localize.blame import Failure, chain_of, chains_in, device_asserts, failures_in
+from aotidoctor.localize.blame.chain import chain_of
+from aotidoctor.localize.blame.failing_elements import Failure
+from aotidoctor.localize.blame.indirect_failures import chains_in, device_asserts, failures_in
 from tests.unit.localize.kernels import case_of, floats, integers, text
 
 KERNEL = "triton_poi_fused_add_index_0"

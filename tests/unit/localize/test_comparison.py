@@ -7,11 +7,10 @@ import math
 
 import pytest
 
-from aotidoctor.localize.comparison import judge_anew, read_comparison, saved_comparison
-from aotidoctor.localize.weight_differences import read_weights
+from aotidoctor.localize.comparison import judge_anew, read_comparison, read_weights, saved_comparison
+from aotidoctor.model.case import GRID, Tolerance, Tolerances, agrees_within, parse_tolerance
 from aotidoctor.model.localization import Localization, OutputComparison
-from aotidoctor.model.tolerance import GRID, Tolerance, Tolerances, agrees_within, parse_tolerance
-from aotidoctor.reports.json.render import dumps
+from aotidoctor.reports.json.json_report import dump_json
 from tests.unit.probes.outcomes import outcome
 
 NEEDED = [[rtol, max(0.0, 0.5 - rtol)] for rtol in GRID]
@@ -72,7 +71,7 @@ def test_structure_is_told_by_rows_of_its_own():
 
 def test_a_report_keeps_all_of_it():
     found = read_comparison(compared(leaf(), leaf("result[1]", needed=[[0.0, "inf"]], reason="why")))
-    document = json.loads(dumps({"localization": Localization(comparison=found)}))
+    document = json.loads(dump_json({"localization": Localization(comparison=found)}))
     assert saved_comparison(document) == found
     assert found[1].nan_differs
 

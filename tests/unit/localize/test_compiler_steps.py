@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.localize.compiler_steps import ALL_OFF, Found, NotFound, Question, Step, most_questions, next_question
+from aotidoctor.localize.bisection import ALL_OFF, BisectionStep, StepNotFound, WrongStep, most_steps, next_step
+from aotidoctor.model.answers import CompilerStep
 
 
 def steps(**counts):
-    return {name: tuple(Step(name=f"{name}-{at}") for at in range(count)) for name, count in counts.items()}
+    return {name: tuple(CompilerStep(name=f"{name}-{at}") for at in range(count)) for name, count in counts.items()}
 
 
 def search(of, answer, answers=None):
     """Ask until it is found; the result, and the questions in order."""
     known, asked = dict(answers or {}), []
-    while isinstance(step := next_question(of, known), Question):
+    while isinstance(step := next_step(of, known), BisectionStep):
         asked.append((step.subsystem, step.max))
         known[step.key] = answer(step.subsystem, step.max)
         assert len(asked) < 60
@@ -37,10 +38,10 @@ def test_every_place_is_found_with_few_questions(count):
     for number in range(count):
         of = steps(lowerings=count)
         found, asked = search(of, wrong("lowerings", number))
-        assert isinstance(found, Found)
+        assert isinstance(found, WrongStep)
         assert (found.number, found.heals_at) == (number, number - 1)
         assert [step.name for step in found.steps] == [f"lowerings-{number}"]
-        assert len(asked) <= most_questions(of) + 1
+        assert len(asked) <= most_steps(of) + 1
 
 
 def test_the_stages_are_asked_from_the_last_to_the_first():
@@ -66,7 +67,7 @@ def test_a_later_stage_that_heals_is_to_blame_although_an_earlier_one_heals_too(
 
 def test_a_stage_without_steps_is_not_asked():
     result, asked = search(steps(lowerings=0, post_grad_passes=2), lambda subsystem, at: "bad")
-    assert isinstance(result, NotFound)
+    assert isinstance(result, StepNotFound)
     assert asked == [("post_grad_passes", ALL_OFF)]
 
 
@@ -74,7 +75,7 @@ def test_what_cannot_be_turned_off_is_told():
     result, _ = search(
         steps(lowerings=2, decomposition=2), lambda subsystem, at: "failed" if subsystem == "decomposition" else "bad"
     )
-    assert result == NotFound(tried=("lowerings",), failed=("decomposition",))
+    assert result == StepNotFound(tried=("lowerings",), failed=("decomposition",))
 
 
 def test_a_question_that_fails_is_asked_beside():
@@ -101,8 +102,8 @@ def test_what_was_answered_is_not_asked_again():
 
 
 def test_a_question_tells_how_far_it_is():
-    first = next_question(steps(lowerings=8), {})
+    first = next_step(steps(lowerings=8), {})
     assert (first.done, first.max, first.of) == (0, ALL_OFF, 4)
-    second = next_question(steps(lowerings=8), {"lowerings:-1": "good"})
+    second = next_step(steps(lowerings=8), {"lowerings:-1": "good"})
     assert (second.done, second.subsystem) == (1, "lowerings")
     assert second.of >= 3

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.localize.blame import Failure
-from aotidoctor.localize.emulated import element_text, failure_of, shown_buffer
-from aotidoctor.model.answers.emulated import Finding
+from aotidoctor.localize.blame.failing_elements import Failure
+from aotidoctor.localize.memory_errors import buffer_text, element_text, failure_of
 from aotidoctor.model.contract import ConstantSpec, LeafSpec
+from aotidoctor.model.localization import Finding
 from tests.unit.localize.kernels import case_of, floats
 
 
@@ -37,12 +37,12 @@ def test_buffers_are_called_what_people_call_them():
     leaf = LeafSpec(index=0, path="kwargs['x']", kind="tensor", input_index=0, generated_name="arg0_1")
     constants = (ConstantSpec(name="w_0", original_fqn="layer.weight"), ConstantSpec(name="c1", original_fqn=""))
     case = replace(case, contract=replace(case.contract, leaves=(leaf,), constants=constants))
-    assert shown_buffer(case, "arg0_1") == ("kwargs['x']", "kwargs['x']")
-    assert shown_buffer(case, "kwargs['x']") == ("kwargs['x']", "kwargs['x']")
-    assert [shown_buffer(case, name)[0] for name in ("w_0", "c1", "buf7")] == ["layer.weight", "c1", "buf7"]
-    assert shown_buffer(case, "w_0")[1] is None
-    assert shown_buffer(case, None) == ("a null pointer", None)
-    assert shown_buffer(replace(case, contract=None), "arg0_1") == ("arg0_1", None)
+    assert buffer_text(case, "arg0_1") == ("kwargs['x']", "kwargs['x']")
+    assert buffer_text(case, "kwargs['x']") == ("kwargs['x']", "kwargs['x']")
+    assert [buffer_text(case, name)[0] for name in ("w_0", "c1", "buf7")] == ["layer.weight", "c1", "buf7"]
+    assert buffer_text(case, "w_0")[1] is None
+    assert buffer_text(case, None) == ("a null pointer", None)
+    assert buffer_text(replace(case, contract=None), "arg0_1") == ("arg0_1", None)
 
 
 @pytest.mark.parametrize(

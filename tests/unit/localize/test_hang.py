@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.localize.backtrace import Backtrace, Task, Thread, read_backtrace
-from aotidoctor.localize.hang import classify
+from aotidoctor.localize.culprit import classify_hang
+from aotidoctor.localize.debugger_output import Backtrace, KernelTask, ThreadStack, read_backtrace
 from aotidoctor.model.localization import Frame
 
 DATA = Path(__file__).parents[2] / "data" / "stacks"
@@ -20,13 +20,13 @@ KERNEL = ("cpp_fused_a_0._omp_fn.0", "/tmp/x.wrapper.so")
 LOCK = [("__GI___lll_lock_wait", LIBC), ("___pthread_mutex_lock", LIBC)]
 
 
-def thread(*rows: tuple[str, str], tid: int = 1) -> Thread:
+def thread(*rows: tuple[str, str], tid: int = 1) -> ThreadStack:
     frames = (Frame(index=index, function=name, library=library) for index, (name, library) in enumerate(rows))
-    return Thread(tid=tid, frames=tuple(frames))
+    return ThreadStack(tid=tid, frames=tuple(frames))
 
 
-def task(tid: int = 1, state: str = "S", wchan: str = "0", call: str = "0") -> Task:
-    return Task(tid=tid, state=state, cpu=1.0, wchan=wchan, call=call, name="python")
+def task(tid: int = 1, state: str = "S", wchan: str = "0", call: str = "0") -> KernelTask:
+    return KernelTask(tid=tid, state=state, cpu=1.0, wchan=wchan, call=call, name="python")
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def task(tid: int = 1, state: str = "S", wchan: str = "0", call: str = "0") -> T
     ],
 )
 def test_recorded(name: str, where: str, state: str, kernel: str | None) -> None:
-    hang = classify(read_backtrace((DATA / f"{name}.txt").read_text()))
+    hang = classify_hang(read_backtrace((DATA / f"{name}.txt").read_text()))
     assert (hang.where, hang.state) == (where, state)
     assert hang.culprit is not None
     assert hang.culprit.kernel == kernel
@@ -62,8 +62,8 @@ def test_recorded(name: str, where: str, state: str, kernel: str | None) -> None
         ([thread(("??", LIBC))], None),
     ],
 )
-def test_whose_wait_it_is(threads: list[Thread], where: str | None) -> None:
-    assert classify(Backtrace(threads=tuple(threads))).where == where
+def test_whose_wait_it_is(threads: list[ThreadStack], where: str | None) -> None:
+    assert classify_hang(Backtrace(threads=tuple(threads))).where == where
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_whose_wait_it_is(threads: list[Thread], where: str | None) -> None:
         ([], None, None, None),
     ],
 )
-def test_without_a_debugger(tasks: list[Task], machine: str | None, where: str | None, state: str | None) -> None:
-    hang = classify(Backtrace(tasks=tuple(tasks), machine=machine))
+def test_without_a_debugger(tasks: list[KernelTask], machine: str | None, where: str | None, state: str | None) -> None:
+    hang = classify_hang(Backtrace(tasks=tuple(tasks), machine=machine))
     assert (hang.where, hang.state, hang.culprit) == (where, state, None)
 
 
 def test_stacks_come_before_what_proc_tells() -> None:
     trace = Backtrace(tasks=(task(wchan="futex_wait"),), threads=(thread(("at::addmm", CPU), MODEL),))
-    assert classify(trace).where == "library"
-    assert classify(replace(trace, threads=())).where == "lock"
+    assert classify_hang(trace).where == "library"
+    assert classify_hang(replace(trace, threads=())).where == "lock"

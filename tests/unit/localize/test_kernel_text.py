@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.localize.kernel_text import stores_first
+from aotidoctor.localize.call_timeline import stores_first
 
 CPP = """\
 extern "C"  void  cpp_fused_native_layer_norm_0(float* in_out_ptr0,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from aotidoctor.localize.package_code import compare_code
+from aotidoctor.localize.comparison import compare_code
 from aotidoctor.model.artifact import ModelEntry, SharedObject
-from aotidoctor.model.contract import Contract, KernelCall
+from aotidoctor.model.contract import KernelCall, ModelContract
 
 HASH = "clzl6i4okaovrdlau2n777vaitwx6pujobx33ym2mug2wjbqnc34"
 KERNEL = """// Triton kernels are embedded as comments in {where}/{hash}.wrapper.cpp
@@ -34,7 +34,7 @@ def package(where="/tmp/one/c7", hash_=HASH, value="1.0", more="", names=("cpp_f
         kernel_sources={f"{hash_}.kernel.cpp": KERNEL.format(where=where, hash=hash_, value=value)} if sources else {},
     )
     kernels = tuple(KernelCall(name=name, kind="cpp") for name in names) if sources else ()
-    contract = Contract(
+    contract = ModelContract(
         model_name="model", source="wrapper.cpp", args=None, kwargs=None, leaves=(), n_inputs=1, kernels=kernels
     )
     return model, contract

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.localize.printed import launches, read_printed, read_saved
-from aotidoctor.model.contract import KernelBody, KernelCall, Parameter
+from aotidoctor.localize.value_printer import printed_launches, read_saved_values, read_value_printer
+from aotidoctor.model.contract import KernelBody, KernelCall, KernelParameter
 
 RECORDED = Path(__file__).parents[2] / "data" / "printer"
 NUMERIC = (
@@ -37,7 +37,7 @@ def block(header, *, low="1", high="2", mean="1.5", shape="[100]", values=""):
 
 
 def test_small_tensors_are_counted_exactly():
-    log, product = read_printed(recorded("numeric2"), NUMERIC)
+    log, product = read_value_printer(recorded("numeric2"), NUMERIC)
     assert (log.name, log.kind, product.kind) == ("cpp_fused_add_log_0", "cpp", "extern")
     assert (buffers(log, "out")["buf0"].nan, buffers(log, "out")["buf0"].shape) == (5, (4, 16))
     assert (buffers(log, "in")["arg1_1"].nan, buffers(log, "in")["arg1_1"].low) == (0, -1.0)
@@ -45,7 +45,7 @@ def test_small_tensors_are_counted_exactly():
 
 
 def test_a_buffer_that_nobody_printed_before_belongs_to_the_call_that_had_it_as_an_argument():
-    _, convolution, mean = read_printed(recorded("conv2"), CONV)
+    _, convolution, mean = read_value_printer(recorded("conv2"), CONV)
     assert set(buffers(convolution, "in")) == {"buf0", "buf1"}
     assert buffers(convolution, "out")["buf3"].shape == (1, 8, 14, 14)
     assert buffers(mean, "in")["buf3"].written_by == 1
@@ -53,7 +53,7 @@ def test_a_buffer_that_nobody_printed_before_belongs_to_the_call_that_had_it_as_
 
 
 def test_garbage_before_a_launch_is_no_input():
-    fused = read_printed(recorded("conv2"), CONV)[0]
+    fused = read_value_printer(recorded("conv2"), CONV)[0]
     # buf0 held NaN in its uninitialised memory, and does not any more.
     assert "-nan" in recorded("conv2")
     assert set(buffers(fused, "in")) == {"arg2_1"}
@@ -61,7 +61,7 @@ def test_garbage_before_a_launch_is_no_input():
 
 
 def test_in_place_and_extern_calls():
-    calls = read_printed(recorded("linear2"))
+    calls = read_value_printer(recorded("linear2"))
     assert [call.name for call in calls] == ["aoti_torch_cpu_addmm_out", "cpp_fused_relu_0", "aoti_torch_cpu_mm_out"]
     assert buffers(calls[1], "out")["buf1"].low == 0.0
     assert buffers(calls[2], "in")["buf1"].written_by == 1
@@ -71,7 +71,7 @@ def test_garbage_nan_that_becomes_real_nan_is_an_output():
     text = "".join(
         block(f"{when}_launch - k - buf0", low="nan", high="nan", mean="nan") for when in ("before", "after")
     )
-    call = read_printed(text, (KernelCall(name="k", kind="cpp", arguments=("arg0_1", "buf0")),))[0]
+    call = read_value_printer(text, (KernelCall(name="k", kind="cpp", arguments=("arg0_1", "buf0")),))[0]
     assert buffers(call, "out")["buf0"].nan == 1
 
 
@@ -85,7 +85,7 @@ def test_the_same_text_in_a_buffer_that_a_custom_operator_wrote_is_an_input():
         block(f"{when}_launch - k - buf0", **dirty) + block(f"{when}_launch - k - buf1", low=low, high="3")
         for when, low in (("before", "7"), ("after", "1"))
     )
-    custom, kernel = read_printed(text, order)
+    custom, kernel = read_value_printer(text, order)
     assert (custom.name, buffers(custom, "out")["buf0"].nan) == ("zoo::custom", 1)
     assert buffers(kernel, "in")["buf0"].written_by == 0
 
@@ -103,7 +103,7 @@ def test_a_kernel_that_works_in_place_reads_what_another_call_wrote_under_anothe
         member="k.cpp",
         line=1,
         lines=2,
-        parameters=(Parameter(name="in_out_ptr0", type="float", pointer=True, const=False),),
+        parameters=(KernelParameter(name="in_out_ptr0", type="float", pointer=True, const=False),),
     )
     text = (
         block("before_launch - aoti_torch_cpu_mm_out - buf0")
@@ -111,14 +111,14 @@ def test_a_kernel_that_works_in_place_reads_what_another_call_wrote_under_anothe
         + block("before_launch - relu - buf1", **dirty)
         + block("after_launch - relu - buf1", **{**dirty, "mean": "-nan"})
     )
-    _, relu = read_printed(text, order, (in_place,))
+    _, relu = read_value_printer(text, order, (in_place,))
     assert (buffers(relu, "in")["buf1"].nan, buffers(relu, "in")["buf1"].written_by) == (1, 0)
     assert buffers(relu, "out")["buf1"].nan == 1
 
 
 def test_infinite_bounds_are_no_numbers():
     text = block("before_launch - k - buf0") + block("after_launch - k - buf0", low="-inf", high="3", mean="-inf")
-    out = read_printed(text)[0].buffers[0]
+    out = read_value_printer(text)[0].buffers[0]
     assert (out.inf, out.nan, out.low, out.high, out.mean) == (1, 0, None, 3.0, None)
 
 
@@ -128,26 +128,26 @@ def test_a_header_behind_the_broken_line_break_of_a_scalar():
         + block("before_launch - k - buf0")
         + block("after_launch - k - buf0", low="0")
     )
-    calls = read_printed(text)
+    calls = read_value_printer(text)
     assert [[buffer.name for buffer in call.buffers] for call in calls] == [["buf0"]]
 
 
 def test_a_kernel_that_is_called_twice_is_two_calls():
     once = block("before_launch - k - buf0") + block("after_launch - k - buf0", low="0")
     order = (KernelCall(name="k", kind="cpp", arguments=("buf0",)),) * 2
-    assert [call.index for call in read_printed(once + once, order)] == [0, 1]
+    assert [call.index for call in read_value_printer(once + once, order)] == [0, 1]
 
 
 def test_a_text_that_was_cut():
     cut = recorded("numeric2")[: recorded("numeric2").index("after_launch - cpp_fused_add_log_0 - buf0")]
-    assert not any(buffer.nan for call in read_printed(cut, NUMERIC) for buffer in call.buffers)
-    assert read_printed("", ()) == ()
+    assert not any(buffer.nan for call in read_value_printer(cut, NUMERIC) for buffer in call.buffers)
+    assert read_value_printer("", ()) == ()
 
 
 @pytest.mark.parametrize("name", ["numeric", "conv", "linear"])
 def test_level_3_names_all_calls(name):
     order = {"numeric": NUMERIC, "conv": CONV}.get(name)
-    found = launches(recorded(f"{name}3"))
+    found = printed_launches(recorded(f"{name}3"))
     assert all(returned for _, returned in found)
     if order is not None:
         assert [kernel for kernel, _ in found] == [call.name for call in order]
@@ -155,7 +155,7 @@ def test_level_3_names_all_calls(name):
 
 def test_level_3_of_a_run_that_died():
     text = recorded("conv3").rpartition("[ after_launch: aoti_torch_cpu_convolution")[0]
-    assert launches(text)[-1] == ("aoti_torch_cpu_convolution", False)
+    assert printed_launches(text)[-1] == ("aoti_torch_cpu_convolution", False)
 
 
 def saved(when, buffer, digest, kernel="cpp_fused_add_log_0", **more):
@@ -171,7 +171,7 @@ def test_saved_files_have_exact_statistics_and_the_closest_node():
         saved("after", "arg1_1", "a"),
         saved("after", "buf0", "b", nan=3, min=math.nan, near=near),
     ]
-    log, product = read_saved(records, NUMERIC)
+    log, product = read_saved_values(records, NUMERIC)
     out = buffers(log, "out")["buf0"]
     assert (out.nan, out.low, out.matches, out.error, out.agrees) == (3, None, "log", 0.25, False)
     assert buffers(log, "in")["arg1_1"].agrees is None
@@ -180,5 +180,5 @@ def test_saved_files_have_exact_statistics_and_the_closest_node():
 
 def test_files_of_a_kernel_that_was_called_twice_tell_nothing():
     order = (NUMERIC[0], NUMERIC[0])
-    calls = read_saved([saved("before", "buf0", "x"), saved("after", "buf0", "y")], order)
+    calls = read_saved_values([saved("before", "buf0", "x"), saved("after", "buf0", "y")], order)
     assert [call.buffers for call in calls] == [(), ()]

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from aotidoctor.localize.blame import unchecked_chain
+from aotidoctor.localize.blame.indirect_failures import unchecked_chain
 from aotidoctor.model.localization import Element
 from tests.unit.localize.kernels import case_of, floats, integers, text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from aotidoctor.logs import read_log
+from aotidoctor.logs.log_reading import read_log
 
 
 def read(text, name="x.log", **more):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aotidoctor.logs import next_steps
+from aotidoctor.logs.diagnose_log import next_steps
 from tests.unit.logs.reading import read
 
 FAILED = "RuntimeError: something that nobody knows\n"

@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 
 from aotidoctor.commands.classify import classify_text
-from aotidoctor.logs import alike
+from aotidoctor.logs import word_model
 
 NAMES = ("cuda-launch", "healthy", "other", "tmpdir")
 
@@ -17,12 +17,12 @@ def table(**says):
     entries = {}
     for word, told in says.items():
         pairs = [(NAMES.index(name.replace("_", "-")), said) for name, said in told.items()]
-        entries[alike.number(word)] = (16, pairs)
-    return alike.unpacked(alike.packed(NAMES, 0.01, entries))
+        entries[word_model.number(word)] = (16, pairs)
+    return word_model.unpack_table(word_model.pack_table(NAMES, 0.01, entries))
 
 
 def causes(text, words):
-    with mock.patch.object(alike, "words", return_value=words):
+    with mock.patch.object(word_model, "words", return_value=words):
         _, diagnoses, reading = classify_text(text.encode(), "log")
     return [(one.cause, one.confidence) for one in diagnoses], reading
 
@@ -30,7 +30,7 @@ def causes(text, words):
 def test_a_table_says_after_it_was_packed_what_it_said_before():
     made = table(zorble={"tmpdir": 90, "other": -20}, frob={"cuda_launch": 33})
     assert made.at("unknown") == -1
-    every, said = alike.scores({"zorble": 1.0, "nobody": 1.0}, made)
+    every, said = word_model.scores({"zorble": 1.0, "nobody": 1.0}, made)
     assert every == pytest.approx({"tmpdir": 0.9, "other": -0.2, "cuda-launch": 0.0, "healthy": 0.0})
     assert said["tmpdir"] == pytest.approx({"zorble": 0.9})
 
@@ -59,7 +59,7 @@ def test_words_that_do_not_speak_clearly_say_nothing(text, says):
 
 
 def test_a_log_without_a_failure_is_not_asked_for_its_words():
-    with mock.patch.object(alike, "words", side_effect=AssertionError):
+    with mock.patch.object(word_model, "words", side_effect=AssertionError):
         assert classify_text(b"torch 2.13 loaded\nstep 1: loss 0.3\n", "log")[1] == ()
 
 
@@ -83,7 +83,7 @@ def test_a_fault_that_any_program_may_have_is_left_alone_where_the_words_are_ano
 
 
 def test_of_a_long_text_the_first_lines_and_the_last_are_read():
-    words = alike.weighed([f"first{'abc'[at % 3]} word" if at < 90 else "lasting error" for at in range(100)])
+    words = word_model.weigh_words([f"first{'abc'[at % 3]} word" if at < 90 else "lasting error" for at in range(100)])
     assert {"lasting", "firsta"} <= set(words)
     assert words["lasting"] > words["firsta"]
 
@@ -93,6 +93,8 @@ def test_the_table_of_the_release_is_learnt_from_texts():
     from tests.corpus.learn import fit
 
     learnt = [("zorble went wrong", ("tmpdir",)), ("frob broke at once", ("other",))] * 4
-    every, _ = alike.scores(alike.weighed(["it went wrong: zorble"]), alike.unpacked(fit(learnt)))
+    every, _ = word_model.scores(
+        word_model.weigh_words(["it went wrong: zorble"]), word_model.unpack_table(fit(learnt))
+    )
     assert max(every, key=every.get) == "tmpdir"
-    assert set(alike.NO_CAUSE) < set(alike.words().names)
+    assert set(word_model.NO_CAUSE) < set(word_model.words().names)

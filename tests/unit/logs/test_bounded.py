@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from aotidoctor.logs.bounded import bounded
+from aotidoctor.logs.patterns import bound_repeats
 
 
 @pytest.mark.parametrize(
@@ -27,5 +27,5 @@ from aotidoctor.logs.bounded import bounded
     ],
 )
 def test_bounded(regex, made):
-    assert bounded(regex) == made
+    assert bound_repeats(regex) == made
     assert re.compile(made).groups == re.compile(regex).groups

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from aotidoctor.logs import read_log
-from aotidoctor.logs.keyword_filter import squeezed
+from aotidoctor.logs.log_reading import read_log
+from aotidoctor.logs.prefilter import squeeze_runs
 from tests.unit.logs.reading import causes, read, told
 
 ERROR = "RuntimeError: Could not find schema for mylib::custom_op.\n"
@@ -109,8 +109,8 @@ def test_a_failure_at_any_place_of_a_block_is_read_with_what_is_before_it(shift)
 def test_a_line_without_end_is_searched_behind_a_run_of_one_letter():
     for letter in "xvq":
         assert causes(read(letter * 3_000_000 + f" {ERROR.strip()} " + letter * 3_000_000)) == ["custom-op-missing"]
-    assert squeezed(b"x" * 8000 + b"fatal") == b"x" * 1000 + b"fatal"
-    assert squeezed(b"fatal " * 1000) == b"fatal " * 1000
+    assert squeeze_runs(b"x" * 8000 + b"fatal") == b"x" * 1000 + b"fatal"
+    assert squeeze_runs(b"fatal " * 1000) == b"fatal " * 1000
 
 
 class Endless(io.RawIOBase):

@@ -11,7 +11,8 @@ NEWS = "".join(f"step {number}: pump {number} turns\n" for number in range(30))
 
 @pytest.mark.parametrize("complaint", ["the pump could not be opened", "cannot find pump 3", "pump 3: access denied"])
 def test_a_plain_word_counts_in_any_short_log(complaint):
-    assert read(f"{NEWS}{complaint}\n{NEWS}").unknown
+    (event,) = read(f"{NEWS}{complaint}\n{NEWS}").unknown
+    assert (event.level, event.text.splitlines()[0]) == ("error", complaint)
 
 
 @pytest.mark.parametrize("complaint", ["pump 3 is not supported", "shapes mismatch", "tensor([1.0, nan])", "False"])
@@ -37,7 +38,8 @@ def test_what_went_well_afterwards_did():
 
 
 def test_a_success_that_tells_of_a_failure_is_none():
-    assert read("pump 3 could not be opened\nfinished with status 'error'\n").unknown
+    (event,) = read("pump 3 could not be opened\nfinished with status 'error'\n").unknown
+    assert (event.level, event.text) == ("error", "finished with status 'error'")
 
 
 def test_news_warnings_and_what_continues_them_do_not_count():

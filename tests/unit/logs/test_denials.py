@@ -60,6 +60,34 @@ def test_none_denied_or_handled_is_no_failure(line, before):
     assert told(f"{before}{line}\n") is None
 
 
+# Of those above, what has a cause; the others are failures without one.
+CAUSES = {
+    **dict.fromkeys(
+        ("nan_count=7", "inf: 0, nan: 12", "contains_nan=True", "logits: 12 NaN in 4096 values"), "nan-produced"
+    ),
+    **dict.fromkeys(("OOM events: 3", "out of memory: yes"), "out-of-memory"),
+    "missing keys: ['fc.weight']": "weights-mismatch",
+    **dict.fromkeys(
+        ("killed: 9", "Killed", "Killed     python serve.py", "run.sh: line 3:  1234 Killed                  python serve.py"),
+        "killed",
+    ),
+    **dict.fromkeys(
+        (
+            "it hung", "nothing is printed and it hangs", "the layers are frozen and it is stuck",
+            "flash-attn is not installed; using sdpa, which hangs",
+        ),
+        "model-hang",
+    ),
+    "no kernel image is available": "gpu-arch-mismatch",
+    **dict.fromkeys(("no such file or directory", "failed: no such file or directory"), "artifact-missing"),
+    "no space left on device": "tmpdir",
+    "max abs error 2.4e-3 (tolerance 1e-5)": "numeric-difference",
+    "invalid: no schema for op": "custom-op-missing",
+    "unexpected: no output": "serving-config",
+    "3 is not a valid exception context": "export-unsupported",
+}  # fmt: skip
+
+
 @every("line", [*SOME, *LOUD])
 def test_the_same_words_of_what_happened_are_one(line):
-    assert told(f"torch 2.13.0\nrunning model.pt2 with aoti\n{line}\n") is not None
+    assert told(f"torch 2.13.0\nrunning model.pt2 with aoti\n{line}\n") == CAUSES.get(line, "unknown")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.logs.line import Line
-from aotidoctor.logs.margins import without_margins
-from aotidoctor.logs.spelling import plain
-from aotidoctor.logs.transports import other_readings
+from aotidoctor.logs.assembly import without_margins
+from aotidoctor.logs.lines import LogLine, plain_spelling
+from aotidoctor.logs.log_reading import other_readings
 from tests.unit.logs.reading import causes, read
 
 TRACEBACK = (
@@ -39,22 +38,22 @@ TRACEBACK = (
     ],
 )
 def test_a_tools_phrase_is_read_in_english(said, meant):
-    assert meant in plain(said)
+    assert meant in plain_spelling(said)
 
 
 @pytest.mark.parametrize("said", ["the loss fell to 0.3", "naïve café: 3 < 4 && 5 > 2", "training on 8 GPUs, Ende"])
 def test_other_text_stays(said):
-    assert plain(said) == said
+    assert plain_spelling(said) == said
 
 
 @pytest.mark.parametrize("margin", ["# ", "// ", "    ", "* ", "│ ", "; "])
 def test_a_block_loses_its_margin(margin):
-    lines = [Line(number, (margin + text).rstrip()) for number, text in enumerate(TRACEBACK, 1)]
+    lines = [LogLine(number, (margin + text).rstrip()) for number, text in enumerate(TRACEBACK, 1)]
     assert tuple(line.text for line in without_margins(lines)) == TRACEBACK
 
 
 def test_an_indent_of_a_stack_stays():
-    lines = [Line(number, text) for number, text in enumerate(TRACEBACK, 1)]
+    lines = [LogLine(number, text) for number, text in enumerate(TRACEBACK, 1)]
     assert [line.text for line in without_margins(lines)] == list(TRACEBACK)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aotidoctor.commands.classify import classify_text
-from aotidoctor.logs.known import known_issue, known_issues, read_known
-from aotidoctor.logs.patterns import PatternError
+from aotidoctor.logs.patterns import PatternError, known_issue, known_issues, read_known_issues
 from tests.every import every
 
 KNOWN = known_issues()
@@ -156,4 +155,4 @@ def test_the_release_of_a_pattern_is_not_shown_as_the_users():
 )
 def test_a_broken_block_is_refused(text):
     with pytest.raises(PatternError):
-        read_known("cause", f"```toml known\n{text}```\n")
+        read_known_issues("cause", f"```toml known\n{text}```\n")

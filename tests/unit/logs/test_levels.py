@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.logs.levels import level_of, loudness
+from aotidoctor.logs.lines import level_of, loudness
 from aotidoctor.logs.prefilter import SMALL
 from tests.unit.logs.reading import read
 

@@ -49,7 +49,8 @@ def test_a_failure_is_seen_whatever_stands_before_it(failure, around):
 
 @pytest.mark.parametrize("cut", range(1, 5))
 def test_a_cut_first_word_still_tells(cut):
-    assert read("RuntimeError: strange"[cut:]).unknown
+    (event,) = read("RuntimeError: strange"[cut:]).unknown
+    assert (event.kind, event.text) == ("RuntimeError"[cut:], "RuntimeError: strange"[cut:])
 
 
 HARMLESS = (
@@ -74,7 +75,8 @@ def test_words_of_a_failure_alone_are_none(line):
 
 @every("line", HARMLESS)
 def test_and_hide_none(line):
-    assert read(f"{line}\nValueError: strange\n").unknown
+    (event,) = read(f"{line}\nValueError: strange\n").unknown
+    assert (event.kind, event.text) == ("ValueError", "ValueError: strange")
 
 
 def test_each_kind_of_harmless_line_has_its_reason():

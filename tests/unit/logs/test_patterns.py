@@ -6,10 +6,8 @@ import re
 
 import pytest
 
-from aotidoctor.logs import PatternError, load_patterns
-from aotidoctor.logs.keyword_filter import KeywordFilter, letters
-from aotidoctor.logs.literals import literals_of
-from aotidoctor.logs.patterns import check, read_patterns
+from aotidoctor.logs.patterns import PatternError, check, literals_of, load_patterns, read_patterns
+from aotidoctor.logs.prefilter import KeywordFilter, letters
 from tests.unit.logs.reading import causes, read
 
 

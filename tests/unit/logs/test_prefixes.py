@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aotidoctor.logs.prefixes import bare
+from aotidoctor.logs.lines import without_prefixes
 from tests.every import every
 from tests.unit.logs.reading import causes, read, told
 
@@ -90,7 +90,7 @@ LINES = (
 
 @pytest.mark.parametrize(("line", "expected"), LINES)
 def test_prefix(line, expected):
-    found = bare(line)
+    found = without_prefixes(line)
     assert (found.text, found.ranks, found.thread, found.level) == expected
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aotidoctor.commands.classify import classify_text
-from aotidoctor.logs import printed
+from aotidoctor.logs import origins
 
 SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "printed.py"
 # Looked up in torch 2.13 and Triton: the files that print them.
@@ -37,12 +37,12 @@ OTHERS = (
 
 @pytest.mark.parametrize("text", KNOWN)
 def test_a_message_of_torch_names_its_file(text):
-    assert printed.printed_by(text).startswith(KNOWN[text])
+    assert origins.message_origin(text).startswith(KNOWN[text])
 
 
 @pytest.mark.parametrize("text", OTHERS)
 def test_a_message_of_others_names_none(text):
-    assert printed.printed_by(text) == ""
+    assert origins.message_origin(text) == ""
 
 
 def test_the_place_is_a_low_suspicion_with_its_evidence():
@@ -54,17 +54,17 @@ def test_the_place_is_a_low_suspicion_with_its_evidence():
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path, monkeypatch):
-    keys = printed.runs("one two three four five six")
+    keys = origins.word_runs("one two three four five six")
     path = tmp_path / "table.bin"
-    path.write_bytes(printed.packed({keys[0]: "b/x.py", keys[1]: "a"}))
-    monkeypatch.setattr(printed, "TABLE", path)
-    printed._table.cache_clear()
+    path.write_bytes(origins.packed_runs({keys[0]: "b/x.py", keys[1]: "a"}))
+    monkeypatch.setattr(origins, "MESSAGE_TABLE", path)
+    origins._message_table.cache_clear()
     try:
-        assert printed.printed_by("one two three four five") == "b/x.py"
-        assert printed.printed_by("Error: Two three, four five six!") == "a"
-        assert printed.printed_by("six five four three two one") == ""
+        assert origins.message_origin("one two three four five") == "b/x.py"
+        assert origins.message_origin("Error: Two three, four five six!") == "a"
+        assert origins.message_origin("six five four three two one") == ""
     finally:
-        printed._table.cache_clear()
+        origins._message_table.cache_clear()
 
 
 def test_messages_are_found_in_sources():
@@ -86,7 +86,7 @@ def f(x, dim):
         ("Unsupported", "Odd thing\n  Explanation: It saw foo."),
     }
     keys = script["keys_of"]("the size of \0x\0 must be a multiple of \0dim\0 here")
-    assert keys == {printed.runs("must be a multiple of")[0]}
+    assert keys == {origins.word_runs("must be a multiple of")[0]}
 
 
 @pytest.mark.parametrize(

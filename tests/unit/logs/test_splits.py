@@ -6,8 +6,7 @@ import pytest
 
 from aotidoctor.commands.classify import classify_text
 from aotidoctor.diagnosis.playbooks import find_playbook
-from aotidoctor.logs.demangled import demangled
-from aotidoctor.logs.splits import kind_of, splits
+from aotidoctor.logs.diagnose_log import demangle, kind_of, splits
 
 SO = "/opt/venv/lib/python3.10/site-packages/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so"
 KINDS = {
@@ -120,7 +119,7 @@ def test_a_cause_without_kinds_has_none():
     ],
 )
 def test_mangled_names(symbol, name):
-    assert demangled(symbol) == name
+    assert demangle(symbol) == name
 
 
 def test_mixed_devices_and_a_load_as_another_device_are_offered_together():

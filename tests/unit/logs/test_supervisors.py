@@ -127,16 +127,22 @@ def test_further_words_of_causes(said, cause):
 
 
 @pytest.mark.parametrize(
-    "said",
+    ("said", "event", "causes"),
     [
-        "| step | loss | grad_norm |\n|---|---|---|\n| 40 | 2.7 | 1.1 |\n| 80 | nan | inf |",
-        "E   assert None is not None",
-        "With torch.compile the answers are completely different.",
-        "After the update the server prints gibberish",
+        (
+            "| step | loss | grad_norm |\n|---|---|---|\n| 40 | 2.7 | 1.1 |\n| 80 | nan | inf |",
+            "| 80 | nan | inf |",
+            ["overflow"],
+        ),
+        ("E   assert None is not None", "assert None is not None", []),
+        ("With torch.compile the answers are completely different.",) * 2 + (["numeric-difference"],),
+        ("After the update the server prints gibberish",) * 2 + ([],),
     ],
 )
-def test_a_failure_in_few_words_is_seen(said):
-    assert read(said).unknown or read(said).matches
+def test_a_failure_in_few_words_is_seen(said, event, causes):
+    reading = read(said)
+    assert [one.text for one in reading.unknown] == [event]
+    assert [match.pattern.cause for match in reading.matches] == causes
 
 
 def test_results_that_differ_from_eager_are_a_low_suspicion():

@@ -7,8 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from aotidoctor.model.expr import evaluate, linear, parse_expr, solve
-from aotidoctor.model.expr_nodes import Function, Num, Opaque, Product, Sum, Sym
+from aotidoctor.model.expr import ExprFunction, Num, Opaque, Product, Sum, Sym, evaluate, linear, parse_expr, solve
 
 S = Sym("s0")
 
@@ -17,7 +16,7 @@ S = Sym("s0")
 @pytest.mark.parametrize(("name", "plain"), [("floor", math.floor), ("ceil", math.ceil), ("trunc", math.trunc)])
 def test_roundings(name, plain, over):
     half = Product((Num(1, 2), S))
-    assert evaluate(Function(name, (half,)), {"s0": over}) == plain(Fraction(over, 2))
+    assert evaluate(ExprFunction(name, (half,)), {"s0": over}) == plain(Fraction(over, 2))
 
 
 @pytest.mark.parametrize(
@@ -26,12 +25,12 @@ def test_roundings(name, plain, over):
 )
 def test_functions_of_two(name, expected):
     """``5 % -3`` is 2 in C++, where the sign is that of the dividend; ``5 // -3`` is -2 in Python."""
-    assert evaluate(Function(name, (Num(5), S)), {"s0": -3}) == expected
+    assert evaluate(ExprFunction(name, (Num(5), S)), {"s0": -3}) == expected
 
 
 @pytest.mark.parametrize("name", ["div", "floordiv", "mod"])
 def test_nothing_is_divided_by_zero(name):
-    assert evaluate(Function(name, (Num(5), S)), {"s0": 0}) is None
+    assert evaluate(ExprFunction(name, (Num(5), S)), {"s0": 0}) is None
 
 
 def test_a_fraction_is_cut_towards_zero():
@@ -60,7 +59,7 @@ def test_solving(text, value, expected):
 
 
 def test_what_is_no_straight_line():
-    floor = Function("floor", (Product((Num(1, 2), S)),))
+    floor = ExprFunction("floor", (Product((Num(1, 2), S)),))
     assert linear(Sum((S, floor))) is None
     assert linear(Product((Num(2), floor))) is None
     assert solve(Sum((S, floor)), 6) is None

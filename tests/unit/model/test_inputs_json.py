@@ -7,8 +7,8 @@ import math
 import pytest
 
 from aotidoctor.model.errors import LimitReachedError
-from aotidoctor.model.inputs_json import MAX_DEPTH, MOST_PLACES, DocumentError, decode, tensor_spec
-from aotidoctor.model.tree import Container, Leaf
+from aotidoctor.model.inputs import Container, Leaf
+from aotidoctor.model.saved_calls import MAX_DEPTH, MOST_PLACES, DocumentError, decode, tensor_spec
 
 
 def plainly(tree):

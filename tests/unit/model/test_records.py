@@ -11,7 +11,7 @@ from typing import Generic, Literal, TypeVar
 import pytest
 
 from aotidoctor.model.record import record
-from aotidoctor.model.records import RecordError, from_json, to_json
+from aotidoctor.model.record_json import RecordError, from_json, to_json
 
 T = TypeVar("T")
 

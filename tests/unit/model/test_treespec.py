@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from aotidoctor.model.tree import Container, Leaf
-from aotidoctor.model.treespec import SpecError, count_leaves, parse_call, parse_spec
+from aotidoctor.model.inputs import Container, Leaf, SpecError, count_leaves, parse_call, parse_spec
 
 LEAF = {"type": None, "context": None, "children_spec": []}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.model.user_function import user_function
+from aotidoctor.model.case import user_function
 
 
 @pytest.mark.parametrize(

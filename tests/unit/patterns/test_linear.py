@@ -1,8 +1,8 @@
-"""Every regular expression that may see a stranger's text takes time in proportion to it.
+"""Every regular expression that may see a stranger's text was measured, and takes time in proportion to it.
 
 The expressions are found, not listed: all that are module-level in the parent's modules (in tuples, tables and records,
-too), and those of the playbooks. A growth of more than sixfold for four times the text counts as not linear, and only
-where it takes long enough to be measured: CPU time of this thread, the least of several tries.
+too), and those of the playbooks. ``linear.txt`` has those that were found linear, and with which methods. The clock is
+no matter of this test: who writes or changes an expression runs ``python -m tests.unit.patterns.measure``.
 """
 
 from __future__ import annotations
@@ -10,12 +10,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
-import math
-import os
 import pkgutil
 import re
-import sys
-import tempfile
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -23,54 +19,16 @@ from pathlib import Path
 import pytest
 
 import aotidoctor
-from aotidoctor.logs.bounded import bounded
+from aotidoctor.logs.diagnose_log import splits
 from aotidoctor.logs.origins import origins
-from aotidoctor.logs.patterns import load_patterns
-from aotidoctor.logs.splits import splits
-from aotidoctor.model.late_pattern import LatePattern
-from tests.e2e.foundry.place import cache_dir
+from aotidoctor.logs.patterns import bound_repeats, load_patterns
+from aotidoctor.model import LatePattern
+from tests.optional import needs
 from tests.unit.patterns import pump
 
-_LENGTHS = (1000, 4000)
-# A short one first: what is exponential takes long for it already, and for a longer one until it is stopped.
-_FIRST = 100
-_LOOK = 1500
-# A linear expression takes a tenth of it for ``_LOOK`` characters; a quadratic one several times as much.
-_NOTICED_S = 0.002
-_GROWTH = 8
+RECORD = Path(__file__).with_name("linear.txt")
 _METHODS = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split")
 _DEEPEST = 4
-
-
-def is_linear(pattern: re.Pattern, methods: frozenset[str]) -> tuple[str, str, str] | None:
-    """The text that shows that ``pattern`` is not linear; None if none does."""
-    for pumped in pump.texts(pattern):
-        if pump.seconds(pattern, methods, pumped, _FIRST) > 5 * _NOTICED_S:
-            return pumped
-        looked = pump.seconds(pattern, methods, pumped, _LOOK)
-        if looked == math.inf:
-            return pumped
-        if looked < _NOTICED_S:
-            continue
-        # Once, and only what looks bad again: the least of several is what no other process had a part in.
-        if all(_grows(pattern, methods, pumped, tries) for tries in (1, 4)):
-            return pumped
-    return None
-
-
-def _grows(pattern: re.Pattern, methods: frozenset[str], pumped: tuple[str, str, str], tries: int) -> bool:
-    short, long = (pump.seconds(pattern, methods, pumped, length, tries) for length in _LENGTHS)
-    return long > 3 * _NOTICED_S and long > _GROWTH * short
-
-
-@pytest.mark.parametrize("text", [r"(\w+\s*)+$", r"\s*\s*x", r"'(.*)' and '(.*)'", r"\w+=", r"(?:a|aa)+b", r"a.*b.*c"])
-def test_an_expression_that_is_not_linear_is_seen(text):
-    assert is_linear(re.compile(text), frozenset({"search"})) is not None
-
-
-@pytest.mark.parametrize("text", [r"(?<!\w)\w+=", r"^a.*b", r"'([^']*)'", r"\d{1,18}(?:,\d{1,18}){0,64}"])
-def test_a_linear_one_is_not_accused(text):
-    assert is_linear(re.compile(text), frozenset({"search"})) is None
 
 
 def _compiled():
@@ -88,7 +46,7 @@ def _compiled():
         for text in filter(
             None, (origin.frame, origin.innermost, origin.file, origin.said, origin.near, origin.not_near)
         ):
-            yield f"logs.origins.{origin.cause}", "", re.compile(bounded(text), re.MULTILINE)
+            yield f"logs.origins.{origin.cause}", "", re.compile(bound_repeats(text), re.MULTILINE)
     for split in splits():
         yield f"logs.splits.{split.cause}", "", split.words
 
@@ -142,32 +100,35 @@ def cases():
     return [(pattern, where, methods or frozenset({"search"})) for pattern, (where, methods) in found.items()]
 
 
-def _measured() -> Path:
-    """Where the expressions that were found linear are kept, by what was measured and how."""
-    how = hashlib.sha256(sys.version.encode())
-    for source in (pump.__file__, __file__):
-        how.update(Path(source).read_bytes())
-    return cache_dir() / "linear" / f"{how.hexdigest()[:16]}.txt"
+def key(pattern: re.Pattern) -> str:
+    return hashlib.sha256(repr((pattern.pattern, pattern.flags)).encode()).hexdigest()[:16]
 
 
-def _key(pattern: re.Pattern, methods: frozenset[str]) -> str:
-    return hashlib.sha256(repr((pattern.pattern, pattern.flags, sorted(methods))).encode()).hexdigest()[:16]
+def recorded() -> dict[str, frozenset[str]]:
+    """The methods that each expression was found linear with."""
+    rows = [line.split() for line in RECORD.read_text(encoding="utf-8").splitlines()]
+    return {name: frozenset(methods) for name, *methods in rows}
 
 
-def test_every_expression_is_linear():
-    """An expression that was measured on this machine, by this Python and this test, is not measured again."""
-    measured = _measured()
-    measured.parent.mkdir(parents=True, exist_ok=True)
-    known = frozenset(measured.read_text().split()) if measured.exists() else frozenset()
-    slow, linear = [], []
-    for pattern, where, methods in cases():
-        key = _key(pattern, methods)
-        shown = None if key in known else is_linear(pattern, methods)
-        if shown is not None:
-            slow.append(f"{where} {sorted(methods)} {pattern.pattern!r}\n    {shown!r}")
-        else:
-            linear.append(key)
-    with tempfile.NamedTemporaryFile("w", dir=measured.parent, delete=False) as stream:
-        stream.write("\n".join(linear))
-    os.replace(stream.name, measured)
-    assert not slow, "\n".join(slow)
+@needs("pandas")
+def test_every_expression_was_measured_and_is_linear():
+    known = recorded()
+    new = [
+        f"{where} {sorted(methods)} {pattern.pattern!r}"
+        for pattern, where, methods in cases()
+        if not methods <= known.get(key(pattern), frozenset())
+    ]
+    assert new == [], "measure them: python -m tests.unit.patterns.measure"
+
+
+def test_the_record_is_of_many():
+    assert len(recorded()) > 1000
+
+
+@pytest.mark.parametrize("text", [r"(\w+\s*)+$", r"'(.*)' and '(.*)'", r"(?:a|aa)+b"])
+def test_texts_are_made_of_what_an_expression_repeats(text):
+    """Each is a prefix, what is repeated, and an end with which it does not match."""
+    pumped = list(pump.texts(re.compile(text)))
+    assert pumped
+    assert all(unit for _, unit, _ in pumped)
+    assert any(re.search(text, before + unit * 20 + end) is None for before, unit, end in pumped)

@@ -5,15 +5,23 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from aotidoctor.diagnosis.head import STAGES, Head
-from aotidoctor.diagnosis.playbooks import DOES_NOT, MATCHES, check_prose, examples_of, find_playbook, read_playbook
+from aotidoctor.diagnosis.playbooks import (
+    DOES_NOT,
+    HEAD_STAGES,
+    MATCHES,
+    Head,
+    check_prose,
+    examples_of,
+    find_playbook,
+    read_playbook,
+)
 from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.diagnosis.treatments import PLANNERS
-from aotidoctor.model import playbook_files
+from aotidoctor.model import extensions
 from aotidoctor.model.evidence import Evidence, Severity
 from tests.every import every
 
-FILES = playbook_files.files()
+FILES = extensions.playbook_files()
 PLAYBOOKS = tuple(read_playbook(path) for path in FILES)
 BY_CAUSE = {playbook.cause: playbook for playbook in PLAYBOOKS}
 EXPLAINED_GROUPS = {"@load", "@run", "@output"}
@@ -110,7 +118,7 @@ class TestPlaybook:
 
     @every("cause", sorted(BY_CAUSE))
     def test_weight_lies_in_its_stage(self, cause):
-        assert BY_CAUSE[cause].weight in STAGES[BY_CAUSE[cause].stage]
+        assert BY_CAUSE[cause].weight in HEAD_STAGES[BY_CAUSE[cause].stage]
 
 
 def test_planners_are_for_known_causes():

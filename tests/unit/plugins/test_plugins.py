@@ -12,17 +12,17 @@ import jsonschema
 import pytest
 
 import aotidoctor
-from aotidoctor.plugins import active, discover
+from aotidoctor.plugins import discover, proxies
 from aotidoctor.plugins.discover import found
 from aotidoctor.reports.json.schema import schema
-from aotidoctor.runner.plugin_host import PluginHost
+from aotidoctor.runner.own_command import PluginHost
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 CUDA = ROOT / "tests" / "data" / "cuda" / "mlp.pt2"
 HOST = "torch-2.14-cuda-13.0"
-HEAD = "from aotidoctor.checks import Check, Finder\nAOTIDOCTOR_API = 1\nFIND = Finder('BAD-001', 'bad_one')\n"
+HEAD = "from aotidoctor.checks.check import Check, Finder\nAOTIDOCTOR_API = 1\nFIND = Finder('BAD-001', 'bad_one')\n"
 CHECK = "CHECK = Check(code='BAD-001', name='bad_one', cause='bad-cause', stage='inputs', needs=(), run=run)\n"
 
 
@@ -148,7 +148,7 @@ def together(install, monkeypatch):
     """All of them installed at once, and asked in this process: ``together(texts)`` is the report."""
 
     def make(texts):
-        monkeypatch.setattr(active, "ASK_S", 2.5)
+        monkeypatch.setattr(proxies, "ASK_S", 2.5)
         for number, text in enumerate(texts):
             name = f"bad{number}"
             own = text.replace("BAD-001", f"BAD-{number:03}").replace("bad_one", f"bad_one_{number}")
@@ -222,10 +222,10 @@ def test_a_pattern_that_takes_for_ever_is_refused(install, tmp_path, monkeypatch
     block = "```toml log\n[[pattern]]\nregex = '{}'\nexample = 'aaaa b'\nsource = 'x'\n```\n"
     (folder / "missing-library.md").write_text(block.format(r"(?:(?:a|a)*(?:a|a)*)*(?:a|aa)+ b$"))
     site = install(f"AOTIDOCTOR_API = 1\nX = {str(folder)!r}\n", group="log_patterns", attribute="X")
-    monkeypatch.setattr(active, "DESCRIBE_S", 3.0)
+    monkeypatch.setattr(proxies, "DESCRIBE_S", 3.0)
     monkeypatch.syspath_prepend(str(site))
     with PluginHost() as host:
-        ((_, problem),) = active.take(found(), host).broken
+        ((_, problem),) = proxies.load_plugins(found(), host).broken
     assert "no answer within 3 s" in problem
 
 
@@ -251,7 +251,7 @@ def test_nothing_is_started_where_nothing_is_installed():
     code = (
         "import sys\nfrom aotidoctor.cli import build_app\n"
         "try:\n    build_app()(['check', '/no/such.pt2', '--json'], prog_name='aotidoctor')\nexcept SystemExit:\n    pass\n"
-        "print(*(n for n in sys.modules if n.startswith(('aotidoctor.plugins', 'importlib.metadata', 'aotidoctor.runner.p'))), file=sys.stderr)"
+        "print(*(n for n in sys.modules if n.startswith(('aotidoctor.plugins', 'importlib.metadata', 'aotidoctor.runner.own_command'))), file=sys.stderr)"
     )
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)

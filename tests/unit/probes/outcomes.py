@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind, DebugFeatures, ExternNode, ModelEntry, SharedObject
-from aotidoctor.model.case import Case, Options
-from aotidoctor.model.contract import Contract, HostNeeds, LeafSpec
-from aotidoctor.model.host import Host, TorchBuild
-from aotidoctor.model.inputs import InputSet
+from aotidoctor.model.case import Case, Host, Options, TorchBuild
+from aotidoctor.model.contract import HostNeeds, LeafSpec, ModelContract
+from aotidoctor.model.inputs import Container, InputSet
 from aotidoctor.model.jobs import Job
 from aotidoctor.model.run import ChildError, Exited, Outcome, Request
-from aotidoctor.model.tree import Container
-from aotidoctor.probes import History
+from aotidoctor.probes.probe import History
 
 EMPTY = Container(type="tuple", children=())
 
@@ -50,7 +48,7 @@ def case(
     source="wrapper.cpp",
     **options,
 ):
-    contract = Contract(
+    contract = ModelContract(
         model_name="model",
         source=source,
         args=EMPTY,

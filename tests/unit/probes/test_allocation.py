@@ -8,10 +8,9 @@ import pytest
 
 from aotidoctor.model.contract import Dim, LeafSpec, OutputSpec
 from aotidoctor.model.expr import parse_expr
-from aotidoctor.model.inputs import TensorDesc
-from aotidoctor.model.tree import Container, Leaf
+from aotidoctor.model.inputs import Container, Leaf, TensorDesc
 from aotidoctor.probes import plain_run
-from aotidoctor.probes.allocation import sizes_behind
+from aotidoctor.probes.plain_run import sizes_behind
 from tests.unit.probes.outcomes import case, history, raised
 
 

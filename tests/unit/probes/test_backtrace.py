@@ -13,8 +13,9 @@ from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
-from aotidoctor.probes import Reuse, backtrace, plain_run
-from aotidoctor.probes.effects import with_effect
+from aotidoctor.probes import backtrace, plain_run
+from aotidoctor.probes.probe import Reuse
+from aotidoctor.probes.settings_took_effect import with_effect
 from tests.unit.probes.outcomes import case, history, outcome
 
 DATA = Path(__file__).parents[2] / "data" / "stacks"

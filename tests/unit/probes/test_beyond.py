@@ -8,7 +8,7 @@ import pytest
 
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.run import Exited, Request, Signalled
-from aotidoctor.probes import beyond
+from aotidoctor.probes import over_read
 from tests.unit.probes.outcomes import case, history, outcome, raised
 
 OPEN = case()
@@ -37,13 +37,13 @@ def described(made):
     ],
 )
 def test_when_it_is_asked(asked, plain, expected):
-    assert isinstance(beyond.plan(asked, history(plain_run=plain)), expected)
+    assert isinstance(over_read.plan(asked, history(plain_run=plain)), expected)
 
 
 def told(*leaves, decided=True, **more):
     answer = {"decided": decided, "looked": ["args[0]", "args[1]"], "leaves": list(leaves)}
     made = outcome("read_beyond", result={"read_beyond": answer}, **more)
-    return [(one.kind, one.severity, one.subject) for one in beyond.read(OPEN, history(plain_run=FINE), made)]
+    return [(one.kind, one.severity, one.subject) for one in over_read.read(OPEN, history(plain_run=FINE), made)]
 
 
 def test_what_the_answer_says():
@@ -58,5 +58,5 @@ def test_what_the_answer_says():
 
 def test_the_sizes_of_the_finding():
     made = outcome("read_beyond", result={"read_beyond": {"decided": True, "looked": [], "leaves": [SHORT]}})
-    facts = beyond.read(OPEN, history(plain_run=FINE), made)[0].facts
+    facts = over_read.read(OPEN, history(plain_run=FINE), made)[0].facts
     assert (facts["dim"], facts["size"], facts["expected_size"], facts["partner"]) == (0, 3, 5, "args[0]")

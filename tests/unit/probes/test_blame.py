@@ -13,7 +13,8 @@ from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.inputs import ValueStats
 from aotidoctor.model.localization import Chain
 from aotidoctor.model.run import Signalled
-from aotidoctor.probes import History, Reuse, blame, plain_run
+from aotidoctor.probes import blame, plain_run
+from aotidoctor.probes.probe import History, Reuse
 from tests.unit.localize.kernels import case_of, floats, integers
 from tests.unit.probes.outcomes import case, history, outcome, raised
 

@@ -7,8 +7,7 @@ import pytest
 from aotidoctor.diagnosis.playbooks import load_playbooks
 from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.model.evidence import NotChecked, Severity
-from aotidoctor.model.run import ChildError, Exited, Request, Signalled, TimedOut
-from aotidoctor.model.trace import CallKind, Trace, TracedCall
+from aotidoctor.model.run import CallKind, ChildError, Exited, Request, Signalled, TimedOut, Trace, TracedCall
 from aotidoctor.probes import call_trace
 from tests.unit.probes.outcomes import case, history, node, outcome
 from tests.unit.probes.test_probes import finding

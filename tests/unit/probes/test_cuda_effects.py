@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.model.jobs import Run
-from aotidoctor.probes.effects import with_effect
+from aotidoctor.probes.settings_took_effect import with_effect
 from tests.unit.probes.outcomes import case, outcome
 
 MEMORY = {"cuda_memory": {"free": 1 << 30, "total": 2 << 30}}

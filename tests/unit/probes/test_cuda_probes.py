@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from aotidoctor.model.case import Gpu
 from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.evidence import NotChecked, Severity
-from aotidoctor.model.host import Gpu
-from aotidoctor.model.run import Request, Signalled
-from aotidoctor.model.trace import Trace, TracedCall
-from aotidoctor.probes import Reuse, core_dump, cuda_blocking, cuda_no_caching, cuda_variants, rung_table, sanitizer
-from aotidoctor.probes.effects import with_effect
+from aotidoctor.model.run import Request, Signalled, Trace, TracedCall
+from aotidoctor.probes import core_dump, cuda_blocking, cuda_no_caching, cuda_variants, failure_rates, sanitizer
+from aotidoctor.probes.probe import Reuse
+from aotidoctor.probes.settings_took_effect import with_effect
 from tests.unit.probes.outcomes import case, history, outcome, raised
 from tests.unit.probes.test_probes import OK, finding, one
 
@@ -326,7 +326,7 @@ ECHO = raised("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSg
 
 
 def table(**outcomes):
-    return one(rung_table.read(gpu_case(), history(**outcomes), outcomes["plain_run"]))
+    return one(failure_rates.read(gpu_case(), history(**outcomes), outcomes["plain_run"]))
 
 
 def many(probe, *outcomes):
@@ -372,12 +372,14 @@ def test_what_moves_is_put_down_to_the_call_that_fails_without_the_cache():
 
 def test_what_vanishes_is_repeated_before_it_counts():
     about = history(plain_run=FAULT, cuda_blocking=RETURNED)
-    plan = rung_table.plan(gpu_case(), about)
+    plan = failure_rates.plan(gpu_case(), about)
     assert requests(plan) == ["plain_run#2", "cuda_blocking#2", "plain_run#3", "cuda_blocking#3"]
     assert plan[-1] == Reuse(probe="plain_run")
-    assert rung_table.read(gpu_case(), about, outcome("plain_run#2")) == []
+    assert failure_rates.read(gpu_case(), about, outcome("plain_run#2")) == []
 
 
 def test_what_stays_is_not_repeated():
-    assert rung_table.plan(gpu_case(), history(plain_run=FAULT, cuda_blocking=BLOCKED)) == (Reuse(probe="plain_run"),)
-    assert "no other probe" in reasons(rung_table.plan(gpu_case(), history(plain_run=FAULT)))
+    assert failure_rates.plan(gpu_case(), history(plain_run=FAULT, cuda_blocking=BLOCKED)) == (
+        Reuse(probe="plain_run"),
+    )
+    assert "no other probe" in reasons(failure_rates.plan(gpu_case(), history(plain_run=FAULT)))

@@ -11,11 +11,10 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.model.case import Options
-from aotidoctor.model.diagnosis import Status
-from aotidoctor.triage import examine
-from aotidoctor.triage.chains import recompile
+from aotidoctor.model.report import Status
+from aotidoctor.triage import examine, recompile_and_bisect
 from aotidoctor.triage.open_case import open_case
-from aotidoctor.triage.session import Session
+from aotidoctor.triage.static_checks import Session
 from tests.cuda_sim.expected import CAUSES, MM, TABLES, TOLD, rows_of
 from tests.cuda_sim.recorded import load
 from tests.cuda_sim.scenarios import PACKAGES, RECORDED, RELU, SCENARIOS, SIGMOID
@@ -50,7 +49,7 @@ def replayed(name, room):
         session.recorded[one.request.probe].append(one)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(room))
-        patch.setattr(recompile, "compiler_of", lambda tools: tools.get("g++"))
+        patch.setattr(recompile_and_bisect, "compiler_of", lambda tools: tools.get("g++"))
         causes, interrupted = examine.examine(session)
     assert not interrupted
     broken = [item.reason for item in session.not_checked if item.is_fault]

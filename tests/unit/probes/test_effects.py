@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.model.jobs import Recompile, Run
-from aotidoctor.model.records import from_json
+from aotidoctor.model.record_json import from_json
 from aotidoctor.model.run import NotStarted
-from aotidoctor.probes.effects import with_effect
+from aotidoctor.probes.settings_took_effect import with_effect
 from tests.unit.probes.outcomes import case, outcome, raised
 
 

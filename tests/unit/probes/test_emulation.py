@@ -8,12 +8,12 @@ import pytest
 
 from aotidoctor.diagnosis.rank import confirm, rerank
 from aotidoctor.model.contract import KernelCall
-from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
 from aotidoctor.model.evidence import NotChecked, Severity
+from aotidoctor.model.report import Diagnosis, Remedy, Status
 from aotidoctor.model.run import Request, Signalled, TimedOut
 from aotidoctor.probes import emulation
-from aotidoctor.triage import emulated
-from aotidoctor.triage.session import Session
+from aotidoctor.triage import treated_run
+from aotidoctor.triage.static_checks import Session
 from tests.unit.probes.outcomes import case, history, outcome
 from tests.unit.probes.test_probes import finding
 
@@ -71,7 +71,9 @@ def test_when_it_is_asked(about, found, asked):
 
 
 def test_what_is_missing_is_the_readers_to_install():
-    assert not emulation.plan(on_cuda(triton=False), history(NO_GPU)).moot
+    left_out = emulation.plan(on_cuda(triton=False), history(NO_GPU))
+    assert (left_out.code, left_out.moot) == ("AD-RUN-040", False)
+    assert "aotidoctor[emulate]" in left_out.reason
 
 
 def test_an_access_names_launch_lane_and_buffer():
@@ -184,7 +186,7 @@ def test_what_was_left_out_is_said_and_the_missing_device_is_a_remark():
     run = emulated_run(skipped=[{"what": "a call", "why": "no kernel", "times": 2}])
     session = Session(case=on_cuda(), runner=None)
     session.add([NO_GPU, finding("AD-IN-008", "device"), finding("AD-IN-008", "type")])
-    emulated.note(session, run)
+    treated_run.note_stand_ins(session, run)
     assert [item.reason for item in session.not_checked] == ["not emulated: a call: no kernel (2 times)"]
     assert [item.severity for item in session.findings] == [Severity.WARN, Severity.WARN, Severity.ERROR]
 

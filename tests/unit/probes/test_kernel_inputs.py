@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.localize.kernel_inputs import kernel_inputs
+from aotidoctor.localize.comparison import kernel_inputs
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.probes import History, Reuse
 from aotidoctor.probes.kernel_inputs import plan, read
+from aotidoctor.probes.probe import History, Reuse
 from tests.unit.localize.kernels import case_of, floats, integers
 from tests.unit.probes.outcomes import outcome, raised
 

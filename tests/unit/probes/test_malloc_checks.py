@@ -8,11 +8,10 @@ import pytest
 
 from aotidoctor.model.evidence import Evidence, NotChecked, RunSource, Severity
 from aotidoctor.model.jobs import Job, Run
-from aotidoctor.model.run import Exited, Request, Signalled
-from aotidoctor.model.trace import Trace, TracedCall
+from aotidoctor.model.run import Exited, Request, Signalled, Trace, TracedCall
 from aotidoctor.probes import malloc_checks
-from aotidoctor.probes.effects import with_effect
 from aotidoctor.probes.plain_run import read_ending
+from aotidoctor.probes.settings_took_effect import with_effect
 from tests.unit.probes.outcomes import case, history, node, outcome
 
 ABORT = Signalled(signal=6, name="SIGABRT")

@@ -7,19 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.localize.printed_launches import arguments
+from aotidoctor.localize.value_printer import launch_arguments
 from aotidoctor.model.artifact import ExportedFacts
-from aotidoctor.model.case import Options
+from aotidoctor.model.case import Options, TorchBuild
 from aotidoctor.model.evidence import Severity
-from aotidoctor.model.host import TorchBuild
 from aotidoctor.model.jobs import Recompile, Run
 from aotidoctor.model.run import Request
 from aotidoctor.probes import kernel_values, printed_launches, printed_values
-from aotidoctor.probes.effects import with_effect
-from aotidoctor.triage.chains import print_launches, print_values, recompile
-from aotidoctor.triage.chains.compile_cache import CompileCache
+from aotidoctor.probes.settings_took_effect import with_effect
+from aotidoctor.triage import examine, recompile_and_bisect
+from aotidoctor.triage.compile_cache import CompileCache
 from aotidoctor.triage.open_case import open_case
-from aotidoctor.triage.session import Session
+from aotidoctor.triage.static_checks import Session
 from tests.cuda_sim.scenarios import PACKAGES
 from tests.unit.probes.outcomes import history, outcome, raised
 from tests.unit.probes.test_cuda_probes import ABORT, FAULT, IMA, gpu_case
@@ -200,11 +199,11 @@ def test_the_arguments_are_those_of_the_last_launch_before_it_was_made():
     size = f"[  before_launch - {ADD} - {ADD}_xnumel: %s  ]\\n"
     earlier = block("before", ADD, "buf0") + size % 3 + block("after", ADD, "buf0")
     last = block("before", ADD, "buf1", "7") + size % 5
-    shown = arguments(earlier + last, ADD)
+    shown = launch_arguments(earlier + last, ADD)
     assert (shown[0].partition(":")[0], shown[-1]) == ("buf1", f"{ADD}_xnumel = 5")
     assert "from -2 to 7" in shown[0]
-    assert arguments(earlier + last + block("after", ADD, "buf1", "9"), ADD) == shown
-    assert arguments(earlier, MUL) == ()
+    assert launch_arguments(earlier + last + block("after", ADD, "buf1", "9"), ADD) == shown
+    assert launch_arguments(earlier, MUL) == ()
 
 
 def test_the_values_are_those_of_the_kernel_that_was_named():
@@ -244,11 +243,11 @@ class Machine:
 @pytest.fixture
 def climbed(tmp_path, monkeypatch):
     def session(machine, *, unfit=None):
-        monkeypatch.setattr(recompile, "compiler_of", lambda _: "g++")
-        monkeypatch.setattr(print_values, "unfit", lambda *_: unfit)
+        monkeypatch.setattr(recompile_and_bisect, "compiler_of", lambda _: "g++")
+        monkeypatch.setattr(examine, "why_unfit", lambda *_: unfit)
         it = Session(case=able(), runner=machine)
         it.outcomes["plain_run"] = FAULT
-        print_launches.print_launches(it, CompileCache(tmp_path / "cache"))
+        examine.print_launches(it, CompileCache(tmp_path / "cache"))
         return it
 
     return session
@@ -294,7 +293,7 @@ def test_the_gpu_is_part_of_the_key():
         case = replace(case, host=replace(case.host, gpus=(gpu,), tools={"g++": __file__}))
         session = Session(case=case, runner=None)
         keys.add(
-            recompile.key_for(
+            recompile_and_bisect.key_for(
                 session,
                 Request(
                     probe="x", job="recompile", payload=Recompile(reference="", config=None, printed_kernels=kernel)

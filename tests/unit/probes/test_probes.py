@@ -6,14 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.model.contract import ConstantSpec, KernelBody, KernelCall, Parameter
+from aotidoctor.model.contract import ConstantSpec, KernelBody, KernelCall, KernelParameter
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.jobs import Run
 from aotidoctor.model.run import Exited, Request, Signalled, TimedOut
 from aotidoctor.probes import (
     PROBES,
-    Reuse,
-    again,
     check_inputs,
     cpp_stack,
     cuda_blocking,
@@ -24,9 +22,11 @@ from aotidoctor.probes import (
     mutation,
     plain_run,
     reference,
+    repeat,
     threads,
     values,
 )
+from aotidoctor.probes.probe import Reuse
 from tests.unit.probes.outcomes import case, history, node, outcome, raised, value
 
 OK = outcome(outputs=[[{"digest": "aa"}], [{"digest": "aa"}]])
@@ -141,8 +141,8 @@ def test_without_torch_nothing_runs():
 
 
 def test_again_is_not_asked_when_the_inputs_explain_it():
-    assert isinstance(again.plan(case(), history(finding("AD-IN-010"), plain_run=DIED)), NotChecked)
-    assert isinstance(again.plan(case(), history(finding("AD-RUN-001", "signalled"), plain_run=DIED)), Request)
+    assert isinstance(repeat.plan(case(), history(finding("AD-IN-010"), plain_run=DIED)), NotChecked)
+    assert isinstance(repeat.plan(case(), history(finding("AD-RUN-001", "signalled"), plain_run=DIED)), Request)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_again_is_not_asked_when_the_inputs_explain_it():
     ],
 )
 def test_again_compares(first, second, kind, severity):
-    item = one(again.read(case(), history(plain_run=first), second))
+    item = one(repeat.read(case(), history(plain_run=first), second))
     assert (item.kind, item.severity.value) == (kind, severity)
 
 
@@ -165,7 +165,7 @@ def counting(*, written: bool):
     """A case of which the kernel takes the buffer ``total`` as an output, or as an input only."""
     kernel = KernelCall(name="cpp_fused_add_0", kind="cpp", arguments=("arg0_1", "total"))
     parts = (("in_ptr0", True), ("out_ptr0", not written))
-    parameters = tuple(Parameter(name=name, type="float", pointer=True, const=const) for name, const in parts)
+    parameters = tuple(KernelParameter(name=name, type="float", pointer=True, const=const) for name, const in parts)
     body = KernelBody(name=kernel.name, kind="cpp", member="k.cpp", line=1, lines=9, parameters=parameters)
     given = case()
     buffer = ConstantSpec(name="total", original_fqn="running.total")
@@ -178,22 +178,22 @@ def counting(*, written: bool):
 def test_a_model_that_keeps_a_state_is_not_called_nondeterministic(written, second, severity):
     first = outcome(outputs=[[{"digest": "aa"}], [{"digest": "bb"}]])
     again_ = outcome(outputs=[[{"digest": "aa"}], [{"digest": second}]])
-    item = one(again.read(counting(written=written), history(plain_run=first), again_))
+    item = one(repeat.read(counting(written=written), history(plain_run=first), again_))
     assert (item.kind, item.severity.value) == ("differs", severity)
     assert item.facts["state"] == (("running.total",) if severity == "info" else ())
 
 
 def test_calls_that_differ_are_made_twice_in_the_other_process_too():
     first = outcome(outputs=[[{"digest": "aa"}], [{"digest": "bb"}]])
-    assert again.plan(case(), history(plain_run=first)).payload.calls == 2
-    assert again.plan(case(), history(plain_run=OK)).payload.calls == 1
+    assert repeat.plan(case(), history(plain_run=first)).payload.calls == 2
+    assert repeat.plan(case(), history(plain_run=OK)).payload.calls == 1
 
 
 def test_a_model_that_writes_to_its_inputs_is_not_called_nondeterministic():
     changing = outcome(
         outputs=[[{"digest": "aa"}], [{"digest": "bb"}]], result={"inputs": [value(path="args[0]", changed=True)]}
     )
-    item = one(again.read(case(), history(plain_run=changing), changing))
+    item = one(repeat.read(case(), history(plain_run=changing), changing))
     assert item.severity is Severity.INFO
 
 
@@ -328,7 +328,7 @@ def test_outputs_that_share_one_memory_are_one_finding():
 )
 def test_what_is_random_is_named_by_its_operator(random_ops, subject):
     other = outcome(outputs=[[{"digest": "bb"}]])
-    assert one(again.read(case(random_ops=random_ops), history(plain_run=OK), other)).subject == subject
+    assert one(repeat.read(case(random_ops=random_ops), history(plain_run=OK), other)).subject == subject
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ def test_what_is_random_is_named_by_its_operator(random_ops, subject):
 def test_a_model_that_samples_is_not_called_broken(random_op, reference, severity):
     draws = outcome(outputs=[[{"digest": "aa"}], [{"digest": "bb"}]])
     about = case(random_ops=[random_op], reference=reference)
-    found = one(again.read(about, history(plain_run=draws), outcome(outputs=[[{"digest": "cc"}]])))
+    found = one(repeat.read(about, history(plain_run=draws), outcome(outputs=[[{"digest": "cc"}]])))
     assert (found.kind, found.severity) == ("differs", severity)
 
 
@@ -421,7 +421,7 @@ def test_a_time_limit_is_no_evidence_of_a_race(limits, seconds, kind):
 def test_a_limit_that_one_of_two_runs_broke_is_not_flaky(limits):
     first, second = (timed(name, limit) for name, limit in zip(("plain_run", "again"), limits, strict=True))
     known = replace(history(), outcomes={"plain_run": first})
-    found = one(again.read(case(), known, second))
+    found = one(repeat.read(case(), known, second))
     assert (found.kind, found.severity.value) == ("slow", "info")
 
 

@@ -6,10 +6,9 @@ import pytest
 
 from aotidoctor.diagnosis.playbooks import load_playbooks
 from aotidoctor.diagnosis.rank import diagnose
-from aotidoctor.model.case import Options
+from aotidoctor.model.case import Options, Tolerance, Tolerances
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.run import Request, Signalled, TimedOut
-from aotidoctor.model.tolerance import Tolerance, Tolerances
 from aotidoctor.probes import reference
 from tests.unit.localize.test_comparison import FEW, SAME, compared, leaf, weight
 from tests.unit.probes.outcomes import case, history, outcome

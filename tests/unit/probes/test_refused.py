@@ -9,9 +9,8 @@ import pytest
 from aotidoctor.diagnosis.treatments import plan_treatment
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.evidence import NotChecked, Severity
-from aotidoctor.model.inputs import InputSet
-from aotidoctor.model.tree import Container, Leaf
-from aotidoctor.probes import refused
+from aotidoctor.model.inputs import Container, InputSet, Leaf
+from aotidoctor.probes import refused_operator
 from aotidoctor.probes.probe import Reuse
 from aotidoctor.probes.probe import evidence as made
 from tests.unit.checks.input_builders import tensor
@@ -34,8 +33,8 @@ def read(message, *given, **more):
     first = made("AD-RUN-001", "raised", Severity.ERROR, plain, observed=message, expected="", facts={"line": message})
     seen = replace(history(plain_run=plain), findings=(first,))
     what = asked(*given, **more)
-    assert isinstance(refused.plan(what, seen), Reuse)
-    found = refused.read(what, seen, plain)
+    assert isinstance(refused_operator.plan(what, seen), Reuse)
+    found = refused_operator.read(what, seen, plain)
     if not found:
         return None
     plan = plan_treatment(f"input-{found[0].kind}", what, found)
@@ -132,4 +131,4 @@ def test_described_inputs_are_not_guessed_at():
     known = replace(known, contract=replace(known.contract, leaves=leaves))
     plain = raised(PRODUCT)
     first = made("AD-RUN-001", "raised", Severity.ERROR, plain, observed="", expected="", facts={"line": PRODUCT})
-    assert isinstance(refused.plan(known, replace(history(plain_run=plain), findings=(first,))), NotChecked)
+    assert isinstance(refused_operator.plan(known, replace(history(plain_run=plain), findings=(first,))), NotChecked)

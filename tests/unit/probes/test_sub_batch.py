@@ -9,10 +9,9 @@ import pytest
 from aotidoctor.model.contract import Dim, LeafSpec, OutputSpec
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.expr import parse_expr
-from aotidoctor.model.inputs import TensorDesc
+from aotidoctor.model.inputs import Container, Leaf, TensorDesc
 from aotidoctor.model.jobs import SubBatch
 from aotidoctor.model.run import Exited, Request
-from aotidoctor.model.tree import Container, Leaf
 from aotidoctor.probes import sub_batch
 from tests.unit.probes.outcomes import case, history, outcome
 

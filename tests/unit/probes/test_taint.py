@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aotidoctor.model.run import Signalled
 from aotidoctor.probes import plain_run
-from aotidoctor.probes.taint import first_fault, untainted
+from aotidoctor.probes.dead_context import first_fault, text_before_dead_context
 from tests.unit.probes.outcomes import case, history, outcome, raised
 from tests.unit.probes.test_probes import one
 
@@ -32,11 +32,11 @@ def test_memory_that_ran_out_leaves_the_context_alive():
 
 def test_assertions_belong_to_the_error_that_follows_them():
     text = f"{ASSERTION}\n{ASSERTION}\nCUDA error: device-side assert triggered\nfree(): invalid pointer\n"
-    assert untainted(text) == f"{ASSERTION}\n{ASSERTION}\nCUDA error: device-side assert triggered\n"
+    assert text_before_dead_context(text) == f"{ASSERTION}\n{ASSERTION}\nCUDA error: device-side assert triggered\n"
 
 
 def test_text_without_a_fault_is_left_whole():
-    assert untainted("one\ntwo\n") == "one\ntwo\n"
+    assert text_before_dead_context("one\ntwo\n") == "one\ntwo\n"
 
 
 def test_words_after_the_first_error_decide_nothing():

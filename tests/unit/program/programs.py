@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from aotidoctor.model.program_archive import ProgramArchive
-from aotidoctor.program.origin import open_program
-from aotidoctor.program.static import judge_static
+from aotidoctor.model.artifact import ProgramArchive
+from aotidoctor.program.static_verify import judge_static
+from aotidoctor.program.verify_stages import open_program
 from tests.artifacts.packages import archive_parts, write_zip
 from tests.artifacts.zips import Part
 

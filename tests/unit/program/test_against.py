@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.model.artifact import ExportedFacts
-from aotidoctor.model.contract import Contract, KernelCall
-from aotidoctor.model.program_archive import Payload, ProgramArchive, StoredTensor
-from aotidoctor.program.against import Question, calls, judge_origin
+from aotidoctor.model.artifact import ArchivePayload, ExportedFacts, ProgramArchive, StoredTensor
+from aotidoctor.model.contract import KernelCall, ModelContract
+from aotidoctor.program.compiled_from import OriginCase, calls_operator, judge_origin
 from tests.unit.reports import builders
 
 KERNELS = (
@@ -19,7 +18,7 @@ KERNELS = (
 
 
 def judged(stored=None, weights=None, constants=None):
-    contract = Contract(
+    contract = ModelContract(
         model_name="m", source="wrapper.cpp", args=builders.CONTRACT.args, kwargs=builders.CONTRACT.kwargs,
         leaves=builders.CONTRACT.leaves, n_inputs=3, kernels=KERNELS,
     )  # fmt: skip
@@ -27,7 +26,7 @@ def judged(stored=None, weights=None, constants=None):
         path="e.pt2", member="m", layout="pt2", facts=ExportedFacts(name="e"), document={}, weights=weights,
         constants=constants,
     )  # fmt: skip
-    return judge_origin(Question(package="p.pt2", archive=archive, contract=contract, stored=stored or {}))
+    return judge_origin(OriginCase(package="p.pt2", archive=archive, contract=contract, stored=stored or {}))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +41,7 @@ def judged(stored=None, weights=None, constants=None):
 )
 def test_which_operators_the_package_calls(target, called):
     found, _ = judged()
-    assert calls(found[-1], target) is called
+    assert calls_operator(found[-1], target) is called
 
 
 def tensor(dtype="float32", shape=(2,)):
@@ -58,7 +57,7 @@ def tensor(dtype="float32", shape=(2,)):
     ],
 )
 def test_why_a_constant_is_not_compared(theirs, reason):
-    weights = {} if theirs is None else {"w": Payload(stored=theirs, member=None)}
+    weights = {} if theirs is None else {"w": ArchivePayload(stored=theirs, member=None)}
     _, left_out = judged({"w": tensor()}, weights, {})
     assert f"content of w: {reason}" in [item.reason for item in left_out]
 

@@ -9,7 +9,7 @@ import pytest
 from aotidoctor.model.evidence import Severity
 from aotidoctor.model.jobs import Job
 from aotidoctor.model.run import ChildError, Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
-from aotidoctor.program import answer
+from aotidoctor.program import verify_stages
 
 RECORD = {
     "code": "VERIFY-S02",
@@ -31,25 +31,27 @@ def outcome(**result):
 
 
 def program(**answered):
-    (made,) = answer.programs(outcome(programs=[answered]))
+    (made,) = verify_stages.judged_programs(outcome(programs=[answered]))
     return made
 
 
 def test_the_verifiers_sentence_goes_with_its_own_rules():
     says = "Input spec name y does not match"
-    made = answer.found(program(records=[RECORD, LATER], verifier="refuses", verifier_says=says), "p.pt2")
+    made = verify_stages.program_findings(
+        program(records=[RECORD, LATER], verifier="refuses", verifier_says=says), "p.pt2"
+    )
     assert made[0].facts["verifier"] == "Input spec name y does not match"
     assert "verifier" not in made[1].facts
 
 
 def test_a_rule_that_the_installed_verifier_does_not_have_only_warns():
-    made = answer.found(program(records=[RECORD, LATER], verifier="passes"), "p.pt2")
+    made = verify_stages.program_findings(program(records=[RECORD, LATER], verifier="passes"), "p.pt2")
     assert [item.severity for item in made] == [Severity.WARN, Severity.WARN]
     assert "accepts it" in made[0].message
 
 
 def test_what_was_left_out_is_told():
-    notes = answer.left_out(program(skipped={"A02": "no way", "G": "own error"}, cut={"G01": 7}))
+    notes = verify_stages.rules_left_out(program(skipped={"A02": "no way", "G": "own error"}, cut={"G01": 7}))
     assert [(item.code, item.name) for item in notes] == [
         ("VERIFY-A02", "missing_shim"),
         ("VERIFY-G", "graph"),
@@ -59,11 +61,11 @@ def test_what_was_left_out_is_told():
 
 
 def test_an_answer_that_is_none():
-    assert answer.programs(None) == ()
-    assert answer.programs(outcome()) == ()
-    assert answer.left_out(program()) == []
-    assert answer.verifier_said([]) == {}
-    assert answer.verifier_said([outcome(programs=[{"verifier": "passes"}])]) == {"verifier": "passes"}
+    assert verify_stages.judged_programs(None) == ()
+    assert verify_stages.judged_programs(outcome()) == ()
+    assert verify_stages.rules_left_out(program()) == []
+    assert verify_stages.verifier_result([]) == {}
+    assert verify_stages.verifier_result([outcome(programs=[{"verifier": "passes"}])]) == {"verifier": "passes"}
 
 
 @pytest.mark.parametrize(
@@ -77,12 +79,12 @@ def test_an_answer_that_is_none():
     ],
 )
 def test_an_answer_that_never_came_says_how_the_child_ended(ending, words):
-    assert answer.why_nothing(replace(outcome(), ending=ending, stage="import")) == (
+    assert verify_stages.why_no_answer(replace(outcome(), ending=ending, stage="import")) == (
         f"the child ended in stage import: {words}"
     )
 
 
 def test_an_answer_that_never_came_says_what_was_raised_or_that_nothing_was_asked():
     raised = ChildError(type="ValueError", message="m" * 1000)
-    assert answer.why_nothing(replace(outcome(), error=raised)) == "ValueError: " + "m" * 488
-    assert answer.why_nothing(None) == "the time budget is spent"
+    assert verify_stages.why_no_answer(replace(outcome(), error=raised)) == "ValueError: " + "m" * 488
+    assert verify_stages.why_no_answer(None) == "the time budget is spent"

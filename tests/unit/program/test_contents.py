@@ -7,9 +7,9 @@ from array import array
 
 import pytest
 
-from aotidoctor.model.program_archive import Content, StoredTensor
-from aotidoctor.program import contents
-from aotidoctor.program.contents import compare_contents
+from aotidoctor.model.artifact import StorageContent, StoredTensor
+from aotidoctor.program import compiled_from
+from aotidoctor.program.compiled_from import compare_contents
 
 
 def stored(data: bytes, shape, *, dtype="float32", stride=None, offset=0, reads=None):
@@ -19,7 +19,7 @@ def stored(data: bytes, shape, *, dtype="float32", stride=None, offset=0, reads=
         return data[at : at + length]
 
     return StoredTensor(
-        fqn="w", dtype=dtype, shape=shape, stride=stride, offset=offset, content=Content(len(data), read_at)
+        fqn="w", dtype=dtype, shape=shape, stride=stride, offset=offset, content=StorageContent(len(data), read_at)
     )
 
 
@@ -98,13 +98,13 @@ def test_large_tensors_are_read_in_pieces():
     reads: list[int] = []
     facts = compare_contents(stored(data.tobytes(), (700_000,), reads=reads), stored(data.tobytes(), (700_000,)))
     assert facts["equal"] is True
-    assert max(reads) <= contents.CHUNK
+    assert max(reads) <= compiled_from.CHUNK
     assert len(reads) == 3
 
 
 def test_counting_ends_where_enough_is_known(monkeypatch):
-    monkeypatch.setattr(contents, "MAX_SINGLE", 1000)
-    monkeypatch.setattr(contents, "CHUNK", 4096)
+    monkeypatch.setattr(compiled_from, "MAX_SINGLE", 1000)
+    monkeypatch.setattr(compiled_from, "CHUNK", 4096)
     one, other = array("f", [1.0]) * 100_000, array("f", [2.0]) * 100_000
     reads: list[int] = []
     facts = compare_contents(stored(one.tobytes(), (100_000,), reads=reads), stored(other.tobytes(), (100_000,)))

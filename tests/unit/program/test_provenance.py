@@ -6,14 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.model.artifact import ExportedFacts, ModelEntry
-from aotidoctor.model.contract import ConstantSpec, Contract, Dim, KernelBody, KernelCall, LeafSpec, OutputSpec
+from aotidoctor.model.artifact import (
+    ArchivePayload,
+    ExportedFacts,
+    ModelEntry,
+    ProgramArchive,
+    ProgramConstant,
+    ProgramLeaf,
+    ProgramOutput,
+    ProgramTensor,
+    SizeRange,
+    StorageContent,
+    StoredTensor,
+)
+from aotidoctor.model.contract import ConstantSpec, Dim, KernelBody, KernelCall, LeafSpec, ModelContract, OutputSpec
 from aotidoctor.model.expr import Sym
-from aotidoctor.model.program import ProgramConstant, ProgramLeaf, ProgramOutput, ProgramTensor, SizeRange
-from aotidoctor.model.program_archive import Content, Payload, ProgramArchive, StoredTensor
-from aotidoctor.model.tree import Container, Leaf
-from aotidoctor.program.against import Question, judge_origin
-from aotidoctor.readers.provenance.compare import compare
+from aotidoctor.model.inputs import Container, Leaf
+from aotidoctor.program.compiled_from import OriginCase, judge_origin
+from aotidoctor.readers.provenance.compare_program import compare_program
 
 S0 = Sym("s0")
 
@@ -40,7 +50,7 @@ def spec(path="args[0]", *shape, kind="tensor", **changes):
 
 def contract(*leaves, **changes):
     found = leaves or (leaf(),)
-    made = Contract(
+    made = ModelContract(
         model_name="model",
         source="wrapper.cpp",
         args=Container(type="tuple", children=tuple(Leaf(value=at) for at in range(len(found)))),
@@ -66,13 +76,13 @@ def program(*leaves, **changes):
 def said(package, exported):
     return [
         f"{item.aspect} {item.kind}{'' if item.decisive else ' hint'}"
-        for item in compare(package, exported).differences
+        for item in compare_program(package, exported).differences
     ]
 
 
 def test_nothing_differs():
     assert said(contract(), program()) == []
-    assert compare(contract(), program()).aspects[:3] == ("call", "inputs", "outputs")
+    assert compare_program(contract(), program()).aspects[:3] == ("call", "inputs", "outputs")
 
 
 def constants(*specs):
@@ -166,11 +176,11 @@ def test_difference(package, exported, expected):
     ],
 )
 def test_what_cannot_be_compared_is_said(package, exported, text):
-    assert any(text in reason for reason in compare(package, exported).left_out)
+    assert any(text in reason for reason in compare_program(package, exported).left_out)
 
 
 def test_small_constants_are_in_the_code():
-    assert compare(contract(), program(**held("l.bias", "8"))).left_out == ()
+    assert compare_program(contract(), program(**held("l.bias", "8"))).left_out == ()
 
 
 def functions(package, nodes, code="", *, ops=None, names=()):
@@ -178,7 +188,7 @@ def functions(package, nodes, code="", *, ops=None, names=()):
     targets = ops if ops is not None else {f"{target.partition('(')[0]}.default": 1 for target in nodes.values()}
     exported = program(ops=targets, functions=nodes, nodes=frozenset({*nodes, *names}))
     model = ModelEntry(name="model", layout="pt2", members=(), kernel_sources={"k.cpp": code})
-    found = compare(contract(kernels=tuple(package)), exported, model).differences
+    found = compare_program(contract(kernels=tuple(package)), exported, model).differences
     return [(item.package, item.program, item.decisive) for item in found if item.kind == "functions"]
 
 
@@ -253,7 +263,7 @@ def test_the_generated_kernel_is_named_not_the_call_that_lists_it():
     )
     package = contract(kernels=(call("cpp_fused_relu_1"), library))
     exported = program(ops={"aten.tanh.default": 1, "aten.addmm.default": 1}, functions=nodes, nodes=frozenset(nodes))
-    found = [item for item in compare(package, exported, None).differences if item.kind == "functions"]
+    found = [item for item in compare_program(package, exported, None).differences if item.kind == "functions"]
     assert [item.subject for item in found] == ["cpp_fused_relu_1"]
 
 
@@ -274,12 +284,12 @@ def test_gelu_in_the_other_way_may_be_the_compilers(target, code, said):
     body = KernelBody(name="cpp_fused_gelu_0", kind="cpp", member="k.cpp", line=1, lines=1)
     package = contract(kernels=(call("cpp_fused_gelu_0"),), bodies=(body,))
     model = ModelEntry(name="model", layout="pt2", members=(), kernel_sources={"k.cpp": code})
-    found = [item for item in compare(package, exported, model).differences if item.kind == "functions"]
+    found = [item for item in compare_program(package, exported, model).differences if item.kind == "functions"]
     assert [item.decisive for item in found] == [False] * said
 
 
 def stored(data):
-    content = Content(len(data), lambda at, length: data[at : at + length])
+    content = StorageContent(len(data), lambda at, length: data[at : at + length])
     return StoredTensor(fqn="l.weight", dtype="uint8", shape=(4,), stride=(1,), content=content)
 
 
@@ -294,11 +304,11 @@ def stored(data):
     ],
 )
 def test_a_smaller_range_with_the_programs_weights_is_the_compilers(high, data, kind):
-    theirs = {"l.weight": Payload(stored=stored(b"abcd"), member="w")}
+    theirs = {"l.weight": ArchivePayload(stored=stored(b"abcd"), member="w")}
     archive = ProgramArchive(
         path="p.pt2", member="model", layout="pt2", facts=program(), document={}, weights=theirs, constants={}
     )
     package = contract(leaf("args[0]", Dim(min=2, max=high, expr=S0), Dim(static=4)))
     ours = {} if data is None else {"l.weight": stored(data)}
-    found, _ = judge_origin(Question(package="m.pt2", archive=archive, contract=package, stored=ours))
+    found, _ = judge_origin(OriginCase(package="m.pt2", archive=archive, contract=package, stored=ours))
     assert (found[-1].code, found[-1].kind) == ("VERIFY-P00", kind)

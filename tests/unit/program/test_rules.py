@@ -9,14 +9,12 @@ import pytest
 
 from aotidoctor.commands import explain
 from aotidoctor.diagnosis.playbooks import load_playbooks
-from aotidoctor.model.answers import told
-from aotidoctor.model.answers.verified import Verified
-from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
-from aotidoctor.model.evidence import FileSource, Severity
-from aotidoctor.model.exported import Where
-from aotidoctor.program import findings, rules
-from aotidoctor.program.advice import ADVICE, advised
+from aotidoctor.model.answers import Verified, parse_answer
+from aotidoctor.model.evidence import FileSource, Severity, Where
+from aotidoctor.model.report import Diagnosis, Remedy, Status
+from aotidoctor.program import rules, verify_stages
 from aotidoctor.program.rules import BY_CODE, RULES
+from aotidoctor.program.verify_stages import ADVICE, with_advice
 from tests.every import every
 
 FOLDER = Path(rules.__file__).parent
@@ -85,15 +83,15 @@ class TestRecord:
     def test_of_an_unknown_rule_is_our_error(self):
         for changes in ({"code": "VERIFY-G99"}, {"kind": "else"}):
             with pytest.raises(KeyError):
-                findings.evidence(read({**RECORD, **changes}), "p.pt2")
+                verify_stages.violation_evidence(read({**RECORD, **changes}), "p.pt2")
 
     def test_without_a_place(self):
-        assert findings.evidence(read({**RECORD, "where": None}), "p.pt2").source is None
+        assert verify_stages.violation_evidence(read({**RECORD, "where": None}), "p.pt2").source is None
 
 
 def read(record):
     """As it comes from the child."""
-    (program,) = told(Verified, {"programs": [{"records": [record]}]}).programs
+    (program,) = parse_answer(Verified, {"programs": [{"records": [record]}]}).programs
     (found,) = program.records
     return found
 
@@ -103,7 +101,7 @@ class TestFinding:
         return read({**RECORD, **changes})
 
     def test_names_node_line_and_rule(self):
-        made = findings.evidence(self.made(), "p.pt2")
+        made = verify_stages.violation_evidence(self.made(), "p.pt2")
         assert made.severity is Severity.ERROR
         assert made.subject == "true_graph_0.add_"
         assert made.source == FileSource(file="model.py", line=7)
@@ -113,20 +111,20 @@ class TestFinding:
 
     def test_about_an_operator_or_input_names_that(self):
         changes = {"code": "VERIFY-L02", "kind": "operator-missing", "target": "zoo::scale", "graph": ""}
-        assert findings.evidence(self.made(**changes), "p.pt2").subject == "zoo::scale"
+        assert verify_stages.violation_evidence(self.made(**changes), "p.pt2").subject == "zoo::scale"
 
     def test_about_nothing_names_the_file(self):
-        made = findings.evidence(self.made(node=None, target=None, graph=""), "p.pt2")
+        made = verify_stages.violation_evidence(self.made(node=None, target=None, graph=""), "p.pt2")
         assert made.subject == "p.pt2"
 
     def test_that_the_installed_verifier_accepts_is_a_warning(self):
-        made = findings.evidence(self.made(), "p.pt2", accepted=True)
+        made = verify_stages.violation_evidence(self.made(), "p.pt2", accepted=True)
         assert made.severity is Severity.WARN
         assert "accepts it" in made.message
 
     def test_of_what_comes_later_is_not_for_the_verifier_to_accept(self):
         found = self.made(code="VERIFY-A11", kind="symbolic-input")
-        assert findings.evidence(found, "p.pt2", accepted=True).severity is Severity.ERROR
+        assert verify_stages.violation_evidence(found, "p.pt2", accepted=True).severity is Severity.ERROR
 
 
 class TestAdvice:
@@ -145,19 +143,19 @@ class TestAdvice:
         )
 
     def finding(self, **changes):
-        made = findings.evidence(read({**RECORD, **changes}), "p.pt2")
+        made = verify_stages.violation_evidence(read({**RECORD, **changes}), "p.pt2")
         return type(made)(**{**{name: getattr(made, name) for name in made.__slots__}, "id": "E1"})
 
     def test_replaces_the_words_for_packages(self):
         found = self.finding(code="VERIFY-L02", kind="operator-missing", target="zoo::scale", graph="")
-        (made,) = advised([self.diagnosis()], [found])
+        (made,) = with_advice([self.diagnosis()], [found])
         assert made.looked_like.startswith("SerializeError")
         assert made.remedy.text.startswith("Register zoo::scale before the program")
         assert "--setup" in made.remedy.command
 
     def test_leaves_the_others(self):
-        (made,) = advised([self.diagnosis()], [self.finding()])
+        (made,) = with_advice([self.diagnosis()], [self.finding()])
         assert made == self.diagnosis()
 
     def test_without_evidence(self):
-        assert advised([self.diagnosis()], []) == (self.diagnosis(),)
+        assert with_advice([self.diagnosis()], []) == (self.diagnosis(),)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aotidoctor.model.artifact import ProgramArchive
 from aotidoctor.model.evidence import Severity
-from aotidoctor.model.program_archive import ProgramArchive
-from aotidoctor.program.findings import evidence
 from aotidoctor.program.rules import BY_CODE
-from aotidoctor.program.static import judge_static
-from aotidoctor.readers.package.exported import program_facts_of
+from aotidoctor.program.static_verify import judge_static
+from aotidoctor.program.verify_stages import violation_evidence
+from aotidoctor.readers.package.exported_program import program_facts_of
 from tests.artifacts.packages import write_zip
 from tests.artifacts.zips import Part
 from tests.unit.program.programs import judged, opened, recorded, write
@@ -351,7 +351,7 @@ def test_whatever_is_in_its_place_raises_nothing(data):
     if not isinstance(document.get("graph_module"), dict):
         return
     reading = judge_static(_archive(document))
-    assert all(evidence(item, "e.pt2").severity in Severity for item in reading.violations)
+    assert all(violation_evidence(item, "e.pt2").severity in Severity for item in reading.violations)
 
 
 @given(JSON)

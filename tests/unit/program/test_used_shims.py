@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aotidoctor.model.evidence import Evidence, Severity
-from aotidoctor.program.origin import without_used
+from aotidoctor.program.verify_stages import without_called_shims
 
 
 def said(code, kind, **facts):
@@ -25,5 +25,5 @@ def said(code, kind, **facts):
 def test_operators_that_the_package_calls(target, called, kept):
     claim, other = said("VERIFY-A02", "no-shim", target=target), said("VERIFY-A07", "dropout", target=target)
     verdict = said("VERIFY-P00", "same", called=called)
-    assert without_used([claim, other, verdict]) == [*([claim] if kept else []), other, verdict]
-    assert without_used([claim, other]) == [claim, other]
+    assert without_called_shims([claim, other, verdict]) == [*([claim] if kept else []), other, verdict]
+    assert without_called_shims([claim, other]) == [claim, other]

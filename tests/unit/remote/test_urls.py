@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 from aotidoctor.cli import build_app
 from aotidoctor.fleet.results import read_results
-from aotidoctor.remote.urls import base_name, clean, cleaned, is_url
+from aotidoctor.remote.remote_files import base_name, clean_text, clean_url, is_url
+from tests.artifacts.machines import with_every_vector_unit
 from tests.optional import optional
 
 optional("fsspec")
@@ -29,6 +30,7 @@ SECRETS = ("s3cret", "t0ken", "alice")
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with_every_vector_unit(monkeypatch)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -177,9 +179,11 @@ def test_an_item_of_a_fleet_that_is_refused_costs_itself_only(tmp_path):
     with serving({}, status=403) as (_, url):
         code, summary = call("batch", f"{url}/m.pt2?sig=t0ken", REAL, "-o", out, "--jobs", "1", "--no-cache")
     lines = {one.name.rpartition("/")[2]: one for one in read_results(str(out))}
-    assert (code, summary["judged"]) == (4, 2)
     refused, judged = lines["m.pt2"], lines["model.pt2"]
-    assert (refused.status, refused.cause, judged.verdict) == (4, None, "healthy")
+    # The children judge for the real CPU, and the code of the package needs vector units that not every one has.
+    assert (judged.verdict, judged.cause) in (("healthy", None), ("problem", "isa-mismatch"))
+    assert (code, summary["judged"]) == (4 if judged.verdict == "healthy" else 1, 2)
+    assert (refused.status, refused.cause) == (4, None)
     assert "403" in refused.problem
     assert not any(secret in path.read_text() for path in out.rglob("*.json*") for secret in SECRETS)
 
@@ -246,11 +250,11 @@ def test_a_file_is_fetched_once_for_each_version_and_checked_by_its_checksum(tmp
 
 
 def test_the_cache_has_a_bound(tmp_path):
-    from aotidoctor.remote.cache import fetch
+    from aotidoctor.remote.remote_packages import fetch_file
 
     with serving({f"{at}.bin": os.urandom(50_000) for at in range(8)}, etag='"1"') as (_, url):
         for at in range(8):
-            got = fetch(f"{url}/{at}.bin", str(tmp_path / "c"), largest=200_000)
+            got = fetch_file(f"{url}/{at}.bin", str(tmp_path / "c"), largest=200_000)
             assert Path(got.path).stat().st_size == 50_000
             os.utime(Path(got.path).parent, (at, at))
     kept = sorted(path.name for path in (tmp_path / "c").rglob("*.bin"))
@@ -285,12 +289,12 @@ def test_a_folder_of_a_repository_is_fetched(tmp_path):
 )
 def test_urls_are_shown_without_credentials(url, shown):
     assert is_url(url)
-    assert clean(url) == shown
-    assert clean(shown) == shown or "<" in shown
+    assert clean_url(url) == shown
+    assert clean_url(shown) == shown or "<" in shown
 
 
 def test_texts_and_names():
-    assert cleaned("see https://u:s3cret@h/a?t0ken=1, and that") == "see https://h/a and that"
+    assert clean_text("see https://u:s3cret@h/a?t0ken=1, and that") == "see https://h/a and that"
     assert not any(map(is_url, ["a/b", "C://x", "/x", "module.py:function", "://", ""]))
     for url in ("http://h/../..", "http://h/", "http://h/..%2f..%2fetc", "http://h/.hidden", "http://h/a/\0b"):
         assert re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", base_name(url))

@@ -14,17 +14,23 @@ from aotidoctor.model.artifact import (
     SharedObject,
     SymbolRef,
 )
-from aotidoctor.model.case import Case, Options
-from aotidoctor.model.contract import ConstantSpec, Contract, Dim, HostNeeds, KernelCall, LeafSpec, OutputSpec, Symbol
-from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
+from aotidoctor.model.case import Case, Host, Options, TmpdirState, TorchBuild
+from aotidoctor.model.contract import (
+    ConstantSpec,
+    Dim,
+    HostNeeds,
+    KernelCall,
+    LeafSpec,
+    ModelContract,
+    OutputSpec,
+    Symbol,
+)
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, RunSource, Severity
-from aotidoctor.model.host import Host, TmpdirState, TorchBuild
-from aotidoctor.model.inputs import InputSet, PlainValue, TensorDesc, ValueStats
+from aotidoctor.model.inputs import Container, InputSet, Leaf, PlainValue, TensorDesc, ValueStats
 from aotidoctor.model.jobs import Job
-from aotidoctor.model.report import Report
+from aotidoctor.model.report import Diagnosis, Remedy, Report, Status
 from aotidoctor.model.run import ChildError, Exited, Outcome, Request, Signalled
-from aotidoctor.model.tree import Container, Leaf
 
 HOST = Host(
     system="Linux",
@@ -86,7 +92,7 @@ IDS = LeafSpec(
     used=True,
 )
 
-CONTRACT = Contract(
+CONTRACT = ModelContract(
     model_name="model",
     source="wrapper.cpp",
     args=Container(

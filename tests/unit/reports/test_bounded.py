@@ -9,10 +9,10 @@ import jsonschema
 import pytest
 
 from aotidoctor.model.evidence import Evidence, Severity
-from aotidoctor.reports import bounded as size
-from aotidoctor.reports.bounded import CODE, bounded
-from aotidoctor.reports.json import render as json_
+from aotidoctor.reports import text as size
+from aotidoctor.reports.json import json_report as json_
 from aotidoctor.reports.json.schema import schema
+from aotidoctor.reports.text import CODE, limit_report
 from tests.unit.reports import builders
 from tests.unit.reports.test_controls import FORMATS
 
@@ -22,8 +22,8 @@ MOST = 1 << 18
 
 @pytest.fixture(autouse=True)
 def _smaller(monkeypatch):
-    assert size.MOST == 8 << 20
-    monkeypatch.setattr(size, "MOST", MOST)
+    assert size.MOST_BYTES == 8 << 20
+    monkeypatch.setattr(size, "MOST_BYTES", MOST)
 
 
 def finding(number, message="m"):
@@ -51,15 +51,15 @@ def wide_contract(report):
 @pytest.mark.parametrize("kind", ["json", "md", "html", "sarif", "junit", "github"])
 def test_a_document_is_bounded(kind, grown):
     report = grown(replace(builders.GOLDEN["bad_inputs"](), command="inspect"))
-    text = bounded(report, FORMATS[kind])
+    text = limit_report(report, FORMATS[kind])
     assert len(text.encode()) <= MOST
 
 
 @pytest.mark.parametrize("grown", [many_findings, long_text, wide_contract], ids=lambda grown: grown.__name__)
 def test_what_is_cut_is_said(grown):
     report = grown(replace(builders.GOLDEN["bad_inputs"](), command="inspect"))
-    assert len(json_.render(report)) > MOST
-    document = json.loads(bounded(report, json_.render))
+    assert len(json_.render_json(report)) > MOST
+    document = json.loads(limit_report(report, json_.render_json))
     jsonschema.validate(document, schema())
     (said,) = [item for item in document["not_checked"] if item["code"] == CODE]
     assert said["name"] == "report"
@@ -70,6 +70,6 @@ def test_what_is_cut_is_said(grown):
 def test_nothing_is_cut_from_an_ordinary_report():
     seen = []
     report = builders.GOLDEN["bad_inputs"]()
-    assert bounded(report, lambda given: seen.append(given) or "text") == "text"
+    assert limit_report(report, lambda given: seen.append(given) or "text") == "text"
     assert seen == [report]
     assert seen[0] is report

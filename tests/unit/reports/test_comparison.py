@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aotidoctor.model.localization import Localization, OutputComparison
-from aotidoctor.reports.comparison_view import HEADINGS, comparison_rows, reasons
-from aotidoctor.reports.markdown.render import render as markdown
-from aotidoctor.reports.terminal.render import plain_text
+from aotidoctor.reports.localization_view import COMPARISON_HEADINGS, comparison_reasons, comparison_rows
+from aotidoctor.reports.markdown import render_markdown as markdown
+from aotidoctor.reports.terminal.terminal_report import plain_terminal_text
 from tests.unit.cli.test_compare import WRONG
 from tests.unit.reports import builders
 
@@ -19,7 +19,7 @@ def report(*outputs, command="compare"):
 
 
 def cells(*outputs):
-    return dict(zip(HEADINGS, comparison_rows(report(*outputs))[0], strict=True))
+    return dict(zip(COMPARISON_HEADINGS, comparison_rows(report(*outputs))[0], strict=True))
 
 
 def test_a_row_has_both_errors():
@@ -44,17 +44,21 @@ def test_run_shows_the_table_only_where_something_differs():
 def test_a_reason_is_told_once():
     odd = replace(WRONG, verdict="unknown", reason="there is no float64 run: random")
     shown = report(odd, replace(odd, path="result[2]"))
-    assert reasons(shown) == ["there is no float64 run: random"]
-    assert markdown(shown).count("there is no float64 run") == plain_text(shown).count("there is no float64 run") == 1
+    assert comparison_reasons(shown) == ["there is no float64 run: random"]
+    assert (
+        markdown(shown).count("there is no float64 run")
+        == plain_terminal_text(shown).count("there is no float64 run")
+        == 1
+    )
 
 
 def test_verdicts_are_whole_at_80_columns():
-    text = plain_text(report(WRONG, replace(AGREES, verdict="reference-imprecise")), width=80)
+    text = plain_terminal_text(report(WRONG, replace(AGREES, verdict="reference-imprecise")), width=80)
     assert "package-wrong" in text
     assert "reference-imprecise" in text
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "relative" not in text
-    assert "relative" in plain_text(report(WRONG), width=140)
+    assert "relative" in plain_terminal_text(report(WRONG), width=140)
 
 
 def test_markdown_has_the_table():

@@ -6,12 +6,12 @@ from dataclasses import astuple
 
 import pytest
 
-from aotidoctor.model.compat import Answer, Compatibility, HostAnswer, PackageNeeds
-from aotidoctor.reports import compat_view
+from aotidoctor.model.fleet import Compatibility, HostAnswer, HostVerdict, PackageNeeds
+from aotidoctor.reports import localization_view
 
 
 def answer(package, host, kind, *reasons):
-    field = {Answer.RUNS: "provided", Answer.REFUSED: "because", Answer.UNKNOWN: "unknown"}[kind]
+    field = {HostVerdict.RUNS: "provided", HostVerdict.REFUSED: "because", HostVerdict.UNKNOWN: "unknown"}[kind]
     return HostAnswer(package=package, host=host, answer=kind, **{field: reasons})
 
 
@@ -21,22 +21,25 @@ def found(*answers, **needs):
 
 
 TWO = (
-    answer("/a/x/model.pt2", "old", Answer.REFUSED, "no avx2", "glibc 2.17"),
-    answer("/a/x/model.pt2", "new", Answer.RUNS, "all of it"),
-    answer("/a/y/model.pt2", "old", Answer.UNKNOWN, "its GPU"),
-    answer("/a/y/model.pt2", "new", Answer.RUNS),
+    answer("/a/x/model.pt2", "old", HostVerdict.REFUSED, "no avx2", "glibc 2.17"),
+    answer("/a/x/model.pt2", "new", HostVerdict.RUNS, "all of it"),
+    answer("/a/y/model.pt2", "old", HostVerdict.UNKNOWN, "its GPU"),
+    answer("/a/y/model.pt2", "new", HostVerdict.RUNS),
 )
 
 
 def test_packages_have_the_shortest_names_that_differ():
-    assert compat_view.names(found(*TWO)) == {"/a/x/model.pt2": "x/model.pt2", "/a/y/model.pt2": "y/model.pt2"}
+    assert localization_view.compat_names(found(*TWO)) == {
+        "/a/x/model.pt2": "x/model.pt2",
+        "/a/y/model.pt2": "y/model.pt2",
+    }
     # The end of one path may be the whole of another.
-    nested = found(answer("model.pt2", "h", Answer.RUNS), answer("b/model.pt2", "h", Answer.RUNS))
-    assert compat_view.names(nested) == {"model.pt2": "model.pt2", "b/model.pt2": "b/model.pt2"}
+    nested = found(answer("model.pt2", "h", HostVerdict.RUNS), answer("b/model.pt2", "h", HostVerdict.RUNS))
+    assert localization_view.compat_names(nested) == {"model.pt2": "model.pt2", "b/model.pt2": "b/model.pt2"}
 
 
 def test_every_answer_has_its_reason():
-    assert compat_view.answer_rows(found(*TWO)) == (
+    assert localization_view.answer_rows(found(*TWO)) == (
         ("x/model.pt2", "old", "will not run", "no avx2; glibc 2.17"),
         ("x/model.pt2", "new", "runs", "all of it"),
         ("y/model.pt2", "old", "undetermined", "its GPU"),
@@ -45,12 +48,12 @@ def test_every_answer_has_its_reason():
 
 
 def test_a_matrix_needs_two_of_both():
-    assert compat_view.matrix(found(*TWO)) == (
+    assert localization_view.compat_matrix(found(*TWO)) == (
         ("", "old", "new"),
         (("x/model.pt2", "will not run", "runs"), ("y/model.pt2", "undetermined", "runs")),
     )
-    assert compat_view.matrix(found(*TWO[:2])) is None
-    assert compat_view.matrix(found(TWO[0], TWO[2])) is None
+    assert localization_view.compat_matrix(found(*TWO[:2])) is None
+    assert localization_view.compat_matrix(found(TWO[0], TWO[2])) is None
 
 
 @pytest.mark.parametrize(
@@ -77,7 +80,7 @@ def test_a_matrix_needs_two_of_both():
     ],
 )  # fmt: skip
 def test_what_a_package_needs(needs, rows):
-    ((title, table),) = compat_view.needs_tables(found(TWO[0], **needs))
+    ((title, table),) = localization_view.needs_tables(found(TWO[0], **needs))
     assert (title, dict(table)) == ("What model.pt2 needs", rows)
 
 
@@ -95,4 +98,4 @@ def test_what_a_package_needs(needs, rows):
     ],
 )
 def test_the_worst_answer_is_the_headline(answers, headline):
-    assert astuple(compat_view.headline(found(*answers))) == headline
+    assert astuple(localization_view.compat_headline(found(*answers))) == headline

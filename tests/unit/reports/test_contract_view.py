@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.model.contract import Contract, Dim, KernelCall, LeafSpec, OutputSpec, Unread
+from aotidoctor.model.contract import Dim, KernelCall, LeafSpec, ModelContract, OutputSpec, Unread
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.expr import parse_expr
-from aotidoctor.model.inputs import InputSet, PlainValue, ValueStats
-from aotidoctor.model.tree import Container, Leaf
-from aotidoctor.reports import contract_view
-from aotidoctor.reports.contract_view import kernel_text, leaf_rows
+from aotidoctor.model.inputs import Container, InputSet, Leaf, PlainValue, ValueStats
+from aotidoctor.reports import package_view
+from aotidoctor.reports.package_view import kernel_text, leaf_rows
 from tests.unit.reports import builders
 
 
@@ -22,7 +21,7 @@ def test_leaves_of_an_object_are_inside_it():
         LeafSpec(index=at, path=f"args[0].{name}", kind="tensor", input_index=at) for at, name in enumerate("xy")
     )
     args = Container(type="tuple", children=(record,))
-    contract = Contract(model_name="m", source="wrapper.cpp", args=args, kwargs=empty, leaves=leaves, n_inputs=2)
+    contract = ModelContract(model_name="m", source="wrapper.cpp", args=args, kwargs=empty, leaves=leaves, n_inputs=2)
     value = PlainValue(type="Record", text="my.Record(...)")
     given = Container(type="tuple", children=(Leaf(value=value),))
     inputs = InputSet(path="s.pt", format="pt", form="args", args=given, kwargs=empty)
@@ -56,10 +55,10 @@ def test_a_kernel_tells_how_it_is_launched(settings, text):
 
 def test_strides_that_the_source_tells_in_symbols_are_shown():
     leaf = replace(builders.X, strides=(None, None, 1), stride_exprs=(parse_expr("8*s27"), None, None))
-    assert contract_view.stride_texts(leaf) == ("8*s27", "?", "1")
-    assert "(8*s27, ?, 1)" in contract_view.leaf_text(leaf)
-    assert contract_view.stride_texts(replace(leaf, stride_exprs=None)) == ("?", "?", "1")
-    assert contract_view.stride_texts(replace(leaf, strides=None)) == ()
+    assert package_view.stride_texts(leaf) == ("8*s27", "?", "1")
+    assert "(8*s27, ?, 1)" in package_view.leaf_text(leaf)
+    assert package_view.stride_texts(replace(leaf, stride_exprs=None)) == ("?", "?", "1")
+    assert package_view.stride_texts(replace(leaf, strides=None)) == ()
 
 
 @pytest.mark.parametrize(
@@ -76,7 +75,7 @@ def test_strides_that_the_source_tells_in_symbols_are_shown():
     ],
 )
 def test_dims(dim, text):
-    assert contract_view.dim_text(dim) == text
+    assert package_view.dim_text(dim) == text
 
 
 @pytest.mark.parametrize(
@@ -92,7 +91,7 @@ def test_dims(dim, text):
     ],
 )
 def test_leaves_that_tell_little(leaf, text):
-    assert contract_view.leaf_text(leaf) == text
+    assert package_view.leaf_text(leaf) == text
 
 
 @pytest.mark.parametrize(
@@ -116,7 +115,7 @@ def test_leaves_that_tell_little(leaf, text):
     ],
 )
 def test_what_was_passed(value, text):
-    assert contract_view.value_text(value) == text
+    assert package_view.value_text(value) == text
 
 
 @pytest.mark.parametrize(
@@ -130,14 +129,14 @@ def test_what_was_passed(value, text):
     ],
 )
 def test_ordinary_strides(shape, stride, ordinary):
-    assert contract_view.is_ordinary(builders.tensor(shape=shape, stride=stride)) is ordinary
+    assert package_view.is_ordinary(builders.tensor(shape=shape, stride=stride)) is ordinary
 
 
 def test_outputs_and_constants_of_unknown_sizes():
-    assert contract_view.output_text(OutputSpec(index=0, path="result")) == "?[…]"
+    assert package_view.output_text(OutputSpec(index=0, path="result")) == "?[…]"
     bare = replace(builders.CONTRACT.constants[0], shape=None, stride=None, dtype=None, device_type=None)
-    assert contract_view.constant_text(bare) == "?[…]"
-    assert contract_view.constant_text(builders.CONTRACT.constants[0]) == "float32[8, 16] (16, 1) cpu"
+    assert package_view.constant_text(bare) == "?[…]"
+    assert package_view.constant_text(builders.CONTRACT.constants[0]) == "float32[8, 16] (16, 1) cpu"
 
 
 @pytest.mark.parametrize(
@@ -149,13 +148,13 @@ def test_outputs_and_constants_of_unknown_sizes():
 )
 def test_statements_that_were_not_understood(fact, line, text):
     unread = Unread(part="body", fact=fact, count=2, line=line, example="int\n x")
-    assert contract_view.unread_text(unread) == text
+    assert package_view.unread_text(unread) == text
 
 
 def test_a_case_in_one_line():
     case = builders.inspected().case
-    assert contract_view.summary(case).endswith(" with 1 model: 3 inputs, 1 output, 2 constants on cpu")
-    assert contract_view.summary(replace(case, contract=None)).endswith("no contract can be read from it")
+    assert package_view.contract_summary(case).endswith(" with 1 model: 3 inputs, 1 output, 2 constants on cpu")
+    assert package_view.contract_summary(replace(case, contract=None)).endswith("no contract can be read from it")
 
 
 def test_needs_of_a_gpu_package():
@@ -163,7 +162,7 @@ def test_needs_of_a_gpu_package():
     needs = replace(
         builders.CONTRACT.needs, march_native=True, gpu_code=code, baked_threads={"cpp_fused_0": 4}, cxx11_abi=False
     )
-    rows = dict(contract_view.needs_rows(replace(builders.CONTRACT, needs=needs)))
+    rows = dict(package_view.needs_rows(replace(builders.CONTRACT, needs=needs)))
     assert rows["GPU code"] == ", ".join(code[:8]) + " and 2 more"
     assert rows["CPU instructions"] == "avx512 (built with -march=native)"
     assert (rows["threads baked in"], rows["C++11 ABI"]) == ("cpp_fused_0 4", "no")

@@ -10,11 +10,10 @@ from dataclasses import fields, is_dataclass, replace
 
 from rich.console import Console
 
-from aotidoctor.reports import github, issue, junit, sarif
-from aotidoctor.reports.html import render as html
-from aotidoctor.reports.json import render as json_
-from aotidoctor.reports.markdown import render as markdown
-from aotidoctor.reports.terminal import render as terminal
+from aotidoctor.reports import github, issue, junit, markdown, sarif
+from aotidoctor.reports.html import html_report as html
+from aotidoctor.reports.json import json_report as json_
+from aotidoctor.reports.terminal import terminal_report as terminal
 from tests.every import every
 from tests.unit.reports import builders
 
@@ -28,15 +27,15 @@ OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\
 # Closed sets: a report with another word is no report.
 _FIXED = {"verdict", "stage", "status", "code", "command", "started", "playbook", "cause", "id", "evidence", "version"}
 FORMATS = {
-    "json": json_.render,
-    "md": markdown.render,
-    "rich": lambda report: terminal.plain_text(report, detail=2),
-    "html": html.render,
-    "sarif": sarif.render,
-    "junit": junit.render,
-    "github": github.render,
-    "pytorch": lambda report: issue.render(report, "pytorch"),
-    "triton": lambda report: issue.render(report, "triton"),
+    "json": json_.render_json,
+    "md": markdown.render_markdown,
+    "rich": lambda report: terminal.plain_terminal_text(report, detail=2),
+    "html": html.render_html,
+    "sarif": sarif.render_sarif,
+    "junit": junit.render_junit,
+    "github": github.render_github,
+    "pytorch": lambda report: issue.render_issue(report, "pytorch"),
+    "triton": lambda report: issue.render_issue(report, "triton"),
 }
 
 
@@ -65,13 +64,13 @@ def test_no_control_character_is_shown(kind, name):
 
 def test_the_payload_reaches_the_report():
     """Else the test above would be true of a format that shows nothing."""
-    text = json_.render(_poisoned(builders.GOLDEN["bad_inputs"]()))
+    text = json_.render_json(_poisoned(builders.GOLDEN["bad_inputs"]()))
     assert text.count(r"\u001b[2J") > 50
 
 
 @every("character", CONTROLS)
 def test_json_means_what_it_meant(character):
-    document = json_.dumps({"key": f"a{character}b"})
+    document = json_.dump_json({"key": f"a{character}b"})
     assert json.loads(document) == {"key": f"a{character}b"}
     assert OBEYED.search(document) is None
 
@@ -79,5 +78,5 @@ def test_json_means_what_it_meant(character):
 def test_colours_of_the_report_itself_stay():
     console = Console(width=80, force_terminal=True, color_system="standard", _environ={})
     with console.capture() as captured:
-        terminal.render(builders.GOLDEN["bad_inputs"](), console)
+        terminal.render_terminal(builders.GOLDEN["bad_inputs"](), console)
     assert "\x1b[" in captured.get()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.model.fleet import FleetSummary
-from aotidoctor.reports.fleet_summary import SHOWN, render_markdown, render_text
+from aotidoctor.reports.fleet.fleet_files import BATCH_SHOWN, render_batch_markdown, render_batch_text
 
 DONE = FleetSummary(
     folder="r", command="check", items=3, kept=1, cached=0, judged=2, as_expected=0, seconds=1.25,
@@ -16,7 +16,7 @@ DONE = FleetSummary(
 
 
 def test_text():
-    assert render_text(DONE).splitlines() == [
+    assert render_batch_text(DONE).splitlines() == [
         "3 items: 2 healthy, 1 problem",
         "        1  isa-mismatch",
         "2 judged, 0 from the cache, 1 kept, in 1.2 s",
@@ -25,14 +25,14 @@ def test_text():
 
 
 def test_text_of_what_is_not_complete():
-    causes = {f"cause-{at}": 100 - at for at in range(SHOWN + 2)}
+    causes = {f"cause-{at}": 100 - at for at in range(BATCH_SHOWN + 2)}
     partial = replace(
         DONE, items=1234, causes=causes, as_expected=4, notes=("a note",), problem="the disk is full\x1b[2J"
     )
-    lines = render_text(partial).splitlines()
+    lines = render_batch_text(partial).splitlines()
     assert lines[0].startswith("3 of 1,234 items: ")
     rest = sum(sorted(causes.values())[:2])
-    assert lines[SHOWN + 1 : SHOWN + 3] == [f"  {rest:7,}  2 more causes", "4 as expected"]
+    assert lines[BATCH_SHOWN + 1 : BATCH_SHOWN + 3] == [f"  {rest:7,}  2 more causes", "4 as expected"]
     assert lines[-3] == "a note"
     assert lines[-2].startswith("not complete: the disk is full")
     assert "\x1b" not in lines[-2]
@@ -41,11 +41,11 @@ def test_text_of_what_is_not_complete():
 @pytest.mark.parametrize(("items", "verdicts", "text"), [(1, {}, "1 item"), (1, {"healthy": 1}, "1 item: 1 healthy")])
 def test_one_item(items, verdicts, text):
     one = replace(DONE, items=items, kept=0, judged=1, verdicts=verdicts)
-    assert render_text(one).splitlines()[0] == text
+    assert render_batch_text(one).splitlines()[0] == text
 
 
 def test_markdown():
-    text = render_markdown(replace(DONE, folder="a`b|c\nd", problem="no room"))
+    text = render_batch_markdown(replace(DONE, folder="a`b|c\nd", problem="no room"))
     assert text.splitlines() == [
         "**3 items: 2 healthy, 1 problem**",
         "",
@@ -57,4 +57,4 @@ def test_markdown():
         "|---|---:|",
         "| `isa-mismatch` | 1 |",
     ]
-    assert "|" not in render_markdown(replace(DONE, causes={}))
+    assert "|" not in render_batch_markdown(replace(DONE, causes={}))

@@ -14,7 +14,7 @@ COMMAND = re.compile(r"::(error|warning|notice) ([^:]*)::(.*)")
 
 def commands(report):
     found = []
-    for line in github.render(report).splitlines():
+    for line in github.render_github(report).splitlines():
         match = COMMAND.fullmatch(line)
         assert match, line
         fields = dict(part.split("=", 1) for part in match[2].split(","))
@@ -87,6 +87,6 @@ def test_output_of_a_child_cannot_be_a_command():
     base = builders.misleading()
     nasty = "x\n::set-env name=PATH::/tmp\r\n::stop-commands::t%0A::add-mask::a\u2028::error::b"
     finding = replace(base.findings[0], observed=nasty, subject=nasty, kind=nasty)
-    text = github.render(replace(base, findings=(finding,)))
+    text = github.render_github(replace(base, findings=(finding,)))
     assert all(line.startswith(("::error file=", "::notice ", "::warning ")) for line in text.splitlines())
     assert "%250A" in text

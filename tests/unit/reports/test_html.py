@@ -23,11 +23,10 @@ from aotidoctor.model.localization import (
     SourceLine,
     TimelineEntry,
 )
-from aotidoctor.model.log import LogEvent, LogMatch, LogPattern, LogReading
+from aotidoctor.model.report import LogEvent, LogMatch, LogPattern, LogReading, Signature, SignaturePart
 from aotidoctor.model.run import ChildError, Exited, Signalled
-from aotidoctor.model.signature import Signature, SignaturePart
-from aotidoctor.reports.html import render as html_
-from aotidoctor.reports.html import text as html_text
+from aotidoctor.reports.html import html_blocks as html_text
+from aotidoctor.reports.html import html_report as html_
 from tests.unit.reports import builders
 
 H = "{http://www.w3.org/1999/xhtml}"
@@ -44,7 +43,7 @@ def parsed(text):
 
 
 def page(report):
-    return parsed(html_.render(report))
+    return parsed(html_.render_html(report))
 
 
 def words(element):
@@ -203,7 +202,7 @@ def test_what_is_said_links_to_what_shows_it():
     assert by_id(tree, "R1").tag == f"{H}details"
     # What is not there is no link, nor what is part of a name.
     known = {"E1", "R2"}
-    shown = str(html_text.linked("seen [E1], R2 and R9, kwargs['E1'] in E1.py and x.R2 (R2) [E1]", known))
+    shown = str(html_text.link_mentions("seen [E1], R2 and R9, kwargs['E1'] in E1.py and x.R2 (R2) [E1]", known))
     assert re.findall('href="#([^"]+)"', shown) == ["E1", "R2", "R2", "E1"]
     assert "kwargs[&#39;E1&#39;]" in shown
 
@@ -312,18 +311,18 @@ def test_values_are_drawn():
     for word in ("aoti_torch_cpu_mm_out", "buf0", "cpp_fused_log_1", "buf1", "3 NaN, 1 Inf", "1.5e-07", "4.5"):
         assert word in told, told
     assert "buf1" in every(by_id(tree, "values"), "div", role="img")[0].get("aria-label")
-    text = html_.render(located())
+    text = html_.render_html(located())
     assert "#0102" not in text  # every stand-in has become a colour of the page
     assert "var(--bad)" in text
     assert "<metadata" not in text
-    assert text == html_.render(located())
+    assert text == html_.render_html(located())
 
 
 def test_the_range_is_where_the_axis_says():
     """The line of a row from its smallest to its largest value, in the units of the axis's ticks."""
     pytest.importorskip("matplotlib")
-    from aotidoctor.reports import plots
-    from aotidoctor.reports.html.figures import ValueRow
+    from aotidoctor.reports.html import plots
+    from aotidoctor.reports.html.run_sections import ValueRow
 
     row = partial(ValueRow, call="k", mean=None, nan=0, inf=0, error=None, agrees=None, bad=False)
     rows = (row(tensor="a", low=0.0, high=10.0), row(tensor="b", low=5.0, high=10.0))
@@ -371,7 +370,7 @@ def test_of_many_calls_those_around_the_bad_one_are_drawn():
 
 def test_without_matplotlib_the_page_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "aotidoctor.reports.plots", raising=False)
+    monkeypatch.delitem(sys.modules, "aotidoctor.reports.html.plots", raising=False)
     tree = page(located())
     for section in ("values", "comparison"):
         assert "matplotlib cannot be imported" in words(by_id(tree, section))
@@ -381,8 +380,8 @@ def test_without_matplotlib_the_page_says_so(monkeypatch):
 
 def test_nothing_is_drawn_without_numbers_and_matplotlib_stays_out(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "aotidoctor.reports.plots", raising=False)
-    assert "matplotlib" not in html_.render(builders.misleading())
+    monkeypatch.delitem(sys.modules, "aotidoctor.reports.html.plots", raising=False)
+    assert "matplotlib" not in html_.render_html(builders.misleading())
 
 
 def test_probes_against_outcomes():
@@ -409,7 +408,7 @@ def test_runs_with_what_they_printed():
 def test_long_output_is_cut_with_a_count():
     text = "x" * 99 + "\n"
     flood = builders.outcome("R1", ending=Exited(code=1, done=False), stage="run1", stderr_tail=text * 100_000)
-    rendered = html_.render(builders.report(verdict="unknown", runs=(flood,)))
+    rendered = html_.render_html(builders.report(verdict="unknown", runs=(flood,)))
     assert len(rendered) < 100_000
     tree = parsed(rendered)
     run = by_id(tree, "R1")
@@ -423,7 +422,7 @@ def test_many_runs_share_the_room():
     crash = partial(builders.outcome, ending=Signalled(signal=11, name="SIGSEGV"), stage="run1")
     noise = "y" * 16_000
     runs = tuple(crash(f"R{n}", stdout_tail=noise, stderr_tail=noise) for n in range(400))
-    assert len(html_.render(builders.report(verdict="unknown", runs=runs))) < 600_000
+    assert len(html_.render_html(builders.report(verdict="unknown", runs=runs))) < 600_000
 
 
 def test_a_huge_contract_keeps_its_marked_leaf_in_sight():
@@ -572,7 +571,7 @@ def harmless():
 @settings(max_examples=25)
 @given(NASTY)
 def test_no_text_of_others_becomes_markup(text):
-    rendered = html_.render(hostile(text))
+    rendered = html_.render_html(hostile(text))
     tree = parsed(rendered)  # strict: raises for every code point that HTML forbids
     names = {item.tag for item in tree.iter() if isinstance(item.tag, str)}
     assert names <= harmless()

@@ -9,14 +9,14 @@ import pytest
 
 from aotidoctor.model.artifact import DebugFeatures, ExternNode
 from aotidoctor.model.contract import Unread
-from aotidoctor.reports.terminal import render as terminal
+from aotidoctor.reports.terminal import terminal_report as terminal
 from tests.unit.reports import builders
 
 
 def shown(detail=0, *, findings=(), contract=builders.CONTRACT, **changes):
     base = builders.inspected()
     report = replace(base, findings=findings, case=replace(base.case, contract=contract, **changes))
-    return " ".join(terminal.plain_text(report, width=160, detail=detail).split())
+    return " ".join(terminal.plain_terminal_text(report, width=160, detail=detail).split())
 
 
 def with_model(**changes):

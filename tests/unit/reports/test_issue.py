@@ -10,23 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from aotidoctor.model.case import Gpu, Host, TorchBuild
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.host import Gpu, Host, TorchBuild
-from aotidoctor.model.inputs import PlainValue, ValueStats
-from aotidoctor.model.log import LogReading
+from aotidoctor.model.inputs import Container, Leaf, PlainValue, ValueStats
+from aotidoctor.model.report import LogReading
 from aotidoctor.model.run import ChildError, Exited
-from aotidoctor.model.tree import Container, Leaf
-from aotidoctor.reports import issue
-from aotidoctor.reports.markdown import render as markdown
-from aotidoctor.reports.markdown.budget import LIMIT, length
-from aotidoctor.reports.torch_script import script
-from aotidoctor.reports.versions import versions
+from aotidoctor.reports import issue, markdown
+from aotidoctor.reports.issue import host_versions, torch_script
+from aotidoctor.reports.markdown import LIMIT, length
 from tests.unit.reports import builders
 
 FORMS = {
-    "generic": markdown.render,
-    "pytorch": lambda report: issue.render(report, "pytorch"),
-    "triton": lambda report: issue.render(report, "triton"),
+    "generic": markdown.render_markdown,
+    "pytorch": lambda report: issue.render_issue(report, "pytorch"),
+    "triton": lambda report: issue.render_issue(report, "triton"),
 }
 READER = MarkdownIt("commonmark", {"html": True}).enable("table")
 LINKS = re.compile(r"@[\w-]|(?<!&)#\d|\bgh-\d|://|\bwww\.", re.IGNORECASE)
@@ -143,12 +140,14 @@ def test_what_is_cut_is_counted(form):
 def test_parts_that_fit_in_no_room_are_left_out_and_counted():
     place = "\U0001f600" * 40_000
     base = builders.misleading()
-    text = markdown.render(replace(base, plan=(), argv=("aotidoctor", *("x" * 3000,) * 30), extra={"origin": place}))
+    text = markdown.render_markdown(
+        replace(base, plan=(), argv=("aotidoctor", *("x" * 3000,) * 30), extra={"origin": place})
+    )
     assert_sound(text)
 
 
 def test_the_headings_are_those_of_pytorchs_form():
-    text = issue.render(builders.misleading(), "pytorch")
+    text = issue.render_issue(builders.misleading(), "pytorch")
     assert [line for line in text.splitlines() if line.startswith("### ")] == [
         "### 🐛 Describe the bug",
         "### Error logs",
@@ -161,55 +160,55 @@ def test_the_headings_are_those_of_pytorchs_form():
 
 
 def test_the_headings_are_those_of_tritons_form():
-    text = issue.render(replace(builders.misleading(), extra={"release": "26.05"}), "triton")
+    text = issue.render_issue(replace(builders.misleading(), extra={"release": "26.05"}), "triton")
     titles = [line for line in text.splitlines() if line.startswith("**") and line.endswith("**")]
     assert titles == ["**Description**", "**Triton Information**", "**To Reproduce**", "**Expected behavior**"]
     assert "What version of Triton are you using?" in text
     assert "Triton 26.05" in text
     assert text.partition("**Expected behavior**")[2].strip().startswith("int64")
-    assert "Not recorded in this report" in issue.render(builders.misleading(), "triton")
+    assert "Not recorded in this report" in issue.render_issue(builders.misleading(), "triton")
 
 
 @pytest.mark.parametrize("form", ["pytorch", "triton"])
 def test_versions_of_a_log_are_its_own(form):
     log = LogReading(name="crash.log", size=10, lines=1, versions={"torch": "2.7.0", "cuda": "12.4"})
     report = replace(builders.wrong_kind(), log=log)
-    text = issue.render(report, form)
+    text = issue.render_issue(report, form)
     assert "The log names torch 2.7.0, cuda 12.4." in text
     assert "may differ from the one that failed" in text
     bare = replace(report, case=replace(report.case, host=Host(system="Linux", machine="x86_64", python="3.11.7")))
-    assert "does not describe the machine that failed" in issue.render(bare, form)
-    assert "PyTorch version" not in issue.render(bare, form)
-    assert "may differ" not in issue.render(builders.misleading(), form)
+    assert "does not describe the machine that failed" in issue.render_issue(bare, form)
+    assert "PyTorch version" not in issue.render_issue(bare, form)
+    assert "may differ" not in issue.render_issue(builders.misleading(), form)
 
 
 def test_a_folder_with_a_certified_reproduction_is_named():
-    assert "`out/repro`" in issue.render(builders.misleading(), "pytorch", "out/repro")
-    assert "aotidoctor repro" in issue.render(builders.misleading(), "pytorch")
+    assert "`out/repro`" in issue.render_issue(builders.misleading(), "pytorch", "out/repro")
+    assert "aotidoctor repro" in issue.render_issue(builders.misleading(), "pytorch")
 
 
 def test_versions_have_the_fields_of_collect_env_in_its_order():
     collect_env = pytest.importorskip("torch.utils.collect_env")
     wanted = re.findall(r"^([^\n:{}]+):", collect_env.env_info_fmt, re.MULTILINE)
-    told = re.findall(r"^(\S[^\n:]*):", versions(builders.HOST), re.MULTILINE)
+    told = re.findall(r"^(\S[^\n:]*):", host_versions(builders.HOST), re.MULTILINE)
     assert [label for label in told if label in wanted] == wanted
 
 
 def test_versions_invent_nothing():
     host = replace(builders.HOST, torch=TorchBuild(version="2.9.0+cu128", path="/t", cuda="12.8"))
-    text = versions(host)
+    text = host_versions(host)
     assert "PyTorch version: 2.9.0+cu128\nIs debug build: Could not collect\nCUDA used to build PyTorch: 12.8" in text
     assert "Is CUDA available: Could not collect" in text
     assert "GPU models and configuration: Could not collect" in text
     gpus = (Gpu(index=0, name="NVIDIA A100"), Gpu(index=1, name="NVIDIA A100"))
-    more = versions(replace(host, gpus=gpus, cuda_driver="550.54.15", packages={"numpy": "2.1.0"}))
+    more = host_versions(replace(host, gpus=gpus, cuda_driver="550.54.15", packages={"numpy": "2.1.0"}))
     assert (
         "GPU models and configuration: \nGPU 0: NVIDIA A100\nGPU 1: NVIDIA A100\n\nNvidia driver version: 550.54.15"
         in more
     )
     assert "[pip3] numpy==2.1.0" in more
-    assert "PyTorch version: N/A" in versions(replace(host, torch=None, torch_problem="not installed"))
-    unasked = versions(Host(system="Linux", machine="x86_64", python="3.11.7"))
+    assert "PyTorch version: N/A" in host_versions(replace(host, torch=None, torch_problem="not installed"))
+    unasked = host_versions(Host(system="Linux", machine="x86_64", python="3.11.7"))
     assert "PyTorch version: Could not collect" in unasked
     assert "N/A" not in unasked
 
@@ -217,7 +216,7 @@ def test_versions_invent_nothing():
 @pytest.mark.parametrize("name", [*builders.GOLDEN, "hostile"])
 def test_the_script_is_python(name):
     report = builders.hostile() if name == "hostile" else builders.GOLDEN[name]()
-    made = script(report)
+    made = torch_script(report)
     assert (made is None) == (name in ("wrong_kind", "environment"))
     if made is not None:
         compile(made.text, name, "exec")
@@ -230,7 +229,7 @@ def test_no_name_becomes_code(text, key):
     report = nasty_report(text)
     args = Container(type="dict", children=(Leaf(value=PlainValue(type="str", text=text)),), keys=(key,))
     given_ = replace(report.case.inputs, args=args, kwargs=replace(args, keys=(text,)))
-    made = script(replace(report, case=replace(report.case, inputs=given_)))
+    made = torch_script(replace(report, case=replace(report.case, inputs=given_)))
     tree = compile(made.text, "script", "exec", flags=0x400)  # ast.PyCF_ONLY_AST
     assert [type(node).__name__ for node in tree.body] == ["Import", "Import", "Assign", "Assign", "Assign", "Expr"]
 
@@ -242,7 +241,7 @@ def test_the_script_makes_the_same_metadata():
     stats = ValueStats(low=-3, high=100, nan=0, inf=0, zeros=0)
     ids = builders.tensor("int32", (4,), (1,), stats=stats)
     given_ = builders.inputs(x=x, ids=ids)
-    made = script(replace(base, case=replace(base.case, inputs=given_)))
+    made = torch_script(replace(base, case=replace(base.case, inputs=given_)))
     lines = [line for line in made.text.splitlines() if line.startswith(("args", "kwargs"))]
     scope = {"torch": torch}
     exec("\n".join(lines), scope)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aotidoctor.model.run import NotStarted, OutOfMemory, Signalled, TimedOut
-from aotidoctor.reports.json import render as json_
+from aotidoctor.reports.json import json_report as json_
 from aotidoctor.reports.json.schema import schema
 from tests.unit.reports import builders
 
@@ -33,7 +33,7 @@ def test_the_schema_is_a_schema():
 @pytest.mark.parametrize("name", [*builders.GOLDEN, "hostile"])
 def test_reports_are_valid(name):
     report = builders.hostile() if name == "hostile" else builders.GOLDEN[name]()
-    document = strict(json_.render(report))
+    document = strict(json_.render_json(report))
     VALIDATOR.validate(document)
     assert document["schema"] == "aotidoctor.report/1"
 
@@ -50,12 +50,12 @@ def test_reports_are_valid(name):
     ],
 )
 def test_the_schema_refuses(change):
-    document = strict(json_.render(builders.misleading())) | change
+    document = strict(json_.render_json(builders.misleading())) | change
     assert not VALIDATOR.is_valid(document)
 
 
 def test_fields_of_the_interface():
-    document = strict(json_.render(builders.misleading()))
+    document = strict(json_.render_json(builders.misleading()))
     wanted = "schema tool verdict stage diagnoses findings not_checked runs artifact contract inputs host signature"
     assert set(wanted.split()) <= set(document)
     assert document["diagnoses"][0]["cause"] == "input-dtype"
@@ -69,7 +69,7 @@ def test_fields_of_the_interface():
 
 def test_took_effect_has_three_values():
     runs = tuple(builders.outcome(took_effect=value) for value in (True, False, None))
-    document = strict(json_.render(builders.report(runs=runs)))
+    document = strict(json_.render_json(builders.report(runs=runs)))
     assert [run["took_effect"] for run in document["runs"]] == [True, False, "unknown"]
 
 
@@ -83,19 +83,19 @@ def test_took_effect_has_three_values():
     ],
 )
 def test_endings(ending, expected):
-    run = strict(json_.render(builders.report(runs=(builders.outcome(ending=ending),))))["runs"][0]
+    run = strict(json_.render_json(builders.report(runs=(builders.outcome(ending=ending),))))["runs"][0]
     assert (run["ending"], run["signal"], run["exit_code"]) == expected
 
 
 def test_sources_and_symbols_are_counted_not_listed():
-    text = json_.render(builders.misleading())
+    text = json_.render_json(builders.misleading())
     assert "// a source" not in text
     assert "aoti_torch_cpu_addmm_out" not in json.dumps(strict(text)["artifact"])
     assert strict(text)["artifact"]["models"][0]["shared_objects"][0]["n_undefined"] == 1
 
 
 def test_an_unreadable_inputs_file_is_in_the_report():
-    inputs = strict(json_.render(builders.bad_inputs()))["inputs"]
+    inputs = strict(json_.render_json(builders.bad_inputs()))["inputs"]
     assert (inputs["cause"], inputs["path"]) == ("inputs-file-corrupt", "sample.pt")
 
 
@@ -103,7 +103,7 @@ def test_read_only_mappings_are_fine():
     report = builders.misleading()
     facts = MappingProxyType({"a": 1})
     report = replace(report, findings=(replace(report.findings[0], facts=facts),))
-    assert strict(json_.render(report))["findings"][0]["facts"] == {"a": 1}
+    assert strict(json_.render_json(report))["findings"][0]["facts"] == {"a": 1}
 
 
 VALUES = st.recursive(
@@ -120,7 +120,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_anything_becomes_strict_json_in_utf8(value):
-    text = json_.dumps({"value": value})
+    text = json_.dump_json({"value": value})
     text.encode("utf-8")
     first = strict(text)
-    assert strict(json_.dumps(first)) == first
+    assert strict(json_.dump_json(first)) == first

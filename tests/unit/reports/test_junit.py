@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aotidoctor.cli.formats import FORMATS, Wanted
+from aotidoctor.cli.document_output import FORMATS, RenderOptions
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.reports import junit
 from tests.unit.reports import builders
@@ -28,7 +28,7 @@ REPORTS = {**builders.GOLDEN, "hostile": builders.hostile}
 
 
 def rendered(report, *more):
-    text = junit.render(report, *more)
+    text = junit.render_junit(report, *more)
     xsd().validate(text)
     return ET.fromstring(text.encode()).find("testsuite")
 
@@ -100,13 +100,13 @@ def test_an_examination_that_did_not_take_place_is_one_error():
 
 
 def test_checks_that_passed_are_named():
-    found = outcomes(ET.fromstring(FORMATS["junit"](builders.healthy(), Wanted()).encode()).find("testsuite"))
+    found = outcomes(ET.fromstring(FORMATS["junit"](builders.healthy(), RenderOptions()).encode()).find("testsuite"))
     assert found["AD-IN-014 input_stride"] == "passed"
     assert len(found) > 40
-    few = FORMATS["junit"](builders.inspected(), Wanted())
+    few = FORMATS["junit"](builders.inspected(), RenderOptions())
     assert "AD-ART-001" in few
     assert "AD-IN-014" not in few
-    assert "AD-ART-001" not in FORMATS["junit"](builders.environment(), Wanted())
+    assert "AD-ART-001" not in FORMATS["junit"](builders.environment(), RenderOptions())
 
 
 @settings(max_examples=40)

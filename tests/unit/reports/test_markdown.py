@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aotidoctor.model.evidence import Evidence, Severity
-from aotidoctor.reports.markdown import render as markdown
-from aotidoctor.reports.markdown.budget import length
-from aotidoctor.reports.markdown.text import cell, code, fence, prose
+from aotidoctor.reports import markdown
+from aotidoctor.reports.markdown import cell, code, fence, length, prose
 from tests.unit.reports import builders
 
 FENCE = re.compile(r"^(`{3,})[a-z]*\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
@@ -25,7 +24,7 @@ def outside_code(text):
 @pytest.mark.parametrize("name", [*builders.GOLDEN, "hostile"])
 def test_nothing_of_others_is_read_as_markup(name):
     report = builders.hostile() if name == "hostile" else builders.GOLDEN[name]()
-    rest = outside_code(markdown.render(report))
+    rest = outside_code(markdown.render_markdown(report))
     assert "<script" not in rest
     assert not re.search(r"(?<!\\)\[link", rest)
     assert "@everyone" not in rest
@@ -35,14 +34,14 @@ def test_nothing_of_others_is_read_as_markup(name):
 
 
 def test_rows_of_a_table_have_equal_cells():
-    text = markdown.render(builders.hostile())
+    text = markdown.render_markdown(builders.hostile())
     for block in re.findall(r"(?:^\|.*\n)+", FENCE.sub("", text), re.MULTILINE):
         counts = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
         assert len(counts) == 1, block
 
 
 def test_command_and_version_are_stated():
-    text = markdown.render(builders.misleading())
+    text = markdown.render_markdown(builders.misleading())
     assert "aotidoctor run model.pt2 --inputs sample.pt" in text
     assert "aotidoctor 0.1.0" in text
 
@@ -66,7 +65,7 @@ def huge():
 
 
 def test_a_huge_report_fits_an_issue_and_counts_what_is_cut():
-    text = markdown.render(huge())
+    text = markdown.render_markdown(huge())
     assert length(text) < 65_536
     assert re.search(r"and \d+ more", text)
     rest = outside_code(text)

@@ -8,12 +8,11 @@ from dataclasses import replace
 import jsonschema
 
 from aotidoctor.model.localization import BufferValues, Frame, KernelValues, Localization, SourceLine, TimelineEntry
-from aotidoctor.reports import place_view
-from aotidoctor.reports.json import render as json_
+from aotidoctor.reports import localization_view, markdown
+from aotidoctor.reports.json import json_report as json_
 from aotidoctor.reports.json.schema import schema
-from aotidoctor.reports.markdown import render as markdown
-from aotidoctor.reports.terminal.render import plain_text
-from aotidoctor.reports.value_table import value_rows
+from aotidoctor.reports.localization_view import kernel_value_rows
+from aotidoctor.reports.terminal.terminal_report import plain_terminal_text
 from tests.unit.reports.builders import unknown
 
 
@@ -65,7 +64,7 @@ PLACE = Localization(
 
 
 def test_each_call_is_named_once_and_the_culprit_marked():
-    headings, *rows = value_rows(VALUES, "cpp_fused_log_1")
+    headings, *rows = kernel_value_rows(VALUES, "cpp_fused_log_1")
     assert headings == ["", "Call", "Tensor", "Min", "Max", "Mean", "NaN", "Off by", "From"]
     assert [row[:3] for row in rows] == [
         ["", "cpp_fused_a_0", "in args[0]"],
@@ -77,32 +76,32 @@ def test_each_call_is_named_once_and_the_culprit_marked():
 
 
 def test_columns_in_which_nothing_is_told_are_left_out():
-    headings = value_rows(VALUES[:1], None)[0]
+    headings = kernel_value_rows(VALUES[:1], None)[0]
     assert headings == ["", "Call", "Tensor", "Min", "Max", "Mean"]
 
 
 def test_of_many_calls_the_culprit_s_neighbours_are_shown():
     many = tuple(replace(VALUES[0], index=at, name=f"k{at}") for at in range(40))
-    names = [row[1] for row in value_rows(many, "k20")[1:] if row[1]]
+    names = [row[1] for row in kernel_value_rows(many, "k20")[1:] if row[1]]
     assert names == ["k18", "k19", "k20", "k21", "k22"]
-    assert len([row for row in value_rows(many, "k20", whole=True)[1:] if row[1]]) == 40
+    assert len([row for row in kernel_value_rows(many, "k20", whole=True)[1:] if row[1]]) == 40
 
 
 def test_no_values_no_table():
-    assert value_rows((), None) == []
+    assert kernel_value_rows((), None) == []
 
 
 def test_the_stack_ends_at_the_model():
-    rows = place_view.frame_rows(PLACE)
+    rows = localization_view.frame_rows(PLACE)
     assert rows == [
         ("#0", "cpp_fused_log_1", "k.kernel.cpp:12"),
         ("#1", "torch::aot_inductor::AOTInductorModel::run_impl", "w.so"),
     ]
-    assert len(place_view.frame_rows(PLACE, whole=True)) == 3
+    assert len(localization_view.frame_rows(PLACE, whole=True)) == 3
 
 
 def test_the_line_of_the_package_is_shown():
-    shown = place_view.excerpt(PLACE)
+    shown = localization_view.excerpt(PLACE)
     assert shown is not None
     assert (shown.title, shown.text) == ("k.kernel.cpp:12", "  11  a\n► 12  b = c;")
 
@@ -110,14 +109,14 @@ def test_the_line_of_the_package_is_shown():
 def test_without_a_stack_the_line_is_that_of_the_failed_check():
     check = next(frame for frame in PLACE.frames if frame.lines)
     report = replace(unknown(), localization=replace(PLACE, frames=(), check=check))
-    for text in (plain_text(report, width=120), markdown.render(report)):
+    for text in (plain_terminal_text(report, width=120), markdown.render_markdown(report)):
         assert "k.kernel.cpp:12" in text
         assert "b = c;" in text
-    jsonschema.validate(json.loads(json_.render(report)), schema())
+    jsonschema.validate(json.loads(json_.render_json(report)), schema())
 
 
 def test_times_have_units_that_kernels_need():
-    rows, before = place_view.timeline_rows(PLACE)
+    rows, before = localization_view.timeline_rows(PLACE)
     assert before == 0
     assert rows[0] == ("", "cpp_fused_a_0", "kernel", "2.5 µs", "")
     assert rows[1] == ("►", "cpp_fused_log_1", "kernel", "", "aten.log at m.py:7")
@@ -125,10 +124,10 @@ def test_times_have_units_that_kernels_need():
 
 def test_every_format_names_culprit_chain_line_and_address():
     report = replace(unknown(), localization=PLACE)
-    for text in (plain_text(report, width=120), markdown.render(report)):
+    for text in (plain_terminal_text(report, width=120), markdown.render_markdown(report)):
         for part in ("cpp_fused_log_1 (aten.log)", "aten.log at m.py:7", "b = c;", "0x0", "the null page", "buf1"):
             assert part in text, part
-    whole = json.loads(json_.render(report))
+    whole = json.loads(json_.render_json(report))
     jsonschema.validate(whole, schema())
     document = whole["localization"]
     assert document["culprit"] == "cpp_fused_log_1 (aten.log)"
@@ -141,7 +140,7 @@ def test_the_packages_own_frames_are_among_those_shown():
     above = [Frame(index=at, function=f"gomp_{at}", library="libgomp.so") for at in range(14)]
     own = Frame(index=14, function="cpp_fused_embedding_0", member="model/k.kernel.cpp", line=22)
     callers = [Frame(index=at, function=f"outer_{at}", library="libtorch.so") for at in range(15, 20)]
-    rows = place_view.frame_rows(replace(PLACE, frames=(*above, own, *callers)))
+    rows = localization_view.frame_rows(replace(PLACE, frames=(*above, own, *callers)))
     assert len(rows) == 10
     assert rows[-1] == ("#14", "cpp_fused_embedding_0", "k.kernel.cpp:22")
     assert [number for number, _, _ in rows[:-1]] == [f"#{at}" for at in range(9)]

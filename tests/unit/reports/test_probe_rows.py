@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.model.evidence import Evidence, RunSource, Severity
-from aotidoctor.reports.json import render as json_
-from aotidoctor.reports.markdown import render as markdown
-from aotidoctor.reports.probe_rows import probe_rows, verdict
-from aotidoctor.reports.terminal import render as terminal
+from aotidoctor.reports import markdown
+from aotidoctor.reports.json import json_report as json_
+from aotidoctor.reports.run_view import probe_rows, probes_verdict
+from aotidoctor.reports.terminal import terminal_report as terminal
 from tests.unit.reports import builders
 
 TABLE = Evidence(
@@ -46,21 +46,21 @@ def test_a_row_says_how_often_how_and_where(report):
         ("cuda_blocking", "0 of 3", "", "", "yes"),
         ("launch_trace", "1 of 1", "cuda-illegal-access", "triton_poi_fused_add_0", "unknown"),
     ]
-    assert verdict(report) == "gone with blocking launches, a race or a missing ordering"
+    assert probes_verdict(report) == "gone with blocking launches, a race or a missing ordering"
 
 
 def test_people_see_the_table(report):
-    for text in (markdown.render(report), terminal.plain_text(report, width=110)):
+    for text in (markdown.render_markdown(report), terminal.plain_terminal_text(report, width=110)):
         assert "Probes: gone with blocking launches" in text
         assert "0 of 3" in text
 
 
 def test_programs_get_the_columns(report):
-    found = next(item for item in json.loads(json_.render(report))["findings"] if item["code"] == "AD-RUN-029")
+    found = next(item for item in json.loads(json_.render_json(report))["findings"] if item["code"] == "AD-RUN-029")
     assert found["facts"]["failed"] == [3, 0, 1]
     assert found["facts"]["rungs"][1] == "cuda_blocking"
 
 
 def test_without_a_table_there_is_no_section():
     assert probe_rows(builders.unknown()) == []
-    assert "Probes: " not in markdown.render(builders.unknown())
+    assert "Probes: " not in markdown.render_markdown(builders.unknown())

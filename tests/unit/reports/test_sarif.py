@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aotidoctor.cli.formats import FORMATS, Wanted
-from aotidoctor.model.diagnosis import Remedy
+from aotidoctor.cli.document_output import FORMATS, RenderOptions
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, RunSource, Severity
 from aotidoctor.model.localization import Frame, Localization
+from aotidoctor.model.report import Remedy
 from aotidoctor.reports import sarif
 from tests.unit.reports import builders
 
@@ -22,7 +22,7 @@ VALID = jsonschema.Draft4Validator(SCHEMA, format_checker=jsonschema.Draft4Valid
 
 
 def rendered(report, **more):
-    text = sarif.render(report, **more)
+    text = sarif.render_sarif(report, **more)
     document = json.loads(text)
     VALID.validate(document)
     return document["runs"][0]
@@ -149,7 +149,7 @@ def test_the_fingerprint_is_that_of_the_fault_not_of_the_run():
 
 
 def test_help_is_the_manual():
-    run = json.loads(FORMATS["sarif"](builders.misleading(), Wanted()))["runs"][0]
+    run = json.loads(FORMATS["sarif"](builders.misleading(), RenderOptions()))["runs"][0]
     rules = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
     assert "What it does" in rules["AD-IN-010"]["help"]["text"]
     assert "## What happened" in rules["input-dtype"]["help"]["markdown"]
@@ -161,7 +161,7 @@ def test_ten_thousand_findings_are_cut_and_counted():
     one = Evidence(code="AD-IN-010", kind="k", severity=Severity.WARN, subject="s", observed="o", expected="e")
     unseen = tuple(NotChecked(code="AD-IN-016", name="n", reason="r") for _ in range(3))
     report = replace(builders.misleading(), findings=(one,) * 10_000, not_checked=unseen)
-    (run,) = json.loads(sarif.render(report))["runs"]
+    (run,) = json.loads(sarif.render_sarif(report))["runs"]
     assert len(run["results"]) == sarif.RESULTS
     notes = run["invocations"][0]["toolExecutionNotifications"]
     assert notes[-1]["message"]["text"] == "5002 more findings are not listed here"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.model.evidence import Severity
-from aotidoctor.reports.status import FAIL_ON, exit_status
+from aotidoctor.reports.text import FAIL_ON, exit_status
 from tests.unit.reports import builders
 
 HEALTHY, MISLEADING, UNKNOWN = builders.healthy(), builders.misleading(), builders.unknown()

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.model.evidence import NotChecked, Severity
-from aotidoctor.model.fault import FAILED_HERE
-from aotidoctor.reports.terminal import render as terminal
-from aotidoctor.reports.terminal.captured import for_stream
+from aotidoctor.model.evidence import FAILED_HERE, NotChecked, Severity
+from aotidoctor.reports.terminal import terminal_report as terminal
+from aotidoctor.reports.terminal.terminal_layout import capture_for_stream
 from tests.unit.reports import builders
 
 
@@ -32,7 +31,7 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize("detail", [-1, 0, 1, 2])
 def test_80_columns_hold_every_line_but_those_to_copy(name, detail):
     report = builders.hostile() if name == "hostile" else builders.GOLDEN[name]()
-    text = terminal.plain_text(report, width=80, detail=detail)
+    text = terminal.plain_terminal_text(report, width=80, detail=detail)
     assert max(map(len, text.splitlines())) <= 80
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e]", text)
 
@@ -46,7 +45,7 @@ def test_the_width_that_the_environment_names(columns, widest):
     def show(console):
         console.print("word " * 1000)
 
-    lines = for_stream(show, stream=io.StringIO(), environ={"COLUMNS": columns}).splitlines()
+    lines = capture_for_stream(show, stream=io.StringIO(), environ={"COLUMNS": columns}).splitlines()
     assert widest - len("word ") < max(map(len, lines)) <= widest
 
 
@@ -54,20 +53,20 @@ def test_a_failure_of_aotidoctor_is_on_the_first_screen():
     broken = tuple(
         NotChecked(code="AD-IN-014", name=f"check_{number}", reason=f"{FAILED_HERE}: Traceback") for number in range(6)
     )
-    text = terminal.plain_text(replace(builders.healthy(), not_checked=broken), detail=-1)
+    text = terminal.plain_terminal_text(replace(builders.healthy(), not_checked=broken), detail=-1)
     assert "Failed here check_0, check_1, check_2, check_3 and 2 more" in text
-    assert "Failed here" not in terminal.plain_text(builders.healthy(), detail=-1)
+    assert "Failed here" not in terminal.plain_terminal_text(builders.healthy(), detail=-1)
 
 
 def test_moot_questions_are_shown_with_v_only():
     moot = NotChecked(code="AD-RUN-022", name="blame", reason="nothing failed", moot=True)
     report = replace(builders.healthy(), not_checked=(*builders.healthy().not_checked, moot))
-    assert "blame" not in terminal.plain_text(report)
-    assert "blame (AD-RUN-022): nothing failed" in terminal.plain_text(report, detail=1)
+    assert "blame" not in terminal.plain_terminal_text(report)
+    assert "blame (AD-RUN-022): nothing failed" in terminal.plain_terminal_text(report, detail=1)
 
 
 def test_the_first_screen_is_in_order():
-    text = terminal.plain_text(builders.misleading(), detail=-1)
+    text = terminal.plain_terminal_text(builders.misleading(), detail=-1)
     parts = [
         "PROBLEM",
         "input-dtype",
@@ -86,12 +85,12 @@ def test_the_first_screen_is_in_order():
 
 def test_quiet_is_the_first_screen_only():
     report = builders.misleading()
-    assert terminal.plain_text(report, detail=0).startswith(terminal.plain_text(report, detail=-1))
-    assert "Evidence" not in terminal.plain_text(report, detail=-1)
+    assert terminal.plain_terminal_text(report, detail=0).startswith(terminal.plain_terminal_text(report, detail=-1))
+    assert "Evidence" not in terminal.plain_terminal_text(report, detail=-1)
 
 
 def test_the_marked_leaf_is_the_one_that_differs():
-    lines = terminal.plain_text(builders.misleading()).splitlines()
+    lines = terminal.plain_terminal_text(builders.misleading()).splitlines()
     marked = [line for line in lines if line.strip().startswith("x ")]
     assert len(marked) == 1
     assert "kwargs['ids']" in marked[0]
@@ -100,28 +99,28 @@ def test_the_marked_leaf_is_the_one_that_differs():
 
 
 def test_healthy_is_one_calm_screen():
-    text = terminal.plain_text(builders.healthy())
+    text = terminal.plain_terminal_text(builders.healthy())
     assert len(text.splitlines()) < 24
     assert "HEALTHY" in text
     assert "Evidence" not in text
 
 
 def test_unknown_says_what_is_known_and_what_to_try():
-    text = terminal.plain_text(builders.unknown(), detail=-1)
+    text = terminal.plain_terminal_text(builders.unknown(), detail=-1)
     assert "SIGSEGV" in text
     assert "Segmentation fault" in text
     assert "--reference" in text
 
 
 def test_not_checked_is_always_shown():
-    assert "input_shape_disagree" in terminal.plain_text(builders.misleading())
+    assert "input_shape_disagree" in terminal.plain_terminal_text(builders.misleading())
 
 
 def test_one_of_many_leaves_is_not_hidden_when_marked():
     report = builders.misleading()
     leaves = tuple(replace(builders.X, path=f"args[{n}]") for n in range(99))
     contract = replace(builders.CONTRACT, leaves=(*leaves, builders.IDS))
-    text = terminal.plain_text(replace(report, case=replace(report.case, contract=contract)))
+    text = terminal.plain_terminal_text(replace(report, case=replace(report.case, contract=contract)))
     assert re.search(r"x +kwargs\['ids'\]", text)
     assert "more leaves" in text
 
@@ -131,33 +130,33 @@ def test_one_of_many_leaves_is_not_hidden_when_marked():
     [({"TERM": "xterm-256color"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
 )
 def test_colour_follows_the_environment(environ, colour):
-    text = terminal.text(builders.misleading(), stream=Terminal(), environ=environ)
+    text = terminal.terminal_text(builders.misleading(), stream=Terminal(), environ=environ)
     assert (re.search("\x1b\\[[0-9;]*3[1-7]m|\x1b\\[[0-9;]*7;3", text) is not None) == colour
 
 
 def test_force_colour_without_a_terminal():
-    assert "\x1b[" in terminal.text(builders.misleading(), stream=io.StringIO(), environ={"FORCE_COLOR": "1"})
-    assert "\x1b[" not in terminal.text(builders.misleading(), stream=io.StringIO(), environ={})
+    assert "\x1b[" in terminal.terminal_text(builders.misleading(), stream=io.StringIO(), environ={"FORCE_COLOR": "1"})
+    assert "\x1b[" not in terminal.terminal_text(builders.misleading(), stream=io.StringIO(), environ={})
 
 
 def test_an_ascii_terminal_gets_ascii():
-    assert terminal.text(builders.misleading(), stream=Terminal("ascii"), environ={"TERM": "dumb"}).isascii()
+    assert terminal.terminal_text(builders.misleading(), stream=Terminal("ascii"), environ={"TERM": "dumb"}).isascii()
 
 
 def test_verbose_shows_what_children_printed():
-    assert "Traceback:" not in terminal.plain_text(builders.misleading(), detail=0)
-    assert "Traceback:" in terminal.plain_text(builders.misleading(), detail=1)
+    assert "Traceback:" not in terminal.plain_terminal_text(builders.misleading(), detail=0)
+    assert "Traceback:" in terminal.plain_terminal_text(builders.misleading(), detail=1)
 
 
 @pytest.mark.parametrize("why", ["interrupted", "out_of_time"])
 def test_a_partial_report_is_not_called_healthy(why):
-    text = terminal.plain_text(replace(builders.healthy(), **{why: True}), detail=-1)
+    text = terminal.plain_terminal_text(replace(builders.healthy(), **{why: True}), detail=-1)
     assert "HEALTHY" not in text
     assert "Partial" in text
 
 
 def first_line(report):
-    return terminal.plain_text(report).split("\n")[0]
+    return terminal.plain_terminal_text(report).split("\n")[0]
 
 
 def test_what_was_only_loaded_was_not_called():
@@ -175,11 +174,11 @@ def test_healthy_tells_of_warnings():
 def test_a_long_message_does_not_make_a_long_headline():
     report = builders.misleading()
     title = replace(report.diagnoses[0], title="a" * 5000)
-    screen = terminal.plain_text(replace(report, diagnoses=(title, *report.diagnoses[1:])), detail=-1)
+    screen = terminal.plain_terminal_text(replace(report, diagnoses=(title, *report.diagnoses[1:])), detail=-1)
     assert screen.count("a" * 20) <= 6
     assert "…" in screen
 
 
 def test_what_cannot_be_examined_is_one_line():
     report = replace(builders.misleading(), cannot_examine="no such file: nope.pt")
-    assert "How sure" not in terminal.plain_text(report, detail=-1)
+    assert "How sure" not in terminal.plain_terminal_text(report, detail=-1)

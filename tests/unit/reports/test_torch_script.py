@@ -9,15 +9,14 @@ import pytest
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Options
 from aotidoctor.model.contract import Dim
-from aotidoctor.model.inputs import PlainValue, ValueStats
-from aotidoctor.model.tree import Container, Leaf
-from aotidoctor.reports.torch_script import LEAVES, script
+from aotidoctor.model.inputs import Container, Leaf, PlainValue, ValueStats
+from aotidoctor.reports.issue import LEAVES, torch_script
 from tests.unit.reports import builders
 
 
 def made(**changes):
     base = builders.misleading()
-    return script(replace(base, case=replace(base.case, **changes)))
+    return torch_script(replace(base, case=replace(base.case, **changes)))
 
 
 def artifact(**changes):

@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.model.case import Options
-from aotidoctor.model.diagnosis import Remedy, Status
 from aotidoctor.model.evidence import FileSource, RunSource, Severity
+from aotidoctor.model.report import Remedy, Status
 from aotidoctor.model.run import Exited
-from aotidoctor.reports import view
-from aotidoctor.reports.headline import WATCHED
+from aotidoctor.reports import report_view
+from aotidoctor.reports.report_view import WATCHED
 from tests.unit.reports import builders
 
 
 def rows(report):
-    return {row.label: row.text for row in view.first_rows(report) if row.label}
+    return {row.label: row.text for row in report_view.first_rows(report) if row.label}
 
 
 @pytest.mark.parametrize(
@@ -29,13 +29,13 @@ def rows(report):
 )
 def test_how_sure(status, text):
     diagnosis = replace(builders.misleading().diagnoses[0], confidence=0.9, status=status)
-    assert view.how_sure(replace(diagnosis, confirmation="R3 ran", would_confirm="ids above 99")) == text
+    assert report_view.how_sure(replace(diagnosis, confirmation="R3 ran", would_confirm="ids above 99")) == text
 
 
 def test_sure_without_words():
     diagnosis = replace(builders.misleading().diagnoses[0], confidence=0.5, confirmation="", would_confirm="")
-    assert view.how_sure(diagnosis).startswith("confirmed (50%): gone with the treatment")
-    assert view.how_sure(replace(diagnosis, status=Status.SUSPECTED)) == "suspected (50%)"
+    assert report_view.how_sure(diagnosis).startswith("confirmed (50%): gone with the treatment")
+    assert report_view.how_sure(replace(diagnosis, status=Status.SUSPECTED)) == "suspected (50%)"
 
 
 @pytest.mark.parametrize(
@@ -49,26 +49,26 @@ def test_sure_without_words():
     ],
 )
 def test_sources(source, text):
-    assert view.source_text(source) == text
-    assert view.short_source(source) == text.removeprefix("a/")
+    assert report_view.source_text(source) == text
+    assert report_view.short_source(source) == text.removeprefix("a/")
 
 
 def test_a_long_hash_loses_its_middle():
     name = "c" * 50 + ".wrapper.cpp"
-    short = view.short_source(FileSource(file=f"x/{name}", line=12))
+    short = report_view.short_source(FileSource(file=f"x/{name}", line=12))
     assert short == "cccccccc…" + f"{name}:12"[-30:]
 
 
 def test_the_evidence_that_tells_more_than_the_symptom_goes_first():
     report = builders.misleading()
     diagnosis = replace(report.diagnoses[0], evidence=("E2", "E1", "absent"))
-    assert [item.id for item in view.evidence_of(report, diagnosis)] == ["E2", "E1"]
-    assert view.telling(report, diagnosis).id == "E1"
-    assert view.what_it_is(report, diagnosis) == "observed int32, expected int64 [E1]"
+    assert [item.id for item in report_view.evidence_of(report, diagnosis)] == ["E2", "E1"]
+    assert report_view.telling(report, diagnosis).id == "E1"
+    assert report_view.what_it_is(report, diagnosis) == "observed int32, expected int64 [E1]"
     only = replace(diagnosis, evidence=("E2",))
-    assert view.telling(report, only).id == "E2"
+    assert report_view.telling(report, only).id == "E2"
     silent = replace(report, findings=tuple(replace(item, observed="", expected="") for item in report.findings))
-    assert view.what_it_is(silent, diagnosis) == ""
+    assert report_view.what_it_is(silent, diagnosis) == ""
 
 
 def with_case(report, **changes):
@@ -97,7 +97,7 @@ INPUTS, PROBES, SETUP, REFERENCE = "--inputs FILE", "--probes", "--setup FILE", 
 def test_what_to_try_next_is_what_changes_something(changes, stage, asked):
     report = with_case(builders.unknown(), **changes)
     report = replace(report, runs=tuple(replace(run, stage=stage) for run in report.runs))
-    steps = view.next_steps(report)
+    steps = report_view.next_steps(report)
     assert {word for word in (INPUTS, PROBES, SETUP, REFERENCE) if any(word in step for step in steps)} == asked
     assert steps[-1].startswith("-v shows what the child printed; -o DIR")
 
@@ -133,7 +133,7 @@ def test_a_program_that_was_watched_says_its_last_words():
     ],
 )
 def test_what_to_try_next_with_a_program(change, steps):
-    found = view.next_steps(replace(with_case(watched(), inputs=None), **change))
+    found = report_view.next_steps(replace(with_case(watched(), inputs=None), **change))
     asked = ("--rerun", "--inputs FILE", "--package FILE", "guard(inputs=...)")
     assert [word for word in asked if any(word in one for one in found)] == steps
     assert ("-v shows everything" in found[-1]) is ("command" not in change)
@@ -141,7 +141,7 @@ def test_what_to_try_next_with_a_program(change, steps):
 
 def test_a_program_whose_package_is_unknown_is_asked_for_it():
     report = with_case(watched(), artifact=builders.environment().case.artifact)
-    assert any("--package FILE" in step for step in view.next_steps(report))
+    assert any("--package FILE" in step for step in report_view.next_steps(report))
 
 
 @pytest.mark.parametrize(("command", "how"), [("watch", "--rerun"), ("guard", "guard(inputs=...)")])
@@ -156,12 +156,14 @@ def test_a_diagnosis_without_inputs_says_what_was_not_asked(command, how):
 def test_a_remedy_without_a_command_has_no_line_to_copy():
     report = builders.misleading()
     first = replace(report.diagnoses[0], remedy=Remedy(text="Pass int64."))
-    shown = view.first_rows(replace(report, diagnoses=(first,)))
+    shown = report_view.first_rows(replace(report, diagnoses=(first,)))
     assert not [row for row in shown if row.is_code]
-    assert [row.text for row in view.first_rows(report) if row.is_code] == [report.diagnoses[0].remedy.command]
+    assert [row.text for row in report_view.first_rows(report) if row.is_code] == [report.diagnoses[0].remedy.command]
 
 
 def test_a_message_that_repeats_what_was_observed_adds_nothing():
     finding = builders.misleading().findings[0]
-    assert view.adds_nothing(replace(finding, message="kwargs['ids']: int32, expected int64"))
-    assert not view.adds_nothing(replace(finding, message="int32 " + "and a longer story of why it matters " * 2))
+    assert report_view.adds_nothing(replace(finding, message="kwargs['ids']: int32, expected int64"))
+    assert not report_view.adds_nothing(
+        replace(finding, message="int32 " + "and a longer story of why it matters " * 2)
+    )

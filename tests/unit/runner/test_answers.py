@@ -6,12 +6,19 @@ import json
 
 import pytest
 
-from aotidoctor.model.answers import ANSWERS, sound, told
-from aotidoctor.model.answers.called import Acted, Called, SideBySide
-from aotidoctor.model.answers.operators import SavedCall, SavedCalls
+from aotidoctor.model.answers import (
+    ANSWERS,
+    Acted,
+    Called,
+    SavedCall,
+    SavedCalls,
+    SideBySide,
+    drop_malformed,
+    parse_answer,
+)
 from aotidoctor.model.jobs import Run
 from aotidoctor.model.run import Exited, Outcome, Request
-from aotidoctor.triage.session import Session
+from aotidoctor.triage.static_checks import Session
 from aotidoctor.worker import JOBS
 from aotidoctor.worker.channel import plain
 from tests.unit.probes.outcomes import case
@@ -24,10 +31,10 @@ GOOD = {
 
 
 def test_what_is_as_it_should_be_stays() -> None:
-    assert sound("run", GOOD) == (GOOD, ())
-    (output,) = told(Called, GOOD).outputs[0]
+    assert drop_malformed("run", GOOD) == (GOOD, ())
+    (output,) = parse_answer(Called, GOOD).outputs[0]
     assert (output.sizes, output.max, output.min) == ((2,), float("inf"), None)
-    assert told(Acted, GOOD).threads == 4
+    assert parse_answer(Acted, GOOD).threads == 4
 
 
 @pytest.mark.parametrize(
@@ -43,18 +50,18 @@ def test_what_is_as_it_should_be_stays() -> None:
     ],
 )
 def test_what_is_not_is_left_out_with_its_place(job: str, part: str, value: object, place: str) -> None:
-    left, said = sound(job, {**GOOD, part: value})
+    left, said = drop_malformed(job, {**GOOD, part: value})
     assert said == (place,)
     assert left == {name: one for name, one in GOOD.items() if name != part}
-    assert told(SideBySide, left).sub_batch is None
-    assert told(SavedCalls, left).captured == ()
+    assert parse_answer(SideBySide, left).sub_batch is None
+    assert parse_answer(SavedCalls, left).captured == ()
 
 
 def test_what_the_worker_hands_over_is_what_is_read() -> None:
     saved = SavedCalls(by="hooks", captured=(SavedCall(index=1, target="a::b", file="f.pt"),))
     written = json.loads(json.dumps(plain({"by": saved.by, "captured": saved.captured})))
-    assert told(SavedCalls, written) == saved
-    assert sound("op_inputs", written) == (written, ())
+    assert parse_answer(SavedCalls, written) == saved
+    assert drop_malformed("op_inputs", written) == (written, ())
 
 
 def test_answers_are_of_jobs() -> None:
@@ -64,7 +71,7 @@ def test_answers_are_of_jobs() -> None:
 def test_it_is_our_failure() -> None:
     class Damaged:
         def run(self, request: Request) -> Outcome:
-            left, said = sound(request.job, {"threads": "4"})
+            left, said = drop_malformed(request.job, {"threads": "4"})
             return Outcome(
                 id="R1", request=request, ending=Exited(code=0, done=True), stage="done", result=left, malformed=said
             )

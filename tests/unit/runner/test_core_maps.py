@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from aotidoctor.runner.core_maps import maps_of_core
+from aotidoctor.runner.core_file import core_maps
 
 LOAD, NOTE, FILES, PRSTATUS = 1, 4, 0x46494C45, 1
 READ, WRITE, EXECUTE = 4, 2, 1
@@ -37,7 +37,7 @@ def core(*segments, notes=b"", magic=b"\x7fELF\x02\x01\x01"):
 def read(tmp_path, data):
     path = tmp_path / "core"
     path.write_bytes(data)
-    return maps_of_core(str(path))
+    return core_maps(str(path))
 
 
 SEGMENTS = ((0x400000, 0x2000, READ | EXECUTE), (0x7F0000000000, 0x1000, READ | WRITE), (0x7FFE00000000, 0x3000, 0))
@@ -84,4 +84,4 @@ def test_what_is_no_core_file_of_this_kind(tmp_path, data):
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    assert maps_of_core(str(tmp_path / "missing")) == []
+    assert core_maps(str(tmp_path / "missing")) == []

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.model.run import Exited, Signalled
-from aotidoctor.model.watched import Seen, Watched
-from aotidoctor.runner import watch_core
-from aotidoctor.runner.core_pattern import CorePattern, glob_of, read_core_pattern
+from aotidoctor.model.run import Exited, ProcessFacts, Signalled, WatchedProgram
+from aotidoctor.runner import core_file
+from aotidoctor.runner.core_file import CorePattern, core_glob, read_core_pattern
 
 FACTS = {"p": "17", "u": "0", "s": "11"}
 
@@ -44,11 +43,11 @@ def test_kinds(text, uses_pid, kind, name):
     ],
 )
 def test_names(text, uses_pid, expected):
-    assert glob_of(read_core_pattern(text, uses_pid), FACTS, "/home/me") == expected
+    assert core_glob(read_core_pattern(text, uses_pid), FACTS, "/home/me") == expected
 
 
 def watched(ending, *, limit="0", name="server"):
-    return Watched(argv=(name,), ending=ending, status=11, pid=17, seen=Seen(core_limit=limit, cwd="/"))
+    return WatchedProgram(argv=(name,), ending=ending, status=11, pid=17, seen=ProcessFacts(core_limit=limit, cwd="/"))
 
 
 SEGV = Signalled(signal=11, name="SIGSEGV")
@@ -73,9 +72,9 @@ SEGV = Signalled(signal=11, name="SIGSEGV")
     ],
 )
 def test_it_says_why_there_is_no_core(monkeypatch, tmp_path, ending, limit, pattern, word):
-    monkeypatch.setattr(watch_core, "read_text", lambda path: pattern if path.endswith("pattern") else "0")
-    monkeypatch.setattr(watch_core.shutil, "which", lambda *_args, **_more: None)
-    core = watch_core.find_core(watched(ending, limit=limit), {"PATH": ""}, room=str(tmp_path))
+    monkeypatch.setattr(core_file, "read_proc_text", lambda path: pattern if path.endswith("pattern") else "0")
+    monkeypatch.setattr(core_file.shutil, "which", lambda *_args, **_more: None)
+    core = core_file.find_core(watched(ending, limit=limit), {"PATH": ""}, room=str(tmp_path))
     assert core.path is None
     assert word in core.why
 
@@ -85,22 +84,22 @@ def test_only_a_file_of_this_run_is_taken(monkeypatch, tmp_path):
     import time
     from dataclasses import replace
 
-    monkeypatch.setattr(watch_core, "read_text", lambda path: "core.%p" if path.endswith("pattern") else "0")
+    monkeypatch.setattr(core_file, "read_proc_text", lambda path: "core.%p" if path.endswith("pattern") else "0")
     old = tmp_path / "core.17"
     old.write_bytes(b"old")
     os.utime(old, (1, 1))
     died = replace(
         watched(Signalled(signal=11, name="SIGSEGV", core_dumped=True)),
         started=time.time(),
-        seen=Seen(cwd=str(tmp_path)),
+        seen=ProcessFacts(cwd=str(tmp_path)),
     )
-    assert "not where core.%p says" in watch_core.find_core(died, {}, room="").why
+    assert "not where core.%p says" in core_file.find_core(died, {}, room="").why
     old.write_bytes(b"new")
-    assert watch_core.find_core(died, {}, room="").path == str(old)
+    assert core_file.find_core(died, {}, room="").path == str(old)
 
 
 def test_a_pattern_without_a_name():
-    assert glob_of(CorePattern(kind="file", text="", uses_pid=True), FACTS, "/") == "/.17"
+    assert core_glob(CorePattern(kind="file", text="", uses_pid=True), FACTS, "/") == "/.17"
 
 
 @pytest.mark.parametrize(
@@ -114,8 +113,8 @@ def test_systemd_is_asked(monkeypatch, tmp_path, script, made, word):
     program = tmp_path / "coredumpctl"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    monkeypatch.setattr(watch_core, "read_text", lambda path: "|/usr/lib/systemd/systemd-coredump %P")
+    monkeypatch.setattr(core_file, "read_proc_text", lambda path: "|/usr/lib/systemd/systemd-coredump %P")
     died = watched(Signalled(signal=11, name="SIGSEGV", core_dumped=True))
-    core = watch_core.find_core(died, {"PATH": f"{tmp_path}:/bin:/usr/bin"}, room=str(tmp_path))
+    core = core_file.find_core(died, {"PATH": f"{tmp_path}:/bin:/usr/bin"}, room=str(tmp_path))
     assert (core.path is not None, core.made) == (made, made)
     assert word in core.why

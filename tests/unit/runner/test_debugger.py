@@ -16,9 +16,9 @@ import pytest
 
 from aotidoctor.model.jobs import Script
 from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
-from aotidoctor.runner import Runner, gdb
-from aotidoctor.runner.gdb import Gdb, GdbError
-from aotidoctor.runner.stacks import _demangled, _missing
+from aotidoctor.runner import gdb
+from aotidoctor.runner.gdb import Gdb, GdbError, _demangle_stack, _missing
+from aotidoctor.runner.runner import Runner
 from tests.waiting import soon
 
 FAULTS = Path(__file__).parents[2] / "faults"
@@ -217,7 +217,7 @@ def test_an_interrupt_ends_child_and_debugger(runner: Runner, tmp_base: Path) ->
 @needs_gdb
 def test_the_debugger_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     program = (
-        "import os\nfrom aotidoctor.runner import Runner\nfrom aotidoctor.model.jobs import Script\nfrom aotidoctor.model.run import Request\n"
+        "import os\nfrom aotidoctor.runner.runner import Runner\nfrom aotidoctor.model.jobs import Script\nfrom aotidoctor.model.run import Request\n"
         f"Runner(environ=os.environ).run(Request(probe='x', job='script', payload=Script(path={str(FAULTS / 'hang_native.py')!r}),"
         " fresh=True, debugger=True))"
     )
@@ -277,7 +277,7 @@ def test_names_that_were_read_as_they_are_in_the_tables() -> None:
     stack = "".join(
         f"#{n}  0x1 in {name} () from /_Z1fi.so\n" for n, name in enumerate(["_Z1fi", "_Z1fi.cold", "_Z1gv", "_Zx"])
     )
-    assert [line.split(" in ")[1] for line in _demangled(Names(), stack, time.monotonic() + 9).splitlines()] == [
+    assert [line.split(" in ")[1] for line in _demangle_stack(Names(), stack, time.monotonic() + 9).splitlines()] == [
         "f(int) () from /_Z1fi.so",
         "f(int) [clone .cold] () from /_Z1fi.so",
         "g() const\\1 () from /_Z1fi.so",

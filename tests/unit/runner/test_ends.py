@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import pytest
 
-from aotidoctor.runner import command, each, plugin_host
-from aotidoctor.runner.plugin_host import PluginError, PluginHost
+from aotidoctor.runner import own_command
+from aotidoctor.runner.own_command import PluginError, PluginHost
 
 # Ends at once; what it started holds its stdout and stderr for longer than any test may take.
 LEAVES_SOMEBODY = """
@@ -32,32 +32,32 @@ def kill(pid):
 
 
 def test_a_command_that_leaves_somebody_behind(monkeypatch, tmp_path):
-    is_code(monkeypatch, command, LEAVES_SOMEBODY)
-    done = command.Command([], cwd=str(tmp_path), seconds=600, most=1 << 20).run()
+    is_code(monkeypatch, own_command, LEAVES_SOMEBODY)
+    done = own_command.RunningCommand([], cwd=str(tmp_path), seconds=600, most=1 << 20).run()
     kill(done.stdout)
     assert (done.status, done.late) == (0, False)
 
 
 def test_each_command_that_leaves_somebody_behind(monkeypatch):
-    is_code(monkeypatch, each, LEAVES_SOMEBODY)
-    done = each.run_each([], "x")
+    is_code(monkeypatch, own_command, LEAVES_SOMEBODY)
+    done = own_command.run_each([], "x")
     kill(done.output)
     assert done.status == 0
 
 
 def test_what_each_command_says_on_stderr_is_shown_where_it_says_nothing_else(monkeypatch):
-    is_code(monkeypatch, each, "import sys; sys.exit('why')")
-    assert each.run_each([], "x") == each.Ended(path="x", status=1, output="why")
+    is_code(monkeypatch, own_command, "import sys; sys.exit('why')")
+    assert own_command.run_each([], "x") == own_command.ExaminedPath(path="x", status=1, output="why")
 
 
 def test_a_command_that_closes_its_stdout_has_no_more_time(monkeypatch, tmp_path):
-    is_code(monkeypatch, command, CLOSES_ITS_STDOUT)
-    done = command.Command([], cwd=str(tmp_path), seconds=0.1, most=1 << 20).run()
+    is_code(monkeypatch, own_command, CLOSES_ITS_STDOUT)
+    done = own_command.RunningCommand([], cwd=str(tmp_path), seconds=0.1, most=1 << 20).run()
     assert (done.status, done.late) == (-signal.SIGTERM, True)
 
 
 def test_a_plugin_that_reads_no_question(monkeypatch):
-    is_code(monkeypatch, plugin_host, READS_NOTHING)
+    is_code(monkeypatch, own_command, READS_NOTHING)
     with PluginHost() as host, pytest.raises(PluginError, match=r"no answer within 0\.1 s"):
         # More than a pipe holds.
         host.ask({"text": "x" * (4 << 20)}, 0.1)

@@ -14,8 +14,8 @@ import pytest
 
 from aotidoctor.model.jobs import Script
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
-from aotidoctor.runner import Runner
-from aotidoctor.runner.start import child_environ
+from aotidoctor.runner.runner import Runner
+from aotidoctor.runner.start_child import child_environ
 from tests.waiting import is_alive, outlived, soon
 
 FAULTS = Path(__file__).parents[2] / "faults"
@@ -223,7 +223,7 @@ def test_a_request_that_cannot_be_read_is_our_failure(runner: Runner, fresh: boo
 @pytest.mark.parametrize("fresh", EITHER)
 def test_a_part_of_ours_that_cannot_be_imported_is_no_failure_of_the_users_code(tmp_path, tmp_base, fresh) -> None:
     broken = "import sys\nclass Broken:\n    def find_spec(self, name, path=None, target=None):\n"
-    broken += "        if name == 'aotidoctor.worker.script':\n            raise SyntaxError('invalid syntax')\n"
+    broken += "        if name == 'aotidoctor.worker.user_code':\n            raise SyntaxError('invalid syntax')\n"
     (tmp_path / "sitecustomize.py").write_text(f"{broken}sys.meta_path.insert(0, Broken())\n")
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_base)}
     with Runner(environ=environ) as runner:
@@ -260,7 +260,7 @@ def test_child_dies_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
     )
     program = (
-        "import os\nfrom aotidoctor.runner import Runner\nfrom aotidoctor.model.jobs import Script\nfrom aotidoctor.model.run import Request\n"
+        "import os\nfrom aotidoctor.runner.runner import Runner\nfrom aotidoctor.model.jobs import Script\nfrom aotidoctor.model.run import Request\n"
         f"Runner(environ=os.environ).run(Request(probe='x', job='script', payload=Script(path={str(script)!r}), fresh=True))"
     )
     environ = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}

@@ -13,7 +13,7 @@ import pytest
 
 from aotidoctor.model.jobs import Run, Script
 from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
-from aotidoctor.runner import Runner
+from aotidoctor.runner.runner import Runner
 from tests.waiting import outlived, soon, state
 
 FAULTS = Path(__file__).parents[2] / "faults"
@@ -78,20 +78,20 @@ def test_the_forkserver_has_no_threads_when_it_forks(runner: Runner) -> None:
     ],
 )
 def test_what_is_read_at_start_needs_a_fresh_process(name: str) -> None:
-    from aotidoctor.runner.launch import needs_fresh
+    from aotidoctor.runner.start_child import needs_fresh
 
     assert needs_fresh(request("slow", env={name: "1"}))
 
 
 @pytest.mark.parametrize("name", ["AOTI_RUNTIME_CHECK_INPUTS", "TMPDIR", "LANGUAGE"])
 def test_what_is_read_later_can_be_forked(name: str) -> None:
-    from aotidoctor.runner.launch import needs_fresh
+    from aotidoctor.runner.start_child import needs_fresh
 
     assert not needs_fresh(request("slow", env={name: "1"}))
 
 
 def test_other_devices_need_a_fresh_process() -> None:
-    from aotidoctor.runner.launch import needs_fresh
+    from aotidoctor.runner.start_child import needs_fresh
 
     assert needs_fresh(Request(probe="x", job="run", payload=Run(device="cuda")))
     assert needs_fresh(Request(probe="x", job="run", payload=Run(treatment=({"op": "to", "device": "cuda:0"},))))
@@ -130,7 +130,7 @@ def test_parent_killed_means_everything_goes(tmp_path: Path) -> None:
         f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
     )
     program = (
-        "import os\nfrom aotidoctor.runner import Runner\nfrom aotidoctor.model.jobs import Script\nfrom aotidoctor.model.run import Request\n"
+        "import os\nfrom aotidoctor.runner.runner import Runner\nfrom aotidoctor.model.jobs import Script\nfrom aotidoctor.model.run import Request\n"
         f"Runner(environ=os.environ).run(Request(probe='x', job='script', payload=Script(path={str(script)!r})))"
     )
     base = tmp_path / "base"
@@ -151,7 +151,7 @@ def test_parent_killed_while_torch_is_imported(tmp_path: Path) -> None:
     base = tmp_path / "base"
     base.mkdir()
     program = (
-        "import os, time\nfrom aotidoctor.runner import Runner\n"
+        "import os, time\nfrom aotidoctor.runner.runner import Runner\n"
         "Runner(environ=os.environ).prewarm()\nos.kill(os.getpid(), 9)"
     )
     environ = {**os.environ, "TMPDIR": str(base), "PYTHONPATH": str(ROOT)}
@@ -200,7 +200,7 @@ def test_nothing_outlives_a_killed_parent_whose_warm_worker_was_stopped(fault: s
 import os, sys
 from aotidoctor.model.jobs import Script
 from aotidoctor.model.run import Request
-from aotidoctor.runner import Runner
+from aotidoctor.runner.runner import Runner
 payload = Script(path={str(FAULTS / f"{fault}.py")!r}, torch=True)
 runner = Runner(environ={{**os.environ, "TMPDIR": {str(tmp_path)!r}}})
 started = runner.start(Request(probe="x", job="script", payload=payload, timeout=100.0))

@@ -8,8 +8,8 @@ import pytest
 
 from aotidoctor.model.jobs import Run, UserCode
 from aotidoctor.model.run import Request
-from aotidoctor.runner.kept import Kept, load_key
-from aotidoctor.runner.places import make_run_dir
+from aotidoctor.runner.run_dir import make_run_dir
+from aotidoctor.runner.start_child import ResidentModel, load_key
 
 
 @pytest.fixture
@@ -67,6 +67,6 @@ def test_a_package_that_was_written_anew_is_another(package: str) -> None:
 
 @pytest.mark.parametrize(("kept", "asked", "serves"), [(None, 1, True), (1, 1, True), (1, None, False), (2, 1, False)])
 def test_a_number_of_threads_that_was_set_is_not_taken_back(tmp_path, kept, asked, serves) -> None:
-    keeper = Kept(key="k", threads=kept, of=1, pid=2, run_dir=make_run_dir(tmp_path, "R1", None))
+    keeper = ResidentModel(key="k", threads=kept, of=1, pid=2, run_dir=make_run_dir(tmp_path, "R1", None))
     assert keeper.serves(Request(probe="x", job="run", payload=Run(threads=asked)), "k") is serves
     assert not keeper.serves(Request(probe="x", job="run", payload=Run(threads=kept)), "other")

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from aotidoctor.runner.notify import notify
+from aotidoctor.runner.helper_processes import notify
 
 
 def test_it_gets_the_document(tmp_path):

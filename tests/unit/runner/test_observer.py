@@ -10,7 +10,7 @@ import zipfile
 
 import pytest
 
-from aotidoctor.runner.watch_proc import Observer
+from aotidoctor.runner.processes import ProcessObserver
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def observe(tmp_path):
     def observe(*command, looks=1):
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path) as process:
             assert process.stdout.readline() == b"ready\n"
-            observer = Observer(process.pid, str(tmp_path / "tmp"))
+            observer = ProcessObserver(process.pid, str(tmp_path / "tmp"))
             for _ in range(looks):
                 observer.look()
             process.stdin.close()
@@ -84,7 +84,7 @@ def test_facts_of_the_program(observe, tmp_path):
 def test_a_folder_that_the_loader_left(tmp_path):
     (tmp_path / "aotinductor_before" / "data" / "aotinductor" / "model").mkdir(parents=True)
     os.utime(tmp_path / "aotinductor_before", (1, 1))
-    observer = Observer(os.getpid(), str(tmp_path))
+    observer = ProcessObserver(os.getpid(), str(tmp_path))
     left = tmp_path / "aotinductor_during" / "m" / "data" / "aotinductor" / "model"
     left.mkdir(parents=True)
     assert observer.seen().left == (str(left),)
@@ -100,7 +100,7 @@ def test_it_is_told_when_a_package_is_unpacked(tmp_path, package):
     command = (*python(script), str(tmp_path))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
-        observer = Observer(process.pid, str(tmp_path))
+        observer = ProcessObserver(process.pid, str(tmp_path))
         observer.start()
         time.sleep(3)
         process.stdin.write(b"\n")
@@ -114,6 +114,6 @@ def test_it_is_told_when_a_package_is_unpacked(tmp_path, package):
 def test_a_process_that_is_gone(tmp_path):
     process = subprocess.Popen(("true",))
     process.wait()
-    observer = Observer(process.pid, str(tmp_path))
+    observer = ProcessObserver(process.pid, str(tmp_path))
     observer.look()
     assert observer.seen().opened == ()

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from aotidoctor.runner import output
-from aotidoctor.runner.output import TAIL, Output
+from aotidoctor.runner import supervise
+from aotidoctor.runner.supervise import TAIL, ChildOutput
 
 MIB = 1 << 20
 
@@ -27,7 +27,7 @@ def flood(path, megabytes, *, looked_at):
 
 def test_size_and_tail_are_exact_and_the_disk_is_spared(tmp_path):
     path = tmp_path / "stdout"
-    stream = Output(path, limit=2 * MIB)
+    stream = ChildOutput(path, limit=2 * MIB)
     if not holes(tmp_path):
         pytest.skip("this file system makes no holes")
     assert flood(path, 20, looked_at=stream) < 4 * MIB
@@ -37,9 +37,9 @@ def test_size_and_tail_are_exact_and_the_disk_is_spared(tmp_path):
 
 
 def test_without_holes_the_file_is_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr(output, "_punch", lambda _path, _end: False)
+    monkeypatch.setattr(supervise, "_punch", lambda _path, _end: False)
     path = tmp_path / "stdout"
-    stream = Output(path, limit=2 * MIB)
+    stream = ChildOutput(path, limit=2 * MIB)
     assert flood(path, 20, looked_at=stream) < 4 * MIB
     text, size = stream.read()
     assert size == 20 * MIB + 14
@@ -48,7 +48,7 @@ def test_without_holes_the_file_is_cut(tmp_path, monkeypatch):
 
 
 def test_a_file_that_is_gone_is_empty(tmp_path):
-    stream = Output(tmp_path / "nothing")
+    stream = ChildOutput(tmp_path / "nothing")
     stream.trim()
     assert stream.read() == ("", 0)
 
@@ -56,4 +56,4 @@ def test_a_file_that_is_gone_is_empty(tmp_path):
 def holes(folder):
     path = folder / "probe"
     path.write_bytes(b"x" * MIB)
-    return output._punch(path, MIB - 1)
+    return supervise._punch(path, MIB - 1)

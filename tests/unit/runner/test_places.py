@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.runner.places import remove_unpacked
+from aotidoctor.runner.run_dir import remove_unpacked
 
 
 @pytest.fixture

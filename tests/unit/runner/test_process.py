@@ -8,12 +8,18 @@ import subprocess
 
 import pytest
 
-from aotidoctor.model.child_protocol import MARKER, NO_CHANNEL
-from aotidoctor.model.run import ChildError, Exited, NotStarted, OutOfMemory, Signalled, TimedOut
-from aotidoctor.runner import process as processes
-from aotidoctor.runner.ending import End, classify
-from aotidoctor.runner.process import Watch, kill_all
-from aotidoctor.runner.readout import Readout
+from aotidoctor.model.run import (
+    NO_CHANNEL,
+    RUN_VARIABLE,
+    ChildError,
+    Exited,
+    NotStarted,
+    OutOfMemory,
+    Signalled,
+    TimedOut,
+)
+from aotidoctor.runner import child_ending as processes
+from aotidoctor.runner.child_ending import ChannelReadout, ProcessEnd, ProcessWatch, classify_ending, kill_all
 
 
 @pytest.fixture(params=["pidfd", "no pidfd"])
@@ -26,7 +32,7 @@ def watched(request, monkeypatch):
 
         monkeypatch.setattr(os, "pidfd_open", refused)
     with subprocess.Popen(["sleep", "60"]) as process:
-        watch = Watch(process.pid)
+        watch = ProcessWatch(process.pid)
         yield process, watch
         watch.close()
         watch.close()
@@ -45,33 +51,33 @@ def test_the_end_is_seen_and_the_process_not_reaped(watched):
 
 
 def test_what_left_the_group_is_found_by_its_mark():
-    environ = {**os.environ, MARKER: "left-the-group"}
+    environ = {**os.environ, RUN_VARIABLE: "left-the-group"}
     with (
         subprocess.Popen(["sleep", "60"], env=environ, start_new_session=True) as leader,
         subprocess.Popen(["sleep", "60"], env=environ, start_new_session=True) as stray,
     ):
-        assert kill_all(leader.pid, environ[MARKER]) == 1
+        assert kill_all(leader.pid, environ[RUN_VARIABLE]) == 1
         assert (leader.wait(10), stray.wait(10)) == (-signal.SIGKILL, -signal.SIGKILL)
 
 
 def test_what_is_in_the_middle_of_execve_is_looked_at_again(monkeypatch):
-    seen, read = [], processes.read
+    seen, read = [], processes.read_proc
 
     def read_later(path):
         seen.append(path)
         return b"" if seen.count(path) == 1 else read(path)
 
-    monkeypatch.setattr(processes, "read", read_later)
-    env = {**os.environ, MARKER: "in-execve"}
+    monkeypatch.setattr(processes, "read_proc", read_later)
+    env = {**os.environ, RUN_VARIABLE: "in-execve"}
     with subprocess.Popen(["sleep", "60"], env=env, start_new_session=True) as stray:
-        assert processes.marked("in-execve", after=stray.pid - 1) == [stray.pid]
+        assert processes.find_marked("in-execve", after=stray.pid - 1) == [stray.pid]
         assert seen.count(f"/proc/{stray.pid}/environ") == 2
         stray.kill()
 
 
 def test_one_without_an_environment_is_looked_at_a_few_times_only():
     with subprocess.Popen(["sleep", "60"], env={}, start_new_session=True) as stray:
-        assert processes.marked("no-such-token", after=stray.pid - 1) == []
+        assert processes.find_marked("no-such-token", after=stray.pid - 1) == []
         stray.kill()
 
 
@@ -81,30 +87,38 @@ IMPORT = ChildError(type="ImportError", message="no libtorch")
 @pytest.mark.parametrize(
     ("end", "readout", "expected"),
     [
-        (End(status=0), Readout(done=True), Exited(code=0, done=True)),
-        (End(status=3 << 8), Readout(), Exited(code=3, done=False)),
-        (End(status=NO_CHANNEL << 8), Readout(done=True), Exited(code=NO_CHANNEL, done=True)),
-        (End(status=9, limit=5.0), Readout(), TimedOut(limit=5.0)),
-        (End(status=None, limit=5.0), Readout(), TimedOut(limit=5.0)),
-        (End(status=9, oom="the cgroup counted a kill"), Readout(), OutOfMemory(reason="the cgroup counted a kill")),
-        (End(status=15, oom="the cgroup counted a kill"), Readout(), Signalled(signal=15, name="SIGTERM")),
-        (End(status=11 | 0x80), Readout(), Signalled(signal=11, name="SIGSEGV", core_dumped=True)),
-        (End(status=40), Readout(), Signalled(signal=40, name="SIG40")),
+        (ProcessEnd(status=0), ChannelReadout(done=True), Exited(code=0, done=True)),
+        (ProcessEnd(status=3 << 8), ChannelReadout(), Exited(code=3, done=False)),
+        (ProcessEnd(status=NO_CHANNEL << 8), ChannelReadout(done=True), Exited(code=NO_CHANNEL, done=True)),
+        (ProcessEnd(status=9, limit=5.0), ChannelReadout(), TimedOut(limit=5.0)),
+        (ProcessEnd(status=None, limit=5.0), ChannelReadout(), TimedOut(limit=5.0)),
+        (
+            ProcessEnd(status=9, oom="the cgroup counted a kill"),
+            ChannelReadout(),
+            OutOfMemory(reason="the cgroup counted a kill"),
+        ),
+        (
+            ProcessEnd(status=15, oom="the cgroup counted a kill"),
+            ChannelReadout(),
+            Signalled(signal=15, name="SIGTERM"),
+        ),
+        (ProcessEnd(status=11 | 0x80), ChannelReadout(), Signalled(signal=11, name="SIGSEGV", core_dumped=True)),
+        (ProcessEnd(status=40), ChannelReadout(), Signalled(signal=40, name="SIG40")),
     ],
 )
 def test_an_ending(end, readout, expected):
-    assert classify(end, readout) == expected
+    assert classify_ending(end, readout) == expected
 
 
 @pytest.mark.parametrize(
     ("end", "readout", "reason"),
     [
-        (End(status=None), Readout(), "the exit status was lost"),
-        (End(status=NO_CHANNEL << 8), Readout(), "the worker could not report"),
-        (End(status=1 << 8), Readout(fatal=IMPORT), "ImportError: no libtorch"),
+        (ProcessEnd(status=None), ChannelReadout(), "the exit status was lost"),
+        (ProcessEnd(status=NO_CHANNEL << 8), ChannelReadout(), "the worker could not report"),
+        (ProcessEnd(status=1 << 8), ChannelReadout(fatal=IMPORT), "ImportError: no libtorch"),
     ],
 )
 def test_what_never_ran(end, readout, reason):
-    found = classify(end, readout)
+    found = classify_ending(end, readout)
     assert isinstance(found, NotStarted)
     assert reason in found.reason

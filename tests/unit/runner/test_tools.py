@@ -9,7 +9,7 @@ import pytest
 
 from aotidoctor.model.jobs import Script
 from aotidoctor.model.run import Exited, NotStarted, Request
-from aotidoctor.runner import Runner
+from aotidoctor.runner.runner import Runner
 
 TOOL = """#!/bin/sh
 log="$1"; shift
@@ -85,6 +85,6 @@ def test_no_dump_is_told(tmp_path, tools):
 
 
 def test_a_missing_debugger_is_told_with_how_to_get_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("aotidoctor.runner.gpu_core.TOOLKIT", str(tmp_path))
+    monkeypatch.setattr("aotidoctor.runner.gdb.CUDA_TOOLKIT", str(tmp_path))
     done = ran(tmp_path, faults=True, **CORE)
     assert "conda install" in str(done.debugger_problem)

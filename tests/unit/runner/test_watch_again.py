@@ -7,14 +7,13 @@ import os
 
 import pytest
 
-from aotidoctor.model.run import Exited
-from aotidoctor.model.watched import Program
+from aotidoctor.model.run import Exited, ProgramToWatch
 from aotidoctor.runner.watch_again import watch_again
 
 
 def told(environ):
     script = 'echo "$TORCHINDUCTOR_CACHE_DIR|$TMPDIR"; exit 3'
-    done = watch_again(Program(argv=("/bin/sh", "-c", script), limit=60.0), environ)
+    done = watch_again(ProgramToWatch(argv=("/bin/sh", "-c", script), limit=60.0), environ)
     assert done.ending == Exited(code=3, done=False)
     cache, _, temporary = done.streams[0].head.decode().strip().partition("|")
     return cache, temporary

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.commands import diagnose
-from aotidoctor.model.case import Options
-from aotidoctor.model.host import Host, TorchBuild
+from aotidoctor.commands import diagnose_package
+from aotidoctor.model.case import Host, Options, TorchBuild
 from aotidoctor.model.run import NotStarted, TimedOut
-from aotidoctor.reports.status import CANNOT_EXAMINE, exit_status
+from aotidoctor.reports.text import CANNOT_EXAMINE, exit_status
 from aotidoctor.triage import open_case
 from tests.artifacts.packages import package_parts, write_zip
 from tests.unit.probes.outcomes import outcome
@@ -23,7 +22,7 @@ def package(tmp_path):
 
 @pytest.mark.parametrize("reference", ["nope.pt2", "nope.py:forward", "no:where.pt2"])
 def test_a_reference_that_is_not_there(package, reference):
-    report = diagnose.diagnose(package, None, Options(reference=reference), environ={}, static_only=True)
+    report = diagnose_package.diagnose(package, None, Options(reference=reference), environ={}, static_only=True)
     assert report.cannot_examine == f"no such file: {reference}"
     assert exit_status(report, "never") == CANNOT_EXAMINE
 
@@ -31,12 +30,12 @@ def test_a_reference_that_is_not_there(package, reference):
 def test_a_reference_that_is_there(package, tmp_path):
     (tmp_path / "make.py").write_text("def forward(x): return x\n")
     for reference in (package, f"{tmp_path}/make.py:forward"):
-        report = diagnose.diagnose(package, None, Options(reference=reference), environ={}, static_only=True)
+        report = diagnose_package.diagnose(package, None, Options(reference=reference), environ={}, static_only=True)
         assert report.cannot_examine is None
 
 
 def test_without_a_path_nothing_is_missing(package):
-    assert diagnose.diagnose(package, None, Options(), environ={}, static_only=True).cannot_examine is None
+    assert diagnose_package.diagnose(package, None, Options(), environ={}, static_only=True).cannot_examine is None
 
 
 class Lost:
@@ -55,7 +54,7 @@ class Lost:
 def examined(package, monkeypatch, *, torch, **options):
     host = Host(system="Linux", machine="x86_64", python="3.11", torch=torch, torch_problem="there is no torch")
     monkeypatch.setattr(open_case, "read_host", lambda **_: host)
-    return diagnose.diagnose(package, None, Options(**options), environ={}, runner=Lost())
+    return diagnose_package.diagnose(package, None, Options(**options), environ={}, runner=Lost())
 
 
 def test_no_process_could_be_started(package, monkeypatch):
@@ -96,7 +95,7 @@ def test_what_aotidoctor_failed_to_look_at_is_not_healthy(package, monkeypatch, 
     host = Host(system="Linux", machine="x86_64", python="3.11", torch=torch)
     monkeypatch.setattr(open_case, "read_host", lambda **_: host)
     runner = Failing([{"stage": stage, "ending": TimedOut(limit=60)}])
-    report = diagnose.diagnose(package, None, Options(rungs=("plain_run",)), environ={}, runner=runner)
+    report = diagnose_package.diagnose(package, None, Options(rungs=("plain_run",)), environ={}, runner=runner)
     assert exit_status(report, "error") == status
     assert (report.cannot_examine is None) == (status == 0)
     assert not report.diagnoses

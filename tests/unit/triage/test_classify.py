@@ -11,15 +11,15 @@ import jsonschema
 import pytest
 
 from aotidoctor.commands.classify import classify, classify_text
-from aotidoctor.logs.wording import command_of, spoken, worded
+from aotidoctor.logs.diagnose_log import command_of, evidence_values, fill_sentence
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.evidence import Evidence, Severity
-from aotidoctor.reports.json import render as json_
+from aotidoctor.reports import markdown
+from aotidoctor.reports.json import json_report as json_
 from aotidoctor.reports.json.schema import schema
-from aotidoctor.reports.markdown import render as markdown
-from aotidoctor.reports.status import exit_status
-from aotidoctor.reports.terminal import render as terminal
+from aotidoctor.reports.terminal import terminal_report as terminal
+from aotidoctor.reports.text import exit_status
 from aotidoctor.triage.open_case import open_case
 
 DATA = Path(__file__).parents[2] / "data"
@@ -39,9 +39,9 @@ def report(text, **more):
 
 def shown(made):
     """In every format for people, and valid as JSON."""
-    document = json.loads(json_.render(made))
+    document = json.loads(json_.render_json(made))
     jsonschema.Draft202012Validator(schema()).validate(document)
-    return terminal.plain_text(made, width=100), markdown.render(made), document
+    return terminal.plain_terminal_text(made, width=100), markdown.render_markdown(made), document
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ FACTS = (
 
 @pytest.mark.parametrize(("cause", "facts", "expected"), FACTS)
 def test_facts_in_words(cause, facts, expected):
-    assert worded(cause, facts).items() >= expected.items()
+    assert fill_sentence(cause, facts).items() >= expected.items()
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_command_makes_up_no_value(template, facts, command):
     lead = Evidence(
         code="AD-LOG-001", kind="x", severity=Severity.ERROR, subject=None, observed="said", expected="", facts=facts
     )
-    assert command_of(template, spoken(lead)) == command
+    assert command_of(template, evidence_values(lead)) == command
 
 
 def test_the_chain_of_a_device_assertion():

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from aotidoctor.model.artifact import ExportedFacts
-from aotidoctor.model.event import EventKind
 from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.report import EventKind
 from aotidoctor.model.run import TimedOut
-from aotidoctor.triage.chains import bisect_compiler, print_values, recompile
-from aotidoctor.triage.chains.compile_cache import CompileCache
-from aotidoctor.triage.session import Session
+from aotidoctor.triage import examine, recompile_and_bisect
+from aotidoctor.triage.compile_cache import CompileCache
+from aotidoctor.triage.static_checks import Session
 from tests.unit.probes.outcomes import case, outcome, raised
 
 LOWERINGS = [{"backend": "inductor", "name": f"n{at}", "target": f"aten.op{at}.default"} for at in range(10)]
@@ -89,42 +89,42 @@ def test_right_when_compiled_here_and_kept(tmp_path, cache):
     compiler = Compiler()
     for _ in range(2):
         session, _ = session_of(tmp_path, compiler)
-        made = recompile.recompile(session, cache)
+        made = recompile_and_bisect.recompile(session, cache)
         assert (made.kind, told(session, "AD-RUN-017").kind) == ("agrees", "agrees")
     assert (compiler.compiled, compiler.called) == ([None], 2)
     assert len(made.steps["lowerings"]) == 10
-    assert "agrees when compiled again here" in recompile.proof(session)["numeric-difference"]
-    bisect_compiler.bisect(session, made, cache)
+    assert "agrees when compiled again here" in recompile_and_bisect.recompile_proof(session)["numeric-difference"]
+    recompile_and_bisect.bisect(session, made, cache)
     assert told(session, "AD-RUN-018") is None
 
 
 def test_a_damaged_package_is_compiled_again(tmp_path, cache):
     compiler = Compiler()
-    made = recompile.recompile(session_of(tmp_path, compiler)[0], cache)
+    made = recompile_and_bisect.recompile(session_of(tmp_path, compiler)[0], cache)
     Path(made.package).write_text("{")
-    assert recompile.recompile(session_of(tmp_path, compiler)[0], cache).kind == "agrees"
+    assert recompile_and_bisect.recompile(session_of(tmp_path, compiler)[0], cache).kind == "agrees"
     assert compiler.compiled == [None, None]
 
 
 def test_another_program_is_another_package(tmp_path, cache):
     compiler = Compiler()
-    recompile.recompile(session_of(tmp_path, compiler)[0], cache)
+    recompile_and_bisect.recompile(session_of(tmp_path, compiler)[0], cache)
     session, _ = session_of(tmp_path, compiler)
     (tmp_path / "exported.pt2").write_bytes(b"another")
-    recompile.recompile(session, cache)
+    recompile_and_bisect.recompile(session, cache)
     assert compiler.compiled == [None, None]
 
 
 def test_without_a_compiler_it_says_what_to_install(tmp_path, cache, monkeypatch):
     monkeypatch.delenv("CXX", raising=False)
     session, _ = session_of(tmp_path, Compiler(), tools=False)
-    assert recompile.recompile(session, cache) is None
+    assert recompile_and_bisect.recompile(session, cache) is None
     assert "apt-get install g++" in session.not_checked[-1].reason
 
 
 def test_a_compile_that_fails(tmp_path, cache):
     session, _ = session_of(tmp_path, Compiler(broken=True))
-    assert recompile.recompile(session, cache) is None
+    assert recompile_and_bisect.recompile(session, cache) is None
     assert told(session, "AD-RUN-017").kind == "failed"
     assert list((cache.root / "recompiled").iterdir()) == []
 
@@ -132,21 +132,21 @@ def test_a_compile_that_fails(tmp_path, cache):
 def test_a_cache_that_cannot_be_written_to(tmp_path):
     (tmp_path / "file").write_text("")
     session, _ = session_of(tmp_path, Compiler())
-    assert recompile.recompile(session, CompileCache(tmp_path / "file")) is None
+    assert recompile_and_bisect.recompile(session, CompileCache(tmp_path / "file")) is None
     assert "nothing can be kept" in session.not_checked[-1].reason
 
 
 def test_a_probe_that_is_skipped(tmp_path, cache):
     compiler = Compiler()
     session, _ = session_of(tmp_path, compiler, skip_rungs=("recompiled",))
-    assert recompile.recompile(session, cache) is None
+    assert recompile_and_bisect.recompile(session, cache) is None
     assert (compiler.compiled, session.not_checked[-1].reason) == ([], "--skip-probes")
 
 
 def search(tmp_path, cache, compiler, **more):
     session, events = session_of(tmp_path, compiler, **more)
-    made = recompile.recompile(session, cache)
-    bisect_compiler.bisect(session, made, cache)
+    made = recompile_and_bisect.recompile(session, cache)
+    recompile_and_bisect.bisect(session, made, cache)
     return session, events
 
 
@@ -159,14 +159,14 @@ def test_the_lowering_is_found(tmp_path, cache):
     assert found.facts["workaround"].endswith("TORCH_BISECT_SUBSYSTEM=lowerings TORCH_BISECT_MAX=5")
     assert 4 <= found.facts["runs"] <= 5
     assert len(compiler.compiled) == found.facts["runs"] + 1
-    assert recompile.proof(session) == {}
-    assert "lowering 7 of 10 (aten.op6.default)" in bisect_compiler.proof(session)["codegen-bug"]
+    assert recompile_and_bisect.recompile_proof(session) == {}
+    assert "lowering 7 of 10 (aten.op6.default)" in recompile_and_bisect.bisect_proof(session)["codegen-bug"]
     lines = [event for event in events if event.kind is EventKind.PROBE_END and event.name.startswith("bisect")]
     assert len(lines) == found.facts["runs"]
     assert lines[0].name == "bisect lowering 1/5"
     assert lines[0].verdict == "none of 10 lowerings: good"
     assert [entry.name for entry in (cache.root / "recompiled").iterdir()] == [
-        Path(recompile.recompile(session, cache).package).parent.name
+        Path(recompile_and_bisect.recompile(session, cache).package).parent.name
     ]
 
 
@@ -195,12 +195,12 @@ def test_the_budget_stops_the_search_and_the_next_call_goes_on(tmp_path, cache):
 
     compiler = Slow(wrong=6)
     session, _ = session_of(tmp_path, compiler, localize=False, budget=100.0)
-    made = recompile.recompile(session, cache)
-    bisect_compiler.bisect(session, made, cache)
+    made = recompile_and_bisect.recompile(session, cache)
+    recompile_and_bisect.bisect(session, made, cache)
     found = told(session, "AD-RUN-018")
     assert (found.kind, found.severity, found.facts["done"]) == ("unfinished", Severity.INFO, 2)
     assert "resumes from here" in session.not_checked[-1].reason
-    assert bisect_compiler.proof(session) == {}
+    assert recompile_and_bisect.bisect_proof(session) == {}
     rest = Compiler(wrong=6)
     session, _ = search(tmp_path, cache, rest)
     assert told(session, "AD-RUN-018").subject == "aten.op6.default"
@@ -228,15 +228,15 @@ def test_without_leave_it_tells_the_command(tmp_path, cache):
 
 
 def test_a_failure_of_ours_costs_this_question_only(tmp_path, cache, monkeypatch):
-    monkeypatch.setattr(recompile, "compare_code", lambda *_: 1 / 0)
+    monkeypatch.setattr(recompile_and_bisect, "compare_code", lambda *_: 1 / 0)
     session, _ = session_of(tmp_path, Compiler())
-    assert recompile.recompile(session, cache) is None
+    assert recompile_and_bisect.recompile(session, cache) is None
     assert "ZeroDivisionError" in session.not_checked[-1].reason
 
 
 def test_a_package_without_the_printer_says_nothing(tmp_path, cache):
     compiler = Compiler()
     session, _ = session_of(tmp_path, compiler)
-    print_values.print_values(session, cache)
+    examine.print_values(session, cache)
     assert (len(compiler.compiled), compiler.called) == (1, 0)
     assert "level 1 was not compiled in" in session.not_checked[-1].reason

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from aotidoctor.triage.chains import compile_cache
-from aotidoctor.triage.chains.compile_cache import CompileCache, compiler_of, key_of, open_cache
+from aotidoctor.triage import compile_cache
+from aotidoctor.triage.compile_cache import CompileCache, compiler_of, key_of, open_cache
 
 
 @pytest.fixture

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from aotidoctor.model.case import TorchBuild
 from aotidoctor.model.contract import ConstantSpec
-from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
 from aotidoctor.model.evidence import Evidence, Severity
-from aotidoctor.model.host import TorchBuild
 from aotidoctor.model.inputs import ValueStats
+from aotidoctor.model.report import Diagnosis, Remedy, Status
 from aotidoctor.model.run import Signalled
-from aotidoctor.readers.package import read_artifact
-from aotidoctor.triage import treat
-from aotidoctor.triage.session import Session
+from aotidoctor.readers.package.read_package import read_artifact
+from aotidoctor.triage import treated_run
+from aotidoctor.triage.static_checks import Session
 from tests.artifacts.releases import ROOT as RELEASES
 from tests.unit.checks.input_builders import Spec, call, case_of, contract_of, tensor
 from tests.unit.probes.outcomes import outcome, raised
@@ -77,10 +77,10 @@ def stride_climb(*replies, plain, checked=None, stats=None):
 def test_a_crash_that_the_treatment_heals_is_confirmed():
     died = outcome(ending=Signalled(signal=11, name="SIGSEGV"), stage="run1")
     session = stride_climb(outcome(outputs=FINE), plain=died)
-    verdicts = treat.treat(session, [diagnosis("input-stride")])
+    verdicts = treated_run.treat(session, [diagnosis("input-stride")])
     assert set(verdicts.confirmed) == {"input-stride"}
     assert session.runner.requests[0].payload.treatment
-    confirmed = treat.apply([diagnosis("input-stride")], verdicts)[0]
+    confirmed = treated_run.apply_verdicts([diagnosis("input-stride")], verdicts)[0]
     assert confirmed.status is Status.CONFIRMED
     assert confirmed.remedy.verified
 
@@ -88,7 +88,7 @@ def test_a_crash_that_the_treatment_heals_is_confirmed():
 def test_a_crash_that_stays_refutes():
     died = outcome(ending=Signalled(signal=11, name="SIGSEGV"), stage="run1")
     session = stride_climb(died, plain=died)
-    verdicts = treat.treat(session, [diagnosis("input-stride")])
+    verdicts = treated_run.treat(session, [diagnosis("input-stride")])
     assert (verdicts.confirmed, verdicts.refuted) == ({}, ("input-stride",))
 
 
@@ -96,14 +96,14 @@ def test_a_treatment_that_did_not_get_to_the_call_is_none():
     """An import that fails here, say: neither healed nor stayed."""
     died = outcome(ending=Signalled(signal=11, name="SIGSEGV"), stage="run1")
     session = stride_climb(raised("no such module", stage="setup"), plain=died)
-    verdicts = treat.treat(session, [diagnosis("input-stride")])
+    verdicts = treated_run.treat(session, [diagnosis("input-stride")])
     assert (verdicts.confirmed, verdicts.refuted) == ({}, ())
-    assert [item.kind for item in session.findings if item.code == treat.CODE] == ["untried"]
+    assert [item.kind for item in session.findings if item.code == treated_run.TREATMENT_CODE] == ["untried"]
 
 
 def test_a_proof_by_a_stand_in_is_no_remedy_that_was_tried():
-    verdicts = treat.Verdicts(confirmed={"custom-op-crash": "how"}, shown=("custom-op-crash",))
-    (confirmed,) = treat.apply([diagnosis("custom-op-crash")], verdicts)
+    verdicts = treated_run.TreatmentVerdicts(confirmed={"custom-op-crash": "how"}, shown=("custom-op-crash",))
+    (confirmed,) = treated_run.apply_verdicts([diagnosis("custom-op-crash")], verdicts)
     assert confirmed.status is Status.CONFIRMED
     assert not confirmed.remedy.verified
 
@@ -111,9 +111,9 @@ def test_a_proof_by_a_stand_in_is_no_remedy_that_was_tried():
 def test_another_failure_after_the_treatment_refutes_nothing():
     first, second = (raised(f"{COMPLAINT}{at}", probe="check_inputs") for at in (1, 2))
     session = stride_climb(second, plain=outcome(outputs=GARBAGE), checked=first)
-    verdicts = treat.treat(session, [diagnosis("input-stride")])
+    verdicts = treated_run.treat(session, [diagnosis("input-stride")])
     assert (verdicts.confirmed, verdicts.refuted) == ({}, ())
-    (told,) = [item for item in session.findings if item.code == treat.CODE]
+    (told,) = [item for item in session.findings if item.code == treated_run.TREATMENT_CODE]
     assert f"{COMPLAINT}2" in told.observed
 
 
@@ -121,28 +121,28 @@ def test_a_silent_fault_is_proved_by_the_packages_own_checks():
     session = stride_climb(
         outcome(outputs=FINE), plain=outcome(outputs=GARBAGE), checked=raised(COMPLAINT, probe="check_inputs")
     )
-    assert "input-stride" in treat.treat(session, [diagnosis("input-stride")]).confirmed
+    assert "input-stride" in treated_run.treat(session, [diagnosis("input-stride")]).confirmed
 
 
 def test_a_silent_fault_that_no_check_sees_is_proved_by_other_outputs():
     session = stride_climb(outcome(outputs=FINE), plain=outcome(outputs=GARBAGE))
-    assert "input-stride" in treat.treat(session, [diagnosis("input-stride")]).confirmed
+    assert "input-stride" in treated_run.treat(session, [diagnosis("input-stride")]).confirmed
 
 
 @pytest.mark.parametrize("checked", [None, raised(COMPLAINT, probe="check_inputs")])
 def test_the_same_bits_of_a_mask_of_ones_prove_nothing(checked):
     ones = ValueStats(low=1, high=1, nan=0, inf=0, zeros=0)
     session = stride_climb(outcome(outputs=FINE), plain=outcome(outputs=FINE), checked=checked, stats=ones)
-    verdicts = treat.treat(session, [diagnosis("input-stride")])
+    verdicts = treated_run.treat(session, [diagnosis("input-stride")])
     assert (set(verdicts.confirmed), verdicts.harmless) == (set() if checked is None else {"input-stride"}, ())
 
 
 @pytest.mark.parametrize("checked", [None, raised(COMPLAINT, probe="check_inputs")])
 def test_the_same_bits_with_and_without_are_harmless(checked):
     session = stride_climb(outcome(outputs=FINE), plain=outcome(outputs=FINE), checked=checked)
-    verdicts = treat.treat(session, [diagnosis("input-stride")])
+    verdicts = treated_run.treat(session, [diagnosis("input-stride")])
     assert (verdicts.confirmed, verdicts.harmless) == ({}, ("input-stride",))
-    demoted = treat.demote(session.findings, verdicts.harmless)
+    demoted = treated_run.demote_harmless(session.findings, verdicts.harmless)
     assert Severity.ERROR not in {item.severity for item in demoted}
 
 
@@ -156,7 +156,7 @@ def test_a_lazy_bit_that_the_operators_go_by_is_harmless(treated, harmless):
     session.outcomes["plain_run"] = outcome(outputs=FINE)
     session.add([Evidence(code="AD-IN-011", kind="conj", severity=Severity.ERROR, subject="args[0]",
                           observed="the conj bit", expected="resolved values", facts={"path": "args[0]"})])  # fmt: skip
-    verdicts = treat.treat(session, [diagnosis("input-lazy-bit")])
+    verdicts = treated_run.treat(session, [diagnosis("input-lazy-bit")])
     assert (verdicts.harmless, set(verdicts.confirmed)) == (harmless, set() if harmless else {"input-lazy-bit"})
 
 
@@ -165,7 +165,7 @@ def test_a_reference_that_disagrees_with_the_treated_outputs_forbids_confirmatio
     treated = outcome(outputs=FINE, result={"reference": {"agrees": False}})
     session = stride_climb(treated, plain=died)
     session.case = replace(session.case, options=replace(session.case.options, reference="e.pt2"))
-    assert treat.treat(session, [diagnosis("input-stride")]).confirmed == {}
+    assert treated_run.treat(session, [diagnosis("input-stride")]).confirmed == {}
     assert session.runner.requests[0].payload.reference == "e.pt2"
 
 
@@ -195,7 +195,7 @@ def test_values_of_the_program_prove_by_outputs_that_agree_and_refute_nothing(co
     session = values_climb(
         "diverges", outcome(outputs=FINE, result={"reference": compared}), plain=outcome(outputs=GARBAGE)
     )
-    verdicts = treat.treat(session, [diagnosis("numeric-difference")])
+    verdicts = treated_run.treat(session, [diagnosis("numeric-difference")])
     assert (set(verdicts.confirmed), verdicts.shown, verdicts.refuted) == (
         ({"numeric-difference"}, ("numeric-difference",), ()) if proved else (set(), (), ())
     )
@@ -208,14 +208,14 @@ def test_values_of_the_program_prove_by_outputs_that_agree_and_refute_nothing(co
 def test_weights_in_the_code_are_proved_by_a_reference_that_has_them_and_outputs_that_stay(compared, proved):
     session = stride_climb(outcome(outputs=FINE, result={"reference": compared}), plain=outcome(outputs=FINE))
     session.case = replace(session.case, options=replace(session.case.options, reference="exported.pt2"))
-    verdicts = treat.treat(session, [diagnosis("weights-differ")])
+    verdicts = treated_run.treat(session, [diagnosis("weights-differ")])
     assert (set(verdicts.confirmed), verdicts.refuted) == ({"weights-differ"} if proved else set(), ())
 
 
 @pytest.mark.parametrize(("left", "proved"), [({}, True), ({"nan": 1}, False), ({"inf": 1}, False)])
 def test_zeros_for_nan_prove_by_outputs_without_any_whatever_the_program_gives(left, proved):
     session = values_climb("nan", outcome(outputs=[[{"digest": "other", **left}]]), plain=outcome(outputs=SPOILT))
-    verdicts = treat.treat(session, [diagnosis("nan-produced")])
+    verdicts = treated_run.treat(session, [diagnosis("nan-produced")])
     assert (set(verdicts.confirmed), verdicts.refuted) == ({"nan-produced"} if proved else set(), ())
     assert session.runner.requests[0].payload.reference is None
 
@@ -224,15 +224,15 @@ def test_outputs_that_changed_are_not_called_the_same():
     session = values_climb(
         "diverges", outcome(outputs=FINE, result={"reference": {"agrees": False}}), plain=outcome(outputs=GARBAGE)
     )
-    treat.treat(session, [diagnosis("numeric-difference")])
-    (told,) = [item for item in session.findings if item.code == treat.CODE]
+    treated_run.treat(session, [diagnosis("numeric-difference")])
+    (told,) = [item for item in session.findings if item.code == treated_run.TREATMENT_CODE]
     assert told.kind == "stayed"
     assert "same" not in told.observed
 
 
 def test_without_a_treatment_the_report_says_so():
     session = stride_climb(plain=outcome(outputs=FINE))
-    assert treat.treat(session, [diagnosis("kernel-crash")]).confirmed == {}
+    assert treated_run.treat(session, [diagnosis("kernel-crash")]).confirmed == {}
     assert [item.code for item in session.not_checked] == ["AD-TREAT-001"]
 
 
@@ -245,7 +245,7 @@ def test_one_thread_proves_nothing_while_the_size_of_an_input_is_open():
             leaf = replace(session.case.contract.leaves[0], rank=None, dims=None)
             contract = replace(session.case.contract, leaves=(leaf,))
             session.case = replace(session.case, contract=contract)
-        verdicts = treat.treat(session, [diagnosis("threading")])
+        verdicts = treated_run.treat(session, [diagnosis("threading")])
         assert (verdicts.confirmed == {}) is is_open
 
 
@@ -261,7 +261,7 @@ def test_weights_that_were_loaded_prove_nothing_to_torch_2_6(torch, refuted):
         code="AD-LOAD-002", kind="external", severity=Severity.ERROR, subject="w", observed="1", expected="0"
     )
     session.findings = [finding]
-    verdicts = treat.treat(session, [diagnosis("weights-not-loaded")])
+    verdicts = treated_run.treat(session, [diagnosis("weights-not-loaded")])
     assert (verdicts.confirmed, verdicts.refuted) == ({}, refuted)
     assert session.runner.requests[0].payload.treatment
 
@@ -278,4 +278,4 @@ def test_nor_do_weights_of_a_package_of_torch_2_6_to_a_later_torch(release, refu
     session.findings = [
         Evidence(code="AD-LOAD-002", kind="external", severity=Severity.ERROR, subject="w", observed="1", expected="0")
     ]
-    assert treat.treat(session, [diagnosis("weights-not-loaded")]).refuted == refuted
+    assert treated_run.treat(session, [diagnosis("weights-not-loaded")]).refuted == refuted

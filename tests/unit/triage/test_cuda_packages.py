@@ -12,12 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.model.case import Options
-from aotidoctor.model.host import Gpu, TorchBuild
-from aotidoctor.model.inputs import InputSet
-from aotidoctor.model.tree import Container, Leaf
+from aotidoctor.model.case import Gpu, Options, TorchBuild
+from aotidoctor.model.inputs import Container, InputSet, Leaf
 from aotidoctor.triage.open_case import open_case
-from aotidoctor.triage.session import Session, name_causes, run_checks
+from aotidoctor.triage.static_checks import Session, name_causes, run_checks
 from tests.gpu.faults import other_arch
 from tests.unit.checks.input_builders import tensor
 from tests.unit.checks.package_builders import host

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.checks import CHECKS, Check
+from aotidoctor.checks.check import Check
+from aotidoctor.checks.registry import CHECKS
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.jobs import OBSERVE, Job, Run
@@ -15,7 +16,7 @@ from aotidoctor.model.run import Request, Signalled, TimedOut
 from aotidoctor.probes import PROBES
 from aotidoctor.triage import run_probes as ladder
 from aotidoctor.triage.run_probes import run_probes
-from aotidoctor.triage.session import Session, run_checks
+from aotidoctor.triage.static_checks import Session, run_checks
 from tests.unit.checks.input_builders import Spec, call, case_of, contract_of, tensor
 from tests.unit.probes.outcomes import case, outcome, raised
 from tests.unit.triage.test_confirmation import FINE, Replies

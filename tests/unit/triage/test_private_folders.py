@@ -7,8 +7,7 @@ import stat
 
 import pytest
 
-from aotidoctor.triage.chains.compile_cache import CompileCache
-from aotidoctor.triage.private_folders import is_private, make_private
+from aotidoctor.triage.compile_cache import CompileCache, is_private, make_private
 
 
 @pytest.fixture(params=[0o000, 0o002, 0o077, 0o277])

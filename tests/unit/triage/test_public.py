@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -13,7 +14,11 @@ import aotidoctor
 
 @pytest.mark.parametrize("name", aotidoctor.__all__)
 def test_public_name(name):
-    assert getattr(aotidoctor, name) is not None
+    found = getattr(aotidoctor, name)
+    if name == "__version__":
+        assert found == version("aotidoctor")
+    else:
+        assert (found.__name__, found.__module__.partition(".")[0]) == (name, "aotidoctor")
 
 
 def test_unknown_name():

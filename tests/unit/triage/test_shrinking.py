@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.localize.smaller import Part, cuts, sizes_of, smallest, steps_of
+from aotidoctor.localize.bisection import DimRange, dim_cuts, search_smallest, sizes_of, steps_of
 from aotidoctor.model.case import Options
 from aotidoctor.model.run import Signalled
-from aotidoctor.probes import History
+from aotidoctor.probes.probe import History
 from aotidoctor.probes.shrink import plan, signature_of
-from aotidoctor.triage.chains import shrink_inputs
-from aotidoctor.triage.session import Session
+from aotidoctor.triage import examine
+from aotidoctor.triage.static_checks import Session
 from tests.unit.checks.input_builders import Spec, call, case_of, contract_of, tensor
 from tests.unit.probes.outcomes import outcome, raised
 
@@ -47,7 +47,7 @@ class Package:
 def shrunk(of, fails, plain=FAILED, **more):
     session = Session(case=of, runner=Package(fails, **more))
     session.outcomes["plain_run"] = plain
-    shrink_inputs.shrink_inputs(session)
+    examine.shrink_inputs(session)
     return session
 
 
@@ -89,20 +89,23 @@ def test_another_failure_is_not_the_same():
     other = raised("something else went wrong")
     session = Session(case=two(), runner=Package(lambda kept: False))
     session.outcomes["plain_run"] = other
-    shrink_inputs.shrink_inputs(session)
+    examine.shrink_inputs(session)
     assert session.findings[0].kind == "needs-all"
 
 
 def test_the_run_it_points_at_failed():
     session = shrunk(two(), row(700))
     by_id = {run.id: run for run in session.runs}
-    assert by_id[session.findings[0].source.run].error is not None
+    error = by_id[session.findings[0].source.run].error
+    assert error is not None
+    assert error.type == "RuntimeError"
+    assert error.message.startswith("index out of bounds: ")
 
 
 def test_no_time_left():
     session = Session(case=two(), runner=Package(row(700)), deadline=0.0)
     session.outcomes["plain_run"] = FAILED
-    shrink_inputs.shrink_inputs(session)
+    examine.shrink_inputs(session)
     assert session.findings[0].kind == "unfinished"
     assert [item.code for item in session.not_checked] == ["AD-RUN-031"]
 
@@ -132,7 +135,7 @@ def test_derived_sizes_are_cut_in_their_steps():
     of = case(Spec(("8*s0", 16, 512)), Spec(("s0", 2, 64)), sizes=[(80,), (10,)])
     (size,) = sizes_of(of)
     assert (size.name, size.value, size.low) == ("s0", 10, 2)
-    steps = steps_of(cuts((size,), {"s0": Part(start=3, size=2)}))
+    steps = steps_of(dim_cuts((size,), {"s0": DimRange(start=3, size=2)}))
     assert [(step["path"], step["start"], step["size"]) for step in steps] == [("args[0]", 24, 16), ("args[1]", 3, 2)]
 
 
@@ -149,7 +152,7 @@ def test_the_batch_comes_first():
 
 
 def test_a_search_without_sizes_ends_at_once():
-    search = smallest(())
+    search = search_smallest(())
     with pytest.raises(StopIteration) as end:
         next(search)
     assert end.value.value.parts == {}

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from aotidoctor.model.case import Gpu, Host
 from aotidoctor.model.evidence import Evidence, FileSource, Severity
-from aotidoctor.model.host import Gpu, Host
 from aotidoctor.triton import open_models
-from aotidoctor.triton.judge import judge
-from aotidoctor.triton.releases import find_release
+from aotidoctor.triton.call_spec import find_release
+from aotidoctor.triton.judge import judge_model
 from tests.artifacts.packages import DEVICE, archive_parts, edit_part, model_parts
 from tests.artifacts.zips import Part, build_zip
 
@@ -107,7 +107,7 @@ def findings_of(case: ServingCase, folder: Path, monkeypatch) -> tuple[Evidence,
     place = folder if case.siblings else model
     served = open_models.open_models(str(place), find_release(case.release), {})
     mine = next(item for item in served.models if item.name == "mlp")
-    found, not_checked = judge(mine)
+    found, not_checked = judge_model(mine)
     own = [item for item in not_checked if item.is_fault]
     assert not own, own
     return found

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
+from aotidoctor.model.case import Host
 from aotidoctor.model.evidence import Severity
-from aotidoctor.model.host import Host
 from aotidoctor.triton import open_models
-from aotidoctor.triton.judge import judge
-from aotidoctor.triton.releases import NEWEST
+from aotidoctor.triton.call_spec import NEWEST_RELEASE
+from aotidoctor.triton.judge import judge_model
 from tests.every import every
 from tests.oracle.configs import CONFIGS, Config
 from tests.oracle.server import VERDICTS
@@ -25,8 +25,8 @@ def refused(config: Config, folder) -> list[str]:
         (model / version).mkdir(parents=True)
     model.mkdir(exist_ok=True)
     (model / "config.pbtxt").write_bytes(config.text.encode("utf-8", "surrogateescape"))
-    (found,) = open_models.open_models(str(model), NEWEST, {}).models
-    findings, _ = judge(found)
+    (found,) = open_models.open_models(str(model), NEWEST_RELEASE, {}).models
+    findings, _ = judge_model(found)
     loud = [item for item in findings if item.severity is Severity.ERROR or item.kind == "no-gpu-here"]
     return [item.code for item in loud if item.code in OF_THE_CORE]
 

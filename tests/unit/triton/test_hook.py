@@ -11,15 +11,14 @@ from pathlib import Path
 import pytest
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind
-from aotidoctor.model.contract import Contract
-from aotidoctor.model.host import Host
+from aotidoctor.model.case import Host
+from aotidoctor.model.contract import ModelContract
 from aotidoctor.model.serving import PLATFORM, Release, ServedModel, ServedVersion, Settled
 from aotidoctor.model.serving_config import Position
-from aotidoctor.triton.judge import judge
-from aotidoctor.triton.read_hook import read_hook, read_library
+from aotidoctor.triton.init_library import read_hook, read_library
+from aotidoctor.triton.judge import judge_model
 from aotidoctor.triton.rules.hook import RULES
-from aotidoctor.triton.text_format import parse
-from aotidoctor.triton.typed import typed
+from aotidoctor.triton.text_format import parse_config, read_fields
 
 R46, R47 = RULES
 INIT = "void *triton_pytorch_model_init(const char *folder, int device) { return 0; }\n"
@@ -43,7 +42,7 @@ def model_of(path: str | None, *, release: str = "26.07", extra: str = "", **cha
     text = 'platform: "torch_aoti"\n' + extra
     if path is not None:
         text += f'parameters {{\n  key: "MODEL_INIT_LIBRARY"\n  value {{ string_value: "{path}" }}\n}}\n'
-    config = typed(parse(text), text)
+    config = read_fields(parse_config(text), text)
     version = ServedVersion(
         number=1,
         directory="m/1",
@@ -69,7 +68,7 @@ def model_of(path: str | None, *, release: str = "26.07", extra: str = "", **cha
 
 
 def said(rule, model: ServedModel) -> list[tuple[str, str]]:
-    findings, not_checked = judge(model, (rule,))
+    findings, not_checked = judge_model(model, (rule,))
     assert not_checked == ()
     assert all(item.code == rule.code and item.message and item.facts["remedy"] for item in findings)
     return [(item.kind, str(item.facts["consequence"])) for item in findings]
@@ -176,7 +175,7 @@ def test_no_parameter() -> None:
 @needs_gcc
 def test_the_finding_stands_at_the_value_and_instances_are_counted(tmp_path: Path) -> None:
     model = model_of(build(tmp_path, INIT + RELEASE), extra="instance_group [ { count: 3 kind: KIND_CPU } ]\n")
-    found = judge(model, (R46,))[0]
+    found = judge_model(model, (R46,))[0]
     assert [(item.kind, item.severity.value) for item in found] == [("several-instances", "info")]
     assert found[0].source.line == 5
     assert model.config.parameters[0].value.at == Position(line=5, column=25)
@@ -214,7 +213,7 @@ def test_tables_in_the_wrong_folder() -> None:
     ],
 )
 def test_weights_outside(weights: str, constants: int, expected) -> None:
-    contract = Contract(
+    contract = ModelContract(
         model_name="model", source="wrapper.cpp", args=None, kwargs=None, leaves=(), n_inputs=1, n_constants=constants,
         weights=weights,
     )  # fmt: skip

@@ -6,12 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.model.serving_names import NameRow
-from aotidoctor.readers.contract import read_contract
-from aotidoctor.triton.names import name_table
-from aotidoctor.triton.nearest import nearest_name
-from aotidoctor.triton.releases import find_release
-from aotidoctor.triton.resolve import places, resolve
+from aotidoctor.model.serving_config import NameRow
+from aotidoctor.readers.contract.read_contract import read_contract
+from aotidoctor.triton.call_spec import find_release
+from aotidoctor.triton.tensor_names import name_places, name_table, nearest_name, resolve
 from tests.unit.readers.contract.conftest import artifact_of, entry_of
 from tests.unit.triton.specs import T, call, dic, respecced
 
@@ -115,7 +113,7 @@ def test_bfloat16_has_a_type_since_26_11():
     ],
 )
 def test_places_in_26_03_and_26_04(names, found):
-    assert places(names) == found
+    assert name_places(names) == found
 
 
 def test_a_number_beyond_the_tensors_finds_nothing():

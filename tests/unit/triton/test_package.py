@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, ExternNode, Member, ModelEntry
-from aotidoctor.model.contract import Contract, HostNeeds
+from aotidoctor.model.case import Host, TmpdirState
+from aotidoctor.model.contract import HostNeeds, ModelContract
 from aotidoctor.model.evidence import Evidence, Severity
-from aotidoctor.model.host import Host, TmpdirState
 from aotidoctor.model.serving import PLATFORM, Release, ServedModel, ServedVersion, Settled
-from aotidoctor.triton.judge import judge
+from aotidoctor.triton.judge import judge_model
 from aotidoctor.triton.rules.package import RULES
-from aotidoctor.triton.text_format import parse
-from aotidoctor.triton.typed import typed
+from aotidoctor.triton.text_format import parse_config, read_fields
 
 R48, R49, R51 = RULES
 GIB = 1 << 30
@@ -25,8 +24,8 @@ def artifact_of(size: int = 1000) -> Artifact:
     return Artifact(path="m/1/model.pt2", kind=ArtifactKind.AOTI_PACKAGE, size=size, members=(member,))
 
 
-def contract_of(*, ops: tuple[str, ...] = (), torch: str | None = None) -> Contract:
-    return Contract(
+def contract_of(*, ops: tuple[str, ...] = (), torch: str | None = None) -> ModelContract:
+    return ModelContract(
         model_name="model", source="wrapper.cpp", args=None, kwargs=None, leaves=(), n_inputs=1, custom_ops=ops,
         needs=HostNeeds(torch_version=torch),
     )  # fmt: skip
@@ -52,7 +51,7 @@ def model_of(
         path="m",
         release=Release(name=release),
         host=host or Host(system="Linux", machine="x86_64", python="3.11.7", memory_total=8 * GIB),
-        config=typed(parse(text), text),
+        config=read_fields(parse_config(text), text),
         config_path="m/config.pbtxt",
         settled=Settled(backend="pytorch", platform=PLATFORM, filename="model.pt2"),
         versions=(version,),
@@ -60,7 +59,7 @@ def model_of(
 
 
 def said(rule, model: ServedModel) -> list[tuple[str, str]]:
-    findings, not_checked = judge(model, (rule,))
+    findings, not_checked = judge_model(model, (rule,))
     assert not_checked == ()
     return [(item.kind, str(item.facts["consequence"])) for item in findings]
 
@@ -73,7 +72,7 @@ def test_operators_of_torch(target: str) -> None:
 def test_custom_operators() -> None:
     model = model_of(targets=["torch.ops.zoo.misbehave.default", "aten::add.Tensor"])
     assert said(R48, model) == [("custom-operators", "E")]
-    assert judge(model, (R48,))[0][0].facts["ops"] == ("zoo::misbehave",)
+    assert judge_model(model, (R48,))[0][0].facts["ops"] == ("zoo::misbehave",)
     assert said(R48, model_of(ops=("zoopy::scale",))) == [("custom-operators", "E")]
 
 
@@ -117,7 +116,7 @@ def test_memory() -> None:
 
 def test_instances_are_named() -> None:
     model = model_of(size=GIB, text="instance_group [ { count: 3 kind: KIND_CPU } ]\n")
-    assert "Each of 3 instances" in judge(model, (R51,))[0][0].message
+    assert "Each of 3 instances" in judge_model(model, (R51,))[0][0].message
 
 
 @pytest.mark.parametrize(

@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 
 from aotidoctor.commands.explain import find, markdown
+from aotidoctor.model.case import Host
 from aotidoctor.model.contract import Dim
-from aotidoctor.model.host import Host
 from aotidoctor.model.jobs import Run
 from aotidoctor.model.run import ChildError, Exited, NotStarted, Outcome, Request, Signalled, TimedOut
 from aotidoctor.model.serving import PLATFORM, Release, ServedModel, Settled
-from aotidoctor.model.serving_names import NameRow, NameTable
-from aotidoctor.triton.hook_reading import read_hook_run
-from aotidoctor.triton.rehearsal import CannotRehearseError, payload, plan
-from aotidoctor.triton.rehearsal_reading import CODE, Reading
-from aotidoctor.triton.text_format import parse
-from aotidoctor.triton.typed import typed
+from aotidoctor.model.serving_config import NameRow, NameTable
+from aotidoctor.triton.init_library import read_hook_run
+from aotidoctor.triton.rehearsal import CannotRehearseError, plan_rehearsal, rehearsal_payload
+from aotidoctor.triton.rehearsal_findings import REHEARSAL_CODE, RehearsalReading
+from aotidoctor.triton.text_format import parse_config, read_fields
 
 PATHS = ("args[0]", "args[1]['b']", "args[1]['a']")
 FORWARD = ("ARGS[0]", "ARGS[1][b]", "ARGS[1][a]")
@@ -54,7 +53,7 @@ def model_of(
         release=Release(name=release),
         host=Host(system="Linux", machine="x86_64", python="3.11.7"),
         text=text,
-        config=typed(parse(text), text),
+        config=read_fields(parse_config(text), text),
         config_path="m/config.pbtxt",
         settled=Settled(backend="pytorch", platform=PLATFORM, filename="model.pt2", kinds=("KIND_CPU",)),
     )
@@ -66,7 +65,7 @@ def _list(items: list[str]) -> str:
 
 
 def meanings(model: ServedModel, release: str = "26.05", **more):
-    made = plan(model, table(release), **more)
+    made = plan_rehearsal(model, table(release), **more)
     return [(wire.name, wire.meant.row and wire.meant.row.path, wire.meant.why, wire.row.path) for wire in made.inputs]
 
 
@@ -83,20 +82,20 @@ def test_ordinals_are_taken_at_their_word() -> None:
 
 @pytest.mark.parametrize("comment", ["a", "args[1]['a']", 'args[1]["a"]', "the opts: a"])
 def test_a_comment_says_what_is_meant(comment: str) -> None:
-    made = plan(model_of(["INPUT__0", tensor("INPUT__1", comment), "INPUT__2"]), table())
+    made = plan_rehearsal(model_of(["INPUT__0", tensor("INPUT__1", comment), "INPUT__2"]), table())
     assert (made.inputs[1].meant.why, made.inputs[1].crossed) == ("comment", True)
 
 
 @pytest.mark.parametrize("comment", ["a or b", "another thing", "alpha", ""])
 def test_a_comment_that_says_nothing_clear(comment: str) -> None:
-    made = plan(model_of(["INPUT__0", tensor("INPUT__1", comment), "INPUT__2"]), table())
+    made = plan_rehearsal(model_of(["INPUT__0", tensor("INPUT__1", comment), "INPUT__2"]), table())
     assert (made.inputs[1].meant.why, made.inputs[1].crossed) == ("ordinal", False)
 
 
 def test_whoever_asks_says_what_is_meant() -> None:
     model = model_of(["INPUT__0", "INPUT__1", "INPUT__2"])
     said = {"INPUT__1": "args[1]['a']", "INPUT__2": "args[1]['b']"}
-    made = plan(model, table(), said=said)
+    made = plan_rehearsal(model, table(), said=said)
     assert [wire.crossed for wire in made.inputs] == [False, True, True]
 
 
@@ -123,7 +122,7 @@ def test_names_by_place_mean_their_place_where_the_order_counts() -> None:
 )
 def test_nothing_to_rehearse(inputs, problem: str) -> None:
     with pytest.raises(CannotRehearseError, match=problem.replace("[", r"\[")):
-        plan(model_of(inputs), table())
+        plan_rehearsal(model_of(inputs), table())
 
 
 @pytest.mark.parametrize(
@@ -140,7 +139,7 @@ def test_nothing_to_rehearse(inputs, problem: str) -> None:
 )
 def test_batching(extra: str, release: str, asked, requests: int, splits: bool) -> None:
     model = model_of(["INPUT__0", "INPUT__1", "INPUT__2"], extra=extra, release=release, dims="[ 16 ]")
-    made = plan(model, table(release), requests=asked)
+    made = plan_rehearsal(model, table(release), requests=asked)
     assert (made.requests, made.splits) == (requests, splits)
     assert bool(made.notes) == (asked is not None and requests == 1)
 
@@ -148,7 +147,7 @@ def test_batching(extra: str, release: str, asked, requests: int, splits: bool) 
 def test_the_payload() -> None:
     extra = "instance_group [ { kind: KIND_CPU } ]\n"
     model = model_of(["INPUT__0", tensor("INPUT__1", "a", "TYPE_FP64"), "INPUT__2"], extra=extra)
-    told = payload(plan(model, table()))
+    told = rehearsal_payload(plan_rehearsal(model, table()))
     assert told["inputs"][1] == {
         "name": "INPUT__1", "path": "args[1]['a']", "sent_slot": 2, "slot": 1, "dtype": "float64", "shape": [4, 16],
         "compiled": {"dtype": "float32", "dims": [4, 16], "least": 2},
@@ -183,9 +182,10 @@ def answer(**more):
 
 
 def read(model: ServedModel, ran: Outcome, release: str = "26.05", **more):
-    made = plan(model, table(release, **more.pop("rows", {})), **more)
+    made = plan_rehearsal(model, table(release, **more.pop("rows", {})), **more)
     return [
-        (item.code, item.kind, item.severity.value) for item in Reading(model=model, plan=made, outcome=ran).findings()
+        (item.code, item.kind, item.severity.value)
+        for item in RehearsalReading(model=model, plan=made, outcome=ran).findings()
     ]
 
 
@@ -195,7 +195,7 @@ SWAPPED = ("INPUT__0", tensor("INPUT__1", "a"), tensor("INPUT__2", "b"))
 
 def test_the_same() -> None:
     ran = outcome({"answers": [answer(agrees=True, what=None)]})
-    assert read(model_of(STRAIGHT), ran) == [(CODE, "same", "info")]
+    assert read(model_of(STRAIGHT), ran) == [(REHEARSAL_CODE, "same", "info")]
 
 
 def test_swapped_inputs() -> None:
@@ -213,15 +213,15 @@ def test_swapped_without_a_difference() -> None:
     assert found == [
         ("TRITON-R27", "rehearsed-unseen", "warn"),
         ("TRITON-R27", "rehearsed-unseen", "warn"),
-        (CODE, "same", "info"),
+        (REHEARSAL_CODE, "same", "info"),
     ]
 
 
 def test_a_swapped_output_is_named() -> None:
     model = model_of(STRAIGHT, (tensor("OUTPUT__1", "result[0]"),))
-    made = plan(model, table())
+    made = plan_rehearsal(model, table())
     ran = outcome({"answers": [answer(name="OUTPUT__1", slot=1, same_as=1)]})
-    (found,) = Reading(model=model, plan=made, outcome=ran).findings()
+    (found,) = RehearsalReading(model=model, plan=made, outcome=ran).findings()
     assert (found.code, found.subject, found.source.line) == ("TRITON-R27", "m: OUTPUT__1", 8)
     assert "meant to be result[0], answers with result[1]" in found.message
     assert found.facts["remedy"] == 'name: "OUTPUT__0" for result[0]'
@@ -230,7 +230,7 @@ def test_a_swapped_output_is_named() -> None:
 def test_a_type_that_is_read_as_another() -> None:
     model = model_of(("INPUT__0", tensor("INPUT__1", dtype="TYPE_FP16"), "INPUT__2"))
     ran = outcome({"answers": [answer()], "padded": [{"name": "INPUT__1", "bytes": 128}]})
-    (found,) = Reading(model=model, plan=plan(model, table()), outcome=ran).findings()
+    (found,) = RehearsalReading(model=model, plan=plan_rehearsal(model, table()), outcome=ran).findings()
     assert (found.code, found.kind) == ("TRITON-R19", "rehearsed-retyped")
     assert "128 of them beyond what was sent" in found.message
 
@@ -244,8 +244,8 @@ def test_merged_requests() -> None:
         answer(what="shape", shape=[[8, 16], [4, 16]], foreign=4),
         answer(request=2, what="beyond", bytes=512),
     ]
-    made = plan(model, table(static=None))
-    found = Reading(model=model, plan=made, outcome=outcome({"answers": answers})).findings()
+    made = plan_rehearsal(model, table(static=None))
+    found = RehearsalReading(model=model, plan=made, outcome=outcome({"answers": answers})).findings()
     assert [(item.code, item.kind) for item in found] == [("TRITON-R34", "rehearsed-merged")] * 2
     assert "4 rows of it belong to a different client's request" in found[0].message
     assert "512 bytes from beyond the end" in found[1].message
@@ -259,28 +259,30 @@ def test_a_static_batch() -> None:
     assert read(model, ran, "26.06") == [("TRITON-R31", "rehearsed-static-batch", "error")]
 
 
-@pytest.mark.parametrize(("what", "code"), [("dtype", "TRITON-R20"), ("scalar", "TRITON-R23"), ("absent", CODE)])
+@pytest.mark.parametrize(
+    ("what", "code"), [("dtype", "TRITON-R20"), ("scalar", "TRITON-R23"), ("absent", REHEARSAL_CODE)]
+)
 def test_outputs_that_cannot_be_sent(what: str, code: str) -> None:
     bare = {"request": 1, "name": "OUTPUT__0", "slot": 0, "dtype": "float64", "shape": [4], "what": what}
     assert [found[0] for found in read(model_of(STRAIGHT), outcome({"answers": [bare]}))] == [code]
 
 
 def test_a_difference_without_a_rule() -> None:
-    assert read(model_of(STRAIGHT), outcome({"answers": [answer()]})) == [(CODE, "differs", "error")]
+    assert read(model_of(STRAIGHT), outcome({"answers": [answer()]})) == [(REHEARSAL_CODE, "differs", "error")]
 
 
 def test_random_numbers_are_not_compared() -> None:
     found = read(model_of(STRAIGHT), outcome({"repeatable": False, "answers": [answer()]}))
-    assert found == [(CODE, "random", "info")]
+    assert found == [(REHEARSAL_CODE, "random", "info")]
     found = read(
         model_of(STRAIGHT), outcome({"repeatable": False, "answers": [answer(what="shape", shape=[[1], [2]])]})
     )
-    assert found == [(CODE, "differs", "error"), (CODE, "random", "info")]
+    assert found == [(REHEARSAL_CODE, "differs", "error"), (REHEARSAL_CODE, "random", "info")]
 
 
 def test_refused_by_the_core() -> None:
     ran = outcome({"refused": [{"name": "INPUT__1", "what": "shape", "shape": [4, 16], "wanted": [3, 16]}]})
-    assert read(model_of(STRAIGHT), ran) == [(CODE, "refused", "error")]
+    assert read(model_of(STRAIGHT), ran) == [(REHEARSAL_CODE, "refused", "error")]
 
 
 @pytest.mark.parametrize(
@@ -302,7 +304,7 @@ def test_refused_by_the_core() -> None:
     ],
 )
 def test_endings(ran: Outcome, kind: str) -> None:
-    assert read(model_of(STRAIGHT), ran) == [(CODE, kind, "error")]
+    assert read(model_of(STRAIGHT), ran) == [(REHEARSAL_CODE, kind, "error")]
 
 
 def test_a_crash_is_explained_by_a_type() -> None:
@@ -341,6 +343,6 @@ def test_init_library(ran: Outcome, kind: str, severity: str) -> None:
 
 
 def test_its_manual_page() -> None:
-    page = find(CODE)
+    page = find(REHEARSAL_CODE)
     assert page is not None
     assert "plain call" in markdown(page)

@@ -7,14 +7,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from aotidoctor.model.serving_config import ConfigMessage, Position
-from aotidoctor.triton import protobuf, schema
-from aotidoctor.triton.reading import read_config
-from aotidoctor.triton.text_format import parse
-from aotidoctor.triton.tokens import TextFormatError, comments
-from aotidoctor.triton.typed import typed
+from aotidoctor.triton import config_schema
+from aotidoctor.triton.config_schema import TextFormatError, comments
+from aotidoctor.triton.open_models import read_config
+from aotidoctor.triton.text_format import parse_config, read_fields
 
 needs_schema = pytest.mark.skipif(
-    protobuf.judge("").accepted is None, reason="protobuf or tritonclient is not installed"
+    config_schema.parse_with_protobuf("").accepted is None, reason="protobuf or tritonclient is not installed"
 )
 SAMPLE = """\
 # the model
@@ -133,7 +132,7 @@ FIELDS = st.sampled_from(
 
 def accepts(text: str) -> bool:
     try:
-        parse(text)
+        parse_config(text)
     except TextFormatError:
         return False
     return True
@@ -141,14 +140,14 @@ def accepts(text: str) -> bool:
 
 def line_of(text: str) -> int:
     with pytest.raises(TextFormatError) as caught:
-        parse(text)
+        parse_config(text)
     return caught.value.at.line
 
 
 @needs_schema
 @pytest.mark.parametrize("text", PROBES)
 def test_agrees_with_protobuf(text: str) -> None:
-    assert accepts(text) == protobuf.judge(text).accepted
+    assert accepts(text) == config_schema.parse_with_protobuf(text).accepted
 
 
 @needs_schema
@@ -156,7 +155,7 @@ def test_agrees_with_protobuf(text: str) -> None:
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map(" ".join))
 @example("input { dims : [ 1 ] }")
 def test_agrees_on_any_pieces(text: str) -> None:
-    assert accepts(text) == protobuf.judge(text).accepted
+    assert accepts(text) == config_schema.parse_with_protobuf(text).accepted
 
 
 @needs_schema
@@ -165,7 +164,7 @@ def test_agrees_on_any_pieces(text: str) -> None:
 def test_agrees_on_damaged_configs(text: str, data) -> None:
     at = data.draw(st.integers(0, len(text)))
     cut = text[:at] + data.draw(st.sampled_from(["", "}", "{", '"', "]", ",", "#", "x", ": "])) + text[at + 1 :]
-    assert accepts(cut) == protobuf.judge(cut).accepted
+    assert accepts(cut) == config_schema.parse_with_protobuf(cut).accepted
 
 
 @settings(max_examples=200)
@@ -201,21 +200,23 @@ def test_the_table_is_the_schema() -> None:
             for field in message.fields
         }
         if not message.GetOptions().map_entry:
-            own = {key: (item.type, item.repeated, item.oneof) for key, item in schema.fields_of(name).items()}
+            own = {key: (item.type, item.repeated, item.oneof) for key, item in config_schema.fields_of(name).items()}
             assert own == found
         for field in message.fields:
             if field.message_type is not None:
                 compare(field.message_type)
             elif field.enum_type is not None:
                 enum = field.enum_type
-                assert schema.enumerators(enum.full_name.removeprefix("inference.")) == tuple(enum.values_by_name)
+                assert config_schema.enumerators(enum.full_name.removeprefix("inference.")) == tuple(
+                    enum.values_by_name
+                )
 
-    compare(protobuf._message_type().DESCRIPTOR)
+    compare(config_schema._message_type().DESCRIPTOR)
     assert len(seen) > 40
 
 
 def test_places_of_fields_and_elements() -> None:
-    config = typed(parse(SAMPLE), SAMPLE)
+    config = read_fields(parse_config(SAMPLE), SAMPLE)
     first, second = config.inputs
     assert (first.at.line, second.at.line) == (4, 6)
     assert first.name is not None
@@ -232,7 +233,7 @@ def test_places_of_fields_and_elements() -> None:
 
 
 def test_groups_parameters_and_comments() -> None:
-    config = typed(parse(SAMPLE), SAMPLE)
+    config = read_fields(parse_config(SAMPLE), SAMPLE)
     (group,) = config.instance_groups
     assert group.kind is not None
     assert (group.kind.value, [item.value for item in group.gpus]) == ("KIND_GPU", [0, 1])
@@ -246,7 +247,7 @@ def test_before_the_value_that_counts_its_default_may_stand() -> None:
     text = """max_batch_size: 0 max_batch_size: 8 name: "" name: "m"
         input { name: "a" data_type: TYPE_INVALID data_type: TYPE_FP32 dims: 1 }
         instance_group { kind: 0 kind: KIND_CPU }"""
-    config = typed(parse(text), text)
+    config = read_fields(parse_config(text), text)
     assert (config.batch_size, config.name and config.name.value) == (8, "m")
     assert (config.inputs[0].type, config.instance_groups[0].effective_kind) == ("TYPE_FP32", "KIND_CPU")
 
@@ -270,8 +271,10 @@ def test_the_line_of_a_mistake(text: str, line: int) -> None:
 
 
 def test_without_protobuf_the_own_reader_answers(monkeypatch) -> None:
-    missing = protobuf.Verdict(accepted=None, problem=f"No module named 'tritonclient'; {protobuf.INSTALL}")
-    monkeypatch.setattr(protobuf, "judge", lambda _: missing)
+    missing = config_schema.ProtobufVerdict(
+        accepted=None, problem=f"No module named 'tritonclient'; {config_schema.INSTALL_PROTOBUF}"
+    )
+    monkeypatch.setattr(config_schema, "parse_with_protobuf", lambda _: missing)
     good, bad = read_config('name: "a"'), read_config("name: a")
     assert good.config is not None
     assert "pip install 'aotidoctor[triton]'" in (good.unchecked or "")
@@ -281,7 +284,7 @@ def test_without_protobuf_the_own_reader_answers(monkeypatch) -> None:
 
 
 def test_a_field_that_only_the_schema_knows_is_passed_over(monkeypatch) -> None:
-    monkeypatch.setattr(protobuf, "judge", lambda _: protobuf.Verdict(accepted=True))
+    monkeypatch.setattr(config_schema, "parse_with_protobuf", lambda _: config_schema.ProtobufVerdict(accepted=True))
     reading = read_config('name: "a"\nnews { x: 1 y: [ "b" ] z < > }\nplatform: "torch_aoti"\n')
     assert reading.config is not None
     assert reading.config.platform is not None
@@ -293,7 +296,7 @@ def test_a_newer_protobuf_than_the_schema_is_no_crash(monkeypatch) -> None:
     def refuse() -> None:
         raise RuntimeError("gencode")
 
-    monkeypatch.setattr(protobuf, "_message_type", refuse)
-    verdict = protobuf.judge("")
+    monkeypatch.setattr(config_schema, "_message_type", refuse)
+    verdict = config_schema.parse_with_protobuf("")
     assert verdict.accepted is None
     assert "gencode" in verdict.problem

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from aotidoctor.triton.text_format import parse
-from aotidoctor.triton.tokens import TextFormatError
+from aotidoctor.triton.config_schema import TextFormatError
+from aotidoctor.triton.text_format import parse_config
 from tests.every import every
 from tests.oracle.configs import CONFIGS, Config
 from tests.oracle.server import VERDICTS
@@ -28,9 +28,9 @@ def test_every_config_has_a_verdict() -> None:
 def test_the_text(config: Config) -> None:
     found = UNREADABLE.match(SAID[config.name] or "")
     if found is None:
-        parse(config.for_the_oracle)
+        parse_config(config.for_the_oracle)
         return
     with pytest.raises(TextFormatError) as caught:
-        parse(config.for_the_oracle)
+        parse_config(config.for_the_oracle)
     if config.name not in OTHER_LINE:
         assert caught.value.at.line == int(found[1])

@@ -15,11 +15,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aotidoctor.model.tolerance import GRID, Tolerance, Tolerances, agrees_within
-from aotidoctor.worker.against import compare_outputs, needed_atol, settle
-from aotidoctor.worker.call import Call
-from aotidoctor.worker.reference import check_reference
-from aotidoctor.worker.side_effects import compare_aliases, compare_mutation
+from aotidoctor.model.case import GRID, Tolerance, Tolerances, agrees_within
+from aotidoctor.worker.call import ModelCall
+from aotidoctor.worker.run_reference import check_reference, compare_aliases, compare_mutation
+from aotidoctor.worker.tensors import compare_outputs, needed_atol, settle_verdicts
 from aotidoctor.worker.weights import compare_weights
 
 X = torch.linspace(-2, 2, 12).reshape(3, 4)
@@ -31,7 +30,7 @@ def compared(ours, theirs, **tolerances):
         for name, pairs in tolerances.items()
     }
     facts = compare_outputs(ours, theirs, Tolerances(**given))
-    settle(facts)
+    settle_verdicts(facts)
     return facts
 
 
@@ -125,7 +124,7 @@ def test_the_grid_is_on_the_strict_side(pairs, rtol, atol):
 
 
 def call(*args):
-    return Call(args=args, kwargs={})
+    return ModelCall(args=args, kwargs={})
 
 
 def test_mutation_is_compared():

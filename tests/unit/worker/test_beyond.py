@@ -6,8 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from aotidoctor.worker.beyond import read_beyond  # noqa: E402
-from aotidoctor.worker.call import Call  # noqa: E402
+from aotidoctor.worker.call import ModelCall  # noqa: E402
+from aotidoctor.worker.varied_calls import read_beyond  # noqa: E402
 
 
 class Told:
@@ -26,7 +26,7 @@ class Told:
 def asked(model, *args, **kwargs):
     told = Told()
     with torch.no_grad():
-        read_beyond(model, Call(args=args, kwargs=kwargs), told)
+        read_beyond(model, ModelCall(args=args, kwargs=kwargs), told)
     return told.result["read_beyond"]
 
 

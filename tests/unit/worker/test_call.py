@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from aotidoctor.worker.call import Call  # noqa: E402
+from aotidoctor.worker.call import ModelCall  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from aotidoctor.worker.call import Call  # noqa: E402
 )
 def test_inputs_are_as_they_were_whatever_their_strides(view):
     memory = torch.arange(12.0).reshape(3, 4)
-    call = Call(args=(view(memory),), kwargs={"ids": torch.tensor([1, 2])})
+    call = ModelCall(args=(view(memory),), kwargs={"ids": torch.tensor([1, 2])})
     saved, before = call.copy(), memory.clone()
     memory.add_(1)
     call.restore(saved)

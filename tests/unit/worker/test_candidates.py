@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 
-from aotidoctor.worker.values.candidates import Candidates, Node
+from aotidoctor.worker.values.match_values import Candidates, ProgramValue
 
 pytestmark = [
     pytest.mark.torch,
@@ -21,7 +21,7 @@ def test_a_buffer_agrees_with_a_node_within_rounding(dtype: str) -> None:
     torch.manual_seed(0)
     value = torch.randn(100, dtype=getattr(torch, dtype))
     candidates = Candidates()
-    candidates.add([Node(name="mul", target="aten.mul", where=None, value=value, marks=(0.0, 0.0, 0.0))])
+    candidates.add([ProgramValue(name="mul", target="aten.mul", where=None, value=value, marks=(0.0, 0.0, 0.0))])
     assert candidates.closest(value * (1 + 1e-6))["agrees"] is True
     assert candidates.closest(value + 0.1)["agrees"] is False
 
@@ -31,6 +31,6 @@ def test_integers_must_be_equal() -> None:
 
     value = torch.arange(100)
     candidates = Candidates()
-    candidates.add([Node(name="add", target="aten.add", where=None, value=value, marks=(0.0, 0.0, 0.0))])
+    candidates.add([ProgramValue(name="add", target="aten.add", where=None, value=value, marks=(0.0, 0.0, 0.0))])
     assert candidates.closest(value)["agrees"] is True
     assert candidates.closest(value + 1)["agrees"] is False

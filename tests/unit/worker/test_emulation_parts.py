@@ -7,16 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.worker.emulation.arithmetic import Unknown, compute
-from aotidoctor.worker.emulation.found import Found
-from aotidoctor.worker.emulation.lanes.blocks import Tiling
-from aotidoctor.worker.emulation.lanes.kernel_text import Refused, read_kernel
-from aotidoctor.worker.emulation.lanes.lane_findings import LaneFindings
-from aotidoctor.worker.emulation.lanes.libdevice import computed
-from aotidoctor.worker.emulation.lanes.memory import Memory
-from aotidoctor.worker.emulation.lanes.pointers import Pointer
-from aotidoctor.worker.emulation.lanes.races import Races
-from aotidoctor.worker.emulation.storage import empty, of_torch
+from aotidoctor.worker.emulation.checked_memory import LaunchMemory, Races
+from aotidoctor.worker.emulation.interpreter import compute
+from aotidoctor.worker.emulation.kernel_source import RefusedKernel, read_kernel
+from aotidoctor.worker.emulation.launch import BlockTiling
+from aotidoctor.worker.emulation.storage import EmulationFindings, LaneFindings, Pointer, device_copy, empty_storage
+from aotidoctor.worker.emulation.wrapper import UnknownExpression, compute_size
 
 pytest.importorskip("torch", reason="torch is not installed")
 np = pytest.importorskip("numpy", reason="numpy is not installed")
@@ -37,19 +33,19 @@ pytestmark = pytest.mark.torch
     ],
 )
 def test_sizes_are_computed_as_in_cpp(text, value):
-    assert compute(text, {"xnumel": 600, "s0": 5, "sizes": (4, 9)}) == value
+    assert compute_size(text, {"xnumel": 600, "s0": 5, "sizes": (4, 9)}) == value
 
 
 @pytest.mark.parametrize("text", ["s9", "f(1)", "__import__('os')", "1/0", "a.b", "[].append", "(" * 5000, "1 +"])
 def test_what_is_no_size_is_unknown(text):
-    with pytest.raises(Unknown):
-        compute(text, {})
+    with pytest.raises(UnknownExpression):
+        compute_size(text, {})
 
 
 @pytest.mark.parametrize("grid", [1, 2, 7, 1000, 5000])
 @pytest.mark.parametrize("size", [1, 32, 1024])
 def test_blocks_cover_the_grid_once(grid, size):
-    tiling = Tiling(sizes={"x": size}, axes={"x": 0}, reduced=(), grid=(grid, 1, 1))
+    tiling = BlockTiling(sizes={"x": size}, axes={"x": 0}, reduced=(), grid=(grid, 1, 1))
     seen = []
     for block in tiling.blocks():
         start, count = block.start["x"], block.count["x"]
@@ -63,7 +59,7 @@ def test_blocks_cover_the_grid_once(grid, size):
 
 def memory(tensor, *, programs=0, shared=(), whole=False):
     pointer = Pointer(name="in_ptr0", number=1, tensor=tensor, itemsize=4, whole=whole)
-    found = Found()
+    found = EmulationFindings()
 
     def place(index, shape):
         return {"launch": 1, "line": 1, "lane": index[0]}
@@ -71,7 +67,7 @@ def memory(tensor, *, programs=0, shared=(), whole=False):
     findings = LaneFindings(found=found, place=place)
     written = frozenset(id(one.storage) for one in shared)
     races = Races(findings=findings, programs=lambda shape: programs, shared=written)
-    made = Memory(pointers={1: pointer}, findings=findings, races=races)
+    made = LaunchMemory(pointers={1: pointer}, findings=findings, races=races)
     return made, np.uint64(pointer.address), found
 
 
@@ -82,7 +78,7 @@ def lanes(base, *offsets):
 def test_a_lane_outside_reads_zero_and_is_told():
     import torch
 
-    made, base, found = memory(of_torch("a", torch.arange(1, 5, dtype=torch.float32)))
+    made, base, found = memory(device_copy("a", torch.arange(1, 5, dtype=torch.float32)))
     ptrs = lanes(base, 0, 3, 4, -1, 1 << 40)
     values = made.load(ptrs, np.array([True, True, True, True, False]), None, np.float32, 1)
     assert values.tolist() == [1, 4, 0, 0, 0]
@@ -91,7 +87,7 @@ def test_a_lane_outside_reads_zero_and_is_told():
 
 
 def test_a_store_outside_writes_nothing():
-    made, base, found = memory(empty("a", "float32", (4,), (1,)))
+    made, base, found = memory(empty_storage("a", "float32", (4,), (1,)))
     made.store(lanes(base, 3, 4), np.array([7, 8], dtype=np.float32), np.ones(2, dtype=bool), 1)
     assert [one["kind"] for one in found.findings] == ["out-of-bounds"]
     assert made.load(lanes(base, 3), np.ones(1, dtype=bool), None, np.float32, 1).tolist() == [7]
@@ -100,7 +96,7 @@ def test_a_store_outside_writes_nothing():
 
 @pytest.mark.parametrize(("whole", "astray"), [(False, [0, 3, 4]), (True, [4])])
 def test_a_kernel_of_the_users_may_go_anywhere_in_the_allocation(whole, astray):
-    base = empty("a", "float32", (8,), (1,))
+    base = empty_storage("a", "float32", (8,), (1,))
     base.storage.all_written()
     for offset, lane in ((-1, 0), (3, 3), (6, 4)):
         # The middle of the allocation: elements 2 to 4.
@@ -111,7 +107,7 @@ def test_a_kernel_of_the_users_may_go_anywhere_in_the_allocation(whole, astray):
 
 
 def test_misaligned_unwritten_and_freed():
-    tensor = empty("a", "float32", (4,), (1,))
+    tensor = empty_storage("a", "float32", (4,), (1,))
     made, base, found = memory(tensor)
     made.load(lanes(base, 0) + np.uint64(2), np.ones(1, dtype=bool), None, np.float32, 1)
     made.load(lanes(base, 1), np.ones(1, dtype=bool), None, np.float32, 1)
@@ -125,14 +121,14 @@ def test_misaligned_unwritten_and_freed():
     [((1, 2), (0, 1), True), ((1, 1), (0, 1), False), ((1, 2), (0, 0), False)],
 )
 def test_two_programs_that_write_one_element(values, programs, race):
-    tensor = empty("a", "float32", (4,), (1,))
+    tensor = empty_storage("a", "float32", (4,), (1,))
     made, base, found = memory(tensor, programs=np.array(programs), shared=(tensor,))
     made.store(lanes(base, 2, 2), np.array(values, dtype=np.float32), np.ones(2, dtype=bool), 1)
     assert [one["kind"] for one in found.findings] == (["race"] if race else [])
 
 
 def test_a_program_that_reads_what_another_writes():
-    tensor = empty("a", "float32", (4,), (1,))
+    tensor = empty_storage("a", "float32", (4,), (1,))
     tensor.storage.all_written()
     made, base, found = memory(tensor, shared=(tensor,))
     made.load(lanes(base, 1), np.ones(1, dtype=bool), None, np.float32, 1)
@@ -143,7 +139,7 @@ def test_a_program_that_reads_what_another_writes():
 
 @pytest.mark.parametrize("writes", [0, 1])
 def test_a_program_that_writes_what_it_reads_together_with_another(writes):
-    tensor = empty("a", "float32", (4,), (1,))
+    tensor = empty_storage("a", "float32", (4,), (1,))
     tensor.storage.all_written()
     made, base, found = memory(tensor, programs=np.array([0, 1]), shared=(tensor,))
     made.load(lanes(base, 1, 1), np.ones(2, dtype=bool), None, np.float32, 1)
@@ -242,13 +238,13 @@ def test_a_users_kernel_stands_before_the_functions_that_it_calls_and_in_a_liter
     ],
 )
 def test_what_no_kernel_needs_is_refused(head, body):
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedKernel):
         read_kernel("k", KERNEL.format(head=head, body=body), 1)
 
 
 def test_no_source_is_refused():
     for text in ("", "/* nothing */", "async_compile.triton('k', '''"):
-        with pytest.raises(Refused):
+        with pytest.raises(RefusedKernel):
             read_kernel("k", text, 1)
 
 
@@ -263,9 +259,9 @@ def test_no_source_is_refused():
     ],
 )
 def test_functions_of_libdevice(name, values, expected):
-    made = computed(name, [np.array(values, dtype=np.float32)])
+    made = compute(name, [np.array(values, dtype=np.float32)])
     assert made == pytest.approx(expected, rel=1e-5)
 
 
 def test_there_is_no_factorial_of_a_negative_number():
-    assert np.isnan(computed("tgamma", [np.array([-1.0, -2.0], dtype=np.float32)])).all()
+    assert np.isnan(compute("tgamma", [np.array([-1.0, -2.0], dtype=np.float32)])).all()

@@ -9,16 +9,26 @@ from types import SimpleNamespace
 
 import pytest
 
-from aotidoctor.worker.emulation.addresses.accesses import Ptr
-from aotidoctor.worker.emulation.addresses.forms import bounds_of, form_of
-from aotidoctor.worker.emulation.addresses.nodes import Grid, Overflow, Unsliceable, constant, number
-from aotidoctor.worker.emulation.addresses.operations import aligned
-from aotidoctor.worker.emulation.addresses.quick import Quick
-from aotidoctor.worker.emulation.addresses.slices import Slicer
-from aotidoctor.worker.emulation.lanes.block_sizes import BlockSizes
-from aotidoctor.worker.emulation.lanes.pointers import Pointer
-from aotidoctor.worker.emulation.pending import Pending, Step
-from aotidoctor.worker.emulation.storage import Storage, empty, of_torch
+from aotidoctor.worker.emulation.address_check import AddressCheck
+from aotidoctor.worker.emulation.address_slices import Slicer, index_form, mask_bounds
+from aotidoctor.worker.emulation.index_nodes import (
+    IndexOverflow,
+    IndexPointer,
+    ProgramGrid,
+    Unsliceable,
+    align_rank,
+    constant_node,
+    number_node,
+)
+from aotidoctor.worker.emulation.launch import BlockSizes
+from aotidoctor.worker.emulation.storage import (
+    EmulatedStorage,
+    PendingStep,
+    PendingSteps,
+    Pointer,
+    device_copy,
+    empty_storage,
+)
 from tests.optional import needs
 
 np = pytest.importorskip("numpy", reason="numpy is not installed")
@@ -39,23 +49,23 @@ TILED = (
 def sliced(text, grid, n=13, span=None):
     slicer = Slicer(
         grid=grid, load=None, span=lambda *_: span, pointers={"p": "fp32", "ids": "i64"},
-        names={name: Ptr(argument=name, offset=constant(0)) for name in ("p", "ids")},
+        names={name: IndexPointer(argument=name, offset=constant_node(0)) for name in ("p", "ids")},
     )  # fmt: skip
-    slicer.names["n"] = number(n, "i32")
+    slicer.names["n"] = number_node(n, "i32")
     slicer.run(ast.parse(text).body)
     return slicer.accesses
 
 
 def lanes(access, grid):
     """``(program, address)`` of every lane that goes somewhere."""
-    whole = Grid(sizes=grid, first=0, count=grid[0] * grid[1] * grid[2])
+    whole = ProgramGrid(sizes=grid, first=0, count=grid[0] * grid[1] * grid[2])
     index = access.index.array(whole)
     rank = access.index.rank
     mask = np.ones(1, dtype=bool).reshape((1,) * (rank + 1))
     if access.mask is not None:
         rank = max(rank, access.mask.rank)
-        mask = aligned(access.mask.array(whole), access.mask.rank, rank)
-    index, mask = np.broadcast_arrays(aligned(index, access.index.rank, rank), mask)
+        mask = align_rank(access.mask.array(whole), access.mask.rank, rank)
+    index, mask = np.broadcast_arrays(align_rank(index, access.index.rank, rank), mask)
     owners = np.broadcast_to(np.arange(whole.count).reshape((-1,) + (1,) * rank), index.shape)
     return list(zip(owners[mask].tolist(), index[mask].tolist(), strict=True))
 
@@ -102,11 +112,11 @@ def test_lanes_ranges_and_forms_are_those_of_the_text(kind, index, grid, exact, 
     wanted = plain(index, 13, grid, kind)
     assert sorted(lanes(access, grid)) == sorted(wanted)
     addresses = [address for _, address in wanted]
-    known, nodes, complete = bounds_of(access.mask)
+    known, nodes, complete = mask_bounds(access.mask)
     assert complete
     low, high = access.index.interval(known)
     assert low <= min(addresses) <= max(addresses) <= high
-    form = form_of(access.index, known, nodes, grid)
+    form = index_form(access.index, known, nodes, grid)
     assert (form is not None) == exact
     if exact:
         assert (form.start, form.last) == (min(addresses), max(addresses))
@@ -117,8 +127,8 @@ def test_lanes_ranges_and_forms_are_those_of_the_text(kind, index, grid, exact, 
 def test_the_same_elements_from_each_program_have_no_form():
     """Every program of the second axis writes what the others write."""
     (access,) = sliced(f"{FLAT}tl.store(p + (xindex), 1.0, xmask)", (2, 3, 1))
-    known, nodes, _ = bounds_of(access.mask)
-    assert form_of(access.index, known, nodes, (2, 3, 1)) is None
+    known, nodes, _ = mask_bounds(access.mask)
+    assert index_form(access.index, known, nodes, (2, 3, 1)) is None
 
 
 def test_what_a_kernel_computes_is_not_followed_until_an_address_needs_it():
@@ -161,7 +171,7 @@ LOOKED_UP = (
 def test_what_lies_in_memory_bounds_the_addresses_that_are_made_of_it(span, holds, reach):
     _, check, access = sliced(LOOKED_UP, (2, 1, 1), span=span)
     assert check.mask.truth({}) is holds
-    assert access.index.interval(bounds_of(access.mask)[0]) == reach
+    assert access.index.interval(mask_bounds(access.mask)[0]) == reach
 
 
 def test_the_remainder_of_python_is_followed():
@@ -183,8 +193,8 @@ def test_an_assertion_that_never_holds_is_known_to():
 
 def test_a_sum_beyond_32_bits_is_left_to_the_full_way():
     (access,) = sliced(f"{FLAT}tl.store(p + (xindex * 400000000), 1.0, xmask)", (2, 1, 1))
-    assert access.index.interval(bounds_of(access.mask)[0]) is None
-    with pytest.raises(Overflow):
+    assert access.index.interval(mask_bounds(access.mask)[0]) is None
+    with pytest.raises(IndexOverflow):
         lanes(access, (2, 1, 1))
 
 
@@ -221,13 +231,13 @@ class Launched:
 
 
 def looked(body, grid, **tensors):
-    return Quick(launch=Launched(body, grid, tensors), fill=lambda storage: None).look()
+    return AddressCheck(launch=Launched(body, grid, tensors), fill=lambda storage: None).look()
 
 
 def full(size):
     import torch
 
-    return of_torch("full", torch.arange(size, dtype=torch.float32))
+    return device_copy("full", torch.arange(size, dtype=torch.float32))
 
 
 @needs_torch
@@ -267,7 +277,7 @@ def test_the_same_index_behind_two_views_is_not_the_same_element():
 
 @needs_torch
 def test_what_nothing_has_written_is_told_though_it_is_written_later():
-    fresh = empty("fresh", "float32", (13,), (1,))
+    fresh = empty_storage("fresh", "float32", (13,), (1,))
     body = f"{FLAT}tmp0 = tl.load(p + (xindex % 4 + 4*(xindex // 4)), xmask)\ntl.store(p + xindex, tmp0, xmask)"
     (found,) = looked(body, (2, 1, 1), p=fresh).found
     assert (found["kind"], found["count"]) == ("uninitialized", 13)
@@ -276,19 +286,19 @@ def test_what_nothing_has_written_is_told_though_it_is_written_later():
 
 @needs_torch
 def test_only_what_is_stored_counts_as_written():
-    fresh = empty("fresh", "float32", (13, 2), (2, 1))
+    fresh = empty_storage("fresh", "float32", (13, 2), (2, 1))
     assert looked(f"{FLAT}tl.store(p + 2*xindex, 1.0, xmask)", (2, 1, 1), p=fresh).found == []
     assert fresh.has_unwritten() == 13
 
 
 def steps(*plan):
     """Steps that note when they are carried out, and storages by name; ``plan`` has reads and writes of each."""
-    storages = {name: Storage(name, 4, 4, written=True) for name in "abcdef"}
+    storages = {name: EmulatedStorage(name, 4, 4, written=True) for name in "abcdef"}
     done = []
-    pending = Pending()
+    pending = PendingSteps()
     for at, (reads, writes) in enumerate(plan):
         pending.add(
-            Step(
+            PendingStep(
                 carry_out=lambda at=at: done.append(at),
                 reads=tuple(storages[one] for one in reads),
                 writes=tuple(storages[one] for one in writes),

@@ -11,14 +11,12 @@ pytest.importorskip("torch")
 import torch
 from torch.nn import functional
 
-from aotidoctor.model.tolerance import Tolerance, Tolerances
-from aotidoctor.worker.against import compare_outputs, settle
-from aotidoctor.worker.call import Call
-from aotidoctor.worker.float64.float64_run import NoDoubleRunError, run_program
-from aotidoctor.worker.float64.judge import judge
-from aotidoctor.worker.float64.rounding import Error, verdict_of
-from aotidoctor.worker.float64.rounding_noise import Noise
-from aotidoctor.worker.reference import Reference
+from aotidoctor.model.case import Tolerance, Tolerances
+from aotidoctor.worker.call import ModelCall
+from aotidoctor.worker.float64.float64_judge import RoundingError, judge, verdict_of
+from aotidoctor.worker.float64.float64_run import NoDoubleRunError, RoundingNoise, run_program
+from aotidoctor.worker.run_reference import LoadedReference
+from aotidoctor.worker.tensors import compare_outputs, settle_verdicts
 
 
 def exported(function, *args, train=False):
@@ -37,9 +35,11 @@ def judged(function, args, package, *, train=False, tolerances=None):
     with torch.no_grad():
         theirs, ours = program.module()(*args), package(*args)
     facts = compare_outputs(ours, theirs, tolerances or Tolerances())
-    call = Call(args=args, kwargs={})
-    facts["float64"] = judge(Reference(call=program.module(), program=program), call, (ours, theirs), facts["outputs"])
-    settle(facts)
+    call = ModelCall(args=args, kwargs={})
+    facts["float64"] = judge(
+        LoadedReference(call=program.module(), program=program), call, (ours, theirs), facts["outputs"]
+    )
+    settle_verdicts(facts)
     return facts
 
 
@@ -176,7 +176,7 @@ def test_dropout_that_is_off_is_not_random():
 
 
 def float64_of(function, *args, train=False):
-    return run_program(exported(function, *args, train=train), Call(args=args, kwargs={}))
+    return run_program(exported(function, *args, train=train), ModelCall(args=args, kwargs={}))
 
 
 def test_dtypes_in_the_program_are_widened():
@@ -252,7 +252,7 @@ def test_running_statistics_are_left_alone():
     norm = torch.nn.BatchNorm1d(64)
     program = exported(norm, X, train=True)
     before = {name: value.clone() for name, value in program.state_dict.items()}
-    result, _ = run_program(program, Call(args=(X,), kwargs={}))
+    result, _ = run_program(program, ModelCall(args=(X,), kwargs={}))
     assert result.dtype == torch.float64
     assert all(torch.equal(value, before[name]) for name, value in program.state_dict.items())
 
@@ -262,23 +262,23 @@ def test_a_dict_is_taken_by_its_keys():
         return x * by["scale"] + by["shift"]
 
     given = {"scale": X * 2, "shift": X + 1}
-    exact, _ = run_program(exported(scaled, X, given), Call(args=(X, given), kwargs={}))
-    other, _ = run_program(exported(scaled, X, given), Call(args=[X, dict(reversed(given.items()))], kwargs={}))
+    exact, _ = run_program(exported(scaled, X, given), ModelCall(args=(X, given), kwargs={}))
+    other, _ = run_program(exported(scaled, X, given), ModelCall(args=[X, dict(reversed(given.items()))], kwargs={}))
     assert torch.equal(exact, other)
     assert torch.allclose(exact, X.double() * (X.double() * 2) + X.double() + 1, rtol=1e-6)
 
 
 def test_inputs_are_left_alone():
     x = X.clone()
-    run_program(exported(lambda x: x.add_(1), X.clone()), Call(args=(x,), kwargs={}))
+    run_program(exported(lambda x: x.add_(1), X.clone()), ModelCall(args=(x,), kwargs={}))
     assert torch.equal(x, X)
 
 
 def test_noise_is_repeatable_and_of_the_size_of_rounding():
     program = exported(lambda x: torch.exp(x) * 2, X)
-    call = Call(args=(X,), kwargs={})
+    call = ModelCall(args=(X,), kwargs={})
     exact = run_program(program, call)[0]
-    one, again, other = (run_program(program, call, Noise(seed))[0] for seed in (1, 1, 2))
+    one, again, other = (run_program(program, call, RoundingNoise(seed))[0] for seed in (1, 1, 2))
     assert torch.equal(one, again)
     assert not torch.equal(one, other)
     off = ((one - exact) / exact).abs().max()
@@ -293,9 +293,9 @@ def test_a_function_as_reference():
         ours, theirs = package(X), reference(X)
         facts = compare_outputs(ours, theirs, Tolerances())
         facts["float64"] = judge(
-            Reference(call=reference), Call(args=(X,), kwargs={}), (ours, theirs), facts["outputs"]
+            LoadedReference(call=reference), ModelCall(args=(X,), kwargs={}), (ours, theirs), facts["outputs"]
         )
-        settle(facts)
+        settle_verdicts(facts)
         return facts
 
     assert ask(scaled, lambda x: torch.exp(x) * 2.01)["outputs"][0]["verdict"] == "package-wrong"
@@ -331,14 +331,14 @@ def test_what_was_asked_for_is_the_tolerance():
     ],
 )
 def test_verdicts_from_numbers(package, reference, expected):
-    ours, theirs = (Error(largest=largest, typical=typical) for largest, typical in (package, reference))
-    assert verdict_of(ours, theirs, Error(largest=32, typical=8)) == expected
+    ours, theirs = (RoundingError(largest=largest, typical=typical) for largest, typical in (package, reference))
+    assert verdict_of(ours, theirs, RoundingError(largest=32, typical=8)) == expected
 
 
 def test_no_run_for_what_is_not_interpreted():
     program = exported(lambda x: torch.rand_like(x) + x, X)
     with pytest.raises(NoDoubleRunError, match="random"):
-        run_program(program, Call(args=(X,), kwargs={}))
+        run_program(program, ModelCall(args=(X,), kwargs={}))
 
 
 class Views(torch.nn.Module):
@@ -363,7 +363,7 @@ def test_parameters_are_widened_where_they_are_taken_with_the_same_result():
     torch.manual_seed(0)
     module, x, ids = Views(), torch.randn(3, 8), torch.tensor([4, 0, 4])
     program = torch.export.export(module, (x, ids))
-    got, kept = run_program(program, Call(args=(x, ids), kwargs={}))
+    got, kept = run_program(program, ModelCall(args=(x, ids), kwargs={}))
     with torch.no_grad():
         want = module.double()(x.double(), ids)
     assert kept == []
@@ -380,7 +380,7 @@ def test_only_one_parameter_at_a_time_is_there_in_float64(monkeypatch):
     x = torch.randn(2, 32)
     program = torch.export.export(module, (x,))
     made, most = [], [0]
-    real = float64_run.widened
+    real = float64_run.widen
 
     def counted(value, **more):
         result = real(value, **more)
@@ -389,7 +389,7 @@ def test_only_one_parameter_at_a_time_is_there_in_float64(monkeypatch):
             most[0] = max(most[0], sum(ref() is not None for ref in made))
         return result
 
-    monkeypatch.setattr(float64_run, "widened", counted)
-    run_program(program, Call(args=(x,), kwargs={}))
+    monkeypatch.setattr(float64_run, "widen", counted)
+    run_program(program, ModelCall(args=(x,), kwargs={}))
     assert len(made) == 12
     assert most[0] <= 2

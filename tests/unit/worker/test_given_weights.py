@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 
-from aotidoctor.worker.weights import describe_given
+from aotidoctor.worker.weights import describe_given_weights
 
 pytestmark = [
     pytest.mark.torch,
@@ -18,12 +18,14 @@ def test_names_of_the_same_memory_are_told() -> None:
     import torch
 
     tied, other = torch.ones(3), torch.ones(3)
-    found = describe_given({"embed.weight": tied, "head.weight": tied, "bias": other})
+    found = describe_given_weights({"embed.weight": tied, "head.weight": tied, "bias": other})
     assert [fact["same_as"] for fact in found] == [["head.weight"], ["embed.weight"], []]
 
 
 def test_weights_without_memory_are_not_the_same() -> None:
     import torch
 
-    found = describe_given({"a": torch.ones(3, device="meta"), "b": torch.ones(3, device="meta"), "c": torch.ones(0)})
+    found = describe_given_weights(
+        {"a": torch.ones(3, device="meta"), "b": torch.ones(3, device="meta"), "c": torch.ones(0)}
+    )
     assert [fact["same_as"] for fact in found] == [[], [], []]

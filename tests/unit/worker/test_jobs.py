@@ -24,10 +24,10 @@ from aotidoctor.model.jobs import (
     UserCode,
     Verify,
     Watch,
-    changed,
+    change_fields,
     encode,
 )
-from aotidoctor.model.records import RecordError, from_json, to_json
+from aotidoctor.model.record_json import RecordError, from_json, to_json
 from aotidoctor.model.run import Request
 from aotidoctor.worker import JOBS
 
@@ -103,4 +103,4 @@ def test_what_is_none_of_it_is_said_with_its_place(kind: type[Job], value: dict,
 
 def test_a_field_that_there_is_none_of_is_refused() -> None:
     with pytest.raises(TypeError, match="thread_count"):
-        changed(Run(), {"thread_count": 1})
+        change_fields(Run(), {"thread_count": 1})

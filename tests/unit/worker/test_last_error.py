@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from aotidoctor.probes import plain_run
-from aotidoctor.worker.last_error import last_error
+from aotidoctor.worker.load_package import last_error
 from tests.unit.probes.outcomes import case, raised
 
 SAYS = """

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.runner.readout import read_channel
+from aotidoctor.runner.child_ending import read_channel
+from aotidoctor.worker.call_hooks.package_calls import trace_launches
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.hooks.launches import trace_launches
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aotidoctor.worker.leaves import rebuild, rebuild_result, walk
+from aotidoctor.worker.tensors import iterate_leaves, rebuild, rebuild_result
 
 pytestmark = [
     pytest.mark.torch,
@@ -65,7 +65,7 @@ def test_a_mapping_that_forbids_update_is_rebuilt_as_pytree_does() -> None:
 
 
 def test_leaves_of_a_mapping_are_named_by_key() -> None:
-    assert [path for path, _ in walk(_filled(Answer), "result")] == [
+    assert [path for path, _ in iterate_leaves(_filled(Answer), "result")] == [
         "result['logits']",
         "result['states'][0]",
         "result['states'][1][0]",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.worker.load import LoadedModel, accepted_arguments
+from aotidoctor.worker.load_package import LoadedModel, accepted_arguments
 
 LOADER = "torch._C._aoti.AOTIModelPackageLoader"
 # As help() shows them in 2.6, 2.7 and 2.8.

@@ -10,10 +10,16 @@ import pytest
 
 from aotidoctor.model.jobs import Operators
 from aotidoctor.worker.channel import plain
-from aotidoctor.worker.compare import compare
-from aotidoctor.worker.describe import describe, digest, stats
-from aotidoctor.worker.leaves import rebuild, walk, walk_call
-from aotidoctor.worker.operators.ops import ops, split_target
+from aotidoctor.worker.operators.op_schema import ops, split_target
+from aotidoctor.worker.tensors import (
+    compare_results,
+    describe,
+    digest,
+    iterate_leaves,
+    rebuild,
+    value_counts,
+    walk_call,
+)
 
 pytestmark = [
     pytest.mark.torch,
@@ -24,7 +30,7 @@ pytestmark = [
 def test_stats_count_what_is_not_finite_and_bound_the_rest() -> None:
     import torch
 
-    found = stats(torch.tensor([1.0, float("nan"), float("-inf"), 3.0]))
+    found = value_counts(torch.tensor([1.0, float("nan"), float("-inf"), 3.0]))
     assert found == {"nan": 1, "inf": 1, "min": 1.0, "max": 3.0, "mean": 2.0}
 
 
@@ -35,7 +41,7 @@ def test_every_dtype_has_stats_and_digest(dtype: str) -> None:
     import torch
 
     tensor = torch.ones(3).to(getattr(torch, dtype))
-    assert stats(tensor)["max"] == 1
+    assert value_counts(tensor)["max"] == 1
     assert digest(tensor) is not None
 
 
@@ -43,9 +49,9 @@ def test_what_has_no_values() -> None:
     import torch
 
     meta = torch.empty(2, device="meta")
-    assert stats(meta)["nan"] is None
+    assert value_counts(meta)["nan"] is None
     assert digest(meta) is None
-    assert stats(torch.empty(0)) == {"nan": 0, "inf": 0, "min": None, "max": None, "mean": None}
+    assert value_counts(torch.empty(0)) == {"nan": 0, "inf": 0, "min": None, "max": None, "mean": None}
     assert digest(torch.empty(0)) is not None
 
 
@@ -75,7 +81,11 @@ def test_digest_is_of_the_values_not_of_the_strides() -> None:
 
 def test_walk_names_leaves_as_the_user_does() -> None:
     value = {"a": [1, (2,)], 3: None}
-    assert list(walk(value, "args[0]")) == [("args[0]['a'][0]", 1), ("args[0]['a'][1][0]", 2), ("args[0][3]", None)]
+    assert list(iterate_leaves(value, "args[0]")) == [
+        ("args[0]['a'][0]", 1),
+        ("args[0]['a'][1][0]", 2),
+        ("args[0][3]", None),
+    ]
     assert walk_call((1,), {"k": 2}) == [("args[0]", 1), ("kwargs['k']", 2)]
     assert rebuild(value, "x", lambda _, leaf: leaf) == value
 
@@ -84,15 +94,15 @@ def test_walk_follows_the_order_of_torch() -> None:
     import torch.utils._pytree as pytree
 
     value = ({"b": 1, "a": [2, {}]}, {"k": (3, None)})
-    assert [leaf for _, leaf in walk(value, "x")] == pytree.tree_flatten(value)[0]
+    assert [leaf for _, leaf in iterate_leaves(value, "x")] == pytree.tree_flatten(value)[0]
 
 
 def test_compare_allows_for_rounding_only() -> None:
     import torch
 
     base = torch.randn(1000)
-    assert compare(base * (1 + 1e-6), base)["agrees"] is True
-    far = compare(base + 0.1, base)
+    assert compare_results(base * (1 + 1e-6), base)["agrees"] is True
+    far = compare_results(base + 0.1, base)
     assert far["agrees"] is False
     assert far["outputs"][0]["what"] == "values"
     assert far["outputs"][0]["max_abs_diff"] == pytest.approx(0.1, rel=1e-3)
@@ -102,25 +112,25 @@ def test_complex_numbers_have_the_tolerance_of_their_parts() -> None:
     import torch
 
     base = torch.randn(1000, dtype=torch.complex64)
-    assert compare(base * (1 + 1e-6), base)["agrees"] is True
-    assert compare(base + 0.1, base)["agrees"] is False
+    assert compare_results(base * (1 + 1e-6), base)["agrees"] is True
+    assert compare_results(base + 0.1, base)["agrees"] is False
     wide = torch.randn(1000, dtype=torch.complex128)
-    assert compare(wide * (1 + 1e-6), wide)["agrees"] is False
+    assert compare_results(wide * (1 + 1e-6), wide)["agrees"] is False
 
 
 def test_compare_sees_nan_dtype_shape_and_structure() -> None:
     import torch
 
     ones, nan = torch.ones(2), torch.tensor([1.0, float("nan")])
-    assert compare(nan, nan)["agrees"] is True
-    assert compare(nan, ones)["outputs"][0]["what"] == "nan"
-    assert compare(ones.double(), ones)["outputs"][0]["what"] == "dtype"
-    assert compare(torch.ones(3), ones)["outputs"][0]["what"] == "shape"
-    assert compare([ones], [ones, ones])["same_structure"] is False
-    assert compare(torch.tensor([1, 2]), torch.tensor([1, 3]))["agrees"] is False
+    assert compare_results(nan, nan)["agrees"] is True
+    assert compare_results(nan, ones)["outputs"][0]["what"] == "nan"
+    assert compare_results(ones.double(), ones)["outputs"][0]["what"] == "dtype"
+    assert compare_results(torch.ones(3), ones)["outputs"][0]["what"] == "shape"
+    assert compare_results([ones], [ones, ones])["same_structure"] is False
+    assert compare_results(torch.tensor([1, 2]), torch.tensor([1, 3]))["agrees"] is False
     inf = torch.tensor([float("inf"), 1.0])
-    assert compare(inf, inf)["agrees"] is True
-    assert compare(inf, ones)["agrees"] is False
+    assert compare_results(inf, inf)["agrees"] is True
+    assert compare_results(inf, ones)["agrees"] is False
 
 
 def test_plain_is_strict_json() -> None:

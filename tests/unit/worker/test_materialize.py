@@ -12,10 +12,11 @@ from aotidoctor.model.jobs import InputsSource
 torch = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 
-from aotidoctor.model.contract import Contract, Dim, LeafSpec  # noqa: E402
-from aotidoctor.model.tree import Container, Leaf  # noqa: E402
-from aotidoctor.readers.inputs import describe_live, generate_inputs, read_inputs  # noqa: E402
-from aotidoctor.worker.materialize import load_inputs  # noqa: E402
+from aotidoctor.model.contract import Dim, LeafSpec, ModelContract  # noqa: E402
+from aotidoctor.model.inputs import Container, Leaf  # noqa: E402
+from aotidoctor.readers.inputs.live_and_generated import describe_live, generate_inputs  # noqa: E402
+from aotidoctor.readers.inputs.read_inputs import read_inputs  # noqa: E402
+from aotidoctor.worker.safe_load import load_inputs  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -138,7 +139,7 @@ def test_json(tmp_path):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "uint8", "bool", "complex64", "float8_e4m3fn"])
 def test_generated_inputs_are_made_alike_twice(dtype):
     leaf = LeafSpec(index=0, path="args[0]", kind="tensor", input_index=0, dtype=dtype, dims=(Dim(static=64),))
-    contract = Contract(
+    contract = ModelContract(
         model_name="m", source="wrapper.cpp", leaves=(leaf,), n_inputs=1,
         args=Container(type="tuple", children=(Leaf(value=0),)), kwargs=Container(type="dict", children=()),
     )  # fmt: skip

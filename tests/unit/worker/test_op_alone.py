@@ -11,11 +11,15 @@ from pathlib import Path
 import pytest
 
 from aotidoctor.model.jobs import OneOperator
-from aotidoctor.runner.readout import read_channel
+from aotidoctor.runner.child_ending import read_channel
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.operators.alone import op_alone
-from aotidoctor.worker.operators.arguments import ArgumentError, build_arguments, describe_values, read_call
-from aotidoctor.worker.operators.inputs import Keeper
+from aotidoctor.worker.operators.op_calls import CallSaver, op_alone
+from aotidoctor.worker.operators.op_schema import (
+    UnsuitableArgumentError,
+    build_arguments,
+    describe_values,
+    read_operator_call,
+)
 
 pytestmark = [
     pytest.mark.torch,
@@ -88,7 +92,7 @@ NODE = node(
 def test_flat_arrays_become_named_arguments():
     torch = torch_()
     flat = [torch.full((1,), float(at)) for at in range(5)]
-    described, tensors = read_call(NODE, [7, 7, 4, 2], flat, "cpu")
+    described, tensors = read_operator_call(NODE, [7, 7, 4, 2], flat, "cpu")
     made = build_arguments(described, tensors)
     assert [float(one) for one in (made["x"], *made["parts"], made["more"][1])] == [0, 1, 2, 3]
     assert (made["more"][0], made["bias"], made["rows"], made["sizes"]) == (None, None, 7, [7, 4])
@@ -99,25 +103,25 @@ def test_flat_arrays_become_named_arguments():
 
 def test_a_constant_number_that_is_not_passed_is_read_from_the_node():
     one = node(scale={"as_int": 5}, rows={"as_sym_int": {"as_name": "s0"}})
-    assert read_call(one, [5, 9], [], "cpu")[0] == {"scale": ["value", 5], "rows": ["value", 9]}
-    assert read_call(one, [9], [], "cpu")[0] == {"scale": ["value", 5], "rows": ["value", 9]}
+    assert read_operator_call(one, [5, 9], [], "cpu")[0] == {"scale": ["value", 5], "rows": ["value", 9]}
+    assert read_operator_call(one, [9], [], "cpu")[0] == {"scale": ["value", 5], "rows": ["value", 9]}
 
 
 def test_an_integer_result_is_no_argument():
     one = node([{"as_int": {"name": "n"}}], rows={"as_int": 5})
-    assert read_call(one, [5, 0], [], "cpu")[0] == {"rows": ["value", 5]}
+    assert read_operator_call(one, [5, 0], [], "cpu")[0] == {"rows": ["value", 5]}
 
 
 def test_objects_of_custom_classes_are_refused():
-    with pytest.raises(ArgumentError, match="custom obj"):
-        read_call(node(engine={"as_custom_obj": {"name": "e"}}), [], [], "cpu")
+    with pytest.raises(UnsuitableArgumentError, match="custom obj"):
+        read_operator_call(node(engine={"as_custom_obj": {"name": "e"}}), [], [], "cpu")
 
 
 def test_saved_arguments_keep_strides_and_what_they_share(tmp_path):
     torch = torch_()
     base = torch.arange(12.0)
     given = {"x": base.view(3, 4).t(), "rest": [base[2:5], None], "dtype": torch.bool, "n": 3, "sizes": [1, 2]}
-    keeper = Keeper(channel_in(tmp_path))
+    keeper = CallSaver(channel_in(tmp_path))
     keeper.keep(4, "a::b", lambda: describe_values(given))
     (told,) = read_channel(tmp_path / "channel.jsonl").result["captured"]
     loaded = torch.load(told["file"], weights_only=True)
@@ -129,9 +133,9 @@ def test_saved_arguments_keep_strides_and_what_they_share(tmp_path):
 
 
 def test_the_first_call_of_a_node_is_kept_and_what_is_too_big_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("aotidoctor.worker.operators.inputs.MOST_BYTES", 100)
+    monkeypatch.setattr("aotidoctor.worker.operators.op_calls.MOST_BYTES", 100)
     torch = torch_()
-    keeper = Keeper(channel_in(tmp_path))
+    keeper = CallSaver(channel_in(tmp_path))
     for size in (4, 8):
         keeper.keep(0, "a::b", lambda size=size: describe_values({"x": torch.ones(size)}))
     keeper.keep(1, "a::b", lambda: describe_values({"x": torch.ones(1000)[:2]}))
@@ -324,8 +328,8 @@ def test_opcheck_is_heard(tmp_path):
 
 def test_the_exported_program_gives_the_arguments_too(tmp_path):
     torch = torch_()
-    from aotidoctor.worker.call import Call
-    from aotidoctor.worker.operators.reference import capture_from_program
+    from aotidoctor.worker.call import ModelCall
+    from aotidoctor.worker.operators.op_calls import capture_from_program
 
     target, _library = operator("(Tensor x, float factor, int n=3) -> Tensor", lambda x, factor, n=3: x * factor, _like)
     namespace = target.partition("::")[0]
@@ -338,9 +342,11 @@ def test_the_exported_program_gives_the_arguments_too(tmp_path):
     named = {"scale": torch.full((2,), 3.0), "bias": torch.ones(2)}
     program = torch.export.export(Model(), (torch.ones(2),), named)
     torch.export.save(program, tmp_path / "exported.pt2")
-    keeper = Keeper(channel_in(tmp_path))
+    keeper = CallSaver(channel_in(tmp_path))
     reordered = dict(reversed(named.items()))
-    capture_from_program(tmp_path / "exported.pt2", [target], Call(args=(torch.ones(2),), kwargs=reordered), keeper)
+    capture_from_program(
+        tmp_path / "exported.pt2", [target], ModelCall(args=(torch.ones(2),), kwargs=reordered), keeper
+    )
     told = read_channel(tmp_path / "channel.jsonl").result["captured"]
     loaded = [torch.load(one["file"], weights_only=True) for one in told]
     assert [one["index"] for one in told] == [0, 1]

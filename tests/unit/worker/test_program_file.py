@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aotidoctor.worker.program_file import load_program
+from aotidoctor.worker.cut_program import load_program
 
 pytestmark = [
     pytest.mark.torch,

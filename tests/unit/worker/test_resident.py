@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from aotidoctor.worker.calls import resident_bytes
+from aotidoctor.worker.call import resident_bytes
 
 SIZE = 32 << 20
 

@@ -6,7 +6,7 @@ from itertools import islice, product
 
 import pytest
 
-from aotidoctor.worker.treatments.results import nearest_first
+from aotidoctor.worker.values.match_values import nearest_first
 
 
 @pytest.mark.parametrize("sizes", [(1,), (3,), (2, 3), (4, 1, 2), (1, 1)])

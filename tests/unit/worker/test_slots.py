@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from aotidoctor.worker.hooks import slots
+from aotidoctor.worker.call_hooks import slots
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory files are of Linux")
 

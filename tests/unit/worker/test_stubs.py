@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from aotidoctor.worker.hooks.stubs import AARCH64, HEADER_BYTES, RECORDS, RING_BYTES, STACK_AT, X86_64
+from aotidoctor.worker.call_hooks.slots import AARCH64, HEADER_BYTES, RECORDS, RING_BYTES, STACK_AT, X86_64
 
 unicorn = pytest.importorskip("unicorn", reason="the emulator unicorn is not installed")
 from unicorn import arm64_const as arm  # noqa: E402

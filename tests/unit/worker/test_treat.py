@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from aotidoctor.model.jobs import Run
-from aotidoctor.worker.call import Call
+from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.treatments.errors import TreatmentError
-from aotidoctor.worker.treatments.treat import apply, prepare
+from aotidoctor.worker.treatments.input_steps import TreatmentError
+from aotidoctor.worker.treatments.treat import apply_steps, prepare_payload
 
 pytestmark = [
     pytest.mark.torch,
@@ -25,16 +25,16 @@ class Point(NamedTuple):
     y: Any
 
 
-def treated(steps: list[dict[str, Any]], *args: Any, **kwargs: Any) -> Call:
-    return apply(steps, Call(args=args, kwargs=kwargs), [])
+def treated(steps: list[dict[str, Any]], *args: Any, **kwargs: Any) -> ModelCall:
+    return apply_steps(steps, ModelCall(args=args, kwargs=kwargs), [])
 
 
 def test_cast_keeps_values_and_says_so() -> None:
     import torch
 
     applied: list[str] = []
-    call = Call(args=(torch.tensor([1, 2], dtype=torch.int32),), kwargs={})
-    (new,) = apply([{"op": "cast", "path": "args[0]", "dtype": "int64"}], call, applied).args
+    call = ModelCall(args=(torch.tensor([1, 2], dtype=torch.int32),), kwargs={})
+    (new,) = apply_steps([{"op": "cast", "path": "args[0]", "dtype": "int64"}], call, applied).args
     assert new.dtype is torch.int64
     assert new.tolist() == [1, 2]
     assert applied == ["cast args[0] int32→int64"]
@@ -185,17 +185,17 @@ def test_a_step_that_cannot_be_applied_raises(step: dict[str, Any]) -> None:
 def test_steps_on_the_payload(tmp_path: Path) -> None:
     channel = Channel(tmp_path / "channel", user_cwd=tmp_path, run_dir=tmp_path)
     payload = Run(treatment=({"op": "threads", "n": 2}, {"op": "model_name", "name": "b"}))
-    new, applied = prepare(payload, channel)
+    new, applied = prepare_payload(payload, channel)
     assert (new.threads, new.model_name) == (2, "b")
     assert len(applied) == 2
     assert payload.threads is None
     with pytest.raises(TreatmentError):
-        prepare(Run(treatment=({"op": "pray"},)), channel)
+        prepare_payload(Run(treatment=({"op": "pray"},)), channel)
 
 
 def test_the_device_that_a_treatment_asks_for_has_no_number(tmp_path: Path) -> None:
     payload = Run(device="cuda", device_index=3, treatment=({"op": "device", "device": "cuda"},))
-    new, applied = prepare(payload, Channel(tmp_path / "channel", user_cwd=tmp_path, run_dir=tmp_path))
+    new, applied = prepare_payload(payload, Channel(tmp_path / "channel", user_cwd=tmp_path, run_dir=tmp_path))
     assert (new.device, new.device_index, applied) == ("cuda", -1, ["device cuda"])
 
 
@@ -211,7 +211,7 @@ def test_a_stand_in_is_put_where_none_was() -> None:
 def test_an_operator_is_replaced_by_zeros_of_the_form_that_it_promises() -> None:
     import torch
 
-    from aotidoctor.worker.treatments.operator import stand_in
+    from aotidoctor.worker.operators.op_calls import stand_in_operator
 
     library = torch.library.Library("treatlab", "DEF")
     library.define("halves(Tensor x, int n) -> (Tensor, Tensor)")
@@ -229,8 +229,8 @@ def test_an_operator_is_replaced_by_zeros_of_the_form_that_it_promises() -> None
     library.impl("fill_", lambda x: None, "Meta")
     with pytest.raises(RuntimeError, match="as it does"):
         torch.ops.treatlab.halves(torch.ones(6), 2)
-    assert "treatlab::halves" in stand_in("treatlab::halves", "cpu")
-    stand_in("treatlab::fill_.default", "cpu")
+    assert "treatlab::halves" in stand_in_operator("treatlab::halves", "cpu")
+    stand_in_operator("treatlab::fill_.default", "cpu")
     one, two = torch.ops.treatlab.halves(torch.ones(6), 2)
     assert one.tolist() == [0.0, 0.0, 0.0]
     assert (two.dtype, two.shape, two.stride()) == (torch.int32, (2, 4), (1, 2))
@@ -239,13 +239,13 @@ def test_an_operator_is_replaced_by_zeros_of_the_form_that_it_promises() -> None
     torch.ops.treatlab.fill_(given)
     assert given.tolist() == [1.0, 1.0]
     with pytest.raises(TreatmentError):
-        stand_in("treatlab::absent", "cpu")
+        stand_in_operator("treatlab::absent", "cpu")
 
 
 def test_a_package_is_copied_into_the_layout_of_the_compiler(tmp_path: Path) -> None:
     import zipfile
 
-    from aotidoctor.worker.treatments.repack import repacked
+    from aotidoctor.worker.treatments.treat import repack
 
     source, target = tmp_path / "flat.pt2", tmp_path / "copy.pt2"
     with zipfile.ZipFile(source, "w") as archive:
@@ -253,7 +253,7 @@ def test_a_package_is_copied_into_the_layout_of_the_compiler(tmp_path: Path) -> 
         archive.writestr("data/aotinductor/model/a.so", b"code")
         archive.writestr("other/data/weights/model_weights_config.json", b"{}")
         archive.writestr("other/archive_version", b"9")
-    repacked(source, target)
+    repack(source, target)
     with zipfile.ZipFile(target) as copy:
         found = {item.filename: copy.read(item) for item in copy.infolist()}
     assert found == {
@@ -266,4 +266,4 @@ def test_a_package_is_copied_into_the_layout_of_the_compiler(tmp_path: Path) -> 
     with zipfile.ZipFile(source, "w") as archive:
         archive.writestr("readme.txt", b"nothing")
     with pytest.raises(TreatmentError):
-        repacked(source, tmp_path / "none.pt2")
+        repack(source, tmp_path / "none.pt2")

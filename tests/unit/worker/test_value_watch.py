@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from aotidoctor.worker.values import watch
-from aotidoctor.worker.values.prototypes import Parameter
+from aotidoctor.worker.values import follow_values
+from aotidoctor.worker.values.follow_values import PrototypeParameter
 
 pytestmark = [
     pytest.mark.torch,
@@ -41,44 +41,44 @@ def alive(monkeypatch: pytest.MonkeyPatch) -> dict[int, Any]:
     import torch
 
     tensors: dict[int, Any] = {0x1000: torch.ones(2), 0x2000: torch.zeros(3)}
-    monkeypatch.setattr(watch, "tensor_of", lambda handle: tensors[handle])
+    monkeypatch.setattr(follow_values, "tensor_of", lambda handle: tensors[handle])
     return tensors
 
 
 @pytest.fixture
-def followed(alive: dict[int, Any]) -> watch.ValueWatch:
-    made = watch.ValueWatch(Path())
-    parameter = Parameter(name="ret0", position=0, kind="handles", word=0, written=True)
+def followed(alive: dict[int, Any]) -> follow_values.ValueWatch:
+    made = follow_values.ValueWatch(Path())
+    parameter = PrototypeParameter(name="ret0", position=0, kind="handles", word=0, written=True)
     made._signatures = {CONVOLUTION: (parameter,)}
     return made
 
 
-def shapes(done: watch.ValueWatch) -> list[list[list[int]]]:
+def shapes(done: follow_values.ValueWatch) -> list[list[list[int]]]:
     return [[item["shape"] for item in call["writes"]] for call in done.calls]
 
 
 def test_a_result_that_is_given_back_at_once_is_looked_at_before(
-    followed: watch.ValueWatch, alive: dict[int, Any]
+    followed: follow_values.ValueWatch, alive: dict[int, Any]
 ) -> None:
     place = ctypes.c_uint64(0x1000)
     followed._before(Call(CONVOLUTION, ctypes.addressof(place)))
-    followed._before(Call(watch.GIVES_BACK, 0x1000))
+    followed._before(Call(follow_values.GIVES_BACK, 0x1000))
     del alive[0x1000]
     place.value = GONE
-    followed._before(Call(watch.ALLOCATES, *[0] * 7))
+    followed._before(Call(follow_values.ALLOCATES, *[0] * 7))
     assert shapes(followed) == [[[2]]]
     assert followed.problems == []
 
 
-def test_a_result_that_the_next_call_finds_is_looked_at_then(followed: watch.ValueWatch) -> None:
+def test_a_result_that_the_next_call_finds_is_looked_at_then(followed: follow_values.ValueWatch) -> None:
     first, second = ctypes.c_uint64(0x1000), ctypes.c_uint64(0x2000)
     followed._before(Call(CONVOLUTION, ctypes.addressof(first)))
     followed._before(Call(CONVOLUTION, ctypes.addressof(second)))
-    followed._before(Call(watch.GIVES_BACK, 0x1000))
+    followed._before(Call(follow_values.GIVES_BACK, 0x1000))
     assert shapes(followed) == [[[2]], [[3]]]
 
 
-def test_the_stack_of_a_run_that_is_over_is_not_read(followed: watch.ValueWatch) -> None:
+def test_the_stack_of_a_run_that_is_over_is_not_read(followed: follow_values.ValueWatch) -> None:
     place = ctypes.c_uint64(GONE)
     followed._before(Call(CONVOLUTION, ctypes.addressof(place)))
     followed.stop()

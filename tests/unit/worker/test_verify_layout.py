@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from aotidoctor.worker.verify.load import _is_old, _later_schema
+from aotidoctor.worker.verify.program_load import _is_old, _later_schema
 from tests.artifacts.releases import ROOT
 
 pytestmark = pytest.mark.torch

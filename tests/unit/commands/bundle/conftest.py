@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.commands.bundle.make import make_bundle
-from aotidoctor.commands.bundle.pieces import Material, Wanted
-from aotidoctor.reports.redact import Identity
+from aotidoctor.commands.bundle.bundle_members import BundleContents, Material
+from aotidoctor.commands.bundle.make_bundle import make_bundle
+from aotidoctor.reports.redact.private_words import Identity
 from tests.unit.reports import builders
 
 ENVIRON = {"HOME": "/home/marianne", "USER": "marianne", "HF_TOKEN": "hunter2-hunter2"}
@@ -23,7 +23,7 @@ def identity(*words):
 
 def made(report=None, wanted=None, *, words=(), **material):
     report = builders.misleading() if report is None else report
-    return make_bundle(Material(report=report, **material), wanted or Wanted(), identity(*words))
+    return make_bundle(Material(report=report, **material), wanted or BundleContents(), identity(*words))
 
 
 def with_path(report, path):

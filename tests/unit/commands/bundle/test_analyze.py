@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.commands.analyze.analyze import analyze
-from aotidoctor.commands.analyze.changes import compared
-from aotidoctor.commands.analyze.saved import SavedCause, runs
+from aotidoctor.commands.analyze.analyze import analyze, compare_verdicts
+from aotidoctor.commands.analyze.saved_report import SavedCause, read_runs
 from aotidoctor.model.case import Case
 from aotidoctor.model.run import Exited, NotStarted, OutOfMemory, Signalled, TimedOut
-from aotidoctor.reports.json import render as json_
+from aotidoctor.reports.json import json_report as json_
 from tests.unit.commands.bundle.conftest import made, members, packed
 from tests.unit.reports import builders
 
@@ -21,7 +20,7 @@ def sent(at, report):
 
 def test_a_bare_report_keeps_its_cause(at):
     report = builders.misleading()
-    again = analyze(at(json_.render(report), "report.json"))
+    again = analyze(at(json_.render_json(report), "report.json"))
     assert again.command == "analyze"
     kept = [(item.code, item.kind, item.subject, item.observed) for item in again.findings if item.code != "AD-BUN-001"]
     assert kept == [(item.code, item.kind, item.subject, item.observed) for item in report.findings]
@@ -42,7 +41,7 @@ def test_a_bare_report_keeps_its_cause(at):
 )
 def test_endings_come_back(ending):
     report = builders.report(runs=(builders.outcome(ending=ending),))
-    [run] = runs(json.loads(json_.render(report)))
+    [run] = read_runs(json.loads(json_.render_json(report)))
     assert run.ending == ending
 
 
@@ -59,13 +58,13 @@ def test_endings_come_back(ending):
 def test_what_changed(before, now, kind, severity):
     old = [SavedCause(cause=before, status="suspected", confirmation="")] if before else []
     new = [replace(builders.misleading().diagnoses[0], cause=now)] if now else []
-    change = compared(old, new, tool="0.0.1", path="b.zip")
+    change = compare_verdicts(old, new, tool="0.0.1", path="b.zip")
     assert (change.kind, change.severity.value) == (kind, severity)
     assert "0.0.1" in change.expected
 
 
 def test_a_case_that_is_not_there_or_odd_leaves_the_findings(at):
-    document = json_.render(builders.misleading()).encode()
+    document = json_.render_json(builders.misleading()).encode()
     for case in (None, b"{}", b'{"schema": "aotidoctor.case/1", "case": {"artifact": 3}}', b"[" * 9000):
         contents = {"report.json": document} | ({"case.json": case} if case is not None else {})
         again = analyze(at(packed(contents)))
@@ -88,9 +87,9 @@ def test_the_sent_case_is_examined_again(at):
 
 
 def test_partial_reports_are_not_called_healthy(at):
-    document = json.loads(json_.render(builders.healthy())) | {"interrupted": True}
+    document = json.loads(json_.render_json(builders.healthy())) | {"interrupted": True}
     assert analyze(at(json.dumps(document))).verdict == "unknown"
-    document = json.loads(json_.render(builders.healthy())) | {"cannot_examine": "no such file: x"}
+    document = json.loads(json_.render_json(builders.healthy())) | {"cannot_examine": "no such file: x"}
     assert analyze(at(json.dumps(document))).cannot_examine == "no such file: x"
 
 
@@ -117,5 +116,5 @@ def test_hostile_values_in_a_report(at):
         "tool": 3,
     }
     again = analyze(at(json.dumps(document)))
-    json_.render(again)
+    json_.render_json(again)
     assert again.localization is None

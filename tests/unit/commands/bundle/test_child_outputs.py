@@ -4,17 +4,17 @@ import os
 
 import pytest
 
-from aotidoctor.commands.bundle import child_outputs
-from aotidoctor.commands.bundle.child_outputs import Outputs, decoded, read_log
+from aotidoctor.commands.bundle import collect
+from aotidoctor.commands.bundle.collect import ChildOutputs, decode_text, read_log
 from aotidoctor.model.jobs import Script
 from aotidoctor.model.run import Request
-from aotidoctor.runner import Runner
+from aotidoctor.runner.runner import Runner
 
 
 def kept(tmp_path, **streams):
     for name, data in streams.items():
         (tmp_path / name).write_bytes(data)
-    outputs = Outputs()
+    outputs = ChildOutputs()
     outputs.keep("R1", tmp_path)
     return outputs.texts
 
@@ -24,8 +24,8 @@ def test_streams_that_said_something(tmp_path):
 
 
 def test_a_flood_keeps_its_ends_and_says_what_is_missing(tmp_path, monkeypatch):
-    monkeypatch.setattr(child_outputs, "HEAD", 10)
-    monkeypatch.setattr(child_outputs, "TAIL", 20)
+    monkeypatch.setattr(collect, "HEAD", 10)
+    monkeypatch.setattr(collect, "TAIL", 20)
     text = kept(tmp_path, stdout=b"BEGIN" + b"x" * 100 + b"END")["R1.stdout"]
     assert text == "BEGINxxxxx\n[... 78 bytes left out ...]\n" + "x" * 17 + "END"
 
@@ -37,12 +37,12 @@ def test_what_the_file_system_took_back_is_no_zeros(tmp_path):
 
 
 def test_all_runs_together_have_a_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(child_outputs, "TOTAL", 10)
+    monkeypatch.setattr(collect, "TOTAL", 10)
     assert kept(tmp_path, stdout=b"x" * 8, stderr=b"y" * 8) == {"R1.stdout": "x" * 8}
 
 
 def test_a_directory_that_is_gone(tmp_path):
-    outputs = Outputs()
+    outputs = ChildOutputs()
     outputs.keep("R1", tmp_path / "gone")
     assert outputs.texts == {}
 
@@ -50,17 +50,17 @@ def test_a_directory_that_is_gone(tmp_path):
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-16-be"])
 def test_encodings_of_logs(tmp_path, encoding):
     text = "one line, and another line\n"
-    assert decoded(text.encode(encoding)) == text
+    assert decode_text(text.encode(encoding)) == text
     (tmp_path / "a.log").write_bytes(text.encode(encoding))
     assert read_log(tmp_path / "a.log")[0] == text
 
 
 def test_bytes_that_are_no_text_are_replaced():
-    assert decoded(b"a\xff\xfeb") == "a��b"
+    assert decode_text(b"a\xff\xfeb") == "a��b"
 
 
 def test_a_runner_shows_each_directory_before_it_is_removed(tmp_path):
-    outputs = Outputs()
+    outputs = ChildOutputs()
     code = "import sys; print('said'); print('loud', file=sys.stderr)"
     setup = tmp_path / "s.py"
     setup.write_text(code)

@@ -7,10 +7,10 @@ import stat
 
 import pytest
 
-from aotidoctor.commands.bundle import deliver as delivering
-from aotidoctor.commands.bundle import map_file
-from aotidoctor.commands.bundle.deliver import Target, check_target, deliver, deliver_report
-from aotidoctor.commands.bundle.pieces import Material, Wanted
+from aotidoctor.commands.bundle import bundle_members
+from aotidoctor.commands.bundle import make_bundle as delivering
+from aotidoctor.commands.bundle.bundle_members import BundleContents, Material
+from aotidoctor.commands.bundle.make_bundle import BundleTarget, check_target, deliver, deliver_report
 from aotidoctor.model.errors import CannotExamineError, UsageError
 from tests.unit.commands.bundle.conftest import ENVIRON, HOST, members, with_path
 from tests.unit.reports import builders
@@ -19,11 +19,11 @@ MATERIAL = Material(report=with_path(builders.misleading(), "/home/someone/m.pt2
 
 
 def send(target, wanted=None, environ=ENVIRON):
-    return deliver(MATERIAL, wanted or Wanted(), target, environ, HOST)
+    return deliver(MATERIAL, wanted or BundleContents(), target, environ, HOST)
 
 
 def test_bundle_and_map(tmp_path):
-    target = Target(path=tmp_path / "new" / "b.zip")
+    target = BundleTarget(path=tmp_path / "new" / "b.zip")
     bundle = send(target)
     assert target.path.read_bytes() == bundle.data
     assert stat.S_IMODE(target.map_file.stat().st_mode) == 0o600
@@ -35,8 +35,8 @@ def test_bundle_and_map(tmp_path):
 
 def test_a_map_keeps_placeholders_stable(tmp_path):
     kept = tmp_path / "my.map.json"
-    map_file.write_map(kept, {"<user-1>": "otherone", "<user-2>": "someone", "<secret-1>": "hunter2-hunter2"})
-    bundle = send(Target(path=tmp_path / "b.zip", map_path=kept))
+    bundle_members.write_map(kept, {"<user-1>": "otherone", "<user-2>": "someone", "<secret-1>": "hunter2-hunter2"})
+    bundle = send(BundleTarget(path=tmp_path / "b.zip", map_path=kept))
     assert b"/home/<user-2>/m.pt2" in members(bundle.data)["report.json"]
     table = json.loads(kept.read_text())["placeholders"]
     assert table["<user-1>"] == "otherone"
@@ -45,15 +45,15 @@ def test_a_map_keeps_placeholders_stable(tmp_path):
 
 def test_a_map_of_another_machine_gives_this_one_other_placeholders(tmp_path):
     kept = tmp_path / "my.map.json"
-    map_file.write_map(kept, {"<user>": "hildegard", "<host>": "redbird"})
-    send(Target(path=tmp_path / "b.zip", map_path=kept))
+    bundle_members.write_map(kept, {"<user>": "hildegard", "<host>": "redbird"})
+    send(BundleTarget(path=tmp_path / "b.zip", map_path=kept))
     table = json.loads(kept.read_text())["placeholders"]
     assert table["<user>"] == "hildegard"
     assert "marianne" in table.values()
 
 
 def test_a_dry_run_writes_nothing(tmp_path):
-    bundle = send(Target(path=tmp_path / "b.zip", dry=True))
+    bundle = send(BundleTarget(path=tmp_path / "b.zip", dry=True))
     assert bundle.members
     assert os.listdir(tmp_path) == []
 
@@ -63,7 +63,7 @@ def test_what_is_no_map_is_not_overwritten(tmp_path, content):
     kept = tmp_path / "notes.txt"
     kept.write_text(content)
     with pytest.raises(UsageError, match="not overwritten"):
-        send(Target(path=tmp_path / "b.zip", map_path=kept))
+        send(BundleTarget(path=tmp_path / "b.zip", map_path=kept))
     assert kept.read_text() == content
     assert not (tmp_path / "b.zip").exists()
 
@@ -75,13 +75,13 @@ def test_a_map_that_is_a_link_or_a_folder_or_somebody_elses_is_not_used(tmp_path
     folder.mkdir()
     for path in (link, folder):
         with pytest.raises(UsageError):
-            send(Target(path=tmp_path / "b.zip", map_path=path))
+            send(BundleTarget(path=tmp_path / "b.zip", map_path=path))
     assert not (tmp_path / "target").exists()
     foreign = tmp_path / "foreign"
-    map_file.write_map(foreign, {})
+    bundle_members.write_map(foreign, {})
     monkeypatch.setattr(os, "geteuid", lambda: os.stat(foreign).st_uid + 1)
     with pytest.raises(UsageError, match="a different user"):
-        send(Target(path=tmp_path / "b.zip", map_path=foreign))
+        send(BundleTarget(path=tmp_path / "b.zip", map_path=foreign))
 
 
 def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
@@ -90,12 +90,12 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CannotExamineError, match=r"could not write .*b.zip: No space left on device"):
-        send(Target(path=tmp_path / "b.zip"))
+        send(BundleTarget(path=tmp_path / "b.zip"))
     assert os.listdir(tmp_path) == []
 
 
 def test_an_old_bundle_stays_when_the_new_one_cannot_be_written(tmp_path, monkeypatch):
-    target = Target(path=tmp_path / "b.zip")
+    target = BundleTarget(path=tmp_path / "b.zip")
     old = send(target).data
     monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
     with pytest.raises(CannotExamineError):
@@ -105,24 +105,24 @@ def test_an_old_bundle_stays_when_the_new_one_cannot_be_written(tmp_path, monkey
 
 def test_the_size_has_a_limit(tmp_path):
     with pytest.raises(CannotExamineError, match="more than --max-size"):
-        send(Target(path=tmp_path / "b.zip"), Wanted(largest=100))
+        send(BundleTarget(path=tmp_path / "b.zip"), BundleContents(largest=100))
     assert os.listdir(tmp_path) == []
 
 
 def test_nothing_else_is_overwritten(tmp_path):
-    package, other, target = tmp_path / "m.pt2", tmp_path / "other.txt", Target(path=tmp_path / "b.zip")
+    package, other, target = tmp_path / "m.pt2", tmp_path / "other.txt", BundleTarget(path=tmp_path / "b.zip")
     package.write_text("x")
     other.write_text("x")
     for bad in (
-        Target(path=package),
-        Target(path=target.path, map_path=package),
-        Target(path=other),
-        Target(path=tmp_path),
+        BundleTarget(path=package),
+        BundleTarget(path=target.path, map_path=package),
+        BundleTarget(path=other),
+        BundleTarget(path=tmp_path),
     ):
         with pytest.raises(UsageError):
             check_target(bad, (str(package),))
     with pytest.raises(UsageError, match="one file"):
-        check_target(Target(path=target.path, map_path=target.path), ())
+        check_target(BundleTarget(path=target.path, map_path=target.path), ())
     check_target(target, (str(package),))
     send(target)
     check_target(target, (str(package), None))
@@ -146,5 +146,5 @@ def test_a_map_file_that_cannot_be_written_is_said(tmp_path, monkeypatch):
 
     monkeypatch.setattr(delivering, "write_map", broken)
     with pytest.raises(CannotExamineError, match=r"map.json: Permission denied"):
-        send(Target(path=tmp_path / "b.zip"))
+        send(BundleTarget(path=tmp_path / "b.zip"))
     assert os.listdir(tmp_path) == []

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.commands.bundle.included import included
-from aotidoctor.commands.bundle.pieces import Absent, Job, Material, Wanted
+from aotidoctor.commands.bundle.bundle_members import Absent, BundleContents, BundleJob, Material
+from aotidoctor.commands.bundle.collect import included_files
 from aotidoctor.model.artifact import CrcState, Member
 from tests.unit.reports import builders
 
@@ -19,7 +19,9 @@ def job(tmp_path, *include, members=(), largest=1 << 20, inputs=True):
     model = replace(builders.MODEL, members=tuple(members))
     artifact = replace(report.case.artifact, path=str(tmp_path / "m.pt2"), models=(model,))
     case = replace(report.case, artifact=artifact, inputs_path=str(tmp_path / "s.pt") if inputs else None)
-    return Job(material=Material(report=replace(report, case=case)), wanted=Wanted(include=include, largest=largest))
+    return BundleJob(
+        material=Material(report=replace(report, case=case)), wanted=BundleContents(include=include, largest=largest)
+    )
 
 
 def member(tmp_path, name, size=7, offset=4):
@@ -33,25 +35,25 @@ def told(found):
 
 
 def test_nothing_unasked(tmp_path):
-    assert not list(included(job(tmp_path)))
+    assert not list(included_files(job(tmp_path)))
 
 
 def test_files_as_they_are(tmp_path):
-    assert told(included(job(tmp_path, "package", "inputs"))) == [
+    assert told(included_files(job(tmp_path, "package", "inputs"))) == [
         ("included/package/m.pt2", b"0123WEIGHTS9"),
         ("included/inputs/s.pt", b"values"),
     ]
-    assert not list(included(job(tmp_path, "inputs", inputs=False)))
+    assert not list(included_files(job(tmp_path, "inputs", inputs=False)))
 
 
 def test_what_is_too_large_or_no_file_is_told(tmp_path):
     asked = job(tmp_path, "package", "inputs", largest=6)
-    assert told(included(asked)) == [
+    assert told(included_files(asked)) == [
         ("included/package/m.pt2", "12 bytes, more than --max-size"),
         ("included/inputs/s.pt", b"values"),
     ]
     (tmp_path / "s.pt").unlink()
-    assert told(included(asked))[1] == ("included/inputs/s.pt", "not a file")
+    assert told(included_files(asked))[1] == ("included/inputs/s.pt", "not a file")
 
 
 @pytest.mark.parametrize(
@@ -60,17 +62,17 @@ def test_what_is_too_large_or_no_file_is_told(tmp_path):
 def test_members_that_hold_weights(tmp_path, name):
     other = member(tmp_path, "model/data/aotinductor/model/a.wrapper.so")
     asked = job(tmp_path, "weights", members=[other, member(tmp_path, name)])
-    assert told(included(asked)) == [("included/weights/" + name.rpartition("/")[2], b"WEIGHTS")]
+    assert told(included_files(asked)) == [("included/weights/" + name.rpartition("/")[2], b"WEIGHTS")]
 
 
 @pytest.mark.parametrize(("size", "offset"), [(7, None), (8, 4)])
 def test_weights_that_cannot_be_taken_out(tmp_path, size, offset):
     one = member(tmp_path, "m/data/weights/w_0", size, offset)
-    found = told(included(job(tmp_path, "weights", members=[one], largest=7)))
+    found = told(included_files(job(tmp_path, "weights", members=[one], largest=7)))
     assert found == [("included/weights/w_0", "compressed, or more than --max-size")]
 
 
 def test_weights_within_the_library_are_told_with_their_place(tmp_path):
-    ((name, reason),) = told(included(job(tmp_path, "weights")))
+    ((name, reason),) = told(included_files(job(tmp_path, "weights")))
     assert name == "weights"
     assert "(they are: so)" in reason

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aotidoctor.commands.bundle.leaks import needles, scan
-from aotidoctor.reports.redact.names import Name
+from aotidoctor.commands.bundle.bundle_members import needles, scan_for_leaks
+from aotidoctor.reports.redact.private_words import Name
 
 USER, HOST, HOME = Name("user", "marianne"), Name("host", "bluebird.example.org"), Name("home", "/home/marianne")
 ALL = needles([("<user>", USER), ("<host>", HOST), ("<home>", HOME), ("<secret-1>", Name("secret", "Xk29fj2k-é"))])
 
 
 def found(data, wanted=ALL):
-    return {leak.placeholder for leak in scan(data, "x", wanted)}
+    return {leak.placeholder for leak in scan_for_leaks(data, "x", wanted)}
 
 
 FORMS = {
@@ -63,7 +63,7 @@ def test_archives_inside_archives_are_opened():
         archive.writestr("x.so", b"\x7fELF" + b"\0" * 5000 + b"/build/marianne/x.cpp\0" + b"\0" * 5000)
     with zipfile.ZipFile(outer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("model.pt2", gzip.compress(inner.getvalue()))
-    leaks = scan(outer.getvalue(), "b.zip", ALL)
+    leaks = scan_for_leaks(outer.getvalue(), "b.zip", ALL)
     assert {leak.where for leak in leaks if leak.placeholder == "<user>"} == {"b.zip/model.pt2/(unpacked)/x.so"}
 
 
@@ -110,4 +110,4 @@ def test_short_names_leak_where_they_stand_alone(name, text):
 
 
 def test_a_leak_does_not_say_the_word():
-    assert "marianne" not in str(scan(b"marianne", "x", ALL)[0])
+    assert "marianne" not in str(scan_for_leaks(b"marianne", "x", ALL)[0])

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.commands.bundle.listing import listing, size_text
-from aotidoctor.commands.bundle.pieces import Wanted
+from aotidoctor.commands.bundle.bundle_members import BundleContents
+from aotidoctor.commands.bundle.make_bundle import listing, size_text
 from tests.unit.commands.bundle.conftest import made
 
 
@@ -23,7 +23,7 @@ def test_brief_and_dry():
 
 
 def test_what_was_not_redacted_says_so():
-    text = listing(made(wanted=Wanted(redact=False)), place="b.zip", map_place=None, dry=False)
+    text = listing(made(wanted=BundleContents(redact=False)), place="b.zip", map_place=None, dry=False)
     assert "not redacted" in text
 
 

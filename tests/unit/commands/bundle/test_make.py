@@ -8,12 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.commands.bundle import collect, make
-from aotidoctor.commands.bundle.member_names import distinct, safe_name
-from aotidoctor.commands.bundle.pieces import Material, Wanted
+from aotidoctor.commands.bundle import collect, make_bundle
+from aotidoctor.commands.bundle.bundle_members import BundleContents, Material, distinct_names, safe_name
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.localization import BufferValues, KernelValues, Localization
-from aotidoctor.reports.redact import Identity
+from aotidoctor.reports.redact.private_words import Identity
 from tests.unit.commands.bundle.conftest import made, members, with_path
 from tests.unit.reports import builders
 
@@ -63,7 +62,7 @@ def test_private_words_are_in_no_member_name_or_byte_and_keep_their_relations(tm
     log.write_bytes("BLUEBIRD: hunter2-hunter2 by someone".encode("utf-16"))
     bundle = made(
         everywhere(with_model()),
-        Wanted(logs=(str(log),)),
+        BundleContents(logs=(str(log),)),
         outputs={"R1.stdout": "home=%2Fhome%2Fmarianne password=Xk29fj2k", "R1.stderr": "bare Xk29fj2k"},
         journal=("wrote /home/marianne/x",),
     )
@@ -91,7 +90,7 @@ def test_private_words_are_in_no_member_name_or_byte_and_keep_their_relations(tm
 def test_words_that_are_private_at_one_place_only_do_not_refuse_the_bundle(tmp_path):
     log = tmp_path / "a.log"
     log.write_text("password: None, secret=report, /home/shared/x /home/findings/y")
-    bundle = made(wanted=Wanted(logs=(str(log),)))
+    bundle = made(wanted=BundleContents(logs=(str(log),)))
     found = members(bundle.data)
     assert "report.json" in found
     assert "None" not in found["logs/given/1-a.log"].decode()
@@ -102,7 +101,7 @@ def test_words_that_are_private_at_one_place_only_do_not_refuse_the_bundle(tmp_p
 def test_a_name_that_is_a_word_of_the_documents_is_hidden_in_addresses_and_said_to_be():
     environ = {"HOME": "/home/storage", "USER": "storage"}
     material = Material(report=replace(builders.bad_inputs(), argv=("storage@x", "/home/storage/m")))
-    bundle = make.make_bundle(material, Wanted(), Identity.of(environ, "findings"))
+    bundle = make_bundle.make_bundle(material, BundleContents(), Identity.of(environ, "findings"))
     report = json.loads(members(bundle.data)["report.json"])
     assert report["tool"]["argv"] == ["<user>@x", "<home>/m"]
     assert bundle.manifest["redaction"]["only_in_addresses"] == ["<host>", "<user>"]
@@ -137,14 +136,16 @@ def test_a_collector_that_fails_costs_itself_only(monkeypatch):
 
 
 def test_a_log_that_is_not_there_is_left_out_with_the_reason(tmp_path):
-    bundle = made(wanted=Wanted(logs=(str(tmp_path / "no.log"),)))
+    bundle = made(wanted=BundleContents(logs=(str(tmp_path / "no.log"),)))
     assert any("No such file" in item.reason for item in bundle.absent)
 
 
 def test_a_long_log_keeps_its_ends(tmp_path):
     log = tmp_path / "long.log"
     log.write_text("BEGIN\n" + "x" * 90 + "\n" + "y" * 400_000 + "\nEND")
-    found = members(made(wanted=Wanted(logs=(str(log),), largest=1 << 20)).data)["logs/given/1-long.log"].decode()
+    found = members(made(wanted=BundleContents(logs=(str(log),), largest=1 << 20)).data)[
+        "logs/given/1-long.log"
+    ].decode()
     assert found.startswith("BEGIN")
     assert found.endswith("END")
     assert "bytes left out" in found
@@ -185,7 +186,7 @@ def test_outputs_of_few_elements_and_saved_reports_tell_no_values():
 def test_printed_tensors_are_not_sent(tmp_path):
     log = tmp_path / "a.log"
     log.write_text("out:\n 0.123456 -7.654321\n[ CPUFloatType{2} ]\ntensor([0.123456, 1.0])")
-    bundle = made(wanted=Wanted(logs=(str(log),)), outputs={"R1.stdout": "tensor(0.123456)\n 0.123456\n"})
+    bundle = made(wanted=BundleContents(logs=(str(log),)), outputs={"R1.stdout": "tensor(0.123456)\n 0.123456\n"})
     text = "".join(data.decode() for name, data in members(bundle.data).items() if name.startswith("logs/"))
     assert "0.123456" not in text
     assert "CPUFloatType{2}" in text
@@ -203,8 +204,10 @@ class TestLeftovers:
     @pytest.fixture(autouse=True)
     def _blind(self, monkeypatch):
         """A redactor with a hole: it hides nothing in texts that contain HOLE."""
-        settle = make.Redactor._settle
-        monkeypatch.setattr(make.Redactor, "_settle", lambda self, text: text if "HOLE" in text else settle(self, text))
+        settle = make_bundle.Redactor._settle
+        monkeypatch.setattr(
+            make_bundle.Redactor, "_settle", lambda self, text: text if "HOLE" in text else settle(self, text)
+        )
 
     def test_a_member_with_a_leak_is_dropped_and_named(self):
         bundle = made(outputs={"R1.stdout": "HOLE marianne", "R2.stdout": "fine"})
@@ -224,7 +227,7 @@ class TestLeftovers:
                 made(replace(report, argv=("HOLE marianne",)))
             return
         with pytest.raises(CannotExamineError, match="leak test"):
-            made(report, Wanted(logs=(str(log),)))
+            made(report, BundleContents(logs=(str(log),)))
 
 
 class TestBinary:
@@ -246,16 +249,16 @@ class TestBinary:
         with pytest.raises(
             CannotExamineError, match=r"<user> as utf-\S+ in included/package/model.pt2/model/x.so"
         ) as raised:
-            made(report, Wanted(include=("package",)))
+            made(report, BundleContents(include=("package",)))
         assert "--allow-leaks" in str(raised.value)
         assert "marianne" not in str(raised.value)
 
     def test_it_is_sent_when_it_is_clean_or_allowed(self, tmp_path):
-        clean = made(self.report(tmp_path, b"nothing"), Wanted(include=("package",)))
+        clean = made(self.report(tmp_path, b"nothing"), BundleContents(include=("package",)))
         assert "included/package/model.pt2" in members(clean.data)
         [line] = [line for line in clean.manifest["members"] if line["name"].startswith("included")]
         assert line["raw"] is True
-        allowed = Wanted(include=("package",), allowed=("marianne", "<home>"))
+        allowed = BundleContents(include=("package",), allowed=("marianne", "<home>"))
         assert "included/package/model.pt2" in members(made(self.report(tmp_path, b"/home/marianne/x"), allowed).data)
 
     def test_inputs_and_the_limit(self, tmp_path):
@@ -264,15 +267,15 @@ class TestBinary:
         report = builders.misleading()
         report = replace(report, case=replace(report.case, inputs_path=str(path)))
         assert "included/inputs/sample.pt" not in members(made(report).data)
-        assert members(made(report, Wanted(include=("inputs",))).data)["included/inputs/sample.pt"].startswith(
+        assert members(made(report, BundleContents(include=("inputs",))).data)["included/inputs/sample.pt"].startswith(
             b"VALUES"
         )
-        small = made(report, Wanted(include=("inputs",), largest=50))
+        small = made(report, BundleContents(include=("inputs",), largest=50))
         assert any("more than --max-size" in item.reason for item in small.absent)
 
 
 def test_without_redaction_it_says_so():
-    bundle = made(everywhere(with_model()), Wanted(redact=False))
+    bundle = made(everywhere(with_model()), BundleContents(redact=False))
     assert bundle.manifest["redaction"] is None
     assert b"marianne" in members(bundle.data)["report.json"]
 
@@ -295,4 +298,4 @@ def test_names_of_members_are_safe(name, safe):
 
 
 def test_names_of_members_are_distinct():
-    assert distinct(["a.txt", "A.txt", "a.txt", "b", "b"]) == ["a.txt", "A-2.txt", "a-3.txt", "b", "b-2"]
+    assert distinct_names(["a.txt", "A.txt", "a.txt", "b", "b"]) == ["a.txt", "A-2.txt", "a-3.txt", "b", "b-2"]

@@ -8,19 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aotidoctor.model import records
-from aotidoctor.model.case import Case
-from aotidoctor.model.contract import Contract, Dim
+from aotidoctor.model import record_json
+from aotidoctor.model.case import Case, Host
+from aotidoctor.model.contract import Dim, ModelContract
 from aotidoctor.model.expr import parse_expr
-from aotidoctor.model.host import Host
-from aotidoctor.model.inputs import InputSet, TensorDesc, ValueStats
+from aotidoctor.model.inputs import Container, InputSet, Leaf, TensorDesc, ValueStats
 from aotidoctor.model.localization import OutputComparison
-from aotidoctor.model.tree import Container, Leaf
 from tests.unit.reports import builders
 
 
 def there_and_back(kind, value):
-    return records.from_json(kind, json.loads(json.dumps(records.to_json(value), allow_nan=False)))
+    return record_json.from_json(kind, json.loads(json.dumps(record_json.to_json(value), allow_nan=False)))
 
 
 @pytest.mark.parametrize("name", builders.GOLDEN)
@@ -32,7 +30,7 @@ def test_every_case_comes_back(name):
 def test_trees_expressions_and_odd_numbers_come_back():
     dim = Dim(expr=parse_expr("8*s39 + (1/2)*s1"), min=2)
     assert dim.expr is not None
-    contract = Contract(
+    contract = ModelContract(
         model_name="m",
         source="recovered",
         args=Container(
@@ -44,7 +42,7 @@ def test_trees_expressions_and_odd_numbers_come_back():
         readings=((0, None, 1),),
         views=frozenset({"b", "a"}),
     )
-    assert there_and_back(Contract, contract) == contract
+    assert there_and_back(ModelContract, contract) == contract
     comparison = OutputComparison(path="result", verdict="unknown", max_abs=float("inf"), needed=((0.0, 1e-5),))
     assert there_and_back(OutputComparison, comparison) == comparison
 
@@ -64,7 +62,7 @@ def test_functions_are_not_written():
         args=Container(type="tuple", children=(Leaf(value=tensor),)),
         kwargs=Container(type="dict", children=()),
     )
-    assert "8" not in json.dumps(records.to_json(inputs)).replace("int64", "")
+    assert "8" not in json.dumps(record_json.to_json(inputs)).replace("int64", "")
     back = there_and_back(InputSet, inputs)
     assert back == inputs
     assert back.tensors()[0][1].elements is None
@@ -72,7 +70,7 @@ def test_functions_are_not_written():
 
 def test_a_newer_version_may_have_written_more_and_less():
     document = {"system": "Linux", "machine": "x86_64", "python": "3", "future": {"a": [1]}}
-    assert records.from_json(Host, document) == Host(system="Linux", machine="x86_64", python="3")
+    assert record_json.from_json(Host, document) == Host(system="Linux", machine="x86_64", python="3")
 
 
 @pytest.mark.parametrize(
@@ -89,16 +87,16 @@ def test_a_newer_version_may_have_written_more_and_less():
 )
 def test_what_does_not_fit_is_named(change, place):
     document = {"system": "Linux", "machine": "x86_64", "python": "3", **change}
-    with pytest.raises(records.RecordError, match=place):
-        records.from_json(Host, document)
+    with pytest.raises(record_json.RecordError, match=place):
+        record_json.from_json(Host, document)
 
 
 def test_nesting_without_end_is_an_error():
     tree = {"value": 1}
     for _ in range(3000):
         tree = {"type": "list", "children": [tree], "keys": []}
-    with pytest.raises(records.RecordError):
-        records.from_json(Container, tree)
+    with pytest.raises(record_json.RecordError):
+        record_json.from_json(Container, tree)
 
 
 JSON = st.recursive(
@@ -113,10 +111,10 @@ JSON = st.recursive(
 )
 
 
-@given(JSON, st.sampled_from([Case, Contract, InputSet, OutputComparison]))
+@given(JSON, st.sampled_from([Case, ModelContract, InputSet, OutputComparison]))
 def test_any_json_is_a_record_or_a_record_error(value, kind):
-    with contextlib.suppress(records.RecordError):
-        assert isinstance(records.from_json(kind, value), kind)
+    with contextlib.suppress(record_json.RecordError):
+        assert isinstance(record_json.from_json(kind, value), kind)
 
 
 def test_a_record_of_the_reader_itself_is_strict_about_tuples():
@@ -124,6 +122,6 @@ def test_a_record_of_the_reader_itself_is_strict_about_tuples():
     class Pair:
         both: tuple[int, str]
 
-    assert records.from_json(Pair, {"both": [1, "a"]}) == Pair(both=(1, "a"))
-    with pytest.raises(records.RecordError, match="1 items, expected 2"):
-        records.from_json(Pair, {"both": [1]})
+    assert record_json.from_json(Pair, {"both": [1, "a"]}) == Pair(both=(1, "a"))
+    with pytest.raises(record_json.RecordError, match="1 items, expected 2"):
+        record_json.from_json(Pair, {"both": [1]})

@@ -10,13 +10,21 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.commands.cases.exchange import everything, export_text, import_file, merge
-from aotidoctor.commands.cases.remember import essence, of_result, remember, remember_results, strict
-from aotidoctor.commands.cases.store import Query, open_store
-from aotidoctor.commands.cases.tables import VERSION
+from aotidoctor.commands.cases.case_store import VERSION, CaseQuery, open_store
+from aotidoctor.commands.cases.remember import (
+    all_cases,
+    case_of_report,
+    case_of_result,
+    export_text,
+    import_file,
+    merge,
+    remember,
+    remember_results,
+    strict_redactor,
+)
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.history import CaseRecord, History, Note, Sighting
-from aotidoctor.reports import history_view
+from aotidoctor.model.report import CaseNote, CaseRecord, SeenBefore, Sighting
+from aotidoctor.reports import report_view
 from tests.unit.fleet.fleets import failing, healthy, write
 from tests.unit.reports import builders
 
@@ -44,7 +52,7 @@ def store(path):
 def test_a_case_is_one_signature_seen_many_times(store):
     store.add([record(at=f"2026-09-0{day}T10:00:00Z") for day in (3, 5, 4)])
     store.add([record(B)])
-    found = store.find(Query())
+    found = store.find(CaseQuery())
     assert [(one.signature, one.count, one.first_seen[:10], one.last_seen[:10]) for one in found] == [
         (A, 3, "2026-09-03", "2026-09-05"), (B, 1, "2026-09-03", "2026-09-03"),
     ]  # fmt: skip
@@ -73,8 +81,8 @@ def test_history_is_of_the_exact_failure_else_of_its_family(store):
 
 def test_the_latest_solution_is_told(store):
     notes = (
-        Note(text="looked at it", at="2026-10-09T10:00:00Z"), Note(text="old way", at="2026-10-01T10:00:00Z", solved=True),
-        Note(text="contiguous()", at="2026-10-05T10:00:00Z", solved=True),
+        CaseNote(text="looked at it", at="2026-10-09T10:00:00Z"), CaseNote(text="old way", at="2026-10-01T10:00:00Z", solved=True),
+        CaseNote(text="contiguous()", at="2026-10-05T10:00:00Z", solved=True),
     )  # fmt: skip
     store.add([record(notes=notes)])
     history = store.history(A, FAMILY)
@@ -93,22 +101,22 @@ def test_the_latest_solution_is_told(store):
 )  # fmt: skip
 def test_search(store, query, found):
     store.add([record(title="a transposed batch of strides")])
-    note = Note(text="ids come from NumPy", at="2026-10-05T10:00:00Z")
+    note = CaseNote(text="ids come from NumPy", at="2026-10-05T10:00:00Z")
     store.add([record(B, cause="input-dtype", title="int32", subject="kwargs['x']", notes=(note,))])
-    assert {one.signature for one in store.find(Query(**query))} == found
+    assert {one.signature for one in store.find(CaseQuery(**query))} == found
 
 
 def test_a_cause_that_is_found_later_replaces_unknown(store):
     store.add([record(cause="unknown", title="")])
     store.add([record(at="2026-09-04T10:00:00Z")])
     assert store.get(A).cause == "input-stride"
-    assert [one.signature for one in store.find(Query(words="wrong strides"))] == [A]
+    assert [one.signature for one in store.find(CaseQuery(words="wrong strides"))] == [A]
 
 
 WRITER = """
 import sys
-from aotidoctor.commands.cases.store import open_store
-from aotidoctor.model.history import CaseRecord, Sighting
+from aotidoctor.commands.cases.case_store import open_store
+from aotidoctor.model.report import CaseRecord, Sighting
 for n in range(20):
     with open_store(sys.argv[1], make=True) as store:
         key = f"{int(sys.argv[2]):016x}{n:016x}"
@@ -177,25 +185,25 @@ def test_what_is_not_there_is_made_only_to_be_written(tmp_path):
 
 
 def test_an_export_is_imported_once_and_is_the_same_again(store, tmp_path):
-    store.add([record(notes=(Note(text="n", at="2026-10-05T10:00:00Z", solved=True),)), record(B)])
-    text = export_text(store, everything())
+    store.add([record(notes=(CaseNote(text="n", at="2026-10-05T10:00:00Z", solved=True),)), record(B)])
+    text = export_text(store, all_cases())
     (tmp_path / "cases.json").write_text(text)
     with open_store(str(tmp_path / "second"), make=True) as second:
-        assert import_file(second, str(tmp_path / "cases.json"), strict({})) == (2, 1)
-        assert import_file(second, str(tmp_path / "cases.json"), strict({})) == (0, 0)
-        assert export_text(second, everything()) == text
+        assert import_file(second, str(tmp_path / "cases.json"), strict_redactor({})) == (2, 1)
+        assert import_file(second, str(tmp_path / "cases.json"), strict_redactor({})) == (0, 0)
+        assert export_text(second, all_cases()) == text
 
 
 def test_two_stores_that_are_merged_know_the_same(tmp_path):
     first, second = str(tmp_path / "1"), str(tmp_path / "2")
     with open_store(first, make=True) as one, open_store(second, make=True) as two:
         one.add([record(), record(at="2026-09-04T10:00:00Z")])
-        two.add([record(at="2026-09-04T10:00:00Z"), record(B, notes=(Note(text="n", at="2026-10-05T10:00:00Z"),))])
+        two.add([record(at="2026-09-04T10:00:00Z"), record(B, notes=(CaseNote(text="n", at="2026-10-05T10:00:00Z"),))])
         assert merge(one, second) == (1, 1)
         assert merge(one, second) == (0, 0)
         assert merge(two, first) == (1, 0)
         known = [
-            {(case["signature"], case["count"]) for case in json.loads(export_text(it, everything()))["cases"]}
+            {(case["signature"], case["count"]) for case in json.loads(export_text(it, all_cases()))["cases"]}
             for it in (one, two)
         ]
         assert known[0] == known[1] == {(A, 2), (B, 1)}
@@ -213,15 +221,15 @@ def test_two_stores_that_are_merged_know_the_same(tmp_path):
 def test_what_is_no_export_adds_nothing(store, tmp_path, text):
     (tmp_path / "cases.json").write_text(text)
     with pytest.raises(CannotExamineError, match=r"cases\.json"):
-        import_file(store, str(tmp_path / "cases.json"), strict({}))
-    assert store.find(Query()) == []
+        import_file(store, str(tmp_path / "cases.json"), strict_redactor({}))
+    assert store.find(CaseQuery()) == []
 
 
 def test_an_import_is_cleaned_and_redacted(store, tmp_path):
     sighting = {"at": "2026-09-03T10:00:00Z", "subject": "\x1b[2Jx /home/alexandra/y", "key": "no key", "later": 1}
     case = {"signature": A, "title": 5, "cause": "x" * 10_000, "sightings": [sighting, 7]}
     (tmp_path / "cases.json").write_text(json.dumps({"schema": "aotidoctor.cases/1", "cases": [case, 3]}))
-    assert import_file(store, str(tmp_path / "cases.json"), strict({})) == (1, 0)
+    assert import_file(store, str(tmp_path / "cases.json"), strict_redactor({})) == (1, 0)
     found = store.whole(store.get(A))
     assert "alexandra" not in found.sightings[0].subject
     assert "\x1b" not in found.sightings[0].subject
@@ -239,7 +247,7 @@ def test_a_report_is_kept_redacted_and_the_next_one_says_so(path):
     again = replace(report, started="2027-01-01T00:00:00Z")
     assert (remember(path, again, environ).history.of, remember(path, again, environ).history.count) == ("exact", 2)
     with open_store(path) as store:
-        found = store.whole(store.find(Query())[0])
+        found = store.whole(store.find(CaseQuery())[0])
     assert found.count == 2
     assert found.cause == report.diagnoses[0].cause
     assert "alexandra" not in repr(found)
@@ -254,15 +262,15 @@ def test_failures_of_a_fleet_are_kept_once(path, tmp_path):
     folder = write(tmp_path / "r", [failing("a", "input-stride"), failing("b", "input-stride"), healthy("c")])
     assert remember_results(path, folder) == 2
     assert remember_results(path, folder) == 0
-    assert of_result(healthy("x")) is None
+    assert case_of_result(healthy("x")) is None
 
 
 def test_what_is_kept_says_nothing_of_the_machine_but_its_kind():
-    found = essence(builders.misleading(), {})
+    found = case_of_report(builders.misleading(), {})
     assert found.sightings[0].host_class.startswith(builders.misleading().case.host.machine)
 
 
-SOLVED = Note(text="contiguous()", at="2026-10-05T10:00:00Z", solved=True)
+SOLVED = CaseNote(text="contiguous()", at="2026-10-05T10:00:00Z", solved=True)
 
 
 @pytest.mark.parametrize(
@@ -277,4 +285,4 @@ SOLVED = Note(text="contiguous()", at="2026-10-05T10:00:00Z", solved=True)
 )  # fmt: skip
 def test_what_a_report_says_of_it(more, told):
     given = {"of": "exact", "since": "2026-09-03T10:00:00Z", "last": "2026-09-09T10:00:00Z", "host_class": "B", **more}
-    assert history_view.told(History(**given)) == told
+    assert report_view.seen_before_text(SeenBefore(**given)) == told

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from aotidoctor.commands.contract.expressions import root_of, size_text, step_of
+from aotidoctor.commands.contract.shippable import root_of, size_text, step_of
 from aotidoctor.model.expr import Sym, parse_expr
 
 # The functions of what is written, by their definition.

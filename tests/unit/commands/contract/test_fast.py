@@ -8,11 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from aotidoctor.commands.contract.fast import fast
-from aotidoctor.commands.contract.read import Shippable
-from aotidoctor.model.contract import Contract, Dim, LeafSpec
+from aotidoctor.commands.contract.shippable import ShippableContract, fast_check
+from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
 from aotidoctor.model.expr import parse_expr
-from aotidoctor.model.tree import Container, Leaf
+from aotidoctor.model.inputs import Container, Leaf
 
 NO_KWARGS = Container(type="dict", children=())
 
@@ -29,7 +28,9 @@ def leaf(index, *sizes, **more):
 
 def contract(*leaves, args=None, kwargs=NO_KWARGS):
     args = args or Container(type="tuple", children=tuple(Leaf(value=at) for at in range(len(leaves))))
-    return Contract(model_name="m", source="wrapper.cpp", args=args, kwargs=kwargs, leaves=leaves, n_inputs=len(leaves))
+    return ModelContract(
+        model_name="m", source="wrapper.cpp", args=args, kwargs=kwargs, leaves=leaves, n_inputs=len(leaves)
+    )
 
 
 def tensor(shape, strides, dtype="float32", *, device="cpu", neg=False, conj=False):
@@ -47,10 +48,10 @@ def tensor(shape, strides, dtype="float32", *, device="cpu", neg=False, conj=Fal
 
 
 def judged(told, flavour, *args, baked=None, **kwargs):
-    wanted = Shippable(source="m", sha256=None, contract=told, symbols=(), baked=baked or {}, untold=())
+    wanted = ShippableContract(source="m", sha256=None, contract=told, symbols=(), baked=baked or {}, untold=())
     names = {name: name for name in ("float32", "int64", "complex64")}
     scope = {"_NAMES": names, "_plain": repr, "_floor": lambda over, under: over // under}
-    exec("\n".join(fast(wanted, flavour)), scope)
+    exec("\n".join(fast_check(wanted, flavour)), scope)
     return scope[f"_fast_{flavour}"](args, kwargs)
 
 

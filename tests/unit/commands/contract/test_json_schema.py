@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from aotidoctor.commands.contract.json_schema import json_schema
-from aotidoctor.commands.contract.read import Shippable
-from aotidoctor.model.contract import Contract, Dim, LeafSpec
+from aotidoctor.commands.contract.emit import json_schema
+from aotidoctor.commands.contract.shippable import ShippableContract
+from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
 from aotidoctor.model.expr import parse_expr
-from aotidoctor.model.tree import Container, Leaf
+from aotidoctor.model.inputs import Container, Leaf
 
 NO_KWARGS = Container(type="dict", children=())
 
@@ -22,11 +22,11 @@ def leaf(*dims, index=0, **more):
 
 def schema(*leaves, args=None, kwargs=NO_KWARGS, **more):
     args = args or Container(type="tuple", children=tuple(Leaf(value=at) for at in range(len(leaves))))
-    contract = Contract(
+    contract = ModelContract(
         model_name="m", source="wrapper.cpp", args=args, kwargs=kwargs, leaves=leaves, n_inputs=len(leaves)
     )
     given = {"source": "m.pt2", "sha256": None, "contract": contract, "symbols": (), "baked": {}, "untold": ()}
-    return json.loads(json_schema(Shippable(**(given | more))))
+    return json.loads(json_schema(ShippableContract(**(given | more))))
 
 
 def tensor_of(document, at=0):

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import json
 
-from aotidoctor.commands.diff.compare import compare_sources
-from aotidoctor.commands.diff.node import Node
-from aotidoctor.commands.diff.sources import Source
-from aotidoctor.reports.json import render as json_
+from aotidoctor.commands.diff.compare_documents import ComparedSource, compare_sources
+from aotidoctor.commands.diff.document_values import DocumentNode
+from aotidoctor.reports.json import json_report as json_
 
 
 def document(report):
-    return json.loads(json_.render(report))
+    return json.loads(json_.render_json(report))
 
 
 def source(value, name="report.json", kind="report", parts=("host", "package", "inputs", "outcome"), **more):
     document_ = value if isinstance(value, dict) else document(value)
-    return Source(name=name, kind=kind, node=Node(value=document_, file=name), parts=parts, **more)
+    return ComparedSource(name=name, kind=kind, node=DocumentNode(value=document_, file=name), parts=parts, **more)
 
 
 def compared(a, b):
     return compare_sources(
-        a if isinstance(a, Source) else source(a, "a.json"), b if isinstance(b, Source) else source(b, "b.json")
+        a if isinstance(a, ComparedSource) else source(a, "a.json"),
+        b if isinstance(b, ComparedSource) else source(b, "b.json"),
     )
 
 

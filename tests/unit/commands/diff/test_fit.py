@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.commands.diff.compare import compare_sources
-from aotidoctor.commands.diff.sources import Source
+from aotidoctor.commands.diff.compare_documents import ComparedSource, compare_sources
+from aotidoctor.model.case import Gpu, TmpdirState, TorchBuild
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.host import Gpu, TmpdirState, TorchBuild
-from aotidoctor.reports import difference_view
+from aotidoctor.reports import localization_view
 from tests.unit.checks import package_builders as packages
 from tests.unit.commands.diff.documents import document, source
 from tests.unit.reports import builders
@@ -35,7 +34,7 @@ def test_it_fits():
     found = compare_sources(package(contract=packages.contract(NEEDS)), host())
     assert found.differences == ()
     assert found.equal["fit"] > 15
-    head = difference_view.headline(found)
+    head = localization_view.difference_headline(found)
     assert head.word == "FITS"
     assert "nothing was run" in head.text
 
@@ -48,7 +47,7 @@ def test_instructions_that_the_host_lacks(package_first):
     assert (first.area, first.playbook, first.level) == ("fit", "isa-mismatch", "decisive")
     assert "AD-HOST-002" in first.codes
     assert "avx512f" in (first.b if package_first else first.a)
-    head = difference_view.headline(found)
+    head = localization_view.difference_headline(found)
     assert head.word == "DOES NOT FIT"
     assert "isa-mismatch" in head.text
 
@@ -61,7 +60,7 @@ def test_another_architecture():
 def test_no_torch_and_no_room_to_unpack():
     no_torch = compare_sources(package(), host(torch=None, torch_problem="not installed"))
     assert [(item.playbook, item.level) for item in no_torch.matters] == [("toolchain-missing", "relevant")]
-    assert difference_view.headline(no_torch).word == "MAY NOT FIT"
+    assert localization_view.difference_headline(no_torch).word == "MAY NOT FIT"
     noexec = compare_sources(package(), host(tmpdir=TmpdirState(path="/tmp", noexec=True, problem="mounted noexec")))
     assert [item.playbook for item in noexec.matters] == ["tmpdir"]
 
@@ -71,7 +70,7 @@ def test_libraries_are_not_claimed_to_be_there_when_nobody_looked():
     asked = [line for line in found.unknown if line.startswith("fit: missing_library")]
     assert len(asked) == 1
     assert "not resolved" in asked[0]
-    assert "could not be run" in difference_view.headline(found).text
+    assert "could not be run" in localization_view.difference_headline(found).text
 
 
 def test_a_gpu_of_another_capability():
@@ -100,5 +99,5 @@ def test_a_host_that_is_none():
 
 def test_two_packages_are_not_asked_to_fit():
     one, two = package(), package(contract=packages.contract(NEEDS))
-    assert isinstance(one, Source)
+    assert isinstance(one, ComparedSource)
     assert "fit" not in compare_sources(one, two).equal

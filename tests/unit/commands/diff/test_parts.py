@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.commands.diff.rules import RULES
+from aotidoctor.commands.diff.document_values import DIFFERENCE_RULES
+from aotidoctor.model.case import Gpu, MissingSymbol, TmpdirState, TorchBuild
 from aotidoctor.model.contract import Dim
-from aotidoctor.model.host import Gpu, MissingSymbol, TmpdirState, TorchBuild
+from aotidoctor.model.extensions import find_playbook
 from aotidoctor.model.inputs import PlainValue, ValueStats
-from aotidoctor.model.playbook_files import find
 from tests.unit.commands.diff.documents import compared, rule_of, told
 from tests.unit.reports import builders
 
@@ -36,7 +36,9 @@ def gpu(capability="90", **more):
 
 
 def test_every_playbook_exists():
-    assert {rule.playbook for rule in RULES.values() if rule.playbook and find(rule.playbook) is None} == set()
+    assert {
+        rule.playbook for rule in DIFFERENCE_RULES.values() if rule.playbook and find_playbook(rule.playbook) is None
+    } == set()
 
 
 def test_a_report_is_like_itself():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from aotidoctor.reports import difference_view
-from aotidoctor.reports.markdown import difference as difference_markdown
-from aotidoctor.reports.terminal import difference as terminal_difference
+from aotidoctor.reports import localization_view
+from aotidoctor.reports import markdown as difference_markdown
+from aotidoctor.reports.terminal import rare_sections as terminal_difference
 from tests.unit.commands.diff.documents import compared, source, told
 from tests.unit.reports import builders
 from tests.unit.reports.test_issue import assert_sound
@@ -72,28 +72,28 @@ def test_parts_that_only_one_side_has_are_not_compared():
 
 def test_headline_and_markdown_and_terminal():
     found = compared(builders.healthy(), builders.misleading())
-    head = difference_view.headline(found)
+    head = localization_view.difference_headline(found)
     assert head.word == "DIFFERENT"
     assert "A works, B fails (input-dtype)" in head.text
     assert "first: kwargs['ids']: dtype" in head.text
     assert "1 difference that matters (7 in the outcome)" in head.text
-    text = difference_markdown.render(found)
+    text = difference_markdown.render_difference_markdown(found)
     assert_sound(text)
     assert "| 1 | ✗ |" in text
     assert "input-dtype" in text
     for width in (80, 140):
-        shown = terminal_difference.plain_text(found, width=width)
+        shown = terminal_difference.plain_difference_text(found, width=width)
         assert "input-dtype" in shown
         assert max(map(len, shown.splitlines())) <= width
-    assert len(terminal_difference.plain_text(found, detail=-1).splitlines()) <= 2
+    assert len(terminal_difference.plain_difference_text(found, detail=-1).splitlines()) <= 2
     same = compared(builders.healthy(), builders.healthy())
-    assert difference_view.headline(same).word == "SAME"
-    assert_sound(difference_markdown.render(same))
+    assert localization_view.difference_headline(same).word == "SAME"
+    assert_sound(difference_markdown.render_difference_markdown(same))
 
 
 def test_where_only_the_outcome_differs_the_headline_says_so():
     found = compared(builders.healthy(), replace(builders.healthy(), verdict="problem", stage="run"))
-    head = difference_view.headline(found)
+    head = localization_view.difference_headline(found)
     assert head.word == "DIFFERENT"
     assert head.text.startswith("only in the outcome (2 differences)")
 
@@ -106,6 +106,6 @@ def test_a_difference_of_thousands_fits_an_issue():
     other = replace(
         base, case=replace(base.case, contract=replace(builders.CONTRACT, leaves=leaves), artifact=artifact)
     )
-    text = difference_markdown.render(compared(base, other))
+    text = difference_markdown.render_difference_markdown(compared(base, other))
     assert_sound(text)
     assert " more." in text

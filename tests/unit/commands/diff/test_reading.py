@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from aotidoctor.cli import build_app
-from aotidoctor.commands.diff.node import Node
+from aotidoctor.commands.diff.document_values import DocumentNode
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.reports.json.difference_schema import schema
+from aotidoctor.reports.json.schema import difference_schema
 from tests.unit.commands.diff.documents import compared, document, source
 from tests.unit.reports import builders
 
@@ -61,7 +61,7 @@ def test_the_json_document(works, fails):
     assert same["differences"] == []
 
 
-SCHEMA = schema()
+SCHEMA = difference_schema()
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,10 @@ def test_a_pipe_is_not_waited_for(works, tmp_path):
     import os
 
     os.mkfifo(tmp_path / "pipe")
-    assert diff(works, tmp_path / "pipe").exit_code == 4
+    result = diff(works, tmp_path / "pipe", "--json")
+    said = json.loads(result.stdout)
+    assert (result.exit_code, said["same"]) == (4, None)
+    assert said["cannot_examine"].startswith(f"{tmp_path / 'pipe'}: ")
 
 
 def test_an_archive_that_is_no_package(works, tmp_path):
@@ -205,7 +208,7 @@ def test_property_any_value_at_any_place(path, value):
 
 @given(JSON)
 def test_a_node_never_raises_anything_else(value):
-    node = Node(value=value, file="f")
+    node = DocumentNode(value=value, file="f")
     for ask in (node.text, node.number, node.flag, node.nodes, node.texts, node.numbers, node.mapping):
         error = error_of(ask, "a")
         assert error is None or error.startswith("f: at $")

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from aotidoctor.commands.mcp.answer import ROOM, answer, page
-from aotidoctor.runner.command import Command
+from aotidoctor.commands.mcp import MOST_ANSWER_CHARS, bounded_answer, bounded_page
+from aotidoctor.runner.own_command import RunningCommand
 
 
 def finding(number, severity="info", text="x"):
@@ -25,8 +25,8 @@ def test_what_a_cause_rests_on_is_kept():
         "runs": [{"id": "R1", "probe": "plain_run", "ending": "signalled", "stdout_tail": "s" * 10**6}],
         "not_checked": [{"name": "a", "reason": "b", "moot": True}, {"name": "c", "reason": "d" * 10**5}],
     }
-    made = answer(document, 1)
-    assert len(json.dumps(made, ensure_ascii=False)) <= ROOM
+    made = bounded_answer(document, 1)
+    assert len(json.dumps(made, ensure_ascii=False)) <= MOST_ANSWER_CHARS
     assert (made["cause"], made["exit_status"]) == ("input-dtype", 1)
     assert made["findings"][0]["id"] == "E5000"
     assert made["evidence"] == [*(item["id"] for item in made["findings"]), "R1"]
@@ -36,24 +36,24 @@ def test_what_a_cause_rests_on_is_kept():
 
 @pytest.mark.parametrize("document", [{}, {"diagnoses": 3, "findings": [1, None], "contract": [], "compat": "x"}])
 def test_other_json_is_no_error(document):
-    assert answer(document, 0)["evidence"] == []
+    assert bounded_answer(document, 0)["evidence"] == []
 
 
 def test_a_document_of_one_huge_part_is_cut():
-    made = answer({"verdict": "healthy", "extra": {str(number): "x" * 1000 for number in range(1000)}}, 0)
-    assert len(json.dumps(made)) <= ROOM
-    assert len(json.dumps(page({"text": "x" * 10**7}))) <= ROOM
+    made = bounded_answer({"verdict": "healthy", "extra": {str(number): "x" * 1000 for number in range(1000)}}, 0)
+    assert len(json.dumps(made)) <= MOST_ANSWER_CHARS
+    assert len(json.dumps(bounded_page({"text": "x" * 10**7}))) <= MOST_ANSWER_CHARS
 
 
 def test_a_command_ends_when_its_time_is_up(tmp_path):
-    command = Command(["classify", str(_pipe(tmp_path)), "--json"], cwd=str(tmp_path), seconds=0.5, most=1 << 20)
+    command = RunningCommand(["classify", str(_pipe(tmp_path)), "--json"], cwd=str(tmp_path), seconds=0.5, most=1 << 20)
     done = command.run()
     assert done.late
     assert done.status != 0
 
 
 def test_a_command_can_be_stopped_from_outside(tmp_path):
-    command = Command(["classify", str(_pipe(tmp_path)), "--json"], cwd=str(tmp_path), seconds=300, most=1 << 20)
+    command = RunningCommand(["classify", str(_pipe(tmp_path)), "--json"], cwd=str(tmp_path), seconds=300, most=1 << 20)
     timer = threading.Timer(0.5, command.stop)
     timer.start()
     assert command.run().status in (130, 143, -signal.SIGTERM)
@@ -70,5 +70,5 @@ def _pipe(folder):
 
 
 def test_too_much_output_is_none(tmp_path):
-    done = Command(["schema"], cwd=str(tmp_path), seconds=60, most=100).run()
+    done = RunningCommand(["schema"], cwd=str(tmp_path), seconds=60, most=100).run()
     assert done.stdout is None

@@ -9,10 +9,16 @@ import pytest
 from typer.testing import CliRunner
 
 from aotidoctor.cli import build_app
-from aotidoctor.commands.minimize.attempt import OutOfTimeError, Tried
-from aotidoctor.commands.minimize.folder import FILES, STATE, key_of, open_folder
-from aotidoctor.commands.minimize.minimize import _searched
-from aotidoctor.commands.minimize.search import fewest
+from aotidoctor.commands.minimize import (
+    RESULT_FILES,
+    STATE_FILE,
+    OutOfTimeError,
+    PartResult,
+    _search,
+    fewest_operators,
+    key_of,
+    open_folder,
+)
 from aotidoctor.model.errors import CannotExamineError, UsageError
 
 NAMES = tuple(f"n{at}" for at in range(40))
@@ -20,7 +26,7 @@ NAMES = tuple(f"n{at}" for at in range(40))
 
 def searched(fails):
     """The result, and what was asked."""
-    asked, search = [], fewest(NAMES)
+    asked, search = [], fewest_operators(NAMES)
     try:
         names = next(search)
         while True:
@@ -72,10 +78,10 @@ class Shop:
         if self.left < 0:
             raise OutOfTimeError("the time budget is spent")
         self.asked.append(names)
-        for name in FILES:
+        for name in RESULT_FILES:
             (room / name).write_text(",".join(names or NAMES))
         failed = self.fails(set(NAMES if names is None else names))
-        return Tried(
+        return PartResult(
             manner=("wrong", "numbers") if failed else None, operators=NAMES, targets=NAMES, package=room / "model.pt2"
         )
 
@@ -89,27 +95,27 @@ def test_a_search_goes_on_where_it_ended(tmp_path):
         return {"n3", "n30"} <= names
 
     told = SimpleNamespace(lines=[])
-    first = _searched(Shop(("wrong", "numbers"), fails, budget=5), folder(tmp_path), told.lines.append)
+    first = _search(Shop(("wrong", "numbers"), fails, budget=5), folder(tmp_path), told.lines.append)
     assert (first.ending, first.asked) == ("unfinished", 5)
     again = Shop(("wrong", "numbers"), fails)
-    second = _searched(again, folder(tmp_path), told.lines.append)
+    second = _search(again, folder(tmp_path), told.lines.append)
     assert (second.ending, second.operators) == ("smallest", ("n3", "n30"))
     third = Shop(("wrong", "numbers"), fails)
-    last = _searched(third, folder(tmp_path), told.lines.append)
+    last = _search(third, folder(tmp_path), told.lines.append)
     assert (last.ending, last.operators, last.asked, third.asked) == ("smallest", ("n3", "n30"), 0, [])
-    assert {(tmp_path / "minimized" / name).read_text() for name in FILES} == {"n3,n30"}
-    assert sorted(path.name for path in (tmp_path / "minimized").iterdir()) == sorted([*FILES, STATE])
+    assert {(tmp_path / "minimized" / name).read_text() for name in RESULT_FILES} == {"n3,n30"}
+    assert sorted(path.name for path in (tmp_path / "minimized").iterdir()) == sorted([*RESULT_FILES, STATE_FILE])
 
 
 def test_how_else_it_ends(tmp_path):
-    healthy = _searched(Shop(None, lambda _: True), folder(tmp_path), lambda _: None)
+    healthy = _search(Shop(None, lambda _: True), folder(tmp_path), lambda _: None)
     assert healthy.ending == "healthy"
-    alone = _searched(Shop(("wrong", "numbers"), lambda _: False), folder(tmp_path), lambda _: None)
+    alone = _search(Shop(("wrong", "numbers"), lambda _: False), folder(tmp_path), lambda _: None)
     assert (alone.ending, alone.operators) == ("package-only", ())
-    other = _searched(Shop(("exception", None), lambda _: True), folder(tmp_path), lambda _: None)
+    other = _search(Shop(("exception", None), lambda _: True), folder(tmp_path), lambda _: None)
     assert other.ending == "package-only"
-    assert not (tmp_path / "minimized" / STATE).exists()
-    late = _searched(Shop(("wrong", "numbers"), lambda _: True, budget=0), folder(tmp_path), lambda _: None)
+    assert not (tmp_path / "minimized" / STATE_FILE).exists()
+    late = _search(Shop(("wrong", "numbers"), lambda _: True, budget=0), folder(tmp_path), lambda _: None)
     assert (late.ending, late.operators) == ("unfinished", ())
 
 
@@ -118,7 +124,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "mine" / "thesis.tex").write_text("x")
     with pytest.raises(UsageError):
         open_folder(tmp_path / "mine", "key")
-    _searched(Shop(("wrong", "numbers"), lambda names: "n1" in names), folder(tmp_path), lambda _: None)
+    _search(Shop(("wrong", "numbers"), lambda names: "n1" in names), folder(tmp_path), lambda _: None)
     with pytest.raises(UsageError):
         open_folder(tmp_path / "minimized", "another key")
     (tmp_path / "file").write_text("x")

@@ -8,16 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.commands.repro.command import line_of, repro, said
-from aotidoctor.commands.repro.reproduce import hand_over, reproduce
-from aotidoctor.commands.repro.result import Known, Repro
+from aotidoctor.commands.repro.repro_script import KnownFailure, Repro
+from aotidoctor.commands.repro.reproduce import hand_over, outcome_line, outcome_texts, repro, reproduce
 from aotidoctor.model.artifact import Artifact, ArtifactKind
-from aotidoctor.model.case import Case, Options
+from aotidoctor.model.case import Case, Host, Options
 from aotidoctor.model.errors import CannotExamineError, UsageError
-from aotidoctor.model.host import Host
 
 HOST = Host(system="Linux", machine="x86_64", python="3.11")
-NOTHING = Known(signature=None, diagnoses=(), findings=())
+NOTHING = KnownFailure(signature=None, diagnoses=(), findings=())
 MADE = Repro(certified="same signature, aotidoctor2:x", ending="raised", inputs="made up", weights="zeroed")
 
 
@@ -35,8 +33,8 @@ def test_a_folder_of_other_things_is_not_touched(tmp_path):
     ("known", "kind", "why"),
     [
         (NOTHING, ArtifactKind.AOTI_PACKAGE, "there is no failure"),
-        (Known(signature="s", diagnoses=(), findings=(object(),)), ArtifactKind.MISSING, "there is no package"),
-        (Known(signature="s", diagnoses=(), findings=(object(),)), ArtifactKind.BARE_SO, "single-file packages"),
+        (KnownFailure(signature="s", diagnoses=(), findings=(object(),)), ArtifactKind.MISSING, "there is no package"),
+        (KnownFailure(signature="s", diagnoses=(), findings=(object(),)), ArtifactKind.BARE_SO, "single-file packages"),
     ],
 )
 def test_where_there_is_nothing_to_do_nothing_is_tried(tmp_path, known, kind, why):
@@ -48,16 +46,16 @@ def test_where_there_is_nothing_to_do_nothing_is_tried(tmp_path, known, kind, wh
 
 def test_a_script_that_is_not_certified_is_not_offered():
     failed = Repro(problem="it does not end so", tried=("as it is: no failure",))
-    assert said(failed, Path("out"))["repro"] == "not certified, not written: it does not end so"
-    assert line_of(failed, Path("out")).startswith("warning: no repro at out: not certified")
-    assert "as it is: no failure" in line_of(failed, Path("out"))
+    assert outcome_texts(failed, Path("out"))["repro"] == "not certified, not written: it does not end so"
+    assert outcome_line(failed, Path("out")).startswith("warning: no repro at out: not certified")
+    assert "as it is: no failure" in outcome_line(failed, Path("out"))
 
 
 def test_a_certified_one_says_what_is_in_it():
-    assert line_of(MADE, Path("out")) == (
+    assert outcome_line(MADE, Path("out")) == (
         "out/repro.py, certified: same signature, aotidoctor2:x; inputs made up; weights: zeroed"
     )
-    assert said(MADE, Path("out"))["repro_weights"] == "zeroed"
+    assert outcome_texts(MADE, Path("out"))["repro_weights"] == "zeroed"
 
 
 @pytest.mark.parametrize("text", ["", "[]", json.dumps({"schema": "other"}), None])
@@ -70,7 +68,7 @@ def test_what_is_no_report_cannot_be_started_from(tmp_path, text):
 
 
 def test_a_log_alone_has_no_package(tmp_path):
-    known = Known(signature="s", diagnoses=(), findings=(object(),))
+    known = KnownFailure(signature="s", diagnoses=(), findings=(object(),))
     made = reproduce(case("", ArtifactKind.OTHER), known, tmp_path / "out", {})
     assert made.problem.startswith("there is no package")
 
@@ -98,6 +96,6 @@ def test_a_full_disk_leaves_no_half_of_a_script(tmp_path, monkeypatch, there):
 
 def test_a_folder_of_somebody_is_refused_before_anything_is_diagnosed(tmp_path, monkeypatch):
     (tmp_path / "theirs").write_text("x")
-    monkeypatch.setattr("aotidoctor.commands.diagnose.diagnose", lambda *_, **__: pytest.fail("diagnosed"))
+    monkeypatch.setattr("aotidoctor.commands.diagnose_package.diagnose", lambda *_, **__: pytest.fail("diagnosed"))
     with pytest.raises(UsageError, match="not empty"):
         repro("model.pt2", None, Options(), tmp_path, environ={})

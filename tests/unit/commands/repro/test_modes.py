@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.commands.repro.failure import Ending
-from aotidoctor.commands.repro.modes import CHECKS, Mode, modes
-from aotidoctor.commands.repro.script import Recipe
+from aotidoctor.commands.repro.attempts import CHECKS, CallEnding, Mode, modes
+from aotidoctor.commands.repro.repro_script import Recipe
 from aotidoctor.model.artifact import ExportedFacts
 from aotidoctor.model.evidence import Evidence, Severity
 from tests.unit.reports import builders
@@ -63,7 +62,7 @@ def test_without_a_call_there_is_only_the_load():
 
 def test_the_failure_itself_is_wanted_where_the_plain_run_had_one():
     (mode,) = asked(FAILED)
-    assert (mode.recipe, mode.wanted) == (BASE, Ending(kind="signalled", detail="SIGSEGV"))
+    assert (mode.recipe, mode.wanted) == (BASE, CallEnding(kind="signalled", detail="SIGSEGV"))
 
 
 def test_the_checks_of_the_package_are_switched_on_by_the_script():
@@ -71,7 +70,7 @@ def test_the_checks_of_the_package_are_switched_on_by_the_script():
     (mode,) = asked(RAN, CHECKED, base=base)
     assert mode.recipe.environment == (("A", "1"), CHECKS)
     # Numbers are those of one process.
-    assert mode.wanted == Ending(kind="raised", detail="expected N but got N")
+    assert mode.wanted == CallEnding(kind="raised", detail="expected N but got N")
 
 
 @pytest.mark.parametrize(("cause", "asked_for"), [("numeric-difference", True), ("weights-differ", True), ("isa-mismatch", False)])  # fmt: skip
@@ -102,8 +101,8 @@ def test_the_repaired_call_is_compared_with_where_the_repair_helped(findings, ca
         assert "torch.int64" in mode.recipe.treated
 
 
-ASSERTION = Ending(kind="raised", detail="AssertionError: NaN or Inf in the result")
-CRASH = Ending(kind="signalled", detail="SIGSEGV")
+ASSERTION = CallEnding(kind="raised", detail="AssertionError: NaN or Inf in the result")
+CRASH = CallEnding(kind="signalled", detail="SIGSEGV")
 
 
 @pytest.mark.parametrize(

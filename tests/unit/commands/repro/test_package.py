@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.commands.repro.package import KEPT, LIMIT, RANDOM, ZEROED, can_strip, copy_package
+from aotidoctor.commands.repro.reduced_inputs import LIMIT, RANDOM, UNCHANGED, ZEROED, can_strip, copy_package
 from aotidoctor.model.artifact import ArtifactKind, CrcState, Member
 from tests.unit.reports import builders
 
@@ -93,7 +93,7 @@ def test_zeroed_weights_and_nothing_that_the_failure_does_not_need(tmp_path):
 
 def test_kept_is_a_copy(tmp_path):
     case = case_of(tmp_path / "m.pt2", MEMBERS, *CONSTANTS)
-    assert copy_package(case, tmp_path / "copy.pt2", KEPT) == "kept"
+    assert copy_package(case, tmp_path / "copy.pt2", UNCHANGED) == "kept"
     assert (tmp_path / "copy.pt2").read_bytes() == (tmp_path / "m.pt2").read_bytes()
 
 

@@ -4,11 +4,16 @@ import math
 
 import pytest
 
-from aotidoctor.commands.repro.reduce import element, extremes, halved, nested, reduce_inputs
-from aotidoctor.commands.repro.script import Recipe
+from aotidoctor.commands.repro.reduced_inputs import (
+    element_index,
+    extreme_elements,
+    nested_list,
+    reduce_inputs,
+    smallest_failing_half,
+)
+from aotidoctor.commands.repro.repro_script import Recipe
 from aotidoctor.model.evidence import Evidence, Severity
-from aotidoctor.model.inputs import InputSet, TensorDesc
-from aotidoctor.model.tree import Container, Leaf
+from aotidoctor.model.inputs import Container, InputSet, Leaf, TensorDesc
 
 
 @pytest.mark.parametrize(
@@ -16,7 +21,7 @@ from aotidoctor.model.tree import Container, Leaf
     [([3, -1, 7, 2], [1, 2]), ([0.5, math.nan, 1.0], [1, 0, 2]), ([math.inf, -2.0], [0, 1, 1]), ([], [])],
 )
 def test_extremes_are_where_values_stand_out(values, places):
-    assert list(extremes(values)) == places
+    assert list(extreme_elements(values)) == places
 
 
 @pytest.mark.parametrize("bad", [0, 7, 12, 99])
@@ -27,20 +32,20 @@ def test_halving_finds_the_one_element_that_matters(bad):
         asked.append(chosen)
         return bad in chosen
 
-    assert halved(100, fails) == [bad]
+    assert smallest_failing_half(100, fails) == [bad]
     assert len(asked) <= 14
 
 
 def test_two_elements_that_are_needed_together_are_kept_together():
-    assert set(halved(16, lambda chosen: {2, 3} <= set(chosen))) == {2, 3}
-    assert halved(16, lambda chosen: {2, 13} <= set(chosen)) == list(range(16))
+    assert set(smallest_failing_half(16, lambda chosen: {2, 3} <= set(chosen))) == {2, 3}
+    assert smallest_failing_half(16, lambda chosen: {2, 13} <= set(chosen)) == list(range(16))
 
 
 def test_places_and_nested_lists():
-    assert element((4, 8), 9) == "[1, 1]"
-    assert element((), 0) == "[()]"
-    assert nested([1, 2, 3, 4], (2, 2)) == "[[1, 2], [3, 4]]"
-    assert nested([5], ()) == "5"
+    assert element_index((4, 8), 9) == "[1, 1]"
+    assert element_index((), 0) == "[()]"
+    assert nested_list([1, 2, 3, 4], (2, 2)) == "[[1, 2], [3, 4]]"
+    assert nested_list([5], ()) == "5"
 
 
 def leaf(values, dtype="int64"):

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from aotidoctor.commands.repro.script import VERDICTS, Recipe, quoted, script_text
+from aotidoctor.commands.repro.repro_script import VERDICTS, Recipe, quote_text, script_text
 
 CALL = Recipe(title="input-dtype at args[0]", args="(torch.rand((4,)),)")
 
@@ -71,5 +71,5 @@ def test_long_calls_have_a_line_per_argument():
 
 
 def test_quotes():
-    assert quoted("a b") == '"a b"'
-    assert ast.literal_eval(quoted('a"b\\c\n')) == 'a"b\\c\n'
+    assert quote_text("a b") == '"a b"'
+    assert ast.literal_eval(quote_text('a"b\\c\n')) == 'a"b\\c\n'

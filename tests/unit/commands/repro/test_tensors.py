@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.commands.repro.tensors import UnmadeError, leaf_text, tree_text
-from aotidoctor.model.inputs import PlainValue, TensorDesc
-from aotidoctor.model.tree import Container, Leaf
+from aotidoctor.commands.repro.repro_script import UnmadeError, leaf_text, tree_text
+from aotidoctor.model.inputs import Container, Leaf, PlainValue, TensorDesc
 
 
 def tensor(dtype="float32", shape=(4, 8), stride="contiguous", **more):

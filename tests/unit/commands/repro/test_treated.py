@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.commands.repro.treated import treated_call
-from aotidoctor.model.inputs import InputSet, TensorDesc
-from aotidoctor.model.tree import Container, Leaf
+from aotidoctor.commands.repro.attempts import treated_call
+from aotidoctor.model.inputs import Container, InputSet, Leaf, TensorDesc
 
 X = Leaf(value=TensorDesc(dtype="float32", shape=(2,), stride=(1,)))
 OPTIONS = Container(type="dict", keys=("a", "b"), children=(X, X))

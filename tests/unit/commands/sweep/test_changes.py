@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.commands.sweep.changes import MOST_STRIDES, single_changes
-from aotidoctor.model.contract import BoundCheck, Contract, Dim, LeafSpec
+from aotidoctor.commands.sweep.planned_calls import MOST_STRIDES, single_changes
+from aotidoctor.model.contract import BoundCheck, Dim, LeafSpec, ModelContract
 from aotidoctor.model.expr import parse_expr
-from aotidoctor.model.tree import Container, Leaf
+from aotidoctor.model.inputs import Container, Leaf
 
 
 def dynamic(text, low=None, high=None):
@@ -23,7 +23,7 @@ def tensor(*dims, **more):
 
 
 def changes(leaf, symbols=None, **more):
-    told = Contract(
+    told = ModelContract(
         model_name="m",
         source="wrapper.cpp",
         args=Container(type="tuple", children=(Leaf(value=0),)),

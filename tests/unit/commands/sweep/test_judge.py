@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.commands.sweep.judge import judge, package_does, program_does
+from aotidoctor.commands.sweep.run_sweep import judge_row, package_does, program_does
+from aotidoctor.model.fleet import Does, Says, SweepVerdict
 from aotidoctor.model.run import Exited, Signalled, TimedOut
-from aotidoctor.model.sweep import Does, Judged, Says
 from tests.unit.probes import outcomes
 
 CASE = outcomes.case()
@@ -76,5 +76,5 @@ def test_a_program_that_was_asked_alone_and_ends_without_an_answer(outcome, does
 @pytest.mark.parametrize("died", [Does.CRASH, Does.HANG])
 @pytest.mark.parametrize("told", [Says.REFUSES, Says.RANGE, Says.SILENT])
 def test_what_dies_without_a_program_beside_it_is_unguarded(died, told):
-    assert judge(told, died, Does.UNKNOWN) is Judged.UNGUARDED
-    assert judge(Says.ACCEPTS, died, Does.UNKNOWN) is Judged.FAULT
+    assert judge_row(told, died, Does.UNKNOWN) is SweepVerdict.UNGUARDED
+    assert judge_row(Says.ACCEPTS, died, Does.UNKNOWN) is SweepVerdict.FAULT

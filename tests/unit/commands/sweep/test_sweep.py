@@ -10,16 +10,15 @@ from pathlib import Path
 import html5lib
 import pytest
 
-from aotidoctor.cli import answer
-from aotidoctor.commands.sweep.judge import judge
-from aotidoctor.commands.sweep.points import MOST_BYTES, plan
-from aotidoctor.model.contract import BoundCheck, Contract, Dim, LeafSpec
+from aotidoctor.cli import document_output
+from aotidoctor.commands.sweep.planned_calls import MOST_BYTES, plan_calls
+from aotidoctor.commands.sweep.run_sweep import judge_row
+from aotidoctor.model.contract import BoundCheck, Dim, LeafSpec, ModelContract
 from aotidoctor.model.expr import parse_expr
-from aotidoctor.model.sweep import Does, Judged, Says, Sweep, SweepRow
-from aotidoctor.model.tree import Container, Leaf
-from aotidoctor.readers.inputs.generate import described
-from aotidoctor.reports.sweep_map import html
-from aotidoctor.reports.sweep_view import SCHEMA, document, markdown, text
+from aotidoctor.model.fleet import Does, Says, Sweep, SweepRow, SweepVerdict
+from aotidoctor.model.inputs import Container, Leaf
+from aotidoctor.readers.inputs.live_and_generated import describe_generated
+from aotidoctor.reports.cases_and_sweeps import SWEEP_SCHEMA, sweep_document, sweep_markdown, sweep_page, sweep_text
 
 
 def dim(size: str, low: int | None = None, high: int | None = None) -> Dim:
@@ -39,7 +38,7 @@ def leaf(index: int, path: str, dtype: str, *dims: Dim) -> LeafSpec:
     )
 
 
-def contract(high: int = 64) -> Contract:
+def contract(high: int = 64) -> ModelContract:
     leaves = (
         leaf(0, "args[0]", "float32", dim("s0", 2, high), dim("16")),
         leaf(1, "args[1]['b']", "float32", dim("8*s1", 16, 80)),
@@ -47,7 +46,7 @@ def contract(high: int = 64) -> Contract:
         LeafSpec(index=3, path="kwargs['k']", kind="constant"),
     )
     inner = Container(type="dict", children=(Leaf(value=1), Leaf(value=2)), keys=("b", "a"))
-    return Contract(
+    return ModelContract(
         model_name="model",
         source="wrapper.cpp",
         args=Container(type="tuple", children=(Leaf(value=0), inner)),
@@ -59,7 +58,7 @@ def contract(high: int = 64) -> Contract:
 
 
 def test_the_base_comes_first_and_pairs_last():
-    points = plan(contract(), {}).points
+    points = plan_calls(contract(), {}).points
     assert points[0].axis == "base"
     axes = [point.axis for point in points]
     assert set(axes) == {"base", "dtype", "stride", "size", "divisibility", "rank", "value", "none", "keys", "pair"}
@@ -69,59 +68,61 @@ def test_the_base_comes_first_and_pairs_last():
 
 
 def test_sizes_at_the_bounds_and_beyond():
-    texts = {point.text for point in plan(contract(), {}).points if point.axis == "size" and point.subject == "s0"}
+    texts = {
+        point.text for point in plan_calls(contract(), {}).points if point.axis == "size" and point.subject == "s0"
+    }
     assert {text.split()[2] for text in texts} == {"2", "64", "65", "1", "0"}
-    multiples = {point.text for point in plan(contract(), {}).points if point.subject == "s1"}
+    multiples = {point.text for point in plan_calls(contract(), {}).points if point.subject == "s1"}
     assert {int(text.split()[2]) for text in multiples} >= {10, 11, 1, 0}
 
 
 def test_every_document_is_one_that_the_reader_describes():
     made = contract()
-    for point in plan(made, {"kwargs['k']": "'mode'"}).points:
-        inputs = described(made, point.document)
+    for point in plan_calls(made, {"kwargs['k']": "'mode'"}).points:
+        inputs = describe_generated(made, point.document)
         assert dict(inputs.leaves())["kwargs['k']"].text == "'mode'"
     assert point.document["kwargs"] == {"k": "mode"}
 
 
 def test_indices_at_the_bound_of_a_kernel():
-    values = [point for point in plan(contract(), {}).points if point.axis == "value"]
+    values = [point for point in plan_calls(contract(), {}).points if point.axis == "value"]
     assert [point.subject for point in values] == ["args[1]['a']"] * 3
     assert {point.text.split()[2] for point in values} == {"99", "100", "-1"}
 
 
 def test_what_is_too_large_is_counted():
-    planned = plan(contract(MOST_BYTES), {})
+    planned = plan_calls(contract(MOST_BYTES), {})
     assert any("MiB" in reason for reason in planned.left_out)
-    assert len(planned.points) < len(plan(contract(), {}).points)
+    assert len(planned.points) < len(plan_calls(contract(), {}).points)
 
 
 @pytest.mark.parametrize(
     ("told", "package", "program", "meaning"),
     [
-        (Says.ACCEPTS, Does.RIGHT, Does.RIGHT, Judged.FINE),
-        (Says.ACCEPTS, Does.WRONG, Does.RIGHT, Judged.FAULT),
-        (Says.ACCEPTS, Does.CRASH, Does.RIGHT, Judged.FAULT),
-        (Says.ACCEPTS, Does.ERROR, Does.RIGHT, Judged.FAULT),
-        (Says.ACCEPTS, Does.ERROR, Does.ERROR, Judged.FINE),
-        (Says.REFUSES, Does.WRONG, Does.RIGHT, Judged.UNGUARDED),
-        (Says.REFUSES, Does.CRASH, Does.ERROR, Judged.UNGUARDED),
-        (Says.REFUSES, Does.RETURNS, Does.ERROR, Judged.UNGUARDED),
-        (Says.REFUSES, Does.ERROR, Does.RIGHT, Judged.REFUSED),
-        (Says.REFUSES, Does.RIGHT, Does.RIGHT, Judged.HARMLESS),
-        (Says.RANGE, Does.RIGHT, Does.RIGHT, Judged.HARMLESS),
-        (Says.RANGE, Does.RETURNS, Does.ERROR, Judged.UNKNOWN),
-        (Says.RANGE, Does.WRONG, Does.RIGHT, Judged.UNGUARDED),
-        (Says.SILENT, Does.ERROR, Does.ERROR, Judged.FINE),
-        (Says.SILENT, Does.CRASH, Does.ERROR, Judged.UNGUARDED),
-        (Says.ACCEPTS, Does.RETURNS, Does.UNKNOWN, Judged.FINE),
-        (Says.ACCEPTS, Does.CRASH, Does.UNKNOWN, Judged.FAULT),
-        (Says.REFUSES, Does.RETURNS, Does.UNKNOWN, Judged.UNGUARDED),
-        (Says.REFUSES, Does.ERROR, Does.UNKNOWN, Judged.FINE),
-        (Says.RANGE, Does.RETURNS, Does.UNKNOWN, Judged.UNKNOWN),
+        (Says.ACCEPTS, Does.RIGHT, Does.RIGHT, SweepVerdict.FINE),
+        (Says.ACCEPTS, Does.WRONG, Does.RIGHT, SweepVerdict.FAULT),
+        (Says.ACCEPTS, Does.CRASH, Does.RIGHT, SweepVerdict.FAULT),
+        (Says.ACCEPTS, Does.ERROR, Does.RIGHT, SweepVerdict.FAULT),
+        (Says.ACCEPTS, Does.ERROR, Does.ERROR, SweepVerdict.FINE),
+        (Says.REFUSES, Does.WRONG, Does.RIGHT, SweepVerdict.UNGUARDED),
+        (Says.REFUSES, Does.CRASH, Does.ERROR, SweepVerdict.UNGUARDED),
+        (Says.REFUSES, Does.RETURNS, Does.ERROR, SweepVerdict.UNGUARDED),
+        (Says.REFUSES, Does.ERROR, Does.RIGHT, SweepVerdict.REFUSED),
+        (Says.REFUSES, Does.RIGHT, Does.RIGHT, SweepVerdict.HARMLESS),
+        (Says.RANGE, Does.RIGHT, Does.RIGHT, SweepVerdict.HARMLESS),
+        (Says.RANGE, Does.RETURNS, Does.ERROR, SweepVerdict.UNKNOWN),
+        (Says.RANGE, Does.WRONG, Does.RIGHT, SweepVerdict.UNGUARDED),
+        (Says.SILENT, Does.ERROR, Does.ERROR, SweepVerdict.FINE),
+        (Says.SILENT, Does.CRASH, Does.ERROR, SweepVerdict.UNGUARDED),
+        (Says.ACCEPTS, Does.RETURNS, Does.UNKNOWN, SweepVerdict.FINE),
+        (Says.ACCEPTS, Does.CRASH, Does.UNKNOWN, SweepVerdict.FAULT),
+        (Says.REFUSES, Does.RETURNS, Does.UNKNOWN, SweepVerdict.UNGUARDED),
+        (Says.REFUSES, Does.ERROR, Does.UNKNOWN, SweepVerdict.FINE),
+        (Says.RANGE, Does.RETURNS, Does.UNKNOWN, SweepVerdict.UNKNOWN),
     ],
 )
 def test_what_a_row_means(told, package, program, meaning):
-    assert judge(told, package, program) is meaning
+    assert judge_row(told, package, program) is meaning
 
 
 EVIL = "a\x1b[31m</td><script>alert(1)</script>|\n# x"
@@ -130,33 +131,33 @@ EVIL = "a\x1b[31m</td><script>alert(1)</script>|\n# x"
 def found() -> Sweep:
     row = SweepRow(
         axis="stride", subject=EVIL, change=EVIL, says=Says.REFUSES, cause="input-stride", package=Does.WRONG,
-        detail=EVIL, program=Does.RIGHT, judged=Judged.UNGUARDED,
+        detail=EVIL, program=Does.RIGHT, judged=SweepVerdict.UNGUARDED,
     )  # fmt: skip
-    fine = replace(row, axis="base", judged=Judged.FINE, package=Does.RIGHT)
+    fine = replace(row, axis="base", judged=SweepVerdict.FINE, package=Does.RIGHT)
     return Sweep(package="m.pt2", reference="e.pt2", rows=(fine, row), planned=9, unasked=("7 of 9",), seconds=1.0)
 
 
 def test_what_a_stranger_wrote_is_neutral_in_every_form():
-    page = html(found())
+    page = sweep_page(found())
     tree = html5lib.HTMLParser(strict=True).parse(page)
     assert not list(tree.iter("{http://www.w3.org/1999/xhtml}script"))
     assert len([one for one in tree.iter("{http://www.w3.org/1999/xhtml}tr") if one.get("id")]) == 2
-    table = [line for line in markdown(found()).splitlines() if line.startswith("|")]
+    table = [line for line in sweep_markdown(found()).splitlines() if line.startswith("|")]
     assert {line.count("|") for line in table} == {8}
-    for shown in (page, markdown(found()), text(found())):
+    for shown in (page, sweep_markdown(found()), sweep_text(found())):
         assert "\x1b" not in shown
-    told = json.loads(answer.document(SCHEMA, document(found())))
+    told = json.loads(document_output.json_document(SWEEP_SCHEMA, sweep_document(found())))
     assert (told["schema"], told["counts"]) == ("aotidoctor.sweep/1", {"unguarded": 1, "fine": 1})
     assert told["rows"][1]["judged"] == "unguarded"
 
 
 def test_what_agrees_is_counted_only():
-    assert "nothing changed" not in text(found())
-    assert text(found(), detail=1).count("\n") > text(found()).count("\n")
+    assert "nothing changed" not in sweep_text(found())
+    assert sweep_text(found(), detail=1).count("\n") > sweep_text(found()).count("\n")
 
 
 def test_what_cannot_be_swept(tmp_path: Path):
-    from aotidoctor.commands.sweep.ask import sweep
+    from aotidoctor.commands.sweep.run_sweep import sweep
     from aotidoctor.model.case import Options
     from aotidoctor.model.errors import CannotExamineError
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.commands.sweep.judge import package_does
-from aotidoctor.model.sweep import Does
+from aotidoctor.commands.sweep.run_sweep import package_does
+from aotidoctor.model.fleet import Does
 from aotidoctor.probes import plain_run
 from tests.unit.probes.outcomes import case, history, outcome, raised
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.commands.watch.causes import merged
-from aotidoctor.model.diagnosis import Diagnosis, Remedy, Status
+from aotidoctor.commands.watch.watch_report import merge_causes
 from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.report import Diagnosis, Remedy, Status
 
 
 def cause(name, *evidence, confidence=0.8, stage="run", severity=Severity.ERROR, subject=None):
@@ -24,14 +24,14 @@ FINDINGS = (found("E1", "AD-RUN-003"), found("E2", "AD-LOG-001"), found("E3", "A
 
 
 def test_the_checks_complaint_explains_the_words():
-    ranked = merged(
+    ranked = merge_causes(
         [cause("input-dtype", "E1", subject="args[0]")], [cause("index-out-of-range", "E2", confidence=0.95)], FINDINGS
     )
     assert [(one.cause, one.rank, one.evidence) for one in ranked] == [("input-dtype", 1, ("E1", "E2"))]
 
 
 def test_the_words_come_before_what_only_the_files_show():
-    ranked = merged(
+    ranked = merge_causes(
         [cause("abi-mismatch", "E3", stage="host")], [cause("index-out-of-range", "E2", confidence=0.95)], FINDINGS
     )
     assert [(one.cause, one.rank) for one in ranked] == [("index-out-of-range", 1), ("abi-mismatch", 2)]
@@ -39,12 +39,12 @@ def test_the_words_come_before_what_only_the_files_show():
 
 def test_a_broken_file_explains_words_that_are_not_sure():
     said = cause("artifact-layout", "E2", confidence=0.6, stage="load")
-    ranked = merged([cause("artifact-corrupt", "E4", stage="artifact")], [said], FINDINGS)
+    ranked = merge_causes([cause("artifact-corrupt", "E4", stage="artifact")], [said], FINDINGS)
     assert ranked[0].cause == "artifact-corrupt"
 
 
 def test_a_cause_from_two_sources_is_one():
-    ranked = merged(
+    ranked = merge_causes(
         [cause("custom-op-missing", "E3", subject="zoo::x", confidence=0.7)],
         [cause("custom-op-missing", "E2", confidence=0.9), cause("custom-op-missing", "E1")],
         FINDINGS,
@@ -57,9 +57,9 @@ def test_a_cause_from_two_sources_is_one():
 @pytest.mark.parametrize("severity", [Severity.WARN, Severity.INFO])
 def test_a_warning_explains_nothing(severity):
     warned = cause("input-dtype", "E1", severity=severity)
-    ranked = merged([warned], [cause("index-out-of-range", "E2")], FINDINGS)
+    ranked = merge_causes([warned], [cause("index-out-of-range", "E2")], FINDINGS)
     assert [one.cause for one in ranked] == ["index-out-of-range", "input-dtype"]
 
 
 def test_nothing_is_nothing():
-    assert merged([], [], ()) == ()
+    assert merge_causes([], [], ()) == ()

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.commands.watch.outcome import Repeat, outcome_of, unread, with_said
+from aotidoctor.commands.watch.program_outcome import Repeat, outcome_of, unread_output, with_named_packages
 from aotidoctor.model.evidence import Severity
-from aotidoctor.model.run import ChildError, Exited, OutOfMemory, Signalled, TimedOut
-from aotidoctor.model.watched import Seen, Stream, StreamKind, Watched
+from aotidoctor.model.run import (
+    ChildError,
+    Exited,
+    OutOfMemory,
+    ProcessFacts,
+    Signalled,
+    Stream,
+    StreamKind,
+    TimedOut,
+    WatchedProgram,
+)
 from aotidoctor.probes import watched_program
 from aotidoctor.probes.probe import History
 from aotidoctor.probes.watched_program import raised_in
@@ -39,9 +48,9 @@ for you
 def watched(text="", *, ending=None, status=256, name="stderr", seen=None, **more):
     data = text.encode()
     stream = Stream(name=name, kind=StreamKind.PIPE, head=data, size=len(data), **more)
-    return Watched(
+    return WatchedProgram(
         argv=("/srv/server", "x"), ending=ending or Exited(code=1, done=False), status=status, streams=(stream,),
-        seen=seen or Seen(),
+        seen=seen or ProcessFacts(),
     )  # fmt: skip
 
 
@@ -107,17 +116,17 @@ def test_the_symptom_is_a_fact():
 
 
 def test_a_stack_tells_where_the_code_was():
-    assert with_said(watched(TERMINATE)).seen.unpacked == (UNPACKED,)
-    assert outcome_of(with_said(watched(TERMINATE)), Repeat()).stage == "run1"
+    assert with_named_packages(watched(TERMINATE)).seen.unpacked == (UNPACKED,)
+    assert outcome_of(with_named_packages(watched(TERMINATE)), Repeat()).stage == "run1"
 
 
 @pytest.mark.parametrize(
     ("seen", "stage"),
     [
-        (Seen(unpacked=(UNPACKED,)), "run1"),
-        (Seen(opened=("/m.pt2",)), "load"),
-        (Seen(left=(UNPACKED,)), "load"),
-        (Seen(named=("/m.pt2",)), "start"),
+        (ProcessFacts(unpacked=(UNPACKED,)), "run1"),
+        (ProcessFacts(opened=("/m.pt2",)), "load"),
+        (ProcessFacts(left=(UNPACKED,)), "load"),
+        (ProcessFacts(named=("/m.pt2",)), "start"),
     ],
 )
 def test_how_far_it_came(seen, stage):
@@ -126,9 +135,9 @@ def test_how_far_it_came(seen, stage):
 
 def test_what_was_not_kept_is_said():
     kept = Stream(name="stdout", kind=StreamKind.PIPE, head=b"a" * 10, tail=b"b" * 10, size=100)
-    program = Watched(argv=("x",), ending=Exited(code=1, done=False), status=256, streams=(kept,))
+    program = WatchedProgram(argv=("x",), ending=Exited(code=1, done=False), status=256, streams=(kept,))
     assert kept.text == b"a" * 10 + b"\n[80 bytes were not kept]\n" + b"b" * 10
-    assert "80 of 100 bytes" in unread(program)[0]
+    assert "80 of 100 bytes" in unread_output(program)[0]
 
 
 def test_what_could_not_be_read_is_said_but_not_of_a_closed_stream():
@@ -136,5 +145,5 @@ def test_what_could_not_be_read_is_said_but_not_of_a_closed_stream():
         Stream(name="stdout", kind=StreamKind.DEVICE, problem="stdout is a device"),
         Stream(name="stderr", kind=StreamKind.CLOSED, problem="stderr is closed"),
     ]
-    program = Watched(argv=("x",), ending=Exited(code=1, done=False), status=256, streams=tuple(streams))
-    assert unread(program) == ("stdout is a device",)
+    program = WatchedProgram(argv=("x",), ending=Exited(code=1, done=False), status=256, streams=tuple(streams))
+    assert unread_output(program) == ("stdout is a device",)

@@ -6,8 +6,8 @@ import zipfile
 
 import pytest
 
-from aotidoctor.commands.watch.packages import used_packages
-from aotidoctor.model.watched import Seen
+from aotidoctor.commands.watch.used_packages import used_packages
+from aotidoctor.model.run import ProcessFacts
 
 
 def archive(path, *names):
@@ -36,43 +36,43 @@ def names(found):
 
 
 def test_code_that_was_mapped_names_its_archive(tmp_path, two):
-    seen = Seen(named=two, unpacked=(unpacked(tmp_path, "c2.wrapper.so"),))
+    seen = ProcessFacts(named=two, unpacked=(unpacked(tmp_path, "c2.wrapper.so"),))
     found = used_packages(seen)
     assert names(found) == [("two.pt2", True), ("one.pt2", False)]
     assert (found[0].model, found[0].how) == ("model", "code of it was loaded")
 
 
 def test_an_archive_in_the_folder_of_the_program(tmp_path, two):
-    seen = Seen(cwd=str(tmp_path), unpacked=(unpacked(tmp_path, "c1.wrapper.so"),))
+    seen = ProcessFacts(cwd=str(tmp_path), unpacked=(unpacked(tmp_path, "c1.wrapper.so"),))
     assert names(used_packages(seen)) == [("one.pt2", True)]
 
 
 def test_the_unpacked_folder_where_no_archive_is_known(tmp_path):
     folder = unpacked(tmp_path, "c9.wrapper.so", model="other")
-    (used,) = used_packages(Seen(unpacked=(folder,), cwd=str(tmp_path)))
+    (used,) = used_packages(ProcessFacts(unpacked=(folder,), cwd=str(tmp_path)))
     assert used.path == folder.partition("/data/aotinductor/")[0]
     assert used.model == "other"
 
 
 def test_a_folder_that_has_gone_leads_to_the_only_archive(tmp_path, two):
-    seen = Seen(opened=two[:1], unpacked=("/tmp/aotinductor_gone00/data/aotinductor/model",))
+    seen = ProcessFacts(opened=two[:1], unpacked=("/tmp/aotinductor_gone00/data/aotinductor/model",))
     assert names(used_packages(seen)) == [("one.pt2", True)]
-    both = Seen(opened=two, unpacked=("/tmp/aotinductor_gone00/data/aotinductor/model",))
+    both = ProcessFacts(opened=two, unpacked=("/tmp/aotinductor_gone00/data/aotinductor/model",))
     assert {loaded for _, loaded in names(used_packages(both))} == {False}, "nobody knows which of them it was"
 
 
 def test_archives_that_are_no_packages_are_none(tmp_path):
     other = archive(tmp_path / "weights.pt2", "weights/data.pkl")
-    assert used_packages(Seen(opened=(other,))) == ()
+    assert used_packages(ProcessFacts(opened=(other,))) == ()
 
 
 def test_a_file_that_is_no_archive_counts_when_the_program_complains_of_it(tmp_path):
-    seen = Seen(named=(str(tmp_path / "gone.pt2"),))
+    seen = ProcessFacts(named=(str(tmp_path / "gone.pt2"),))
     assert used_packages(seen) == ()
     assert names(used_packages(seen, said="RuntimeError: cannot open gone.pt2")) == [("gone.pt2", False)]
 
 
 def test_what_was_asked_for_comes_first(tmp_path, two):
-    seen = Seen(named=two, unpacked=(unpacked(tmp_path, "c2.wrapper.so"),))
+    seen = ProcessFacts(named=two, unpacked=(unpacked(tmp_path, "c2.wrapper.so"),))
     assert names(used_packages(seen, asked=two[0]))[0] == ("one.pt2", False)
-    assert names(used_packages(Seen(), asked="/nowhere.pt2")) == [("nowhere.pt2", False)]
+    assert names(used_packages(ProcessFacts(), asked="/nowhere.pt2")) == [("nowhere.pt2", False)]

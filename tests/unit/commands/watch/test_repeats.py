@@ -6,15 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.commands.watch import repeats
-from aotidoctor.commands.watch.outcome import Repeat, outcome_of
+from aotidoctor.commands.watch import program_outcome
+from aotidoctor.commands.watch.program_outcome import Repeat, outcome_of
 from aotidoctor.model.contract import HostNeeds
-from aotidoctor.model.run import Exited, Signalled
-from aotidoctor.model.watched import Seen, Stream, StreamKind, Watched
+from aotidoctor.model.run import Exited, ProcessFacts, Signalled, Stream, StreamKind, WatchedProgram
 from tests.unit.probes.outcomes import case
 
 UNPACKED = "/tmp/aotinductor_abcdef/m/data/aotinductor/model"
-LOADED = Seen(unpacked=(UNPACKED,))
+LOADED = ProcessFacts(unpacked=(UNPACKED,))
 ABORT = Signalled(signal=6, name="SIGABRT")
 SEGV = Signalled(signal=11, name="SIGSEGV")
 WELL = Exited(code=0, done=True)
@@ -27,7 +26,7 @@ def said(text="", *, ending=None, seen=LOADED, **more):
     status = {WELL: 0}.get(ending, 256) if isinstance(ending, Exited) else ending.signal
     data = text.encode()
     stream = Stream(name="stderr", kind=StreamKind.PIPE, head=data, size=len(data))
-    return Watched(argv=("server",), ending=ending, status=status, streams=(stream,), seen=seen, **more)
+    return WatchedProgram(argv=("server",), ending=ending, status=status, streams=(stream,), seen=seen, **more)
 
 
 def terminated(words):
@@ -52,8 +51,10 @@ def session(first, again, *, environ=None, gdb=True, cuda=False):
     known = case(inputs=False)
     if cuda:
         known = replace(known, contract=replace(known.contract, needs=HostNeeds(device_type="cuda")))
-    story = repeats.First(watched=first, outcome=outcome_of(first, Repeat()), case=known, environ=environ or {})
-    return repeats.session(story, again, limit=5.0, has_gdb=gdb, tell=lambda _event: None)
+    story = program_outcome.FirstRun(
+        watched=first, outcome=outcome_of(first, Repeat()), case=known, environ=environ or {}
+    )
+    return program_outcome.run_repeats(story, again, limit=5.0, has_gdb=gdb, tell=lambda _event: None)
 
 
 def names(climbed):
@@ -96,7 +97,7 @@ def test_checks_that_have_nothing_to_say():
 
 
 def test_checks_that_never_came_to_speak_say_nothing():
-    climbed = session(said(), Again(AOTI_RUNTIME_CHECK_INPUTS=said(ending=WELL, seen=Seen())))
+    climbed = session(said(), Again(AOTI_RUNTIME_CHECK_INPUTS=said(ending=WELL, seen=ProcessFacts())))
     assert not any(item.code == "AD-RUN-003" for item in climbed.findings)
 
 

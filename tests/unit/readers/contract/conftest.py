@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, Member, Metadata, ModelEntry
-from aotidoctor.readers.contract import read_contract
+from aotidoctor.readers.contract.read_contract import read_contract
 
 DATA = Path(__file__).parents[3] / "data" / "wrappers"
 FOLDER = "m/data/aotinductor/model/"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.readers.contract import read_contract
+from aotidoctor.readers.contract.read_contract import read_contract
 
 DATA = Path(__file__).parents[3] / "data" / "releases" / "2.13.0" / "wrappers"
 SIZE = 19_000

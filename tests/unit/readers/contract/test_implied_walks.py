@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.checks.matching.pairs import TensorPair
-from aotidoctor.checks.matching.walks import misfits
-from aotidoctor.model.contract import Contract, KernelCall, LeafSpec
+from aotidoctor.checks.matching.call_overlay import TensorPair
+from aotidoctor.checks.matching.kernel_reads import misfits
+from aotidoctor.model.contract import KernelCall, LeafSpec, ModelContract
 from aotidoctor.model.expr import evaluate
-from aotidoctor.readers.contract import read_contract
-from aotidoctor.readers.contract.body_records import Body, Buffer
-from aotidoctor.readers.contract.implied_walks import with_implied_walks
-from aotidoctor.readers.contract.losses import Losses
-from aotidoctor.readers.contract.parameters import cpp_body
-from aotidoctor.readers.contract.symbols import read_symbols
-from aotidoctor.readers.package import read_artifact
+from aotidoctor.readers.contract.input_leaves import read_symbols
+from aotidoctor.readers.contract.kernel_calls import cpp_body
+from aotidoctor.readers.contract.read_contract import read_contract
+from aotidoctor.readers.contract.run_impl_records import Body, Buffer
+from aotidoctor.readers.contract.unchecked_inputs import with_loop_strides
+from aotidoctor.readers.contract.wrapper_text import NotUnderstood
+from aotidoctor.readers.package.read_package import read_artifact
 from tests.unit.checks.input_builders import tensor
 from tests.unit.readers.contract.test_implied_reads import LOOP, TAIL, load, read
 
@@ -37,10 +37,10 @@ def leaf_of(text: str) -> LeafSpec:
     opened = text.count("{") - text.count("}")
     head = 'extern "C"  void k(const float* in_ptr0, const int64_t* in_ptr1, float* out_ptr0, const int64_t ks0)\n{\n'
     text = head + text + "}\n" * (opened + 1)
-    body = Body(losses=Losses("body"))
+    body = Body(losses=NotUnderstood("body"))
     body.buffers["buf0"] = Buffer(dtype="float32", shape=("6L", "9L"), device_type="cpu", strides=("9L", "1L"))
     leaf = LeafSpec(index=0, path="args[0]", kind="tensor", input_index=0, generated_name="arg0_1")
-    contract = Contract(
+    contract = ModelContract(
         model_name="model",
         source="wrapper.cpp",
         args=None,
@@ -50,7 +50,7 @@ def leaf_of(text: str) -> LeafSpec:
         kernels=(KernelCall(name="k", kind="cpp", arguments=("arg0_1", "arg1_1", "buf0", "s0")),),
         bodies=(cpp_body("k", text, 1, "k.cpp"),),
     )
-    return with_implied_walks(contract, body, read_symbols(body), {"k.cpp": text}).leaves[0]
+    return with_loop_strides(contract, body, read_symbols(body), {"k.cpp": text}).leaves[0]
 
 
 def turns(leaf: LeafSpec) -> list[list[tuple[str, str, str]]]:
@@ -106,7 +106,7 @@ def test_what_is_read_in_another_way(lines):
     assert not both.walked
 
 
-def misfitting(contract: Contract, *given) -> list[tuple[str, str]]:
+def misfitting(contract: ModelContract, *given) -> list[tuple[str, str]]:
     pairs = [
         TensorPair(spec=leaf, path=leaf.path, tensor=one) for leaf, one in zip(contract.leaves, given, strict=True)
     ]
@@ -138,9 +138,9 @@ def test_nothing_is_said_of_what_a_package_was_compiled_for(name, contract_of):
     known = contract_of(name)
     sizes = {symbol.name: 5 + 8 * at for at, symbol in enumerate(known.symbols)}
     opened = replace(known, leaves=tuple(replace(one, rank=None) for one in known.leaves))
-    body = Body(losses=Losses("body"))
+    body = Body(losses=NotUnderstood("body"))
     texts = {one.member: (WRAPPERS / f"{name}.kernel.cpp").read_text(encoding="utf-8") for one in known.bodies}
-    walked = with_implied_walks(opened, body, read_symbols(body), texts)
+    walked = with_loop_strides(opened, body, read_symbols(body), texts)
     pairs = []
     for one, spec in zip(known.leaves, walked.leaves, strict=True):
         if one.input_index is None:

@@ -170,3 +170,6 @@ def test_five_megabytes_are_read_whole(contract_from, recorded_text):
     big = text[:end] + block * (5_000_000 // len(block)) + text[end:]
     contract = contract_from(big)
     assert len(contract.kernels) > 5000
+    once = contract_from(text)
+    assert {call.name for call in contract.kernels} == {call.name for call in once.kernels}
+    assert (contract.unknown_lines, contract.n_outputs) == (0, once.n_outputs)

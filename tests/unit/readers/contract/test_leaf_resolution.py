@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.model.contract import Contract, Dim, LeafSpec, OutputSpec, Symbol
-from aotidoctor.model.inputs import InputSet, PlainValue, TensorDesc
-from aotidoctor.model.tree import Container, Leaf
-from aotidoctor.readers.contract import resolve_leaves
+from aotidoctor.model.contract import Dim, LeafSpec, ModelContract, OutputSpec, Symbol
+from aotidoctor.model.inputs import Container, InputSet, Leaf, PlainValue, TensorDesc
+from aotidoctor.readers.contract.sourceless_contract import resolve_leaves
 
 OPEN = "which of the 3 leaves are tensors is not certain"
 X = {"dtype": "int64", "rank": 2, "dims": (Dim(static=2), Dim(static=7)), "generated_name": "arg4_1"}
@@ -23,7 +22,7 @@ def contract():
         LeafSpec(index=1, path="args[1]", kind="tensor", input_index=0, triton_names=("INPUT__1",), **X),
         LeafSpec(index=2, path="args[2]", kind="unknown", input_index=1, triton_names=("INPUT__2",), **MASK),
     )
-    return Contract(
+    return ModelContract(
         model_name="m",
         source="wrapper.cpp",
         args=Container(type="tuple", children=tuple(Leaf(value=at) for at in range(3))),

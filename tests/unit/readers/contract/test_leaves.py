@@ -6,7 +6,7 @@ import pytest
 
 from aotidoctor.model.artifact import ExportedFacts
 from aotidoctor.model.expr import evaluate
-from aotidoctor.readers.contract import read_contract
+from aotidoctor.readers.contract.read_contract import read_contract
 
 
 def by_path(contract):

@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 
 from aotidoctor.checks import input_shape
-from aotidoctor.commands.diagnose import inspect
+from aotidoctor.commands.diagnose_package import inspect
 from aotidoctor.model.artifact import ArtifactKind
-from aotidoctor.model.case import Case, Options
-from aotidoctor.model.host import Host
-from aotidoctor.model.spec_text import describe_spec
-from aotidoctor.readers.contract import read_contract
-from aotidoctor.readers.contract.library_texts import library_contract
-from aotidoctor.readers.inputs import read_inputs
-from aotidoctor.readers.package import read_artifact
-from aotidoctor.readers.package.texts import read_texts
+from aotidoctor.model.case import Case, Host, Options
+from aotidoctor.model.contract import describe_spec
+from aotidoctor.readers.contract.read_contract import read_contract
+from aotidoctor.readers.contract.sourceless_contract import library_contract
+from aotidoctor.readers.inputs.read_inputs import read_inputs
+from aotidoctor.readers.package.read_package import read_artifact
+from aotidoctor.readers.package.shared_object import read_texts
 from tests.unit.checks.input_builders import call, tensor
 
 RELEASES = Path(__file__).parents[3] / "data" / "releases"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.readers.contract import read_contract
-from aotidoctor.readers.package import read_artifact
+from aotidoctor.readers.contract.read_contract import read_contract
+from aotidoctor.readers.package.read_package import read_artifact
 from tests.artifacts.cuda_wrappers import written_by
 
 DATA = Path(__file__).parents[3] / "data"

@@ -1,6 +1,6 @@
 """Signatures of kernels, and the names that calls pair with them."""
 
-from aotidoctor.model.contract import Parameter
+from aotidoctor.model.contract import KernelParameter
 
 
 def by_name(contract, name):
@@ -12,11 +12,11 @@ def test_parameters_of_cpp_kernels(contract_of, recorded_text):
     contract = contract_of("dynamic_index")
     body = by_name(contract, "cpp_fused_add_index_0")
     assert body.parameters == (
-        Parameter(name="in_ptr0", type="int64_t", pointer=True, const=True),
-        Parameter(name="in_ptr1", type="float", pointer=True, const=True),
-        Parameter(name="out_ptr0", type="float", pointer=True, const=False),
-        Parameter(name="ks0", type="int64_t", pointer=False, const=True),
-        Parameter(name="ks1", type="int64_t", pointer=False, const=True),
+        KernelParameter(name="in_ptr0", type="int64_t", pointer=True, const=True),
+        KernelParameter(name="in_ptr1", type="float", pointer=True, const=True),
+        KernelParameter(name="out_ptr0", type="float", pointer=True, const=False),
+        KernelParameter(name="ks0", type="int64_t", pointer=False, const=True),
+        KernelParameter(name="ks1", type="int64_t", pointer=False, const=True),
     )
     (call,) = contract.kernels
     assert call.arguments == ("arg1_1", "arg0_1", "buf0", "s23", "s77")

@@ -2,7 +2,7 @@
 
 import json
 
-from aotidoctor.readers.contract import recovered_contract
+from aotidoctor.readers.contract.sourceless_contract import recovered_contract
 
 LEAF = {"type": None, "context": None, "children_spec": []}
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.readers.contract import read_contract
-from aotidoctor.readers.package import read_artifact
-from aotidoctor.readers.package.metadata import parse_extern_nodes
+from aotidoctor.readers.contract.read_contract import read_contract
+from aotidoctor.readers.package.package_models import parse_extern_nodes
+from aotidoctor.readers.package.read_package import read_artifact
 from tests.every import every
 
 RELEASES = Path(__file__).parents[3] / "data" / "releases"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.readers.contract.written_constants import numbers, vectors
+from aotidoctor.readers.contract.written_constants import constant_numbers, constant_vectors
 
 
 class Kernel:
@@ -45,34 +45,34 @@ def kernel(*all_values, kind="float"):
 @pytest.mark.parametrize("count", range(2, 9))
 @pytest.mark.parametrize("kind", ["float", "double", "at::BFloat16"])
 def test_a_vector_of_each_length(count, kind):
-    assert vectors(kernel(VALUES[:count], kind=kind)) == [VALUES[:count]]
+    assert constant_vectors(kernel(VALUES[:count], kind=kind)) == [VALUES[:count]]
 
 
 def test_vectors_in_the_order_of_the_code_as_often_as_they_are_there():
     zeros = (0.0,) * 8
-    assert vectors(kernel(zeros, VALUES[:4], zeros)) == [zeros, VALUES[:4], zeros]
+    assert constant_vectors(kernel(zeros, VALUES[:4], zeros)) == [zeros, VALUES[:4], zeros]
 
 
 def test_a_choice_by_something_else_is_no_vector():
     masked = (
         "auto tmp1 = static_cast<float>(2.0);\nauto tmp2 = static_cast<float>(0.0);\nauto tmp4 = tmp3 ? tmp1 : tmp2;"
     )
-    assert vectors(masked) == []
+    assert constant_vectors(masked) == []
     beyond = "auto tmp5 = static_cast<int64_t>(7);\nauto tmp6 = tmp0 < tmp5;\nauto tmp8 = static_cast<float>(2.0);\n"
-    assert vectors(f"{beyond}auto tmp9 = tmp6 ? tmp8 : tmp8;") == []
+    assert constant_vectors(f"{beyond}auto tmp9 = tmp6 ? tmp8 : tmp8;") == []
     # Of a vector that is one side of a mask, the vector is left.
     inside = kernel(VALUES[:4]).rsplit("}", 1)[0]
     last = inside.rstrip().rsplit("auto ", 1)[1].split(" ", 1)[0]
     text = f"{inside}auto tmp90 = static_cast<int64_t>(9);\nauto tmp91 = tmp0 < tmp90;\nauto tmp92 = tmp91 ? {last} : {last};"
-    assert vectors(text) == [VALUES[:4]]
+    assert constant_vectors(text) == [VALUES[:4]]
 
 
 def test_numbers_that_nobody_typed_come_first():
     text = "auto tmp1 = static_cast<float>(256.0);\nauto tmp2 = static_cast<float>(-0.07542473077774048);\n"
     text += "auto tmp3 = static_cast<int64_t>(12345678901);\nauto tmp4 = tmp2 * static_cast<float>(256.0);"
-    assert numbers(text) == [-0.07542473077774048, 256.0]
+    assert constant_numbers(text) == [-0.07542473077774048, 256.0]
 
 
 def test_a_long_line_costs_no_time():
-    assert vectors("auto tmp1 = " + "tmp2 ? " * 100_000) == []
-    assert numbers("static_cast<float>(" + "1" * 500_000) == []
+    assert constant_vectors("auto tmp1 = " + "tmp2 ? " * 100_000) == []
+    assert constant_numbers("static_cast<float>(" + "1" * 500_000) == []

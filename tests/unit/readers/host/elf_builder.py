@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 
-from aotidoctor.readers.host.elf import gnu_hash
+from aotidoctor.readers.host.dynamic_loader import gnu_hash
 
 MACHINES = {"x86_64": 62, "aarch64": 183}
 

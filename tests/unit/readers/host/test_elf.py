@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.readers.host.elf import defines, gnu_hash, open_image
+from aotidoctor.readers.host.dynamic_loader import defines_symbol, gnu_hash, open_image
 from aotidoctor.readers.package.elf import ElfError
 from tests.unit.readers.host.elf_builder import shared_object
 
@@ -16,7 +16,7 @@ NAMES = [f"symbol_{number}" for number in range(40)] + ["_ZN3c105ErrorC1Ev"]
 
 
 def has(image, name, version=None):
-    return defines(image, name.encode(), gnu_hash(name.encode()), version)
+    return defines_symbol(image, name.encode(), gnu_hash(name.encode()), version)
 
 
 def image_of(tmp_path, *args, **kwargs):
@@ -56,12 +56,16 @@ def test_version_must_be_defined_for_the_symbol(tmp_path):
 
 
 def test_library_without_versions_satisfies_any(tmp_path):
-    assert has(image_of(tmp_path, ["f"]), "f", "V_9")
+    image = image_of(tmp_path, ["f"])
+    assert has(image, "f", "V_9")
+    assert not has(image, "g", "V_9")
 
 
 def test_interpreter_can_be_read():
     image = open_image(str(Path(sys.executable).resolve()))
-    assert image.needed
+    assert "libc.so.6" in image.needed
+    assert image.machine > 0
+    assert image.segments
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,18 @@ import os
 import pytest
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, Member, ModelEntry
-from aotidoctor.readers.host import read_host
-from aotidoctor.readers.host.cpu import Cpu, default_threads, read_cpu
-from aotidoctor.readers.host.cuda_toolkit import find_toolkit
-from aotidoctor.readers.host.environment import allowed, find_tools
-from aotidoctor.readers.host.executable_stack import executable_stack
-from aotidoctor.readers.host.gpus import capability_of, read_driver, read_gpus
-from aotidoctor.readers.host.memory import read_memory
-from aotidoctor.readers.host.tmpdir import read_tmpdir
-from aotidoctor.readers.host.torch_build import find_torch
+from aotidoctor.readers.host.environment import allowed_variables, find_toolkit, find_tools, find_torch, read_tmpdir
+from aotidoctor.readers.host.hardware import (
+    Cpu,
+    capability_of,
+    default_threads,
+    read_cpu,
+    read_driver,
+    read_gpus,
+    read_memory,
+)
+from aotidoctor.readers.host.host_facts import read_host
+from aotidoctor.readers.host.linkage import executable_stack
 from tests.unit.readers.host.elf_builder import shared_object
 
 
@@ -203,7 +206,7 @@ def test_environment_is_allow_listed():
         "TORCH_HUB_TOKEN": "no",
         "MY_PASSWORD": "no",
     }
-    assert allowed(environ) == {"LD_PRELOAD": "x.so", "OMP_NUM_THREADS": "2", "TORCH_LOGS": "all"}
+    assert allowed_variables(environ) == {"LD_PRELOAD": "x.so", "OMP_NUM_THREADS": "2", "TORCH_LOGS": "all"}
 
 
 def test_tools(tmp_path):

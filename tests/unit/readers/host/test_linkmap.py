@@ -6,8 +6,7 @@ import struct
 
 import pytest
 
-from aotidoctor.readers.host.ldcache import read_cache
-from aotidoctor.readers.host.linkmap import LinkMap
+from aotidoctor.readers.host.dynamic_loader import LinkMap, read_ldcache
 from tests.unit.readers.host.elf_builder import shared_object
 
 
@@ -91,14 +90,14 @@ def cache_file(entries, prefix=b""):
 def test_cache(tmp_path, prefix):
     path = tmp_path / "ld.so.cache"
     path.write_bytes(cache_file([("liba.so", "/x/liba.so"), ("libb.so", "/b"), ("liba.so", "/y/liba.so")], prefix))
-    assert read_cache(str(path)) == {"liba.so": ("/x/liba.so", "/y/liba.so"), "libb.so": ("/b",)}
+    assert read_ldcache(str(path)) == {"liba.so": ("/x/liba.so", "/y/liba.so"), "libb.so": ("/b",)}
 
 
 @pytest.mark.parametrize("data", [b"", b"garbage", b"glibc-ld.so.cache1.1", cache_file([("a", "/a")])[:60]])
 def test_damaged_cache_is_empty(tmp_path, data):
     path = tmp_path / "ld.so.cache"
     path.write_bytes(data)
-    assert read_cache(str(path)) == {}
+    assert read_ldcache(str(path)) == {}
 
 
 def test_cache_names_a_file(place, tmp_path):

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind, ModelEntry, SharedObject, SymbolRef
-from aotidoctor.readers.host.symbols import link
+from aotidoctor.readers.host.linkage import predict_linkage
 from tests.unit.readers.host.elf_builder import shared_object
 
 
@@ -52,7 +52,7 @@ def missing(linkage):
 
 
 def test_all_there(torch):
-    linkage = link(package("aoti_torch_empty", "aoti_torch_clone", "GOMP_parallel"), torch, {})
+    linkage = predict_linkage(package("aoti_torch_empty", "aoti_torch_clone", "GOMP_parallel"), torch, {})
     assert missing(linkage) == []
     assert linkage.checked == 3
     assert linkage.problem is None
@@ -60,7 +60,7 @@ def test_all_there(torch):
 
 
 def test_missing_symbol_and_weak_symbol(torch):
-    linkage = link(package("aoti_torch_new", SymbolRef(name="_ITM_register", weak=True)), torch, {})
+    linkage = predict_linkage(package("aoti_torch_new", SymbolRef(name="_ITM_register", weak=True)), torch, {})
     assert missing(linkage) == [("aoti_torch_new", None)]
     assert linkage.checked == 1
 
@@ -68,22 +68,24 @@ def test_missing_symbol_and_weak_symbol(torch):
 def test_missing_version(torch):
     here = SymbolRef(name="aoti_torch_clone", version="T_1", library="libtorch_cpu.so")
     newer = SymbolRef(name="aoti_torch_clone", version="T_2", library="libtorch_cpu.so")
-    linkage = link(package(here, newer), torch, {})
+    linkage = predict_linkage(package(here, newer), torch, {})
     assert missing(linkage) == [("aoti_torch_clone", "T_2")]
     assert linkage.missing[0].wanted_from == "libtorch_cpu.so"
 
 
 def test_library_that_is_not_needed_is_not_searched(torch):
-    assert missing(link(package("aoti_torch_empty", needed=()), torch, {})) == [("aoti_torch_empty", None)]
+    assert missing(predict_linkage(package("aoti_torch_empty", needed=()), torch, {})) == [("aoti_torch_empty", None)]
 
 
 def test_symbols_of_the_interpreter_are_in_scope(torch):
-    assert missing(link(package("malloc", needed=()), torch, {})) == []
+    assert missing(predict_linkage(package("malloc", needed=()), torch, {})) == []
 
 
 def test_missing_library_leaves_plain_symbols_unjudged(torch):
     from_there = SymbolRef(name="cuInit", version="CU_1", library="libcuda_of_test.so.1")
-    linkage = link(package("cuLaunchKernel", from_there, needed=("libtorch_cpu.so", "libcuda_of_test.so.1")), torch, {})
+    linkage = predict_linkage(
+        package("cuLaunchKernel", from_there, needed=("libtorch_cpu.so", "libcuda_of_test.so.1")), torch, {}
+    )
     assert linkage.libraries["libcuda_of_test.so.1"] is None
     assert missing(linkage) == []
     assert linkage.problem is not None
@@ -93,7 +95,7 @@ def test_missing_library_leaves_plain_symbols_unjudged(torch):
 def test_preload_is_in_scope_and_second_openmp_is_seen(torch, tmp_path):
     preload = tmp_path / "libiomp5.so"
     preload.write_bytes(shared_object(["kmp_only"]))
-    linkage = link(package("kmp_only"), torch, {"LD_PRELOAD": str(preload)})
+    linkage = predict_linkage(package("kmp_only"), torch, {"LD_PRELOAD": str(preload)})
     assert missing(linkage) == []
     assert [path.rpartition("/")[2] for path in linkage.openmp] == ["libiomp5.so", "libgomp.so.1"]
 
@@ -101,7 +103,9 @@ def test_preload_is_in_scope_and_second_openmp_is_seen(torch, tmp_path):
 def test_own_runpath(torch, tmp_path):
     (tmp_path / "opt").mkdir()
     (tmp_path / "opt" / "libmine.so").write_bytes(shared_object(["mine"]))
-    linkage = link(package("mine", needed=("libmine.so",), runpath=("$ORIGIN", str(tmp_path / "opt"))), torch, {})
+    linkage = predict_linkage(
+        package("mine", needed=("libmine.so",), runpath=("$ORIGIN", str(tmp_path / "opt"))), torch, {}
+    )
     assert missing(linkage) == []
     assert linkage.libraries == {"libmine.so": str(tmp_path / "opt" / "libmine.so")}
 
@@ -117,11 +121,11 @@ def test_own_runpath(torch, tmp_path):
     ],
 )
 def test_nothing_to_look_up(torch, artifact):
-    linkage = link(artifact, torch, {})
+    linkage = predict_linkage(artifact, torch, {})
     assert (linkage.checked, linkage.missing, dict(linkage.libraries)) == (0, (), {})
 
 
 def test_without_torch():
-    linkage = link(package("x"), None, {})
+    linkage = predict_linkage(package("x"), None, {})
     assert linkage.checked == 0
     assert "torch" in (linkage.problem or "")

@@ -10,7 +10,7 @@ import pytest
 
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.inputs import PlainValue
-from aotidoctor.readers.inputs import read_inputs
+from aotidoctor.readers.inputs.read_inputs import read_inputs
 from tests.unit.readers.inputs.opcodes import (
     FALSE,
     NONE,

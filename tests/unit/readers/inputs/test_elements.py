@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.readers.inputs import read_inputs
-from aotidoctor.readers.inputs.values import MAX_SPAN, View
+from aotidoctor.readers.inputs.read_inputs import read_inputs
+from aotidoctor.readers.inputs.tensor_values import MAX_SPAN, ValueView
 from tests.unit.readers.inputs.test_other_formats import npy, npz, safetensors
 
 DATA = Path(__file__).parents[3] / "data" / "inputs"
@@ -62,8 +62,8 @@ def test_other_files(tmp_path, data, values):
 
 def test_what_is_too_large_is_not_read():
     data = memoryview(bytes(24))
-    assert View(dtype="int64", data=data, shape=(2,), stride=(2,)).elements() == [0, 0]
-    assert View(dtype="int64", data=data, shape=(2,), stride=(MAX_SPAN,)).elements() is None
-    assert View(dtype="int64", data=data, shape=(MAX_SPAN, 2), stride=(0, 0)).elements() is None
-    assert View(dtype="int64", data=data, shape=(0, 5), stride=(5, 1)).elements() == ()
-    assert View(dtype="float8_e4m3fn", data=data, shape=(2,), stride=(1,)).elements() is None
+    assert ValueView(dtype="int64", data=data, shape=(2,), stride=(2,)).elements() == [0, 0]
+    assert ValueView(dtype="int64", data=data, shape=(2,), stride=(MAX_SPAN,)).elements() is None
+    assert ValueView(dtype="int64", data=data, shape=(MAX_SPAN, 2), stride=(0, 0)).elements() is None
+    assert ValueView(dtype="int64", data=data, shape=(0, 5), stride=(5, 1)).elements() == ()
+    assert ValueView(dtype="float8_e4m3fn", data=data, shape=(2,), stride=(1,)).elements() is None

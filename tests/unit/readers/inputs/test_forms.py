@@ -2,9 +2,8 @@
 
 import pytest
 
-from aotidoctor.model.forms import arrange, build_plan, graft, plan_to_json
-from aotidoctor.model.named import argument_steps
-from aotidoctor.model.tree import Container, Leaf, walk_call
+from aotidoctor.model.inputs import Container, Leaf, argument_steps, walk_call
+from aotidoctor.model.saved_calls import arrange, build_plan, graft, plan_to_json
 
 
 def tree(value):

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.model.contract import BoundCheck, Contract, Dim, KernelCall, LeafSpec, Reads
+from aotidoctor.model.contract import BoundCheck, Dim, KernelCall, LeafSpec, ModelContract, Reads
 from aotidoctor.model.expr import parse_expr
-from aotidoctor.model.tree import Container, Leaf
-from aotidoctor.readers.inputs import generate_inputs
+from aotidoctor.model.inputs import Container, Leaf
+from aotidoctor.readers.inputs.live_and_generated import generate_inputs
 
 
 def leaf(index, dims, *, dtype="float32", **fields):
@@ -19,7 +19,7 @@ def leaf(index, dims, *, dtype="float32", **fields):
 def contract(*leaves, **fields):
     args = Container(type="tuple", children=tuple(Leaf(value=item.index) for item in leaves))
     kwargs = Container(type="dict", children=())
-    return Contract(
+    return ModelContract(
         model_name="model",
         source="wrapper.cpp",
         args=args,
@@ -117,7 +117,7 @@ def test_tree_with_constants_and_seed():
     spec = contract(*leaves)
     inner = Container(type="dict", children=(Leaf(value=1), Leaf(value=2)), keys=("k", "t"))
     args = Container(type="tuple", children=(Leaf(value=0), inner))
-    spec = Contract(model_name="m", source="wrapper.cpp", args=args, kwargs=spec.kwargs, leaves=leaves, n_inputs=2)
+    spec = ModelContract(model_name="m", source="wrapper.cpp", args=args, kwargs=spec.kwargs, leaves=leaves, n_inputs=2)
     inputs, document = generate_inputs(spec, seed=3)
     assert [path for path, _ in inputs.leaves()] == ["args[0]", "args[1]['k']", "args[1]['t']"]
     assert dict(inputs.leaves())["args[1]['k']"].type == "None"
@@ -126,7 +126,7 @@ def test_tree_with_constants_and_seed():
 
 
 def test_contract_without_trees():
-    spec = Contract(
+    spec = ModelContract(
         model_name="m", source="recovered", args=None, kwargs=None, n_inputs=2,
         leaves=(leaf(1, (Dim(static=3),), rank=1), leaf(0, None, dtype=None, rank=2)),
     )  # fmt: skip

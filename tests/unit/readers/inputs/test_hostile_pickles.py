@@ -10,8 +10,8 @@ import zipfile
 import pytest
 
 from aotidoctor.model.errors import InputsError
-from aotidoctor.readers.inputs import read_inputs
-from aotidoctor.readers.inputs.opcodes import load
+from aotidoctor.readers.inputs.pickle_machine import load_pickle
+from aotidoctor.readers.inputs.read_inputs import read_inputs
 
 
 class Runs:
@@ -226,7 +226,7 @@ def test_expanded_to_astronomic_size_is_not_walked(tmp_path):
 def test_machine_reads_what_pickle_writes():
     value = {"a": [1, -(1 << 70), 2.5, "é\n", b"x", None, True], "b": (), "c": (1, 2, 3, 4), "d": {1}}
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-        loaded = load(pickle.dumps(value, protocol=protocol))
+        loaded = load_pickle(pickle.dumps(value, protocol=protocol))
         assert loaded.problem is None
         keys = [key for key, _ in loaded.value.entries]
         assert keys == list(value)

@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from aotidoctor.model.errors import InputsError
-from aotidoctor.readers.inputs import read_inputs
+from aotidoctor.readers.inputs.read_inputs import read_inputs
 from tests.unit.readers.inputs.opcodes import NONE, call, name, number, plain, text, tuple_of
 
 MAGIC = 0x1950A86A20F9469CFC6C

@@ -2,7 +2,7 @@
 
 import collections
 
-from aotidoctor.readers.inputs import describe_live
+from aotidoctor.readers.inputs.live_and_generated import describe_live
 
 
 class Storage:

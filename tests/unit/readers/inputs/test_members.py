@@ -10,7 +10,7 @@ import zlib
 import pytest
 
 from aotidoctor.model.errors import InputsError
-from aotidoctor.readers.inputs.members import MAX_INFLATED, open_members
+from aotidoctor.readers.inputs.torch_files import MAX_INFLATED, open_members
 
 DATA = b"twenty-four bytes of it."
 

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from aotidoctor.readers.inputs import read_inputs
+from aotidoctor.readers.inputs.read_inputs import read_inputs
 from tests.optional import optional
 
 np = optional("numpy")

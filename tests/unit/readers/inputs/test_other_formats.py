@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from aotidoctor.model.errors import InputsError
-from aotidoctor.readers.inputs import read_inputs
+from aotidoctor.readers.inputs.read_inputs import read_inputs
 
 FOUR = struct.pack("<4f", 1, 2, 3, 4)
 

@@ -6,9 +6,9 @@ import zipfile
 
 import pytest
 
+from aotidoctor.model.artifact import PickledState
 from aotidoctor.model.errors import InputsError
-from aotidoctor.model.program_archive import PickledState
-from aotidoctor.readers.inputs import read_saved_state
+from aotidoctor.readers.inputs.saved_weights import read_saved_state
 
 torch = pytest.importorskip("torch")
 

@@ -6,7 +6,7 @@ import pytest
 
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.inputs import PlainValue, TensorDesc
-from aotidoctor.readers.inputs import read_inputs
+from aotidoctor.readers.inputs.read_inputs import read_inputs
 
 DATA = Path(__file__).parents[3] / "data" / "inputs"
 

@@ -8,9 +8,9 @@ import zipfile
 import pytest
 
 from aotidoctor.model.artifact import ArtifactKind, CrcState
-from aotidoctor.readers.package import read_artifact
 from aotidoctor.readers.package.blob import opened_blob
-from aotidoctor.readers.package.zip_directory import read_directory
+from aotidoctor.readers.package.read_package import read_artifact
+from aotidoctor.readers.package.zip_archive import read_zip_directory
 from tests.artifacts.packages import package_parts, write_zip
 from tests.artifacts.zips import Part, build_zip
 
@@ -215,7 +215,7 @@ def test_local_header_differs(tmp_path):
     # The loader asks the local header for nothing but where the data begins: only one that is none is damage.
     assert found.bad_crc == ("a/w",)
     with opened_blob(found.path) as (blob, _):
-        entries = read_directory(blob).entries
+        entries = read_zip_directory(blob).entries
     assert [entry.mismatch for entry in entries] == [("name",), ("crc",), ("header",)]
 
 

@@ -8,8 +8,8 @@ import subprocess
 import sys
 
 from aotidoctor.model.artifact import ArtifactKind
-from aotidoctor.readers.package import read_artifact
 from aotidoctor.readers.package.blob import Blob
+from aotidoctor.readers.package.read_package import read_artifact
 from aotidoctor.readers.package.shared_object import read_shared_object
 from tests.artifacts.elfs import build_elf
 from tests.artifacts.packages import package_parts

@@ -8,7 +8,8 @@ import struct
 import pytest
 
 from aotidoctor.model.contract import ConstantSpec
-from aotidoctor.readers.package import read_artifact, read_package_constants
+from aotidoctor.readers.package.constants import read_constants
+from aotidoctor.readers.package.read_package import read_artifact
 from tests.artifacts.elfs import ElfSpec, build_elf
 from tests.artifacts.packages import archive_parts, model_parts, write_zip
 from tests.artifacts.zips import Part, build_zip
@@ -27,7 +28,7 @@ SPECS = (spec("a", 64), spec("folded", 64, from_folded=True), spec("b", 64))
 
 def read(tmp_path, location, parts, specs=SPECS):
     artifact = read_artifact(write_zip(tmp_path / "m.pt2", parts))
-    return read_package_constants(artifact, artifact.models[0], specs, location)
+    return read_constants(artifact, artifact.models[0], specs, location)
 
 
 def contents(found):
@@ -110,4 +111,4 @@ def test_in_a_directory(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(part.data)
     artifact = read_artifact(str(folder))
-    assert contents(read_package_constants(artifact, artifact.models[0], SPECS, "so")) == {"a": ONE, "b": TWO}
+    assert contents(read_constants(artifact, artifact.models[0], SPECS, "so")) == {"a": ONE, "b": TWO}

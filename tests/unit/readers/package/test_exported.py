@@ -7,8 +7,8 @@ import json
 import pytest
 
 from aotidoctor.model.artifact import ArtifactKind
-from aotidoctor.readers.package import read_artifact, read_exported
-from aotidoctor.readers.package.exported import leaf_paths
+from aotidoctor.readers.package.exported_program import leaf_paths
+from aotidoctor.readers.package.read_package import read_artifact, read_exported
 from tests.artifacts.packages import LEAF, package_parts, program_json, program_parts, write_zip
 from tests.artifacts.zips import Part
 

@@ -10,8 +10,8 @@ import struct
 import pytest
 
 from aotidoctor.model.artifact import ArtifactKind
-from aotidoctor.readers.package import read_artifact
-from aotidoctor.readers.package.kind import sniff
+from aotidoctor.readers.package.package_layout import sniff
+from aotidoctor.readers.package.read_package import read_artifact
 from tests.artifacts.elfs import build_elf
 from tests.artifacts.packages import package_parts, program_parts, write_zip
 from tests.artifacts.zips import Part

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from aotidoctor.readers.package import read_program_archive
-from aotidoctor.readers.package.program_sizes import expr_text, size_text
+from aotidoctor.readers.package.constants import read_program_archive
+from aotidoctor.readers.package.exported_program import expr_text, size_text
 from tests.artifacts.packages import package_parts, program_json, program_parts, write_zip
 from tests.artifacts.zips import Part
 

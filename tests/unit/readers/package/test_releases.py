@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aotidoctor.model.artifact import ArtifactKind
-from aotidoctor.readers.package import read_artifact
+from aotidoctor.readers.package.read_package import read_artifact
 from tests.artifacts.elfs import build_cubin, build_elf
 from tests.artifacts.packages import HASH, package_parts, write_zip
 from tests.artifacts.zips import Part

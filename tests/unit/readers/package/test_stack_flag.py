@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.readers.package import read_artifact
-from aotidoctor.readers.package.stack_flag import copy_patched, stack_patches
+from aotidoctor.readers.package.patched_copy import copy_patched, stack_patches
+from aotidoctor.readers.package.read_package import read_artifact
 from tests.artifacts.zips import Part, build_zip
 
 DATA = Path(__file__).parents[3] / "data"

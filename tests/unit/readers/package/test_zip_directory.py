@@ -7,14 +7,14 @@ import struct
 import pytest
 
 from aotidoctor.readers.package.blob import Blob, bytes_blob
-from aotidoctor.readers.package.zip_directory import MAX_DIRECTORY, read_directory
+from aotidoctor.readers.package.zip_archive import MAX_DIRECTORY, read_zip_directory
 from tests.artifacts.zips import Part, build_zip
 
 PARTS = (Part("a/one", b"first"), Part("a/two", b"second"))
 
 
 def names(data):
-    found = read_directory(bytes_blob(data))
+    found = read_zip_directory(bytes_blob(data))
     return None if found is None else ([entry.name for entry in found.entries], found.problem)
 
 
@@ -47,7 +47,7 @@ def test_a_directory_of_no_sane_size_is_not_read():
             return b"PK\1\2"[:length]
         return (bytes(max(start - place, 0)) + tail)[-length:] if place + length >= start else bytes(length)
 
-    found = read_directory(Blob(1 << 30, read_at))
+    found = read_zip_directory(Blob(1 << 30, read_at))
     assert (found.entries, found.problem) == ((), f"the central directory claims {size} bytes")
 
 
@@ -75,10 +75,10 @@ def test_an_entry_that_leads_out_of_the_directory_ends_it(field):
 @pytest.mark.parametrize("length", [511, 512, 513, 5000])
 def test_a_name_longer_than_is_read_at_once(length):
     name = "n" * length
-    found = read_directory(bytes_blob(build_zip([Part(name, b"data")])))
+    found = read_zip_directory(bytes_blob(build_zip([Part(name, b"data")])))
     (entry,) = found.entries
     assert (entry.name, entry.mismatch, entry.data_offset) == (name, (), 30 + length)
-    found = read_directory(bytes_blob(build_zip([Part(name, b"data", local_name="n" * (length - 1) + "m")])))
+    found = read_zip_directory(bytes_blob(build_zip([Part(name, b"data", local_name="n" * (length - 1) + "m")])))
     assert found.entries[0].mismatch == ("name",)
 
 
@@ -88,5 +88,5 @@ def test_a_name_longer_than_is_read_at_once(length):
 def test_a_local_header_that_says_something_else(place, form, name):
     data = bytearray(build_zip(PARTS))
     struct.pack_into(form, data, place, 99)
-    first, second = read_directory(bytes_blob(bytes(data))).entries
+    first, second = read_zip_directory(bytes_blob(bytes(data))).entries
     assert (first.mismatch, second.mismatch) == ((name,), ())

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.readers.package import read_artifact
-from aotidoctor.readers.releases import shims
-from aotidoctor.readers.releases.built_by import built_by, loads_from
+from aotidoctor.readers.package.read_package import read_artifact
+from aotidoctor.readers.releases import torch_releases
+from aotidoctor.readers.releases.torch_releases import built_by, loads_from
 
 ROOT = Path(__file__).parents[4]
 PACKAGES = sorted((ROOT / "tests" / "data" / "releases").glob("*/*/model.pt2"))
@@ -24,7 +24,7 @@ def opened(path):
 
 @pytest.mark.parametrize("path", PACKAGES, ids=lambda path: "-".join(path.parts[-3:-1]))
 def test_the_release_that_built_a_package_is_in_the_range(path):
-    release = shims.release_of(path.parts[-3])
+    release = torch_releases.release_of(path.parts[-3])
     found = built_by(*opened(path))
     assert found.least is not None
     assert found.least <= release < (found.before or (99, 0))
@@ -59,11 +59,11 @@ def test_there_are_packages_of_both_layouts():
     ],
 )
 def test_which_release_has_a_shim(name, release, has):
-    assert shims.shim_table().has(name, release) is has
+    assert torch_releases.shim_table().has(name, release) is has
 
 
 def test_the_table_has_all_releases_in_order():
-    assert shims.shim_table().releases == tuple((2, minor) for minor in range(6, 16))
+    assert torch_releases.shim_table().releases == tuple((2, minor) for minor in range(6, 16))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_the_table_has_all_releases_in_order():
     [("2.13.0+cpu", (2, 13)), ("2.7", (2, 7)), ("2.10.0a0+git1", (2, 10)), ("nightly", None), ("2", None), ("", None)],
 )
 def test_release_of_a_version(version, release):
-    assert shims.release_of(version) == release
+    assert torch_releases.release_of(version) == release
 
 
 HEADER = "torch/include/torch/csrc/inductor/aoti_torch/c/shim.h"

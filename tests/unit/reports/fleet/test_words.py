@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.model.clusters import (
+from aotidoctor.model.fleet_summary import (
     Acceptance,
     Cluster,
     DamagedFile,
@@ -18,7 +18,7 @@ from aotidoctor.model.clusters import (
     Trait,
     Unexamined,
 )
-from aotidoctor.reports.fleet import words
+from aotidoctor.reports.fleet import fleet_text
 
 FAILING = Cluster(
     key="sig1:a", signature="sig1:a", family=None, cause="isa-mismatch", title="no AVX2", stage="load", count=3, seen=5,
@@ -62,26 +62,26 @@ LOST = Unexamined(ending="killed", count=2, problem="SIGKILL")
     ],
 )
 def test_the_verdict(summary, word, tone):
-    verdict = words.verdict(summary)
+    verdict = fleet_text.fleet_verdict(summary)
     assert (verdict.word, verdict.tone) == (word, tone)
 
 
 def test_what_is_new_is_counted():
     known = replace(FAILING, change="known", regressed=2)
-    told = words.verdict(overview(replace(FAILING, change="new"), known, baseline="old")).text
+    told = fleet_text.fleet_verdict(overview(replace(FAILING, change="new"), known, baseline="old")).text
     assert told.startswith("1 new cluster and 2 items healthy before; ")
-    assert words.verdict(overview(known, baseline="old")).text.startswith("2 items healthy before; ")
+    assert fleet_text.fleet_verdict(overview(known, baseline="old")).text.startswith("2 items healthy before; ")
 
 
 def test_the_comparison_with_a_baseline():
     changed = replace(FAILING, change="changed", before=1)
     gone = Gone(key="k", cause=None, title="t", before=2, healthy=1)
     summary = overview(changed, replace(FAILING, change="new"), gone=(gone,), fixed=1, added=1200, removed=3)
-    assert words.against(summary) == ""
-    assert words.against(replace(summary, baseline="last")) == (
+    assert fleet_text.baseline_text(summary) == ""
+    assert fleet_text.baseline_text(replace(summary, baseline="last")) == (
         "against last: 1 cluster new, 1 changed, 1 gone, 1 failing item fixed, 1,200 items added, 3 removed"
     )
-    assert words.cause(gone) == "unknown"
+    assert fleet_text.cluster_cause(gone) == "unknown"
 
 
 def test_notes_tell_what_a_reader_must_know():
@@ -94,8 +94,8 @@ def test_notes_tell_what_a_reader_must_know():
         unexpected=1,
         unused=(replace(ENTRY, cause=None, family="fam1:x", items="*.pt2"), replace(ENTRY, cause=None, items="a")),
     )
-    assert words.notes(overview()) == []
-    assert words.notes(summary) == [
+    assert fleet_text.fleet_notes(overview()) == []
+    assert fleet_text.fleet_notes(summary) == [
         "r: 2 lines could not be read: no JSON; cut",
         "later: the run has not finished; items are missing",
         "1 smaller cluster not shown; their items are in the CSV",
@@ -120,7 +120,7 @@ def test_notes_tell_what_a_reader_must_know():
     ],
 )
 def test_a_change(changes, text):
-    assert words.change(replace(FAILING, **changes)) == text
+    assert fleet_text.cluster_change(replace(FAILING, **changes)) == text
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_change(changes, text):
     [({}, "no AVX2"), ({"title": ""}, "fails in load"), ({"title": "", "stage": None}, "fails; its cause is unknown")],
 )
 def test_a_title(changes, text):
-    assert words.title(replace(FAILING, **changes)) == text
+    assert fleet_text.cluster_title(replace(FAILING, **changes)) == text
 
 
 def test_details_of_a_cluster():
@@ -138,7 +138,7 @@ def test_details_of_a_cluster():
     example = Example(name="m.pt2", host="gpu1", folder="r/", report="reports/1.json")
     whole = replace(FAILING, examples=(example,), shared=(trait,), lacked=(trait,), accepted=ENTRY)
     text = "host_isa is avx2: 6 of 6 here, 10 of 4,000 healthy"
-    assert words.details(whole) == [
+    assert fleet_text.cluster_details(whole) == [
         ("For example", "m.pt2 on gpu1"),
         ("Report", "r/reports/1.json"),
         ("Shares", text),
@@ -146,5 +146,5 @@ def test_details_of_a_cluster():
         ("Accepted", "until 2026-03-01: old hosts"),
         ("Signature", "sig1:a"),
     ]
-    assert words.details(FAILING) == [("Signature", "sig1:a")]
-    assert "Report" not in dict(words.details(replace(FAILING, examples=(replace(example, report=None),))))
+    assert fleet_text.cluster_details(FAILING) == [("Signature", "sig1:a")]
+    assert "Report" not in dict(fleet_text.cluster_details(replace(FAILING, examples=(replace(example, report=None),))))

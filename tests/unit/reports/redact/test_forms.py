@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aotidoctor.reports.redact import Identity, Redactor
-from aotidoctor.reports.redact.encodings import base64_cores
-from aotidoctor.reports.redact.placeholders import Placeholders
+from aotidoctor.reports.redact.private_words import Identity, base64_cores
+from aotidoctor.reports.redact.redactor import Placeholders, Redactor
 from tests.unit.reports import builders
 
 ENVIRON = {"HOME": "/home/marianne", "USER": "marianne", "HF_TOKEN": "not-a-known-form-1"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aotidoctor.model.inputs import TensorDesc, ValueStats
-from aotidoctor.reports.redact import Identity, Redactor
-from aotidoctor.reports.redact.placeholders import Placeholders
+from aotidoctor.reports.redact.private_words import Identity
+from aotidoctor.reports.redact.redactor import Placeholders, Redactor
 
 
 def redactor():

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.run import ChildError
-from aotidoctor.reports.redact import Identity, Redactor
+from aotidoctor.reports.redact.private_words import Identity
+from aotidoctor.reports.redact.redactor import Redactor
 from tests.unit.reports import builders
 
 ENVIRON = {"HOME": "/home/marianne", "USER": "marianne", "HF_TOKEN": "not-a-known-form-1", "PATH": "/usr/bin"}
@@ -103,12 +104,12 @@ def test_every_text_of_a_report_is_redacted():
         error=ChildError(type="E", message=home, traceback=home), result={"outputs": [[{"path": home}]]}
     )
     report = replace(base, case=case, runs=(run,), argv=("aotidoctor", f"{home}/m.pt2"), internal_error=home)
-    from aotidoctor.reports.json import render as json_
+    from aotidoctor.reports.json import json_report as json_
 
-    text = json_.render(redactor().value(report))
+    text = json_.render_json(redactor().value(report))
     assert "marianne" not in text
     assert "<home>/m.pt2" in text
-    assert json_.render(report).count("marianne") >= 8
+    assert json_.render_json(report).count("marianne") >= 8
 
 
 def test_a_report_without_secrets_is_the_same_object_inside():

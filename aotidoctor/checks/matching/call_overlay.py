@@ -1,0 +1,502 @@
+"""Lay the observed call over the call spec: pairs of leaves, differences of the trees, swapped arguments.
+
+Each ``input_*`` check reads its own part of it, without the pairs that an earlier question has already answered.
+
+The runtime itself never compares trees: it sorts top-level keywords by name, flattens, drops what is not a tensor and
+counts. So a difference here is either harmless (a list for a tuple flattens alike) or silently shifts tensors into
+other slots (dict keys in another order, a missing element).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field
+from itertools import combinations, islice
+
+from aotidoctor.checks.check import Check, Finder, Findings
+from aotidoctor.model.case import Case
+from aotidoctor.model.contract import LeafSpec, ModelContract, describe_spec
+from aotidoctor.model.evidence import FactValue, FileSource, list_names
+from aotidoctor.model.inputs import (
+    MAPPINGS,
+    Container,
+    InputSet,
+    Leaf,
+    LeafValue,
+    PlainValue,
+    TensorDesc,
+    Tree,
+    child_path,
+)
+from aotidoctor.model.record import record
+
+# The overlay.
+
+SEQUENCES = ("tuple", "list", "namedtuple", "structseq")
+# Of a finding; the text of one names fewer.
+MOST_KEYS = 100
+_KEYS_SHOWN = 20
+# What is certainly no instance of a class registered with pytree; any other leaf may hold tensors nobody sees here.
+PLAIN_TYPES = frozenset({"None", "NoneType", "bool", "int", "float", "complex", "str", "bytes", "ndarray", "set"})
+
+
+@record
+class Pair:
+    """A leaf of the call spec and what was given for it, at the user's ``path``."""
+
+    spec: LeafSpec
+    path: str
+    value: LeafValue
+
+
+@record
+class TreeDifference:
+    """One place where the trees differ. ``part``: ``tree``, ``kwargs``, ``count``; ``harmless``: it flattens alike."""
+
+    part: str
+    kind: str
+    path: str
+    observed: str
+    expected: str
+    harmless: bool = False
+    keys_observed: tuple[str, ...] = ()
+    keys_expected: tuple[str, ...] = ()
+
+
+@record(kw_only=False, frozen=False)
+class Overlay:
+    """Pairs in call-spec order and differences in reading order."""
+
+    pairs: list[Pair] = field(default_factory=list)
+    differences: list[TreeDifference] = field(default_factory=list)
+
+    def of(self, part: str) -> list[TreeDifference]:
+        """The differences of one part."""
+        return [difference for difference in self.differences if difference.part == part]
+
+    def add(
+        self,
+        part: str,
+        kind: str,
+        path: str,
+        observed: str,
+        expected: str,
+        *,
+        harmless: bool = False,
+        keys: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
+    ) -> None:
+        """Note a difference; ``keys`` are the observed and the expected ones."""
+        self.differences.append(
+            TreeDifference(
+                part=part,
+                kind=kind,
+                path=path,
+                observed=observed,
+                expected=expected,
+                harmless=harmless,
+                keys_observed=keys[0],
+                keys_expected=keys[1],
+            )
+        )
+
+
+def overlay_call(contract: ModelContract, inputs: InputSet) -> Overlay:
+    """The overlay of ``inputs`` on the call spec of ``contract`` (which must have one)."""
+    overlay = Overlay()
+    if contract.args is None or contract.kwargs is None:
+        return overlay
+    _overlay_signature(overlay, contract, inputs)
+    for index, (spec, given) in enumerate(zip(contract.args.children, inputs.args.children, strict=False)):
+        _overlay_tree(overlay, contract, spec, given, child_path("args", inputs.args, index))
+    given_kwargs = dict(zip(inputs.kwargs.keys, inputs.kwargs.children, strict=True))
+    for name, spec in zip(contract.kwargs.keys, contract.kwargs.children, strict=True):
+        if name in given_kwargs:
+            _overlay_tree(overlay, contract, spec, given_kwargs[name], f"kwargs[{name!r}]")
+    return overlay
+
+
+def _overlay_signature(overlay: Overlay, contract: ModelContract, inputs: InputSet) -> None:
+    """Positional and keyword arguments: which are missing, extra, renamed or given the other way."""
+    assert contract.args is not None  # noqa: S101 - told to the type checker; the caller looked
+    assert contract.kwargs is not None  # noqa: S101
+    wanted, given = contract.kwargs.keys, inputs.kwargs.keys
+    keys = (tuple(map(str, given)), tuple(map(str, wanted)))
+    missing = [name for name in wanted if name not in given]
+    extra = [name for name in given if name not in wanted]
+    surplus = len(inputs.args.children) - len(contract.args.children)
+    while extra and surplus < 0:
+        name, surplus = extra.pop(0), surplus + 1
+        overlay.add(
+            "kwargs", "positional-as-keyword", f"kwargs[{name!r}]", "given by keyword", "by position", keys=keys
+        )
+    if missing and surplus >= len(missing):
+        names = ", ".join(map(str, missing[:_KEYS_SHOWN]))
+        overlay.add("kwargs", "keyword-as-positional", "args", "given by position", f"by keyword: {names}", keys=keys)
+        surplus, missing = surplus - len(missing), []
+    for _ in range(min(len(missing), len(extra))):
+        old, new = missing.pop(0), extra.pop(0)
+        overlay.add("kwargs", "renamed", f"kwargs[{new!r}]", f"keyword {new!r}", f"keyword {old!r}", keys=keys)
+    for name in missing:
+        overlay.add("kwargs", "missing", f"kwargs[{name!r}]", "not given", "a keyword argument", keys=keys)
+    for name in extra:
+        overlay.add("kwargs", "extra", f"kwargs[{name!r}]", "given", f"keywords {_list_keys(wanted)}", keys=keys)
+    _overlay_count(overlay, contract.args, inputs, surplus)
+
+
+def _overlay_count(overlay: Overlay, wanted: Container[int], inputs: InputSet, surplus: int) -> None:
+    if surplus == 0:
+        return
+    kind, first = ("many", len(wanted.children)) if surplus > 0 else ("few", len(inputs.args.children))
+    overlay.add(
+        "count",
+        kind,
+        f"args[{first}]",
+        f"{len(inputs.args.children)} positional arguments",
+        f"{len(wanted.children)}",
+    )
+
+
+def _overlay_tree(
+    overlay: Overlay, contract: ModelContract, spec: Tree[int], given: Tree[LeafValue], path: str
+) -> None:
+    match spec, given:
+        case Leaf(value=index), Leaf(value=value):
+            overlay.pairs.append(Pair(spec=contract.leaves[index], path=path, value=value))
+        case Leaf(value=index), Container():
+            overlay.add("tree", "nesting", path, describe(given), describe_spec(contract.leaves[index]))
+        case Container(), Leaf(value=PlainValue() as value) if _is_object(spec, value):
+            overlay.add("tree", "object", path, describe(given), _container_text(spec), harmless=True)
+        case Container(), Leaf():
+            overlay.add("tree", "nesting", path, describe(given), _container_text(spec))
+        case Container(), Container():
+            _overlay_containers(overlay, contract, spec, given, path)
+
+
+def _overlay_containers(
+    overlay: Overlay, contract: ModelContract, spec: Container[int], given: Container[LeafValue], path: str
+) -> None:
+    wanted, got = _family(spec.type), _family(given.type)
+    if wanted != got:
+        overlay.add("tree", "type", path, _container_text(given), _container_text(spec))
+    elif spec.type != given.type and not (spec.type.startswith("namedtuple") and given.type.startswith("namedtuple")):
+        overlay.add("tree", "list-for-tuple", path, given.type, spec.type, harmless=True)
+    if wanted == got == "mapping":
+        _overlay_mappings(overlay, contract, spec, given, path)
+        return
+    if len(spec.children) != len(given.children) and wanted == got:
+        overlay.add("tree", "length", path, f"{len(given.children)} elements", f"{len(spec.children)} elements")
+    for index, (wanted_child, child) in enumerate(zip(spec.children, given.children, strict=False)):
+        _overlay_tree(overlay, contract, wanted_child, child, child_path(path, given, index))
+
+
+def _overlay_mappings(
+    overlay: Overlay, contract: ModelContract, spec: Container[int], given: Container[LeafValue], path: str
+) -> None:
+    keys = (tuple(map(str, given.keys)), tuple(map(str, spec.keys)))
+    if set(spec.keys) != set(given.keys):
+        overlay.add("tree", "keys", path, f"keys {_list_keys(given.keys)}", f"keys {_list_keys(spec.keys)}", keys=keys)
+    elif spec.keys != given.keys:
+        overlay.add(
+            "tree", "key-order", path, f"keys {_list_keys(given.keys)}", f"keys {_list_keys(spec.keys)}", keys=keys
+        )
+    children = dict(zip(given.keys, given.children, strict=True))
+    for key, child in zip(spec.keys, spec.children, strict=True):
+        if key in children:
+            _overlay_tree(overlay, contract, child, children[key], f"{path}[{key!r}]")
+
+
+def _list_keys(keys: Sequence[object]) -> str:
+    """``['a', 'b']``; of many the first ones."""
+    more = f", … {len(keys) - _KEYS_SHOWN} more]" if len(keys) > _KEYS_SHOWN else "]"
+    return f"[{', '.join(map(repr, keys[:_KEYS_SHOWN]))}{more}"
+
+
+def _is_object(spec: Container[int], value: PlainValue) -> bool:
+    """An object of some class where a registered one belongs: only the process that flattens it sees inside."""
+    return _family(spec.type) not in ("sequence", "mapping") and value.type not in PLAIN_TYPES
+
+
+def _family(kind: str) -> str:
+    """``sequence`` and ``mapping`` flatten alike within themselves; any other container is its own family."""
+    if kind.startswith(SEQUENCES):
+        return "sequence"
+    return "mapping" if kind in MAPPINGS else kind
+
+
+def _container_text(container: Container[int] | Container[LeafValue]) -> str:
+    if container.keys:
+        return f"{container.type} with keys {_list_keys(container.keys)}"
+    return f"{container.type} of {len(container.children)}"
+
+
+def describe(tree: Tree[LeafValue]) -> str:
+    """What was given, in a few words: ``float32[4, 16]``, ``None``, ``3 (int)``, ``list of 2``."""
+    if isinstance(tree, Container):
+        return _container_text(tree)
+    return describe_tensor(tree.value) if isinstance(tree.value, TensorDesc) else describe_plain(tree.value)
+
+
+def describe_tensor(tensor: TensorDesc) -> str:
+    """``float32[4, 16]``, with the device where it is not the CPU."""
+    where = "" if tensor.device_type == "cpu" else f" on {tensor.device}"
+    return f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}]{where}"
+
+
+def describe_plain(plain: PlainValue) -> str:
+    """``None``, ``3 (int)``, ``ndarray float32[4]``."""
+    if plain.type in ("None", "NoneType"):
+        return "None"
+    if plain.type == "ndarray":
+        return f"ndarray {plain.dtype}{list(plain.shape or ())}"
+    return f"{plain.text} ({plain.type})"
+
+
+# Does a tensor fit a leaf? Would two arguments fit if they were swapped?
+
+# More misplaced arguments than this are another call, not a wrong order.
+MOST_MISPLACED = 6
+# One byte per element and the same two values: the kernel reads a 0/1 mask right whichever of them it is.
+MASK_DTYPES = frozenset({"bool", "uint8", "int8"})
+
+
+def is_mask_for(spec_dtype: str, tensor: TensorDesc) -> bool:
+    """True when a one-byte 0/1 mask stands in for another one-byte type (same bytes, right answer)."""
+    if tensor.dtype == spec_dtype or not {tensor.dtype, spec_dtype} <= MASK_DTYPES:
+        return False
+    return tensor.dtype == "bool" or tensor.stats is None or tensor.stats.all_zero_or_one
+
+
+def dtype_fits(spec: LeafSpec, tensor: TensorDesc) -> bool:
+    """The dtype is the expected one, or a harmless stand-in."""
+    return spec.dtype is None or tensor.dtype == spec.dtype or is_mask_for(spec.dtype, tensor)
+
+
+def rank_fits(spec: LeafSpec, tensor: TensorDesc) -> bool:
+    """The number of dims is the expected one, or unknown."""
+    return spec.rank is None or len(tensor.shape) == spec.rank
+
+
+def one_element(spec: LeafSpec, tensor: TensorDesc) -> bool:
+    """One element either way: the same bytes whatever the rank."""
+    if tensor.numel != 1 or spec.rank is None:
+        return False
+    return spec.rank == 0 or all(dim.static == 1 for dim in spec.dims or (None,) if dim is not None)
+
+
+def static_mismatches(spec: LeafSpec, tensor: TensorDesc) -> list[tuple[int, int, int]]:
+    """``(dim, observed, expected)`` for each static dim that differs; only as many dims as both have."""
+    return [
+        (at, size, dim.static)
+        for at, (dim, size) in enumerate(zip(spec.dims or (), tensor.shape, strict=False))
+        if dim.static is not None and dim.static != size
+    ]
+
+
+def fits(spec: LeafSpec, value: LeafValue) -> bool:
+    """It could be this argument: a tensor of its dtype, rank and static dims, or a plain value for a constant."""
+    match value:
+        case PlainValue():
+            return spec.input_index is None
+        case TensorDesc():
+            if spec.input_index is None:
+                return False
+            rank_ok = rank_fits(spec, value) or one_element(spec, value)
+            return dtype_fits(spec, value) and rank_ok and not static_mismatches(spec, value)
+
+
+def swapped_pairs(pairs: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
+    """``(pair, the pair whose value belongs here)`` for arguments that fit each other's places. One answer only.
+
+    Two swapped arguments come as one tuple; more that were rotated come as one tuple each.
+    """
+    misfits = [pair for pair in pairs if not fits(pair.spec, pair.value) and pair.spec.kind != "unknown"]
+    if not misfits:
+        return _crossed_ranks(pairs)
+    if not 2 <= len(misfits) <= MOST_MISPLACED:
+        return []
+    places = [[at for at, other in enumerate(misfits) if fits(pair.spec, other.value)] for pair in misfits]
+    answers = list(islice(_assignments(places, 0, frozenset()), 2))
+    if len(answers) == 1:
+        return _moves(misfits, answers[0])
+    return _couples(misfits) if not answers else []
+
+
+def _crossed_ranks(pairs: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
+    """Two tensors of one element, where a rank alone does no harm, that have exactly each other's ranks."""
+    odd = [
+        pair
+        for pair in pairs
+        if isinstance(pair.value, TensorDesc) and pair.spec.kind != "unknown" and not rank_fits(pair.spec, pair.value)
+    ]
+    if len(odd) != 2:
+        return []
+    first, second = odd
+    crossed = all(
+        isinstance(value, TensorDesc) and fits(spec, value) and rank_fits(spec, value)
+        for spec, value in ((first.spec, second.value), (second.spec, first.value))
+    )
+    return [(first, second)] if crossed else []
+
+
+def _assignments(places: Sequence[Sequence[int]], at: int, taken: frozenset[int]) -> Iterator[tuple[int, ...]]:
+    """All ways to give each place a value of its own that fits."""
+    if at == len(places):
+        yield ()
+        return
+    for choice in places[at]:
+        if choice not in taken:
+            for rest in _assignments(places, at + 1, taken | {choice}):
+                yield (choice, *rest)
+
+
+def _moves(misfits: Sequence[Pair], answer: Sequence[int]) -> list[tuple[Pair, Pair]]:
+    found = []
+    for at, choice in enumerate(answer):
+        if answer[choice] == at and choice < at:
+            continue
+        found.append((misfits[at], misfits[choice]))
+    return found
+
+
+def _couples(misfits: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
+    """Two that fit each other's places where something else is wrong, too."""
+    found = [
+        (first, second)
+        for first, second in combinations(misfits, 2)
+        if fits(first.spec, second.value) and fits(second.spec, first.value)
+    ]
+    paths = [pair.path for swap in found for pair in swap]
+    return [swap for swap in found if all(paths.count(pair.path) == 1 for pair in swap)]
+
+
+# The pairs that a per-leaf check looks at.
+
+# What must be right before the leaves of two trees can be compared at all.
+LEAF_NEEDS = ("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count")
+STAGES = ("device", "dtype", "rank", "shape", "stride")
+DENSE = ("strided",)
+
+
+@record
+class TensorPair:
+    """A tensor leaf of the call spec and the tensor given for it.
+
+    ``guessed``: it was made up here, with sizes that the package does not record. What is wrong with them is our doing.
+    """
+
+    spec: LeafSpec
+    path: str
+    tensor: TensorDesc
+    guessed: bool = False
+
+    def facts(self, **extra: FactValue) -> dict[str, FactValue]:
+        """The facts that every finding about this leaf carries, and more."""
+        return {
+            "path": self.path,
+            "input_index": self.spec.input_index,
+            "generated_name": self.spec.generated_name,
+            "unused": self.spec.used is False,
+            **extra,
+        }
+
+
+def leaf_check(find: Finder, run: Callable[[Case], Findings], *, facts: tuple[str, ...] = ()) -> Check:
+    """The check that ``run`` makes of the leaves, where they can be compared."""
+
+    def compare(case: Case) -> Findings:
+        return find.unchecked(missing_reason(case)) if overlay_of(case) is None else run(case)
+
+    return find.check(compare, needs=LEAF_NEEDS, facts=facts)
+
+
+def overlay_of(case: Case) -> Overlay | None:
+    """The overlay, or None (why: ``missing_reason``)."""
+    if case.contract is None or case.inputs is None or case.contract.args is None:
+        return None
+    return overlay_call(case.contract, case.inputs)
+
+
+def missing_reason(case: Case) -> str:
+    """Why inputs cannot be compared with the contract."""
+    if case.inputs_error is not None:
+        return f"the inputs file could not be read: {case.inputs_error}"
+    if case.inputs is None:
+        return "no inputs were given (--inputs or --generate)"
+    if case.contract is None:
+        return "the package contains no contract (no wrapper.cpp)"
+    return "the package contains no call spec"
+
+
+def unread_reason(case: Case, what: str, unread: Sequence[str]) -> str:
+    """Why ``what`` of the tensors at ``unread`` cannot be judged, and what would tell it."""
+    named = list_names(unread)
+    program = "" if case.options.reference is not None else "; --reference exported.pt2 provides it"
+    return f"the package does not record the {what} of {named} (no input checks before torch 2.7){program}"
+
+
+def hidden_reason(case: Case) -> str | None:
+    """Why tensors within an object of the user's (a dataclass, a cache) cannot be judged; None where there is none."""
+    overlay = overlay_of(case)
+    hidden = [item.path for item in overlay.of("tree") if item.kind == "object"] if overlay is not None else []
+    if not hidden:
+        return None
+    return f"only a process that calls the package sees the content of {', '.join(hidden[:5])}: use `aotidoctor run`"
+
+
+def swapped_paths(overlay: Overlay) -> frozenset[str]:
+    """Paths of the arguments that were swapped: they are explained, and other checks leave them alone."""
+    return frozenset(pair.path for swap in swapped_pairs(overlay.pairs) for pair in swap)
+
+
+def tensor_pairs(case: Case, stage: str | None = None) -> Iterator[TensorPair]:
+    """Tensor leaves whose earlier questions (``STAGES`` before ``stage``) are all answered well."""
+    overlay = overlay_of(case)
+    if overlay is None:
+        return
+    swapped = swapped_paths(overlay)
+    earlier = STAGES[: STAGES.index(stage)] if stage is not None else ()
+    generated = case.inputs is not None and case.inputs.format == "generated"
+    for pair in overlay.pairs:
+        match pair:
+            case Pair(spec=spec, path=path, value=TensorDesc() as tensor):
+                if spec.input_index is None or path in swapped:
+                    continue
+                found = TensorPair(spec=spec, path=path, tensor=tensor, guessed=generated and spec.has_open_sizes)
+                if all(_answers_well(found, question) for question in earlier):
+                    yield found
+
+
+def _answers_well(pair: TensorPair, question: str) -> bool:
+    spec, tensor = pair.spec, pair.tensor
+    match question:
+        case "device":
+            # Where it lies says nothing about what it is: both are told.
+            return tensor.layout in DENSE
+        case "dtype":
+            return dtype_fits(spec, tensor)
+        case "rank":
+            return rank_fits(spec, tensor)
+        case "shape":
+            return not static_mismatches(spec, tensor)
+        case _:
+            return True
+
+
+def device_fits(spec: LeafSpec, tensor: TensorDesc) -> bool:
+    """The device type is the expected one (the compiled check never looks at the index).
+
+    Where none is known a meta tensor is wrong all the same: it has no memory, which every compiled kernel reads.
+    """
+    if spec.device_type is None:
+        return tensor.device_type != "meta"
+    return tensor.device_type == spec.device_type
+
+
+def contract_source(case: Case, spec: LeafSpec) -> FileSource | None:
+    """Where it stands what is expected of this leaf: in wrapper.cpp, or in the reference where that is silent."""
+    contract = case.contract
+    if contract is not None and spec.path in contract.completed and case.options.reference is not None:
+        return FileSource(file=case.options.reference)
+    if contract is None or contract.member is None:
+        return None
+    return FileSource(file=contract.member, line=spec.check_line or spec.source_line)

@@ -1,1 +1,0 @@
-"""What several checks of the package and of the host ask of a case."""

@@ -1,0 +1,393 @@
+"""Write documents to stdout and into files: formats, chosen output, extras of ``--report``, error documents.
+
+A format is a folder or file of ``reports/`` whose ``render`` takes a report; what it needs beside the report (the
+manual's pages, the checks that were run, the width of a terminal) is handed to it here. Only the chosen format is
+imported: rich alone doubles the start-up time.
+
+An extra (``repro:DIR``, ``bundle:FILE``) begins when the report is written. It is a function of the unredacted
+report; the folder or file to write; the environment; and whether its output is redacted. It returns one line for
+stderr. Its own failure is a warning: the report is out, and its exit status stands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import errno
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import field
+from functools import partial
+from io import StringIO, TextIOWrapper
+from pathlib import Path
+from typing import TypeVar
+
+import typer
+
+from aotidoctor.model.errors import AotidoctorError, LimitReachedError, UsageError
+from aotidoctor.model.evidence import FAILED_HERE, whereabouts
+from aotidoctor.model.record import record
+from aotidoctor.model.report import Report
+from aotidoctor.reports.text import limit_report, neutral, write_file
+from aotidoctor.version import __version__
+
+# Formats of a report by name.
+
+# Commands that ask every static check, and what starts the codes of those that one asks some of.
+_ALL, _ARTIFACT = frozenset(("run", "check", "localize", "compare", "analyze")), "AD-ART"
+
+
+@record
+class RenderOptions:
+    """What a format may need to know: severity that fails, issue form, where the repro lies, detail, environment."""
+
+    fail_on: str = "error"
+    form: str = "generic"
+    repro: str | None = None
+    detail: int = 0
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
+Render = Callable[[Report, RenderOptions], str]
+
+
+def _json(report: Report, _wanted: RenderOptions) -> str:
+    from aotidoctor.reports.json.json_report import render_json
+
+    return render_json(report)
+
+
+def _markdown(report: Report, wanted: RenderOptions) -> str:
+    """Or the issue form of a project, filled."""
+    if wanted.form != "generic":
+        from aotidoctor.reports.issue import render_issue as fill
+
+        return fill(report, wanted.form, wanted.repro)
+    from aotidoctor.reports.markdown import render_markdown
+
+    return render_markdown(report)
+
+
+def _html(report: Report, _wanted: RenderOptions) -> str:
+    from aotidoctor.reports.html.html_report import render_html
+
+    return render_html(report)
+
+
+def _sarif(report: Report, wanted: RenderOptions) -> str:
+    """With the manual's pages as help of the rules."""
+    from aotidoctor.commands.explain import name_and_text
+    from aotidoctor.reports.sarif import render_sarif
+
+    return render_sarif(report, wanted.fail_on, name_and_text)
+
+
+def _junit(report: Report, wanted: RenderOptions) -> str:
+    """With the checks that passed."""
+    from aotidoctor.reports.junit import render_junit
+
+    return render_junit(report, wanted.fail_on, _names_by_code(report))
+
+
+def _github(report: Report, _wanted: RenderOptions) -> str:
+    from aotidoctor.reports.github import render_github
+
+    return render_github(report)
+
+
+def _rich(report: Report, wanted: RenderOptions) -> str:
+    from aotidoctor.reports.terminal.terminal_report import terminal_text
+
+    return terminal_text(report, stream=sys.stdout or StringIO(), environ=wanted.environ, detail=wanted.detail)
+
+
+FORMATS: Mapping[str, Render] = {
+    "rich": _rich,
+    "md": _markdown,
+    "json": _json,
+    "html": _html,
+    "sarif": _sarif,
+    "junit": _junit,
+    "github": _github,
+}
+
+
+def _names_by_code(report: Report) -> dict[str, str]:
+    """Code and name of the checks or rules that were asked; none of a report that stands in for one."""
+    if report.interrupted or "from" in report.extra:
+        return {}
+    if not report.findings and not report.not_checked and report.verdict != "healthy":
+        return {}
+    # The stages have been imported by then.
+    if report.command == "triton" and report.extra.get("release") and report.names is None:
+        from aotidoctor.triton.rules import RULES
+
+        return {rule.code: rule.title for rule in RULES}
+    if report.command not in _ALL and report.command != "inspect":
+        return {}
+    from aotidoctor.checks.registry import CHECKS
+
+    return {check.code: check.name for check in CHECKS if report.command in _ALL or check.code.startswith(_ARTIFACT)}
+
+
+# One document on stdout, further ones into files.
+
+F = TypeVar("F", bound=enum.Enum)
+
+
+class Format(str, enum.Enum):
+    """Formats of stdout."""
+
+    RICH = "rich"
+    MD = "md"
+    JSON = "json"
+    HTML = "html"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+
+
+class PageFormat(str, enum.Enum):
+    """Formats of what is no report: a page of the manual, a difference."""
+
+    RICH = "rich"
+    MD = "md"
+    JSON = "json"
+
+
+class EmulateWhen(str, enum.Enum):
+    """When a CUDA package is carried out on the CPU."""
+
+    ALWAYS = "always"
+    AUTO = "auto"
+    NEVER = "never"
+
+
+class IssueForm(str, enum.Enum):
+    """Whose form Markdown fills."""
+
+    GENERIC = "generic"
+    PYTORCH = "pytorch"
+    TRITON = "triton"
+
+
+class FailOn(str, enum.Enum):
+    """Lowest severity for exit status 1."""
+
+    INFO = "info"
+    WARN = "warn"
+    ERROR = "error"
+    NEVER = "never"
+
+
+@record
+class Show:
+    """The output options.
+
+    ``detail`` is -1 (quiet), 0, 1 or 2. ``files`` are the further reports to write, ``extras`` what is made besides.
+    ``form`` is the issue form that Markdown fills. ``cases`` is the store that the report is kept in, None: nowhere.
+    """
+
+    format: Format = Format.RICH
+    files: tuple[tuple[Format, Path], ...] = ()
+    extras: tuple[tuple[str, Path], ...] = ()
+    detail: int = 0
+    fail_on: FailOn = FailOn.ERROR
+    redact: bool = True
+    form: IssueForm = IssueForm.GENERIC
+    plugins: bool = True
+    cases: str | None = None
+
+
+def chosen_format(given: F | None, default: F, *, json: bool) -> F:
+    """The format of stdout: as given, or ``default``. Raises BadParameter."""
+    as_json = type(default)("json")
+    if json and given not in (None, as_json):
+        raise typer.BadParameter("--json and another --format cannot be combined", param_hint="--json")
+    return as_json if json else given or default
+
+
+def page_format(given: PageFormat | None, *, json: bool) -> PageFormat:
+    """The format of a page. Raises BadParameter."""
+    return chosen_format(given, PageFormat.RICH, json=json)
+
+
+def render_report(report: Report, kind: Format, show: Show, environ: Mapping[str, str]) -> str:
+    """``report`` in a format, of a bounded size."""
+    repro = next((str(path) for name, path in show.extras if name == "repro"), None)
+    wanted = RenderOptions(
+        fail_on=show.fail_on.value, form=show.form.value, repro=repro, detail=show.detail, environ=environ
+    )
+    return limit_report(report, lambda short: FORMATS[kind.value](short, wanted))
+
+
+def render_documents(report: Report, show: Show, environ: Mapping[str, str]) -> list[tuple[Path | None, str]]:
+    """``report`` in all formats that are asked for, each with the file that it goes to; None is stdout."""
+    wanted = ((None, show.format), *((path, kind) for kind, path in show.files))
+    return [(path, render_report(report, kind, show, environ)) for path, kind in wanted]
+
+
+def write_documents(made: Sequence[tuple[Path | None, str]]) -> None:
+    """Print the document and write the files. A file that cannot be written is a warning: the result is on stdout."""
+    for path, text in made:
+        if path is None:
+            write_stdout(text)
+        else:
+            write_report(path, text)
+
+
+def write_report(path: Path, text: str) -> None:
+    """Write the file; where that fails, say so."""
+    try:
+        write_file(path, text)
+    except OSError as error:
+        warn(f"could not write {path}: {error.strerror or error}")
+
+
+def write_output(path: str | Path, text: str) -> None:
+    """Write the file that ``--output`` names. Raises BadParameter."""
+    try:
+        write_file(Path(path), text)
+    except OSError as error:
+        raise typer.BadParameter(f"{path}: {error.strerror or error}", param_hint="--output") from error
+
+
+def write_stdout(text: str) -> None:
+    """Write ``text``; a closed stdout, a reader that has gone away or a full disk is a warning, never a traceback."""
+    try:
+        _stdout().flush()
+        _stdout().buffer.write(text.encode("utf-8", "replace"))
+        _stdout().buffer.flush()
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            warn(f"could not write to stdout: {error.strerror or error}")
+        # Python flushes stdout once more at its end, and would turn the same error into exit status 120.
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _stdout() -> TextIOWrapper:
+    """``sys.stdout``, which is None in a process that was started without one. Raises OSError then."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        return sys.stdout
+    raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+
+@contextlib.contextmanager
+def exit_on_error() -> Iterator[None]:
+    """Within: what cannot be examined is told on stderr, and ends the command with its status. Raises BadParameter."""
+    try:
+        yield
+    except UsageError as error:
+        raise typer.BadParameter(neutral(str(error))) from error
+    except AotidoctorError as error:
+        warn(str(error))
+        raise typer.Exit(error.exit_status) from error
+
+
+def warn(message: str) -> None:
+    """One line on stderr."""
+    write_stderr(f"aotidoctor: warning: {neutral(message)}\n")
+
+
+def write_stderr(text: str) -> None:
+    """Write to stderr at once; where nobody reads it, nothing is written."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+# Extras of `--report`.
+
+Extra = Callable[[Report, Path, Mapping[str, str], bool], str]
+
+
+def _bundle(report: Report, path: Path, environ: Mapping[str, str], redact: bool) -> str:
+    from aotidoctor.commands.bundle.make_bundle import deliver_report
+
+    return deliver_report(report, path, environ, redact=redact)
+
+
+def _repro(report: Report, path: Path, environ: Mapping[str, str], redact: bool) -> str:
+    # For --report repro: only.
+    from aotidoctor.commands.repro.reproduce import outcome_line, repro_of_report
+
+    return outcome_line(repro_of_report(report, path, environ, redact=redact), path)
+
+
+def _plugin(name: str, report: Report, path: Path, environ: Mapping[str, str], redact: bool) -> str:
+    """In the format of a plugin, which gets the report as it is shown."""
+    from aotidoctor.plugins.proxies import render_with
+    from aotidoctor.reports.redact.redactor import redact_private
+    from aotidoctor.runner.own_command import PluginError
+
+    shown = redact_private(report, environ) if redact else report
+    try:
+        write_file(path, render_with(name, shown))
+    except PluginError as error:
+        return f"warning: no {name} at {path}: the plugin failed: {error}"
+    return f"{name} written to {path}"
+
+
+EXTRAS: Mapping[str, Extra] = {"bundle": _bundle, "repro": _repro}
+
+
+def write_extras(
+    report: Report, extras: Sequence[tuple[str, Path]], environ: Mapping[str, str], *, redact: bool
+) -> None:
+    """Make each of ``extras``, pairs of a key of ``EXTRAS`` and a path, and say on stderr what became of it."""
+    for kind, path in extras:
+        write_stderr(f"aotidoctor: {neutral(_make_extra(kind, report, path, environ, redact=redact))}\n")
+
+
+def _make_extra(kind: str, report: Report, path: Path, environ: Mapping[str, str], *, redact: bool) -> str:
+    try:
+        return EXTRAS.get(kind, partial(_plugin, kind))(report, path, environ, redact)
+    except (OSError, AotidoctorError) as error:
+        return f"warning: no {kind} at {path}: {error}"
+    except Exception as error:  # noqa: BLE001 - the document is out: nothing may change its exit status any more
+        return f"warning: no {kind} at {path}: {whereabouts(error)}"
+
+
+# Commands whose result is no report: one JSON document, one line for an error.
+
+
+def json_document(schema: str, body: Mapping[str, object]) -> str:
+    """``body`` as a document of ``schema`` that says which tool wrote it."""
+    from aotidoctor.reports.json.json_report import dump_json
+
+    return dump_json({"schema": schema, "tool": {"name": "aotidoctor", "version": __version__}, **body})
+
+
+@contextmanager
+def exit_with_error_document(schema: str | None, package: str) -> Iterator[None]:
+    """Within: what cannot be examined ends the command with its exit status; with a document where ``schema`` is given.
+
+    So does a failure of our own, with 5: a traceback would end it with 1, which says that the model has a problem.
+    """
+
+    def told(field: str, message: str) -> None:
+        if schema is not None:
+            write_stdout(json_document(schema, {"package": package, field: message}))
+
+    try:
+        yield
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from error
+    except LimitReachedError as reached:
+        told("out_of_time", str(reached))
+        warn(str(reached))
+        raise typer.Exit(6) from reached
+    except AotidoctorError as error:
+        told("cannot_examine", str(error))
+        warn(str(error))
+        raise typer.Exit(error.exit_status) from error
+    except (typer.Exit, typer.BadParameter):
+        raise
+    except Exception as error:
+        note = whereabouts(error)
+        told("internal_error", note)
+        warn(f"{FAILED_HERE}: {note}")
+        raise typer.Exit(5) from error

@@ -1,0 +1,393 @@
+"""``aotidoctor batch`` and ``fleet``: judge many packages, logs and hosts, and show what they have in common."""
+
+from __future__ import annotations
+
+import enum
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli import url_arguments
+from aotidoctor.cli.document_output import (
+    FailOn,
+    PageFormat,
+    chosen_format,
+    exit_on_error,
+    page_format,
+    warn,
+    write_report,
+    write_stdout,
+)
+from aotidoctor.cli.execute import argv
+from aotidoctor.model.errors import AotidoctorError, CannotExamineError, UsageError
+from aotidoctor.model.errors import signal_status as interruption_status
+from aotidoctor.model.evidence import whereabouts
+from aotidoctor.model.fleet import FleetSummary
+from aotidoctor.reports.text import one_line
+
+if TYPE_CHECKING:
+    from aotidoctor.commands.fleet import FleetSummaryRequest
+    from aotidoctor.fleet.summary.summarize import FleetOverview
+
+
+_CACHE = os.path.join("aotidoctor", "fleet.sqlite")  # noqa: PTH118 - a name
+_STATIC_S, _EXECUTING_S = 120.0, 900.0
+_INTERRUPTED = 130
+# What is worst comes first: a problem, a failure without a cause, what could not be examined, a fault of our own.
+_ORDER = (1, 3, 5, 6, 4)
+
+
+class BatchCommand(str, enum.Enum):
+    """Commands that judge packages."""
+
+    CHECK = "check"
+    RUN = "run"
+    COMPAT = "compat"
+    CLASSIFY = "classify"
+    TRITON = "triton"
+    VERIFY = "verify"
+
+
+Items = Annotated[
+    list[str],
+    typer.Argument(metavar="ITEM...", help="Packages, logs, bundles, folders, globs, or a manifest (.csv, .jsonl)."),
+]
+CommandOption = Annotated[BatchCommand, typer.Option("--command", help="Command that examines each package.")]
+Output = Annotated[str, typer.Option("--output-dir", "-o", metavar="DIR", help="Folder for the results.")]
+InputsPattern = Annotated[
+    str | None,
+    typer.Option(metavar="PATTERN", help="Path of the inputs of a package: {dir}/{stem}.inputs.pt."),
+]
+Hosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--host", metavar="PROFILE", help="Examine for this machine: a file of `env --save`, or a name; repeatable."
+    ),
+]
+Jobs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Number of processes. [default: one per processor]")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Use the workers of a Dask scheduler: tcp://host:8786."),
+]
+ClusterOption = Annotated[
+    str | None, typer.Option("--cluster", metavar="local:N", help="Use N Dask workers on this machine.")
+]
+WorkerTimeout = Annotated[
+    float,
+    typer.Option(
+        parser=opt.duration,
+        metavar="TIME",
+        help="Time without any Dask worker after which the cluster is lost. [default: 5m]",
+        show_default=False,
+    ),
+]
+ItemTimeout = Annotated[
+    float | None,
+    typer.Option(parser=opt.duration, metavar="TIME", help="Time limit per item. [default: 2m, 15m if it is executed]"),
+]
+Memory = Annotated[
+    int | None,
+    typer.Option(
+        parser=opt.size, metavar="SIZE", help="Memory limit of the process that examines an item, such as 4G."
+    ),
+]
+CacheFile = Annotated[
+    str | None,
+    typer.Option("--cache", metavar="FILE", help="Cache file. [default: in the user's cache folder]"),
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither read nor write a cache.")]
+
+
+def batch(
+    items: Items,
+    *,
+    command: CommandOption = BatchCommand.CHECK,
+    output_dir: Output = "results",
+    inputs_pattern: InputsPattern = None,
+    host: Hosts = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    cluster: ClusterOption = None,
+    worker_timeout: WorkerTimeout = 300.0,
+    timeout: opt.Timeout = 60.0,
+    item_timeout: ItemTimeout = None,
+    memory_limit: Memory = None,
+    repeat: opt.Repeat = 1,
+    generate: opt.Generate = False,
+    model_name: opt.ModelName = None,
+    device: opt.Device = None,
+    release: opt.Release = None,
+    trust_pickle: opt.TrustPickle = False,
+    cache: CacheFile = None,
+    no_cache: NoCache = False,
+    cases: opt.Cases = None,
+    format_: opt.PageFormatOption = None,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    fail_on: opt.FailOnOption = FailOn.ERROR,
+    redact: opt.Redact = True,
+) -> None:
+    """Examine many packages, logs and bundles, with one line each in a folder of results.
+
+    Continues where an interrupted run ended, and examines again only what has changed. Executes nothing unless
+    --command is run or verify. Exit status: that of the worst item; 0 if all are healthy or as expected.
+    """
+    shape = page_format(format_, json=json)
+    executes = command in (BatchCommand.RUN, BatchCommand.VERIFY)
+    from aotidoctor.commands.batch import BatchRequest
+    from aotidoctor.fleet.digest import Settings
+    from aotidoctor.fleet.pool import processors
+
+    settings = Settings(
+        fail_on=fail_on.value,
+        redact=redact,
+        timeout=timeout,
+        item_timeout=item_timeout or (_EXECUTING_S if executes else _STATIC_S),
+        memory_limit=memory_limit,
+        repeat=repeat,
+        generate=generate,
+        trust_pickle=trust_pickle,
+        model_name=model_name,
+        device=device,
+        triton=release,
+    )
+    wish = BatchRequest(
+        words=tuple(items),
+        command=command.value,
+        folder=output_dir,
+        hosts=tuple(host or ()),
+        inputs_pattern=inputs_pattern,
+        settings=settings,
+        jobs=jobs or processors(),
+        scheduler=scheduler,
+        cluster=cluster,
+        worker_timeout=worker_timeout,
+        cache=None if no_cache else cache or _cache_file(os.environ),
+    )
+    with _fetch_manifests(wish.words, wish.hosts) as (words, profiles):
+        _work(replace(wish, words=words, hosts=profiles), shape, quiet=quiet, fail_on=fail_on, cases=cases)
+
+
+@contextmanager
+def _fetch_manifests(
+    words: tuple[str, ...], hosts: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Within: manifests and host profiles of URLs as local paths. Items stay URLs: who judges them fetches them."""
+    wanted = {f"{at}": word for at, word in enumerate(words) if word.endswith((".csv", ".jsonl"))}
+    given: dict[str, object] = {**wanted, "hosts": hosts}
+    with exit_on_error(), url_arguments.fetch_arguments(given, tuple(given)) as (local, _):
+        yield tuple(str(local.get(f"{at}", word)) for at, word in enumerate(words)), tuple(local["hosts"])  # type: ignore[arg-type]
+
+
+def _work(wish: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, cases: str | None) -> NoReturn:
+    from aotidoctor.cli.batch_progress import BatchProgress
+    from aotidoctor.commands import batch as fleets
+    from aotidoctor.remote.remote_files import clean_text
+    from aotidoctor.reports.redact.redactor import Redactor
+
+    assert isinstance(wish, fleets.BatchRequest)  # noqa: S101 - its class is not imported for the help
+    hide = Redactor.of(os.environ)
+    redacts = wish.settings.redact
+    progress = BatchProgress(sys.stderr, os.environ, quiet=quiet)
+
+    def on_warning(line: str) -> None:
+        # Not behind the line of progress.
+        progress.close()
+        warn(line)
+
+    try:
+        with exit_on_error():
+            summary = fleets.batch(
+                wish,
+                argv=argv(),
+                environ=os.environ,
+                redact=lambda text: hide.text(clean_text(text)) if redacts else clean_text(text),
+                on_progress=progress.show,
+                on_warning=on_warning,
+            )
+    finally:
+        progress.close()
+    if cases is not None:
+        _store_failures(wish.folder, cases)
+    status = exit_status(summary, fail_on)
+    write_stdout(_summary_text(summary, status, shape))
+    raise typer.Exit(status)
+
+
+def _store_failures(folder: str, cases: str) -> None:
+    """Keep the failures in the store of cases; what goes wrong there is a warning."""
+    from aotidoctor.commands.cases.remember import remember_results
+
+    try:
+        remember_results(cases, folder)
+    except CannotExamineError as error:
+        warn(f"--cases: {error}")
+
+
+def exit_status(summary: FleetSummary, fail_on: FailOn) -> int:
+    """That of the worst item which is not as expected."""
+    if summary.interrupted:
+        return interruption_status(_INTERRUPTED)
+    if summary.problem is not None:
+        return 4
+    ignored = {0, 1, 3} if fail_on is FailOn.NEVER else {0}
+    return next((status for status in _ORDER if status not in ignored and summary.statuses.get(status)), 0)
+
+
+def _summary_text(summary: FleetSummary, status: int, shape: PageFormat) -> str:
+    from aotidoctor.reports.fleet import fleet_files
+
+    match shape:
+        case PageFormat.JSON:
+            return fleet_files.render_batch_json(summary, status)
+        case PageFormat.MD:
+            return fleet_files.render_batch_markdown(summary)
+        case PageFormat.RICH:
+            return fleet_files.render_batch_text(summary)
+
+
+def _cache_file(environ: Mapping[str, str]) -> str | None:
+    """In the user's cache folder; None where there is no home."""
+    base = environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - no RuntimeError of pathlib's
+    return os.path.join(base, _CACHE) if os.path.isabs(base) else None  # noqa: PTH117, PTH118 - likewise
+
+
+class FleetFormat(str, enum.Enum):
+    """Formats of stdout."""
+
+    RICH = "rich"
+    MD = "md"
+    JSON = "json"
+    CSV = "csv"
+    HTML = "html"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    CHAT = "chat"
+
+
+Results = Annotated[list[str], typer.Argument(metavar="RESULTS...", help="Folders written by `aotidoctor batch`.")]
+Baseline = Annotated[
+    str | None, typer.Option("--baseline", metavar="DIR", help="Older results to compare with: shows what is new.")
+]
+Accepted = Annotated[
+    str | None,
+    typer.Option("--accepted", metavar="FILE", help="TOML list of known failures with reasons and end dates."),
+]
+FailOnNew = Annotated[bool, typer.Option("--fail-on-new", help="Exit status 1 if something is new, else 0.")]
+OnNew = Annotated[
+    str | None,
+    typer.Option("--on-new", metavar="CMD", help="Command to run for each new cluster, given as JSON on stdin."),
+]
+StdoutFormat = Annotated[FleetFormat | None, typer.Option("--format", help="Format of stdout. [default: rich]")]
+ReportTo = Annotated[
+    list[str] | None,
+    typer.Option("--report", metavar="FMT:PATH", help="Also write a file in a format (not rich); repeatable."),
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show all rows of the tables.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict.")]
+_RESULT_FILES = ("fleet.json", "results.jsonl")
+
+
+def fleet(
+    results: Results,
+    *,
+    baseline: Baseline = None,
+    accepted: Accepted = None,
+    fail_on_new: FailOnNew = False,
+    on_new: OnNew = None,
+    format_: StdoutFormat = None,
+    json: opt.Json = False,
+    report: ReportTo = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    redact: opt.Redact = True,
+) -> None:
+    """Group a fleet's results by failure; show what is new.
+
+    Shows clusters by signature with their distinguishing features, causes over time, hosts against causes, and the
+    slowest items. Needs pandas, but not torch. Exit status 0 regardless of the findings; with --fail-on-new 1 if
+    something is new, and 4 if items that were examined before were not examined now, or results are unfinished or
+    damaged.
+    """
+    if (fail_on_new or on_new is not None) and baseline is None:
+        raise typer.BadParameter("--fail-on-new and --on-new need --baseline", param_hint="--baseline")
+    kind = chosen_format(format_, FleetFormat.RICH, json=json)
+    files = [_parse_fleet_spec(text, [*results, *([baseline] if baseline else [])], accepted) for text in report or ()]
+    from aotidoctor.commands import fleet as command
+
+    wanted = command.FleetSummaryRequest(folders=tuple(results), baseline=baseline, accepted=accepted, argv=argv())
+    with exit_on_error():
+        words = command.hook_words(on_new) if on_new is not None else ()
+    found = _judge_results(wanted, kind, redact=redact)
+    try:
+        _show_fleet(found, kind, files, detail=-1 if quiet else int(verbose))
+    except Exception as error:  # noqa: BLE001 - the guard: its own failure ends in a status, too
+        _fail_fleet(whereabouts(error), 5, FleetFormat.CHAT)
+    if words:
+        command.call_for_news(found.summary, words, os.environ, warn)
+    raise typer.Exit(command.fleet_status(found.summary, fail_on_new=fail_on_new))
+
+
+def _parse_fleet_spec(text: str, folders: Sequence[str], accepted: str | None) -> tuple[str, Path]:
+    kind, colon, path = text.partition(":")
+    known = [one.value for one in FleetFormat if one is not FleetFormat.RICH]
+    if not colon or not path or kind not in known:
+        raise typer.BadParameter(f"{text!r} is not FMT:PATH; formats: {', '.join(known)}", param_hint="--report")
+    taken = {os.path.realpath(os.path.join(folder, name)) for folder in folders for name in _RESULT_FILES}  # noqa: PTH118
+    taken |= {os.path.realpath(accepted)} if accepted is not None else set()
+    if os.path.realpath(path) in taken:
+        raise typer.BadParameter(f"{path} is an input of this command and is not overwritten", param_hint="--report")
+    return kind, Path(path)
+
+
+def _judge_results(wanted: FleetSummaryRequest, kind: FleetFormat, *, redact: bool) -> FleetOverview:
+    """The summary; what cannot be read or breaks ends the process with its status and, as JSON, its document."""
+    from aotidoctor.commands.fleet import summarize_results
+    from aotidoctor.reports.redact.redactor import Redactor
+
+    redactor = Redactor.of(os.environ) if redact else None
+    try:
+        return summarize_results(wanted, redactor)
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from error
+    except AotidoctorError as error:
+        _fail_fleet(redactor.text(str(error)) if redactor else str(error), error.exit_status, kind)
+    except KeyboardInterrupt:
+        _fail_fleet("interrupted", 130, kind)
+    except Exception as error:  # noqa: BLE001 - the guard: its own failure ends in one document, too
+        _fail_fleet(whereabouts(error), 5, kind)
+
+
+def _fail_fleet(message: str, status: int, kind: FleetFormat) -> NoReturn:
+    line = one_line(message, 1000)
+    if kind is FleetFormat.JSON:
+        from aotidoctor.commands.fleet import failure_document
+
+        name = {4: "cannot_examine", 130: "interrupted"}.get(status, "internal_error")
+        write_stdout(failure_document(line, name))
+    warn(line)
+    raise typer.Exit(status)
+
+
+def _show_fleet(found: FleetOverview, kind: FleetFormat, files: Sequence[tuple[str, Path]], *, detail: int) -> None:
+    from aotidoctor.commands.fleet import render_fleet
+
+    if kind is FleetFormat.RICH:
+        from aotidoctor.reports.fleet.fleet_text import fleet_terminal_text
+
+        write_stdout(
+            fleet_terminal_text(found.summary, stream=sys.stdout or StringIO(), environ=os.environ, detail=detail)
+        )
+    else:
+        for piece in render_fleet(found, kind.value):
+            write_stdout(piece)
+    for name, path in files:
+        write_report(path, "".join(render_fleet(found, name)))

@@ -1,0 +1,333 @@
+"""``aotidoctor inspect``, ``env``, ``explain``, ``schema``, ``plugins``, ``mcp``, ``demo``: other commands."""
+
+from __future__ import annotations
+
+import enum
+import os
+import shlex
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from functools import partial
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from aotidoctor.api.option_arguments import use_plugins
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.document_output import (
+    Format,
+    PageFormat,
+    Show,
+    exit_on_error,
+    page_format,
+    render_report,
+    warn,
+    write_stderr,
+    write_stdout,
+)
+from aotidoctor.cli.execute import argv, execute, make_progress, report_of_work
+from aotidoctor.cli.options import make_show, with_output_options
+from aotidoctor.model.case import Options
+from aotidoctor.model.errors import AotidoctorError
+from aotidoctor.model.report import Report
+from aotidoctor.reports.redact.redactor import Redactor, redact_private
+from aotidoctor.reports.text import OK, PROBLEM, UNKNOWN, exit_status, write_file
+
+if TYPE_CHECKING:
+    from aotidoctor.commands.demo import Patient
+
+
+@with_output_options("package")
+def inspect(package: opt.Package, *, model_name: opt.ModelName = None, show: Show) -> None:
+    """Show the contents of a package and its requirements.
+
+    Executes nothing from PACKAGE, and needs no torch.
+    """
+    wanted = Options(model_name=model_name)
+    from aotidoctor.commands import diagnose_package
+
+    execute(
+        "inspect",
+        package,
+        show,
+        lambda _: diagnose_package.inspect(package, wanted, argv=argv(), environ=os.environ),
+        static=True,
+    )
+
+
+Save = Annotated[
+    str | None, typer.Option("--save", metavar="FILE", help="Also write a profile of this host, for --host elsewhere.")
+]
+
+
+@with_output_options("host")
+def env(*, host: opt.Host = None, save: Save = None, show: Show) -> None:
+    """Show the properties of this host, and when settings take effect.
+
+    Does not import torch: builds, GPUs, libraries and limits are read from files. With --host, shows the profile of a
+    different machine.
+    """
+    if host is not None and save is not None:
+        raise typer.BadParameter("--save and --host cannot be combined", param_hint="--save")
+    from aotidoctor.commands import diagnose_package
+
+    def work() -> Report:
+        if save is not None:
+            _save(save, redact=show.redact)
+        return diagnose_package.env(argv=argv(), environ=os.environ, profile=host)
+
+    execute("env", "", show, lambda _: work(), static=True)
+
+
+def _save(path: str, *, redact: bool) -> None:
+    from aotidoctor.readers.host.host_facts import read_host
+    from aotidoctor.readers.host.profiles import profile_document
+    from aotidoctor.reports.json.json_report import dump_json
+
+    host = read_host(artifact=None, environ=os.environ, survey=True)
+    shown = redact_private(host, os.environ) if redact else host
+    try:
+        write_file(Path(path), dump_json(profile_document(shown, Path(path).stem)))
+    except OSError as error:
+        warn(f"could not write {path}: {error.strerror or error}")
+        return
+    write_stderr(f"aotidoctor: profile written to {path}\n")
+
+
+def explain(
+    topic: Annotated[str, typer.Argument(metavar="CAUSE|CODE", help="Such as input-stride, AD-IN-014, input_stride.")],
+    *,
+    format_: opt.PageFormatOption = None,
+    json: opt.Json = False,
+) -> None:
+    """Explain a cause, a check or a probe."""
+    shown = page_format(format_, json=json)
+    # `--help` does not need these.
+    from aotidoctor.commands import explain as manual
+
+    with use_plugins("explain", wanted=True):
+        page = manual.find(topic)
+    if page is None:
+        near = manual.near(topic)
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        raise typer.BadParameter(f"no page for {topic!r}{hint}", param_hint="CAUSE|CODE")
+    match shown:
+        case PageFormat.JSON:
+            from aotidoctor.reports.json import json_report as json_
+
+            fields = {"kind": page.kind, "name": page.name, "code": page.code, "text": page.text}
+            write_stdout(json_.dump_json({"schema": "aotidoctor.explain/1", **fields}))
+        case PageFormat.MD:
+            write_stdout(manual.markdown(page))
+        case PageFormat.RICH:
+            from aotidoctor.reports.terminal import markdown_page as terminal_page
+
+            write_stdout(terminal_page.markdown_page_text(manual.markdown(page), stream=sys.stdout, environ=os.environ))
+
+
+class Document(str, enum.Enum):
+    """Documents with a schema."""
+
+    REPORT = "report"
+    DIFF = "diff"
+
+
+Which = Annotated[Document, typer.Argument(metavar="[report|diff]", help="Which document.")]
+
+
+def schema(document: Which = Document.REPORT) -> None:
+    """Print the JSON Schema of the JSON report."""
+    # `--help` does not need these.
+    from aotidoctor.reports.json.json_report import dump_json
+
+    if document is Document.DIFF:
+        from aotidoctor.reports.json.schema import difference_schema
+
+        write_stdout(dump_json(difference_schema()))
+        return
+    from aotidoctor.reports.json.schema import schema as report_schema
+
+    write_stdout(dump_json(report_schema()))
+
+
+OnlyList = Annotated[bool, typer.Option("--list", help="Only list plugins; import nothing.")]
+
+
+def plugins(*, list_: OnlyList = False, json: opt.Json = False) -> None:
+    """List and validate the installed plugins.
+
+    Imports each in a separate process. Exit status 1: at least one of them cannot be used.
+    """
+    from aotidoctor.commands.plugins import list_plugins, plugin_list_text
+
+    found = list_plugins(validate=not list_)
+    if json:
+        from aotidoctor.reports.json.json_report import dump_json
+
+        write_stdout(dump_json(found))
+    else:
+        write_stdout(plugin_list_text(found))
+    raise typer.Exit(PROBLEM if any(row["problem"] for row in found["plugins"]) else OK)
+
+
+RootFolder = Annotated[
+    str,
+    typer.Option("--root", metavar="DIR", help="Folder that contains all paths."),
+]
+AllowRun = Annotated[
+    bool, typer.Option("--allow-run", help="Also offer the tools that execute native code of packages: run and repro.")
+]
+
+
+def mcp(*, root: RootFolder = ".", allow_run: AllowRun = False) -> None:
+    """Serve coding agents through the Model Context Protocol.
+
+    Communicates over standard input and output until the input ends. Executes nothing from a package without
+    --allow-run. Answers are redacted, bounded, and name their evidence.
+    """
+    if not Path(root).is_dir():
+        raise typer.BadParameter(f"{root!r} is not a folder", param_hint="--root")
+    from aotidoctor.commands.mcp import serve
+
+    with exit_on_error():
+        serve(root, may_run=allow_run, environ=os.environ)
+
+
+PatientReport = tuple["Patient", Report]
+
+
+Cuda = Annotated[
+    bool, typer.Option("--cuda", help="Instead, find a fault in a CUDA package without a GPU; compiles nothing.")
+]
+OfFleet = Annotated[
+    bool, typer.Option("--fleet", help="Instead, check 60 packages of two nights and show what is new; needs pandas.")
+]
+
+
+def demo(
+    *,
+    cuda: Cuda = False,
+    fleet: OfFleet = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    redact: opt.Redact = True,
+) -> None:
+    """Break a small model in four ways; triage each.
+
+    The first call compiles the model, which takes a minute; later calls do not. Exit status 0: every cause was found.
+    """
+    if cuda and fleet:
+        raise typer.BadParameter("--cuda and --fleet cannot be combined", param_hint="--fleet")
+    show = make_show((), json=json, quiet=quiet, redact=redact)
+    if fleet:
+        _demo_fleet(show, os.environ)
+    seen: list[PatientReport] = []
+    for patient, report in _triage_patients(show, os.environ, cuda=cuda):
+        seen.append((patient, report))
+        if show.format is Format.RICH:
+            write_stdout(_screen(len(seen), patient, report, os.environ))
+    write_stdout(_as_json(seen) if show.format is Format.JSON else _by_hand(seen, os.environ))
+    raise typer.Exit(_status(seen))
+
+
+def _demo_fleet(show: Show, environ: Mapping[str, str]) -> NoReturn:
+    """Sixty packages, two nights: what the second has that the first had not."""
+    from aotidoctor.commands import demo as patients
+    from aotidoctor.commands.fleet import render_fleet as fleet_in
+
+    progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
+    redactor = Redactor.of(environ)
+    try:
+        with progress:
+            found = patients.make_fleet(environ, progress.on_event, redactor)
+    except AotidoctorError as error:
+        warn(redactor.text(str(error)))
+        raise typer.Exit(error.exit_status) from error
+    if show.format is Format.JSON:
+        write_stdout("".join(fleet_in(found, "json")))
+    else:
+        from aotidoctor.reports.fleet.fleet_text import fleet_terminal_text
+
+        write_stdout(
+            fleet_terminal_text(
+                found.summary, stream=sys.stdout or StringIO(), environ=environ, detail=min(show.detail, 0)
+            )
+        )
+        place = _shell_path(patients.fleet_folder(environ), environ)
+        write_stdout(f"\nThe page, and by hand:\n\n    {place}/{patients.PAGE}\n    cd {place}\n    aotidoctor fleet")
+        write_stdout(f" {patients.TONIGHT} --baseline {patients.LAST_NIGHT} --fail-on-new\n")
+    raise typer.Exit(OK if patients.is_as_expected(found) else UNKNOWN)
+
+
+def _triage_patients(show: Show, environ: Mapping[str, str], *, cuda: bool) -> Iterator[PatientReport]:
+    """Each patient, or the one for CUDA, with its report; ends after one that could not be examined."""
+    # `--help` does not need the stages.
+    from aotidoctor.commands import demo as patients
+
+    with patients.warm_runner(environ) as runner:
+        for patient in (patients.CUDA_PATIENT,) if cuda else patients.PATIENTS:
+            triage = patients.triage_cuda if cuda else partial(patients.triage_patient, patient)
+            progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
+            report = report_of_work("run", patient.package, partial(triage, runner, environ), progress)
+            yield patient, redact_private(report, environ) if show.redact else report
+            if not _was_examined(report):
+                return
+
+
+def _was_examined(report: Report) -> bool:
+    return exit_status(report, "error") in (OK, PROBLEM, UNKNOWN)
+
+
+def _has_expected_cause(patient: Patient, report: Report) -> bool:
+    return bool(report.diagnoses) and report.diagnoses[0].cause == patient.cause
+
+
+def _status(seen: list[PatientReport]) -> int:
+    """0 when each cause was found, 3 when one was not, else why the last one could not be examined."""
+    if not _was_examined(seen[-1][1]):
+        return exit_status(seen[-1][1], "error")
+    return OK if all(_has_expected_cause(patient, report) for patient, report in seen) else UNKNOWN
+
+
+def _screen(number: int, patient: Patient, report: Report, environ: Mapping[str, str]) -> str:
+    story = textwrap.fill(f"{number}. {patient.title}. {patient.story}", 80, subsequent_indent="   ")
+    return f"{story}\n\n{render_report(report, Format.RICH, Show(detail=-1), environ)}\n"
+
+
+def _as_json(seen: list[PatientReport]) -> str:
+    from aotidoctor.reports.json import json_report as json_
+
+    patients = [
+        {
+            "title": patient.title,
+            "story": patient.story,
+            "cause": patient.cause,
+            "report": json_.report_document(report),
+        }
+        for patient, report in seen
+    ]
+    return json_.dump_json({"schema": "aotidoctor.demo/1", "patients": patients})
+
+
+def _by_hand(seen: list[PatientReport], environ: Mapping[str, str]) -> str:
+    """The commands that repeat each triage; nothing where the files are not there."""
+    if not _was_examined(seen[-1][1]):
+        return ""
+    from aotidoctor.commands import demo as patients
+
+    cuda = seen[-1][0] is patients.CUDA_PATIENT
+    place = patients.cuda_folder(environ) if cuda else patients.demo_folder(environ)
+    words = [patients.cuda_argv()] if cuda else [patients.demo_argv(patient) for patient, _ in seen]
+    lines = ["By hand, with everything below the first screen:", "", f"    cd {_shell_path(place, environ)}"]
+    return "\n".join([*lines, *(f"    {shlex.join(one)}" for one in words)]) + "\n"
+
+
+def _shell_path(place: Path, environ: Mapping[str, str]) -> str:
+    """``place`` as a shell reads it, without the name of the home folder."""
+    home = environ.get("HOME", "")
+    if home and place.is_relative_to(home):
+        return f"~/{shlex.quote(str(place.relative_to(home)))}"
+    return shlex.quote(str(place))

@@ -1,0 +1,368 @@
+"""Read the contract of a package as rows that every language can write, and generate fast checks of a call.
+
+Sizes are written in terms of symbols, as text that is valid in Python and in C++ alike: a number is a pair of texts,
+numerator and denominator, integers only, so that both languages compute the same. ``_floor``, ``_cut``, ``_mod``,
+``_max`` and ``_min`` are functions of the written code.
+
+The fast check is straight code for one package, a few comparisons per tensor. It answers True for an ordinary call, and
+False (or raises) for all others, harmless ones included: the slower validator judges those. It may only be too strict.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from aotidoctor.model.artifact import ArtifactKind
+from aotidoctor.model.case import Case, Options
+from aotidoctor.model.contract import LeafSpec, ModelContract
+from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.evidence import NotChecked
+from aotidoctor.model.expr import Expr, ExprFunction, Num, Product, Sum, Sym, evaluate, linear
+from aotidoctor.model.inputs import Container, Leaf, Tree
+from aotidoctor.model.record import record
+from aotidoctor.model.torch_names import ITEMSIZE
+from aotidoctor.triage import open_case
+
+
+@record
+class ShippableContract:
+    """What is written: ``symbols`` in order of their first appearance, ``baked`` values by path, ``untold`` facts."""
+
+    source: str
+    sha256: str | None
+    contract: ModelContract
+    symbols: tuple[str, ...]
+    baked: Mapping[str, str]
+    untold: tuple[str, ...]
+
+
+def read_contract(
+    path: str, *, inputs: str | None, reference: str | None, model_name: str | None, environ: Mapping[str, str]
+) -> ShippableContract:
+    """The contract of a package.
+
+    Raises:
+        CannotExamineError: there is no package, or it does not tell what its compiled code expects.
+    """
+    options = Options(model_name=model_name, reference=reference)
+    case, unread = open_case.open_case(path, inputs, options, environ)
+    contract = _readable_contract(case, unread)
+    return ShippableContract(
+        source=os.path.basename(path),  # noqa: PTH119 - paths are texts here
+        sha256=case.artifact.sha256,
+        contract=contract,
+        symbols=_symbols(contract),
+        baked=case.reference.constant_inputs if case.reference is not None else {},
+        untold=(*_not_comparable(contract), *(f"{item.name}: {item.reason}" for item in unread)),
+    )
+
+
+def _readable_contract(case: Case, unread: list[NotChecked]) -> ModelContract:
+    if case.artifact.kind is ArtifactKind.MISSING:
+        raise CannotExamineError(f"no such file: {case.artifact.path}")
+    contract = case.contract
+    if contract is None:
+        reason = case.artifact.problem or next((item.reason for item in unread), "no wrapper.cpp of a model in it")
+        raise CannotExamineError(f"{case.artifact.path}: it does not contain a contract: {reason}")
+    if contract.args is None or contract.kwargs is None:
+        raise CannotExamineError(f"{case.artifact.path}: it does not contain a call spec")
+    if contract.readings:
+        raise CannotExamineError(
+            f"{case.artifact.path}: {contract.open_leaves}; --inputs FILE with a call that works, or --reference "
+            "exported.pt2, resolves this"
+        )
+    return contract
+
+
+def _symbols(contract: ModelContract) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for leaf in contract.leaves:
+        for dim in leaf.dims or ():
+            if dim.static is None and dim.expr is not None:
+                found.update(dict.fromkeys(sorted(dim.expr.symbols)))
+    return tuple(found)
+
+
+def _not_comparable(contract: ModelContract) -> list[str]:
+    """What cannot be compared, in words."""
+    found = []
+    for leaf in contract.leaves:
+        if leaf.kind == "unknown":
+            found.append(f"{leaf.path}: whether it is a tensor")
+        if leaf.input_index is None or leaf.used is False:
+            continue
+        found += [f"{leaf.path}: its {what}" for what in _missing(leaf)]
+    found += [f"{item.count} statements of the wrapper (first: {item.example})" for item in contract.unread]
+    return found
+
+
+def _missing(leaf: LeafSpec) -> list[str]:
+    dims = leaf.dims or ()
+    missing = [f"size of dim {at}" for at, dim in enumerate(dims) if dim.is_open]
+    known, exprs = leaf.strides, leaf.stride_exprs
+    steps = [
+        f"stride of dim {at}"
+        for at, step in enumerate(known or ())
+        if step is None and (exprs is None or len(exprs) != len(known or ()) or exprs[at] is None)
+    ]
+    return [
+        *(["dtype"] if leaf.dtype is None else []),
+        *(["dims"] if leaf.rank is None else missing),
+        *(["strides"] if leaf.rank and known is None else steps),
+        *(["device"] if leaf.device_type is None else []),
+    ]
+
+
+# Sizes as text.
+
+Ratio = tuple[str, int]
+
+
+def size_text(expr: Expr, symbols: Mapping[str, str]) -> str | None:
+    """The value of ``expr``, cut to an integer; None where it cannot be written with integers.
+
+    ``symbols`` maps the name of each symbol to what it is called in the text.
+    """
+    ratio = _ratio(expr, symbols)
+    if ratio is None:
+        return None
+    return ratio[0] if ratio[1] == 1 else f"_cut({ratio[0]}, {ratio[1]})"
+
+
+def root_of(expr: Expr) -> tuple[int, int, int, int] | None:
+    """Slope and constant of a straight line in one symbol, each as numerator and denominator; None for others."""
+    line = linear(expr) if len(expr.symbols) == 1 else None
+    if line is None or not line[0].over:
+        return None
+    slope, constant = line
+    return slope.over, slope.under, constant.over, constant.under
+
+
+def step_of(expr: Expr) -> tuple[int, int] | None:
+    """Of a line with integers: how far its values are apart, and the one at 0."""
+    if len(expr.symbols) != 1:
+        return None
+    (symbol,) = expr.symbols
+    first, second, third = (evaluate(expr, {symbol: value}) for value in (0, 1, 2))
+    if first is None or second is None or third is None or third - second != second - first or second == first:
+        return None
+    return abs(second - first), first
+
+
+def _ratio(expr: Expr, symbols: Mapping[str, str]) -> Ratio | None:
+    match expr:
+        case Num(over=over, under=under):
+            return f"({over})" if over < 0 else str(over), under
+        case Sym(name=name):
+            return (symbols[name], 1) if name in symbols else None
+        case Sum() | Product() | ExprFunction():
+            parts = [_ratio(part, symbols) for part in expr.parts()]
+            known = [part for part in parts if part is not None]
+            return _joined(expr, known) if len(known) == len(parts) else None
+        case _:
+            return None
+
+
+def _joined(expr: Sum | Product | ExprFunction, parts: list[Ratio]) -> Ratio | None:
+    under = 1
+    for _, one in parts:
+        under *= one
+    match expr:
+        case Product():
+            return "(" + " * ".join(text for text, _ in parts) + ")", under
+        case Sum():
+            return "(" + " + ".join(_widened(parts, under)) + ")", under
+        case ExprFunction(name="max" | "min" as name):
+            return f"_{name}({', '.join(_widened(parts, under))})", under
+        case ExprFunction(name="floor"):
+            return f"_floor({parts[0][0]}, {under})", 1
+        case ExprFunction(name="ceil"):
+            return f"(-_floor(-{parts[0][0]}, {under}))", 1
+        case ExprFunction(name="trunc"):
+            return f"_cut({parts[0][0]}, {under})", 1
+        case ExprFunction(name="floordiv" | "mod" as name):
+            over, below = _widened(parts, under)
+            if name == "floordiv":
+                return f"_floor({over}, {below})", 1
+            return f"_mod({over}, {below})", under
+        case _:
+            return None
+
+
+def _widened(parts: list[Ratio], under: int) -> list[str]:
+    """The numerators over one denominator."""
+    return [text if one == under else f"({text} * {under // one})" for text, one in parts]
+
+
+# Straight code that accepts ordinary calls.
+
+_DEVICES = {"cpu": "is_cpu", "cuda": "is_cuda", "xpu": "is_xpu", "mps": "is_mps"}
+_TYPES = ("tuple", "list", "dict")
+
+
+class _NotPlainError(Exception):
+    """The contract has something that straight code cannot see."""
+
+
+@dataclass(slots=True)
+class _Writer:
+    """The lines of one function; ``bound`` maps a symbol to the local that holds it, ``later`` are comparisons."""
+
+    flavour: str
+    baked: Mapping[str, str]
+    lines: list[str] = field(default_factory=list)
+    bound: dict[str, str] = field(default_factory=dict)
+    later: list[tuple[str, Expr]] = field(default_factory=list)
+    taken: int = 0
+
+    def fresh(self) -> str:
+        """A new local."""
+        self.taken += 1
+        return f"x{self.taken}"
+
+    def unless(self, condition: str) -> None:
+        """Give up unless ``condition`` holds."""
+        self.lines.append(f"    if not ({condition}): return False")
+
+
+def fast_check(wanted: ShippableContract, flavour: str) -> list[str]:
+    """The lines of ``_fast_torch`` or ``_fast_numpy``."""
+    writer = _Writer(flavour=flavour, baked=wanted.baked)
+    try:
+        _fast_call(writer, wanted.contract)
+        _agreements(writer)
+    except _NotPlainError:
+        writer.lines = ["    return False"]
+    else:
+        writer.lines.append("    return True")
+    return [f"def _fast_{flavour}(args, kwargs):", *writer.lines]
+
+
+def _fast_call(writer: _Writer, contract: ModelContract) -> None:
+    args, kwargs = contract.args, contract.kwargs
+    if args is None or kwargs is None:
+        raise _NotPlainError
+    writer.unless(
+        f"type(args) in (tuple, list) and len(args) == {len(args.children)} and len(kwargs) == {len(kwargs.keys)}"
+    )
+    for index, child in enumerate(args.children):
+        _fast_tree(writer, contract.leaves, child, f"args[{index}]")
+    for key, child in zip(kwargs.keys, kwargs.children, strict=True):
+        _fast_tree(writer, contract.leaves, child, f"kwargs[{key!r}]")
+
+
+def _fast_tree(writer: _Writer, leaves: Sequence[LeafSpec], tree: Tree[int], source: str) -> None:
+    name = writer.fresh()
+    writer.lines.append(f"    {name} = {source}")
+    match tree:
+        case Leaf(value=index) if leaves[index].input_index is not None:
+            _fast_tensor(writer, leaves[index], name)
+        case Leaf(value=index):
+            _constant(writer, leaves[index], name)
+        case Container(type=kind, children=children, keys=keys) if kind in _TYPES:
+            writer.unless(f"type({name}) is {kind} and len({name}) == {len(children)}")
+            if kind == "dict" and keys:
+                writer.unless(f"[*{name}] == {list(keys)!r}")
+            for index, child in enumerate(children):
+                _fast_tree(writer, leaves, child, f"{name}[{keys[index] if kind == 'dict' else index!r}]")
+        case _:
+            raise _NotPlainError
+
+
+def _constant(writer: _Writer, leaf: LeafSpec, name: str) -> None:
+    baked = writer.baked.get(leaf.path)
+    if baked is not None:
+        writer.unless(f"_plain({name}) == {baked!r}")
+    writer.unless(f"{name} is None or type({name}) in (bool, int, float, str)")
+
+
+def _fast_tensor(writer: _Writer, leaf: LeafSpec, name: str) -> None:
+    dtype = leaf.dtype
+    if dtype is not None:
+        writer.unless(f"_NAMES[{name}.dtype] == {dtype!r}")
+    if writer.flavour == "torch":
+        device = leaf.device_type
+        known = _DEVICES.get(device or "")
+        if device is not None:
+            writer.unless(f"{name}.{known}" if known else f"{name}.device.type == {device!r}")
+        writer.unless(
+            f"not {name}.is_neg()" + (f" and not {name}.is_conj()" if "complex" in (dtype or "complex") else "")
+        )
+    elif dtype is None:
+        raise _NotPlainError
+    _fast_shape(writer, leaf, name)
+    # Of what is not strided, torch refuses to say the strides.
+    _fast_strides(writer, leaf, f"{name}.stride()" if writer.flavour == "torch" else f"{name}.strides")
+
+
+def _fast_shape(writer: _Writer, leaf: LeafSpec, name: str) -> None:
+    dims = leaf.dims
+    if dims is None or leaf.rank != len(dims):
+        if leaf.rank is not None:
+            writer.unless(f"len({name}.shape) == {leaf.rank}")
+        if dims:
+            raise _NotPlainError
+        return
+    if all(dim.static is not None for dim in dims):
+        writer.unless(f"{name}.shape == {tuple(dim.static for dim in dims)!r}")
+        return
+    sizes = [writer.fresh() for _ in dims]
+    writer.lines.append(f"    {', '.join(sizes)}, = {name}.shape")
+    for size, dim in zip(sizes, dims, strict=True):
+        if dim.static is not None:
+            writer.unless(f"{size} == {dim.static}")
+        elif dim.expr is not None:
+            _dynamic(writer, size, dim.expr)
+
+
+def _dynamic(writer: _Writer, size: str, expr: Expr) -> None:
+    """Bind the symbol to what the size says, or compare the size with what is bound."""
+    names = sorted(expr.symbols)
+    root = root_of(expr)
+    if len(names) != 1 or names[0] in writer.bound or root is None:
+        writer.later.append((size, expr))
+        return
+    if root == (1, 1, 0, 1):
+        writer.bound[names[0]] = size
+        return
+    symbol, rest = writer.fresh(), writer.fresh()
+    over, under, constant, parts = root
+    writer.lines.append(f"    {symbol}, {rest} = divmod(({size} * {parts} - {constant}) * {under}, {over * parts})")
+    writer.unless(f"{rest} == 0")
+    writer.bound[names[0]] = symbol
+
+
+def _fast_strides(writer: _Writer, leaf: LeafSpec, source: str) -> None:
+    strides, exprs = leaf.strides, leaf.stride_exprs
+    width = 1 if writer.flavour == "torch" else ITEMSIZE[leaf.dtype or "float32"]
+    if strides and None not in strides:
+        writer.unless(f"{source} == {tuple((step or 0) * width for step in strides)!r}")
+        return
+    steps = [writer.fresh() for _ in strides or ()]
+    writer.lines.append(f"    {''.join(f'{step}, ' for step in steps)}= {source}" if steps else f"    {source}")
+    if not exprs or len(exprs) != len(steps):
+        exprs = (None,) * len(steps)
+    for name, step, expr in zip(steps, strides or (), exprs, strict=True):
+        if step is not None:
+            writer.unless(f"{name} == {step * width}")
+        elif expr is not None:
+            _check_bound(writer, name, expr, width)
+
+
+def _check_bound(writer: _Writer, name: str, expr: Expr, width: int) -> None:
+    scaled = name
+    if width != 1:
+        scaled, rest = writer.fresh(), writer.fresh()
+        writer.lines.append(f"    {scaled}, {rest} = divmod({name}, {width})")
+        writer.unless(f"{rest} == 0")
+    writer.later.append((scaled, expr))
+
+
+def _agreements(writer: _Writer) -> None:
+    """What is left: sizes and strides that follow from the symbols, where all of those are bound."""
+    for name, expr in writer.later:
+        text = size_text(expr, writer.bound)
+        if text is not None:
+            writer.unless(f"{name} == {text}")

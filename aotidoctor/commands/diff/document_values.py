@@ -1,0 +1,387 @@
+"""Read untrusted JSON documents value by value, and collect differences with the playbook each belongs to.
+
+Every value is read by type, and a wrong one is reported with its place. Weights of a difference: ``decisive`` is
+enough to make a package fail, or compute something else, on one side; ``relevant`` is named by a playbook among the
+reasons; ``minor`` is reported and does not decide.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.evidence import list_names
+from aotidoctor.model.fleet import DocumentDifference
+from aotidoctor.model.record import JsonValue, record
+
+# Placeholders of redaction are numbered per report.
+_PLACEHOLDER = re.compile(r"<(home|host|user|values|secret|email|ip|mac|account|word)(?:-\d+)?>")
+_NAMES = {dict: "an object", list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number"}
+_LONGEST_VALUE = 60
+
+
+@record
+class DocumentNode:
+    """A value with its place.
+
+    Asking raises CannotExamineError where the value has another type; what is absent or null is None or empty.
+    """
+
+    value: JsonValue
+    file: str
+    place: str = "$"
+
+    def at(self, key: str) -> DocumentNode:
+        """The value of ``key``; a null one where it is absent."""
+        return DocumentNode(value=self._object().get(key), file=self.file, place=f"{self.place}.{key}")
+
+    def text(self, key: str) -> str | None:
+        """A text, with the placeholders of redaction without their numbers."""
+        node = self.at(key)
+        match node.value:
+            case None:
+                return None
+            case str():
+                return normalized_text(node.value)
+            case _:
+                raise node.misfit("a text")
+
+    def number(self, key: str) -> int | float | None:
+        """A number; the JSON of reports has texts for those that are not finite."""
+        node = self.at(key)
+        match node.value:
+            case None | "NaN" | "Infinity" | "-Infinity":
+                return None
+            case bool():
+                raise node.misfit("a number")
+            case int() | float():
+                return node.value
+            case _:
+                raise node.misfit("a number")
+
+    def flag(self, key: str) -> bool | None:
+        """True or false."""
+        node = self.at(key)
+        if node.value is not None and not isinstance(node.value, bool):
+            raise node.misfit("true or false")
+        return node.value
+
+    def nodes(self, key: str) -> tuple[DocumentNode, ...]:
+        """The items of a list."""
+        node = self.at(key)
+        if node.value is None:
+            return ()
+        if not isinstance(node.value, list):
+            raise node.misfit("a list")
+        return tuple(
+            DocumentNode(value=item, file=self.file, place=f"{node.place}[{index}]")
+            for index, item in enumerate(node.value)
+        )
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """The texts of a list."""
+        found = []
+        for node in self.nodes(key):
+            if not isinstance(node.value, str):
+                raise node.misfit("a text")
+            found.append(normalized_text(node.value))
+        return tuple(found)
+
+    def numbers(self, key: str) -> tuple[int | None, ...]:
+        """The whole numbers of a list."""
+        found: list[int | None] = []
+        for node in self.nodes(key):
+            if node.value is not None and (not isinstance(node.value, int) or isinstance(node.value, bool)):
+                raise node.misfit("a whole number")
+            found.append(node.value)
+        return tuple(found)
+
+    def mapping(self, key: str) -> Mapping[str, str]:
+        """An object of texts; null is an empty text."""
+        inner = self.at(key)
+        return {} if inner.value is None else {name: inner.text(name) or "" for name in inner.keys()}  # noqa: SIM118
+
+    def keys(self) -> tuple[str, ...]:
+        """The keys of an object."""
+        return tuple(self._object())
+
+    @property
+    def missing(self) -> bool:
+        """Whether there is nothing here."""
+        return self.value is None
+
+    def _object(self) -> Mapping[str, JsonValue]:
+        if self.value is None:
+            return {}
+        if not isinstance(self.value, dict):
+            raise self.misfit("an object")
+        return self.value
+
+    def misfit(self, expected: str) -> CannotExamineError:
+        """The error that tells where, observed and expected."""
+        shown = repr(self.value) if isinstance(self.value, str | int | float) else ""
+        cut = f" {shown[:_LONGEST_VALUE]}" if shown else ""
+        observed = _NAMES.get(type(self.value), "null")
+        return CannotExamineError(f"{self.file}: at {self.place[:200]}: observed {observed}{cut}, expected {expected}")
+
+
+def normalized_text(text: str) -> str:
+    """``text`` as it is compared."""
+    return _PLACEHOLDER.sub(r"<\1>", text)
+
+
+# Kinds of differences: playbook and weight.
+
+
+class DifferenceRule(NamedTuple):
+    """``playbook`` is the slug of a cause, None where no playbook speaks of such a difference."""
+
+    area: str
+    playbook: str | None
+    level: str
+    why: str
+
+
+DIFFERENCE_RULES = {
+    # The machine.
+    "platform": DifferenceRule(
+        "host", "platform-mismatch", "decisive", "compiled code runs only on one system and architecture"
+    ),
+    "torch-release": DifferenceRule(
+        "host",
+        "abi-mismatch",
+        "decisive",
+        "a package calls functions of torch whose set changes from release to release",
+    ),
+    "torch-build": DifferenceRule(
+        "host", "abi-mismatch", "relevant", "builds of one release differ in their build options"
+    ),
+    "torch-cuda": DifferenceRule(
+        "host", "driver-mismatch", "decisive", "the CUDA that torch was built for needs a driver to match"
+    ),
+    "torch-abi": DifferenceRule(
+        "host", "abi-mismatch", "decisive", "the two ABIs of std::string do not link with each other"
+    ),
+    "torch": DifferenceRule("host", "toolchain-missing", "decisive", "nothing can be loaded without torch"),
+    "isa": DifferenceRule(
+        "host", "isa-mismatch", "relevant", "packages are compiled for the instructions of the build machine"
+    ),
+    "isa-needed": DifferenceRule("host", "isa-mismatch", "decisive", "the package was compiled for these instructions"),
+    "gpu": DifferenceRule("host", "gpu-arch-mismatch", "decisive", "GPU code is compiled for a compute capability"),
+    "gpu-name": DifferenceRule("host", "gpu-arch-mismatch", "minor", "a different GPU of the same compute capability"),
+    "gpu-none": DifferenceRule("host", "device-unavailable", "decisive", "a GPU package needs a GPU"),
+    "gpu-count": DifferenceRule("host", "device-index", "relevant", "a device index counts the available GPUs"),
+    "driver": DifferenceRule(
+        "host", "driver-mismatch", "relevant", "the driver determines which CUDA versions can run"
+    ),
+    "glibc": DifferenceRule(
+        "host", "abi-mismatch", "relevant", "a .so requires the symbol versions of its build machine"
+    ),
+    "library": DifferenceRule(
+        "host", "missing-library", "decisive", "the loader must find every library that the .so names"
+    ),
+    "symbol": DifferenceRule("host", "abi-mismatch", "decisive", "no library there provides the symbol"),
+    "threads": DifferenceRule(
+        "host", "threads-exceed-build", "relevant", "some kernels have room only for the threads of the build machine"
+    ),
+    "memory": DifferenceRule("host", "out-of-memory", "relevant", "weights and buffers must fit"),
+    "openmp": DifferenceRule("host", "openmp-conflict", "relevant", "two OpenMP runtimes in one process hang or crash"),
+    "tmpdir": DifferenceRule("host", "tmpdir", "decisive", "a package is unpacked there before it is loaded"),
+    "compiler": DifferenceRule(
+        "host", "toolchain-missing", "relevant", "a package without .so is compiled when it is loaded"
+    ),
+    "tool": DifferenceRule("host", None, "minor", "determines which probes can run, not what fails"),
+    "setting-threads": DifferenceRule("host", "threads-exceed-build", "relevant", "determines the number of threads"),
+    "setting-device": DifferenceRule(
+        "host", "device-unavailable", "relevant", "determines which GPUs are visible, and their numbers"
+    ),
+    "setting-library": DifferenceRule(
+        "host", "missing-library", "relevant", "determines which libraries are found first"
+    ),
+    "setting-memory": DifferenceRule("host", "out-of-memory", "relevant", "determines how memory is allocated"),
+    "setting-cuda": DifferenceRule(
+        "host", "cuda-race", "relevant", "determines in which order kernels run and errors surface"
+    ),
+    "setting-aoti": DifferenceRule("host", "load-api", "relevant", "read by torch or by the package itself"),
+    "setting": DifferenceRule("host", None, "minor", "no playbook names this variable"),
+    "python": DifferenceRule("host", None, "minor", "a package does not depend on the version of Python"),
+    "system-software": DifferenceRule("host", None, "minor", "its relevant parts are compared separately"),
+    "distribution-package": DifferenceRule("host", "abi-mismatch", "relevant", "torch loads it into the same process"),
+    # The package.
+    "kind": DifferenceRule(
+        "package", "artifact-wrong-kind", "decisive", "only an AOTInductor package can be loaded with this API"
+    ),
+    "layout": DifferenceRule("package", "load-api", "relevant", "the layout determines which loader accepts it"),
+    "models": DifferenceRule("package", "model-name", "decisive", "a model is loaded by its name"),
+    "machine": DifferenceRule(
+        "package", "platform-mismatch", "decisive", "compiled code runs only on one architecture"
+    ),
+    "needed": DifferenceRule(
+        "package", "missing-library", "relevant", "the loader must find every library that the .so names"
+    ),
+    "feature": DifferenceRule("package", None, "minor", "a debug facility that was compiled in"),
+    "device": DifferenceRule("package", "load-device", "decisive", "it was compiled for a different device"),
+    "package-isa": DifferenceRule(
+        "package", "isa-mismatch", "decisive", "one needs CPU instructions that the other does not"
+    ),
+    "capability": DifferenceRule(
+        "package", "gpu-arch-mismatch", "decisive", "GPU code is compiled for a compute capability"
+    ),
+    "package-torch": DifferenceRule(
+        "package", "abi-mismatch", "relevant", "compiled with a different release of torch"
+    ),
+    "package-abi": DifferenceRule(
+        "package", "abi-mismatch", "decisive", "the two ABIs of std::string do not link with each other"
+    ),
+    "package-cuda": DifferenceRule("package", "driver-mismatch", "relevant", "compiled with a different CUDA version"),
+    "package-threads": DifferenceRule(
+        "package", "threads-exceed-build", "relevant", "compiled for a different number of threads"
+    ),
+    "operators": DifferenceRule(
+        "package", "custom-op-missing", "relevant", "a custom operator must be registered before loading"
+    ),
+    "weights-place": DifferenceRule(
+        "package", "weights-not-loaded", "relevant", "weights outside the .so must be loaded or found"
+    ),
+    "damage": DifferenceRule(
+        "package", "artifact-corrupt", "decisive", "a member's bytes differ from those that were written"
+    ),
+    "random": DifferenceRule("package", "nondeterministic", "relevant", "results differ between runs by design"),
+    "uninitialized": DifferenceRule("package", "uninitialized-read", "relevant", "a kernel reads uninitialized memory"),
+    "kernels": DifferenceRule("package", "codegen-bug", "relevant", "different generated code for the same model"),
+    "origin": DifferenceRule("package", None, "minor", "where and with what it was built"),
+    "content": DifferenceRule("package", None, "minor", "the files differ; the differences are listed one by one"),
+    "constant": DifferenceRule(
+        "package", "weights-mismatch", "decisive", "weights are found by name, and must have its type and shape"
+    ),
+    "weight-bytes": DifferenceRule("package", "weights-differ", "relevant", "the same weights have the same checksum"),
+    "leaf": DifferenceRule("package", "input-tree", "decisive", "a call must have the same leaves"),
+    "leaf-keyword": DifferenceRule("package", "input-kwargs", "decisive", "a keyword argument must be passed as such"),
+    "leaf-kind": DifferenceRule("package", "input-nontensor", "decisive", "a tensor is not a constant"),
+    "leaf-dtype": DifferenceRule(
+        "package", "input-dtype", "decisive", "inputs are read as the dtype that was compiled"
+    ),
+    "leaf-rank": DifferenceRule("package", "input-rank", "decisive", "sizes are read by position"),
+    "leaf-shape": DifferenceRule("package", "input-shape", "decisive", "a static size is compiled in"),
+    "leaf-range": DifferenceRule(
+        "package", "input-range", "decisive", "sizes beyond the compiled range are not guarded"
+    ),
+    "leaf-stride": DifferenceRule(
+        "package", "input-stride", "decisive", "elements are found by the strides that were compiled"
+    ),
+    "leaf-symbol": DifferenceRule(
+        "package", "input-shape-disagree", "relevant", "sizes that are one symbol must be equal"
+    ),
+    "leaf-device": DifferenceRule("package", "input-device", "decisive", "memory of a different device cannot be read"),
+    "output": DifferenceRule("package", "output-spec", "relevant", "the caller gets a different result"),
+    # The call.
+    "given": DifferenceRule("inputs", "input-count", "decisive", "a call must have the same leaves"),
+    "given-keyword": DifferenceRule("inputs", "input-kwargs", "decisive", "a keyword argument must be passed as such"),
+    "given-kind": DifferenceRule("inputs", "input-nontensor", "decisive", "only tensors reach the compiled code"),
+    "given-dtype": DifferenceRule(
+        "inputs", "input-dtype", "decisive", "inputs are read as the dtype that was compiled"
+    ),
+    "given-rank": DifferenceRule("inputs", "input-rank", "decisive", "sizes are read by position"),
+    "given-shape": DifferenceRule(
+        "inputs", "input-shape", "relevant", "a different size, inside or outside the compiled range"
+    ),
+    "given-stride": DifferenceRule(
+        "inputs", "input-stride", "decisive", "elements are found by the strides that were compiled"
+    ),
+    "given-device": DifferenceRule("inputs", "input-device", "decisive", "memory of a different device cannot be read"),
+    "given-layout": DifferenceRule("inputs", "input-layout", "decisive", "only strided tensors can be read"),
+    "given-lazy": DifferenceRule("inputs", "input-lazy-bit", "decisive", "compiled code ignores the lazy bit"),
+    "given-offset": DifferenceRule("inputs", "input-stride", "minor", "a different offset in its storage"),
+    "given-alias": DifferenceRule(
+        "inputs", "input-alias", "relevant", "inputs that share memory see each other's writes"
+    ),
+    "given-nan": DifferenceRule("inputs", "input-nan", "relevant", "NaN and Inf go through to the outputs"),
+    "given-values": DifferenceRule(
+        "inputs", "index-out-of-range", "relevant", "integers that are indices must be in range"
+    ),
+    "given-constant": DifferenceRule(
+        "inputs", "input-constant-changed", "relevant", "a value that was baked in is not read again"
+    ),
+    "given-detail": DifferenceRule("inputs", None, "minor", "no playbook names this property"),
+    "given-problem": DifferenceRule("inputs", "inputs-file-corrupt", "decisive", "an unreadable file passes no inputs"),
+    # What came of it.
+    "verdict": DifferenceRule("outcome", None, "outcome", "the outcome"),
+    "cause": DifferenceRule("outcome", None, "outcome", "diagnosed only on one side"),
+    "finding": DifferenceRule("outcome", None, "outcome", "found only on one side"),
+    "signature": DifferenceRule("outcome", None, "outcome", "not the same failure"),
+    "run": DifferenceRule("outcome", None, "outcome", "the same probe ended differently"),
+    "tool-version": DifferenceRule(
+        "outcome", None, "minor", "different versions of aotidoctor may find different things"
+    ),
+}
+
+
+# Differences of two documents.
+
+Fact = str | int | float | bool | tuple[object, ...] | None
+NONE = "none"
+
+
+@dataclass(slots=True)
+class DifferenceTally:
+    """Differences, counts of what is equal and left out, and what only one side tells."""
+
+    differences: list[DocumentDifference] = field(default_factory=list)
+    equal: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    unknown: list[str] = field(default_factory=list)
+
+    def compare(self, rule: str, subject: str, a: Fact, b: Fact) -> None:
+        """One fact of both sides; None is not known."""
+        area = DIFFERENCE_RULES[rule].area
+        if a == b:
+            self.equal[area] += 1
+        elif a is None or b is None:
+            self.unknown.append(
+                f"{area}: {subject} (only {'B' if a is None else 'A'} records it: {fact_text(b if a is None else a)})"
+            )
+        else:
+            self.differ(rule, subject, fact_text(a), fact_text(b))
+
+    def differ(self, rule: str, subject: str, a: str, b: str) -> None:
+        """A difference."""
+        known = DIFFERENCE_RULES[rule]
+        self.differences.append(
+            DocumentDifference(
+                area=known.area, subject=subject, a=a, b=b, level=known.level, why=known.why, playbook=known.playbook
+            )
+        )
+
+    def skip(self, what: str, a: object, b: object) -> None:
+        """Something that differs without meaning."""
+        if a != b:
+            self.left_out[what] += 1
+
+    def members(self, rule: str, subject: str, a: Iterable[str], b: Iterable[str]) -> None:
+        """Two sets: what only one of them has, in one difference."""
+        first, second = set(a), set(b)
+        self.equal[DIFFERENCE_RULES[rule].area] += len(first & second) or (1 if first == second else 0)
+        only_a, only_b = sorted(first - second), sorted(second - first)
+        if only_a or only_b:
+            self.differ(rule, subject, _describe_names(only_a), _describe_names(only_b))
+
+
+def _describe_names(names: list[str]) -> str:
+    return f"also {list_names(names, 8)}" if names else "without"
+
+
+def fact_text(value: Fact) -> str:
+    """A fact as text."""
+    match value:
+        case None:
+            return "not known"
+        case bool():
+            return "yes" if value else "no"
+        case tuple():
+            return f"({', '.join('?' if item is None else str(item) for item in value)})"
+        case _:
+            return str(value) or "empty"

@@ -1,0 +1,326 @@
+"""Compare two hosts, a package with a host it was not examined on, and the outcomes of two examinations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from aotidoctor.commands.diff.document_values import NONE, DifferenceTally, DocumentNode, Fact, fact_text
+from aotidoctor.model import record_json
+from aotidoctor.model.case import Case, Host
+from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.fleet import DocumentDifference
+
+# Flags of /proc/cpuinfo that the code of a package can need.
+_VECTOR = re.compile(r"amx|asimd|avx|bmi|f16c|fma|sse4|sve|vnni|neon")
+_SETTINGS = (
+    ("setting-threads", re.compile(r"(OMP|GOMP|KMP|MKL)_")),
+    ("setting-device", re.compile(r"(CUDA|NVIDIA)_VISIBLE_DEVICES|CUDA_DEVICE_ORDER")),
+    ("setting-library", re.compile(r"LD_(PRELOAD|LIBRARY_PATH)")),
+    ("setting-memory", re.compile(r"PYTORCH_\w{0,80}?(ALLOC|MEMORY)|MALLOC_")),
+    ("setting-cuda", re.compile(r"(CUDA|CUBLAS|CUDNN)_")),
+    ("setting-aoti", re.compile(r"(AOTI|TORCH|ATEN|AOT_INDUCTOR|AOTINDUCTOR|PYTORCH)_?")),
+)
+# Variables that say where things are, or how a terminal looks.
+_NOISE = frozenset((
+    "PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "TMPDIR", "TERM", "COLUMNS", "LANG", "LC_ALL", "CI",
+    "FORCE_COLOR", "NO_COLOR", "PYTHONUNBUFFERED", "CPATH", "LIBRARY_PATH",
+    "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR",
+))  # fmt: skip
+_COMPILERS = ("g++", "clang++", "c++")
+# Memory that differs by less is the same machine on another day.
+_SAME_MEMORY = 0.1
+_GIB = 1024**3
+
+
+def compare_hosts(tally: DifferenceTally, a: DocumentNode, b: DocumentNode, needed: frozenset[str]) -> None:
+    """All facts of both; ``needed`` are the CPU flags that a package on either side was compiled for."""
+    tally.compare("platform", "system", a.text("system"), b.text("system"))
+    tally.compare("platform", "machine", a.text("machine"), b.text("machine"))
+    _torch(tally, a, b)
+    _flags(tally, a, b, needed)
+    tally.compare("system-software", "CPU", a.text("cpu_model"), b.text("cpu_model"))
+    _gpus(tally, a, b)
+    tally.compare("glibc", "glibc", a.text("glibc"), b.text("glibc"))
+    _libraries(tally, a, b)
+    _resources(tally, a, b)
+    _tools(tally, a, b)
+    _environment(tally, a, b)
+    tally.compare("python", "Python", a.text("python"), b.text("python"))
+    for name in ("distribution", "platform"):
+        tally.compare("system-software", name, a.text(name), b.text(name))
+    tally.compare("system-software", "container", a.flag("in_container"), b.flag("in_container"))
+    _packages(tally, a.mapping("packages"), b.mapping("packages"))
+
+
+def _torch(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
+    first, second = a.at("torch"), b.at("torch")
+    if first.missing or second.missing:
+        tally.compare("torch", "torch", _version(first), _version(second))
+        return
+    one, two = first.text("version"), second.text("version")
+    tally.compare("torch-release", "torch release", _release(one), _release(two))
+    if _release(one) == _release(two):
+        tally.compare("torch-build", "torch build", one, two)
+    tally.compare("torch-cuda", "CUDA of torch", first.text("cuda") or NONE, second.text("cuda") or NONE)
+    for name in ("hip", "xpu"):
+        tally.compare("torch-build", f"{name} of torch", first.text(name) or NONE, second.text(name) or NONE)
+    tally.compare("torch-abi", "CXX11 ABI of torch", first.flag("cxx11_abi"), second.flag("cxx11_abi"))
+    tally.compare("torch-build", "debug build of torch", first.flag("debug"), second.flag("debug"))
+    tally.skip("paths", first.text("path"), second.text("path"))
+
+
+def _version(torch: DocumentNode) -> str:
+    return NONE if torch.missing else torch.text("version") or NONE
+
+
+def _release(version: str | None) -> str | None:
+    """``2.13`` of ``2.13.0+cpu``."""
+    return None if version is None else ".".join(version.partition("+")[0].split(".")[:2])
+
+
+def _flags(tally: DifferenceTally, a: DocumentNode, b: DocumentNode, needed: frozenset[str]) -> None:
+    one, two = set(a.texts("cpu_flags")), set(b.texts("cpu_flags"))
+    if not one or not two:
+        tally.compare("isa", "CPU flags", "known" if one else None, "known" if two else None)
+        return
+    vector = {flag for flag in one ^ two if _VECTOR.match(flag)}
+    for rule, flags in (("isa-needed", vector & needed), ("isa", vector - needed)):
+        if flags:
+            subject = "instructions the package needs" if rule == "isa-needed" else "vector instructions"
+            tally.differ(rule, subject, _has(flags & one), _has(flags & two))
+    tally.equal["host"] += len(one & two)
+    tally.left_out["CPU flags without vector instructions"] += len(one ^ two) - len(vector)
+
+
+def _has(flags: set[str]) -> str:
+    return f"has {', '.join(sorted(flags))}" if flags else "without"
+
+
+def _gpus(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
+    one, two = a.nodes("gpus"), b.nodes("gpus")
+    if bool(one) != bool(two):
+        tally.compare("gpu-none", "GPUs", _gpu_names(one) or NONE, _gpu_names(two) or NONE)
+    elif one:
+        tally.compare("gpu-count", "number of GPUs", len(one), len(two))
+        tally.compare("gpu", "compute capability", _capabilities(one), _capabilities(two))
+        if _capabilities(one) == _capabilities(two):
+            tally.compare("gpu-name", "GPUs", _gpu_names(one), _gpu_names(two))
+        _memory(tally, "memory of the first GPU", one[0].number("memory_total"), two[0].number("memory_total"))
+    tally.compare("driver", "CUDA driver", a.text("cuda_driver") or NONE, b.text("cuda_driver") or NONE)
+
+
+def _gpu_names(gpus: tuple[DocumentNode, ...]) -> str:
+    return ", ".join(gpu.text("name") or "?" for gpu in gpus)
+
+
+def _capabilities(gpus: tuple[DocumentNode, ...]) -> str | None:
+    found = [gpu.text("compute_capability") for gpu in gpus]
+    return None if None in found else ", ".join(f"sm_{one}" for one in dict.fromkeys(found))
+
+
+def _libraries(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
+    """Which libraries of a package are found; where they are is no difference."""
+    one, two = a.at("libraries"), b.at("libraries")
+    for name in sorted(set(one.keys()) & set(two.keys())):
+        found = [bool(side.text(name)) for side in (one, two)]
+        tally.compare("library", name, *("found" if there else "not found" for there in found))
+        tally.skip("paths", one.text(name), two.text(name))
+    if a.number("symbols_checked") and b.number("symbols_checked"):
+        names = [tuple(item.text("name") or "?" for item in side.nodes("missing_symbols")) for side in (a, b)]
+        tally.members("symbol", "missing symbols", *names)
+    names = [tuple(path.rpartition("/")[2] for path in side.texts("openmp_runtimes")) for side in (a, b)]
+    tally.members("openmp", "OpenMP runtimes", *names)
+
+
+def _resources(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
+    for name in ("cores", "threads"):
+        tally.compare("threads", name, a.number(name), b.number(name))
+    _memory(tally, "memory", a.number("memory_total"), b.number("memory_total"))
+    tally.skip("free memory and disk", a.number("memory_available"), b.number("memory_available"))
+    limits = [side.number("address_space_limit") or NONE for side in (a, b)]
+    tally.compare("memory", "limit of the address space", *limits)
+    one, two = a.at("tmpdir"), b.at("tmpdir")
+    if not one.missing and not two.missing:
+        for name in ("exists", "writable", "noexec"):
+            tally.compare("tmpdir", f"temporary folder: {name}", one.flag(name), two.flag(name))
+        tally.compare("tmpdir", "temporary folder", one.text("problem") or "usable", two.text("problem") or "usable")
+        tally.skip("free memory and disk", one.number("free_bytes"), two.number("free_bytes"))
+
+
+def _memory(tally: DifferenceTally, subject: str, a: float | None, b: float | None) -> None:
+    if a and b and abs(a - b) <= _SAME_MEMORY * max(a, b):
+        tally.equal["host"] += 1
+    else:
+        tally.compare("memory", subject, _gib(a), _gib(b))
+
+
+def _gib(count: float | None) -> str | None:
+    return None if count is None else f"{count / _GIB:.1f} GiB"
+
+
+def _tools(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
+    one, two = a.mapping("tools"), b.mapping("tools")
+    if one and two:
+        found = [any(side.get(name) for name in _COMPILERS) for side in (one, two)]
+        tally.compare("compiler", "C++ compiler", *("found" if there else "not found" for there in found))
+    for name in sorted(set(one) & set(two)):
+        if name not in _COMPILERS:
+            tally.compare("tool", name, *("found" if side[name] else "not found" for side in (one, two)))
+        tally.skip("paths", one[name], two[name])
+
+
+def _environment(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
+    one, two = a.mapping("environment"), b.mapping("environment")
+    for name in sorted(set(one) | set(two)):
+        first, second = one.get(name), two.get(name)
+        if name in _NOISE:
+            tally.skip("variables of paths and terminals", first, second)
+            continue
+        rule = next((rule for rule, pattern in _SETTINGS if pattern.match(name)), "setting")
+        tally.compare(rule, name, _set(first), _set(second))
+
+
+def _set(value: str | None) -> str:
+    return "not set" if value is None else f"={value}"
+
+
+def _packages(tally: DifferenceTally, one: Mapping[str, str], two: Mapping[str, str]) -> None:
+    """Versions of what torch brings along; torch itself has been compared."""
+    if not one or not two:
+        return
+    for name in sorted((set(one) | set(two)) - {"torch"}):
+        first, second = one.get(name, NONE), two.get(name, NONE)
+        loaded = name.startswith(("nvidia-", "triton", "mkl", "intel-", "pytorch-triton")) and name != "tritonclient"
+        values: tuple[Fact, Fact] = (first, second)
+        tally.compare(
+            "distribution-package" if loaded else "system-software", f"package {name}", *map(fact_text, values)
+        )
+
+
+# A package against another host: the host checks, on that host's report.
+
+_LEVELS = {Severity.ERROR: "decisive", Severity.WARN: "relevant", Severity.INFO: "minor"}
+_WORDS = {Severity.ERROR: "does not fit", Severity.WARN: "may not fit", Severity.INFO: "fits"}
+# Without torch a check still tells much, so it is a note there; here the question is whether it would run.
+_WITHOUT_TORCH = "AD-HOST-013"
+_NOT_RESOLVED = "libraries and symbols were not resolved on that host; run `aotidoctor check` there"
+
+
+def compare_fit(tally: DifferenceTally, case: Case, host: DocumentNode, *, package_is_a: bool) -> None:
+    """What the package needs and the host lacks, as differences; passed checks count as equal."""
+    # Only this question needs the checks.
+    from aotidoctor.triage.static_checks import ask_host
+
+    for asked in ask_host(replace(case, host=_host(host))):
+        if isinstance(asked.found, NotChecked):
+            tally.unknown.append(f"fit: {asked.check.name}: {asked.found.reason}")
+            continue
+        # What a package asks for and this host permits fits.
+        unfit = [item for item in asked.found if item.facts.get("permitted") is not True]
+        tally.equal["fit"] += 0 if unfit else 1
+        tally.differences += [_difference(item, asked.check.cause, package_is_a=package_is_a) for item in unfit]
+
+
+def _difference(finding: Evidence, cause: str, *, package_is_a: bool) -> DocumentDifference:
+    severity = Severity.WARN if finding.code == _WITHOUT_TORCH else finding.severity
+    there, told = f"observed {finding.observed}, expected {finding.expected}", _WORDS[severity]
+    return DocumentDifference(
+        area="fit",
+        subject=finding.subject or finding.code,
+        a=told if package_is_a else there,
+        b=there if package_is_a else told,
+        level=_LEVELS[severity],
+        why=finding.message or "the package does not fit this host",
+        playbook=cause,
+        codes=(finding.code,),
+    )
+
+
+def _host(node: DocumentNode) -> Host:
+    host = node.at("host")
+    if not isinstance(host.value, dict):
+        raise host.misfit("an object")
+    try:
+        found = record_json.from_json(Host, host.value)
+    except record_json.RecordError as error:
+        raise CannotExamineError(
+            f"{host.file}: at {host.place}: observed {error}, expected the record of a host"
+        ) from error
+    return found if found.symbols_checked else replace(found, libraries={}, symbols_problem=_NOT_RESOLVED)
+
+
+# Verdict, causes, findings, ends of runs, signature.
+
+# What one compilation or run gives to a text: addresses, hashes in names of files.
+_PASSING = re.compile(r"0x[0-9a-f]+|\b[a-z0-9]{40,}\b")
+
+
+def compare_outcomes(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
+    """The results; only what was found loudly is compared."""
+    tally.compare("verdict", "verdict", a.text("verdict"), b.text("verdict"))
+    tally.compare("verdict", "fails in", a.text("stage") or NONE, b.text("stage") or NONE)
+    causes = [tuple(item.text("cause") or "?" for item in side.nodes("diagnoses")) for side in (a, b)]
+    tally.members("cause", "causes", *causes)
+    _findings(tally, a, b)
+    _runs(tally, a, b)
+    _signatures(tally, a, b)
+    tally.compare("tool-version", "aotidoctor", a.at("tool").text("version"), b.at("tool").text("version"))
+    tally.skip("times", a.text("started"), b.text("started"))
+    tally.skip("times", a.number("duration_s"), b.number("duration_s"))
+
+
+def _findings(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
+    one, two = _loud(a), _loud(b)
+    tally.equal["outcome"] += len(set(one) & set(two))
+    for key in dict.fromkeys((*one, *two)):
+        if (key in one) != (key in two):
+            code, kind, subject = key
+            name = f"{code} {kind}" + (f" {subject}" if subject else "")
+            tally.differ("finding", name, one.get(key, "not found"), two.get(key, "not found"))
+
+
+def _loud(report: DocumentNode) -> dict[tuple[str, str, str], str]:
+    found: dict[tuple[str, str, str], str] = {}
+    for item in report.nodes("findings"):
+        if item.text("severity") != "info":
+            subject = item.text("subject") or ""
+            # Of a path the name: another folder is no other finding.
+            named = _PASSING.sub("#", subject.rpartition("/")[2] if subject.startswith("/") else subject)
+            key = (item.text("code") or "?", item.text("kind") or "", named)
+            found.setdefault(key, (item.text("observed") or "found")[:200])
+    return found
+
+
+def _runs(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
+    """How the first run of each probe ended; a probe that only one side ran tells nothing."""
+    one, two = _endings(a), _endings(b)
+    for probe in one:
+        if probe in two:
+            tally.compare("run", f"run {probe}", one[probe], two[probe])
+
+
+def _endings(report: DocumentNode) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for run in report.nodes("runs"):
+        error = run.at("error")
+        ended = run.text("ending") or "?"
+        if not error.missing:
+            ended = f"raised {error.text('type')}"
+        elif ended == "signalled":
+            ended = run.text("signal") or ended
+        elif ended == "exited":
+            ended = f"exit {run.number('exit_code')}"
+        found.setdefault(run.text("probe") or "?", f"{ended} in {run.text('stage') or '?'}")
+    return found
+
+
+def _signatures(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
+    marks = [side.at("fingerprint") for side in (a, b)]
+    if not marks[0].missing and not marks[1].missing:
+        tally.compare("signature", "family of the failure", *(mark.text("family") for mark in marks))
+        tally.compare("signature", "signature", *(mark.text("exact") for mark in marks))
+    else:
+        tally.compare("signature", "signature", *(side.text("signature") or NONE for side in (a, b)))

@@ -1,0 +1,60 @@
+"""Describe inputs that exist as objects, and send the description to another process of this program.
+
+torch is not imported. A module of its own: `guard` costs a user's program nothing until the block fails, and imports
+this only then; the library (api) imports it without the rest of `watch`.
+"""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from aotidoctor.model.inputs import InputSet, TensorDesc
+from aotidoctor.readers.inputs.live_and_generated import describe_live
+
+# Values are looked at to find the one index that is too large; of huge tensors nobody waits for that.
+MOST_BYTES = 8 * 1024 * 1024
+_Values = Sequence[int] | Sequence[float] | None
+
+
+def pack_inputs(inputs: object) -> str:
+    """The description as text. Raises InputsError for endless nesting."""
+    args, kwargs = split_arguments(inputs)
+    described = describe_live(args, kwargs)
+    return base64.b64encode(pickle.dumps(described.with_tensors(_with_values))).decode("ascii")
+
+
+def unpack_inputs(text: str) -> InputSet:
+    """What ``packed`` made, in a process that this program has started for itself."""
+    found = pickle.loads(base64.b64decode(text))  # noqa: S301 - see above
+    if not isinstance(found, InputSet):
+        raise TypeError(f"observed {type(found).__name__}, expected a description of inputs")
+    return found
+
+
+def split_arguments(inputs: object) -> tuple[Sequence[object], Mapping[str, object]]:
+    """Arguments and keyword arguments, as an inputs file is read."""
+    if isinstance(inputs, Mapping):
+        if inputs and set(inputs) <= {"args", "kwargs"}:
+            return tuple(inputs.get("args", ())), dict(inputs.get("kwargs", {}))
+        return (), {str(name): value for name, value in inputs.items()}
+    if isinstance(inputs, (tuple, list)):
+        if len(inputs) == 2 and isinstance(inputs[0], (tuple, list)) and isinstance(inputs[1], dict):
+            return tuple(inputs[0]), dict(inputs[1])
+        return tuple(inputs), {}
+    return (inputs,), {}
+
+
+def _with_values(described: TensorDesc) -> TensorDesc:
+    """The tensor with values in place of the function that looks at them, which cannot be sent."""
+    if described.elements is None:
+        return described
+    values = described.elements() if (described.storage_nbytes or 0) <= MOST_BYTES else None
+    return replace(described, elements=partial(_same_values, values))
+
+
+def _same_values(values: _Values) -> _Values:
+    return values

@@ -1,0 +1,330 @@
+"""Try a script in child processes, in the ways that can show the failure, and compare how it ends.
+
+An ending does not depend on the process that it ends: it is equal for the same failure with other numbers and paths.
+A script shows the failure by ending so, by the package's own input checks, or by an assertion.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from aotidoctor.commands.repro.repro_script import NAME, Recipe, script_text
+from aotidoctor.diagnosis.failure_signature import plain_kernel
+from aotidoctor.diagnosis.treatments import plan_treatment
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.inputs import MAPPINGS, InputSet, Leaf, LeafValue, Tree, child_path
+from aotidoctor.model.jobs import Job, SaveInputs, Script
+from aotidoctor.model.record import JsonObject, JsonValue, record
+from aotidoctor.model.report import Diagnosis, Event, EventKind, OnEvent
+from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.payload import device_of, inputs_source
+from aotidoctor.probes.plain_run import read_ending
+from aotidoctor.probes.probe import succeeded
+from aotidoctor.runner.runner import Runner
+
+# How a call ends.
+
+EARLY = ("start", "import", "setup", "inputs", "load", "after_load")
+_LINE = re.compile(r'File "[^"]*/repro\.py", line (\d+)')
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_PATH = re.compile(r"(?:/[\w.+~-]+)+")
+
+
+@record
+class CallEnding:
+    """How a call ended: equal for the same failure with other numbers, on other paths and in other processes.
+
+    ``kind`` as in the finding of the plain run; ``detail`` is the signal, the exit code, or type and words of the
+    exception; ``phase`` is ``load`` or ``run``.
+    """
+
+    kind: str
+    detail: str = ""
+    symptom: str = ""
+    kernel: str = ""
+    phase: str = "run"
+
+    @property
+    def text(self) -> str:
+        """In a few words."""
+        where = {"load": "while loading", "run": "in the call"}[self.phase]
+        return f"{self.kind} {self.detail}".strip() + f" {where}" + (f", in {self.kernel}" if self.kernel else "")
+
+
+def ending_of_finding(item: Evidence) -> CallEnding:
+    """The ending that a finding of the plain run, or of the run with input checks, tells."""
+    facts = item.facts
+    kernel = facts.get("kernel")
+    return CallEnding(
+        kind=item.kind,
+        detail=_detail(item),
+        symptom=str(facts.get("symptom") or ""),
+        kernel=plain_kernel(kernel) if isinstance(kernel, str) and "::" not in kernel else "",
+        phase="load" if facts.get("stage") in EARLY else "run",
+    )
+
+
+def _detail(item: Evidence) -> str:
+    facts = item.facts
+    if item.kind == "raised":
+        return _PATH.sub("PATH", _NUMBER.sub("N", str(facts.get("line") or facts.get("type") or "")))[:200]
+    return str(facts.get("signal") or facts.get("exit_code") or facts.get("code") or "")
+
+
+def ending_of_script(case: Case, outcome: Outcome, load_line: int) -> CallEnding | None:
+    """How a run of the script ended; None when it ended well. ``load_line`` is the line that loads the package."""
+    if succeeded(outcome):
+        return None
+    item = read_ending("AD-RUN-001", case, outcome)
+    ended = ending_of_finding(item)
+    text = outcome.error.traceback if outcome.error is not None else outcome.stderr_tail
+    lines = [int(found) for found in _LINE.findall(text)]
+    # A traceback names the script's frame first, a dump of a crash last; there is one frame of it in either.
+    phase = "load" if lines and lines[-1] <= load_line else "run"
+    return CallEnding(kind=ended.kind, detail=ended.detail, symptom=ended.symptom, kernel=ended.kernel, phase=phase)
+
+
+# The treated call, without the fault, as Python expressions.
+
+Step = JsonObject
+
+
+def _contiguous(leaf: str, step: Step) -> str:
+    stride = step.get("stride")
+    if not isinstance(stride, list):
+        return f"{leaf}.contiguous()"
+    return f"torch.empty_strided({leaf}.shape, {tuple(stride)}, dtype={leaf}.dtype).copy_({leaf})"
+
+
+_LEAF_STEPS: Mapping[str, Callable[[str, Step], str]] = {
+    "cast": lambda leaf, step: f"{leaf}.to(torch.{step['dtype']})",
+    "contiguous": _contiguous,
+    "dense": lambda leaf, _: f"{leaf}.to_dense()",
+    "to": lambda leaf, step: f'{leaf}.to("{step["device"]}")',
+    "resolve": lambda leaf, _: f"{leaf}.resolve_conj().resolve_neg()",
+    "clone": lambda leaf, _: f"{leaf}.clone()",
+    "reshape": lambda leaf, step: f"{leaf}.reshape({_numbers(step['shape'])})",
+    "permute": lambda leaf, step: f"{leaf}.permute({_numbers(step['dims'])})",
+    "nan_to_num": lambda leaf, _: f"{leaf}.nan_to_num()",
+    "clamp_values": lambda leaf, step: f"{leaf}.clamp({step['low']}, {step['high']})",
+    "replace_value": lambda leaf, step: f"{leaf}.masked_fill({leaf} == {step['old']}, {step['new']})",
+    "clamp_dim": lambda leaf, step: f"{leaf}.narrow({step['dim']}, 0, {step['size']})",
+    "to_tensor": lambda leaf, step: f"torch.as_tensor({leaf}, dtype=torch.{step['dtype']})",
+}
+
+
+def _numbers(value: JsonValue) -> str:
+    return str(tuple(value)) if isinstance(value, list) else "()"
+
+
+def treated_call(inputs: InputSet, steps: Sequence[Step]) -> str | None:
+    """Arguments of the treated call, as between the parentheses of a call; None for steps that have no expression."""
+    leaves = {path: path for path, _ in inputs.leaves()}
+    template: Step | None = None
+    for step in steps:
+        name, path = str(step.get("op")), step.get("path")
+        if name == "tree" and template is None:
+            template = step
+        elif name in _LEAF_STEPS and path in leaves:
+            leaves[str(path)] = _LEAF_STEPS[name](leaves[str(path)], step)
+        else:
+            return None
+    if template is None:
+        return _parentheses(_rebuilt(inputs.args, "args", leaves), _rebuilt(inputs.kwargs, "kwargs", leaves))
+    args, kwargs = (_fill_template(template.get(name), leaves) for name in ("args", "kwargs"))
+    return None if args is None or kwargs is None else _parentheses(args, kwargs)
+
+
+def _parentheses(args: str, kwargs: str) -> str:
+    """A tuple's text without its own parentheses, and no keywords where there are none."""
+    inner = args[1:-1].rstrip(",") if args.startswith("(") else f"*{args}"
+    return ", ".join(part for part in (inner, "" if kwargs == "{}" else f"**{kwargs}") if part)
+
+
+def _rebuilt(tree: Tree[LeafValue], path: str, leaves: Mapping[str, str]) -> str:
+    """The tree with its changed leaves; a part in which nothing changed by its name alone."""
+    if isinstance(tree, Leaf):
+        return leaves[path]
+    parts = [_rebuilt(child, child_path(path, tree, at), leaves) for at, child in enumerate(tree.children)]
+    if all(part == child_path(path, tree, at) for at, part in enumerate(parts)):
+        return path
+    if tree.type in MAPPINGS:
+        return "{" + ", ".join(f"{key!r}: {part}" for key, part in zip(tree.keys, parts, strict=True)) + "}"
+    opening, closing = ("[", "]") if tree.type == "list" else ("(", ",)")
+    return opening + ", ".join(parts) + closing
+
+
+def _fill_template(template: JsonValue, leaves: Mapping[str, str]) -> str | None:
+    """The expression of a template as the treatments write it: leaves, values, tuples, lists and dicts."""
+    match template:
+        case {"leaf": str(path)}:
+            return leaves.get(path)
+        case {"tensor_of": str(path), "dtype": str(dtype)}:
+            return f"torch.tensor({path}, dtype=torch.{dtype})"
+        case {"value": value}:
+            return repr(value)
+        case {"tuple": list(items)}:
+            return _joined("(", [_fill_template(item, leaves) for item in items], ",)" if items else ")")
+        case {"list": list(items)}:
+            return _joined("[", [_fill_template(item, leaves) for item in items], "]")
+        case {"dict": list(pairs)}:
+            named = [
+                (pair[0], _fill_template(pair[1], leaves))
+                for pair in pairs
+                if isinstance(pair, list) and len(pair) == 2
+            ]
+            return _joined("{", [None if text is None else f"{key!r}: {text}" for key, text in named], "}")
+    return None
+
+
+def _joined(opening: str, parts: Sequence[str | None], closing: str) -> str | None:
+    known = [part for part in parts if part is not None]
+    return opening + ", ".join(known) + closing if len(known) == len(parts) else None
+
+
+# The ways to show a failure.
+
+CHECKS = ("AOTI_RUNTIME_CHECK_INPUTS", "1")
+PLAIN, CHECKED, VALUES_CODE, AGAIN = "AD-RUN-001", "AD-RUN-003", "AD-RUN-005", "AD-RUN-002"
+_OF_CAUSE = {"input-mutation": "unchanged", "output-alias": "separate"}
+_NUMERIC = ("numeric-difference", "codegen-bug", "train-mode", "weights-differ", "custom-op-fake-kernel")
+
+
+@record
+class Mode:
+    """``wanted`` is how it must end, None for an assertion of the script (or where nothing was run before)."""
+
+    name: str
+    recipe: Recipe
+    wanted: CallEnding | None = None
+
+    def matches(self, ending: CallEnding | None) -> bool:
+        """Whether the script ended as this way of showing the failure does."""
+        if ending is None:
+            return False
+        if self.recipe.verdict:
+            return ending.kind == "raised" and ending.detail.startswith("AssertionError")
+        return self.wanted is None or ending == self.wanted
+
+
+def modes(case: Case, diagnoses: Sequence[Diagnosis], findings: Sequence[Evidence], base: Recipe) -> Iterator[Mode]:
+    """The ways to try, the most direct first."""
+    plain = _error(findings, PLAIN)
+    if plain is not None:
+        wanted = ending_of_finding(plain)
+        yield Mode(name="as it is", recipe=base, wanted=wanted)
+        return
+    if not any(item.code == PLAIN for item in findings):
+        yield Mode(name="load only", recipe=replace(base, args=None))
+        if base.args is not None:
+            yield Mode(name="the call", recipe=base)
+        return
+    cause = diagnoses[0].cause if diagnoses else ""
+    if _error(findings, VALUES_CODE) is not None:
+        yield Mode(name="NaN or Inf", recipe=replace(base, verdict="finite"))
+    if any(item.code == AGAIN and item.kind == "differs" for item in findings):
+        yield Mode(name="two calls", recipe=replace(base, verdict="again"))
+    if cause in _OF_CAUSE:
+        yield Mode(name=_OF_CAUSE[cause], recipe=replace(base, verdict=_OF_CAUSE[cause]))
+    yield from _repaired_modes(case, diagnoses, findings, base)
+    checked = _error(findings, CHECKED)
+    if checked is not None:
+        recipe = replace(base, environment=(*base.environment, CHECKS))
+        yield Mode(name="input checks", recipe=recipe, wanted=ending_of_finding(checked))
+    if case.reference is not None and cause in _NUMERIC:
+        yield Mode(name="the exported program", recipe=replace(base, verdict="reference"))
+
+
+def _repaired_modes(
+    case: Case, diagnoses: Sequence[Diagnosis], findings: Sequence[Evidence], base: Recipe
+) -> Iterator[Mode]:
+    """The call against the repaired call, where the repair is known to help."""
+    healed = {item.facts.get("cause") for item in findings if item.code == "AD-TREAT-001" and item.kind == "healed"}
+    first = diagnoses[0].cause if diagnoses else ""
+    plan = plan_treatment(first, case, findings) if first in healed else None
+    call = treated_call(case.inputs, plan.steps) if plan is not None and case.inputs is not None else None
+    if call is not None:
+        yield Mode(name="the repaired call", recipe=replace(base, verdict="treated", treated=call))
+
+
+def _error(findings: Sequence[Evidence], code: str) -> Evidence | None:
+    return next((item for item in findings if item.code == code and item.severity is Severity.ERROR), None)
+
+
+# The folder and the children of the attempts.
+
+PROBE = "repro"
+# A new interpreter imports torch, and looks at the CPU, within its time.
+FRESH = 3.0
+VALUES_FILE = "values.pt"
+
+
+@dataclass(slots=True, kw_only=True)
+class Bench:
+    """``folder`` holds the package and whatever else the script names. ``tried`` says what each attempt came to.
+
+    ``wanted`` is how the script has to end, None as long as that is not settled.
+    """
+
+    case: Case
+    runner: Runner
+    folder: Path
+    timeout: float
+    on_event: OnEvent = lambda _event: None
+    wanted: CallEnding | None = None
+    tried: list[str] = field(default_factory=list)
+
+    def ending(self, recipe: Recipe, what: str, *, fresh: bool = False) -> CallEnding | None:
+        """How the script of ``recipe`` ends; None when it ends well. ``what`` names the attempt."""
+        text, load_line = script_text(recipe)
+        path = self.folder / NAME
+        path.write_text(text, encoding="utf-8")
+        outcome = self._run(what, "script", Script(path=str(path.absolute()), torch=not fresh), fresh=fresh)
+        ended = ending_of_script(self.case, outcome, load_line)
+        self.tried.append(f"{what}: {ended.text if ended is not None else 'no failure'}")
+        return ended
+
+    def fails_alike(self, recipe: Recipe, what: str, *, fresh: bool = False) -> bool:
+        """Whether it ends as it has to."""
+        return self.wanted is not None and self.ending(recipe, what, fresh=fresh) == self.wanted
+
+    def save_values(self, paths: list[str] | None) -> bool:
+        """Write tensors of the user's inputs beside the script; False when they cannot be."""
+        target = self.folder / VALUES_FILE
+        inputs = inputs_source(self.case)
+        if inputs is None:
+            return False
+        wanted = None if paths is None else tuple(paths)
+        payload = SaveInputs(inputs=inputs, target=str(target.absolute()), paths=wanted)
+        outcome = self._run("save inputs", "save_inputs", payload)
+        return outcome.error is None and target.exists()
+
+    def save_call(self, recipe: Recipe, target: Path) -> bool:
+        """Write the call that the script makes, as an inputs file."""
+        text, load_line = script_text(recipe)
+        head = "\n".join(text.splitlines()[: load_line - 1])
+        path = self.folder / ".call.py"
+        saved = f'torch.save({{"args": args, "kwargs": kwargs}}, {str(target.absolute())!r})'
+        path.write_text(f"{head}\n{saved}\n", encoding="utf-8")
+        outcome = self._run("save call", "script", Script(path=str(path.absolute()), torch=True))
+        path.unlink()
+        return outcome.error is None and target.exists()
+
+    def _run(self, what: str, job: str, payload: Job, *, fresh: bool = False) -> Outcome:
+        self.on_event(Event(kind=EventKind.PROBE_START, name=PROBE))
+        begun = time.monotonic()
+        limit = FRESH if fresh else 1.0
+        # A driver must not be forked.
+        fresh = fresh or device_of(self.case) != "cpu"
+        request = Request(
+            probe=PROBE, job=job, payload=payload, fresh=fresh, timeout=limit * self.timeout, purpose=what
+        )
+        outcome = self.runner.run(request)
+        seconds = time.monotonic() - begun
+        self.on_event(Event(kind=EventKind.PROBE_END, name=PROBE, seconds=seconds, verdict=what))
+        return outcome

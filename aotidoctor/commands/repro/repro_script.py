@@ -1,0 +1,389 @@
+"""Write a script of a few lines that makes the failing call with torch alone: recipe, tensors, surroundings, readme.
+
+Tensors are Python expressions with the same shape, dtype, strides, device, layout and lazy bits. Values are made up:
+floating point in [0, 1), integers and booleans one. No value of the user's gets in.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.inputs import MAPPINGS, Container, Leaf, LeafValue, PlainValue, TensorDesc, Tree, child_path
+from aotidoctor.model.record import record
+from aotidoctor.model.report import Diagnosis
+from aotidoctor.model.torch_names import contiguous_stride
+from aotidoctor.probes.payload import device_index_of, model_name_of
+from aotidoctor.triage.compile_cache import open_cache
+from aotidoctor.version import __version__
+
+NAME = "repro.py"
+WIDTH = 110
+_LEAVES = "torch.utils._pytree.tree_leaves"
+# What a silent fault shows as: lines after ``result = model(*args, **kwargs)``.
+VERDICTS = {
+    "finite": (f'assert all(one.isfinite().all() for one in {_LEAVES}(result)), "NaN or Inf in the result"',),
+    "again": (
+        "again = model(*args, **kwargs)",
+        "torch.testing.assert_close(again, result, rtol=0, atol=0, equal_nan=True)",
+    ),
+    "treated": (
+        "expected = model({treated})",
+        "torch.testing.assert_close(result, expected, equal_nan=True)",
+    ),
+    "reference": (
+        'expected = torch.export.load(HERE / "exported.pt2").module()(*args, **kwargs)',
+        "torch.testing.assert_close(result, expected{tolerance})",
+    ),
+    "unchanged": ("torch.testing.assert_close((args, kwargs), before, rtol=0, atol=0, equal_nan=True)",),
+    "separate": (
+        f"places = [one.untyped_storage().data_ptr() for one in {_LEAVES}(result)]",
+        'assert len({{*places}}) == len(places), "results share memory"',
+    ),
+}
+
+
+def quote_text(text: str) -> str:
+    """A string literal, in double quotes where that needs no escapes."""
+    return f'"{text}"' if text.isprintable() and not set(text) & {'"', "\\"} else repr(text)
+
+
+@record
+class Recipe:
+    """All that a script is made of.
+
+    ``args`` and ``kwargs`` are expressions, or None where the package is only loaded. ``patches`` are statements that
+    put single values in; ``values`` is the file that whole tensors come from, as ``given``. ``verdict`` is a key of
+    ``VERDICTS`` for a call that returns. ``setup`` is a Python file of the folder, with ``after_load`` to be called
+    with the model; ``libraries`` are operator libraries of the folder.
+    """
+
+    title: str
+    args: str | None = None
+    kwargs: str = "{}"
+    patches: tuple[str, ...] = ()
+    values: str | None = None
+    verdict: str = ""
+    treated: str = ""
+    tolerance: str = ""
+    environment: tuple[tuple[str, str], ...] = ()
+    model_name: str | None = None
+    device_index: int = -1
+    threads: int | None = None
+    setup: str | None = None
+    has_after_load: bool = False
+    libraries: tuple[str, ...] = ()
+    package: str = "model.pt2"
+
+
+def script_text(recipe: Recipe) -> tuple[str, int]:
+    """The text, and the number of the line that loads the package."""
+    lines = [f'"""{recipe.title}"""', ""]
+    lines += [f"import {name}" for name in _modules(recipe)]
+    lines += ["from pathlib import Path", "", "import torch", *_loader_import(recipe), ""]
+    lines += [f"os.environ[{quote_text(name)}] = {quote_text(value)}" for name, value in recipe.environment]
+    lines += ["HERE = Path(__file__).parent", *_preparation_lines(recipe), *_inputs(recipe), _load(recipe)]
+    loaded = len(lines)
+    lines += ['setup["after_load"](model)'] if recipe.has_after_load else []
+    lines += _call_line(recipe)
+    return "\n".join(lines) + "\n", loaded
+
+
+def _modules(recipe: Recipe) -> list[str]:
+    needed = {"copy": recipe.verdict == "unchanged", "os": bool(recipe.environment), "runpy": recipe.setup is not None}
+    return [name for name, wanted in needed.items() if wanted]
+
+
+def _loader_import(recipe: Recipe) -> list[str]:
+    return ["from torch._inductor.package import load_package"] if recipe.model_name is not None else []
+
+
+def _preparation_lines(recipe: Recipe) -> list[str]:
+    lines = [f"torch.set_num_threads({recipe.threads})"] if recipe.threads is not None else []
+    lines += [f"torch.ops.load_library(str(HERE / {quote_text(name)}))" for name in recipe.libraries]
+    if recipe.setup is None:
+        return lines
+    run = f"runpy.run_path(str(HERE / {quote_text(recipe.setup)}))"
+    return [*lines, f"setup = {run}" if recipe.has_after_load else run]
+
+
+def _inputs(recipe: Recipe) -> list[str]:
+    if recipe.args is None:
+        return []
+    made = "rand(" in recipe.args + recipe.kwargs
+    lines = ["torch.manual_seed(0)"] if made else []
+    lines += [f"given = torch.load(HERE / {quote_text(recipe.values)})"] if recipe.values is not None else []
+    lines += [*_assignment_lines("args", recipe.args), *_assignment_lines("kwargs", recipe.kwargs), *recipe.patches]
+    return [*lines, "before = copy.deepcopy((args, kwargs))"] if recipe.verdict == "unchanged" else lines
+
+
+def _assignment_lines(name: str, text: str) -> list[str]:
+    """An assignment; a long tuple or dict has one argument per line."""
+    parts = _split(text)
+    if len(text) <= WIDTH or parts is None:
+        return [f"{name} = {text}"]
+    return [f"{name} = {text[0]}", *(f"    {part}," for part in parts), text[-1]]
+
+
+def _split(text: str) -> list[str] | None:
+    """The parts of a tuple or dict at its commas of depth one; None for anything else."""
+    if text[:1] + text[-1:] not in ("()", "{}", "[]"):
+        return None
+    parts, depth, start = [], 0, 1
+    quote = ""
+    for at, char in enumerate(text[1:-1], 1):
+        quote = ("" if char == quote else quote) if quote else (char if char in "'\"" else "")
+        depth += 0 if quote else (char in "([{") - (char in ")]}")
+        if char == "," and depth == 0 and not quote:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    return [part for part in (*parts, text[start:-1].strip()) if part]
+
+
+def _load(recipe: Recipe) -> str:
+    path = f"str(HERE / {quote_text(recipe.package)})"
+    index = f", device_index={recipe.device_index}" if recipe.device_index > 0 else ""
+    if recipe.model_name is not None:
+        return f"model = load_package({path}, {quote_text(recipe.model_name)}{index})"
+    return f"model = torch._inductor.aoti_load_package({path}{index})"
+
+
+def _call_line(recipe: Recipe) -> list[str]:
+    if recipe.args is None:
+        return []
+    lines = ["result = model(*args, **kwargs)"]
+    if not recipe.verdict:
+        return [*lines, "print(result)"]
+    filled = [one.format(treated=recipe.treated, tolerance=recipe.tolerance) for one in VERDICTS[recipe.verdict]]
+    return lines + filled
+
+
+# Tensor descriptions as Python expressions.
+
+_LITERALS = ("int", "float", "bool", "str", "None", "NoneType")
+_CUT = 80
+_SPARSE = {"sparse_coo": "to_sparse", "sparse_csr": "to_sparse_csr", "sparse_csc": "to_sparse_csc"}
+_BLOCKS = {"sparse_bsr": "to_sparse_bsr", "sparse_bsc": "to_sparse_bsc"}
+
+
+class UnmadeError(Exception):
+    """There is no expression for a leaf; the text says of which and why."""
+
+
+def tree_text(tree: Tree[LeafValue], path: str, given: Mapping[str, str]) -> str:
+    """The expression of a tree of arguments; ``given`` are those of leaves that are not made up."""
+    if isinstance(tree, Leaf):
+        return given[path] if path in given else leaf_text(tree.value, path)
+    parts = [tree_text(child, child_path(path, tree, at), given) for at, child in enumerate(tree.children)]
+    if tree.type in MAPPINGS:
+        return "{" + ", ".join(f"{key_text(key)}: {part}" for key, part in zip(tree.keys, parts, strict=True)) + "}"
+    return _sequence(tree, parts, path)
+
+
+def _sequence(tree: Container[LeafValue], parts: list[str], path: str) -> str:
+    if tree.type == "tuple":
+        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+    if tree.type == "list":
+        return f"[{', '.join(parts)}]"
+    raise UnmadeError(f"{path} is a {tree.type.removeprefix('namedtuple:')}")
+
+
+def leaf_text(value: LeafValue, path: str) -> str:
+    """The expression of one leaf."""
+    return _plain(value, path) if isinstance(value, PlainValue) else _tensor(value, path)
+
+
+def _plain(value: PlainValue, path: str) -> str:
+    if value.type == "ndarray" and value.shape is not None and value.dtype is not None:
+        return f"torch.ones({value.shape}, dtype=torch.{value.dtype}).numpy()"
+    if value.type in _LITERALS and len(value.text) < _CUT:
+        return f'float("{value.text}")' if value.text in ("nan", "inf", "-inf") else value.text
+    if value.type in ("dtype", "device") and len(value.text) < _CUT:
+        return value.text if value.text.startswith("torch.") else f"torch.{value.text}"
+    raise UnmadeError(f"{path} is a {value.type}")
+
+
+def _tensor(tensor: TensorDesc, path: str) -> str:
+    if tensor.quantized:
+        return f"torch.quantize_per_tensor(torch.rand({tensor.shape}), 0.1, 10, torch.{tensor.dtype})"
+    text = _memory(tensor)
+    if tensor.layout in _SPARSE:
+        text = f"{_fill_expression(tensor.shape, tensor)}.{_SPARSE[tensor.layout]}()"
+    elif tensor.layout in _BLOCKS:
+        text = f"{_fill_expression(tensor.shape, tensor)}.{_BLOCKS[tensor.layout]}((2, 2))"
+    elif tensor.layout == "mkldnn":
+        text = f"{_fill_expression(tensor.shape, tensor)}.to_mkldnn()"
+    elif tensor.layout == "nested":
+        rows = (
+            ", ".join(_fill_expression(tensor.shape[1:], tensor) for _ in range(tensor.shape[0]))
+            if tensor.shape
+            else ""
+        )
+        text = f"torch.nested.nested_tensor([{rows}])"
+    elif tensor.layout != "strided":
+        raise UnmadeError(f"{path} is {tensor.layout}")
+    text += ".conj()" if tensor.conj else ""
+    text = f"torch._neg_view({text})" if tensor.neg else text
+    if tensor.subclass == "Parameter":
+        return f"torch.nn.Parameter({text}, requires_grad={tensor.requires_grad})"
+    return f"{text}.requires_grad_()" if tensor.requires_grad else text
+
+
+def _memory(tensor: TensorDesc) -> str:
+    """Its memory, and the view of it where it is no plain row-major block."""
+    if tensor.stride is None or tensor.stride == contiguous_stride(tensor.shape) or 0 in tensor.shape:
+        return _fill_expression(tensor.shape, tensor)
+    span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride, strict=True))
+    return f"{_fill_expression((span,), tensor)}.as_strided({tensor.shape}, {tensor.stride})"
+
+
+def _fill_expression(shape: tuple[int, ...], tensor: TensorDesc) -> str:
+    dtype, device = tensor.dtype, "" if tensor.device == "cpu" else f', device="{tensor.device}"'
+    if dtype.startswith("float8"):
+        return f"torch.rand({shape}{device}).to(torch.{dtype})"
+    if dtype == "float32":
+        return f"torch.rand({shape}{device})"
+    maker = "rand" if dtype.startswith(("float", "bfloat", "complex")) else "ones"
+    return f"torch.{maker}({shape}, dtype=torch.{dtype}{device})"
+
+
+def key_text(key: str | int) -> str:
+    """A key of a dict."""
+    return quote_text(key) if isinstance(key, str) else repr(key)
+
+
+def value_text(value: float | bool) -> str:
+    """A number as Python writes it."""
+    text = repr(value)
+    return f'float("{text}")' if text in ("nan", "inf", "-inf") else text
+
+
+# Operator libraries, setup file, threads, variables.
+
+PROGRAM, SETUP = "exported.pt2", "setup_ops.py"
+# Without these a process does not start, or not as the user's own.
+_BARE = re.compile(
+    r"PATH$|HOME$|USER$|LOGNAME$|LANG$|LC_|LD_LIBRARY_PATH$|PYTHONPATH$|VIRTUAL_ENV$|CUDA_VISIBLE_DEVICES$"
+)
+_FURTHER = re.compile(
+    r"(?:AOTI|AOT|TORCH|TORCHINDUCTOR|PYTORCH|OMP|MKL|KMP|GOMP|CUDA|NVIDIA|MALLOC|ATEN|TRITON)_|TMPDIR$"
+)
+# Of the caller's own making, on no other machine alike.
+_CACHES = re.compile(r"CACHE|_DIR$|_HOME$|_PATH$")
+
+
+def bare_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment that a script is tried in: what it needs beyond this, it has to set itself.
+
+    PyTorch asks the compiler about the CPU when it loads a package, and keeps the answer in the folder of caches.
+    """
+    bare = {name: value for name, value in environ.items() if _BARE.match(name)}
+    return {**bare, "TORCHINDUCTOR_CACHE_DIR": str(open_cache(environ).compiler)}
+
+
+def further_environment(environ: Mapping[str, str], case: Case) -> tuple[tuple[str, str], ...]:
+    """Variables that PyTorch or its libraries read, as far as the report may show them."""
+    shown = case.host.environment
+    return tuple(
+        (name, environ[name])
+        for name in sorted(environ)
+        if _FURTHER.match(name) and (name in shown or name == "TMPDIR") and not _CACHES.search(name)
+    )
+
+
+def base_recipe(case: Case, folder: Path, title: str) -> Recipe:
+    """The recipe without inputs; files that it names are copied to ``folder``.
+
+    Raises:
+        OSError: one cannot be read.
+    """
+    options = case.options
+    name = model_name_of(case)
+    setup, has_after_load = _setup(options.setup, folder)
+    libraries = tuple(Path(shutil.copy(one, folder)).name for one in options.custom_op_libraries)
+    if options.reference is not None and case.reference is not None:
+        shutil.copyfile(options.reference, folder / PROGRAM)
+    return Recipe(
+        title=title,
+        model_name=options.model_name if name != "model" else None,
+        device_index=device_index_of(case) or -1,
+        threads=options.threads,
+        setup=setup,
+        has_after_load=has_after_load,
+        libraries=libraries,
+    )
+
+
+def _setup(setup: str | None, folder: Path) -> tuple[str | None, bool]:
+    if setup is None:
+        return None, False
+    target = folder / SETUP
+    shutil.copyfile(setup, target)
+    return target.name, re.search(r"^def after_load\b", target.read_text(encoding="utf-8"), re.MULTILINE) is not None
+
+
+# The known failure, and the finished repro.
+
+
+@record
+class Repro:
+    """``files`` are the names in the folder, the script first; empty where nothing was written.
+
+    ``certified`` says what was seen, empty where it was not; ``problem`` says then why not. ``inputs``, ``weights`` and
+    ``environment`` say in words what is in the folder of what the user gave; ``tried`` are the attempts, in order.
+    """
+
+    certified: str = ""
+    problem: str = ""
+    ending: str = ""
+    inputs: str = ""
+    weights: str = ""
+    environment: str = ""
+    files: tuple[str, ...] = ()
+    tried: tuple[str, ...] = ()
+
+
+@record
+class KnownFailure:
+    """What is known of the failure: of a report just made, or of one that was read."""
+
+    signature: str | None
+    diagnoses: tuple[Diagnosis, ...]
+    findings: tuple[Evidence, ...]
+
+    @property
+    def cause(self) -> str:
+        """The first cause."""
+        return self.diagnoses[0].cause if self.diagnoses else "unknown"
+
+
+# The note beside the script.
+
+README = "README.md"
+MARK = "<!-- aotidoctor repro -->"
+_FILES = {
+    "model.pt2": "the package; its generated sources may name files of the machine that compiled it",
+    "values.pt": "your tensors that the failure needs",
+    "exported.pt2": "the exported program",
+    "setup_ops.py": "your setup file, unchanged: review it before you share it",
+}
+
+
+def readme(made: Repro, cause: str) -> str:
+    """The text."""
+    lines = [MARK, f"# A script that shows {cause}", "", f"    python {NAME}", ""]
+    lines += [f"It ends with (N is any number): {made.ending}.", ""]
+    lines += [f"- `{name}`: {_FILES.get(name, 'an operator library')}" for name in made.files if name not in _OWN]
+    lines += [f"- Inputs: {made.inputs}.", f"- Weights: {made.weights}."]
+    lines += [f"- Environment set by the script: `{made.environment}`."] if made.environment else []
+    lines += ["", f"Certified: {made.certified}. The script was run unchanged in a fresh interpreter, without the"]
+    lines += ["caller's variables, and its package and inputs were diagnosed once more.", ""]
+    lines += [f"Made by aotidoctor {__version__}; about the cause: `aotidoctor explain {cause}`."]
+    return "\n".join(lines) + "\n"
+
+
+_OWN = (NAME, README)

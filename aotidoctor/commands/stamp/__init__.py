@@ -1,1 +1,0 @@
-"""``aotidoctor stamp``: the origin of a package, written into its metadata."""

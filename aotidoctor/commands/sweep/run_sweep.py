@@ -1,0 +1,331 @@
+"""``aotidoctor sweep``: make calls at the boundary of a contract and judge what package and program do.
+
+Each call runs in a child forked from the process that loaded the package.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from aotidoctor.commands.diagnose_package import REFERENCE_MODULES, runner_or_new
+from aotidoctor.commands.sweep.planned_calls import SweepPoint, plan_calls
+from aotidoctor.localize.comparison import FINE, read_comparison
+from aotidoctor.model.artifact import ArtifactKind
+from aotidoctor.model.case import Case, Options
+from aotidoctor.model.contract import ModelContract
+from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.evidence import Severity
+from aotidoctor.model.fleet import Does, Says, Sweep, SweepRow, SweepVerdict
+from aotidoctor.model.record import record
+from aotidoctor.model.run import Exited, NotStarted, Outcome, Request, TimedOut
+from aotidoctor.probes.payload import reference_comparison, run_request
+from aotidoctor.probes.plain_run import read_ending, swallowed_error
+from aotidoctor.probes.probe import succeeded
+from aotidoctor.readers.inputs.live_and_generated import describe_generated
+from aotidoctor.runner.runner import Runner
+from aotidoctor.triage import open_case
+from aotidoctor.triage.static_checks import Session, run_checks
+
+# Contract, package and program on one call, and what that means together.
+
+_RANGE = "AD-IN-017"
+_INPUTS = "AD-IN-"
+_WORDS = 200
+
+
+def contract_says(case: Case, *, silent: bool) -> tuple[Says, str | None]:
+    """What the contract says of the inputs of ``case``, and the cause for which it refuses them.
+
+    ``silent``: it is asked about values, of which it says nothing.
+    """
+    session = Session(case=case, runner=None)
+    run_checks(session)
+    found = [item for item in session.findings if item.code.startswith(_INPUTS)]
+    errors = [item for item in found if item.severity is Severity.ERROR]
+    if errors:
+        from aotidoctor.checks.registry import CHECKS
+
+        return Says.REFUSES, next((check.cause for check in CHECKS if check.code == errors[0].code), None)
+    if any(item.code == _RANGE for item in found):
+        return Says.RANGE, "input-range"
+    return (Says.SILENT if silent else Says.ACCEPTS), None
+
+
+def package_does(case: Case, outcome: Outcome) -> tuple[Does, str]:
+    """What the package did, and its words where it failed."""
+    called = outcome.result.get("outputs")
+    returned = isinstance(called, list) and bool(called)
+    if not returned:
+        return _judge_failure(case, outcome)
+    if (raised := swallowed_error(case, outcome)) is not None:
+        return Does.ERROR, _short(str(raised.facts["line"]))
+    if reference_comparison(outcome).get("outputs") is None:
+        return Does.RETURNS, ""
+    wrong = [item for item in read_comparison(outcome) if item.verdict not in FINE]
+    if not wrong:
+        return Does.RIGHT, ""
+    first = wrong[0]
+    shown = f"{first.path}: {first.verdict}"
+    return Does.WRONG, shown + (f", max |difference| {first.max_abs:g}" if first.max_abs is not None else "")
+
+
+def _judge_failure(case: Case, outcome: Outcome) -> tuple[Does, str]:
+    if isinstance(outcome.ending, TimedOut):
+        return Does.HANG, f"no end within {outcome.ending.limit:g} s"
+    if outcome.error is not None or (isinstance(outcome.ending, Exited) and outcome.ending.done):
+        return Does.ERROR, _short(_words(case, outcome))
+    return Does.CRASH, _short(read_ending("AD-RUN-001", case, outcome).observed)
+
+
+def _words(case: Case, outcome: Outcome) -> str:
+    """The message of the exception; where it has only a call that failed, the reason that stderr gives."""
+    if outcome.error is None:
+        return "no outputs"
+    line = str(read_ending("AD-RUN-001", case, outcome).facts["line"])
+    message = f"{outcome.error.type}: {outcome.error.message}"
+    return outcome.error.message if not line or line in message else line
+
+
+def program_does(outcome: Outcome) -> tuple[Does, str]:
+    """What the program did with the same inputs."""
+    found = reference_comparison(outcome)
+    if found.get("error"):
+        return Does.ERROR, _short(str(found["error"]))
+    if found.get("outputs") is not None:
+        return Does.RIGHT, ""
+    if found.get("unavailable"):
+        return Does.UNKNOWN, _short(str(found["unavailable"]))
+    if outcome.request.job == "reference" and not succeeded(outcome):
+        return Does.ERROR, _short(outcome.error.message if outcome.error is not None else "it crashed")
+    return Does.UNKNOWN, ""
+
+
+def judge_row(told: Says, package: Does, program: Does) -> SweepVerdict:
+    """What a row means."""
+    failed = package in (Does.ERROR, Does.CRASH, Does.HANG)
+    if package is Does.WRONG or (package in (Does.CRASH, Does.HANG) and program is not Does.UNKNOWN):
+        right = program is Does.RIGHT and told is Says.ACCEPTS
+        return SweepVerdict.FAULT if right else SweepVerdict.UNGUARDED
+    if program is Does.UNKNOWN:
+        return SweepVerdict.FAULT if failed and told is Says.ACCEPTS else _alone(told, package)
+    if failed:
+        if program is not Does.RIGHT:
+            return SweepVerdict.FINE
+        return SweepVerdict.FAULT if told is Says.ACCEPTS else SweepVerdict.REFUSED
+    if program is Does.ERROR:
+        # The program refuses what the package computes: nobody can tell whether that is right.
+        return SweepVerdict.UNGUARDED if told is Says.REFUSES else SweepVerdict.UNKNOWN
+    return SweepVerdict.HARMLESS if told in (Says.REFUSES, Says.RANGE) else SweepVerdict.FINE
+
+
+def _alone(told: Says, package: Does) -> SweepVerdict:
+    """Without a program: what the contract refuses, and the package takes or crashes on, is unguarded."""
+    if package in (Does.CRASH, Does.HANG) or (told is Says.REFUSES and package is Does.RETURNS):
+        return SweepVerdict.UNGUARDED
+    return SweepVerdict.FINE if told is Says.ACCEPTS or package is Does.ERROR else SweepVerdict.UNKNOWN
+
+
+def _short(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= _WORDS else f"{words[:_WORDS]}…"
+
+
+# The calls.
+
+OnRow = Callable[[SweepRow, int, int], None]
+_CHECKS = "AOTI_RUNTIME_CHECK_INPUTS"
+# What a call may take longer than the one before it.
+_SLACK_S = 2.0
+
+
+def sweep(
+    package: str,
+    options: Options,
+    *,
+    environ: Mapping[str, str],
+    most: int | None = None,
+    on_row: OnRow = lambda _row, _at, _of: None,
+    runner: Runner | None = None,
+) -> Sweep:
+    """Walk the boundary of the contract until ``most`` calls (None: all) are made, or ``options.budget`` is spent.
+
+    Raises:
+        CannotExamineError: there is no package with a contract, or no process for it.
+    """
+    began = time.monotonic()
+    deadline = None if options.budget is None else began + options.budget
+    case, contract = _case(package, options, environ)
+    planned = plan_calls(contract, _baked_constants(case), seed=options.seed)
+    rows: list[SweepRow] = []
+    left_out = list(planned.left_out)
+    with runner_or_new(runner, environ, REFERENCE_MODULES if options.reference is not None else ()) as runs:
+        calls = _Calls(case=case, contract=contract, runs=runs, deadline=deadline)
+        try:
+            for row in _rows(calls, planned.points[:most]):
+                rows.append(row)
+                on_row(row, len(rows), len(planned.points))
+            if len(rows) == len(planned.points):
+                rows = [_check_refused_call(calls, point, row) for point, row in zip(planned.points, rows, strict=True)]
+        except KeyboardInterrupt:
+            left_out.append("interrupted")
+        finally:
+            runs.forget()
+        torch = runs.torch_version
+    missing = len(planned.points) - len(rows)
+    if missing:
+        why = "more were not requested" if most is not None and len(rows) >= most else "there was no time for them"
+        left_out.append(f"{missing} of {len(planned.points)} calls: {why}")
+    return Sweep(
+        package=package,
+        reference=options.reference,
+        rows=tuple(rows),
+        planned=len(planned.points),
+        unasked=tuple(left_out),
+        seconds=time.monotonic() - began,
+        torch=torch,
+    )
+
+
+def _case(package: str, options: Options, environ: Mapping[str, str]) -> tuple[Case, ModelContract]:
+    open_case.check_reference(options.reference)
+    case, unread = open_case.open_case(package, None, options, environ)
+    artifact, contract = case.artifact, case.contract
+    if artifact.kind is ArtifactKind.MISSING:
+        raise CannotExamineError(f"no such file: {package}")
+    if artifact.names_unsafe or artifact.bad_crc:
+        raise CannotExamineError(f"{package}: it is damaged or names files outside its folder, so it is not executed")
+    if contract is None or contract.args is None:
+        reason = artifact.problem or next((item.reason for item in unread), "no wrapper.cpp of a model in it")
+        raise CannotExamineError(f"{package}: it does not contain a contract: {reason}")
+    if contract.readings:
+        raise CannotExamineError(f"{package}: {contract.open_leaves}; --reference exported.pt2 resolves this")
+    return case, contract
+
+
+def _baked_constants(case: Case) -> Mapping[str, str]:
+    known = case.reference
+    if known is None and case.stamp is not None and case.stamp.stamp is not None:
+        known = case.stamp.stamp.facts
+    return known.constant_inputs if known is not None else {}
+
+
+@record
+class _Calls:
+    """What is the same for all calls. ``deadline`` is on the monotonic clock."""
+
+    case: Case
+    contract: ModelContract
+    runs: Runner
+    deadline: float | None
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left; None without a limit."""
+        return None if self.deadline is None else self.deadline - time.monotonic()
+
+
+def _rows(calls: _Calls, points: Sequence[SweepPoint]) -> Iterator[SweepRow]:
+    case, longest = calls.case, 0.0
+    for point in points:
+        left = calls.left
+        if left is not None and left < longest + _SLACK_S and longest:
+            return
+        here = _case_at(case, calls.contract, point)
+        request = run_request(here, "sweep", point.text or "the call", **_call_request(case))
+        # The first call is made whatever the budget: without it nothing is known.
+        outcome = calls.runs.run(request if point.axis == "base" else _limit_timeout(request, left))
+        if _is_cut(outcome, request):
+            return
+        if isinstance(outcome.ending, NotStarted):
+            raise CannotExamineError(f"the package cannot be run here: {outcome.ending.reason}")
+        row = _row(here, point, outcome)
+        if row.program is Does.UNKNOWN and case.options.reference is not None:
+            row = _with_program(calls, here, row)
+        if row.says is Says.RANGE:
+            # Here the compiled checks decide whether the package does what it could do.
+            row = _check_refused_call(calls, point, row)
+        longest = max(longest, row.seconds)
+        yield row
+        if point.axis == "base" and row.package not in (Does.RIGHT, Does.RETURNS):
+            # What fails as it is says nothing of its boundary.
+            return
+
+
+def _call_request(case: Case) -> dict[str, object]:
+    return {
+        "calls": 1,
+        "observe": ("outputs",),
+        "reference": (named := case.options.reference),
+        "share_reference": named,
+    }
+
+
+def _case_at(case: Case, contract: ModelContract, point: SweepPoint) -> Case:
+    return replace(case, inputs=describe_generated(contract, point.document), generated=point.document)
+
+
+def _limit_timeout(request: Request, left: float | None) -> Request:
+    return request if left is None else replace(request, timeout=max(1.0, min(request.timeout, left)))
+
+
+def _is_cut(outcome: Outcome, asked: Request) -> bool:
+    """Whether it was the budget that ended the call: then it says nothing of the package."""
+    return isinstance(outcome.ending, TimedOut) and outcome.request.timeout < asked.timeout
+
+
+def _row(case: Case, point: SweepPoint, outcome: Outcome) -> SweepRow:
+    told, cause = contract_says(case, silent=point.axis == "value")
+    package, detail = package_does(case, outcome)
+    program, program_detail = program_does(outcome)
+    return SweepRow(
+        axis=point.axis,
+        subject=point.subject,
+        change=point.text,
+        says=told,
+        cause=cause,
+        package=package,
+        detail=detail,
+        program=program,
+        program_detail=program_detail,
+        judged=judge_row(told, package, program),
+        run=outcome.id,
+        seconds=outcome.seconds,
+    )
+
+
+def _with_program(calls: _Calls, here: Case, row: SweepRow) -> SweepRow:
+    """The row with what the program does, where the package ended before it could be asked."""
+    left = calls.left
+    if left is not None and left < _SLACK_S:
+        return row
+    base = run_request(here, "sweep", f"the program: {row.change}", reference=calls.case.options.reference)
+    request = replace(base, job="reference")
+    outcome = calls.runs.run(_limit_timeout(request, left))
+    if _is_cut(outcome, request):
+        return row
+    program, detail = program_does(outcome)
+    judged = judge_row(row.says, row.package, program)
+    seconds = row.seconds + outcome.seconds
+    return replace(row, program=program, program_detail=detail, judged=judged, seconds=seconds)
+
+
+def _check_refused_call(calls: _Calls, point: SweepPoint, row: SweepRow) -> SweepRow:
+    """What the compiled checks would have said, of a call that they may refuse."""
+    left = calls.left
+    wanted = row.says in (Says.RANGE, Says.REFUSES) and row.axis not in ("none", "pair")
+    if (
+        not wanted
+        or row.checked is not None
+        or row.judged is SweepVerdict.UNKNOWN
+        or (left is not None and left < row.seconds + _SLACK_S)
+    ):
+        return row
+    here = _case_at(calls.case, calls.contract, point)
+    request = run_request(here, "sweep", f"{point.text}, checked", **{**_call_request(calls.case), "reference": None})
+    outcome = calls.runs.run(_limit_timeout(replace(request, env={_CHECKS: "1"}), left))
+    if _is_cut(outcome, request):
+        return row
+    checked, _ = package_does(here, outcome)
+    return replace(row, checked=row.package if checked is Does.RETURNS else checked)

@@ -1,0 +1,324 @@
+"""Follow the statements of a generated kernel, C++ or Triton, one to a line.
+
+In C++, names live in scopes: ``tmp4`` of the first loop is not that of the second. A statement that is not understood
+makes the name it defines unknown; it never leaves an older meaning behind. In Triton, ``xindex`` and its like run over
+all elements (``xnumel``); the masks that bound them are true for those.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from aotidoctor.localize.blame.kernel_expressions import ExpressionReader, argument, lines_of, mask_of
+from aotidoctor.localize.blame.value_trees import (
+    Division,
+    ElementAccess,
+    ElementStore,
+    IterationLoop,
+    KernelCheck,
+    KernelFlow,
+    Number,
+    Read,
+    Value,
+    Variable,
+    parts,
+    reads,
+    unknown_value,
+)
+
+# C++.
+
+_FOR = re.compile(
+    r"for\s*\((?:int64_t|long|int|auto) (\w+) *= *([^;\s][^;]*); *\1 *<([^;]+); *(?:\1 *\+=|\1\+\+|\+\+\1)[^;]*\) *\{?$"
+)
+_CPP_DEFINE = re.compile(
+    r"(?:const )?(?:auto|int64_t|int32_t|long|int|bool|float|double)&? (\w+) *=(?!=) *((?:\S.*)?)$"
+)
+_ASSIGN = re.compile(r"(\w+) *([-+*/|&^]?)= *(\S.*);$")
+_PUT = re.compile(r"(?=.*;$)(\w+)\[(.+)\] *([-+*]?)= *(\S.*);$")
+_CPP_STORE = re.compile(r"(?=.*\);$)(.+)\.store\((.+)\);$")
+_RETURN = re.compile(r"return (.+);$")
+_MESSAGE = re.compile(r'"index out of bounds: (?:\w+ <= )?(?P<variable>\w+)(?: < (?P<bound>[^"]+))?"')
+_INNER = "_inner"
+
+
+@dataclass(slots=True)
+class _Scope:
+    """``into`` is the name that the value of a lambda goes to, ``""`` for a block that is no lambda."""
+
+    names: dict[str, Value] = field(default_factory=dict)
+    loops: tuple[IterationLoop, ...] = ()
+    into: str = ""
+    result: Value | None = None
+
+
+def follow_cpp(text: str, first_line: int, parameters: frozenset[str]) -> KernelFlow:
+    """The flow of the function ``text``, whose first line has the number ``first_line``."""
+    walker = _CppWalker(parameters)
+    for number, line in lines_of(text, first_line):
+        walker.line(line, number)
+    return walker.flow
+
+
+class _CppWalker:
+    def __init__(self, parameters: frozenset[str]) -> None:
+        self.flow = KernelFlow()
+        self._parameters = parameters
+        self._scopes = [_Scope()]
+        self._loops: list[IterationLoop] = []
+        self._lambda = ""
+        self._number = 0
+        self._reader = ExpressionReader(self._resolve, parameters, self._divided)
+
+    def line(self, line: str, number: int) -> None:
+        """Follow one line that is not blank."""
+        self._number = number
+        if "index out of bounds: " in line:
+            self._check(line)
+            return
+        loop = _FOR.match(line)
+        if loop is not None:
+            self._loop(loop)
+            if line.endswith("{"):
+                self._open()
+        elif line.startswith("for"):
+            # A loop that is not understood: its variable is unknown inside.
+            if line.endswith("{"):
+                self._open()
+        elif line[0] in "{}":
+            self._braces(line)
+        elif line.startswith("[&]"):
+            self._lambda = self._lambda or "?"
+        else:
+            self._statement(line)
+
+    def _resolve(self, name: str) -> Value:
+        for scope in reversed(self._scopes):
+            if name in scope.names:
+                return scope.names[name]
+        return Variable(name)
+
+    def _divided(self, function: str, divisor: Value) -> None:
+        loops = self._scopes[-1].loops
+        self.flow.divisions.append(Division(function=function, divisor=divisor, line=self._number, loops=loops))
+
+    def _value(self, text: str) -> Value:
+        value = self._reader.value(text)
+        self.flow.accesses += [ElementAccess(one.parameter, one.at, self._scopes[-1].loops) for one in reads(value)]
+        return value
+
+    def _quiet(self, text: str) -> Value:
+        """The value of an expression that is no statement of its own: bounds of loops, masks."""
+        return ExpressionReader(self._resolve, self._parameters).value(text)
+
+    def _loop(self, found: re.Match[str]) -> None:
+        name = found[1]
+        if not name.endswith(_INNER):
+            self._loops.append(IterationLoop(name=name, start=self._quiet(found[2]), end=self._quiet(found[3])))
+
+    def _braces(self, line: str) -> None:
+        for sign in line:
+            if sign == "{":
+                self._open()
+            elif sign == "}":
+                self._close()
+
+    def _open(self) -> None:
+        loops = (*self._scopes[-1].loops, *self._loops)
+        names: dict[str, Value] = {loop.name: Variable(loop.name) for loop in self._loops}
+        self._scopes.append(_Scope(names=names, loops=loops, into=self._lambda))
+        self._loops, self._lambda = [], ""
+
+    def _close(self) -> None:
+        if len(self._scopes) == 1:
+            return
+        scope = self._scopes.pop()
+        outer = self._scopes[-1]
+        if scope.into:
+            outer.names[scope.into] = scope.result if scope.result is not None else unknown_value()
+        elif scope.result is not None:
+            # The branches of an ``if`` inside a lambda: they agree, or nothing is known.
+            same = outer.result is None or outer.result == scope.result
+            outer.result = scope.result if same else unknown_value(scope.result)
+
+    def _statement(self, line: str) -> None:
+        defined = _CPP_DEFINE.match(line)
+        if defined is not None:
+            self._define(defined[1], defined[2].strip())
+            return
+        returned = _RETURN.match(line)
+        if returned is not None:
+            self._scopes[-1].result = self._value(returned[1])
+            return
+        stored = _CPP_STORE.match(line)
+        if stored is not None:
+            self._stored(stored[1], stored[2])
+            return
+        put = _PUT.match(line)
+        if put is not None:
+            self._put(put)
+            return
+        assigned = _ASSIGN.match(line)
+        if assigned is not None:
+            self._assign(assigned[1], unknown_value(self._value(assigned[3]), self._resolve(assigned[1])))
+
+    def _define(self, name: str, text: str) -> None:
+        if text in ("", "[&]", "[&]()"):
+            self._lambda = name
+            self._scopes[-1].names[name] = Variable("unread")
+        elif text.endswith(";"):
+            self._scopes[-1].names[name] = self._value(text[:-1])
+        else:
+            self._scopes[-1].names[name] = Variable("unread")
+
+    def _assign(self, name: str, value: Value) -> None:
+        """A name that changes its value: the scope that defines it hears of it."""
+        for scope in reversed(self._scopes):
+            if name in scope.names:
+                scope.names[name] = value
+                return
+
+    def _stored(self, source: str, arguments: str) -> None:
+        """``tmp7.store(out_ptr0 + ..., 16)``, or into a temporary array."""
+        value = self._value(source)
+        pointer = self._reader.pointer(self._quiet(argument(arguments)))
+        if pointer is not None:
+            self._keep(pointer[0], pointer[1], value)
+        elif arguments.startswith("tmpbuf"):
+            self._scopes[-1].names["tmpbuf"] = value
+
+    def _put(self, found: re.Match[str]) -> None:
+        name, value = found[1], self._value(found[4])
+        if name in self._parameters:
+            at = self._value(found[2])
+            self._keep(name, at, value if not found[3] else unknown_value(value))
+        else:
+            self._temporary(name, value if not found[3] else unknown_value(value))
+
+    def _temporary(self, name: str, value: Value) -> None:
+        """``tmpbuf[x1_inner] = ...`` inside a loop over lanes belongs to the lambda around it."""
+        for scope in reversed(self._scopes[1:]):
+            if scope.into:
+                scope.names[name] = value
+                return
+        self._scopes[-1].names[name] = value
+
+    def _keep(self, parameter: str, at: Value, value: Value) -> None:
+        loops = self._scopes[-1].loops
+        self.flow.accesses.append(ElementAccess(parameter, at, loops))
+        self.flow.stores.append(ElementStore(parameter=parameter, at=at, value=value, loops=loops))
+
+    def _check(self, line: str) -> None:
+        message = _MESSAGE.search(line)
+        if message is None:
+            return
+        mask, bound = mask_of(line[: message.start()]), message["bound"] or ""
+        self.flow.checks.append(
+            KernelCheck(
+                variable=message["variable"],
+                bound=bound,
+                line=self._number,
+                value=self._resolve(message["variable"]),
+                limit=self._quiet(bound) if bound else unknown_value(),
+                mask=self._quiet(mask) if mask is not None else None,
+                loops=self._scopes[-1].loops,
+            )
+        )
+
+
+# Triton.
+
+_INDEX = re.compile(r"(([xyz]|r\d*_?)index) = (?:.*tl\.arange\(|\w+_offset \+ \w+_base$|\w+offset \+ \w+base$)")
+_TRITON_DEFINE = re.compile(r"(\w+)(?:: tl\.constexpr)? = (.+)$")
+_SEVERAL = re.compile(r"\w+(?:, \w+)*,? = ")
+_CHECK = re.compile(
+    r'tl\.device_assert\((.*), "index out of bounds: (?:\w+ <= )?(?P<variable>\w+)(?: < (?P<bound>[^"]+))?"\)$'
+)
+_TRITON_STORE = re.compile(r"tl\.(store|atomic_\w+)\((.*)\)$")
+_RANGE_MASK = re.compile(r"(?:[xyz]|r\d*_?)mask$")
+
+
+def follow_triton(text: str, first_line: int, parameters: frozenset[str]) -> KernelFlow:
+    """The flow of the kernel ``text``, whose first line has the number ``first_line``."""
+    walker = _TritonWalker(parameters)
+    for number, line in lines_of(text, first_line):
+        walker.line(line, number)
+    return walker.flow
+
+
+class _TritonWalker:
+    def __init__(self, parameters: frozenset[str]) -> None:
+        self.flow = KernelFlow()
+        self._names: dict[str, Value] = {}
+        self._loops: dict[str, IterationLoop] = {}
+        self._reader = ExpressionReader(self._resolve, parameters)
+
+    def line(self, line: str, number: int) -> None:
+        """Follow one line that is not blank."""
+        index = _INDEX.match(line)
+        if index is not None:
+            end = self._resolve(f"{index[2]}numel")
+            self._loops[index[1]] = IterationLoop(name=index[1], start=Number(0), end=end)
+            self._names[index[1]] = Variable(index[1])
+            return
+        check = _CHECK.match(line)
+        if check is not None:
+            self._check(check, number)
+            return
+        store = _TRITON_STORE.match(line)
+        if store is not None:
+            self._store(store[2], whole=store[1] == "store")
+            return
+        defined = _TRITON_DEFINE.match(line)
+        if defined is not None:
+            self._names[defined[1]] = self._value(defined[2])
+        elif _SEVERAL.match(line) is not None:
+            for name in re.findall(r"\w+", line.partition("=")[0]):
+                self._names[name] = Variable("unread")
+
+    def _resolve(self, name: str) -> Value:
+        if _RANGE_MASK.match(name) is not None:
+            return Number(1)
+        return self._names.get(name, Variable(name))
+
+    def _value(self, text: str) -> Value:
+        value = self._reader.value(text)
+        self.flow.accesses += [ElementAccess(one.parameter, one.at, self._around()) for one in reads(value)]
+        return value
+
+    def _store(self, arguments: str, *, whole: bool) -> None:
+        target = argument(arguments)
+        pointer = self._reader.pointer(self._reader.value(target))
+        if pointer is None:
+            return
+        value = self._value(argument(arguments[len(target) + 1 :]))
+        self.flow.accesses.append(ElementAccess(*pointer, self._around()))
+        self.flow.stores.append(
+            ElementStore(
+                parameter=pointer[0],
+                at=pointer[1],
+                value=value if whole else unknown_value(value),
+                loops=self._around(),
+            )
+        )
+
+    def _check(self, found: re.Match[str], number: int) -> None:
+        masked, bound = mask_of(found[1]), found["bound"] or ""
+        mask = self._reader.value(masked) if masked is not None else None
+        if mask is not None and not any(isinstance(one, Variable | Read) for one in parts(mask)):
+            mask = None
+        self.flow.checks.append(
+            KernelCheck(
+                variable=found["variable"],
+                bound=bound,
+                line=number,
+                value=self._resolve(found["variable"]),
+                limit=self._reader.value(bound) if bound else unknown_value(),
+                mask=mask,
+                loops=self._around(),
+            )
+        )
+
+    def _around(self) -> tuple[IterationLoop, ...]:
+        return tuple(self._loops.values())

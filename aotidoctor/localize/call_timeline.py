@@ -1,0 +1,238 @@
+"""Read the call trace as a timeline of computing calls, named by operators and source lines of the package.
+
+A package's trace holds much bookkeeping (allocations, reads of handles); a call of that kind matters only where the run
+ended in it. A computing call has returned when another call was entered after it; of the last one nobody knows.
+
+The origin of a kernel is, best first: ``kernel_information.json`` (packages compiled with INDUCTOR_PROVENANCE=1), the
+comment "Original ATen" above a call in wrapper.cpp, and the words in the name of a fused kernel, which are operator
+names joined by ``_``. A buffer that is reused in place is named ``in_out_ptr0`` whether the kernel reads what is there
+or only its memory is taken: in the second case its first use is a store, and what it held before does not matter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+
+from aotidoctor.model.artifact import ModelEntry
+from aotidoctor.model.case import Case
+from aotidoctor.model.contract import KernelBody
+from aotidoctor.model.localization import TimelineEntry
+from aotidoctor.model.record import record
+from aotidoctor.model.run import CallKind, Trace, TracedCall
+from aotidoctor.model.torch_names import qualified_name
+
+# The source text of a kernel, and the first use of a parameter.
+
+_ALIAS = r"\bauto\s*\*?\s*(\w+)\s*=\s*{name}\s*;"
+
+
+def text_of(model: ModelEntry | None, body: KernelBody) -> str | None:
+    """The lines of ``body``; None where the package does not bring that source."""
+    if model is None:
+        return None
+    whole = model.wrapper_cpp if body.member == model.wrapper_member else model.kernel_sources.get(body.member)
+    if whole is None:
+        return None
+    return "\n".join(_lines(whole)[body.line - 1 : body.line - 1 + body.lines])
+
+
+@lru_cache(maxsize=4)
+def _lines(source: str) -> list[str]:
+    """Split once, though a file of generated code holds hundreds of kernels."""
+    return source.split("\n")
+
+
+def is_overwritten(case: Case, kernel: str, parameter: str) -> bool:
+    """True when the kernel stores to ``parameter`` before it reads it; False where the source does not tell."""
+    bodies = case.contract.bodies if case.contract is not None else ()
+    body = next((one for one in bodies if one.name == kernel), None)
+    text = text_of(case.model, body) if body is not None else None
+    return body is not None and text is not None and stores_first(text, parameter, triton=body.kind == "triton")
+
+
+def stores_first(text: str, parameter: str, *, triton: bool) -> bool:
+    """True when the first use of ``parameter`` in the kernel ``text`` is a store."""
+    code = text.partition("\ndef ")[2].partition("):")[2] if triton else text.partition("{")[2]
+    alias = re.compile(_ALIAS.format(name=re.escape(parameter)))
+    names = "|".join(map(re.escape, (parameter, *alias.findall(code))))
+    used = re.compile(rf"\b(?:{names})\b")
+    line = next((one for one in code.split("\n") if used.search(one) and not alias.search(one)), "")
+    store = rf"^\s*(?:{names})\[.*\]\s*=(?!=)|\.store\(\s*(?:{names})\b|\btl\.store\(\s*(?:{names})\b"
+    return re.search(store, line) is not None
+
+
+# Operators and source lines of a kernel.
+
+_LINE = re.compile(r'File "([^"]+)", line (\d+)')
+_FUSED = re.compile(r"(?:cpp|triton)_(?:\w{1,60}?_)?fused_(\w+?)_\d+")
+# Operators of several words that fused kernels are often made of; the package's own comments tell more of them.
+_COMPOUND = (
+    "_to_copy", "_log_softmax", "_softmax", "log_softmax", "logsumexp", "log_sigmoid", "native_layer_norm",
+    "native_group_norm", "native_batch_norm", "_native_batch_norm_legit_no_training", "_native_batch_norm_legit",
+    "_native_batch_norm_legit_functional", "batch_norm", "layer_norm", "group_norm", "masked_fill", "index_put",
+    "index_select", "index_add", "scatter_add", "scatter_reduce", "slice_scatter", "select_scatter", "constant_pad_nd",
+    "avg_pool2d", "max_pool2d_with_indices", "_adaptive_avg_pool2d", "clamp_min", "clamp_max", "bitwise_and",
+    "bitwise_or", "bitwise_not", "logical_and", "logical_or", "logical_not", "floor_divide", "true_divide", "new_zeros",
+    "new_ones", "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "native_dropout",
+    "leaky_relu", "_unsafe_index", "_unsafe_view", "view_as_real", "linalg_vector_norm", "var_mean", "as_strided",
+    "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_flash_attention", "scaled_dot_product_attention", "grid_sampler_2d", "upsample_nearest2d",
+    "split_with_sizes", "convert_element_type", "arange", "repeat_interleave", "unsqueeze", "expand_as",
+    "_assert_async",
+)  # fmt: skip
+
+
+@record
+class KernelOrigin:
+    """``operators`` like ``aten.log``; ``where`` like ``model.py:12``; ``from_name`` when only the name told them."""
+
+    operators: tuple[str, ...] = ()
+    where: str | None = None
+    from_name: bool = False
+
+
+def origin_of(case: Case, kernel: str) -> KernelOrigin:
+    """What ``kernel`` was made of; empty when nothing tells."""
+    information = case.model.kernel_information if case.model is not None else {}
+    entry = next((facts for key, facts in information.items() if key.rpartition(":")[0] == kernel), None)
+    where = _where(entry.get("stack_traces", ())) if entry is not None else None
+    calls = case.contract.kernels if case.contract is not None else ()
+    origins = next((call.origins for call in calls if call.name == kernel and call.origins), ())
+    if origins:
+        return KernelOrigin(operators=tuple(dict.fromkeys(origins)), where=where)
+    custom = _custom_words(case)
+    known = {one.rpartition(".")[2] for call in calls for one in call.origins}
+    words = [custom.get(word, f"aten.{word}") for word in words_of(kernel, known)]
+    return KernelOrigin(operators=tuple(words), where=where, from_name=bool(words))
+
+
+def _custom_words(case: Case) -> dict[str, str]:
+    """``scale`` -> ``zoo::scale`` for the custom operators of the package."""
+    targets = case.contract.custom_ops if case.contract is not None else ()
+    return {target.partition("::")[2].partition(".")[0]: target for target in targets if "::" in target}
+
+
+def words_of(kernel: str, known: Collection[str]) -> tuple[str, ...]:
+    """Operator names in the name of a fused kernel: ``add`` and ``log`` of ``cpp_fused_add_log_0``.
+
+    ``known`` are names that the package uses elsewhere, for those of several words.
+    """
+    found = _FUSED.fullmatch(kernel)
+    if found is None:
+        return ()
+    compounds = sorted({*_COMPOUND, *(name for name in known if "_" in name)}, key=len, reverse=True)
+    word = re.compile("|".join([*(rf"{re.escape(name)}(?=_|$)" for name in compounds), r"[a-z0-9]+"]))
+    return tuple(dict.fromkeys(word.findall(found[1])))
+
+
+def _where(traces: tuple[str, ...]) -> str | None:
+    """The innermost line that is not PyTorch's own: ``model.py:12``."""
+    lines = [(path, line) for trace in traces for path, line in _LINE.findall(trace)]
+    own = [(path, line) for path, line in lines if "/torch/" not in path] or lines
+    if not own:
+        return None
+    path, line = own[-1]
+    return f"{path.rpartition('/')[2]}:{line}"
+
+
+# The timeline.
+
+RETURNED, ENTERED = "returned", "entered"
+_UNWINDING = ("aoti_torch_delete_tensor_object", "aoti_torch_grad_mode_set_enabled")
+
+
+@record
+class LastCall:
+    """Where a run ended: the call entered last.
+
+    ``name`` is the kernel, the shim or the operator; ``run`` the call of the model (from 1, 0 before the first);
+    ``after`` the computing call before it, None where it is the first.
+    """
+
+    call: TracedCall
+    name: str
+    run: int
+    after: str | None
+    origin: KernelOrigin
+
+
+def timeline(case: Case, trace: Trace, *, ended: bool) -> tuple[TimelineEntry, ...]:
+    """The computing calls. ``ended`` tells that the run came to its end, so that its last call has returned."""
+    entries: list[TimelineEntry] = []
+    for number in range(1, len(trace.marks) + 1):
+        made = trace.of_run(number)
+        computing = [index for index, call in enumerate(made) if call.kind is not CallKind.RUNTIME]
+        for place, index in enumerate(computing):
+            following = made[computing[place + 1]] if place + 1 < len(computing) else None
+            last = index + 1 == len(made) and number == len(trace.marks) and not ended
+            name = launched_name(case, made, index)
+            pair = (made[index], following)
+            entries.append(_entry(case, name, pair, run=number, state=ENTERED if last else RETURNED))
+    return tuple(entries)
+
+
+def last_call(case: Case, trace: Trace, *, raised: bool) -> LastCall | None:
+    """Where the run ended; None when no call was traced in a call of the model.
+
+    ``raised``: it ended by an exception, which on its way out makes calls that give tensors back.
+    """
+    run = len(trace.marks)
+    made = trace.of_run(run)
+    while raised and made and made[-1].symbol in _UNWINDING:
+        made = made[:-1]
+    if not made:
+        return None
+    before = [call for call in made[:-1] if call.kind is not CallKind.RUNTIME]
+    return LastCall(
+        call=made[-1],
+        name=name_of(case, made[-1]),
+        run=run,
+        after=name_of(case, before[-1]) if before else None,
+        origin=origin_of(case, name_of(case, made[-1])),
+    )
+
+
+def name_of(case: Case, call: TracedCall) -> str:
+    """The operator of a proxy-executor call; the symbol of any other."""
+    if call.kind is not CallKind.CUSTOM or case.model is None:
+        return call.symbol
+    nodes = case.model.extern_nodes
+    return qualified_name(nodes[call.argument].target) if 0 <= call.argument < len(nodes) else call.symbol
+
+
+def launched_name(case: Case, made: Sequence[TracedCall], index: int) -> str:
+    """The kernel of launch ``index`` of one call of the model; the symbol where the wrapper does not tell.
+
+    The trace sees ``cuLaunchKernel`` only: the n-th of a call is the n-th kernel of the wrapper. One whose calls are
+    under conditions has no fixed order: then launches and kernels differ.
+    """
+    call = made[index]
+    if call.kind is not CallKind.LAUNCH:
+        return name_of(case, call)
+    static = [(one.kind, one.name) for one in (case.contract.kernels if case.contract is not None else ())]
+    seen = [one for one in made[: index + 1] if one.kind in (CallKind.LAUNCH, CallKind.EXTERN)]
+    if len(seen) > len(static) or any(not _alike(one, two) for one, two in zip(seen, static, strict=False)):
+        return call.symbol
+    return static[len(seen) - 1][1]
+
+
+def _alike(call: TracedCall, static: tuple[str, str]) -> bool:
+    kind, name = static
+    return kind == "triton" if call.kind is CallKind.LAUNCH else name == call.symbol
+
+
+def _entry(case: Case, name: str, pair: tuple[TracedCall, TracedCall | None], *, run: int, state: str) -> TimelineEntry:
+    call, following = pair
+    origin = origin_of(case, name)
+    return TimelineEntry(
+        name=name,
+        kind=call.kind.value,
+        call=run,
+        state=state,
+        seconds=None if following is None else max(0.0, following.at - call.at),
+        # The comment above an operator's call names the nodes fused around it as well; a name need not be said twice.
+        origins=() if call.kind is CallKind.CUSTOM or origin.from_name else origin.operators,
+        where=origin.where,
+    )

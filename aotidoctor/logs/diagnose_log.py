@@ -1,0 +1,457 @@
+"""Make findings, diagnoses and next steps of a log's matches, in the sentences of the playbooks.
+
+A diagnosis from a log is suspected at best: nothing was run. It names the line that says so, what the log looked like
+at that line, and the releases in which the cause is known and fixed, compared with those that the log names.
+
+Sentences are filled with the values that the line has, and no others. The runtime prints dtypes and devices as
+numbers of c10 (``expected: 4(at::kLong), but got: 3``); the sentences want ``int64`` and ``int32``. A command that
+would have to make up a value is left out. Titles and remedies for the kinds of a cause that a log tells apart are in
+``splits.toml``, read when a log has a diagnosis.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from aotidoctor.diagnosis.playbooks import NAME, fill_text, find_playbook, subject_of, title_of
+from aotidoctor.logs.judgement import is_fixed
+from aotidoctor.logs.patterns import LEAST_CONFIDENCE, LEAST_SUSPICION, KnownIssue, bound_repeats, known_issue
+from aotidoctor.model import toml
+from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
+from aotidoctor.model.report import Diagnosis, LogEvent, LogMatch, LogPattern, LogReading, Playbook, Remedy, Status
+from aotidoctor.model.torch_names import DEVICE_TYPES, SCALAR_NAMES, scalar_type
+
+# Mangled C++ names: the nested name, without parameters; operators, template arguments and substitutions end it.
+
+_ITANIUM = re.compile(r"_{1,2}Z(?P<special>T[VTIS]|GV)?(?:N[KVrRO]{0,3}|St)?(?=\d|S[tabsiod])")
+_MSVC = re.compile(r"\?{1,2}(?P<own>[A-Za-z_]\w*)@(?P<outer>(?:[A-Za-z_]\w*@){0,8})@")
+_STANDARD = {"St": "std", "Sa": "std::allocator", "Ss": "std::string", "Sb": "std::basic_string"}
+_SPECIAL = {"TV": "vtable for ", "TT": "VTT for ", "TI": "typeinfo for ", "TS": "typeinfo name for ", "GV": "guard of "}
+_PART = re.compile(r"(?P<length>\d{1,3})|(?P<maker>[CD][0-4])|(?P<standard>S[tabs])")
+_MOST_PARTS = 12
+
+
+def demangle(symbol: str) -> str:
+    """The name that ``symbol`` stands for; ``symbol`` itself where it is not mangled or not understood."""
+    head = _ITANIUM.match(symbol)
+    if head is None:
+        msvc = _MSVC.match(symbol)
+        return symbol if msvc is None else "::".join([*reversed(msvc["outer"].split("@")[:-1]), msvc["own"]])
+    is_nested = head[0].endswith(tuple("NKVrRO")) and "N" in head[0]
+    parts = ["std"] if head[0].endswith("St") else []
+    at = head.end()
+    while len(parts) < _MOST_PARTS and (part := _PART.match(symbol, at)) is not None:
+        at = part.end()
+        if part["length"]:
+            end = at + int(part["length"])
+            if end > len(symbol):
+                # A number that is no length.
+                break
+            parts.append(symbol[at:end])
+            at = end
+        else:
+            parts.append(_STANDARD[part["standard"]] if part["standard"] else _maker_name(parts, part["maker"]))
+        if not is_nested:
+            break
+    name = "::".join(part for part in parts if part and part != "__cxx11")
+    return f"{_SPECIAL.get(head['special'] or '', '')}{name}" if name else symbol
+
+
+def _maker_name(parts: list[str], maker: str) -> str:
+    """A constructor or a destructor has the name of its class."""
+    own = parts[-1] if parts else ""
+    return own if maker.startswith("C") or not own else f"~{own}"
+
+
+# Kinds of a cause.
+
+# dyld shows the underscore that C names have on macOS.
+_C_SYMBOL = re.compile(r"(?:undefined symbol: |[Ss]ymbol not found: _)([A-Za-z_]\w{1,200})")
+_SYMBOL = re.compile(r"(?<![\w?])(?:_{1,2}Z\w{3,400}|\?{1,2}[A-Za-z_]\w{0,200}@[\w@]{1,200})")
+
+
+@dataclass(frozen=True)
+class CauseKind:
+    """A kind of a cause. ``title``, ``remedy`` and ``command`` are as in a playbook; empty ones are the playbook's."""
+
+    cause: str
+    kind: str
+    said: str
+    title: str = ""
+    remedy: str = ""
+    command: str = ""
+
+    @cached_property
+    def words(self) -> re.Pattern[str]:
+        """What such a message has; its named groups are facts."""
+        return re.compile(bound_repeats(self.said), re.MULTILINE)
+
+
+def kind_of(cause: str, text: str) -> dict[str, FactValue]:
+    """The kind of ``cause`` that ``text`` speaks of, as facts; empty where there are no kinds or none fits."""
+    facts: dict[str, FactValue] = {}
+    for one in splits():
+        hit = one.words.search(text) if one.cause == cause else None
+        if hit is not None:
+            facts = {"split": one.kind, **{name: value for name, value in hit.groupdict().items() if value}}
+            break
+    if cause in ("abi-mismatch", "undefined-symbol-link") and (symbol := _symbol_of(text)) is not None:
+        facts["demangled"] = symbol
+    return facts
+
+
+def _symbol_of(text: str) -> str | None:
+    """The symbol of C++ that ``text`` names, as it is written in the source; else the one of C, as shims are."""
+    symbol = _SYMBOL.search(text)
+    if symbol is not None:
+        return demangle(symbol[0])
+    plain = _C_SYMBOL.search(text)
+    return plain[1] if plain is not None else None
+
+
+def split_of(cause: str, facts: Mapping[str, FactValue]) -> CauseKind | None:
+    """The kind that ``kind_of`` found; None without one."""
+    kind = facts.get("split")
+    return next((one for one in splits() if (one.cause, one.kind) == (cause, kind)), None)
+
+
+@lru_cache(maxsize=1)
+def splits() -> tuple[CauseKind, ...]:
+    """The table."""
+    table = toml.loads(Path(__file__).with_name("splits.toml").read_text(encoding="utf-8"))
+    return tuple(CauseKind(**entry) for entry in table["split"])
+
+
+# Sentences.
+
+_SCALAR = re.compile(r"^(?P<number>\d+)?\(?(?:at::)?k?(?P<name>[A-Za-z]\w*)?\)?$")
+_DEVICE = re.compile(r"\((?P<name>\w+)\)")
+# What callers put before a message.
+_CALLERS = re.compile(r"^(?:what\(\): *|(?:[\w.]*(?:Error|Exception)): +)+")
+# Names that stand for a whole sentence or command, and a stand-in that nobody takes for a value.
+_WHOLE, _STAND_IN = ("command", "remedy", "advice"), "x"
+
+
+def fill_sentence(cause: str, facts: Mapping[str, FactValue]) -> dict[str, FactValue]:
+    """The facts of a pattern, with those that the playbook of ``cause`` speaks of."""
+    found = dict(facts)
+    observed, expected, dim = (_text(facts.get(key)) for key in ("observed", "expected", "dim"))
+    match cause:
+        case "input-dtype":
+            found["observed"], found["expected"] = _dtype(observed), _dtype(expected)
+            found["observed_dtype"], found["expected_dtype"] = found["observed"], found["expected"]
+        case "input-device":
+            found["observed_device"], found["expected_device"] = _device(observed), _device(expected)
+        case "input-stride" if expected and dim:
+            found["observed_stride"] = f"{observed} at dim {dim}"
+            found["expected"] = f"{expected} at dim {dim}"
+        case "missing-c-shim":
+            named = _text(facts.get("subject")) or _text(facts.get("target"))
+            found["subject"] = found["target"] = named
+        case "input-rank" if expected:
+            found["expected_rank"] = expected
+            found["observed"], found["expected"] = f"{observed} dims", f"{expected} dims"
+        case "input-shape" | "input-range" | "input-divisibility" | "input-shape-disagree" if dim:
+            subject = _text(facts.get("subject"))
+            found["subject"] = f"{subject}.shape[{dim}]" if subject and ".shape[" not in subject else subject
+    return {key: value for key, value in found.items() if value != ""}
+
+
+def _text(value: FactValue) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _dtype(text: str) -> str:
+    found = _SCALAR.match(text)
+    if found is None:
+        return text
+    if found["name"]:
+        return SCALAR_NAMES.get(found["name"], text)
+    return scalar_type(int(found["number"] or -1)) or text
+
+
+def _device(text: str) -> str:
+    named = _DEVICE.search(text)
+    return named["name"] if named is not None else DEVICE_TYPES.get(int(text), text) if text.isdigit() else text
+
+
+def evidence_values(lead: Evidence) -> Evidence:
+    """For the sentences: their observed and expected are values, as only groups of a pattern are."""
+    observed, expected = (_text(lead.facts.get(key)) for key in ("observed", "expected"))
+    line = _CALLERS.sub("", lead.observed)
+    return replace(lead, observed=observed, expected=expected, facts={"line": line, **lead.facts})
+
+
+def command_of(template: str, said: Evidence) -> str:
+    """The command with the values of the log; empty where one that it needs is not there."""
+    # Generated code's name of a tensor is none that the caller could type.
+    known = said if not (said.subject or "").startswith("input_handles") else replace(said, subject=None)
+    for found in NAME.finditer(template):
+        name, default = found[1], found[2] or ""
+        is_known = fill_text(f"{{{name}}}", known) not in ("?", "")
+        if not is_known and name not in _WHOLE and default != _STAND_IN:
+            return ""
+    return fill_text(template, known)
+
+
+# What to run next.
+
+_CUDA = re.compile(r"illegal memory access|misaligned address|device-side assert|unspecified launch failure|CUDA error")
+_API = re.compile(r"API call failed at ")
+_DEATHS = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")
+_MOST_STEPS = 4
+# Of which failures one is enough, and the steps then.
+_RULES: tuple[tuple[Callable[[LogEvent], bool], tuple[str, ...]], ...] = (
+    (
+        lambda event: _API.search(event.text) is not None,
+        ("keep stderr as well (2>&1): releases of torch before 2.13 print the reason there, as `Error: ...`",),
+    ),
+    (
+        # It shows at a later, innocent call.
+        lambda event: _CUDA.search(event.text) is not None,
+        (
+            "CUDA_LAUNCH_BLOCKING=1 in a fresh process: the error is then reported at the kernel that caused it",
+            "AOTI_RUNTIME_CHECK_INPUTS=1 in a fresh process: the package then checks dtypes, shapes and devices",
+        ),
+    ),
+    (
+        lambda event: event.kind in _DEATHS and not event.frames,
+        ("aotidoctor watch -- PROGRAM --model {model}   # the same program, with a stack when it crashes",),
+    ),
+    (
+        lambda event: event.kind == "SIGKILL",
+        ("dmesg --ctime | grep -i -E 'killed process|out of memory'   # whether memory ran out",),
+    ),
+    (
+        lambda event: event.kind == "truncated",
+        ("provide the rest of the log: a traceback ends before its exception",),
+    ),
+)
+
+
+def next_steps(reading: LogReading, *, package: str | None, inputs: str | None = None) -> tuple[str, ...]:
+    """Commands and settings, the most telling first."""
+    events = reading.unknown or reading.events
+    model, sample = _word(package or "model.pt2"), _word(inputs or "sample.pt")
+    asked = [step for is_one, steps in _RULES if any(map(is_one, events)) for step in steps]
+    steps = [step.format(model=model) for step in asked]
+    if events and package is None:
+        log = "LOG" if reading.name in ("", "stdin") else _word(reading.name)
+        steps.append(f"aotidoctor classify {log} --package {model}   # kernels, wrapper lines and symbols by name")
+    if events:
+        steps.append(f"aotidoctor run {model} --inputs {sample}   # reproduce it, and find the cause by experiment")
+    return tuple(dict.fromkeys(steps))[:_MOST_STEPS]
+
+
+def _word(path: str) -> str:
+    """``path`` as a shell takes it, and as no option."""
+    return shlex.quote(f"./{path}" if path.startswith("-") else path)
+
+
+# Findings and diagnoses.
+
+KNOWN, UNKNOWN, UNREAD = "AD-LOG-001", "AD-LOG-002", "AD-LOG-003"
+_LONGEST, _FRAMES = 300, 5
+# Causes whose subject is a kernel where no input is named.
+_OF_KERNELS = ("index-out-of-range", "cuda-device-assert", "integer-division", "kernel-crash", "cuda-illegal-access")
+_KERNEL = re.compile(r"\b(?:cpp|triton)_(?:[a-z]+_)*?fused_\w+")
+_RELEASE = re.compile(r" \((?:torch |Triton )?\d+\.\d+(?!\d)[^()]*\)$")
+_NO_SPLIT = CauseKind(cause="", kind="", said="")
+_MOST_MATCHES, _MOST_UNKNOWN, _MOST_CAUSES = 12, 5, 5
+
+
+def log_findings(reading: LogReading) -> list[Evidence]:
+    """The lines that say so, the failures that no pattern knows, and what was not read. Ids are the caller's."""
+    found = [_known_evidence(match, reading) for match in reading.matches[:_MOST_MATCHES]]
+    found += [_unknown(event, reading) for event in reading.unknown[:_MOST_UNKNOWN]]
+    return found + [_unread(problem, reading) for problem in reading.problems]
+
+
+def log_diagnoses(findings: Sequence[Evidence]) -> tuple[Diagnosis, ...]:
+    """The causes of what ``log_findings`` gave, in its order, each once."""
+    known = [item for item in findings if item.code == KNOWN]
+    told = [item for item in known if _sure(item) >= LEAST_CONFIDENCE]
+    # Where nothing is told, what is suspected by its place or its general words.
+    said = told or [item for item in known if item.facts.get("suspect") and _sure(item) >= LEAST_SUSPICION]
+    causes: dict[str, list[Evidence]] = {}
+    for item in said:
+        causes.setdefault(item.kind, []).append(item)
+    made: list[Diagnosis] = []
+    for cause, evidence in causes.items():
+        playbook = find_playbook(cause)
+        if playbook is not None and len(made) < _MOST_CAUSES:
+            made.append(_diagnosis(playbook, evidence, len(made) + 1))
+    return tuple(made)
+
+
+def _sure(item: Evidence) -> float:
+    sure = item.facts.get("confidence")
+    return sure if isinstance(sure, float) else 0.0
+
+
+def _known_evidence(match: LogMatch, reading: LogReading) -> Evidence:
+    event, pattern = match.event, match.pattern
+    facts: dict[str, FactValue] = {
+        **fill_sentence(pattern.cause, match.facts),
+        "confidence": match.confidence,
+        "form": event.form,
+    }
+    facts["stage"] = pattern.stage or event.stage
+    issue = _issue(match)
+    facts |= {key: value for key, value in _more(match, reading, issue).items() if value}
+    facts = {**kind_of(pattern.cause, "\n".join((event.text, *event.frames[:_FRAMES]))), **facts}
+    kernel = _KERNEL.search("\n".join((event.text, *event.frames)))
+    if kernel is not None:
+        facts.setdefault("kernel", kernel[0])
+    is_lead = match.confidence < LEAST_CONFIDENCE
+    subject = facts.get("subject") or (facts.get("kernel") if pattern.cause in _OF_KERNELS else None)
+    return Evidence(
+        code=KNOWN,
+        kind=pattern.cause,
+        severity=Severity.INFO if is_lead else Severity.WARN if event.level == "warning" else Severity.ERROR,
+        subject=subject if isinstance(subject, str) else None,
+        observed=_short(match.text),
+        expected="",
+        message=_message(match, reading.versions, issue),
+        source=FileSource(file=reading.name, line=match.line),
+        facts=facts,
+    )
+
+
+def _more(match: LogMatch, reading: LogReading, issue: KnownIssue | None) -> dict[str, FactValue]:
+    event, pattern = match.event, match.pattern
+    return {
+        "source": _origin_file(pattern.source),
+        "known_issue": issue.issue if issue is not None else "",
+        "known_url": issue.url if issue is not None else "",
+        "workaround_known": issue.workaround if issue is not None else "",
+        "suspect": pattern.is_suspect,
+        "component": pattern.component if pattern.known or pattern.fixed else "",
+        "known": pattern.known,
+        "fixed": pattern.fixed,
+        "version": reading.versions.get(pattern.component, ""),
+        "said_by": event.origin,
+        "count": event.count if event.count > 1 else 0,
+        "tainted": event.tainted,
+        "echo_of": event.echo_of or 0,
+    }
+
+
+def _issue(match: LogMatch) -> KnownIssue | None:
+    """The known issue of a match: some are told apart by where the message comes from, not by its words."""
+    return known_issue("\n".join((match.event.text, *match.event.frames)), match.pattern.cause)
+
+
+def _message(match: LogMatch, versions: Mapping[str, str], issue: KnownIssue | None) -> str:
+    """Who prints it, and in which releases it is known."""
+    pattern, version = match.pattern, versions.get(match.pattern.component)
+    parts = [_origin(pattern)] if pattern.source else []
+    if issue is not None:
+        parts.insert(0, issue.sentence)
+    if pattern.known:
+        parts.append(f"known in {pattern.component} {pattern.known}")
+    if pattern.fixed:
+        parts.append(f"fixed in {pattern.component} {pattern.fixed}")
+    if version and (pattern.known or pattern.fixed):
+        over = ", which has the fix" if pattern.fixed and is_fixed(version, pattern.fixed) else ""
+        parts.append(f"the log names {version}{over}")
+    if match.facts.get("alike"):
+        parts.append(f"by wording only, which is most similar to that of such failures: {match.facts['alike']}")
+    if match.facts.get("unmarked"):
+        parts.append("nothing around it names torch: it may come from a different program")
+    if match.event.tainted:
+        parts.append("logged after a sticky CUDA error; may be unreliable")
+    return "; ".join(parts)
+
+
+def _origin(pattern: LogPattern) -> str:
+    """Who prints such a message, or why the place of the failure tells the cause (see ``LogPattern``)."""
+    return f"printed by {_origin_file(pattern.source)}" if pattern.example else pattern.source
+
+
+def _origin_file(source: str) -> str:
+    """The file that prints a message, without the release that it was looked up in: that is not the user's."""
+    return _RELEASE.sub("", source)
+
+
+def _unknown(event: LogEvent, reading: LogReading) -> Evidence:
+    facts: dict[str, FactValue] = {"form": event.form, "type": event.kind, "stage": event.stage}
+    if event.frames:
+        facts["frame"] = event.frames[0]
+    if event.origin:
+        facts["said_by"] = event.origin
+    return Evidence(
+        code=UNKNOWN,
+        kind="unknown-failure",
+        severity=Severity.WARN,
+        subject=None,
+        observed=_short(event.text.partition("\n")[0] or event.kind),
+        expected="",
+        message=f"{event.form}, logged {event.count} times" if event.count > 1 else event.form,
+        source=FileSource(file=reading.name, line=event.first),
+        facts=facts,
+    )
+
+
+def _unread(problem: str, reading: LogReading) -> Evidence:
+    return Evidence(
+        code=UNREAD,
+        kind="not-read",
+        severity=Severity.INFO,
+        subject=None,
+        observed=problem,
+        expected="the whole log",
+        source=FileSource(file=reading.name),
+    )
+
+
+def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> Diagnosis:
+    lead, said = evidence[0], evidence_values(evidence[0])
+    stage, line = lead.facts.get("stage"), lead.source.line if isinstance(lead.source, FileSource) else None
+    split = split_of(playbook.cause, lead.facts) or _NO_SPLIT
+    return Diagnosis(
+        cause=playbook.cause,
+        rank=rank,
+        status=Status.SUSPECTED,
+        confidence=_sure(lead),
+        title=title_of(split.title or playbook.title, said, evidence),
+        looked_like=f"line {line}: {lead.observed}",
+        subject=subject_of(lead),
+        evidence=tuple(item.id for item in evidence if item.id),
+        remedy=Remedy(
+            text=_remedy(split.remedy or playbook.remedy, said),
+            command=command_of(split.command or playbook.command, said),
+        ),
+        playbook=playbook.cause,
+        severity=lead.severity,
+        would_confirm=fill_text(playbook.would_confirm, said),
+        stage=stage if isinstance(stage, str) and stage else playbook.stage,
+    )
+
+
+def _remedy(template: str, lead: Evidence) -> str:
+    text = fill_text(template, lead)
+    fixed, version, component = (lead.facts.get(key) for key in ("fixed", "version", "component"))
+    issue, workaround = lead.facts.get("known_issue"), lead.facts.get("workaround_known")
+    if issue:
+        instead = f" Workaround: {workaround}." if workaround else ""
+        text = f"{text.rstrip()} This message is known from {issue} ({lead.facts.get('known_url')}).{instead}"
+    if not fixed:
+        return text
+    named = f"; the log names {version}" if version else ""
+    return f"{text.rstrip()} Fixed in {component} {fixed}{named}."
+
+
+def with_ids(findings: Sequence[Evidence]) -> list[Evidence]:
+    """The findings, numbered from ``E1``."""
+    return [replace(item, id=f"E{number}") for number, item in enumerate(findings, 1)]
+
+
+def _short(text: str) -> str:
+    line = text.strip()
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

@@ -1,0 +1,268 @@
+"""Name element types, devices, operators and safe globals in the spellings of torch, C++ and Triton.
+
+Element types are spelled as torch does, without its prefix; sizes are in bytes. c10 numbers them, generated code names
+them in C++ and Triton in its own way.
+
+The safe globals are those that an inputs file may name without ``--trust-pickle``. The reader in the parent builds
+descriptions for them and the loader in the worker resolves them, so both refuse the same files. The list is that of
+``torch.load(weights_only=True)`` plus plain data: numpy arrays, sets, ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+# Element types.
+
+ITEMSIZE: Mapping[str, int] = {
+    "bool": 1,
+    "uint8": 1,
+    "int8": 1,
+    "int16": 2,
+    "uint16": 2,
+    "int32": 4,
+    "uint32": 4,
+    "int64": 8,
+    "uint64": 8,
+    "float16": 2,
+    "bfloat16": 2,
+    "float32": 4,
+    "float64": 8,
+    "complex32": 4,
+    "complex64": 8,
+    "complex128": 16,
+    "float8_e4m3fn": 1,
+    "float8_e4m3fnuz": 1,
+    "float8_e5m2": 1,
+    "float8_e5m2fnuz": 1,
+    "float8_e8m0fnu": 1,
+    "float4_e2m1fn_x2": 1,
+    "quint8": 1,
+    "qint8": 1,
+    "qint32": 4,
+    "quint4x2": 1,
+    "quint2x4": 1,
+    "bits8": 1,
+    "bits16": 2,
+    "bits1x8": 1,
+    "bits2x4": 1,
+    "bits4x2": 1,
+    **{f"{sign}int{width}": 1 for sign in ("", "u") for width in range(1, 8)},
+}
+
+QUANTIZED = frozenset({"quint8", "qint8", "qint32", "quint4x2", "quint2x4"})
+
+SAFETENSORS_DTYPES: Mapping[str, str] = {
+    "BOOL": "bool",
+    "U8": "uint8",
+    "I8": "int8",
+    "I16": "int16",
+    "U16": "uint16",
+    "I32": "int32",
+    "U32": "uint32",
+    "I64": "int64",
+    "U64": "uint64",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F32": "float32",
+    "F64": "float64",
+    "C64": "complex64",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E8M0": "float8_e8m0fnu",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+}
+
+# Of reduced precision: they overflow where others would not.
+HALF = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+
+
+def index_at(position: int, shape: Sequence[int]) -> list[int]:
+    """The index of the element at ``position`` in row-major order."""
+    index = []
+    for size in reversed(shape):
+        index.append(position % size)
+        position //= size
+    return index[::-1]
+
+
+def contiguous_stride(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Row-major strides in elements; sizes 0 and 1 count as 1, as torch does it."""
+    stride: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        stride.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(stride))
+
+
+def is_row_major(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
+    """Whether these are the strides of a tensor that was just made; a dim of size 1 may have any."""
+    steps = zip(shape, stride, contiguous_stride(shape), strict=False)
+    return len(shape) == len(stride) and all(size == 1 or step == plain for size, step, plain in steps)
+
+
+# Numbers and names in c10 and generated code.
+
+# c10::ScalarType, in its order of declaration (torch/headeronly/core/ScalarType.h).
+SCALAR_TYPES = (
+    "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64",
+    "complex128", "bool", "qint8", "quint8", "qint32", "bfloat16", "quint4x2", "quint2x4", "bits1x8", "bits2x4",
+    "bits4x2", "bits8", "bits16", "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "uint16",
+    "uint32", "uint64",
+)  # fmt: skip
+# Its enumerators, which messages and wrappers write as at::kHalf.
+SCALAR_NAMES = {
+    "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64", "Half": "float16",
+    "Float": "float32", "Double": "float64", "ComplexHalf": "complex32", "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128", "Bool": "bool", "BFloat16": "bfloat16", "QInt8": "qint8", "QUInt8": "quint8",
+    "QInt32": "qint32", "QUInt4x2": "quint4x2", "QUInt2x4": "quint2x4", "UInt16": "uint16", "UInt32": "uint32",
+    "UInt64": "uint64",
+    **{name.capitalize(): name for name in (
+        "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+    )},
+}  # fmt: skip
+# torch._export.serde.schema.ScalarType, in whose module an import costs more than a run.
+EXPORTED_TYPES = {
+    1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64",
+    9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bfloat16", 28: "uint16",
+    29: "float8_e4m3fn", 30: "float8_e5m2", 31: "float8_e4m3fnuz", 32: "float8_e5m2fnuz", 33: "float8_e8m0fnu",
+    34: "uint32", 35: "uint64",
+}  # fmt: skip
+# Types of elements, in C++ without their namespaces and in Triton's signatures.
+_ELEMENTS = {
+    "bool": ("bool", "i1"),
+    "uint8": ("uint8_t", "unsigned char", "u8"),
+    "int8": ("int8_t", "signed char", "i8"),
+    "int16": ("int16_t", "short", "i16"),
+    "uint16": ("uint16_t", "u16"),
+    "int32": ("int32_t", "int", "i32"),
+    "uint32": ("uint32_t", "u32"),
+    "int64": ("int64_t", "long", "i64"),
+    "uint64": ("uint64_t", "u64"),
+    "float16": ("half", "Half", "fp16"),
+    "bfloat16": ("bfloat16", "BFloat16", "bf16"),
+    "float32": ("float", "fp32"),
+    "float64": ("double", "fp64"),
+    "complex64": ("complex<float>",),
+    "complex128": ("complex<double>",),
+}
+_BY_ELEMENT = {name: dtype for dtype, names in _ELEMENTS.items() for name in names}
+# c10::DeviceType.
+DEVICE_TYPES = {0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 14: "meta"}
+
+
+def scalar_type(number: int) -> str | None:
+    """The dtype with this number; None of one that is not known."""
+    return SCALAR_TYPES[number] if 0 <= number < len(SCALAR_TYPES) else None
+
+
+def element_dtype(name: str) -> str | None:
+    """``float16`` of ``at::Half``, ``half`` or ``fp16``; None of a type that is not known."""
+    return _BY_ELEMENT.get(name.rpartition("::")[2] if "<" not in name else name.partition("::")[2])
+
+
+# Operators, and which of them torch ships.
+
+BUILT_IN = frozenset({
+    "_", "_c10d_functional", "_c10d_functional_autograd", "_dtensor", "_operator", "aten", "c10d", "c10d_functional",
+    "debugprims", "export", "higher_order", "inductor", "math", "mkl", "mkldnn", "mkldnn_prepacked", "onednn",
+    "prepacked", "prim", "prims", "profiler", "quantized", "quantized_decomposed", "rngprims", "sparse",
+    "static_runtime", "streams", "symm_mem", "torch", "triton", "xnnpack",
+})  # fmt: skip
+
+
+def foreign(targets: Iterable[str]) -> list[str]:
+    """``namespace::name`` of the operators that torch does not bring along, without overload, in order."""
+    names = dict.fromkeys(qualified_name(target) for target in targets if target)
+    return [name for name in names if name.partition("::")[0] not in BUILT_IN]
+
+
+def qualified_name(target: str) -> str:
+    """``ops::scale`` of ``torch.ops.ops.scale.default``, ``ops.scale.default`` or ``ops::scale.default``."""
+    if "::" in target:
+        namespace, _, name = target.partition("::")
+        return f"{namespace}::{name.partition('.')[0]}"
+    parts = target.removeprefix("torch.ops.").split(".")
+    return f"{parts[0]}::{parts[1]}" if len(parts) > 1 else target
+
+
+# Globals that a pickle of inputs may name.
+
+_STORAGES = (
+    "BFloat16", "Bool", "Byte", "Char", "ComplexDouble", "ComplexFloat", "Double", "Float", "Half", "Int", "Long",
+    "QInt32", "QInt8", "QUInt2x4", "QUInt4x2", "QUInt8", "Short",
+)  # fmt: skip
+STORAGE_DTYPES = {f"{name}Storage": SCALAR_NAMES[name] for name in _STORAGES}
+
+_REBUILD = (
+    "_rebuild_device_tensor_from_cpu_tensor",
+    "_rebuild_device_tensor_from_numpy",
+    "_rebuild_meta_tensor_no_storage",
+    "_rebuild_nested_tensor",
+    "_rebuild_parameter",
+    "_rebuild_parameter_with_state",
+    "_rebuild_qtensor",
+    "_rebuild_sparse_tensor",
+    "_rebuild_tensor",
+    "_rebuild_tensor_v2",
+    "_rebuild_tensor_v3",
+    "_rebuild_wrapper_subclass",
+)
+_QSCHEMES = (
+    "per_channel_affine",
+    "per_channel_affine_float_qparams",
+    "per_channel_symmetric",
+    "per_tensor_affine",
+    "per_tensor_symmetric",
+)
+_NUMPY_CORES = ("numpy.core", "numpy._core")
+
+SAFE_GLOBALS: frozenset[str] = frozenset(
+    {
+        "_codecs.encode",
+        "builtins.bytearray",
+        "builtins.bytes",
+        "builtins.complex",
+        "builtins.dict",
+        "builtins.float",
+        "builtins.frozenset",
+        "builtins.int",
+        "builtins.list",
+        "builtins.range",
+        "builtins.set",
+        "builtins.slice",
+        "builtins.tuple",
+        "collections.Counter",
+        "collections.OrderedDict",
+        "collections.defaultdict",
+        "numpy.dtype",
+        "numpy.ndarray",
+        "torch.Size",
+        "torch.Tensor",
+        "torch._tensor._rebuild_from_type_v2",
+        "torch.device",
+        "torch.nn.parameter.Parameter",
+        "torch.serialization._get_layout",
+        "torch.storage.TypedStorage",
+        "torch.storage.UntypedStorage",
+        "torch.storage._load_from_bytes",
+        *(f"torch._utils.{name}" for name in _REBUILD),
+        *(f"torch.{name}" for name in _QSCHEMES),
+        *(f"torch.{name}" for name in ITEMSIZE),
+        *(f"torch.{name}" for name in STORAGE_DTYPES),
+        *(f"torch.cuda.{name}" for name in STORAGE_DTYPES),
+        *(f"{core}.multiarray.{name}" for core in _NUMPY_CORES for name in ("_reconstruct", "scalar")),
+        *(f"{core}.numeric._frombuffer" for core in _NUMPY_CORES),
+    }
+)
+
+_PYTHON_2 = {"__builtin__": "builtins", "copy_reg": "copyreg"}
+_PYTHON_2_NAMES = {"builtins.xrange": "builtins.range", "builtins.unicode": "builtins.str"}
+
+
+def global_name(module: str, name: str) -> str:
+    """``module.name`` as Python 3 calls it: protocol 2 writes ``__builtin__.xrange``."""
+    full = f"{_PYTHON_2.get(module, module)}.{name}"
+    return _PYTHON_2_NAMES.get(full, full)

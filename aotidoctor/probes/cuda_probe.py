@@ -1,0 +1,195 @@
+"""Plan and read the probes for CUDA: when they are asked, how often they call, where a blocking run failed.
+
+Every probe gets a fresh interpreter: after the first error a context answers the same to everything, and most
+settings are read when it is created. Compiling a program for a GPU takes more than for a CPU: what this host lacks
+for it is named here, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from aotidoctor.localize.call_timeline import launched_name
+from aotidoctor.model.case import Case, Host
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.record import record
+from aotidoctor.model.run import CallKind, NotStarted, Outcome, Request
+from aotidoctor.probes.dead_context import first_fault
+from aotidoctor.probes.payload import device_of, run_request
+from aotidoctor.probes.plain_run import read_ending
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+
+# What this host lacks for compiling for its GPU.
+
+_COMPILERS = ("CXX", "g++", "clang++")
+_TRITON = ("triton", "pytorch-triton")
+_NEEDS: tuple[tuple[Callable[[Host], bool], str], ...] = (
+    (lambda host: bool(host.gpus), "a GPU (the NVIDIA driver lists none)"),
+    (lambda host: host.torch is not None and host.torch.cuda is not None, "a PyTorch with CUDA"),
+    (lambda host: any(name in host.packages for name in _TRITON), "Triton (pip install triton)"),
+    (lambda host: bool(host.tools.get("ptxas")), "ptxas (it comes with Triton's wheel and with the CUDA toolkit)"),
+    (
+        lambda host: bool(host.tools.get("cuda.h")),
+        "cuda.h of the CUDA toolkit (conda install -c nvidia cuda-toolkit; CUDA_HOME names its folder)",
+    ),
+    (
+        lambda host: any(host.tools.get(name) for name in _COMPILERS),
+        "a C++ compiler (apt-get install g++, or conda install cxx-compiler)",
+    ),
+)
+
+
+def missing_for_gpu_compile(case: Case) -> str | None:
+    """What is missing here, each thing by name; None where nothing is."""
+    missing = [words for there, words in _NEEDS if not there(case.host)]
+    return f"compiling for CUDA is not possible on this host, which lacks: {', '.join(missing)}" if missing else None
+
+
+# Plans, repetitions and places of failure.
+
+BLOCKING, UNCACHED = "AD-RUN-012", "AD-RUN-013"
+# Before these stages have passed, no kernel of the package can have run.
+EARLY = ("start", "import", "attach", "setup", "inputs", "load")
+# Words that tell themselves what is wrong: the same under every setting.
+PLAIN_WORDS = (
+    "cuda-oom",
+    "alloc-failed",
+    "cuda-no-image",
+    "cuda-file-not-found",
+    "cuda-capture",
+    "cuda-device-index",
+    "cuda-driver",
+    "cuda-no-device",
+    "mixed-device",
+    "not-compiled-with",
+    "count-mismatch",
+    "kwarg-mismatch",
+    "proxy-missing",
+)
+# Faults of an access to memory: whether they show depends on what lies beside it.
+ACCESS = ("cuda-illegal-access", "cuda-misaligned")
+# Words behind which any fault may hide.
+VAGUE = ("cuda-error", "gpu-library", "other")
+_WHEN = "when a call on CUDA failed, and neither its words nor the inputs explain it"
+_WHEN_ACCESS = "when a CUDA call failed in a way that a bad memory access can cause, and nothing explains it"
+
+
+def symptom_of(case: Case, outcome: Outcome) -> str:
+    """The symptom in the words of a failed run."""
+    return str(read_ending("", case, outcome).facts.get("symptom", "other"))
+
+
+def why_not(case: Case, history: History) -> str | None:
+    """Why no probe for CUDA is asked; None where a failure of a call on the GPU is to be explained."""
+    if device_of(case) != "cuda":
+        return "the package does not run on CUDA"
+    plain = history.plain
+    if plain is None or isinstance(plain.ending, NotStarted):
+        return "the package could not be run on this host"
+    if succeeded(plain):
+        return "the plain run returned"
+    if plain.stage in EARLY:
+        return f"it failed in {plain.stage}, before a kernel of the package ran"
+    symptom = symptom_of(case, plain)
+    if first_fault(plain) is None and (symptom in PLAIN_WORDS or symptom.startswith("check-")):
+        return f"its message states what is wrong ({symptom}): the same under every setting"
+    # With the checks it may as well fail as it did before: only what they complain of explains it.
+    checked = tuple(f for f in history.errors("AD-RUN-003") if str(f.facts.get("symptom")).startswith("check-"))
+    # An assertion that was followed back to an input has its kernel in its text.
+    blamed = tuple(item for item in history.errors("AD-RUN-022") if item.kind == "index" and item.facts.get("kernel"))
+    known = (*history.static_errors(), *checked, *blamed)
+    if known and not case.options.localize:
+        return f"{known[0].code} already explains it; its treatment is tried instead"
+    return None
+
+
+def calls_of(history: History) -> int:
+    """As many calls as the failure needs."""
+    plain = history.outcomes["plain_run"]
+    return 2 if plain.stage == "run2" or "run2" in plain.stages else 1
+
+
+def vanished_blocking(history: History) -> bool:
+    """Whether the failure is gone when each launch is waited for."""
+    return history.has(BLOCKING, "vanishes") or history.has("AD-RUN-026", "survived")
+
+
+def repeat_call(case: Case, history: History, name: str, purpose: str, **changes: object) -> Request:
+    """The failing call once more, in a fresh interpreter."""
+    return replace(run_request(case, name, purpose, calls=calls_of(history), observe=(), **changes), fresh=True)
+
+
+def cuda_probe(
+    code: str,
+    name: str,
+    *,
+    variables: tuple[str, ...],
+    asks: str,
+    only: tuple[str, ...] = (),
+) -> Probe:
+    """A probe that sets ``variables`` to 1 before there is a CUDA context, with the calls of the package traced.
+
+    ``only`` are the symptoms that it can tell something of, all where it is empty.
+    """
+    settings = " and ".join(f"{variable}=1" for variable in variables)
+
+    def plan(case: Case, history: History) -> Request | NotChecked:
+        reason = why_not(case, history) or _nothing_to_tell(case, history, only)
+        if reason is not None:
+            return unasked(code, name, reason)
+        return replace(
+            repeat_call(case, history, name, f"with {settings}", trace=True), env=dict.fromkeys(variables, "1")
+        )
+
+    def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+        if not succeeded(outcome):
+            return [_failure_evidence(code, case, outcome)]
+        gone, facts = f"no failure with {settings}", {"variable": variables[0]}
+        return [
+            evidence(code, "vanishes", Severity.WARN, outcome, observed=gone, expected="the same failure", facts=facts)
+        ]
+
+    return Probe(
+        code=code,
+        name=name,
+        asks=asks,
+        asked_when=_WHEN_ACCESS if only else _WHEN,
+        plan=plan,
+        read=read,
+    )
+
+
+def _nothing_to_tell(case: Case, history: History, only: tuple[str, ...]) -> str | None:
+    symptom = symptom_of(case, history.outcomes["plain_run"])
+    return f"{symptom} does not depend on it" if only and symptom not in (*only, *VAGUE) else None
+
+
+@record
+class LaunchPlace:
+    """Where a run with blocking launches ended: the call entered last, by name, and its number in the model's call."""
+
+    name: str
+    number: int
+    run: int
+
+
+def place_of(case: Case, outcome: Outcome) -> LaunchPlace | None:
+    """The computing call under way when a blocking run ended; None when that is not known."""
+    trace = outcome.trace
+    if trace is None or trace.problem is not None or not trace.marks:
+        return None
+    made = trace.of_run(len(trace.marks))
+    computing = [index for index, call in enumerate(made) if call.kind is not CallKind.RUNTIME]
+    if not computing:
+        return None
+    return LaunchPlace(name=launched_name(case, made, computing[-1]), number=len(computing), run=len(trace.marks))
+
+
+def _failure_evidence(code: str, case: Case, outcome: Outcome) -> Evidence:
+    """As it ended, exception or abort alike, with the call that it ended in."""
+    found, place = read_ending(code, case, outcome), place_of(case, outcome)
+    if place is None:
+        return found
+    facts = {**found.facts, "call": place.name, "number": place.number, "run": place.run}
+    return replace(found, subject=found.subject or place.name, facts=facts)

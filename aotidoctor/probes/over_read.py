@@ -1,0 +1,122 @@
+"""Does the code read beyond its inputs?
+
+What it does
+    If the package does not record the properties of its inputs (before torch 2.7, and for a bare library), calls it
+    with each input in memory that continues before its start and after its end, and changes the bytes there. Outputs
+    that change were computed from elements that the input does not have. The probe searches for the furthest such
+    element, and shortens dims of other inputs with as many rows, to see whether less is then read.
+
+Why it matters
+    Without checks a tensor with too few rows is read past its end: garbage that changes from call to call, or a crash
+    in a process that has been running for days.
+
+Example:
+    args[1]: observed 4 rows, expected 5, as many as args[0].shape[0]
+
+When it is wrong
+    Elements that are read but do not change the outputs are not detected. An index beyond its table also reads there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.record import JsonObject, objects
+from aotidoctor.model.run import Outcome, Request, Signalled
+from aotidoctor.probes.payload import device_of, run_request
+from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+
+CODE, NAME = "AD-RUN-036", "read_beyond"
+# Seconds of one call: this takes dozens.
+SLOWEST = 1.0
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """Asked when the package leaves open what inputs must be like, and nothing explains a failure."""
+    plain = history.plain
+    if plain is None or case.inputs is None or not _got_as_far_as_call(plain):
+        return unasked(CODE, NAME, "the plain run did not return, and was not killed by a signal")
+    if device_of(case) != "cpu":
+        return unasked(CODE, NAME, "the inputs are not in the memory of the host")
+    if history.errors("AD-IN", "AD-LOAD", "AD-RUN-022"):
+        return unasked(CODE, NAME, "a finding already explains wrong numbers")
+    asked = case.options.asks_for(NAME)
+    if not asked and case.contract is not None and not case.contract.leaves_open():
+        return unasked(
+            CODE, NAME, "the package records the properties of its inputs; run this with --probes read_beyond"
+        )
+    if not asked and plain.stages.get("run1", 0.0) > SLOWEST:
+        return unasked(CODE, NAME, "a call takes too long to repeat it; run this with --probes read_beyond", moot=False)
+    return run_request(case, NAME, "inputs in memory that continues past their end", read_beyond=True, observe=())
+
+
+def _got_as_far_as_call(plain: Outcome) -> bool:
+    return succeeded(plain) or (isinstance(plain.ending, Signalled) and plain.stage.startswith("run"))
+
+
+def read(_case: Case, _history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """One per input that is read beyond (``follows``, ``beyond``, ``before``); else ``within`` or ``undecided``."""
+    told = outcome.result.get("read_beyond")
+    if not succeeded(outcome) or not isinstance(told, dict) or told.get("decided") is not True:
+        why = "equal calls already differ" if isinstance(told, dict) else f"the call ended in {outcome.stage}"
+        return [evidence(CODE, "undecided", Severity.INFO, outcome, observed=why, expected="equal outputs")]
+    leaves = objects(told.get("leaves"))
+    if not leaves:
+        looked = told.get("looked")
+        seen = f"no effect of the memory around {len(looked) if isinstance(looked, list) else 0} input(s)"
+        return [evidence(CODE, "within", Severity.INFO, outcome, observed=seen, expected="no effect")]
+    return [_finding(leaf, outcome) for leaf in leaves]
+
+
+def _finding(leaf: JsonObject, outcome: Outcome) -> Evidence:
+    path, elements, needed, rows = (leaf.get(name) for name in ("path", "elements", "needed", "rows"))
+    if not (isinstance(path, str) and isinstance(elements, int) and isinstance(needed, int)):
+        raise TypeError(f"unexpected answer of the worker: {leaf}")
+    partner = _partner(leaf)
+    facts: dict[str, FactValue] = {"path": path, "elements": elements, "expected_elements": needed}
+    if partner is None or not isinstance(rows, int):
+        kind = "before" if leaf.get("before") else "beyond"
+        wanted = "no element before the first one" if kind == "before" else f"at least {needed}, which are read"
+        return evidence(
+            CODE,
+            kind,
+            Severity.ERROR,
+            outcome,
+            subject=path,
+            observed=f"{elements} elements",
+            expected=wanted,
+            facts=facts,
+        )
+    size = rows * elements // needed
+    return evidence(
+        CODE,
+        "follows",
+        Severity.ERROR,
+        outcome,
+        subject=f"{path}.shape[0]",
+        observed=str(size),
+        expected=f"{rows}, as {partner[0]}.shape[{partner[1]}]: with one less there, one row fewer is read",
+        facts={**facts, "dim": 0, "size": size, "expected_size": rows, "partner": partner[0], "symbol": None},
+    )
+
+
+def _partner(leaf: JsonObject) -> tuple[str, int] | None:
+    follows = leaf.get("follows")
+    first = follows[0] if isinstance(follows, list) and follows else None
+    match first:
+        case [str() as path, int() as dim]:
+            return path, dim
+        case _:
+            return None
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="does the code read beyond its inputs?",
+    asked_when="when the package does not record the properties of its inputs, and no finding explains a failure",
+    plan=plan,
+    read=read,
+)

@@ -1,0 +1,186 @@
+"""Determine whether the setting of a probe took effect.
+
+A setting without effect proves nothing, and the report says so.
+``(True | False | None, why)``; None is "unknown".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from aotidoctor.model.answers import Acted, Compiled, Launches, SideBySide, parse_answer
+from aotidoctor.model.case import Case
+from aotidoctor.model.jobs import Recompile
+from aotidoctor.model.run import NotStarted, Outcome
+from aotidoctor.probes.check_inputs import checks_compiled_in
+from aotidoctor.probes.payload import run_of
+from aotidoctor.probes.symptoms import RAISED_FROM, recognise
+
+Effect = tuple[bool | None, str]
+# They act together, or not at all: judged as one.
+HEAP_CHECKS = ("LD_PRELOAD", "MALLOC_CHECK_", "MALLOC_PERTURB_")
+
+
+def with_effect(case: Case, outcome: Outcome) -> Outcome:
+    """The outcome, told whether what its request changed against the plain run acted."""
+    if isinstance(outcome.ending, NotStarted):
+        return replace(outcome, took_effect=False, took_effect_why="the child did not start")
+    payload, seen = run_of(outcome), parse_answer(Acted, outcome.result)
+    effects = [_variable(case, outcome, name) for name in outcome.request.env if name not in HEAP_CHECKS]
+    if payload.heap_checks:
+        effects.append(_heap_checks(outcome, seen))
+    if outcome.request.debugger:
+        effects.append(_debugger_effect(outcome))
+    effects += _of_cuda(outcome)
+    if payload.perturb is not None:
+        effects.append(_fill_effect(seen.memory_filled))
+    if payload.threads is not None:
+        effects.append(_threads(payload.threads, seen.threads))
+    if payload.against_threads is not None:
+        effects.append(_threads(payload.against_threads, _second(outcome)))
+    if payload.treatment:
+        effects.append(_treatment_effect(seen.applied))
+    compiled = outcome.request.payload
+    if isinstance(compiled, Recompile) and (compiled.bisect or compiled.printer):
+        effects.append(_compiler(compiled, outcome))
+    if not effects:
+        return replace(outcome, took_effect=True, took_effect_why="nothing was changed")
+    worst = next((effect for effect in effects if effect[0] is not True), effects[0])
+    return replace(outcome, took_effect=worst[0], took_effect_why=worst[1])
+
+
+def _variable(case: Case, outcome: Outcome, name: str) -> Effect:
+    match name:
+        case "AOTI_RUNTIME_CHECK_INPUTS":
+            return _input_checks(case, outcome)
+        case "TORCH_SHOW_CPP_STACKTRACES":
+            text = outcome.error.message if outcome.error is not None else ""
+            shown = RAISED_FROM.search(text) is not None or "frame #" in text
+            return (True, "the exception carries C++ frames") if shown else (None, "no exception carried C++ frames")
+        case "CUDA_LAUNCH_BLOCKING" | "PYTORCH_NO_CUDA_MEMORY_CACHING" | "PYTORCH_CUDA_ALLOC_CONF":
+            return _seen_early(outcome, name)
+        case name if name.startswith("CUDA_") and outcome.request.gpu_core:
+            return True, "shown by the dump"
+        case _:
+            return None, "the child reported nothing"
+
+
+def _input_checks(case: Case, outcome: Outcome) -> Effect:
+    """The checks report only when they complain; else it is known whether they are compiled in and were reached."""
+    compiled_in = checks_compiled_in(case)
+    complained = outcome.error is not None and recognise(outcome.error.message).name.startswith("check-")
+    if complained:
+        return True, "the checks complained"
+    if compiled_in is False:
+        return False, "no input checks are compiled into the package"
+    if not outcome.stage.startswith(("run", "scan", "unload", "reference", "done")):
+        return False, f"the run ended in {outcome.stage}, before the first call reads it"
+    return (True, "compiled in and read at the first call") if compiled_in else (None, "the library does not report it")
+
+
+def _heap_checks(outcome: Outcome, seen: Acted) -> Effect:
+    """Before glibc 2.34 nothing is preloaded, and the variable is all there is to see."""
+    if seen.heap_checks is None or seen.env_took_effect is None:
+        return None, "the child exited before it reported this"
+    if seen.env_took_effect.get("MALLOC_CHECK_") is not True:
+        return False, "the C library does not see MALLOC_CHECK_"
+    if "LD_PRELOAD" in outcome.request.env and not seen.heap_checks:
+        return False, "libc_malloc_debug.so.0 could not be preloaded"
+    return True, "the C library checks each block that is freed"
+
+
+def _debugger_effect(outcome: Outcome) -> Effect:
+    return (False, outcome.debugger_problem) if outcome.debugger_problem else (True, "gdb was attached")
+
+
+def _fill_effect(value: bool | None) -> Effect:
+    return (True, "the allocator fills new blocks") if value else (False, "this C library cannot fill memory")
+
+
+def _threads(wanted: int, seen: int | None) -> Effect:
+    if seen is None:
+        return None, "the child exited before it reported this"
+    return (True, f"torch ran with {seen}") if seen == wanted else (False, f"torch ran with {seen}, not {wanted}")
+
+
+def _second(outcome: Outcome) -> int | None:
+    """The other of the two thread counts that were compared."""
+    compared = parse_answer(SideBySide, outcome.result).against_threads
+    return compared.threads[1] if compared is not None and len(compared.threads) == 2 else None
+
+
+def _compiler(asked: Recompile, outcome: Outcome) -> Effect:
+    """Of a compile: its switch counts the steps that it asked about, and Inductor refuses options it does not know."""
+    switch, steps = asked.bisect, parse_answer(Compiled, outcome.result).switchable
+    if steps is None:
+        return None, "the compile ended before it reported this"
+    if switch is None:
+        return True, f"compiled with the value printer, level {asked.printer}"
+    counted, kept = steps.get(str(switch.get("subsystem"))), switch.get("max")
+    off = len(counted) - kept - 1 if counted is not None and isinstance(kept, int) else 0
+    return (True, f"{off} {switch.get('subsystem')} were off") if off > 0 else (False, "there was nothing to turn off")
+
+
+def _treatment_effect(steps: Sequence[str]) -> Effect:
+    if steps:
+        return True, "; ".join(steps)[:300]
+    return None, "the child exited before it reported this"
+
+
+def _seen_early(outcome: Outcome, name: str) -> Effect:
+    """Of a variable that is read when CUDA is initialised: it acts if it was there before, which a fork cannot give."""
+    if outcome.forked:
+        return False, "set after CUDA was initialised"
+    seen = parse_answer(Acted, outcome.result).env_took_effect
+    if seen is None or name not in seen:
+        return None, "set before CUDA was initialised; the child exited before it reported this"
+    if not seen[name]:
+        return False, f"the child does not see {name}"
+    return True, "in the child's environment before CUDA was initialised"
+
+
+def _of_cuda(outcome: Outcome) -> list[Effect]:
+    """Hooks on launches, the value printer, tools around the child, the GPU's core dump, variants of the call."""
+    request, payload, effects = outcome.request, run_of(outcome), []
+    if payload.launch_trace:
+        effects.append(_hook_effect(outcome))
+    if payload.unbuffered:
+        effects.append(_print_effect(outcome))
+    if request.wrapper:
+        started = "COMPUTE-SANITIZER" in outcome.tool_output
+        effects.append((started, "the tool wrote its log" if started else "the tool wrote nothing"))
+    if request.gpu_core:
+        why = outcome.debugger_problem
+        effects.append((False, why) if why else (True, "the driver wrote a dump"))
+    variant = payload.cuda_variant
+    if variant:
+        effects.append(_variant(outcome, captures=variant == "capture"))
+    return effects
+
+
+def _print_effect(outcome: Outcome) -> Effect:
+    """Of a package compiled with the value printer: its lines are there, or it was not compiled in."""
+    if "before_launch" in outcome.stdout_tail:
+        return True, "the value printer printed launches"
+    if not outcome.stage.startswith(("run", "scan", "unload", "done")):
+        return None, f"the run ended in {outcome.stage}, before a launch"
+    return False, "the value printer printed nothing"
+
+
+def _hook_effect(outcome: Outcome) -> Effect:
+    seen = parse_answer(Launches, outcome.result)
+    if seen.launch_problem is not None:
+        return False, seen.launch_problem.text or str(seen.launch_problem.name)
+    if seen.launch_trace is not None:
+        return True, "the package's calls of the driver were hooked"
+    return None, "the child exited before it reported this"
+
+
+def _variant(outcome: Outcome, *, captures: bool) -> Effect:
+    seen = parse_answer(Acted, outcome.result)
+    if seen.cuda_memory is None:
+        return None, "the child exited before it reported this"
+    if captures and outcome.stage in ("run1", "capture") and seen.variant is None:
+        return (True, "it ended in the capture") if outcome.stage == "capture" else (False, "it ended before a capture")
+    return True, "the call was made as requested"

@@ -1,0 +1,343 @@
+"""Run the stages of verify that need no torch: open the program, judge it, read the answer of the child.
+
+Nothing is loaded, run or unpickled. Playbooks speak of packages: their words for how a fault looks and what to do are
+right for most rules of exported programs, and replaced here for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from aotidoctor.model.answers import JudgedProgram, Verified, parse_answer
+from aotidoctor.model.artifact import ArchivePayloads, Artifact, ArtifactKind, ModelEntry, PickledState, ProgramArchive
+from aotidoctor.model.errors import InputsError
+from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, Severity, Violation
+from aotidoctor.model.record import record
+from aotidoctor.model.report import Diagnosis
+from aotidoctor.model.run import Ending, Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
+from aotidoctor.program import compiled_from
+from aotidoctor.program.rules import BY_CODE, RULES
+from aotidoctor.program.static_verify import NAME as STATIC
+from aotidoctor.program.static_verify import judge_static
+from aotidoctor.readers.contract.read_contract import read_contract
+from aotidoctor.readers.inputs.saved_weights import read_saved_state
+from aotidoctor.readers.package.constants import read_constants, read_program_archive
+from aotidoctor.readers.package.read_package import read_artifact
+from aotidoctor.readers.package.zip_archive import describe_damage
+
+# Violations as findings.
+
+
+def violation_evidence(found: Violation, path: str, *, accepted: bool = False) -> Evidence:
+    """The finding, as severe as its rule says. Raises ``KeyError`` for a rule or a kind that does not exist.
+
+    ``accepted``: the installed verifier passes the program, so a rule of its own is no error here.
+    """
+    rule = BY_CODE[found.code]
+    severity = rule.severities[found.kind]
+    name = (found.target or found.node if rule.names_target else found.node or found.target) or path
+    subject = f"{found.graph}.{name}" if found.graph else name
+    overruled = accepted and rule.of_torch and severity is Severity.ERROR
+    facts = {
+        "what": "program",
+        "rule": rule.name,
+        "node": found.node,
+        "target": found.target,
+        "graph": found.graph or None,
+    }
+    if found.where is not None:
+        facts["line"] = found.where.text or None
+    return Evidence(
+        code=found.code,
+        kind=found.kind,
+        severity=Severity.WARN if overruled else severity,
+        subject=subject,
+        observed=found.observed,
+        expected=found.expected,
+        message=_message(found, subject, rule.title, overruled=overruled),
+        source=None if found.where is None else FileSource(file=found.where.file, line=found.where.line),
+        facts={**{key: value for key, value in facts.items() if value is not None}, **found.facts},
+    )
+
+
+def _message(found: Violation, subject: str, title: str, *, overruled: bool) -> str:
+    """Rule and place; ``observed`` and ``expected`` stand beside it."""
+    calls = f" ({found.target})" if found.target is not None and found.target != subject else ""
+    line = f", from `{found.where.text}`" if found.where is not None and found.where.text else ""
+    doubt = "; the verifier of the installed torch accepts it" if overruled else ""
+    return f"{title}: {subject}{calls}{line}{doubt}"
+
+
+# Answer of the child.
+
+
+def judged_programs(outcome: Outcome | None) -> tuple[JudgedProgram, ...]:
+    """The programs that the child was given; empty when it never got there."""
+    return parse_answer(Verified, outcome.result).programs if outcome is not None else ()
+
+
+def why_no_answer(outcome: Outcome | None) -> str:
+    """Why there is no program in the answer."""
+    if outcome is None:
+        return "the time budget is spent"
+    if outcome.error is not None:
+        return f"{outcome.error.type}: {outcome.error.message}"[:500]
+    return f"the child ended in stage {outcome.stage}: {_describe_ending(outcome.ending)}"
+
+
+def _describe_ending(ending: Ending) -> str:
+    match ending:
+        case Signalled(name=name):
+            return name
+        case TimedOut(limit=limit):
+            return f"no end within {limit:g} s"
+        case OutOfMemory(reason=reason) | NotStarted(reason=reason):
+            return reason
+        case Exited(code=code):
+            return f"exit {code}"
+
+
+def program_findings(program: JudgedProgram, path: str) -> list[Evidence]:
+    """The findings of one program. Raises ``KeyError`` for a record of no known rule.
+
+    Violations of the verifier's rules know what it says itself: the one sentence that its users see.
+    """
+    made = [violation_evidence(item, path, accepted=program.verifier == "passes") for item in program.records]
+    said = program.verifier_says
+    return made if said is None else [_with_sentence(item, said) for item in made]
+
+
+def _with_sentence(item: Evidence, said: str) -> Evidence:
+    of_torch = BY_CODE[item.code].of_torch
+    return replace(item, facts={**item.facts, "verifier": said}) if of_torch else item
+
+
+def rules_left_out(program: JudgedProgram) -> list[NotChecked]:
+    """Rules that were not judged, and violations that are too many to be listed."""
+    names = {rule.code: rule.name for rule in RULES} | {"VERIFY-G": "graph", "VERIFY-S": "signature"}
+    too_many = {code: f"{count} more of the same kind are not listed" for code, count in program.cut.items()}
+    return [
+        NotChecked(code=f"VERIFY-{code}", name=names.get(f"VERIFY-{code}", code), reason=reason)
+        for code, reason in (*program.skipped.items(), *too_many.items())
+    ]
+
+
+def verifier_result(runs: Sequence[Outcome]) -> dict[str, str]:
+    """``passes``, ``refuses`` or ``not-asked``, for the report; empty where no child had a program."""
+    given = judged_programs(runs[0] if runs else None)
+    return {"verifier": given[0].verifier} if given else {}
+
+
+# Stages that read the archive, and the package that may have been compiled from it.
+
+AGAINST = "against"
+SHIM = "VERIFY-A02"
+
+
+def open_program(path: str, name: str | None = None) -> ProgramArchive | str:
+    """The program with its weights, also of older archives, which keep them in one pickle; or why there is none."""
+    archive = read_program_archive(path, name)
+    if isinstance(archive, str):
+        return archive
+    problems: list[str] = []
+    weights = archive.weights or _read_saved_state(archive, archive.weights_pickle, problems)
+    constants = archive.constants or _read_saved_state(archive, archive.constants_pickle, problems)
+    return replace(
+        archive,
+        weights=archive.weights if weights is None else weights,
+        constants=archive.constants if constants is None else constants,
+        problems=(*archive.problems, *problems),
+    )
+
+
+def _read_saved_state(
+    archive: ProgramArchive, state: PickledState | None, problems: list[str]
+) -> ArchivePayloads | None:
+    if state is None:
+        return None
+    try:
+        return read_saved_state(archive.path, state)
+    except InputsError as error:
+        problems.append(f"{state.member}: {error}")
+        return None
+
+
+def judge_against(
+    archive: ProgramArchive, package: str, model_name: str | None = None
+) -> tuple[list[Evidence], list[NotChecked]]:
+    """Whether ``package`` was compiled from the program: ``VERIFY-P`` findings, the verdict last."""
+    artifact = read_artifact(package)
+    model = _model(artifact, model_name)
+    if model is None:
+        return [], [origin_unchecked(_no_model(artifact, model_name))]
+    if damaged := describe_damage(artifact.bad_crc):
+        return [], [origin_unchecked(f"{package} {damaged}")]
+    contract = read_contract(artifact, model)
+    if contract is None:
+        return [], [origin_unchecked(f"{package}: what it expects could not be determined")]
+    if contract.source == "call-spec" or contract.args is None:
+        why = "; ".join(contract.problems[:3]) or "the package contains no source that describes its inputs"
+        return [], [origin_unchecked(f"{package}: {why}")]
+    stored = read_constants(artifact, model, contract.constants, contract.weights)
+    question = compiled_from.OriginCase(package=package, archive=archive, contract=contract, stored=stored, model=model)
+    return compiled_from.judge_origin(question)
+
+
+def _model(artifact: Artifact, name: str | None) -> ModelEntry | None:
+    found = artifact.model(name or "model")
+    return artifact.models[0] if found is None and len(artifact.models) == 1 and name is None else found
+
+
+def _no_model(artifact: Artifact, name: str | None) -> str:
+    if not artifact.models:
+        why = f" ({artifact.problem})" if artifact.problem else ""
+        return f"{artifact.path} is not a readable AOTInductor package (found: {artifact.kind.value}{why})"
+    return (
+        f"{artifact.path} has no model called {name or 'model'}: {', '.join(model.name for model in artifact.models)}"
+    )
+
+
+def static_answer(archive: ProgramArchive, seen: Sequence[Evidence]) -> tuple[list[Evidence], list[NotChecked]]:
+    """What the archive itself tells of the program's faults; what was ``seen`` before is not told twice."""
+    reading = judge_static(archive)
+    told = {(item.code, item.kind, item.subject) for item in seen}
+    made = [violation_evidence(violation, archive.path) for violation in reading.violations]
+    problems = [NotChecked(code="VERIFY-L03", name=STATIC, reason=text) for text in archive.problems]
+    found = [item for item in made if (item.code, item.kind, item.subject) not in told]
+    return found, [*reading.not_checked, *problems]
+
+
+def origin_unchecked(reason: str) -> NotChecked:
+    """``--against`` could not be answered."""
+    return NotChecked(code=compiled_from.ORIGIN_VERDICT, name=AGAINST, reason=reason)
+
+
+def is_other_program(found: Sequence[Evidence]) -> bool:
+    """Whether the package was compiled from another program."""
+    return any(item.code == compiled_from.ORIGIN_VERDICT and item.kind == "other-program" for item in found)
+
+
+def without_called_shims(found: Sequence[Evidence]) -> list[Evidence]:
+    """All but the shims that are said to be missing of operators which the package calls all the same."""
+    verdict = next((item for item in found if item.code == compiled_from.ORIGIN_VERDICT), None)
+    return [
+        item
+        for item in found
+        if item.code != SHIM
+        or verdict is None
+        or not compiled_from.calls_operator(verdict, str(item.facts.get("target") or ""))
+    ]
+
+
+def origin_sentence(found: Sequence[Evidence]) -> dict[str, str]:
+    """The verdict's sentence, for the head of the report."""
+    return next(({"origin": item.observed} for item in found if item.code == compiled_from.ORIGIN_VERDICT), {})
+
+
+# Files that hold no exported program.
+
+_OTHER_FILES = {
+    ArtifactKind.AOTI_PACKAGE: "an AOTInductor package: it no longer contains a graph",
+    ArtifactKind.AOTI_DIRECTORY: "the directory of an AOTInductor package: it no longer contains a graph",
+    ArtifactKind.TORCHSCRIPT: "a TorchScript archive",
+    ArtifactKind.TORCH_SAVE: "a torch.save file",
+    ArtifactKind.BARE_SO: "a shared object",
+    ArtifactKind.SAFETENSORS: "a safetensors file",
+    ArtifactKind.ONNX: "an ONNX model",
+    ArtifactKind.PICKLE: "a pickle",
+    ArtifactKind.TEXT: "a text file",
+    ArtifactKind.LFS_POINTER: "a pointer to a large file: fetch its content with git lfs pull",
+    ArtifactKind.DIRECTORY: "a directory",
+    ArtifactKind.ZIP: "a different kind of zip archive",
+    ArtifactKind.BUNDLE: "a bundle of aotidoctor: aotidoctor analyze reads it",
+    ArtifactKind.OTHER: "a file of an unknown format",
+}
+
+
+def why_no_program(artifact: Artifact) -> str | None:
+    """What the file is instead; None where there is a program in it, or where it is too broken to tell."""
+    if artifact.exported or artifact.kind not in _OTHER_FILES:
+        return None
+    return f"{artifact.path} is not an exported program (torch.export.save) but {_OTHER_FILES[artifact.kind]}"
+
+
+# Texts of causes for programs.
+
+_SAVE = "torch.export.save(torch.export.export(model, args), 'exported.pt2')"
+
+
+@record
+class Advice:
+    """Texts in place of the playbook's; ``{subject}`` is the finding's. An empty one leaves the playbook's."""
+
+    looked_like: str = ""
+    remedy: str = ""
+    command: str = ""
+
+
+_ABSENT = Advice(
+    remedy="Save the program again, with everything that belongs to it; {subject} is missing from this file.",
+    command=_SAVE,
+)
+_LATE = (
+    "compiling fails: torch._subclasses.fake_tensor.UnsupportedOperatorException, or an assertion in the fake kernel"
+)
+ADVICE: Mapping[tuple[str, str], Advice] = {
+    ("VERIFY-L01", "json"): Advice(
+        looked_like="an error in torch.export.load", remedy="Save the program again, or copy the file again."
+    ),
+    ("VERIFY-L02", "operator-missing"): Advice(
+        looked_like="SerializeError: We failed to resolve torch.ops... to an operator",
+        remedy="Register {subject} before the program is loaded: import its module, or load its library.",
+        command="aotidoctor verify exported.pt2 --setup ops.py   # or --custom-op-library libops.so",
+    ),
+    ("VERIFY-L03", "weights"): replace(_ABSENT, looked_like="an AssertionError in torch.export.load"),
+    ("VERIFY-L03", "constants"): replace(_ABSENT, looked_like="an AssertionError in torch.export.load"),
+    ("VERIFY-L03", "sample-inputs"): replace(_ABSENT, looked_like="an error in torch.export.load"),
+    ("VERIFY-L04", "schema-version"): Advice(
+        looked_like="SerializeError: Serialized schema version ... does not match our current schema version",
+        remedy="Verify and compile with the torch that saved the program, or export it again with this one.",
+        command=_SAVE,
+    ),
+    ("VERIFY-S03", "absent"): _ABSENT,
+    ("VERIFY-S04", "absent"): _ABSENT,
+    ("VERIFY-S05", "absent"): _ABSENT,
+    ("VERIFY-S06", "absent"): _ABSENT,
+    ("VERIFY-A03", "no-fake"): Advice(
+        looked_like=_LATE,
+        remedy="Register a fake kernel for {subject}: shapes and dtypes of its results, without computing them.",
+        command="torch.library.register_fake('{subject}')(lambda x: torch.empty_like(x))",
+    ),
+    ("VERIFY-A11", "symbolic-input"): Advice(
+        looked_like="compiling fails (Expected a proper Tensor but got None), or each call gets the sample's number",
+        remedy="Give {subject} to forward as a tensor, or take the number from the size of one, and export again.",
+        command="ep = torch.export.export(model, (x, torch.tensor(5)))   # forward: n.item() where it is needed",
+    ),
+    ("VERIFY-A11", "object-input"): Advice(
+        looked_like="a package that drops the object: it takes tensors only",
+        remedy="Make {subject} an attribute of the module, and export again.",
+        command=_SAVE,
+    ),
+}  # fmt: skip
+
+
+def with_advice(diagnoses: Sequence[Diagnosis], findings: Sequence[Evidence]) -> tuple[Diagnosis, ...]:
+    """The diagnoses with the words for a program, and with the verifier's sentence where it is about that."""
+    by_id = {item.id: item for item in findings}
+    return tuple(_advise_diagnosis(item, by_id.get(item.evidence[0]) if item.evidence else None) for item in diagnoses)
+
+
+def _advise_diagnosis(diagnosis: Diagnosis, lead: Evidence | None) -> Diagnosis:
+    if lead is None:
+        return diagnosis
+    advice = ADVICE.get((lead.code, lead.kind), Advice())
+    said = lead.facts.get("verifier")
+    subject = lead.subject or "it"
+    remedy = replace(
+        diagnosis.remedy,
+        text=advice.remedy.replace("{subject}", subject) or diagnosis.remedy.text,
+        command=advice.command.replace("{subject}", subject) or diagnosis.remedy.command,
+    )
+    looked_like = str(said) if isinstance(said, str) else advice.looked_like or diagnosis.looked_like
+    return replace(diagnosis, looked_like=looked_like, remedy=remedy)

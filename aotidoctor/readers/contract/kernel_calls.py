@@ -1,0 +1,364 @@
+"""List the kernel calls of run_impl, and read the sources of the kernels.
+
+Kernel calls come in call order: generated C++, Triton, ATen shims and custom operators. Sources show bound checks,
+accumulators per thread, random numbers and NaN constants.
+
+A kernel with a reduction across threads keeps one accumulator per thread in ``tmp_acc0_arr[N]``, where N is the
+number of threads of the machine that compiled it. Where N equals that machine's number of cores, the parallel region
+does not say ``num_threads(N)``, so a machine with more cores writes past the end of the array. The attention template
+sizes its buffers with ``num_thread`` in the same way. An array of that name which no ``[tid]`` indexes has another
+purpose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from aotidoctor.model.artifact import ExternNode
+from aotidoctor.model.contract import BoundCheck, KernelBody, KernelCall, KernelParameter
+from aotidoctor.model.expr import Expr
+from aotidoctor.model.record import record
+from aotidoctor.readers.contract.run_impl_records import RawCall, TritonLaunch
+from aotidoctor.readers.contract.wrapper_text import is_operator, split_list
+
+# Calls.
+
+PROXY = "aoti_torch_proxy_executor_call_function"
+_POINTER = re.compile(r"\s*\((const )?[\w:<>, ]+\*\)\(?(\w+)\.data_ptr\(\)\)?|[^,]+")
+_HANDLES = re.compile(
+    r"std::(?:array<AtenTensorHandle, \d+>|vector<AtenTensorHandle>)\{([^{}]*)\}\.(?:data|cbegin)\(\)"
+    r"|AtenTensorHandle\[\]\{([^{}]*)\}"
+)
+_NODE = re.compile(r"proxy_executor, (\d{1,6}),")
+_VIEWED = "reinterpret_tensor_wrapper("
+_RUNTIME = re.compile(r"this->device_idx_|stream\d*|kernels|this->cubin_dir_")
+_ARRAY_TYPE = re.compile(r"static_cast<[\w ]+\*>|std::array<[^<>{}]*>")
+_LONGEST = 160
+# The executor, the number of the node, the count of integers and they, the count of tensors and they.
+_PROXY_ARGUMENTS = 6
+
+
+def read_kernels(
+    calls: Sequence[RawCall],
+    launches: Mapping[str, TritonLaunch],
+    nodes: Sequence[ExternNode],
+    aliases: Mapping[str, Expr],
+) -> tuple[KernelCall, ...]:
+    """Describe each call. ``nodes`` are the entries of the proxy executor's JSON, which calls name by number.
+
+    Sizes among the arguments that have a second name get their first one (``aliases``).
+    """
+    return tuple(_kernel(call, launches, nodes, aliases) for call in calls)
+
+
+def _kernel(
+    call: RawCall, launches: Mapping[str, TritonLaunch], nodes: Sequence[ExternNode], aliases: Mapping[str, Expr]
+) -> KernelCall:
+    name, kind = call.function, kind_of(call)
+    launch = None
+    match kind:
+        case "custom":
+            name = _target(call, nodes)
+        case "triton":
+            name = triton_name(call)
+            launch = launches.get(f"{name}@{call.line}") or launches.get(name)
+    return KernelCall(
+        name=name,
+        kind=kind,
+        line=call.line,
+        arguments=tuple(str(aliases.get(name, name)) for name in arguments_of(call)),
+        origins=call.origins,
+        source_nodes=call.source_nodes,
+        grid=launch.grid if launch is not None else (),
+        warps=launch.warps if launch is not None else None,
+        shared=launch.shared if launch is not None else None,
+        device_code=launch.device_code if launch is not None else None,
+        guarded=launch.guarded if launch is not None else False,
+    )
+
+
+def kind_of(call: RawCall) -> str:
+    """``cpp``, ``triton``, ``extern`` or ``custom``."""
+    if call.function == PROXY:
+        return "custom"
+    if call.function.startswith("aoti_torch_"):
+        return "extern"
+    return "triton" if call.function.startswith("call_") else "cpp"
+
+
+def triton_name(call: RawCall) -> str:
+    """The kernel's own name: calls go through ``call_<name>``."""
+    return call.function.removeprefix("call_")
+
+
+def is_complete(call: RawCall, launches: Mapping[str, TritonLaunch]) -> bool:
+    """Whether the call was understood: its tensors were found, a Triton kernel has a launch, an operator is known."""
+    match kind_of(call):
+        case "custom":
+            parts = split_list(_ARRAY_TYPE.sub("", call.arguments))
+            return len(parts) == _PROXY_ARGUMENTS and parts[4] == str(len(arguments_of(call)))
+        case "triton":
+            return triton_name(call) in launches or f"{triton_name(call)}@{call.line}" in launches
+        case "cpp":
+            return call.arguments.count("data_ptr") == sum(
+                found[2] is not None for found in _POINTER.finditer(call.arguments)
+            )
+        case _:
+            return is_operator(call.function)
+
+
+def node_index(call: RawCall) -> int | None:
+    """The node that a proxy-executor call names; None of another call."""
+    found = _NODE.match(call.arguments) if call.function == PROXY else None
+    return int(found[1]) if found is not None else None
+
+
+def _target(call: RawCall, nodes: Sequence[ExternNode]) -> str:
+    """The operator of a proxy-executor call; its number where the JSON is missing."""
+    index = node_index(call)
+    if index is None:
+        return "?"
+    return nodes[index].target if index < len(nodes) else f"#{index}"
+
+
+def arguments_of(call: RawCall) -> tuple[str, ...]:
+    """Arguments by the names of their tensors, other arguments as they stand."""
+    match kind_of(call):
+        case "cpp":
+            return tuple(found[2] or found[0].strip() for found in _POINTER.finditer(call.arguments))
+        case "custom":
+            handles = _HANDLES.search(call.arguments)
+            text = (handles[1] or handles[2] or "") if handles is not None else ""
+            return tuple(map(_base, split_list(text)))
+        case "triton":
+            return tuple(_base(part) for part in split_list(call.arguments) if _RUNTIME.fullmatch(part) is None)
+        case _:
+            return tuple(map(_base, split_list(_ARRAY_TYPE.sub("", call.arguments))))
+
+
+def _base(text: str) -> str:
+    """The tensor below a view that is made in place."""
+    _, view, inside = text.partition(_VIEWED)
+    if view:
+        return inside.partition(",")[0]
+    text = text.removeprefix("&temporary_reference(").removesuffix(".get())")
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+
+
+def written_and_read(call: RawCall, launches: Mapping[str, TritonLaunch]) -> tuple[frozenset[str], frozenset[str]]:
+    """``(written, read)`` tensors of a call. Where the call does not tell, an argument counts as written."""
+    names = arguments_of(call)
+    match kind_of(call):
+        case "cpp":
+            pairs = [(found[2], found[1] is None) for found in _POINTER.finditer(call.arguments) if found[2]]
+            return frozenset(name for name, out in pairs if out), frozenset(name for name, out in pairs if not out)
+        case "triton":
+            launch = launches.get(triton_name(call))
+            inputs = launch.inputs if launch is not None else frozenset()
+            # A tensor that is updated in place is given twice: to be read, and to be written.
+            places = list(enumerate(names))
+            read = frozenset(name for at, name in places if at in inputs)
+            return frozenset(name for at, name in places if at not in inputs), read
+        case "extern" if not _writes_first(call.function):
+            return frozenset(), frozenset(names)
+        case "extern":
+            return frozenset(names[:1]), frozenset(names[1:])
+        case _:
+            return frozenset(names), frozenset()
+
+
+def _writes_first(function: str) -> bool:
+    """Out variants and in-place operators (``mm_out``, ``copy_``, ``fill__Scalar``) write to their first argument."""
+    return function.endswith(("_out", "_")) or "__" in function
+
+
+# Parameters of kernels, to be matched with the arguments of a call.
+
+# The type may hold spaces, and ends where the star or the name begins.
+_NAME = re.compile(r"\w+$")
+_CPP_TYPE = re.compile(r"[\w:<>, ]+")
+_DEFINITION = re.compile(r"^[ \t]*def (\w+)\(([^()]*)\)", re.MULTILINE)
+_SIGNATURE = re.compile(r"'signature': \{([^{}]*)\}")
+_TYPE = re.compile(r"'(\w+)': '(\*?)(\w+)'")
+_LONGEST_SIGNATURE = 20_000
+
+
+def cpp_body(name: str, text: str, line: int, member: str) -> KernelBody:
+    """The function that begins with ``text``, which is all of it; no parameters where one was not understood."""
+    opened = text.find("(")
+    closed = text.find(")", opened, opened + _LONGEST_SIGNATURE)
+    found = [_parameter(part) for part in split_list(text[opened + 1 : closed])] if closed > 0 else []
+    parameters = tuple(one for one in found if one is not None)
+    return KernelBody(
+        name=name,
+        kind="cpp",
+        member=member,
+        line=line,
+        lines=text.count("\n") + 1,
+        parameters=parameters if len(parameters) == len(found) else (),
+    )
+
+
+def _parameter(text: str) -> KernelParameter | None:
+    """``const float* __restrict__ in_ptr0``; None where it is written otherwise."""
+    # Searched from its end, a word costs no more than its length.
+    start = len(text) - len(text[::-1].partition(" ")[0].partition("*")[0])
+    name = _NAME.fullmatch(text, start)
+    if name is None:
+        return None
+    const, kind = text.startswith("const "), text[:start].removesuffix("__restrict__ ").rstrip()
+    pointer = kind.endswith("*")
+    kind = kind.removeprefix("const ").removesuffix("*").strip()
+    if _CPP_TYPE.fullmatch(kind) is None:
+        return None
+    return KernelParameter(name=name[0], type=kind, pointer=pointer, const=const)
+
+
+def triton_body(launch: TritonLaunch, member: str) -> KernelBody:
+    """The Triton kernel of ``launch``. Its parameters are those that the launch passes: no compile-time constants."""
+    signature = _SIGNATURE.search(launch.source)
+    # Helper functions of scans stand before the kernel.
+    listed = next((one[2] for one in _DEFINITION.finditer(launch.source) if one[1] == launch.name), "")
+    types = {one[1]: one for one in _TYPE.finditer(signature[1])} if signature is not None else {}
+    names = [part.partition(":")[0].strip() for part in split_list(listed)]
+    return KernelBody(
+        name=launch.name,
+        kind="triton",
+        member=member,
+        line=launch.line,
+        lines=launch.source.count("\n") + 1,
+        parameters=tuple(
+            KernelParameter(
+                name=name, type=types[name][3], pointer=bool(types[name][2]), const=name.startswith("in_ptr")
+            )
+            for name in names
+            if name in types and types[name][3] != "constexpr"
+        ),
+    )
+
+
+# Facts in the bodies of kernels.
+
+_FUNCTION = re.compile(r'extern "C"\s+(?:[A-Z_]+\s+)?void\s+(\w+)\(')
+_BOUND = re.compile(r'"(index out of bounds: [^"\n]*)')
+_RANDOM = re.compile(
+    r"\b(normalized_rand_cpu|randn_cpu|randint64_cpu|tl\.randn?|triton_helpers\.randint64|tl\.randint)\("
+)
+_NAN = ("quiet_NaN()", 'float("nan")', "float('nan')")
+_THREADS = re.compile(
+    r"\b(?P<array>[a-z_]{0,40}acc\w{0,60}_arr)(?:\[|[^;\n]{0,200}\[\]>\()(?P<size>\d{1,6}|tid)[\])]"
+    r"|#pragma omp parallel(?P<parallel>[^\n]*)"
+    r"|int64_t num_thread = (?P<num_thread>\d{1,6});"
+    r"|(?P<thread_number>at::get_thread_num\(\))"
+)
+_UPPER = re.compile(r"<=?([^<]+)$")
+_SUFFIX = re.compile(r"\b(\d+)L\b")
+
+
+@record
+class KernelFacts:
+    """Facts of all kernels. ``baked_threads`` maps a kernel to the thread count its buffers were sized for."""
+
+    bounds: tuple[BoundCheck, ...]
+    bodies: tuple[KernelBody, ...]
+    baked_threads: Mapping[str, int]
+    random: tuple[tuple[str, str], ...]
+    nan: tuple[str, ...]
+
+
+@record(kw_only=False, frozen=False)
+class _Gathered:
+    bounds: list[BoundCheck]
+    bodies: list[KernelBody]
+    baked: dict[str, int]
+    random: dict[tuple[str, str], None]
+    nan: dict[str, None]
+
+
+def read_kernel_sources(
+    sources: Mapping[str, str], launches: Mapping[str, TritonLaunch], wrapper_member: str | None
+) -> KernelFacts:
+    """Read the C++ kernels of ``sources`` (member to text) and the Triton kernels of ``launches``."""
+    gathered = _Gathered([], [], {}, {}, {})
+    for member, text in sources.items():
+        for kernel, part, line in _functions(text):
+            _read_source(gathered, kernel, part, line, member)
+            gathered.bodies.append(cpp_body(kernel, part, line, member))
+    for launch in launches.values():
+        _read_source(gathered, launch.name, launch.source, launch.line, wrapper_member)
+        if launch.source and wrapper_member is not None:
+            gathered.bodies.append(triton_body(launch, wrapper_member))
+    return KernelFacts(
+        bounds=tuple(gathered.bounds),
+        bodies=tuple(gathered.bodies),
+        baked_threads=gathered.baked,
+        random=tuple(gathered.random),
+        nan=tuple(gathered.nan),
+    )
+
+
+def _functions(text: str) -> Iterator[tuple[str, str, int]]:
+    """``(name, text, first line)`` of each ``extern "C"`` function that has a body."""
+    starts = list(_FUNCTION.finditer(text))
+    line, counted = 1, 0
+    for at, start in enumerate(starts):
+        end = starts[at + 1].start() if at + 1 < len(starts) else len(text)
+        opened = text.find("{", start.end(), end)
+        if opened < 0 or text.find(";", start.end(), opened) >= 0:
+            continue
+        line += text.count("\n", counted, start.start())
+        counted = start.start()
+        yield start[1], text[start.start() : end], line
+
+
+def _read_source(gathered: _Gathered, kernel: str, text: str, line: int, member: str | None) -> None:
+    """Read one kernel. Expressions are tried only where a word of theirs occurs: kernels are much of the text."""
+    counted = 0
+    for found in _BOUND.finditer(text):
+        line += text.count("\n", counted, found.start())
+        counted = found.start()
+        gathered.bounds.append(_bound(kernel, found[1], line, member))
+    if "rand" in text:
+        gathered.random.update(dict.fromkeys((kernel, found[1]) for found in _RANDOM.finditer(text)))
+    if any(mark in text for mark in _NAN):
+        gathered.nan[kernel] = None
+    if "_arr[tid]" in text or "int64_t num_thread" in text:
+        threads = _Threads()
+        for mark in _THREADS.finditer(text):
+            threads.see(mark)
+        if threads.baked is not None:
+            gathered.baked[kernel] = threads.baked
+
+
+def _bound(kernel: str, text: str, line: int, member: str | None) -> BoundCheck:
+    upper = _UPPER.search(text)
+    bound = _SUFFIX.sub(r"\1", upper[1].strip()) if upper is not None else ""
+    return BoundCheck(kernel=kernel, text=text, bound=bound, line=line, member=member)
+
+
+class _Threads:
+    """Follows declarations, parallel regions and uses in the order in which they stand in one kernel."""
+
+    def __init__(self) -> None:
+        self.baked: int | None = None
+        self._sizes: dict[str, int] = {}
+        self._template: int | None = None
+        self._open_region = False
+
+    def see(self, mark: re.Match[str]) -> None:
+        """Take note of one declaration, region or use."""
+        if mark["parallel"] is not None:
+            self._open_region = "num_threads" not in mark["parallel"]
+        elif mark["num_thread"] is not None:
+            self._template = int(mark["num_thread"])
+        elif mark["thread_number"] is not None:
+            self._bake(self._template)
+        elif mark["size"] == "tid":
+            self._bake(self._sizes.get(mark["array"]) if self._open_region else None)
+        else:
+            self._sizes.setdefault(mark["array"], int(mark["size"]))
+
+    def _bake(self, threads: int | None) -> None:
+        if threads is not None:
+            self.baked = threads if self.baked is None else min(self.baked, threads)

@@ -1,0 +1,209 @@
+"""Records of run_impl: buffers, assertions, calls, Triton launches, and the aliases and views of buffers.
+
+A reused buffer and a new handle are the same tensor; a view is the same memory in another form; a copy, and what a
+subgraph takes or returns, have the dtype and shape of the first and perhaps its memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import field
+
+from aotidoctor.model.record import record
+from aotidoctor.readers.contract.wrapper_text import NotUnderstood
+
+
+@record
+class TritonLaunch:
+    """A Triton kernel.
+
+    ``inputs`` are the positions of parameters that are only read; ``source`` is the Triton source and ``line`` where it
+    begins; ``embedded`` tells that the device code is inside the shared object, ``guarded`` that an empty grid is not
+    launched.
+    """
+
+    name: str
+    grid: tuple[str, ...]
+    warps: str | None
+    shared: str | None
+    device_code: str | None
+    embedded: bool
+    guarded: bool
+    inputs: frozenset[int]
+    source: str
+    line: int
+
+
+@record
+class Buffer:
+    """An allocated buffer: element type, shape and strides as the wrapper writes them, device type."""
+
+    dtype: str
+    shape: tuple[str, ...] | None
+    device_type: str
+    strides: tuple[str, ...] | None = None
+
+
+@record
+class Assertion:
+    """An ``assert_size_stride``: sizes and strides as the wrapper writes them; the dtype since 2.14."""
+
+    name: str
+    sizes: tuple[str, ...]
+    strides: tuple[str, ...]
+    operator: str
+    line: int
+    dtype: str | None = None
+
+
+@record
+class RawCall:
+    """A call as it stands: the function, the text of its arguments, its line and the comment above it."""
+
+    function: str
+    arguments: str
+    line: int
+    origins: tuple[str, ...] = ()
+    source_nodes: tuple[str, ...] = ()
+
+
+@record
+class BodyEvent:
+    """An allocation, renaming, view, call or output, in order: what the data-flow reads."""
+
+    kind: str
+    name: str
+    other: str = ""
+    call: RawCall | None = None
+
+
+@record(kw_only=False, frozen=False)
+class Body:
+    """What ``run_impl`` says.
+
+    ``definitions`` are the locals that hold sizes, in order; ``renamed`` maps a name to the one whose tensor it took or
+    views (then ``view_shapes`` has its shape); ``like`` maps a name to one of the same dtype and shape whose memory it
+    may not share (a copy, or what a subgraph hands on); ``numbers`` are the tensors made of a number of the program,
+    with its C++ text; ``view_dtypes`` are the dtypes of views with another than their tensor; ``launches`` are those of
+    packages before 2.7, by kernel and line; ``used`` are the names that any statement but a check mentions once the
+    inputs are unpacked; ``losses`` are the statements that were not understood.
+    """
+
+    losses: NotUnderstood
+    unpacked: dict[str, tuple[int, int]] = field(default_factory=dict)
+    constants: set[str] = field(default_factory=set)
+    definitions: dict[str, str] = field(default_factory=dict)
+    assertions: list[Assertion] = field(default_factory=list)
+    arrays: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
+    like: dict[str, str] = field(default_factory=dict)
+    view_shapes: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
+    outputs: dict[int, str] = field(default_factory=dict)
+    numbers: dict[str, str] = field(default_factory=dict)
+    calls: list[RawCall] = field(default_factory=list)
+    events: list[BodyEvent] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+    view_dtypes: dict[str, str] = field(default_factory=dict)
+    launches: Mapping[str, TritonLaunch] = field(default_factory=dict)
+
+
+# Aliases: what a new name for a tensor means.
+
+_POOL = re.compile(r"aoti_torch__alloc_from_pool\((\w+), [^,]+, \w+?_dtype_(\w+?)(?:\(\))?, \d+, (\w+), \w+, &(\w+)\)$")
+_RESTRIDED = re.compile(r"aoti_torch_as_strided\((\w+)_handle, (\w+), \w+, &\1_handle_restrided\)$")
+_HANDED = re.compile(r"aoti_torch_(new_tensor_handle|assign_tensors_out)\((.+), &(\w+)\)$")
+_VIEW_DTYPE = re.compile(r"aoti_torch_\w+_view_dtype\((.+), \w+?_dtype_(\w+?)(?:\(\))?, &(\w+)\)$")
+_CLONE = re.compile(r"aoti_torch_clone\((.+), &output_handles\[(\d{1,6})\]\);?$")
+_LONGEST = 20_000
+
+
+def alias_buffer(body: Body, kind: str, name: str, source: str, shape: tuple[str, ...] | None) -> None:
+    """``name`` is now the tensor of ``source`` (``kind`` is ``reuse``), or a ``view`` of it with ``shape``."""
+    body.events.append(BodyEvent(kind=kind, name=name, other=source))
+    body.renamed[name] = source
+    if kind == "view":
+        body.view_shapes[name] = shape
+    origin = body.buffers.get(source)
+    if origin is not None:
+        kept = origin.shape if kind == "reuse" else shape
+        strides = origin.strides if kind == "reuse" else None
+        body.buffers[name] = Buffer(dtype=origin.dtype, shape=kept, device_type=origin.device_type, strides=strides)
+
+
+def alias_subgraph_value(body: Body, name: str, source: str) -> None:
+    """What a subgraph takes or gives becomes ``name``: its dtype and shape, and perhaps its memory."""
+    body.events.append(BodyEvent(kind="reuse", name=name, other=source))
+    if name not in body.like or source in body.buffers:
+        # Of several branches, or the start and the turns of a loop, one with a buffer tells most.
+        body.like[name] = source
+
+
+def allocate_buffer(body: Body, name: str, buffer: Buffer) -> None:
+    """``name`` is new memory; one without elements is never read before it is written."""
+    body.buffers[name] = buffer
+    if "0L" not in (buffer.shape or ()):
+        body.events.append(BodyEvent(kind="allocate", name=name))
+
+
+def read_alias(body: Body, call: str, note_use: Callable[[str], None]) -> bool:
+    """Whether ``call`` is one of the runtime that hands a tensor on; then it is taken note of."""
+    if len(call) > _LONGEST or not (_take_copy(body, call) or _take_alias(body, call) or _take_resize(body, call)):
+        return False
+    note_use(call)
+    return True
+
+
+def read_view(body: Body, call: str) -> bool:
+    """Whether ``call`` makes a view with another dtype; then it is taken note of."""
+    view = _VIEW_DTYPE.match(call) if "_view_dtype(" in call[:200] and len(call) < _LONGEST else None
+    if view is None:
+        return False
+    alias_buffer(body, "view", view[3], _below(view[1]), None)
+    body.view_dtypes[view[3]] = view[2]
+    return True
+
+
+def _take_copy(body: Body, call: str) -> bool:
+    clone = _CLONE.match(call)
+    if clone is None:
+        return False
+    name = f"output_handles[{clone[2]}]"
+    body.outputs[int(clone[2])] = name
+    body.like[name] = clone[1]
+    body.events.append(BodyEvent(kind="output", name=clone[1]))
+    return True
+
+
+def _take_alias(body: Body, call: str) -> bool:
+    handed = _HANDED.match(call)
+    if handed is None:
+        return False
+    if handed[1] == "new_tensor_handle":
+        alias_buffer(body, "reuse", handed[3], handed[2], None)
+    else:
+        alias_subgraph_value(body, handed[3].removesuffix("_handle"), _below(handed[2]))
+    return True
+
+
+def _take_resize(body: Body, call: str) -> bool:
+    pool = _POOL.match(call)
+    if pool is not None:
+        owner = body.buffers.get(pool[1])
+        kind = owner.device_type if owner is not None else ""
+        allocate_buffer(body, pool[4], Buffer(dtype=pool[2], shape=body.arrays.get(pool[3]), device_type=kind))
+        return True
+    padded = _RESTRIDED.match(call)
+    if padded is None or padded[1] not in body.buffers:
+        return False
+    old = body.buffers[padded[1]]
+    shape = body.arrays.get(padded[2])
+    body.buffers[padded[1]] = Buffer(dtype=old.dtype, shape=shape, device_type=old.device_type)
+    return True
+
+
+def _below(text: str) -> str:
+    """The tensor that an expression views, or its name."""
+    _, view, inside = text.partition("reinterpret_tensor_wrapper(")
+    return inside.partition(",")[0] if view else text

@@ -1,0 +1,225 @@
+"""Parse the Triton kernels of a GPU package: launch settings, device code files and kernel sources.
+
+Each ``call_<kernel>`` function carries the Triton source in a comment. That source is read for facts (bound checks,
+random numbers) and is kept away from the rules that read C++. Kernels that were tuned by a first run have their
+settings in macros at the top of the wrapper (2.14 and later). Packages before 2.7 launch in ``run_impl`` itself.
+Imported only for GPU packages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import field
+
+from aotidoctor.model.expr import Opaque, parse_expr
+from aotidoctor.model.record import record
+from aotidoctor.readers.contract.run_impl_records import TritonLaunch
+from aotidoctor.readers.contract.wrapper_text import (
+    NotUnderstood,
+    WrapperSection,
+    is_known_statement,
+    split_list,
+    split_statements,
+)
+
+_FUNCTION = re.compile(r"^static (?:__attribute__\(\(noinline\)\)|inline)? ?void call_(\w+)\(", re.MULTILINE)
+_LOAD = re.compile(
+    r'kernels_\.\w+ = loadKernel\(\s*(?:"([^"]*)", "[^"]*", (\d+), cubin_dir_'
+    r'|(__\w+_start)(?:, __\w+_end)?, "[^"]*", \d+'
+    r"(?:, (?:true|false))?|(\w+_result)\.cubin_path, \w+_result\.mangled_name, \w+_result\.shared_mem, cubin_dir_)"
+    r"(?:,\s*&kernels_\.loaded_modules_)?\);"
+)
+_LAUNCH = re.compile(r"launchKernel\((.*)\);")
+_HANDLES = ("kernel_args_", "stream_")
+_GRID = re.compile(r"uint32_t (\w+) = ([^\n]{1,400});")
+_GUARD = re.compile(r"if \(grid_0 == 0(?: \|\| grid_1 == 0 \|\| grid_2 == 0)?\) return;")
+_PARAMETERS = re.compile(r"^[ \t]*(?:const )?[\w:]+&? (\w+),?$", re.MULTILINE)
+_SETTING = re.compile(
+    r"^#define (\w+?)_(CUBIN_PATH|NUM_WARPS|SHARED_MEM|[XYZ]BLOCKS|R0BLOCKS|RSPLIT|RSPLIT_SIZE|CONFIG_INDEX) (.+)$",
+    re.MULTILINE,
+)
+_RESULT = re.compile(r"\b(\w+)_result\.(\w+)(?:\[(\d{1,3})\])?")
+_CHOICE = re.compile(r"uint32_t grid_0, grid_1, grid_2;|switch \((\w+\.config_index)\) \{")
+_CASE = re.compile(r"(?:case (\d+)|default): grid_0 = ([^;]*); grid_1 = ([^;]*); grid_2 = ([^;]*); break;")
+# Declarations of arguments, scratch memory, and the records of the profiler.
+_POINTER = r"(?:CUdeviceptr|hipDeviceptr_t|void\*) \w+ = "
+_PLAIN = re.compile(
+    "|".join(
+        (
+            r"(?:uint32_t|int|int32_t|int64_t|float|double|auto|bool|half|bfloat16) \w+(?: = [^;]*)?;",
+            r"if \(kernels_\.\w+ == nullptr\) \{",
+            r"void\* kernel_args_\[\] = \{[^{}]*\};",
+            r"int64_t \w+\[\] = \{[^{}]*\};",
+            r"AOTI_TORCH_ERROR_CODE_CHECK\(aoti_torch_(?:empty_strided|item_\w+|get_\w+|\w+_to_ivalue)\(.*\)\);",
+            r"aoti_torch_(?:int64|tensor|strlist)_to_ivalue\(.*\);",
+            r"torch::aot_inductor::RAIIAtenRecordFunctionHandle \w+\(.*\);",
+            _POINTER + r"(?:0|nullptr|allocate_scratch_tensor<[\w*]+>\(.*\)|\w+_tensor\.data_ptr\(\));",
+            _POINTER + r"reinterpret_cast<[\w*]+>\(.*\);",
+            r"\w+ = reinterpret_cast<[\w*]+>\(.*\);",
+            r"RAIIAtenTensorHandle \w+_tensor;",
+            r"\w+_tensor = RAIIAtenTensorHandle\(\w+\);",
+            r"if \(\w+\.tensordesc_meta(?:\[\d+\]\.block_size)?\.size\(\) != \d+\) throw std::runtime_error\(.*\);",
+            r"if \(\w+\.\w+ > 0\) \{",
+            r"//.*",
+        )
+    )
+)
+_NAMES = {"num_warps": "NUM_WARPS", "shared_mem": "SHARED_MEM", "rsplit": "RSPLIT", "rsplit_size": "RSPLIT_SIZE"}
+_LONGEST = 20_000
+
+
+@record
+class TritonLaunches:
+    """All kernels by name, and what of their functions was not understood."""
+
+    kernels: Mapping[str, TritonLaunch]
+    losses: NotUnderstood
+
+
+def read_triton_launches(section: WrapperSection, settings: str) -> TritonLaunches:
+    """All kernels of the section; ``settings`` is the text with the macros of tuned kernels."""
+    starts = list(_FUNCTION.finditer(section.text))
+    launches, losses = {}, NotUnderstood("launches")
+    macros = _macros(settings) if starts else {}
+    line, counted = section.line, 0
+    for at, start in enumerate(starts):
+        end = starts[at + 1].start() if at + 1 < len(starts) else len(section.text)
+        line += section.text.count("\n", counted, start.start())
+        counted = start.start()
+        text = section.text[start.end() : end]
+        launches[start[1]] = _launch(start[1], text, line, macros, losses)
+    return TritonLaunches(kernels=launches, losses=losses)
+
+
+def _macros(text: str) -> Mapping[tuple[str, str], str]:
+    """``(KERNEL, NUM_WARPS)`` to ``4``."""
+    if "_CUBIN_PATH " not in text:
+        return {}
+    return {(found[1], found[2]): found[3].strip() for found in _SETTING.finditer(text)}
+
+
+def _launch(
+    name: str, text: str, line: int, macros: Mapping[tuple[str, str], str], losses: NotUnderstood
+) -> TritonLaunch:
+    opened = text.find("/*")
+    closed = text.find("*/", opened) if opened >= 0 else -1
+    opening = text.find("{")
+    source = text[opened:closed] if closed >= 0 else ""
+    reader = _FunctionReader(lambda value: _resolved(value, macros))
+    end = text.find("\n}", max(closed, opening))
+    first = line + text.count("\n", 0, opening + 1)
+    for number, statement in split_statements(text[opening + 1 : end if end >= 0 else len(text)], first):
+        reader.read(statement, number, losses)
+    return reader.launch(name, text[:opening], source, line + text.count("\n", 0, max(opened, 0)), losses)
+
+
+def _resolved(text: str, macros: Mapping[tuple[str, str], str]) -> str:
+    """``text`` with the settings of a tuned kernel in place of their names."""
+    return _RESULT.sub(lambda found: _setting(found, macros), text) if "_result." in text else text
+
+
+def _setting(found: re.Match[str], macros: Mapping[tuple[str, str], str]) -> str:
+    value = macros.get((found[1].upper(), _NAMES.get(found[2], found[2].upper())))
+    if value is not None and found[3] is not None:
+        parts = split_list(value.strip("{}"))
+        value = parts[int(found[3])] if int(found[3]) < len(parts) else None
+    return value if value is not None else found[0]
+
+
+@record(kw_only=False, frozen=False)
+class _FunctionReader:
+    """Follows the statements of one ``call_<kernel>`` function."""
+
+    resolve: Callable[[str], str]
+    values: dict[str, str] = field(default_factory=dict)
+    launched: tuple[str, ...] = ()
+    device_code: str | None = None
+    loaded: bool = False
+    embedded: bool = False
+    guarded: bool = False
+    chosen: str = ""
+
+    def read(self, text: str, line: int, losses: NotUnderstood) -> None:
+        """Read one statement."""
+        if text.startswith("uint32_t") and self._grid(text):
+            return
+        if text.startswith("kernels_."):
+            known = self._load(text)
+        elif text.startswith("launchKernel("):
+            known = self._start(text)
+        elif _GUARD.fullmatch(text) is not None:
+            known = self.guarded = True
+        else:
+            known = len(text) < _LONGEST and (self._choose(text) or _PLAIN.fullmatch(text) is not None)
+        if not known and not is_known_statement(text):
+            losses.note("device-code" if "loadKernel" in text else "launch", line, text)
+
+    def _grid(self, text: str) -> bool:
+        found = _GRID.fullmatch(text)
+        if found is not None:
+            self.values[found[1]] = self.resolve(found[2])
+        return found is not None
+
+    def _choose(self, text: str) -> bool:
+        """A grid per configuration: the one that was tuned."""
+        choice = _CHOICE.fullmatch(text)
+        if choice is not None:
+            self.chosen = self.resolve(choice[1]) if choice[1] is not None else self.chosen
+            return True
+        case = _CASE.fullmatch(text)
+        if case is not None and case[1] == self.chosen:
+            self.values |= {f"grid_{at}": self.resolve(case[at + 2]) for at in range(3)}
+        return case is not None
+
+    def _load(self, text: str) -> bool:
+        found = _LOAD.fullmatch(text)
+        if found is None:
+            return False
+        self.loaded, self.embedded = True, found[3] is not None
+        path = found[1] if found[1] is not None else ""
+        if found[4] is not None:
+            path = self.resolve(f"{found[4]}.cubin_path").strip('"')
+            path = "" if path.endswith(".cubin_path") and path.startswith(found[4]) else path
+        self.device_code = path.replace("\\", "/").rpartition("/")[2] or None
+        return self.embedded or self.device_code is not None
+
+    def _start(self, text: str) -> bool:
+        found = _LAUNCH.fullmatch(text)
+        parts = split_list(found[1]) if found is not None else ()
+        known = len(parts) == 8 or (len(parts) == 9 and parts[8] in ("true", "false"))
+        if not known or parts[6:8] != _HANDLES or not parts[0].startswith("kernels_."):
+            return False
+        self.launched = tuple(self.resolve(self.values.get(part, part)) for part in parts[1:6])
+        named = all(part in self.values for part in parts[1:4])
+        return named and not any("_result." in one for one in self.launched) and all(map(_is_size, self.launched[:3]))
+
+    def launch(self, name: str, parameters: str, source: str, line: int, losses: NotUnderstood) -> TritonLaunch:
+        """What was read; a function that neither launches nor loads anything that was understood is noted."""
+        if not self.launched and "launch" not in losses.found:
+            losses.note("launch", line, f"call_{name}: no launch was found in it")
+        if not self.loaded and "device-code" not in losses.found:
+            losses.note("device-code", line, f"call_{name}: no device code was found in it")
+        settings = self.launched or ("", "", "", "", "")
+        return TritonLaunch(
+            name=name,
+            grid=settings[:3] if self.launched else (),
+            warps=settings[3] or None,
+            shared=settings[4] or None,
+            device_code=self.device_code,
+            embedded=self.embedded,
+            guarded=self.guarded,
+            inputs=_inputs(parameters),
+            source=source,
+            line=line,
+        )
+
+
+def _is_size(text: str) -> bool:
+    """Whether a grid can be computed; one that is split over two axes is known, and depends on a limit of the GPU."""
+    return "y_grid_" in text or not isinstance(parse_expr(text), Opaque)
+
+
+def _inputs(parameters: str) -> frozenset[int]:
+    names = [found[1] for found in _PARAMETERS.finditer(parameters)]
+    return frozenset(at for at, name in enumerate(names) if name.startswith("in_ptr"))

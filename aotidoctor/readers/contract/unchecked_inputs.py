@@ -1,0 +1,536 @@
+"""Infer dtypes, sizes and strides of inputs that no compiled check states, from what the kernels do.
+
+Packages of torch 2.6 hold no input checks, and a size that follows from another one (``seq + 1``) is checked by none
+before 2.13. Matrix products and the loops of the generated C++ kernels still tell much:
+
+Products: in ``aoti_torch_cpu_addmm_out(buf0, bias, arg0_1, weight, 1L, 1L)``, ``arg0_1`` has the dtype of the result,
+is a matrix, has a row for each row of the result, and a column for each row of the other factor. Of an input that is
+viewed for it only the dtype follows.
+
+Extents: what runs over ``x0 < 10L*ks1`` and loads ``in_ptr0 + x0`` needs that many elements. Only what every call
+does is taken: accesses below a condition, through an index that is computed, or in a loop that may be empty tell
+nothing. So a larger size is never wrong, a smaller one is.
+
+Strides: to load ``in_ptr0 + x2 + 143L*x1 + 429L*x0`` is to go through dims with strides 429, 143 and 1, and a loop
+that goes through several dims at once is divided by the sizes of the buffer that it writes, which the wrapper
+allocates with its strides. An index that is looked up in another tensor counts as a loop where a compiled check
+bounds it. Where anything is read below a condition, or in another way, the strides of the input stay unknown.
+
+Imported only where a contract leaves inputs open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from itertools import takewhile
+
+from aotidoctor.model.contract import (
+    ConstantSpec,
+    Dim,
+    KernelBody,
+    KernelCall,
+    LeafSpec,
+    ModelContract,
+    Reads,
+    Turn,
+    Walk,
+)
+from aotidoctor.model.expr import Expr, Num, Product, Sum, Sym, evaluate, parse_expr, product_of, substitute, sum_of
+from aotidoctor.model.record import record
+from aotidoctor.readers.contract.input_leaves import SymbolTable, has_open_strides, is_described, known_expr
+from aotidoctor.readers.contract.kernel_calls import arguments_of
+from aotidoctor.readers.contract.run_impl_records import Body, Buffer
+
+# Dtype, rank and sizes, from matrix products.
+
+# The result and the two factors among the arguments.
+_PLACES = {"mm_out": (0, 1, 2), "bmm_out": (0, 1, 2), "addmm_out": (0, 2, 3), "baddbmm_out": (0, 2, 3)}
+_PRODUCT = re.compile(rf"aoti_torch_[a-z]+_(?P<name>{'|'.join(_PLACES)})")
+_Shape = tuple[str, ...]
+
+
+@record
+class _ProductFacts:
+    """What a product tells of an input; ``shape`` is None where a view stands between them."""
+
+    name: str
+    dtype: str
+    shape: _Shape | None
+
+
+def with_implied_products(contract: ModelContract, body: Body, symbols: SymbolTable) -> ModelContract:
+    """``contract`` with what products tell of tensors that are not described."""
+    if all(map(is_described, contract.tensor_leaves())):
+        return contract
+    told: dict[str, list[_ProductFacts]] = {}
+    for one in _products(body, {constant.name: constant for constant in contract.constants}):
+        told.setdefault(one.name, []).append(one)
+    leaves = (
+        _with_product_facts(leaf, told[leaf.generated_name], symbols) if leaf.generated_name in told else leaf
+        for leaf in contract.leaves
+    )
+    return replace(contract, leaves=tuple(leaves))
+
+
+def _with_product_facts(leaf: LeafSpec, told: list[_ProductFacts], symbols: SymbolTable) -> LeafSpec:
+    dtypes = {one.dtype for one in told}
+    leaf = replace(leaf, dtype=leaf.dtype or (told[0].dtype if len(dtypes) == 1 else None))
+    shapes = {one.shape for one in told if one.shape is not None}
+    if leaf.rank is not None or len(shapes) != 1:
+        return leaf
+    sizes = [known_expr(symbols.read(size)) for size in shapes.pop()]
+    nothing = (None,) * len(sizes)
+    dims = tuple(_dim(size, at, leaf) for at, size in enumerate(sizes))
+    return replace(leaf, rank=len(sizes), dims=dims, strides=nothing, stride_exprs=nothing)
+
+
+def _dim(size: Expr | None, at: int, leaf: LeafSpec) -> Dim:
+    """What the wrapper says of this dim itself comes first."""
+    seen = leaf.dims[at] if leaf.dims is not None and at < len(leaf.dims) else Dim()
+    if seen.static is not None or seen.expr is not None:
+        return seen
+    if isinstance(size, Num) and size.under == 1:
+        return Dim(static=size.over, expr=size)
+    return replace(seen, expr=size)
+
+
+def _products(body: Body, constants: Mapping[str, ConstantSpec]) -> Iterator[_ProductFacts]:
+    for call in body.calls:
+        found = _PRODUCT.fullmatch(call.function)
+        places = _PLACES[found["name"]] if found is not None else ()
+        arguments = arguments_of(call) if places else ()
+        if not places or len(arguments) <= max(places):
+            continue
+        out, left, right = (arguments[place] for place in places)
+        dtype, shape = _dtype_of(out, body), _shape_of(out, body, constants)
+        if dtype is None:
+            continue
+        sizes = {name: _shape_of(name, body, constants) for name in (left, right)}
+        yield from _of_factor(left, body, dtype, _joined(shape, sizes[right], -2))
+        yield from _of_factor(right, body, dtype, _joined(shape, sizes[left], -1))
+
+
+def _joined(result: _Shape | None, other: _Shape | None, kept: int) -> _Shape | None:
+    """The shape of a factor: dim ``kept`` is that of the result, the other one is the dim that is summed over."""
+    if result is None or other is None or len(result) != len(other) or len(result) < 2:
+        return None
+    pair = (result[-2], other[-2]) if kept == -2 else (other[-1], result[-1])
+    return (*result[:-2], *pair)
+
+
+def _of_factor(name: str, body: Body, dtype: str, shape: _Shape | None) -> Iterator[_ProductFacts]:
+    for step in _names(name, body):
+        if step in body.view_dtypes:
+            return
+        if step in body.unpacked:
+            yield _ProductFacts(name=step, dtype=dtype, shape=shape if step == name else None)
+
+
+def _names(name: str, body: Body) -> Iterator[str]:
+    """The name, and what it took its tensor from, step by step."""
+    for _ in range(len(body.renamed) + 1):
+        yield name
+        if name not in body.renamed:
+            return
+        name = body.renamed[name]
+
+
+def _dtype_of(name: str, body: Body) -> str | None:
+    for step in _names(name, body):
+        if step in body.view_dtypes:
+            return body.view_dtypes[step]
+        if step in body.buffers:
+            return body.buffers[step].dtype
+    return None
+
+
+def _shape_of(name: str, body: Body, constants: Mapping[str, ConstantSpec]) -> _Shape | None:
+    """As the wrapper writes it; None of an input itself."""
+    for step in _names(name, body):
+        if step in body.view_shapes:
+            return body.view_shapes[step]
+        if step in body.buffers:
+            return body.buffers[step].shape
+        if step in body.constants:
+            shape = constants[step].shape if step in constants else None
+            return tuple(map(str, shape)) if shape is not None else None
+    return None
+
+
+# Least sizes, from how far the loops of kernels read.
+
+_ACCESS = re.compile(r"(?P<vector>\b(?:loadu|store)\()?\b(?P<name>\w{1,60})(?:\[| \+ )static_cast<int64_t>\(")
+_HEADER = re.compile(r"(?:int64_t|long) (\w{1,60})\s?=")
+_CONDITIONS = ("if", "else", "while", "switch", "do", "case")
+_SPLITS = ("if(C10_LIKELY(", "if(C10_UNLIKELY(")
+_LONGEST = 2000
+_MOST_LINES = 20_000
+_MOST = 8
+_ONE = Num(1)
+
+
+@record
+class KernelLoop:
+    """A scope: the variable that it runs over, below ``trips``; none of both for another scope.
+
+    ``sure`` tells that it is entered in every call, ``stepped`` that it goes by more than one, ``started`` that it does
+    not begin at zero and is not the rest of another loop either. ``opened`` is its line, counted from 0.
+    """
+
+    depth: int
+    sure: bool
+    variable: str = ""
+    trips: Expr = _ONE
+    stepped: bool = False
+    started: bool = False
+    opened: int = 0
+
+
+@record
+class KernelAccess:
+    """A place in a kernel that takes or stores ``pointer[offset]``; ``scopes`` are those around it, outermost first.
+
+    ``sure`` tells that every call comes by it, ``vector`` that it loads a vector. ``loops`` are those around it.
+    """
+
+    pointer: str
+    offset: Expr
+    loops: Mapping[str, KernelLoop]
+    vector: bool
+    sure: bool
+    scopes: tuple[int, ...]
+
+
+def with_read_extents(contract: ModelContract, texts: Mapping[str, str]) -> ModelContract:
+    """``contract`` with ``reads`` for each tensor of which a size is not known. ``texts`` maps members to sources."""
+    wanted = {leaf.generated_name or "" for leaf in contract.tensor_leaves() if leaf.has_open_sizes}
+    if not wanted:
+        return contract
+    found: dict[str, list[Reads]] = {}
+    bodies = {body.name: body for body in contract.bodies if body.kind == "cpp"}
+    for call in contract.kernels:
+        body = bodies.get(call.name)
+        if body is None or len(call.arguments) != len(body.parameters) or wanted.isdisjoint(call.arguments):
+            continue
+        given = dict(zip((one.name for one in body.parameters), call.arguments, strict=True))
+        numbers = {one.name: parse_expr(given[one.name]) for one in body.parameters if not one.pointer}
+        for access in accesses(lines_of(body, texts), numbers):
+            name = given.get(access.pointer)
+            if access.sure and name in wanted and (reads := _reads(access)) is not None:
+                found.setdefault(name, []).append(reads)
+    leaves = (
+        replace(leaf, reads=_largest(found[leaf.generated_name])) if leaf.generated_name in found else leaf
+        for leaf in contract.leaves
+    )
+    return replace(contract, leaves=tuple(leaves))
+
+
+def lines_of(body: KernelBody, texts: Mapping[str, str]) -> Sequence[str]:
+    """The kernel's lines; none of one that is too long."""
+    if body.lines > _MOST_LINES:
+        return ()
+    return texts.get(body.member, "").split("\n", body.line + body.lines)[body.line - 1 : body.line - 1 + body.lines]
+
+
+def _largest(found: Iterable[Reads]) -> tuple[Reads, ...]:
+    """The furthest one of those that are numbers, and some of the others."""
+    distinct = list(dict.fromkeys(found))
+    numbers = [one for one in distinct if isinstance(one.extent, Num)]
+    furthest = max(numbers, key=lambda one: evaluate(one.extent, {}) or 0, default=None)
+    return tuple(one for one in distinct if one is furthest or not isinstance(one.extent, Num))[:_MOST]
+
+
+def accesses(lines: Sequence[str], numbers: Mapping[str, Expr]) -> Iterator[KernelAccess]:
+    """Each access of the kernel that is written in one of the usual forms, in order."""
+    scopes: list[KernelLoop] = []
+    depth, pending = 0, KernelLoop(depth=0, sure=True)
+    for at, line in enumerate(map(str.strip, lines)):
+        if line.startswith("for"):
+            pending = _loop(line, numbers)
+            continue
+        if "[&]" in line or (line.startswith(_CONDITIONS) and not line.startswith(_SPLITS)):
+            pending = KernelLoop(depth=0, sure=False)
+        elif "static_cast" in line:
+            sure = "?" not in line and pending.sure and all(scope.sure for scope in scopes)
+            inside = tuple(one.opened for one in scopes)
+            yield from _of_line(line, {one.variable: one for one in scopes if one.variable}, numbers, sure, inside)
+        opened, closed = line.count("{"), line.count("}")
+        if opened > closed:
+            depth += opened - closed
+            scopes.append(replace(pending, depth=depth, opened=at))
+            pending = KernelLoop(depth=0, sure=True)
+        elif closed > opened:
+            depth -= closed - opened
+            while scopes and scopes[-1].depth > depth:
+                scopes.pop()
+
+
+def _loop(line: str, numbers: Mapping[str, Expr]) -> KernelLoop:
+    """The loop that a header opens; one that is not certain to run where it is written in another form."""
+    start, _, rest = line.partition(";")
+    condition, _, step = rest.partition(";")
+    named = _HEADER.search(start)
+    variable, less, bound = (part.strip() for part in condition.partition("<"))
+    trips = substitute(parse_expr(bound), numbers)
+    if named is None or not less or variable != named[1] or not is_positive(trips):
+        return KernelLoop(depth=0, sure=False)
+    by_one = step.strip().rstrip("{ ") in (f"{variable}++)", f"{variable}+=static_cast<int64_t>(1L))")
+    started = "(0L)" not in start and "= 0" not in start and not variable.endswith("_tail")
+    return KernelLoop(depth=0, sure=True, variable=variable, trips=trips, stepped=not by_one, started=started)
+
+
+def is_positive(expr: Expr) -> bool:
+    """Whether it is at least one wherever the sizes in it are."""
+    match expr:
+        case Num(over=over, under=under):
+            return over > 0 and under == 1
+        case Sym():
+            return True
+        case Product() | Sum():
+            return all(map(is_positive, expr.parts()))
+        case _:
+            return False
+
+
+def _of_line(
+    line: str, loops: Mapping[str, KernelLoop], numbers: Mapping[str, Expr], sure: bool, inside: tuple[int, ...]
+) -> Iterator[KernelAccess]:
+    for found in _ACCESS.finditer(line):
+        text = _inside(line, found.end())
+        if text is not None:
+            yield KernelAccess(
+                pointer=found["name"],
+                offset=substitute(parse_expr(text), numbers),
+                loops=loops,
+                vector=found["vector"] is not None,
+                sure=sure,
+                scopes=inside,
+            )
+
+
+def _inside(line: str, start: int) -> str | None:
+    """What stands between the parenthesis before ``start`` and the one that closes it."""
+    depth = 1
+    for at in range(start, min(len(line), start + _LONGEST)):
+        depth += {"(": 1, ")": -1}.get(line[at], 0)
+        if depth == 0:
+            return line[start:at]
+    return None
+
+
+def _reads(access: KernelAccess) -> Reads | None:
+    """How far an access goes; None where anything but loops moves it.
+
+    A loop that goes by more than one reaches its last element only with a vector along it, whose rest is read in a
+    branch of its own; else its first turn alone is counted.
+    """
+    offset, loops, vector = access.offset, access.loops, access.vector
+    furthest: list[Expr] = [_ONE]
+    steps: dict[str, Expr] = {}
+    for term in offset.terms if isinstance(offset, Sum) else (offset,):
+        factors = term.factors if isinstance(term, Product) else (term,)
+        moved = [factor for factor in factors if isinstance(factor, Sym) and factor.name in loops]
+        step = product_of(tuple(factor for factor in factors if factor not in moved))
+        if not moved:
+            if not isinstance(term, Num):
+                return None
+            furthest.append(term)
+            continue
+        if len(moved) > 1 or not is_positive(step):
+            return None
+        loop = loops[moved[0].name]
+        if loop.stepped and not (vector and step == _ONE):
+            continue
+        furthest.append(product_of((step, sum_of((loop.trips, Num(-1))))))
+        steps[loop.variable] = step
+    outermost = next((steps[name] for name in loops if name in steps), None)
+    return Reads(extent=sum_of(tuple(furthest)), step=outermost if len(steps) > 1 else None)
+
+
+# Strides, from the steps in which the loops of kernels go.
+
+_MOST_WALKS = 12
+_UNIT_STEP = Num(1)
+_SAME = re.compile(r"auto (tmp\d{1,6}) = (?:c10::convert<int64_t>\()?(tmp\d{1,6})\)?;")
+_CHECK = re.compile(r"AOTI_TORCH_CHECK\(\(0 <= (tmp\d{1,6})\) & \(tmp\d{1,6} < (\d{1,18})L\),")
+_KERNEL = ('extern "C"', "template <")
+_PARTS = ("_inner", "_tail")
+
+
+@record(kw_only=False, frozen=False)
+class _InputWalks:
+    """The walks through one input, and whether there are other reads of it."""
+
+    walks: list[Walk] = field(default_factory=list)
+    others: bool = False
+
+
+def with_loop_strides(
+    contract: ModelContract, body: Body, symbols: SymbolTable, texts: Mapping[str, str]
+) -> ModelContract:
+    """``contract`` with ``walks`` for each tensor of which no stride is known. ``texts`` maps members to sources."""
+    wanted = {leaf.generated_name or "" for leaf in contract.tensor_leaves() if has_open_strides(leaf)}
+    if not wanted:
+        return contract
+    found = {name: _InputWalks() for name in wanted}
+    buffers = _buffers(body, symbols)
+    bodies = {one.name: one for one in contract.bodies if one.kind == "cpp"}
+    for call in contract.kernels:
+        if call.kind not in ("cpp", "triton") or wanted.isdisjoint(call.arguments):
+            continue
+        source = bodies.get(call.name)
+        if source is None or len(call.arguments) != len(source.parameters):
+            for name in wanted.intersection(call.arguments):
+                found[name].others = True
+            continue
+        _of_call(call, source, lines_of(source, texts), buffers, found)
+    leaves = (
+        replace(leaf, walks=tuple(dict.fromkeys(one.walks))[:_MOST_WALKS], walked=bool(one.walks) and not one.others)
+        if (one := found.get(leaf.generated_name or "")) is not None and leaf.input_index is not None
+        else leaf
+        for leaf in contract.leaves
+    )
+    return replace(contract, leaves=tuple(leaves))
+
+
+@record
+class _Form:
+    sizes: tuple[Expr, ...]
+    strides: tuple[Expr, ...]
+
+
+def _buffers(body: Body, symbols: SymbolTable) -> Mapping[str, _Form]:
+    return {name: form for name, one in body.buffers.items() if (form := _form(one, symbols)) is not None}
+
+
+def _form(buffer: Buffer, symbols: SymbolTable) -> _Form | None:
+    if buffer.shape is None or buffer.strides is None or len(buffer.shape) != len(buffer.strides):
+        return None
+    return _Form(sizes=tuple(map(symbols.read, buffer.shape)), strides=tuple(map(symbols.read, buffer.strides)))
+
+
+def _of_call(
+    call: KernelCall,
+    source: KernelBody,
+    lines: Sequence[str],
+    buffers: Mapping[str, _Form],
+    found: dict[str, _InputWalks],
+) -> None:
+    given = dict(zip((one.name for one in source.parameters), call.arguments, strict=True))
+    numbers = {one.name: parse_expr(given[one.name]) for one in source.parameters if not one.pointer}
+    written = {one.name for one in source.parameters if one.pointer and not one.const}
+    inputs = {name: argument for name, argument in given.items() if argument in found}
+    seen = [access for access in accesses(lines, numbers) if access.pointer in inputs or access.pointer in written]
+    bounds = _bounds(lines)
+    for name, argument in inputs.items():
+        mine = [access for access in seen if access.pointer == name]
+        if len(mine) != _mentions(lines, name) or not mine:
+            found[argument].others = True
+        for access in mine:
+            walk = _walk(access, bounds)
+            if walk is None:
+                found[argument].others = True
+            else:
+                stores = (one for one in seen if one.pointer in written and _around(one, access))
+                found[argument].walks.append(_beside(walk, access, stores, {n: buffers.get(given[n]) for n in written}))
+
+
+def _around(store: KernelAccess, access: KernelAccess) -> bool:
+    """Whether the store is in the same scope, or in one around it that is a loop."""
+    return bool(store.loops) and access.scopes[: len(store.scopes)] == store.scopes
+
+
+def _mentions(lines: Sequence[str], name: str) -> int:
+    """How often the kernel speaks of the pointer below its parameters, and before the next kernel."""
+    opened = next((at for at, line in enumerate(lines) if line.strip().startswith("{")), 0)
+    mine = takewhile(lambda line: not line.startswith(_KERNEL), lines[opened:])
+    return sum(len(re.findall(rf"\b{name}\b", line)) for line in mine)
+
+
+def _bounds(lines: Sequence[str]) -> Mapping[str, int]:
+    """Looked-up indices that a compiled check holds below a number."""
+    same: dict[str, str] = {}
+    bounds: dict[str, int] = {}
+    for line in map(str.strip, lines):
+        if (alias := _SAME.fullmatch(line)) is not None:
+            same[alias[1]] = same.get(alias[2], alias[2])
+        elif (check := _CHECK.match(line)) is not None:
+            name = same.get(check[1], check[1])
+            # One name in two loops: no number is certain.
+            bounds[name] = int(check[2]) if bounds.get(name, int(check[2])) == int(check[2]) else 0
+    named = {**{name: name for name in bounds}, **same}
+    return {name: bounds[first] for name, first in named.items() if bounds.get(first, 0) > 0}
+
+
+def _terms(offset: Expr) -> Iterator[tuple[str | None, Expr]]:
+    """The variable of each term (None of a number, empty where there are more), and what it is multiplied with."""
+    for term in offset.terms if isinstance(offset, Sum) else (offset,):
+        if isinstance(term, Num):
+            yield None, term
+            continue
+        factors = term.factors if isinstance(term, Product) else (term,)
+        moved = [one for one in factors if isinstance(one, Sym) and (one.name[0] == "x" or one.name[:3] == "tmp")]
+        name = moved[0].name if len(moved) == 1 else ""
+        yield name, product_of(tuple(one for one in factors if one not in moved))
+
+
+def _steps(access: KernelAccess) -> dict[str, Expr] | None:
+    """The step of each variable that moves it; None where anything else does."""
+    steps: dict[str, Expr] = {}
+    for name, step in _terms(access.offset):
+        if name == "" or (name is not None and (name in steps or not is_positive(step))):
+            return None
+        if name is not None:
+            steps[name] = step
+    return steps
+
+
+def _whole(steps: Mapping[str, Expr]) -> list[str]:
+    """The variables but for those that go over the parts of another one."""
+    return [name for name in steps if not any(name == whole + part for whole in steps for part in _PARTS)]
+
+
+def _walk(access: KernelAccess, bounds: Mapping[str, int]) -> Walk | None:
+    steps = _steps(access)
+    if steps is None or not access.sure:
+        return None
+    start = next((step.over for name, step in _terms(access.offset) if name is None and isinstance(step, Num)), 0)
+    turns = []
+    for name in _whole(steps):
+        trips = _trips(name, steps[name], access, steps, bounds)
+        if trips is None:
+            return None
+        turns.append(Turn(step=steps[name], trips=trips))
+    return Walk(start=start, turns=tuple(turns)) if start >= 0 else None
+
+
+def _trips(
+    name: str, step: Expr, access: KernelAccess, steps: Mapping[str, Expr], bounds: Mapping[str, int]
+) -> Expr | None:
+    """How often a variable turns; None where that is not certain.
+
+    A loop that goes by more than one reaches every element with a vector along it, or with a loop of its own over each
+    part: ``x1 + x1_inner``.
+    """
+    if name in bounds:
+        return Num(bounds[name])
+    loop = access.loops.get(name)
+    if loop is None or loop.started:
+        return None
+    inner = any(steps.get(name + part) == step for part in _PARTS)
+    return loop.trips if not loop.stepped or inner or (access.vector and step == _UNIT_STEP) else None
+
+
+def _beside(
+    walk: Walk, access: KernelAccess, stores: Iterator[KernelAccess], forms: Mapping[str, _Form | None]
+) -> Walk:
+    """With the steps of a store to a buffer of known form, in the same loops."""
+    names = _whole(_steps(access) or {})
+    for store in stores:
+        form, steps = forms.get(store.pointer), _steps(store)
+        if form is not None and steps is not None and any(name in steps for name in names):
+            turns = tuple(replace(turn, beside=steps.get(name)) for name, turn in zip(names, walk.turns, strict=True))
+            return replace(walk, turns=turns, sizes=form.sizes, strides=form.strides)
+    return walk

@@ -1,0 +1,117 @@
+"""Read an InputSet from a file: the format by content, never by name, and the object read as a call.
+
+Apart from the readers of formats, which it imports when a file needs them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import stat
+
+from aotidoctor.model.inputs import InputSet, Leaf, PlainValue
+from aotidoctor.model.saved_calls import Expected, arrange, graft, plan_to_json
+from aotidoctor.readers.inputs.torch_files import (
+    FileContent,
+    Members,
+    corrupt_error,
+    find_pickle,
+    missing_error,
+    open_members,
+    other_zip,
+    read_torch_zip,
+    wrong_format_error,
+)
+
+SHA_LIMIT = 64 << 20
+READ_LIMIT = 8 << 20
+
+
+def read_inputs(path: str, *, trust_pickle: bool = False, expected: Expected | None = None) -> InputSet:
+    """Describe the inputs in the file at ``path``; nothing of it is executed, with ``trust_pickle`` neither.
+
+    ``trust_pickle`` only describes what it does not know instead of refusing it: the worker is the one that executes
+    it. ``expected`` are the ``args`` and ``kwargs`` trees of the contract; they decide between readings that are both
+    possible. Raises ``InputsError`` with the cause ``inputs-file-missing``, ``-corrupt``, ``-unsafe`` or ``-format``.
+    """
+    data = _open(path)
+    try:
+        content = _content(path, data, trusted=trust_pickle)
+        return _input_set(path, data, content, trusted=trust_pickle, expected=expected)
+    except (RecursionError, MemoryError) as error:
+        raise corrupt_error(path, path, f"a file too complex to read ({type(error).__name__})") from error
+
+
+def _open(path: str) -> memoryview:
+    """The bytes of a regular file; large files are mapped, not read."""
+    try:
+        with open(path, "rb", opener=opener) as stream:
+            status = os.fstat(stream.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise wrong_format_error(path, "no regular file", expected="a file")
+            if status.st_size <= READ_LIMIT:
+                return memoryview(stream.read(READ_LIMIT + 1))
+            return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+    except IsADirectoryError as error:
+        raise wrong_format_error(path, "a directory", expected="a file") from error
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise missing_error(path, "no such file") from error
+    except (OSError, ValueError) as error:
+        raise missing_error(path, getattr(error, "strerror", None) or str(error)) from error
+
+
+def opener(path: str, flags: int) -> int:
+    """Open without waiting for the other end of a named pipe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _content(path: str, data: memoryview, *, trusted: bool) -> FileContent:
+    if not len(data):
+        raise corrupt_error(path, path, "an empty file")
+    head = bytes(data[:512])
+    if head[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+        return _zip_content(path, open_members(path, data), trusted=trusted)
+    # Imported here: torch.save writes zip files, and those are what most people have.
+    from aotidoctor.readers.inputs.other_formats import read_other_format
+
+    return read_other_format(path, data, head, trusted=trusted)
+
+
+def _zip_content(path: str, members: Members, *, trusted: bool) -> FileContent:
+    names = members.names()
+    what = other_zip(names)
+    if what is not None:
+        raise wrong_format_error(path, what)
+    pickle_name = find_pickle(members)
+    if pickle_name is not None:
+        return read_torch_zip(members, pickle_name, trusted=trusted)
+    if names and all(name.endswith(".npy") for name in names):
+        from aotidoctor.readers.inputs.other_formats import read_npz
+
+        return read_npz(members, trusted=trusted)
+    shown = ", ".join(names[:3])[:100]
+    raise wrong_format_error(
+        path, f"a zip file of {len(names)} other members ({shown})" if names else "an empty zip file"
+    )
+
+
+def _input_set(
+    path: str, data: memoryview, content: FileContent, *, trusted: bool, expected: Expected | None
+) -> InputSet:
+    root = content.tree
+    if isinstance(root, Leaf) and isinstance(root.value, PlainValue) and root.value.type != "ndarray":
+        raise wrong_format_error(path, f"a single {root.value.type} ({root.value.text})")
+    arranged = arrange(root, flat=content.flat, expected=expected)
+    return InputSet(
+        path=path,
+        format=content.format,
+        form=arranged.form,
+        args=graft(arranged.args, root),
+        kwargs=graft(arranged.kwargs, root),
+        sha256=hashlib.sha256(data).hexdigest() if len(data) <= SHA_LIMIT else None,
+        trusted=trusted,
+        globals=content.foreign,
+        notes=(*content.notes, *arranged.notes),
+        plan=plan_to_json(arranged),
+    )

@@ -1,0 +1,180 @@
+"""Read weights by name, dtype and shape from state dicts of torch.save and .safetensors files.
+
+Nothing of a state dict is executed. One that ``torch.save`` wrote into another file gives tensors with their bytes;
+of a file of weights no values are read.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import struct
+import zipfile
+from pathlib import Path
+
+from aotidoctor.model.artifact import ArchivePayload, PickledState, StorageContent, StoredTensor
+from aotidoctor.model.contract import ConstantSpec
+from aotidoctor.model.errors import CannotExamineError, InputsError
+from aotidoctor.model.inputs import Container, Leaf, LeafValue, TensorDesc, Tree
+from aotidoctor.model.record import JsonValue
+from aotidoctor.model.torch_names import SAFETENSORS_DTYPES, contiguous_stride
+from aotidoctor.readers.inputs.describe_pickle import Describer, TensorReader
+from aotidoctor.readers.inputs.other_formats import is_safetensors, known_sizes, read_header
+from aotidoctor.readers.inputs.pickle_machine import load_pickle
+from aotidoctor.readers.inputs.read_inputs import opener
+from aotidoctor.readers.inputs.tensor_values import FileStorage, MalformedError
+from aotidoctor.readers.inputs.torch_files import (
+    MAX_MEMBERS,
+    Members,
+    corrupt_error,
+    find_pickle,
+    nested_storage,
+    storages_of,
+)
+
+# State dicts in another file.
+
+
+def read_saved_state(path: str, state: PickledState) -> dict[str, ArchivePayload]:
+    """Name -> value. The file stays mapped as long as one of them is kept. Raises ``InputsError``."""
+    try:
+        with Path(path).open("rb") as stream:
+            data = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+        data = data[state.offset : state.offset + state.size]
+        return _tensors(path, state.member, data)
+    except (OSError, ValueError, RecursionError, MemoryError, struct.error, zipfile.BadZipFile) as error:
+        raise corrupt_error(path, state.member, f"a file that cannot be read ({error})") from error
+
+
+def _tensors(path: str, member: str, data: memoryview) -> dict[str, ArchivePayload]:
+    members = _members(path, member, data)
+    pickle = find_pickle(members)
+    if pickle is None:
+        raise corrupt_error(path, member, "no data.pkl", "a file of torch.save")
+    known: dict[str, FileStorage] = {}
+    resolve = storages_of(members, pickle, known)
+    loaded = load_pickle(bytes(members.read(pickle)))
+    if loaded.problem is not None:
+        raise corrupt_error(path, member, f"a damaged pickle ({loaded.problem})", "a complete pickle")
+    try:
+        tree = Describer(TensorReader(resolve, nested_storage(path), stats_left=0)).tree(loaded.value)
+    except MalformedError as error:
+        raise corrupt_error(path, error.subject or member, error.observed, error.expected) from error
+    if not isinstance(tree, Container):
+        raise corrupt_error(path, member, "a single value", "a dict of tensors")
+    pairs = zip(tree.keys, tree.children, strict=False)
+    return {str(key): _payload(str(key), child, member, known) for key, child in pairs}
+
+
+def _payload(name: str, child: Tree[LeafValue], member: str, known: dict[str, FileStorage]) -> ArchivePayload:
+    value = child.value if isinstance(child, Leaf) else None
+    if not isinstance(value, TensorDesc):
+        return ArchivePayload(stored=StoredTensor(fqn=name, problem="no tensor"), member=member)
+    storage = None if value.storage is None else known.get(value.storage)
+    data = None if storage is None else storage.data
+    problem = _no_bytes(value, storage)
+    stored = StoredTensor(
+        fqn=name,
+        dtype=value.dtype,
+        shape=value.shape,
+        stride=value.stride,
+        offset=value.storage_offset,
+        content=None if data is None or problem else _content(data),
+        problem=problem,
+    )
+    parameter = value.subclass == "Parameter"
+    return ArchivePayload(stored=stored, member=member, nbytes=value.storage_nbytes, parameter=parameter)
+
+
+def _no_bytes(value: TensorDesc, storage: FileStorage | None) -> str | None:
+    """Why the bytes of the storage are not those of a tensor here, None when they are."""
+    plain = value.layout == "strided" and not value.quantized and not value.conj and not value.neg
+    if storage is None or storage.data is None or not plain:
+        return f"a tensor of a different kind ({value.layout})"
+    return "values of a big-endian machine" if storage.big_endian else None
+
+
+def _content(data: memoryview) -> StorageContent:
+    return StorageContent(len(data), lambda at, length: bytes(data[at : at + length]) if at >= 0 else b"")
+
+
+def _members(path: str, member: str, data: memoryview) -> Members:
+    with zipfile.ZipFile(_Window(data)) as archive:
+        infos = archive.infolist()
+    if len(infos) > MAX_MEMBERS or len({info.filename for info in infos}) < len(infos):
+        raise corrupt_error(path, member, f"{len(infos)} members, or two with one name", "a file of torch.save")
+    return Members(path, data, {info.filename: info for info in infos}, has_crc=any(info.CRC for info in infos))
+
+
+class _Window(io.RawIOBase):
+    """A part of a mapped file as a file."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._at = 0
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go somewhere; ``whence`` as for files."""
+        self._at = max(0, offset + (0, self._at, len(self._data))[whence])
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        """Some bytes, from where it is."""
+        end = len(self._data) if size < 0 else self._at + size
+        found = bytes(self._data[self._at : end])
+        self._at += len(found)
+        return found
+
+
+# Files of weights.
+
+_HEAD = 64
+
+
+def read_weights(path: str) -> tuple[ConstantSpec, ...]:
+    """The tensors of the file by name; without a dtype what is no plain tensor (a tensor subclass, extra state).
+
+    Raises:
+        CannotExamineError: the file cannot be read, or it holds no weights by name.
+    """
+    try:
+        size = os.path.getsize(path)  # noqa: PTH202 - a path as it was given
+        with open(path, "rb", opener=opener) as stream:
+            head = stream.read(_HEAD)
+            if is_safetensors(memoryview(head)):
+                length = int.from_bytes(head[:8], "little")
+                header = read_header(path, (head + stream.read(length))[8 : 8 + length])
+                found = [_of_safetensors(name, entry) for name, entry in header.items()]
+            else:
+                found = _of_state(path, size)
+    except (OSError, ValueError) as error:
+        raise CannotExamineError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    except InputsError as error:
+        raise CannotExamineError(f"the weights cannot be read: {error}") from error
+    if all(one.dtype is None for one in found):
+        raise CannotExamineError(f"{path}: observed no tensors by name, expected safetensors or a state dict")
+    return tuple(found)
+
+
+def _of_safetensors(name: str, entry: JsonValue) -> ConstantSpec:
+    match entry:
+        case {"dtype": str(code), "shape": list(sizes)}:
+            shape = known_sizes(sizes)
+            return ConstantSpec(
+                name=name,
+                original_fqn=name,
+                dtype=SAFETENSORS_DTYPES.get(code, code[:20]),
+                shape=shape,
+                stride=contiguous_stride(shape),
+            )
+    raise ValueError(f"{name[:80]}: an entry without dtype and shape")
+
+
+def _of_state(path: str, size: int) -> list[ConstantSpec]:
+    state = read_saved_state(path, PickledState(member=os.path.basename(path), offset=0, size=size))  # noqa: PTH119
+    stored = [payload.stored for payload in state.values()]
+    return [
+        ConstantSpec(name=one.fqn, original_fqn=one.fqn, dtype=one.dtype, shape=one.shape, stride=one.stride)
+        for one in stored
+    ]

@@ -1,0 +1,409 @@
+"""Read one model of a package: members sorted by role, texts, JSON files, shared objects, GPU targets, weights.
+
+JSON files: device metadata, proxy-executor nodes, kernel provenance. Their ``problem`` texts begin with a fixed word,
+so that checks need not read prose: ``not-json``, ``not-object``, ``not-string``, ``no-nodes``.
+
+Device code is for ``sm_90``, ``compute_90`` (PTX), ``gfx942``, ``spirv`` or ``intelgt``. ``sm_90a`` (arch-specific,
+as Triton compiles for Hopper) is reported as ``sm_90a``: such code runs on that capability only, and has no
+successors.
+
+Weights are ``so`` inside the shared object, ``mmap`` appended to it, ``blob`` in a ``.blob`` member, ``disk`` as
+tensors that the caller must load, ``none`` no constants at all, ``external`` constants that nothing here holds,
+``unknown``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+
+from aotidoctor.model.artifact import ExternNode, Metadata, ModelEntry, SharedObject
+from aotidoctor.model.record import JsonValue, as_list, as_object
+from aotidoctor.readers.package.blob import Blob, JsonError, as_text, clean_surrogates, decode, parse_json
+from aotidoctor.readers.package.elf import ElfError, read_header
+from aotidoctor.readers.package.package_layout import INFLATE_LIMIT, PackageMember
+from aotidoctor.readers.package.shared_object import MMAP_SPAN, read_shared_object
+
+# GPUs that a piece of device code is for.
+
+SUFFIXES = (".cubin", ".fatbin", ".hsaco", ".spv", ".zebin")
+
+_EM_CUDA, _EM_AMDGPU, _EM_INTELGT = 190, 224, 205
+_FATBIN = b"\x50\xed\x55\xba"
+_SPIRV = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
+_BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__"
+_PTX, _CUBIN = 1, 2
+_ACCELERATED = 0x800
+_MAX_FAT_ENTRIES = 256
+
+# EF_AMDGPU_MACH of LLVM's AMDGPU usage page, GPUs that PyTorch supports.
+_GFX = {
+    0x2C: "gfx900", 0x2F: "gfx906", 0x30: "gfx908", 0x3F: "gfx90a", 0x40: "gfx940", 0x4B: "gfx941", 0x4C: "gfx942",
+    0x4F: "gfx950", 0x33: "gfx1010", 0x35: "gfx1012", 0x36: "gfx1030", 0x37: "gfx1031", 0x38: "gfx1032",
+    0x41: "gfx1100", 0x46: "gfx1101", 0x47: "gfx1102", 0x44: "gfx1103", 0x43: "gfx1150", 0x4A: "gfx1151",
+    0x48: "gfx1200", 0x4E: "gfx1201",
+}  # fmt: skip
+
+
+def gpu_targets(blob: Blob) -> tuple[str, ...]:
+    """Targets of one file of device code, in file order; empty when the format is not known."""
+    head = blob.read_at(0, 64)
+    if head.startswith(b"\x7fELF"):
+        target = _elf_target(head)
+        return () if target is None else (target,)
+    if head.startswith(_FATBIN):
+        return _fatbin_targets(blob)
+    if head.startswith(_SPIRV):
+        return ("spirv",)
+    if head.startswith(_BUNDLE):
+        return _bundle_targets(blob.read_at(0, 1 << 16))
+    return ()
+
+
+def _elf_target(head: bytes) -> str | None:
+    try:
+        header = read_header(head)
+    except ElfError:
+        return None
+    if header.machine == _EM_CUDA:
+        return _sm_of_flags(header.flags, abi=head[8])
+    if header.machine == _EM_AMDGPU:
+        return _GFX.get(header.flags & 0xFF, f"gfx-mach-{header.flags & 0xFF:#x}")
+    # The device of a zebin stands in its notes, for Intel's driver to judge.
+    return "intelgt" if header.machine == _EM_INTELGT else None
+
+
+def _sm_of_flags(flags: int, *, abi: int) -> str:
+    if abi >= 8:
+        # CUDA 13 moved the capability one byte up; "a" and "f" variants have their own bits there.
+        return f"sm_{flags >> 8 & 0xFF}{'a' if flags & 0x8 else ''}"
+    return f"sm_{flags & 0xFF}{'a' if flags & _ACCELERATED else ''}"
+
+
+def _fatbin_targets(blob: Blob) -> tuple[str, ...]:
+    """A 16-byte header, then entries: kind, header size, payload size, and the capability at offset 28."""
+    header = blob.read_at(0, 16)
+    position = int(struct.unpack_from("<H", header.ljust(16, b"\0"), 6)[0])
+    found: list[str] = []
+    for _ in range(_MAX_FAT_ENTRIES):
+        entry = blob.read_at(position, 64)
+        if len(entry) < 64:
+            break
+        kind, _, length, size = struct.unpack_from("<HHIQ", entry)
+        capability = int(struct.unpack_from("<I", entry, 28)[0])
+        if length < 32 or kind not in (_PTX, _CUBIN):
+            break
+        found.append(_fat_entry_target(blob, kind, position + length, capability))
+        position += length + size
+    return tuple(dict.fromkeys(found))
+
+
+def _fat_entry_target(blob: Blob, kind: int, payload: int, capability: int) -> str:
+    if kind == _PTX:
+        return f"compute_{capability}"
+    # The payload may be compressed; when it is not, its own header knows the "a".
+    inner = blob.read_at(payload, 64)
+    target = _elf_target(inner) if inner.startswith(b"\x7fELF") else None
+    return target or f"sm_{capability}"
+
+
+def _bundle_targets(data: bytes) -> tuple[str, ...]:
+    """Clang's offload bundle: a count, then offset, size, and a name like ``hipv4-amdgcn-amd-amdhsa--gfx942``."""
+    found = []
+    position = len(_BUNDLE) + 8
+    count = int.from_bytes(data[len(_BUNDLE) : position], "little")
+    for _ in range(min(count, 64)):
+        length = int.from_bytes(data[position + 16 : position + 24], "little")
+        name = data[position + 24 : position + 24 + length].decode("ascii", "replace")
+        position += 24 + length
+        target = name.rpartition("--")[2]
+        if target.startswith("gfx"):
+            found.append(target.partition(":")[0])
+    return tuple(dict.fromkeys(found))
+
+
+# JSON files of a model.
+
+SUFFIX = "_metadata.json"
+# PyTorch writes four or five; each is looked up here.
+MAX_FOLDERS = 64
+LONGEST_PATH = 4096
+# That of ``model.stamp``, whose import few packages need.
+STAMP_KEY = "AOTIDOCTOR_STAMP"
+
+
+def parse_metadata(member: str, data: bytes | None) -> Metadata:
+    """One ``*_metadata.json``. Values that are no strings appear as JSON text, with a problem."""
+    if data is None:
+        return Metadata(member=member, problem="not-json: it could not be read")
+    try:
+        parsed = parse_json(data)
+    except JsonError as error:
+        return Metadata(member=member, problem=f"not-json: {error}")
+    if not isinstance(parsed, dict):
+        return Metadata(member=member, problem=f"not-object: a JSON {type(parsed).__name__}")
+    values = {
+        clean_surrogates(key): clean_surrogates(value) if isinstance(value, str) else json.dumps(value)
+        for key, value in parsed.items()
+    }
+    wrong = [clean_surrogates(key) for key, value in parsed.items() if not isinstance(value, str)]
+    problem = f"not-string: {', '.join(wrong)}" if wrong else None
+    return Metadata(member=member, values=values, problem=problem, stamp=values.pop(STAMP_KEY, None))
+
+
+def parse_extern_nodes(data: bytes | None) -> tuple[tuple[ExternNode, ...], str | None]:
+    """Nodes of the proxy-executor JSON, in call order, and a problem."""
+    if data is None:
+        return (), "not-json: it could not be read"
+    try:
+        parsed = parse_json(data)
+    except JsonError as error:
+        return (), f"not-json: {error}"
+    if not isinstance(parsed, dict):
+        return (), f"not-object: a JSON {type(parsed).__name__}"
+    if not isinstance(parsed.get("nodes"), list):
+        return (), "no-nodes: there is no list of nodes"
+    return tuple(_extern_node(node) for node in as_list(parsed["nodes"])), None
+
+
+def parse_kernel_information(data: bytes | None) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    """``kernel:handle`` to ``stack_traces``, ``post_grad_nodes`` and ``pre_grad_nodes``; empty when unreadable."""
+    try:
+        parsed = as_object(parse_json(data or b""))
+    except JsonError:
+        return {}
+    return {
+        clean_surrogates(kernel): {
+            clean_surrogates(key): tuple(as_text(item) for item in as_list(value)) for key, value in facts.items()
+        }
+        for kernel, facts in parsed.items()
+        if isinstance(facts, dict)
+    }
+
+
+def parse_build_folders(data: bytes | None) -> tuple[str, ...]:
+    """The absolute folders of headers and libraries in one ``*_flags.json``; empty when unreadable."""
+    try:
+        parsed = as_object(parse_json(data or b""))
+    except JsonError:
+        return ()
+    named = [as_text(folder) for key in ("include_dirs", "libraries_dirs") for folder in as_list(parsed.get(key))]
+    return tuple(folder for folder in named[:MAX_FOLDERS] if folder.startswith("/") and len(folder) <= LONGEST_PATH)
+
+
+def argument_kind(argument: JsonValue) -> str:
+    """``tensor`` of ``{"as_tensor": {...}}``; ``unknown`` for anything that is not such a union."""
+    keys = list(as_object(argument))
+    return clean_surrogates(keys[0]).removeprefix("as_") if len(keys) == 1 else "unknown"
+
+
+def _extern_node(value: JsonValue) -> ExternNode:
+    outer = as_object(value)
+    node = as_object(outer.get("node"))
+    return ExternNode(
+        name=as_text(outer.get("name")),
+        target=as_text(node.get("target")),
+        argument_names=tuple(as_text(as_object(item).get("name")) for item in as_list(node.get("inputs"))),
+        output_kinds=tuple(argument_kind(item) for item in as_list(node.get("outputs"))),
+        output_names=tuple(name for item in as_list(node.get("outputs")) for name in _tensor_names(item)),
+    )
+
+
+def _tensor_names(output: JsonValue) -> list[str]:
+    """Names of the tensors in one output: of ``as_tensor``, ``as_tensors`` or ``as_optional_tensor``."""
+    union = as_object(output)
+    inner = as_object(union.get("as_optional_tensor")) or union
+    found = [inner.get("as_tensor"), *as_list(inner.get("as_tensors"))]
+    return [as_text(as_object(item).get("name")) for item in found if item is not None]
+
+
+# Location of the weights.
+
+_BASE_CALL = re.compile(r"AOTInductorModelBase\(([^;{]{1,2000}?)\)\s*\{")
+_BLOB_SPAN = 8
+
+
+def weights_location(names: Iterable[str], shared: SharedObject | None, wrapper: str | None) -> str:
+    """Location from the names in the model's directory, the (first) shared object and the text of the wrapper."""
+    listed = tuple(names)
+    if any(name.endswith("weights_config.json") for name in listed):
+        return "disk"
+    if any(name.endswith(".blob") for name in listed):
+        return "blob"
+    count, included = _constructor(wrapper)
+    span = shared.constants_span if shared is not None else None
+    if span is not None and span > 1:
+        return _embedding_kind(span, shared)
+    if count == 0:
+        return "none"
+    if span is None:
+        built_in = any(name.endswith((".weights.o", "_serialized_weights.bin")) for name in listed)
+        return "so" if built_in and count and included is not False else "unknown"
+    if count is None:
+        return "unknown"
+    return "so" if included else "external"
+
+
+def _embedding_kind(span: int, shared: SharedObject | None) -> str:
+    if span == MMAP_SPAN:
+        return "mmap"
+    # The span of a package whose weights are in a separate blob is their size, 8 bytes. Without the blob: nobody has
+    # them. (8 bytes of real constants exist on CUDA only, where they are not padded.)
+    if span == _BLOB_SPAN and shared is not None and "libtorch_cuda.so" not in shared.needed:
+        return "external"
+    return "so"
+
+
+def _constructor(wrapper: str | None) -> tuple[int | None, bool | None]:
+    """Number of constants and ``include_weights`` of the constructor call; None for what it does not tell."""
+    match = _BASE_CALL.search(wrapper) if wrapper is not None else None
+    if match is None:
+        return None, None
+    arguments = [argument.strip() for argument in match.group(1).split(",")]
+    count = int(arguments[2]) if len(arguments) > 2 and arguments[2].isdecimal() else None
+    included = {"true": True, "false": False}.get(arguments[-1])
+    return count, included
+
+
+# The model.
+
+TEXT_LIMIT = 32 << 20
+JSON_LIMIT = 16 << 20
+METADATA_LIMIT = 1 << 20
+# One is right, two are a fault, more are an attack.
+MAX_OBJECTS = 4
+# A kernel has one; nothing but its first ones was ever of use.
+MAX_METADATA = 500
+# Those of the wrapper come first, and say the same as all others.
+MAX_FLAGS = 8
+_LIBRARIES = (".so", ".dll", ".pyd", ".dylib")
+_TWIN = "_abicompat"
+_FLAGS = ("_compile_flags.json", "_linker_flags.json")
+_BUILD_FILES = ("CMakeLists.txt", *_FLAGS)
+_NOT_EXTERN = (
+    SUFFIX,
+    "_flags.json",
+    "kernel_information.json",
+    "weights_config.json",
+    "custom_objs_config.json",
+)
+_KNOWN = (
+    *_LIBRARIES, *SUFFIXES, ".cpp", ".json", ".blob", ".o", ".ld", ".txt", ".bin", ".h", ".cu", ".lib", ".a", ".pt",
+)  # fmt: skip
+
+Counts = MutableMapping[str, int]
+
+
+def build_model(name: str, layout: str, root: str, items: Sequence[PackageMember], counts: Counts) -> ModelEntry:
+    """Read one model from its items. What is not understood is added to ``counts``."""
+    sources = _read_sources(items, counts)
+    wrapper = _pick_wrapper(sources)
+    libraries = _libraries(items)
+    objects = tuple(_read_object(item) for item in libraries[:MAX_OBJECTS])
+    _count(counts, "unread_objects", len(libraries) - len(objects))
+    extern_member, extern_nodes, extern_problem = _read_extern(items)
+    gpu = [item for item in items if item.name.endswith(SUFFIXES)]
+    metadata = [item for item in items if item.name.endswith(SUFFIX)]
+    _count(counts, "unread_metadata", max(len(metadata) - MAX_METADATA, 0))
+    files = [item.name for item in items]
+    cpp_only = not objects and bool(sources) and any(file.endswith(_BUILD_FILES) for file in files)
+    text = sources.get(wrapper) if wrapper is not None else None
+    _count(counts, "unknown_members", sum(not file.endswith(_KNOWN) and "custom_obj" not in file for file in files))
+    return ModelEntry(
+        name=name,
+        layout=layout,
+        root=root,
+        members=tuple(item.member for item in items),
+        shared_objects=objects,
+        wrapper_member=wrapper,
+        wrapper_cpp=text,
+        kernel_sources={member: source for member, source in sources.items() if member != wrapper},
+        metadata=tuple(parse_metadata(item.name, item.read(METADATA_LIMIT)) for item in metadata[:MAX_METADATA]),
+        extern_nodes=extern_nodes,
+        extern_member=extern_member,
+        extern_problem=extern_problem,
+        gpu_code=tuple(item.name for item in gpu),
+        gpu_targets=_read_targets(gpu),
+        weights_location=weights_location(files, objects[0] if objects else None, text),
+        cpp_only=cpp_only,
+        build_folders=_build_folders(items) if cpp_only else (),
+        kernel_information=next(
+            (parse_kernel_information(i.read(JSON_LIMIT)) for i in items if i.name.endswith("kernel_information.json")),
+            {},
+        ),
+    )
+
+
+def _build_folders(items: Sequence[PackageMember]) -> tuple[str, ...]:
+    """Of the wrapper and of its link: the kernels of a large model name the same ones again."""
+    flags = sorted((item for item in items if item.name.endswith(_FLAGS)), key=lambda item: ".wrapper" not in item.name)
+    named = [folder for item in flags[:MAX_FLAGS] for folder in parse_build_folders(item.read(METADATA_LIMIT))]
+    return tuple(dict.fromkeys(named))
+
+
+def _read_sources(items: Sequence[PackageMember], counts: Counts) -> dict[str, str]:
+    found: dict[str, str] = {}
+    left = 2 * TEXT_LIMIT
+    for item in items:
+        if item.name.endswith(".cpp"):
+            data = item.read(min(TEXT_LIMIT, left))
+            if data is None:
+                _count(counts, "unread_sources", 1)
+                continue
+            left -= len(data)
+            found[item.name] = decode(data)
+    return found
+
+
+def _pick_wrapper(sources: dict[str, str]) -> str | None:
+    """By name since 2.7; before, the source that constructs the model."""
+    named = [member for member in sources if member.endswith(".wrapper.cpp")]
+    if named:
+        return named[0]
+    return next((member for member, source in sources.items() if "AOTInductorModelBase(" in source), None)
+
+
+def _libraries(items: Sequence[PackageMember]) -> list[PackageMember]:
+    """Shared objects, that of the model first. Its twin for other ABIs (2.15) is not loaded where this one is."""
+    found = [item for item in items if item.name.endswith(_LIBRARIES)]
+    own = [item for item in found if not item.name.rpartition(".")[0].endswith(_TWIN)] or found
+    return sorted(own, key=lambda item: ".wrapper." not in item.name)
+
+
+def _read_object(item: PackageMember) -> SharedObject:
+    blob = item.open()
+    if blob is not None:
+        return read_shared_object(blob, item.name)
+    why = (
+        f"compressed and larger than {INFLATE_LIMIT >> 20} MiB: not unpacked"
+        if item.member.size > INFLATE_LIMIT
+        else "its data cannot be read"
+    )
+    return SharedObject(member=item.name, format="unknown", size=item.member.size, problem=why)
+
+
+def _read_extern(items: Sequence[PackageMember]) -> tuple[str | None, tuple[ExternNode, ...], str | None]:
+    """The proxy-executor JSON has the name of the shared object (or of the source) with ``.json`` at its end."""
+    stems = {item.name.rpartition(".")[0] for item in items if item.name.endswith((*_LIBRARIES, ".cpp"))}
+    for item in items:
+        if item.name.endswith(".json") and not item.name.endswith(_NOT_EXTERN):
+            stem = item.name.removesuffix(".json")
+            if stem.endswith(".wrapper") or stem in stems:
+                return (item.name, *parse_extern_nodes(item.read(JSON_LIMIT)))
+    return None, (), None
+
+
+def _read_targets(items: Sequence[PackageMember]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for item in items:
+        blob = item.open()
+        if blob is not None:
+            found.update(dict.fromkeys(gpu_targets(blob)))
+    return tuple(found)
+
+
+def _count(counts: Counts, key: str, number: int) -> None:
+    if number:
+        counts[key] = counts.get(key, 0) + number

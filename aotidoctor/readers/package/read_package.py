@@ -1,0 +1,380 @@
+"""Read an Artifact from a path: an archive, a directory (an unpacked package) or a bare shared object.
+
+Runs nothing, extracts nothing, raises nothing for what the file contains. In an archive integrity comes first, then
+the kind, then the models.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, ExportedFacts, Member, ModelEntry
+from aotidoctor.readers.package.blob import Blob, opened_blob, path_blob, registered_source
+from aotidoctor.readers.package.package_layout import (
+    HEAD_SIZE,
+    PackageMember,
+    archive_item,
+    common_prefix,
+    file_item,
+    first_line,
+    marker,
+    model_layout,
+    models_of,
+    object_format,
+    other_contents,
+    programs_of,
+    sniff,
+    zip_kind,
+)
+from aotidoctor.readers.package.package_models import SUFFIX as METADATA_SUFFIX
+from aotidoctor.readers.package.package_models import SUFFIXES as GPU_SUFFIXES
+from aotidoctor.readers.package.package_models import Counts, build_model
+from aotidoctor.readers.package.zip_archive import (
+    DEFAULT_CRC_LIMIT,
+    DEFLATED,
+    STORED,
+    ZipDirectory,
+    ZipEntry,
+    crc_states,
+    describe_damage,
+    duplicate_names,
+    overlapping_members,
+    oversized_members,
+    read_zip_directory,
+    unsafe_names,
+)
+
+# Members put together: kind, markers, models, exported programs.
+
+# A package has a handful of models; more is an attack.
+MAX_MODELS = 64
+
+
+def with_contents(base: Artifact, items: Sequence[PackageMember]) -> Artifact:
+    """Add kind, prefix, markers, models and programs to an artifact whose members are known."""
+    names = [item.name for item in items]
+    kind = zip_kind(names)
+    counts = dict(base.counts)
+    models = _models(items, names, counts)
+    prefix = common_prefix(names) or next((model.root for model in models if model.root), None)
+    version = marker(items, prefix, "archive_version")
+    if version is None and kind is ArtifactKind.AOTI_PACKAGE:
+        version = marker(items, None, "version")
+    return replace(
+        base,
+        kind=kind,
+        problem=base.problem or _without_model(kind, names),
+        other_contents=other_contents(names),
+        prefix=prefix,
+        archive_version=version,
+        archive_format=marker(items, prefix, "archive_format"),
+        models=models,
+        exported=read_programs(items, counts),
+        counts=counts,
+    )
+
+
+def _without_model(kind: ArtifactKind, names: Sequence[str]) -> str | None:
+    """What an archive is that only looks like a package: one for another runtime."""
+    if kind is ArtifactKind.ZIP and any("data/executorch/" in name for name in names):
+        return "a PT2 archive for ExecuTorch"
+    return None
+
+
+def read_programs(items: Sequence[PackageMember], counts: Counts) -> tuple[ExportedFacts, ...]:
+    """Facts of every exported program that parses; the others are counted."""
+    programs = programs_of(items)[:MAX_MODELS]
+    if not programs:
+        return ()
+    from aotidoctor.readers.package.exported_program import MAX_JSON, parse_exported
+
+    found = []
+    for name, item in programs:
+        data = item.read(MAX_JSON)
+        facts = parse_exported(name, data) if data is not None else None
+        if facts is None:
+            counts["unread_programs"] = counts.get("unread_programs", 0) + 1
+        else:
+            found.append(facts)
+    return tuple(found)
+
+
+def _models(items: Sequence[PackageMember], names: Sequence[str], counts: Counts) -> tuple[ModelEntry, ...]:
+    found = list(models_of(items).items())
+    if len(found) > MAX_MODELS:
+        counts["unread_models"] = len(found) - MAX_MODELS
+    top = {name for name in names if "/" not in name}
+    return tuple(
+        build_model(name, model_layout(root, top, [item.name for item in members]), root, members, counts)
+        for (root, name), members in found[:MAX_MODELS]
+    )
+
+
+# Archives.
+
+
+def read_archive(base: Artifact, blob: Blob, directory: ZipDirectory, crc_limit: int) -> Artifact:
+    """Fill ``base`` (path, size and hash are set) from the archive in ``blob``."""
+    entries = directory.entries
+    states = crc_states(blob, entries, crc_limit)
+    items = archive_items(base.path, blob, entries, states)
+    names = [entry.name for entry in entries]
+    checked = replace(
+        base,
+        members=tuple(item.member for item in items),
+        names_duplicate=duplicate_names(names),
+        names_unsafe=unsafe_names(names),
+        names_symlink=tuple(entry.name for entry in entries if stat.S_ISLNK(entry.mode)),
+        names_directory=tuple(name for name in names if name.endswith("/")),
+        bad_crc=_in_state(names, states, CrcState.BAD),
+        unread_crc=_in_state(names, states, CrcState.NOT_READ),
+        oversized=oversized_members(blob, entries),
+        overlapping=overlapping_members(entries),
+        problem=directory.problem,
+        counts=_counts(directory),
+    )
+    return with_contents(checked, items)
+
+
+def archive_items(
+    path: str, blob: Blob, entries: Sequence[ZipEntry], states: Sequence[CrcState]
+) -> list[PackageMember]:
+    """One item per entry, in directory order."""
+    return [
+        archive_item(_archive_member(path, entry, state), entry, blob)
+        for entry, state in zip(entries, states, strict=True)
+    ]
+
+
+def zip_items(path: str) -> list[PackageMember] | None:
+    """The members of the zip archive at ``path``, readable as long as it is there; None when it is none."""
+    try:
+        remote = registered_source(path)
+        if remote is None and not Path(path).is_file():
+            return None
+        return unchecked_items(path, remote or path_blob(path, Path(path).stat().st_size))
+    except (OSError, ValueError):
+        return None
+
+
+def unchecked_items(path: str, blob: Blob) -> list[PackageMember] | None:
+    """The members of the archive in ``blob``, their checksums not compared; None when it is none."""
+    directory = read_zip_directory(blob)
+    if directory is None:
+        return None
+    return archive_items(path, blob, directory.entries, [CrcState.NOT_READ] * len(directory.entries))
+
+
+def _archive_member(path: str, entry: ZipEntry, state: CrcState) -> Member:
+    return Member(
+        name=entry.name,
+        size=entry.size,
+        compressed_size=entry.compressed,
+        crc=state,
+        data_offset=entry.data_offset if entry.method == STORED and not entry.encrypted else None,
+        path=path,
+        is_symlink=stat.S_ISLNK(entry.mode),
+    )
+
+
+def _in_state(names: Sequence[str], states: Sequence[CrcState], wanted: CrcState) -> tuple[str, ...]:
+    return tuple(name for name, state in zip(names, states, strict=True) if state is wanted)
+
+
+def _counts(directory: ZipDirectory) -> dict[str, int]:
+    entries = directory.entries
+    found = {
+        "trailing_bytes": directory.trailing,
+        "encrypted_members": sum(entry.encrypted for entry in entries),
+        "unknown_compression": sum(entry.method not in (STORED, DEFLATED) for entry in entries),
+        "backslash_names": sum("\\" in entry.name for entry in entries),
+    }
+    return {key: number for key, number in found.items() if number}
+
+
+# Directories and bare shared objects.
+
+MAX_FILES = 10_000
+MAX_DEPTH = 12
+BARE_MODEL = "model"
+
+
+def read_directory(base: Artifact) -> Artifact:
+    """Fill ``base`` from the files under its path. Links are listed, not followed."""
+    root = Path(base.path)
+    items = [file_item(member) for member in _walk(root)]
+    problem = f"more than {MAX_FILES} files: the rest was not read" if len(items) >= MAX_FILES else None
+    listed = replace(
+        base,
+        members=tuple(item.member for item in items),
+        names_symlink=tuple(item.name for item in items if item.member.is_symlink),
+        size=sum(item.member.size for item in items),
+        problem=problem,
+    )
+    found = with_contents(listed, [item for item in items if not item.member.is_symlink])
+    kind = ArtifactKind.AOTI_DIRECTORY if found.models else ArtifactKind.DIRECTORY
+    return replace(found, kind=kind)
+
+
+def read_bare_object(base: Artifact) -> Artifact:
+    """Fill ``base`` from a shared object and the files beside it: same name, or device code."""
+    items = [file_item(member) for member in _beside(Path(base.path), base.size)]
+    counts: dict[str, int] = {}
+    model = build_model(BARE_MODEL, "bare", "", items, counts)
+    return replace(base, members=model.members, models=(model,), counts=counts)
+
+
+def _beside(path: Path, size: int) -> Iterator[Member]:
+    # The loader cuts the name at its last dot and adds .json; the compiler names the others alike. Whatever the
+    # suffix of the file itself, it is the library.
+    yield _directory_member(path.name if path.suffix == ".so" else f"{path.name}.so", path, size, is_symlink=False)
+    stem = path.name.rpartition(".")[0] or path.name
+    alike = {f"{stem}.json", f"{stem}.cpp", f"{stem}{METADATA_SUFFIX}", f"{stem}.wrapper.cpp", f"{stem}_weights.blob"}
+    for member in _walk(path.parent, depth=MAX_DEPTH):
+        if member.name in alike or member.name.endswith(GPU_SUFFIXES):
+            yield member
+
+
+def _walk(root: Path, depth: int = 0) -> Iterator[Member]:
+    """Regular files and links below ``root``, sorted, at most ``MAX_FILES``; what cannot be listed is left out."""
+    pending = [(root, depth)]
+    found = 0
+    while pending and found < MAX_FILES:
+        folder, level = pending.pop()
+        for path in _entries(folder):
+            member, is_folder = _examine(root, path)
+            if is_folder and level < MAX_DEPTH:
+                pending.append((path, level + 1))
+            elif member is not None and found < MAX_FILES:
+                found += 1
+                yield member
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _examine(root: Path, path: Path) -> tuple[Member | None, bool]:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None, False
+    if stat.S_ISDIR(status.st_mode):
+        return None, True
+    is_link = stat.S_ISLNK(status.st_mode)
+    if not is_link and not stat.S_ISREG(status.st_mode):
+        return None, False
+    return _directory_member(path.relative_to(root).as_posix(), path, status.st_size, is_symlink=is_link), False
+
+
+def _directory_member(name: str, path: Path, size: int, *, is_symlink: bool) -> Member:
+    return Member(
+        name=name,
+        size=size,
+        compressed_size=size,
+        crc=CrcState.NONE,
+        data_offset=0,
+        path=str(path),
+        is_symlink=is_symlink,
+    )
+
+
+# Paths.
+
+HASH_LIMIT = 64 << 20
+_ZIP = (b"PK\3\4", b"PK\5\6", b"PK\1\2")
+
+
+def read_artifact(path: str, *, crc_limit: int = DEFAULT_CRC_LIMIT) -> Artifact:
+    """Read what is at ``path``: a file of any kind or a directory.
+
+    Checksums are compared for members of ``crc_limit`` bytes in total, shared objects and small members first; the
+    others are listed in ``unread_crc``. ``sha256`` is set for files up to 64 MiB. Nothing is raised for content: a
+    file that cannot be opened gives ``MISSING`` or ``UNREADABLE``.
+    """
+    remote = registered_source(path)
+    if remote is not None:
+        base = Artifact(path=path, kind=ArtifactKind.OTHER, size=remote.size)
+        # Whole members are not fetched for their checksums.
+        return _read_file(base, remote, 0, whole=False)
+    base = _at(path)
+    if base.kind is not ArtifactKind.OTHER or base.problem is not None:
+        return base
+    try:
+        if Path(path).is_dir():
+            return read_directory(base)
+        with opened_blob(path) as (blob, _):
+            return _read_file(replace(base, size=blob.size), blob, crc_limit)
+    except OSError as error:
+        return replace(base, kind=ArtifactKind.UNREADABLE, problem=error.strerror or str(error))
+
+
+def read_exported(path: str) -> tuple[ExportedFacts, ...]:
+    """Facts of the exported programs in an archive; empty when ``path`` is no torch.export archive."""
+    try:
+        if not Path(path).is_file():
+            return ()
+        with opened_blob(path) as (blob, _):
+            return read_programs(unchecked_items(path, blob) or (), {})
+    except (OSError, ValueError):
+        return ()
+
+
+def read_damage(path: str) -> str | None:
+    """What ``damage`` says of an archive, as far as ``DEFAULT_CRC_LIMIT`` goes; None also where it cannot be read."""
+    try:
+        if not Path(path).is_file():
+            return None
+        with opened_blob(path) as (blob, _):
+            directory = read_zip_directory(blob)
+            entries = directory.entries if directory is not None else ()
+            states = crc_states(blob, entries, DEFAULT_CRC_LIMIT)
+    except (OSError, ValueError):
+        return None
+    return describe_damage([entry.name for entry, state in zip(entries, states, strict=True) if state is CrcState.BAD])
+
+
+def _at(path: str) -> Artifact:
+    """What the file system says. ``OTHER`` without a problem means: go on and read it."""
+    base = Artifact(path=path, kind=ArtifactKind.OTHER, size=0)
+    try:
+        link = str(Path(path).readlink()) if Path(path).is_symlink() else None
+        base = replace(base, is_symlink=link is not None, link_target=link)
+        mode = Path(path).stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return replace(base, kind=ArtifactKind.MISSING)
+    except OSError as error:
+        return replace(base, kind=ArtifactKind.UNREADABLE, problem=error.strerror or str(error))
+    except ValueError as error:
+        # A path with a NUL character cannot exist.
+        return replace(base, kind=ArtifactKind.MISSING, problem=str(error))
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        return replace(base, problem="not a regular file")
+    return base
+
+
+def _read_file(base: Artifact, blob: Blob, crc_limit: int, *, whole: bool = True) -> Artifact:
+    head = blob.read_at(0, HEAD_SIZE)
+    base = replace(base, sha256=blob.sha256() if whole and blob.size <= HASH_LIMIT else None)
+    is_zip = head.startswith(_ZIP)
+    # Something may have been put before the archive, but a file that begins as an object is one.
+    directory = read_zip_directory(blob) if is_zip or object_format(head) is None else None
+    if directory is not None and (is_zip or directory.entries):
+        return read_archive(base, blob, directory, crc_limit)
+    if is_zip:
+        return replace(base, kind=ArtifactKind.TRUNCATED_ZIP, problem="its end record is missing")
+    kind, problem = sniff(head, blob.size)
+    found = replace(base, kind=kind, problem=problem)
+    match kind:
+        case ArtifactKind.TEXT | ArtifactKind.LFS_POINTER:
+            return replace(found, first_line=first_line(head))
+        case ArtifactKind.BARE_SO:
+            return read_bare_object(found)
+    return found

@@ -1,0 +1,185 @@
+"""Tell which releases of torch may have built a package, and which release first had a C shim.
+
+A package records no release. Witnesses for "this one or later": a C shim that it imports, a function that its shared
+object exports, the layout of the archive, a key of the metadata. Witnesses for "earlier than this one": a function
+that every package of that release exports and this one does not, and again the layout. The table of shims, beside
+this module, is read when it is first needed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from aotidoctor.model.artifact import ModelEntry, SharedObject
+from aotidoctor.model.record import record
+
+# C shims: the first release whose headers declare each.
+
+Release = tuple[int, int]
+_TABLE = "shims.txt"
+_PREFIXES = ("aoti_torch_", "torch_")
+
+
+@record
+class ShimTable:
+    """``first`` maps a shim to the release that brought it, ``gone`` to the one that dropped it."""
+
+    first: Mapping[str, Release]
+    gone: Mapping[str, Release]
+    releases: tuple[Release, ...]
+
+    def has(self, name: str, release: Release) -> bool | None:
+        """Whether ``release`` has the shim; None when neither the shim nor so new a release is in the table."""
+        if name not in self.first:
+            return None
+        return self.first[name] <= release and not (name in self.gone and self.gone[name] <= release)
+
+
+def is_shim(name: str) -> bool:
+    """Whether a symbol is called like a C shim of libtorch."""
+    return name.startswith(_PREFIXES)
+
+
+@lru_cache(maxsize=1)
+def shim_table() -> ShimTable:
+    """The table in the package."""
+    first: dict[str, Release] = {}
+    gone: dict[str, Release] = {}
+    releases: list[Release] = []
+    for line in Path(__file__).with_name(_TABLE).read_text(encoding="ascii").splitlines():
+        if line.startswith("["):
+            major, _, minor = line.strip("[]").partition(".")
+            releases.append((int(major), int(minor)))
+        elif line.startswith("-"):
+            gone[line[1:]] = releases[-1]
+        elif not line.startswith("#"):
+            first[line] = releases[-1]
+    return ShimTable(first=first, gone=gone, releases=tuple(releases))
+
+
+def newest_release(names: Iterable[str]) -> tuple[Release, str] | None:
+    """The newest release that one of ``names`` needs, and that name; None when none is in the table."""
+    table = shim_table().first
+    found = [(table[name], name) for name in names if name in table]
+    return max(found, key=lambda entry: entry[0]) if found else None
+
+
+def release_of(version: str) -> Release | None:
+    """``(2, 13)`` of ``2.13.0+cpu`` or ``2.13``; None of something else."""
+    found = re.match(r"(\d{1,4})\.(\d{1,4})(?![\d])", version)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def release_text(release: Release) -> str:
+    """``2.13``."""
+    return f"{release[0]}.{release[1]}"
+
+
+# Releases that may have built a package.
+
+_CONTAINER = "AOTInductorModelContainer"
+# One function per release that every package exports from then on.
+_EXPORTED: tuple[tuple[Release, str], ...] = (
+    ((2, 7), f"{_CONTAINER}RunSingleThreaded"),
+    ((2, 8), f"{_CONTAINER}ExtractConstantsMap"),
+    ((2, 10), f"{_CONTAINER}GetConstantsBlobSize"),
+    ((2, 13), "AOTInductorModelCreateV2"),
+    ((2, 14), f"{_CONTAINER}CreateWithExternalConstants"),
+    ((2, 15), f"{_CONTAINER}SetUseStreamAffinity"),
+)
+_ALWAYS = f"{_CONTAINER}Run"
+_PLATFORM_KEY = "AOTI_PLATFORM"
+# The loader of 2.7 looks for its files where the layout without a prefix has them.
+PREFIX: Release = (2, 8)
+
+
+@record
+class ReleaseWitness:
+    """What tells of a release: ``least`` is the first one that does so, ``before`` one that does it no longer."""
+
+    what: str
+    least: Release | None = None
+    before: Release | None = None
+
+
+@record
+class BuiltBy:
+    """The package was built by ``least`` or later, and earlier than ``before``; None where nothing tells.
+
+    ``because`` and ``before_because`` are what the two bounds rest on.
+    """
+
+    least: Release | None = None
+    before: Release | None = None
+    because: str = ""
+    before_because: str = ""
+
+
+def built_by(model: ModelEntry, compiled: SharedObject | None, *, stamped: bool = True) -> BuiltBy:
+    """The range that all witnesses leave. ``compiled`` is the object that would be loaded.
+
+    ``stamped``: the release that a stamp states is one of them.
+    """
+    found = [*_witnesses(model, compiled), *(_of_stamps(model) if stamped else ())]
+    least = max((item for item in found if item.least), key=lambda item: item.least or (0, 0), default=None)
+    before = min((item for item in found if item.before), key=lambda item: item.before or (0, 0), default=None)
+    return BuiltBy(
+        least=least.least if least else None,
+        before=before.before if before else None,
+        because=least.what if least else "",
+        before_because=before.what if before else "",
+    )
+
+
+def loads_from(model: ModelEntry, compiled: SharedObject | None) -> tuple[Release, str] | None:
+    """The least release whose libtorch and loader take the package, and what demands it; None when nothing tells."""
+    shims = newest_release(ref.name for ref in compiled.undefined if not ref.weak) if compiled is not None else None
+    needs = [(shims[0], f"it imports {shims[1]}")] if shims is not None else []
+    if has_top_folder(model):
+        needs.append((PREFIX, "the archive has a top folder, which the loader of 2.7 does not look into"))
+    return max(needs, key=lambda entry: entry[0], default=None)
+
+
+def has_top_folder(model: ModelEntry) -> bool:
+    """Whether the archive puts everything into one folder, which the loader of 2.7 does not look into."""
+    return model.layout == "pt2" and bool(model.root)
+
+
+def _of_stamps(model: ModelEntry) -> Iterator[ReleaseWitness]:
+    for entry in model.metadata:
+        try:
+            told = json.loads(entry.stamp or "{}")
+        except (ValueError, RecursionError):
+            continue
+        release = release_of(str(told.get("torch"))) if isinstance(told, dict) else None
+        if release is not None:
+            following = (release[0], release[1] + 1)
+            yield ReleaseWitness(
+                what=f"its stamp states torch {release_text(release)}", least=release, before=following
+            )
+
+
+def _witnesses(model: ModelEntry, compiled: SharedObject | None) -> Iterator[ReleaseWitness]:
+    if has_top_folder(model):
+        yield ReleaseWitness(what="the archive has a top folder", least=PREFIX)
+    elif model.layout == "legacy":
+        yield ReleaseWitness(what="the archive has no top folder", before=PREFIX)
+    if any(_PLATFORM_KEY in entry.values for entry in model.metadata):
+        yield ReleaseWitness(what=f"its metadata have {_PLATFORM_KEY}", least=(2, 10))
+    if compiled is None or compiled.format != "elf" or compiled.problem:
+        return
+    shims = newest_release(ref.name for ref in compiled.undefined)
+    if shims is not None:
+        yield ReleaseWitness(what=f"it imports {shims[1]}", least=shims[0])
+    exported = compiled.defined_entry_points
+    if _ALWAYS not in exported:
+        return
+    for release, name in _EXPORTED:
+        if name in exported:
+            yield ReleaseWitness(what=f"it exports {name}", least=release)
+        else:
+            yield ReleaseWitness(what=f"it does not export {name}", before=release)

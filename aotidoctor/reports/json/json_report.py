@@ -1,0 +1,417 @@
+"""Write a report as strict JSON, schema ``aotidoctor.report/1``, and read a saved one with its case.
+
+NaN and Inf become strings, lone surrogates become U+FFFD, what a terminal obeys is escaped, durations end in ``_s`` (a
+run's ``seconds`` excepted) and times are RFC 3339 UTC. Sources, symbol lists and other long things are left out or
+counted. Minor versions only add.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import math
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING
+
+from aotidoctor.model.artifact import Artifact, ArtifactKind, ModelEntry, SharedObject
+from aotidoctor.model.case import Case, Host
+from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
+from aotidoctor.model.errors import CannotExamineError, examining
+from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Source
+from aotidoctor.model.record import JsonObject, JsonValue, as_integer, as_object
+from aotidoctor.model.report import SCHEMA, Report
+from aotidoctor.readers.package.blob import opened_blob
+from aotidoctor.reports.package_view import DEBUG_SETTINGS
+from aotidoctor.reports.text import escaped_json
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from aotidoctor.model.artifact import StampSeen
+    from aotidoctor.model.inputs import LeafValue
+    from aotidoctor.model.report import Diagnosis
+    from aotidoctor.model.run import Ending, Outcome
+    from aotidoctor.model.serving_config import NameRow, NameTable
+
+
+# The file, as plain values.
+
+NAMES_LISTED = 100
+# Lists of members' names, of which a damaged archive may have very many.
+_NAMED = "names_duplicate names_unsafe names_symlink names_directory bad_crc unread_crc oversized"
+
+
+def record_json(value: DataclassInstance) -> dict[str, object]:
+    """Field name to value, one level deep; ``dataclasses.asdict`` would copy, and fails on mapping proxies."""
+    return {item.name: getattr(value, item.name) for item in fields(value)}
+
+
+def pick_fields(value: object, names: str) -> dict[str, object]:
+    """The fields that ``names`` names, in that order."""
+    return {name: getattr(value, name) for name in names.split()}
+
+
+def artifact_json(case: Case) -> dict[str, object]:
+    """What is in the file."""
+    found: Artifact = case.artifact
+    return {
+        **pick_fields(found, "path kind size sha256 prefix archive_version archive_format"),
+        "n_members": len(found.members),
+        "members": [pick_fields(member, "name size crc") for member in found.members[:NAMES_LISTED]],
+        "model_name": case.model.name if case.model is not None else None,
+        "models": [_model(model) for model in found.models],
+        "exported": [pick_fields(facts, "name constant_inputs custom_ops ops") for facts in found.exported],
+        **{name: getattr(found, name)[:NAMES_LISTED] for name in _NAMED.split()},
+        **pick_fields(found, "first_line link_target problem counts other_contents"),
+        **({"stamp": _stamp(case.stamp)} if case.stamp is not None else {}),
+    }
+
+
+def _stamp(seen: StampSeen) -> dict[str, object]:
+    """What the package states of its origin; its hashes are counted."""
+    stamp = seen.stamp
+    told = pick_fields(seen, "member problem")
+    if stamp is None:
+        return told
+    return {
+        **told,
+        **pick_fields(stamp, "torch compiler python program"),
+        **pick_fields(stamp.facts, "ranges constant_inputs"),
+        "sample": stamp.sample,
+        "n_weights": len(stamp.weights),
+        "weights_equal": seen.equal,
+        "weights_differing": seen.differing[:NAMES_LISTED],
+        "left_out": stamp.left_out,
+    }
+
+
+def _model(model: ModelEntry) -> dict[str, object]:
+    return {
+        **pick_fields(model, "name layout"),
+        "n_members": len(model.members),
+        "size": sum(member.size for member in model.members),
+        "shared_objects": [_shared_object(item) for item in model.shared_objects],
+        "wrapper_member": model.wrapper_member,
+        "wrapper_lines": model.wrapper_cpp.count("\n") if model.wrapper_cpp is not None else None,
+        "n_kernel_sources": len(model.kernel_sources),
+        "metadata": [pick_fields(m, "member values problem") for m in model.metadata],
+        **pick_fields(model, "extern_member extern_problem"),
+        "extern_ops": [pick_fields(node, "name target") for node in model.extern_nodes[:NAMES_LISTED]],
+        "n_extern_ops": len(model.extern_nodes),
+        "gpu_code": model.gpu_code[:NAMES_LISTED],
+        "n_gpu_code": len(model.gpu_code),
+        **pick_fields(model, "gpu_targets weights_location cpp_only"),
+    }
+
+
+def _shared_object(item: SharedObject) -> dict[str, object]:
+    return {
+        **pick_fields(item, "member format size machine bits type needed runpath"),
+        "n_undefined": len(item.undefined),
+        "n_kernel_symbols": len(item.kernel_symbols),
+        "entry_points": item.defined_entry_points[:NAMES_LISTED],
+        **pick_fields(item, "constants_span features has_debug_lines executable_stack truncated_at problem"),
+    }
+
+
+# Contract, inputs and host.
+
+# A report of `run` or `check` shows this many constants and kernels; `inspect` shows all.
+_LISTED = 50
+_CONSTANT = "name original_fqn dtype shape stride device_type data_size kind from_folded"
+_KERNEL = "name kind line origins source_nodes arguments grid warps shared device_code"
+
+
+def contract_json(found: ModelContract | None, *, whole: bool) -> dict[str, object] | None:
+    """What the compiled code expects; ``whole`` lists all constants and kernels."""
+    if found is None:
+        return None
+    listed = None if whole else _LISTED
+    return {
+        **pick_fields(found, "model_name source member n_inputs n_outputs n_constants"),
+        "leaves": [_leaf(leaf) for leaf in found.leaves],
+        **pick_fields(found, "outputs symbols"),
+        "constants": [pick_fields(item, _CONSTANT) for item in found.constants[:listed]],
+        "kernels": [pick_fields(kernel, _KERNEL) for kernel in found.kernels[:listed]],
+        "n_kernels": len(found.kernels),
+        "bound_checks": found.bound_checks[:listed],
+        **pick_fields(found, "custom_ops needs weights"),
+        "in_spec": found.in_spec if whole else None,
+        "out_spec": found.out_spec if whole else None,
+        **pick_fields(found, "unknown_lines unread problems"),
+    }
+
+
+def _leaf(leaf: LeafSpec) -> dict[str, object]:
+    return {
+        **pick_fields(leaf, "index path kind input_index generated_name triton_names dtype rank"),
+        "dims": [_dim(dim) for dim in leaf.dims] if leaf.dims is not None else None,
+        **pick_fields(leaf, "strides device_type used source_line check_line"),
+    }
+
+
+def names_json(table: NameTable) -> dict[str, object]:
+    """The tensors of a package under the names of a release of Triton."""
+    return {
+        **pick_fields(table, "release servable"),
+        "inputs": [_name_row(row) for row in table.inputs],
+        "outputs": [_name_row(row) for row in table.outputs],
+        "obstacles": table.obstacles,
+    }
+
+
+def _name_row(row: NameRow) -> dict[str, object]:
+    return {**record_json(row), "dims": [_dim(dim) for dim in row.dims] if row.dims is not None else None}
+
+
+def _dim(dim: Dim) -> dict[str, object]:
+    return {**pick_fields(dim, "static min max"), "expr": str(dim.expr) if dim.expr is not None else None}
+
+
+def inputs_json(case: Case) -> dict[str, object] | None:
+    """What was passed, or why it could not be read; None when no inputs were given."""
+    error, found = case.inputs_error, case.inputs
+    if error is not None:
+        return {"path": case.inputs_path, "problem": str(error), "cause": error.cause, "leaves": []}
+    if found is None:
+        return None
+    return {
+        **pick_fields(found, "path format form sha256 trusted globals notes"),
+        "leaves": [{"path": path, **_value(value)} for path, value in found.leaves()],
+        "problem": None,
+        "cause": None,
+    }
+
+
+def _value(value: LeafValue) -> dict[str, object]:
+    from aotidoctor.model.inputs import PlainValue, TensorDesc
+
+    match value:
+        case PlainValue():
+            return {"kind": "plain", **record_json(value)}
+        case TensorDesc():
+            return {"kind": "tensor", **{key: item for key, item in record_json(value).items() if key != "elements"}}
+
+
+def host_json(found: Host) -> dict[str, object]:
+    """What this machine offers."""
+    return {
+        **pick_fields(
+            found,
+            "system machine python cpu_model cpu_flags cores threads memory_available memory_total address_space_limit",
+        ),
+        **pick_fields(found, "torch torch_problem gpus cuda_driver libraries"),
+        "missing_symbols": found.missing_symbols[:NAMES_LISTED],
+        "n_missing_symbols": len(found.missing_symbols),
+        **pick_fields(
+            found, "symbols_checked symbols_problem glibc abi_versions executable_stack executable_stack_why"
+        ),
+        **({"profile": found.profile, "unstated": found.unstated} if found.profile is not None else {}),
+        **pick_fields(found, "openmp_runtimes tmpdir tools environment in_container distribution platform packages"),
+    }
+
+
+# Child runs.
+
+_OUTPUTS_SHOWN = 64
+
+
+def run_json(outcome: Outcome) -> dict[str, object]:
+    """One child run, as plain values."""
+    request, error = outcome.request, outcome.error
+    return {
+        "id": outcome.id,
+        **pick_fields(request, "probe purpose"),
+        "argv": outcome.argv,
+        "env": request.env,
+        "took_effect": "unknown" if outcome.took_effect is None else outcome.took_effect,
+        "took_effect_why": outcome.took_effect_why,
+        **_ending(outcome.ending),
+        "stage": outcome.stage,
+        "stages_s": outcome.stages,
+        "seconds": outcome.seconds,
+        "error": pick_fields(error, "type message traceback") if error else None,
+        "warnings": outcome.warnings,
+        "outputs": _outputs(outcome.result.get("outputs")),
+        "applied": outcome.result.get("applied", []),
+        **pick_fields(outcome, "stdout_tail stderr_tail stdout_bytes stderr_bytes"),
+        "peak_rss_bytes": outcome.peak_rss,
+        "fresh_process": not outcome.forked,
+    }
+
+
+def _ending(ending: Ending) -> dict[str, object]:
+    # Not at the top: `env` and `schema` have no runs.
+    from aotidoctor.model.run import Exited, NotStarted, OutOfMemory, Signalled, TimedOut
+
+    said: dict[str, object] = {"ending": "exited", "ending_why": "", "signal": None, "exit_code": None}
+    match ending:
+        case Exited(code=code, done=done):
+            return said | {"exit_code": code, "ending_why": "" if done else "no done-marker"}
+        case Signalled(name=name, core_dumped=core):
+            return said | {"ending": "signalled", "signal": name, "ending_why": "core dumped" if core else ""}
+        case TimedOut(limit=limit):
+            return said | {"ending": "timed-out", "ending_why": f"limit {limit:g} s"}
+        case OutOfMemory(reason=reason):
+            return said | {"ending": "out-of-memory", "ending_why": reason}
+        case NotStarted(reason=reason):
+            return said | {"ending": "not-started", "ending_why": reason}
+
+
+def _outputs(calls: JsonValue) -> list[object]:
+    """Descriptions of the last call's outputs, the first of them when there are very many."""
+    if not isinstance(calls, list) or not calls or not isinstance(calls[-1], list):
+        return []
+    return list(calls[-1][:_OUTPUTS_SHOWN])
+
+
+# The document.
+
+
+def render_json(report: Report) -> str:
+    """``report`` as one strict JSON document that ends in a newline."""
+    return dump_json(report_document(report))
+
+
+def dump_json(document: Mapping[str, object]) -> str:
+    """Strict JSON of any document built from plain values, records' tuples, mappings and enums."""
+    return escaped_json(json.dumps(clean_json(document), indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
+
+
+def report_document(report: Report) -> dict[str, object]:
+    """``report`` as plain values, before ``clean``."""
+    case = report.case
+    further: dict[str, object] = {"debug_settings": DEBUG_SETTINGS} if report.command == "env" else {}
+    if report.names is not None:
+        further["names"] = names_json(report.names)
+    further |= {name: value for name, value in pick_fields(report, "compat history").items() if value is not None}
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "aotidoctor", "version": report.version, "argv": report.argv},
+        "command": report.command,
+        "started": report.started,
+        "duration_s": report.seconds,
+        **pick_fields(report, "verdict stage"),
+        "diagnoses": [_diagnosis(diagnosis) for diagnosis in report.diagnoses],
+        "findings": [_finding(finding) for finding in report.findings],
+        "not_checked": [pick_fields(item, "code name reason moot") for item in report.not_checked],
+        "runs": _runs(report),
+        **pick_fields(report, "plan localization"),
+        "artifact": artifact_json(case) if case.artifact.path else None,
+        "contract": contract_json(case.contract, whole=report.command == "inspect"),
+        "inputs": inputs_json(case),
+        "host": host_json(case.host),
+        **pick_fields(report, "signature fingerprint log interrupted out_of_time cannot_examine internal_error extra"),
+        **further,
+    }
+
+
+def _runs(report: Report) -> list[object]:
+    if not report.runs:
+        return []
+
+    return [run_json(outcome) for outcome in report.runs]
+
+
+def _diagnosis(diagnosis: Diagnosis) -> dict[str, object]:
+    return {
+        **pick_fields(diagnosis, "cause rank status confidence severity title looked_like subject evidence"),
+        "remedy": pick_fields(diagnosis.remedy, "text command verified"),
+        **pick_fields(diagnosis, "confirmation would_confirm playbook"),
+    }
+
+
+def _finding(finding: Evidence) -> dict[str, object]:
+    return {
+        **pick_fields(finding, "id code kind severity subject observed expected message"),
+        "source": _source(finding.source),
+        "facts": finding.facts,
+    }
+
+
+def _source(source: Source | None) -> dict[str, object] | None:
+    match source:
+        case FileSource(file=file, line=line, column=column):
+            return {"file": file, "line": line, **({"column": column} if column is not None else {})}
+        case RunSource(run=run, stream=stream, line=line):
+            return {"run": run, "stream": stream, "line": line}
+        case None:
+            return None
+
+
+def clean_json(value: object) -> JsonValue:
+    """``value`` as strict JSON can hold it. What has no JSON form becomes its text."""
+    match value:
+        case None | bool():
+            return value
+        case enum.Enum():
+            return clean_json(value.value)
+        case str():
+            return value.encode("utf-8", "replace").decode("utf-8")
+        case int():
+            return int(value)
+        case float():
+            return float(value) if math.isfinite(value) else _nonfinite(value)
+        case Mapping():
+            return {str(clean_json(str(key))): clean_json(item) for key, item in value.items()}
+        case Sequence():
+            return [clean_json(item) for item in value]
+        case set() | frozenset():
+            return [clean_json(item) for item in sorted(value, key=str)]
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return clean_json(record_json(value))
+        case _:
+            return clean_json(str(value))
+
+
+def _nonfinite(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+# A report that was written before, read back.
+
+# In bytes; reports are cut long before.
+_LARGEST = 64 << 20
+
+
+def read_saved_report(path: str) -> JsonObject:
+    """The document. Raises CannotExamineError where the file is no report of ours."""
+    try:
+        with examining(path), opened_blob(path) as (blob, mode):
+            if not stat.S_ISREG(mode):
+                raise CannotExamineError(f"{path}: observed no regular file, expected a report of aotidoctor")
+            document = json.loads(blob.read_at(0, _LARGEST))
+    except (ValueError, RecursionError) as error:
+        raise CannotExamineError(f"{path}: observed invalid JSON ({error}), expected a report of aotidoctor") from error
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise CannotExamineError(f"{path}: observed different JSON, expected a report of aotidoctor ({SCHEMA})")
+    return document
+
+
+def saved_case(report: JsonObject) -> Case:
+    """What a report says of its case: what it was about, and the host."""
+    artifact = as_object(report.get("artifact"))
+    kinds = {kind.value: kind for kind in ArtifactKind}
+    return Case(
+        artifact=Artifact(
+            path=str(artifact.get("path") or ""),
+            kind=kinds.get(str(artifact.get("kind")), ArtifactKind.OTHER),
+            size=as_integer(artifact.get("size")) or 0,
+        ),
+        host=_host(as_object(report.get("host"))),
+    )
+
+
+def _host(machine: JsonObject) -> Host:
+    from aotidoctor.model.record_json import RecordError, from_json
+
+    try:
+        return from_json(Host, machine)
+    except RecordError:
+        names = ("system", "machine", "python")
+        system, kind, python = (str(machine.get(name) or "") for name in names)
+        return Host(system=system, machine=kind, python=python)

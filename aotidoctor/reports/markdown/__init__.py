@@ -1,1 +1,0 @@
-"""A report as Markdown, for an issue or a file."""

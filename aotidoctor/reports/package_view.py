@@ -1,0 +1,438 @@
+"""Describe a package's contract, its inputs and the host as rows of text, and where findings about them point.
+
+The contract stands beside the inputs, leaf by leaf. Marks come from findings; nothing is judged here. Most debug
+settings are baked in when the package is compiled: setting them for an existing package silently changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from aotidoctor.model.artifact import Artifact, ArtifactKind
+from aotidoctor.model.case import Case, Gpu, Host
+from aotidoctor.model.contract import (
+    MOST_SIZES,
+    ConstantSpec,
+    Dim,
+    KernelCall,
+    LeafSpec,
+    ModelContract,
+    OutputSpec,
+    Unread,
+)
+from aotidoctor.model.evidence import Evidence, FileSource, list_names, plural
+from aotidoctor.model.inputs import LeafValue, PlainValue, TensorDesc
+from aotidoctor.model.record import record
+from aotidoctor.model.report import Report
+from aotidoctor.model.torch_names import is_row_major
+from aotidoctor.reports.text import one_line, size
+
+# The contract beside the inputs.
+
+# How generated code rounds a quotient up.
+_ROUNDED_UP = re.compile(r"^\(\((.+) \+ \((\d+) - 1\)\) / \(\2\)\)$")
+
+
+@record
+class LeafRow:
+    """One leaf. ``mark`` is empty, ``warn`` or ``error``; ``observed`` is None when no inputs were given."""
+
+    path: str
+    expected: str
+    observed: str | None
+    mark: str = ""
+
+
+def leaf_rows(report: Report) -> tuple[LeafRow, ...]:
+    """Every leaf of the contract beside what was passed for it, then what was passed and not expected.
+
+    Strides are shown where they may matter: in a marked row, and where those passed are not the ordinary ones.
+    """
+    return tuple(_row(report, *leaf) for leaf in leaves(report))
+
+
+def leaves(report: Report) -> tuple[tuple[str, LeafSpec | None, LeafValue | None], ...]:
+    """Path, what is expected and what was passed for it, in the order of ``leaf_rows``."""
+    contract, inputs = report.case.contract, report.case.inputs
+    given = dict(inputs.leaves()) if inputs is not None else {}
+    specs = {spec.path: spec for spec in contract.leaves} if contract is not None else {}
+    objects = _objects(report)
+    paths = (path for path in dict.fromkeys((*specs, *given)) if path not in objects)
+    return tuple((path, specs.get(path), given.get(path)) for path in paths)
+
+
+def _objects(report: Report) -> frozenset[str | None]:
+    return frozenset(item.subject for item in report.findings if (item.code, item.kind) == ("AD-IN-002", "object"))
+
+
+def _row(report: Report, path: str, spec: LeafSpec | None, value: LeafValue | None) -> LeafRow:
+    mark = _mark(path, report.findings)
+    strides = bool(mark) or (isinstance(value, TensorDesc) and not is_ordinary(value))
+    expected = unexpected_text(report) if spec is None else leaf_text(spec, strides=strides)
+    observed = missing_text(report, path) if value is None else value_text(value, strides=strides)
+    shown = None if report.case.inputs is None else observed
+    return LeafRow(path=one_line(path, 120), expected=expected, observed=shown, mark=mark)
+
+
+def unexpected_text(report: Report) -> str:
+    """What is said of a leaf that the contract does not have."""
+    return "unknown" if report.case.contract is None else "not expected"
+
+
+def missing_text(report: Report, path: str) -> str:
+    """What is said of a leaf that was not passed."""
+    inside = any(path.startswith((f"{name}.", f"{name}[")) for name in _objects(report))
+    return "inside an object" if inside else "missing"
+
+
+def is_ordinary(value: TensorDesc) -> bool:
+    """True for the strides of a tensor that was just made, and where none are known."""
+    return not value.stride or is_row_major(value.shape, value.stride)
+
+
+def _mark(path: str, findings: Sequence[Evidence]) -> str:
+    about = [item.severity for item in findings if item.code.startswith("AD-IN-") and names_leaf(item.subject, path)]
+    worst = max(about, key=lambda severity: severity.rank, default=None)
+    return worst.value if worst is not None and worst.rank > 0 else ""
+
+
+def names_leaf(subject: str | None, path: str) -> bool:
+    """True when a finding's subject is the leaf or a property of it (``args[0].stride``)."""
+    return subject is not None and (subject == path or subject.startswith(f"{path}."))
+
+
+def leaf_text(spec: LeafSpec, *, strides: bool = True) -> str:
+    """``float32[s77:2..64, 16] (16, 1) cpu``; what is unknown is ``?``."""
+    if spec.kind == "constant":
+        return "a value baked in at export" + (f" ({spec.dtype})" if spec.dtype else "")
+    if spec.kind == "unknown":
+        return "unknown"
+    told = stride_texts(spec) if strides else ()
+    steps = f" ({', '.join(told)})" if any(step != "?" for step in told) else ""
+    device = f" {spec.device_type}" if spec.device_type else ""
+    return f"{spec.dtype or '?'}[{', '.join(size_texts(spec))}]{steps}{device}"
+
+
+def stride_texts(spec: LeafSpec) -> tuple[str, ...]:
+    """``('8*s27', '1')``: a number, else what the source tells in terms of symbols, else ``?``; none where unknown."""
+    steps = spec.strides or ()
+    told = [*(spec.stride_exprs or ()), *[None] * len(steps)]
+    return tuple(
+        str(step) if step is not None else "?" if expr is None else str(expr)
+        for step, expr in zip(steps, told, strict=False)
+    )
+
+
+def size_texts(spec: LeafSpec) -> list[str]:
+    """A word for each dim, ``?`` where only the rank is known; ``…`` for the dims that nothing tells of."""
+    told = [dim_text(dim) for dim in spec.dims] if spec.dims is not None else ["?"] * (spec.rank or 0)
+    return told if spec.rank is not None else [*told, "…"]
+
+
+def dim_text(dim: Dim) -> str:
+    """``16``, ``s77:2..64``, ``s77``, ``2..``, ``8|16`` (one of them), ``?``."""
+    if dim.static is not None:
+        return str(dim.static)
+    if dim.among:
+        return "|".join(map(str, dim.among)) if len(dim.among) <= MOST_SIZES else f"one of {len(dim.among)} sizes"
+    name = str(dim.expr) if dim.expr is not None else ""
+    if dim.min is None and dim.max is None:
+        return name or "?"
+    low = "" if dim.min is None else str(dim.min)
+    high = "" if dim.max is None else str(dim.max)
+    return f"{name}:{low}..{high}" if name else f"{low}..{high}"
+
+
+def value_text(value: LeafValue, *, strides: bool = True) -> str:
+    """What was passed, in the words of ``leaf_text``, with whatever makes it unusual."""
+    match value:
+        case PlainValue(type="ndarray", dtype=dtype, shape=shape):
+            return f"ndarray {dtype or '?'}[{', '.join(map(str, shape or ()))}]"
+        case PlainValue(type="None"):
+            return "None"
+        case PlainValue(type=kind, text=text):
+            return f"{kind} {one_line(text, 60)}"
+        case TensorDesc():
+            return _tensor_value(value, strides=strides)
+
+
+def _tensor_value(value: TensorDesc, *, strides: bool) -> str:
+    sizes = ", ".join(map(str, value.shape))
+    steps = f" ({', '.join(map(str, value.stride))})" if value.stride and strides else ""
+    flags = unusual(value)
+    if value.stats is not None and value.stats.nan + value.stats.inf:
+        flags.append(f"{value.stats.nan} NaN, {value.stats.inf} Inf")
+    return f"{value.dtype}[{sizes}]{steps} {value.device}" + (f" {', '.join(flags)}" if flags else "")
+
+
+def unusual(value: TensorDesc) -> list[str]:
+    """What sets a tensor apart from an ordinary one."""
+    flags = [name for name, on in (("conj", value.conj), ("neg", value.neg), ("quantized", value.quantized)) if on]
+    flags += [value.layout] if value.layout != "strided" else []
+    return [*flags, *([value.subclass] if value.subclass is not None else [])]
+
+
+def output_text(output: OutputSpec) -> str:
+    """``float32[s77, 8] cpu``."""
+    sizes = ", ".join(output.shape) if output.shape is not None else "…"
+    return f"{output.dtype or '?'}[{sizes}]" + (f" {output.device_type}" if output.device_type else "")
+
+
+def constant_text(constant: ConstantSpec) -> str:
+    """``float32[8, 16] (16, 1) cpu``."""
+    sizes = ", ".join(map(str, constant.shape)) if constant.shape is not None else "…"
+    steps = f" ({', '.join(map(str, constant.stride))})" if constant.stride else ""
+    return f"{constant.dtype or '?'}[{sizes}]{steps}" + (f" {constant.device_type}" if constant.device_type else "")
+
+
+def kernel_text(kernel: KernelCall) -> str:
+    """Kind, ATen origins, and how it is launched, as far as that is a matter of a GPU."""
+    origins = f"{kernel.kind}: {', '.join(kernel.origins)}" if kernel.origins else kernel.kind
+    return "; ".join(part for part in (origins, launch_text(kernel)) if part)
+
+
+def launch_text(kernel: KernelCall) -> str:
+    """``grid ceil(xnumel / 128), 4 warps, 256 bytes shared``; sizes of 1 at the end of a grid are left out."""
+    sizes = [_ROUNDED_UP.sub(r"ceil(\1 / \2)", size) for size in kernel.grid]
+    while len(sizes) > 1 and sizes[-1] == "1":
+        sizes.pop()
+    parts = [f"grid {' x '.join(sizes)}"] if sizes else []
+    if kernel.warps is not None:
+        parts.append(f"{kernel.warps} warp{'' if kernel.warps == '1' else 's'}")
+    if kernel.shared not in (None, "0"):
+        parts.append(f"{kernel.shared} bytes shared")
+    return ", ".join(parts)
+
+
+def contract_summary(case: Case) -> str:
+    """Kind, models, and the size of the contract on one line."""
+    models = plural(len(case.artifact.models), "model")
+    contract = case.contract
+    if contract is None:
+        return f"{case.artifact.kind.value} with {models}; no contract can be read from it"
+    parts = (plural(contract.n_inputs, "input"), plural(contract.n_outputs or len(contract.outputs), "output"))
+    constants = plural(contract.n_constants or len(contract.constants), "constant")
+    where = f" on {contract.needs.device_type}" if contract.needs.device_type else ""
+    return f"{case.artifact.kind.value} with {models}: {', '.join(parts)}, {constants}{where}"
+
+
+def unread_text(item: Unread) -> str:
+    """Statements that were not understood: how many, what they may hold, and the first."""
+    where = f"line {item.line}: " if item.line else ""
+    holds = "any fact" if item.fact == "statement" else f"a fact of kind {item.fact!r}"
+    return f"{plural(item.count, 'statement')} of the {item.part} may contain {holds}; {where}{one_line(item.example)}"
+
+
+def needs_rows(contract: ModelContract) -> tuple[tuple[str, str], ...]:
+    """What the package needs of a host, only what is known."""
+    needs = contract.needs
+    threads = ", ".join(f"{kernel} {count}" for kernel, count in needs.baked_threads.items())
+    rows = (
+        ("device", needs.device_type or ""),
+        ("compute capability", needs.compute_capability or ""),
+        ("GPU code", list_names(needs.gpu_code, 8)),
+        ("GPU code missing", ", ".join(needs.missing_gpu_code)),
+        ("CPU instructions", ", ".join(needs.isa) + (" (built with -march=native)" if needs.march_native else "")),
+        ("threads baked in", threads),
+        ("built by torch", needs.torch_version or ""),
+        ("built by Python", needs.python_version or ""),
+        ("built for CUDA", needs.cuda_version or ""),
+        ("C++11 ABI", "" if needs.cxx11_abi is None else "yes" if needs.cxx11_abi else "no"),
+        ("custom operators", ", ".join(contract.custom_ops)),
+        ("weights", contract.weights),
+        ("random operators", ", ".join(needs.random_ops)),
+        ("reads uninitialised", ", ".join(needs.uninitialized_ops)),
+    )
+    return tuple((label, one_line(text)) for label, text in rows if text)
+
+
+# The host.
+
+_VECTOR = ("amx", "asimd", "avx", "f16c", "fma", "sse4", "sve", "vnni")
+
+
+# What a line rests on: a profile that does not state it has no such line.
+_FACTS = {
+    "python": {"python"},
+    "torch": {"torch"},
+    "CPU": {"cpu_model", "cores"},
+    "memory": {"memory_total"},
+    "GPUs": {"gpus"},
+    "CUDA driver": {"cuda_driver"},
+    "missing symbols": {"libraries"},
+    "vector units": {"cpu_flags"},
+    "executable stack": {"executable_stack"},
+}
+
+
+def host_rows(host: Host, *, whole: bool) -> tuple[tuple[str, str], ...]:
+    """Label and text of what is known; ``whole`` adds what seldom decides a case."""
+    known = _all_rows(host, whole=whole)
+    return tuple(row for row in known if row[1] and not _FACTS.get(row[0], set()) & host.unstated)
+
+
+def _all_rows(host: Host, *, whole: bool) -> tuple[tuple[str, str], ...]:
+    always = (
+        ("profile", host.profile or ""),
+        ("not stated", ", ".join(sorted(host.unstated))),
+        ("system", f"{host.system} {host.machine}{' (container)' if host.in_container else ''}"),
+        ("python", host.python),
+        ("torch", _torch(host)),
+        ("CPU", f"{host.cpu_model or 'unknown'}, {host.cores} cores, {host.threads} threads"),
+        ("memory", _memory(host)),
+        ("GPUs", ", ".join(_gpu(gpu) for gpu in host.gpus) or "none"),
+        ("CUDA driver", host.cuda_driver or ""),
+        ("missing libraries", ", ".join(name for name, path in host.libraries.items() if path is None)),
+        ("missing symbols", _symbols(host)),
+        ("temporary folder", _tmpdir(host)),
+    )
+    further = (
+        ("vector units", ", ".join(sorted(flag for flag in host.cpu_flags if flag.startswith(_VECTOR)))),
+        ("glibc", host.glibc or ""),
+        ("OpenMP runtimes", ", ".join(host.openmp_runtimes)),
+        ("tools", ", ".join(f"{name} {path or 'absent'}" for name, path in host.tools.items())),
+        ("address space", size(host.address_space_limit) if host.address_space_limit else ""),
+        ("executable stack", _stack(host)),
+    )
+    return always + (further if whole else ())
+
+
+def _stack(host: Host) -> str:
+    if host.executable_stack or not host.executable_stack_why:
+        return ""
+    known = "refused" if host.executable_stack is False else "not known"
+    return f"{known}: {host.executable_stack_why}"
+
+
+def host_summary(host: Host) -> str:
+    """System, torch and GPUs on one line; of a profile, what it is called."""
+    if host.profile is not None:
+        return f"{host.profile}: {host.system} {host.machine}, a profile that leaves out {len(host.unstated)} facts"
+    gpus = plural(len(host.gpus), "GPU") if host.gpus else "no GPU"
+    return f"{host.system} {host.machine}, torch {_torch(host)}, {gpus}"
+
+
+def _torch(host: Host) -> str:
+    if host.torch is None:
+        return f"not usable: {host.torch_problem}" if host.torch_problem else "not installed"
+    return f"{host.torch.version} ({f'CUDA {host.torch.cuda}' if host.torch.cuda else 'CPU build'})"
+
+
+def _memory(host: Host) -> str:
+    known = (("available", host.memory_available), ("in all", host.memory_total))
+    return ", ".join(f"{size(count)} {word}" for word, count in known if count is not None)
+
+
+def _gpu(gpu: Gpu) -> str:
+    capability = f" (sm_{gpu.compute_capability})" if gpu.compute_capability else ""
+    memory = f" {size(gpu.memory_total)}" if gpu.memory_total else ""
+    return f"{gpu.index}: {gpu.name}{capability}{memory}"
+
+
+def _symbols(host: Host) -> str:
+    if host.symbols_problem is not None:
+        return f"not looked up: {host.symbols_problem}"
+    return list_names([symbol.name for symbol in host.missing_symbols], 3)
+
+
+def _tmpdir(host: Host) -> str:
+    found = host.tmpdir
+    if found is None:
+        return ""
+    free = f", {size(found.free_bytes)} free" if found.free_bytes is not None else ""
+    return f"{found.path}{free}" + (f", {found.problem}" if found.problem else "")
+
+
+# Debug settings of AOTInductor and CUDA, and when each acts.
+
+
+@record(kw_only=False)
+class DebugSetting:
+    """An environment variable. ``acts`` is ``run`` (on any package), ``compile`` (baked in) or ``cuda-init``."""
+
+    name: str
+    acts: str
+    what: str
+
+
+DEBUG_SETTINGS = (
+    DebugSetting(
+        "AOTI_RUNTIME_CHECK_INPUTS",
+        "run",
+        "compares inputs with the contract, rank excepted; read at the first call of each load",
+    ),
+    DebugSetting("TORCH_SHOW_CPP_STACKTRACES", "run", "adds the C++ stack to exceptions"),
+    DebugSetting("TORCH_CPP_LOG_LEVEL", "run", "INFO shows what the loader extracts"),
+    DebugSetting(
+        "PYTORCH_NO_CUDA_MEMORY_CACHING",
+        "cuda-init",
+        "one allocation per tensor, so an out-of-bounds write is detected; in old versions any value enabled it",
+    ),
+    DebugSetting("CUDA_LAUNCH_BLOCKING", "cuda-init", "errors appear at their launch; needs a new process"),
+    DebugSetting("PYTORCH_USE_CUDA_DSA", "cuda-init", "device assertions; inert unless torch was built with them"),
+    DebugSetting("TORCHINDUCTOR_NAN_ASSERTS", "compile", "asserts that inputs contain no NaN or Inf"),
+    DebugSetting(
+        "AOT_INDUCTOR_DEBUG_INTERMEDIATE_VALUE_PRINTER", "compile", "1 saves, 2 prints values, 3 prints kernel names"
+    ),
+    DebugSetting("TORCHINDUCTOR_SIZE_ASSERTS", "compile", "asserts on sizes and strides"),
+    DebugSetting("AOT_INDUCTOR_DEBUG_SYMBOLS", "compile", "debug symbols in the library"),
+    DebugSetting("INDUCTOR_PROVENANCE", "compile", "writes kernel_information.json into the package"),
+    DebugSetting("TORCH_COMPILE_DEBUG", "compile", "keeps graphs and generated code of the compilation"),
+)
+
+
+# Where a finding points, for formats that other tools read.
+
+# As RFC 3986 has it for a path; what stands for something else in a reference is escaped.
+_PATH = "/-._~!$&'()*+,;=@"
+
+
+def is_member(artifact: Artifact, file: str) -> bool:
+    """Whether ``file`` is the name of a member of the archive, not of a file."""
+    if artifact.kind is ArtifactKind.AOTI_DIRECTORY:
+        return False
+    return any(member.name == file for model in artifact.models for member in model.members) or any(
+        member.name == file for member in artifact.members
+    )
+
+
+def place_of(report: Report, finding: Evidence) -> FileSource | None:
+    """The place in a file that a finding is about.
+
+    What a run said of a kernel, a call or an input is about the line of the generated code that makes the call or
+    checks the input; None where there is no such line.
+    """
+    source, contract = finding.source, report.case.contract
+    if isinstance(source, FileSource) and (source.line is not None or contract is None):
+        return source
+    line = _line(contract, finding.subject) if contract is not None and finding.subject else None
+    if contract is not None and contract.member is not None and line is not None:
+        return FileSource(file=contract.member, line=line)
+    return source if isinstance(source, FileSource) else None
+
+
+def finding_text(finding: Evidence) -> str:
+    """What a finding says, in one text: subject, what was observed, and its message where that says more."""
+    message, observed = finding.message, finding.observed
+    if not message:
+        message = f"observed {observed}, expected {finding.expected}" if finding.expected else observed
+    elif observed and observed not in message:
+        message = f"{observed} ({message})"
+    about = f"{finding.subject}: " if finding.subject and finding.subject not in message else ""
+    return f"{about}{message}" or finding.code
+
+
+def _line(contract: ModelContract, subject: str) -> int | None:
+    calls = (kernel.line for kernel in contract.kernels if kernel.name == subject)
+    leaves = (leaf.check_line or leaf.source_line for leaf in contract.leaves if names_leaf(subject, leaf.path))
+    return next((line for line in (*calls, *leaves) if line is not None), None)
+
+
+def file_uri(path: str) -> str:
+    """A path as a URI reference: absolute paths with their scheme, relative ones as they are."""
+    text = one_line(path, 4000).replace("\\", "/")
+    while text.startswith("./"):
+        text = text[2:]
+    return f"file://{quote(text, safe=_PATH)}" if text.startswith("/") else quote(text, safe=_PATH)

@@ -1,0 +1,436 @@
+"""Choose what every format for people says of a report: headline, cause, what to do. The formats lay it out.
+
+The headline is the first line: the verdict, and what it is about. The rows below it are labelled text.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from aotidoctor.model.artifact import ArtifactKind
+from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity, Source, list_names, plural
+from aotidoctor.model.record import record
+from aotidoctor.model.report import Diagnosis, Report, Status
+from aotidoctor.reports import package_view, run_view
+from aotidoctor.reports.run_view import first_failed, last_words, outcome_failed, run_ending
+from aotidoctor.reports.text import Headline, one_line
+
+if TYPE_CHECKING:
+    from aotidoctor.model.report import SeenBefore
+
+
+# How often the failure was seen before.
+
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+
+
+def day_text(at: str) -> str:
+    """``2026-09-03T10:00:00Z`` as ``3 September 2026``."""
+    year, month, date = at[:4], at[5:7], at[8:10]
+    if not (year + month + date).isdecimal() or not 1 <= int(month) <= 12:
+        return at
+    return f"{int(date)} {_MONTHS[int(month) - 1]} {year}"
+
+
+def seen_before_text(history: SeenBefore) -> str:
+    """``12 times since 3 September 2026, last on …; solved by … (note of 5 October 2026)``."""
+    what = "" if history.of == "exact" else "not this exact failure; its family "
+    parts = [what + ("once" if history.count == 1 else f"{history.count:,} times")]
+    if history.count:
+        parts[0] += f" {'on' if history.count == 1 else 'since'} {day_text(history.since)}"
+        last = [] if history.count == 1 or history.last[:10] == history.since[:10] else [day_text(history.last)]
+        last += [f"on {one_line(history.host_class, 160)}"] if history.host_class else []
+        parts[0] += f", last {' '.join(last)}" if last else ""
+    if history.solved is not None:
+        parts.append(f"solved by: {one_line(history.solved.text, 300)} (note of {day_text(history.solved.at)})")
+    elif history.notes:
+        parts.append(f"{plural(history.notes, 'note')}: aotidoctor cases show {history.number}")
+    return "; ".join(parts)
+
+
+# The headline.
+
+# Of a report on a program of the user's: its command.
+WATCHED = "program"
+_AGREEING = ("agrees", "precision")
+# Two lines of a terminal: the whole message stands below.
+_HEADLINE = 110
+
+
+def headline(report: Report) -> Headline:
+    """Verdict and cause."""
+    if report.internal_error is not None:
+        last = report.internal_error.strip().splitlines()[-1:] or ["no details"]
+        return Headline("INTERNAL ERROR", f"aotidoctor itself failed: {one_line(last[0])}", "partial")
+    if report.cannot_examine is not None:
+        return Headline("CANNOT EXAMINE", one_line(report.cannot_examine), "partial")
+    if report.compat is not None:
+        from aotidoctor.reports import localization_view
+
+        return localization_view.compat_headline(report.compat)
+    return _verdict(report)
+
+
+def _verdict(report: Report) -> Headline:
+    match report.verdict:
+        case "healthy" if report.log is not None and run_view.is_log(report):
+            return Headline("NO FAILURE", run_view.log_without_failure(report.log), "good")
+        case "healthy" if WATCHED in report.extra:
+            return Headline("HEALTHY", f"the program succeeded{_warnings(report)}", "good")
+        case "healthy":
+            return _calm(report)
+        case "problem" if report.diagnoses:
+            first = report.diagnoses[0]
+            harmless = first.severity is not Severity.ERROR
+            text = f"{first.cause}: {_cut(one_line(first.title, 4 * _HEADLINE))}"
+            return Headline("WARNING" if harmless else "PROBLEM", text, "unsure" if harmless else "bad")
+        case "problem":
+            text = one_line(report.extra.get("origin") or "see the evidence")
+            return Headline("PROBLEM", _cut(text), "bad")
+        case _ if report.log is not None and run_view.is_log(report):
+            return Headline("UNKNOWN", run_view.log_unknown(report.log), "unsure")
+        case _ if not any(outcome_failed(outcome) for outcome in report.runs):
+            return Headline("UNKNOWN", "no verdict could be reached", "unsure")
+        case _:
+            return Headline("UNKNOWN", "it fails, and no known cause explains why", "unsure")
+
+
+def _calm(report: Report) -> Headline:
+    if report.command == "env":
+        return Headline("HOST", package_view.host_summary(report.case.host), "good")
+    if report.command == "inspect":
+        return Headline("PACKAGE", package_view.contract_summary(report.case), "good")
+    if run_view.is_serving(report):
+        return _servable(report)
+    if report.command == "verify" and not report.interrupted:
+        return Headline("HEALTHY", f"{_verified_sentence(report)}{_warnings(report)}", "good")
+    if report.interrupted or report.out_of_time:
+        return Headline("UNFINISHED", "nothing wrong found before it ended", "partial")
+    if report.plan:
+        return Headline("PLAN", f"{plural(len(report.plan), 'probe')}; nothing was run", "good")
+    if report.command == "compare" and (found := _reference_evidence(report)) is not None:
+        return Headline("HEALTHY", f"{_further_diagnoses(found)}{_warnings(report)}", "good")
+    if not report.runs:
+        return Headline("HEALTHY", "nothing wrong found; nothing was run", "good")
+    calls = sum(1 for outcome in report.runs if not outcome_failed(outcome))
+    if report.case.inputs is None:
+        return Headline("HEALTHY", "it loads; nothing was called without --inputs or --generate", "good")
+    return Headline("HEALTHY", f"nothing wrong found in {plural(calls, 'run')}{_warnings(report)}", "good")
+
+
+def _servable(report: Report) -> Headline:
+    if report.names is not None:
+        return Headline("SERVABLE", run_view.names_summary(report), "good")
+    return Headline("HEALTHY", f"{run_view.serving_summary(report)}{_warnings(report)}", "good")
+
+
+def _verified_sentence(report: Report) -> str:
+    own = (item for item in report.findings if not item.code.startswith("VERIFY-P"))
+    notes = len([item for item in own if item.severity is Severity.INFO])
+    origin = f"; {one_line(report.extra['origin'])}" if report.extra.get("origin") else ""
+    said = "PyTorch's verifier passes it" if report.extra.get("verifier") == "passes" else "no rule is broken"
+    return f"{said}; {plural(notes, 'note')} for AOTInductor{origin}"
+
+
+def _warnings(report: Report) -> str:
+    warnings = sum(1 for finding in report.findings if finding.severity is Severity.WARN)
+    return f"; {plural(warnings, 'warning')}" if warnings else ""
+
+
+def _reference_evidence(report: Report) -> Evidence | None:
+    """What the comparison of the outputs found."""
+    return next((item for item in report.findings if item.code == "AD-RUN-011" and item.kind in _AGREEING), None)
+
+
+def _further_diagnoses(found: Evidence) -> str:
+    """Agreement needs no numbers; where rounding makes a difference, they are what was asked for."""
+    if found.kind == "agrees":
+        return f"the package agrees with the reference: {_cut(one_line(found.observed, 4 * _HEADLINE))}"
+    return f"rounding only: {found.subject}: {_cut(one_line(found.observed, 4 * _HEADLINE))}"
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _HEADLINE else f"{line[:_HEADLINE].rstrip()}…"
+
+
+# The rows of the first screen.
+
+_FAULTS_SHOWN = 4
+_OF_INPUTS = ("input_rank", "input_dtype")
+# What failed here has not seen an input, and has no numbers to compare.
+_BEFORE_CALL = ("start", "import", "setup", "load", "after_load")
+
+
+@record
+class LabelledLine:
+    """A labelled line of the first screen; ``is_code`` marks text to copy."""
+
+    label: str
+    text: str
+    is_code: bool = False
+
+
+def first_rows(report: Report) -> tuple[LabelledLine, ...]:
+    """The labelled lines under the headline, in the order in which they are read."""
+    if report.cannot_examine is not None:
+        return ()  # The headline has said it all.
+    if report.compat is not None:
+        return _compat_rows(report)
+    rows: tuple[LabelledLine, ...] = ()
+    if report.diagnoses:
+        rows = _diagnosis_rows(report, report.diagnoses[0])
+    elif report.verdict == "unknown" and report.internal_error is None:
+        rows = _unknown_rows(report)
+    return (*rows, *_seen_before(report), *_own_failures(report))
+
+
+def first_lines(report: Report) -> list[str]:
+    """What stands under the headline, as plain lines."""
+    rows = [f"{row.label}: {row.text}" if row.label else row.text for row in first_rows(report)]
+    return [line for line in (partial_note(report), *rows) if line]
+
+
+def _seen_before(report: Report) -> tuple[LabelledLine, ...]:
+    """What a store of cases knows of the failure."""
+    return (
+        (LabelledLine(label="Seen before", text=seen_before_text(report.history)),)
+        if report.history is not None
+        else ()
+    )
+
+
+def _own_failures(report: Report) -> tuple[LabelledLine, ...]:
+    """What aotidoctor itself could not do: of no weight for the verdict, and no secret."""
+    names = [item.name for item in report.not_checked if item.is_fault]
+    if not names:
+        return ()
+    shown = list_names(names, _FAULTS_SHOWN)
+    return (
+        LabelledLine(label="Failed here", text=f"{shown}: an error of aotidoctor, not of the model (see Not checked)"),
+    )
+
+
+def _compat_rows(report: Report) -> tuple[LabelledLine, ...]:
+    """The way out of the first cause; the reasons stand in the table."""
+    if not report.diagnoses:
+        return ()
+    remedy = report.diagnoses[0].remedy
+    rows = (
+        LabelledLine(label="What to do", text=one_line(remedy.text, 600)),
+        LabelledLine(label="", text=remedy.command, is_code=True),
+    )
+    return tuple(row for row in rows if row.text)
+
+
+def _diagnosis_rows(report: Report, diagnosis: Diagnosis) -> tuple[LabelledLine, ...]:
+    rows = [
+        *_program_rows(report),
+        LabelledLine(label="Subject", text=one_line(diagnosis.subject or "")),
+        LabelledLine(label="Looked like", text=one_line(diagnosis.looked_like)),
+        LabelledLine(label="Is", text=what_it_is(report, diagnosis)),
+        LabelledLine(label="How sure", text=how_sure(diagnosis)),
+        LabelledLine(label="What to do", text=one_line(diagnosis.remedy.text, 600)),
+        LabelledLine(label="", text=diagnosis.remedy.command, is_code=True),
+        LabelledLine(label="", text="Tried: with it the failure is gone." if diagnosis.remedy.verified else ""),
+        LabelledLine(label="Not checked", text=_inputs_not_checked(report)),
+        *_after_a_log(report),
+    ]
+    return tuple(row for row in rows if row.text)
+
+
+def _after_a_log(report: Report) -> list[LabelledLine]:
+    """A log leaves every cause suspected: what would settle it."""
+    steps = run_view.log_next_steps(report) if run_view.is_log(report) else ()
+    return [LabelledLine(label="" if at else "Try next", text=step) for at, step in enumerate(steps[:2])]
+
+
+def _inputs_not_checked(report: Report) -> str:
+    """Of a program whose inputs nobody has seen: what it says may be a symptom of them."""
+    alone = WATCHED in report.extra and len(report.runs) < 2 and report.case.inputs is None
+    if not alone or not has_artifact(report) or report.diagnoses[0].stage not in ("run", "output"):
+        return ""
+    how = "guard(inputs=...)" if report.command == "guard" else "--rerun switches the package's own checks on"
+    return f"whether its inputs are what the package was compiled for: {how}"
+
+
+def _program_rows(report: Report) -> list[LabelledLine]:
+    """Of a program that was watched: how it ended."""
+    if WATCHED not in report.extra or not report.runs:
+        return []
+    ended = next((f"{item.subject}: {item.observed}" for item in report.findings if item.code == "AD-RUN-033"), "")
+    return [LabelledLine(label="Program", text=one_line(ended, 200))]
+
+
+def what_it_is(report: Report, diagnosis: Diagnosis) -> str:
+    """Observed and expected of the most telling evidence that the diagnosis rests on."""
+    found = telling(report, diagnosis)
+    if found is None:
+        return ""
+    if run_view.is_log(report) and found.code.startswith("AD-LOG"):
+        # What was observed is the line that it looked like.
+        return f"{one_line(diagnosis.title)} [{diagnosis.evidence[0]}]"
+    parts = (
+        found.observed and f"observed {one_line(found.observed, 160)}",
+        found.expected and f"expected {one_line(found.expected, 160)}",
+    )
+    return ", ".join(part for part in parts if part) + f" [{found.id}]"
+
+
+def telling(report: Report, diagnosis: Diagnosis) -> Evidence | None:
+    """The first evidence of a diagnosis that says more than what it looked like; else the first that says anything."""
+    found = [item for item in evidence_of(report, diagnosis) if item.observed or item.expected]
+    more = (item for item in found if not item.observed or item.observed not in diagnosis.looked_like)
+    return next(more, found[0] if found else None)
+
+
+def evidence_of(report: Report, diagnosis: Diagnosis) -> tuple[Evidence, ...]:
+    """The findings that ``diagnosis`` names, in its order."""
+    by_id = {finding.id: finding for finding in report.findings}
+    return tuple(by_id[name] for name in diagnosis.evidence if name in by_id)
+
+
+def how_sure(diagnosis: Diagnosis) -> str:
+    """``confirmed`` with what was run for it, or ``suspected`` with what would confirm it."""
+    percent = f"{diagnosis.confidence:.0%}"
+    if diagnosis.status is Status.CONFIRMED:
+        because = one_line(diagnosis.confirmation) or "gone with the treatment, back without it"
+        return f"confirmed ({percent}): {because}"
+    if diagnosis.status is Status.EMULATED:
+        return f"confirmed in emulation, not on hardware ({percent}): {one_line(diagnosis.confirmation)}"
+    more = one_line(diagnosis.would_confirm)
+    return f"suspected ({percent})" + (f"; to confirm: {more}" if more else "")
+
+
+def _unknown_rows(report: Report) -> tuple[LabelledLine, ...]:
+    if run_view.is_log(report):
+        return tuple(LabelledLine(label=label, text=text) for label, text in run_view.log_unknown_rows(report))
+    failed = first_failed(report.runs)
+    rows = [LabelledLine(label="Fails in", text=report.stage)] if report.stage else []
+    if WATCHED in report.extra:
+        rows += [*_program_rows(report), LabelledLine(label="Says", text=last_words(report.runs[0]))]
+    elif failed is not None:
+        rows.append(LabelledLine(label="Known", text=f"{run_ending(failed)} in {failed.stage} [{failed.id}]"))
+        rows.append(LabelledLine(label="Says", text=last_words(failed)))
+    else:
+        rows.append(LabelledLine(label="Known", text=_first_error(report)))
+    rows.append(LabelledLine(label="Not told", text=_untold_inputs(report)))
+    rows = [row for row in rows if row.text]
+    rows.extend(
+        LabelledLine(label="Try next" if number == 0 else "", text=text)
+        for number, text in enumerate(next_steps(report))
+    )
+    return tuple(rows)
+
+
+def _first_error(report: Report) -> str:
+    """What is wrong where every run returned."""
+    found = next((item for item in report.findings if item.severity is Severity.ERROR), None)
+    return f"{one_line(found.message, 300)} [{found.id}]" if found is not None else ""
+
+
+def _untold_inputs(report: Report) -> str:
+    """Inputs that nothing describes: with others than they were compiled for, kernels read other memory."""
+    if report.case.inputs is None:
+        return ""
+    reasons = (item.reason for item in report.not_checked if item.name in _OF_INPUTS and not item.moot)
+    return one_line(next(reasons, ""), 300)
+
+
+def next_steps(report: Report) -> tuple[str, ...]:
+    """What the user can add so that more can be said: only what would change something about this failure."""
+    case, steps = report.case, []
+    if WATCHED in report.extra:
+        return _watched_steps(report)
+    failed = first_failed(report.runs)
+    called = failed is None or failed.stage not in _BEFORE_CALL
+    if called and case.inputs is None and case.inputs_error is None:
+        steps.append("pass the inputs it fails with: --inputs FILE (or --generate to generate some)")
+    if case.options.skip_rungs or case.options.rungs:
+        steps.append("run all probes: without --probes and --skip-probes")
+    if case.options.setup is None and case.contract is not None and case.contract.custom_ops:
+        steps.append("register its custom operators first: --setup FILE")
+    if called and report.runs and case.options.reference is None:
+        steps.append("compare with the exported program: --reference exported.pt2")
+    shown = "-v shows what the child printed; " if report.runs else ""
+    steps.append(f"{shown}-o DIR keeps the report for a bug report")
+    return tuple(steps)
+
+
+def _watched_steps(report: Report) -> tuple[str, ...]:
+    """Of a program of the user's: its options are those of watch."""
+    if report.command == "guard":
+        return ("pass the inputs that it fails with, or their file: guard(inputs=...)",)
+    steps = ["run it again under diagnostic settings: --rerun"] if len(report.runs) < 2 else []
+    if not has_artifact(report):
+        steps.append("name the package that it uses: --package FILE")
+    elif report.case.inputs is None:
+        steps.append("pass the inputs it fails with: --inputs FILE")
+    return (*steps, "-v shows everything; -o DIR keeps the report for a bug report")
+
+
+def source_text(source: Source | None) -> str:
+    """``file:line`` or ``R2 stderr``."""
+    match source:
+        case FileSource(file=file, line=line):
+            return one_line(file, 120) + (f":{line}" if line is not None else "")
+        case RunSource(run=run, stream=stream, line=line):
+            return f"{run} {stream}" + (f":{line}" if line is not None else "")
+        case None:
+            return ""
+
+
+def short_source(source: Source | None) -> str:
+    """``source_text`` without folders, and without the middle of a long hash."""
+    text = source_text(source).rpartition("/")[2]
+    return text if len(text) <= 44 else f"{text[:8]}…{text[-30:]}"
+
+
+def adds_nothing(finding: Evidence) -> bool:
+    """True when the message only repeats what was observed and expected."""
+    rest = finding.message
+    for told in (finding.observed, finding.expected, finding.subject or ""):
+        rest = rest.replace(told, "") if told else rest
+    return len(rest) < 40
+
+
+def command_text(argv: Sequence[str]) -> str:
+    """The command, quoted for a shell; the path of the interpreter or script is left out."""
+    if not argv:
+        return "aotidoctor"
+    first = argv[0].rsplit("/", 1)[-1]
+    head = "python -m aotidoctor" if first == "__main__.py" else first
+    return " ".join((head, *(shlex.quote(word) for word in argv[1:])))
+
+
+def plugin_rows(report: Report) -> tuple[tuple[str, str], ...]:
+    """Which plugins took part, and what they know of the host; nothing where none is installed."""
+    names = report.extra.get("plugins")
+    facts = [(name.removeprefix("host."), value) for name, value in report.extra.items() if name.startswith("host.")]
+    rows = [("Plugins", names), *facts] if names else facts
+    return tuple((one_line(label, 80), one_line(text)) for label, text in rows)
+
+
+def has_artifact(report: Report) -> bool:
+    """False where no file was asked for (``env``)."""
+    return bool(report.case.artifact.path)
+
+
+def artifact_text(report: Report) -> str:
+    """Path, kind and size on one line."""
+    artifact = report.case.artifact
+    if artifact.kind is ArtifactKind.MISSING:
+        return f"{one_line(artifact.path)} (missing)"
+    size = "" if artifact.kind is ArtifactKind.DIRECTORY else f", {artifact.size:,} bytes"
+    return f"{one_line(artifact.path)} ({artifact.kind.value}{size})"
+
+
+def partial_note(report: Report) -> str:
+    """Why the report is partial; empty when it is whole."""
+    if report.interrupted:
+        return "Partial: interrupted."
+    return "Partial: time or budget ran out." if report.out_of_time else ""

@@ -1,0 +1,232 @@
+"""Show the sections of a terminal page that few reports have: place, reference, hosts, served models, differences.
+
+Apart from ``terminal_report``, because `check` does not load them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from rich.text import Text
+
+from aotidoctor.model.evidence import plural
+from aotidoctor.model.fleet import Compatibility, DocumentComparison, DocumentDifference
+from aotidoctor.model.report import Report
+from aotidoctor.reports import localization_view, run_view
+from aotidoctor.reports import localization_view as view
+from aotidoctor.reports.localization_view import (
+    COMPARISON_HEADINGS,
+    comparison_reasons,
+    comparison_rows,
+    kernel_value_rows,
+)
+from aotidoctor.reports.terminal.terminal_layout import STYLES, Layout, capture_for_stream, capture_plain
+from aotidoctor.reports.text import one_line
+
+if TYPE_CHECKING:
+    from aotidoctor.model.localization import Localization
+
+
+# Section "Where": culprit, timeline, native stack with source, values of kernels.
+
+
+def show_place(place: Localization, out: Layout, *, detail: int) -> None:
+    """Print what is known of the place; nothing where nothing is."""
+    rows = localization_view.place_rows(place)
+    if rows:
+        out.title("Where")
+    for label, words in rows:
+        out.row(label, words)
+    _timeline(place, out, whole=detail > 1)
+    _stack(place, out, whole=detail > 0)
+    _values(place, out, whole=detail > 0)
+
+
+def _timeline(place: Localization, out: Layout, *, whole: bool) -> None:
+    rows, before = localization_view.timeline_rows(place, whole=whole)
+    if not rows:
+        return
+    out.title("Calls")
+    if before:
+        out.line(Text(f" {plural(before, 'call')} before these (-vv shows all)", style="dim"))
+    out.table(("", "Call", "Kind", "Took", "Made of"), map(_mark_row, rows))
+
+
+def _stack(place: Localization, out: Layout, *, whole: bool) -> None:
+    rows = localization_view.frame_rows(place, whole=whole)
+    if rows:
+        out.title("Native stack")
+        out.table(("", "Function", "Place"), ((number, name, Text(where, style="dim")) for number, name, where in rows))
+    # A run that named the cause at once did not look for the place.
+    shown = localization_view.excerpt(place) if rows or place.timeline or whole else None
+    if shown is not None:
+        out.line(Text(f" {shown.title}", style="dim"))
+        out.block(shown.text)
+
+
+def _values(place: Localization, out: Layout, *, whole: bool) -> None:
+    if not place.values:
+        return
+    rows = kernel_value_rows(place.values, place.first_bad, whole=whole)
+    if not rows:
+        return
+    out.title("Values of kernels")
+    out.table(rows[0], map(_mark_row, rows[1:]))
+    for note in place.notes:
+        out.paragraph(note, style="dim")
+
+
+def _mark_row(row: Sequence[str]) -> list[Text]:
+    """In red where the row has a mark."""
+    return [Text(cell, style="red" if row[0] else "") for cell in row]
+
+
+# Section "Against the reference".
+
+# Below this width the last columns would push the others together.
+_WIDE_VALUES, _NARROW = 110, 8
+_COMPARISON_STYLES = {"": "", "!": "yellow", "x": "red"}
+
+
+def show_comparison(report: Report, out: Layout) -> None:
+    """A table of the outputs; columns that are empty for all of them are left out."""
+    rows = comparison_rows(report)
+    if not rows:
+        return
+    out.title("Against the reference")
+    shown = len(COMPARISON_HEADINGS) if out.width >= _WIDE_VALUES else _NARROW
+    told = [at for at in range(shown) if any(row[at] for row in rows)]
+    headings = [COMPARISON_HEADINGS[at] for at in told]
+    styled = ([Text(row[at], style=_COMPARISON_STYLES[row[0]]) for at in told] for row in rows)
+    # A long shape may take two lines; half a verdict is none.
+    out.table(headings, styled, whole=[heading for heading in headings if heading != "Values"])
+    for reason in comparison_reasons(report):
+        out.paragraph(reason, style="dim")
+
+
+# Packages and hosts.
+
+_COMPAT_STYLES = {"good": "green", "bad": "red", "unsure": "yellow"}
+_BY_WORD = {
+    word: _COMPAT_STYLES[localization_view.COMPAT_TONES[answer]]
+    for answer, word in localization_view.COMPAT_WORDS.items()
+}
+
+
+def show_compat(found: Compatibility, out: Layout) -> None:
+    """The matrix, every answer with its reason, and what each package needs."""
+    matrix = localization_view.compat_matrix(found)
+    if matrix is not None:
+        _compat_table(out, localization_view.COMPAT_MATRIX, *matrix)
+    rows = localization_view.answer_rows(found)
+    one = len({row[0] for row in rows}) == 1
+    _compat_table(out, "Answers", localization_view.COMPAT_HEADINGS[one:], tuple(row[one:] for row in rows))
+    for title, pairs in localization_view.needs_tables(found):
+        out.title(title)
+        for label, text in pairs:
+            out.row(label, text)
+
+
+def _compat_table(out: Layout, title: str, headings: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> None:
+    out.title(title)
+    styled = ([Text(cell, style=_BY_WORD.get(cell, "")) for cell in row] for row in rows)
+    out.table(headings, styled, whole=("Answer",))
+
+
+# A section per model of `triton`.
+
+
+def show_names(report: Report, out: Layout) -> None:
+    """The names of a package's tensors, where they were asked for."""
+    for title, rows in run_view.name_tables(report):
+        out.title(title)
+        shown = ([one_line(cell, 200) for cell in row] for row in rows)
+        out.table(run_view.NAME_HEADINGS, shown, whole=run_view.NAME_HEADINGS[1:3])
+
+
+def show_serving(report: Report, out: Layout, *, detail: int) -> None:
+    """A short table per model; notes with ``-v``."""
+    hidden = 0
+    everything = run_view.model_rows(report, notes=True)
+    for model, whole in zip(run_view.model_rows(report, notes=detail > 0), everything, strict=True):
+        hidden += len(whole.rows) - len(model.rows)
+        if report.names is not None and not model.rows:
+            continue
+        out.title(one_line(f"{model.name} on {run_view.release_text(report)}", 120))
+        if not model.rows:
+            out.paragraph("nothing wrong found")
+            continue
+        rule, line, what, remedy = run_view.RULE_HEADINGS
+        rows = ((Text(row.rule, style=STYLES[row.severity]), row.line, row.what, row.remedy) for row in model.rows)
+        out.table(run_view.RULE_HEADINGS, rows, whole=(rule, line), ratios={what: 3, remedy: 2})
+    if hidden:
+        out.more(f"{plural(hidden, 'note')} without a problem")
+
+
+# A comparison of two documents, for `diff`.
+
+_LEVELS = {"decisive": "red", "relevant": "yellow", "outcome": "cyan", "minor": "dim"}
+# Below this width a table would fold every cell.
+_WIDE_SIDES, _UNFOLDED = 110, 80
+_SHOWN = 40
+
+
+def difference_text(found: DocumentComparison, *, stream: TextIO, environ: Mapping[str, str], detail: int = 0) -> str:
+    """``found`` as ``stream`` can show it; ``detail`` is -1 (headline), 0, or more for the minor differences."""
+    return capture_for_stream(
+        lambda console: _show_difference(found, Layout(console), detail),
+        stream=stream,
+        environ=environ,
+        unfolded=_UNFOLDED,
+    )
+
+
+def plain_difference_text(found: DocumentComparison, *, width: int = 80, detail: int = 0) -> str:
+    """``found`` without colour at a fixed width."""
+    return capture_plain(lambda console: _show_difference(found, Layout(console), detail), width=width)
+
+
+def _show_difference(found: DocumentComparison, out: Layout, detail: int) -> None:
+    head = view.difference_headline(found)
+    out.headline(head)
+    if detail < 0:
+        return
+    for side in (found.a, found.b):
+        out.row(side.label, view.side_text(side))
+    _differences(found, out, detail)
+    out.blank()
+    for label, words in view.difference_counts(found):
+        out.row(label, words)
+    if detail > 0 and found.unknown:
+        out.title("Unknown on one side")
+        for line in found.unknown:
+            out.paragraph(line, style="dim")
+
+
+def _differences(found: DocumentComparison, out: Layout, detail: int) -> None:
+    told = found.differences if detail > 0 else found.matters[:_SHOWN]
+    left = len(found.differences) - len(told)
+    if told:
+        out.title("Differences")
+        (_difference_table if out.width >= _WIDE_SIDES else _difference_list)(told, out)
+    if left > 0:
+        out.paragraph(f"and {plural(left, 'more difference')}; -v shows all", style="dim")
+
+
+def _difference_table(told: Sequence[DocumentDifference], out: Layout) -> None:
+    rows = ((item, view.difference_row(item)) for item in told)
+    out.table(view.DIFFERENCE_HEADINGS, ((Text(row[0], style=_LEVELS[item.level]), *row[1:]) for item, row in rows))
+
+
+def _difference_list(told: Sequence[DocumentDifference], out: Layout) -> None:
+    for item in told:
+        mark, what, a, b, playbook, why = view.difference_row(item)
+        if item.level == "outcome":
+            # What came of it needs no reason.
+            out.pair(Text(f" {mark}", style=_LEVELS[item.level]), Text(f"{what}: A {a}, B {b}"))
+            continue
+        out.pair(Text(f" {mark or ' '}", style=_LEVELS[item.level]), Text(what, style="bold"))
+        out.pair(Text("    A", style="dim"), Text(a))
+        out.pair(Text("    B", style="dim"), Text(b))
+        out.pair(Text("     "), Text(": ".join(words for words in (playbook, why) if words), style="dim"))

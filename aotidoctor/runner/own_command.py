@@ -1,0 +1,307 @@
+"""Run aotidoctor's own commands in processes of their own, and host plugins in one.
+
+``python -m`` puts the working folder first among the places that Python imports from, and what lies beside a
+stranger's package could then be imported: commands are started without it.
+
+A command runs to its end (``run_each``) or within limits of time and output, and can be stopped from outside
+(``Command``). The plugin host imports plugins and answers one question at a time, with a limit of time and size for
+each answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import select
+import selectors
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from aotidoctor.model.record import JsonObject, JsonValue, record
+from aotidoctor.readers.host.environment import import_path
+
+_CODE = (
+    "import sys; n = 2 + int(sys.argv[1]); sys.path[:] = sys.argv[2:n]; sys.argv[:] = ['aotidoctor', *sys.argv[n:]]; "
+    "from {module} import main; main()"
+)
+
+
+def own_command(words: Sequence[str], module: str = "aotidoctor.__main__") -> list[str]:
+    """The command ``aotidoctor words`` in a new interpreter that imports from where this one does."""
+    paths = import_path()
+    return [sys.executable, "-I", "-c", _CODE.format(module=module), str(len(paths)), *paths, *words]
+
+
+@record
+class ExaminedPath:
+    """How it ended: what was examined, exit status (128 + signal where one ended it), what it printed."""
+
+    path: str
+    status: int
+    output: str
+
+
+def run_each(words: Sequence[str], path: str) -> ExaminedPath:
+    """``aotidoctor words``, to its end; the limits are the command's own."""
+    # Files: the end of a pipe would be that of whoever the command leaves behind.
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        done = subprocess.run(  # noqa: S603 - ourselves
+            own_command(words), check=False, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
+        )
+        status = done.returncode if done.returncode >= 0 else 128 - done.returncode
+        stdout.seek(0)
+        stderr.seek(0)
+        # Progress is on stderr; it is shown where nothing else was said.
+        said = (stdout.read() or stderr.read()).decode("utf-8", "replace")
+    return ExaminedPath(path=path, status=status, output=said.rstrip())
+
+
+# A command with limits that can be stopped from outside.
+
+# After it was asked to end, a command writes the report of what it knows.
+_GRACE_S = 10.0
+_STDERR = 8_000
+# So often it is looked whether the process has ended; and for so long what it wrote before is read.
+_LOOK_S, _REST_S = 0.2, 10.0
+
+
+@record
+class CommandResult:
+    """How it ended. ``stdout`` is None where there was more than the limit; ``late`` where its time ran out."""
+
+    status: int
+    stdout: bytes | None
+    stderr: str
+    late: bool
+
+
+class RunningCommand:
+    """``aotidoctor words`` in the folder ``cwd``; ``run`` is called once, ``stop`` at any time from any thread."""
+
+    def __init__(self, words: Sequence[str], *, cwd: str, seconds: float, most: int, stdin: bytes = b"") -> None:
+        self._words = words
+        self._cwd = cwd
+        self._seconds = seconds
+        self._most = most
+        self._stdin = stdin
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._late = False
+
+    def run(self) -> CommandResult:
+        """To its end. Raises OSError where no process can be started."""
+        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:
+            given.write(self._stdin)
+            given.seek(0)
+            with self._lock:
+                if self._stopped:
+                    return CommandResult(status=-signal.SIGTERM, stdout=b"", stderr="", late=False)
+                # A group of its own: an interrupt of the terminal is for who started us.
+                self._process = subprocess.Popen(  # noqa: S603 - ourselves
+                    own_command(self._words),
+                    cwd=self._cwd,
+                    stdin=given,
+                    stdout=subprocess.PIPE,
+                    stderr=said,
+                    start_new_session=True,
+                )
+            timer = threading.Timer(self._seconds, self._expire)
+            timer.start()
+            try:
+                stdout = self._read(self._process)
+                # Its time runs on: whoever closes its stdout has not ended yet.
+                status = self._process.wait()
+            finally:
+                timer.cancel()
+            length = said.seek(0, os.SEEK_END)
+            said.seek(max(0, length - _STDERR))
+            stderr = said.read().decode("utf-8", "replace")
+        return CommandResult(status=status, stdout=stdout, stderr=stderr, late=self._late)
+
+    def stop(self) -> None:
+        """Ask it to end, and end it if it does not."""
+        with self._lock:
+            self._stopped = True
+            process = self._process
+        if process is None or process.poll() is not None:
+            return
+        _signal(process.pid, signal.SIGTERM)
+        last = threading.Timer(_GRACE_S, _end, (process,))
+        last.daemon = True
+        last.start()
+
+    def _expire(self) -> None:
+        self._late = True
+        self.stop()
+
+    def _read(self, process: subprocess.Popen[bytes]) -> bytes | None:
+        assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+        kept: list[bytes] | None = []
+        size = 0
+        with process.stdout as stream:
+            for data in _until_its_end(process.pid, stream.fileno()):
+                size += len(data)
+                if kept is not None and size <= self._most:
+                    kept.append(data)
+                elif kept is not None:
+                    kept = None
+                    self.stop()
+        return None if kept is None else b"".join(kept)
+
+
+def _until_its_end(pid: int, stream: int) -> Iterator[bytes]:
+    """What the process writes. Somebody whom it leaves behind may hold the stream open: that is not waited for."""
+    poll = select.poll()
+    poll.register(stream, select.POLLIN)
+    last: float | None = None
+    while last is None or time.monotonic() < last:
+        if last is None and _has_ended(pid):
+            last = time.monotonic() + _REST_S
+        if poll.poll(0 if last is not None else _LOOK_S * 1000):
+            data = os.read(stream, 1 << 20)
+            if not data:
+                return
+            yield data
+        elif last is not None:
+            return
+
+
+def _has_ended(pid: int) -> bool:
+    """Without waiting for it: until then nobody else gets its number."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    # Its number is its own as long as nobody has waited for it.
+    if process.poll() is None:
+        _signal(process.pid, signal.SIGKILL)
+
+
+def _signal(group: int, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+# The process that imports plugins.
+
+LARGEST_ANSWER = 4 << 20
+"""Bytes of an answer."""
+
+
+class PluginError(Exception):
+    """A plugin did not answer: it raised, was too slow, said too much or took the process down with it."""
+
+
+class PluginHost:
+    """Started with the first question; a context manager. After a failure the next question gets a fresh process."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> PluginHost:  # noqa: PYI034 - typing.Self is of Python 3.11
+        """Nothing is started yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the process."""
+        self.close()
+
+    def ask(self, question: dict[str, object], seconds: float) -> JsonValue:
+        """The answer to a question, which must be made of what pickle can send. Raises PluginError."""
+        data = pickle.dumps(question)
+        process = self._started()
+        deadline = time.monotonic() + seconds
+        try:
+            self._write(process, struct.pack("<I", len(data)) + data, deadline, seconds)
+            answer = self._answer(process, deadline, seconds)
+        except BrokenPipeError:
+            self.close()
+            raise PluginError(_death(process)) from None
+        except BaseException:
+            self.close()
+            raise
+        if "error" in answer:
+            raise PluginError(str(answer["error"])[:2000])
+        return answer.get("value")
+
+    def close(self) -> None:
+        """Kill it. May be called twice."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, 9)
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            self._process = subprocess.Popen(  # noqa: S603 - ourselves
+                own_command((), "aotidoctor.plugins.child"),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                bufsize=0,
+            )
+            assert self._process.stdin is not None  # noqa: S101 - a pipe was asked for
+            os.set_blocking(self._process.stdin.fileno(), False)
+        return self._process
+
+    def _write(self, process: subprocess.Popen[bytes], data: bytes, deadline: float, seconds: float) -> None:
+        """A question that is larger than a pipe waits for somebody to read it."""
+        assert process.stdin is not None  # noqa: S101 - a pipe was asked for
+        view = memoryview(data)
+        with selectors.DefaultSelector() as ready:
+            ready.register(process.stdin, selectors.EVENT_WRITE)
+            while view:
+                left = deadline - time.monotonic()
+                if left <= 0 or not ready.select(left):
+                    raise PluginError(f"no answer within {seconds:g} s")
+                view = view[os.write(process.stdin.fileno(), view) :]
+
+    def _answer(self, process: subprocess.Popen[bytes], deadline: float, seconds: float) -> JsonObject:
+        size = struct.unpack("<I", self._read(process, 4, deadline, seconds))[0]
+        if size > LARGEST_ANSWER:
+            raise PluginError(f"its answer has {size:,} bytes, expected at most {LARGEST_ANSWER:,}")
+        found = json.loads(self._read(process, size, deadline, seconds))
+        if not isinstance(found, dict):
+            raise PluginError("it sent an unexpected message")
+        return found
+
+    def _read(self, process: subprocess.Popen[bytes], size: int, deadline: float, seconds: float) -> bytes:
+        assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+        data = b""
+        with selectors.DefaultSelector() as ready:
+            ready.register(process.stdout, selectors.EVENT_READ)
+            while len(data) < size:
+                left = deadline - time.monotonic()
+                if left <= 0 or not ready.select(left):
+                    raise PluginError(f"no answer within {seconds:g} s")
+                part = os.read(process.stdout.fileno(), size - len(data))
+                if not part:
+                    raise PluginError(_death(process))
+                data += part
+        return data
+
+
+def _death(process: subprocess.Popen[bytes]) -> str:
+    with suppress(subprocess.TimeoutExpired):
+        status = process.wait(5)
+        return f"it ended its process: {'signal' if status < 0 else 'exit status'} {abs(status)}"
+    return "it closed its process's streams"

@@ -1,1 +1,0 @@
-"""Questions that take several child runs: compile again, bisect the compiler, print values, shrink the inputs."""

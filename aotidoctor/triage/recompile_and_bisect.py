@@ -1,0 +1,398 @@
+"""Compile the exported program again on this host, and bisect the step of the compiler that breaks it.
+
+A chain of up to two child runs after the probes: a compile (or a cached package), and one call of the result,
+compared with the reference. When to ask, and what the answers mean, is in ``probes.recompiled``; what the two
+packages' code has in common in ``localize.package_code``.
+
+The bisect takes one compile and one call per question. The next question is decided in ``localize.compiler_steps``;
+here the questions are put to children, within the budget, and every answer is written down at once, so that an
+interrupted search goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from aotidoctor.localize.bisection import (
+    BAD,
+    FAILED,
+    GOOD,
+    BisectionStep,
+    StepNotFound,
+    WrongStep,
+    most_steps,
+    next_step,
+)
+from aotidoctor.localize.comparison import CodeComparison, compare_code
+from aotidoctor.model.answers import Compiled, CompilerStep, parse_answer
+from aotidoctor.model.artifact import ModelEntry
+from aotidoctor.model.contract import ModelContract
+from aotidoctor.model.evidence import FactValue, NotChecked, describe_failure
+from aotidoctor.model.jobs import change_fields
+from aotidoctor.model.record import JsonObject, record
+from aotidoctor.model.run import Exited, Outcome, Request
+from aotidoctor.probes import compiler_bisect, recompiled
+from aotidoctor.probes.compiler_bisect import WORDS
+from aotidoctor.probes.payload import device_of
+from aotidoctor.probes.probe import Probe, succeeded
+from aotidoctor.probes.recompiled import compile_of
+from aotidoctor.readers.contract.read_contract import read_contract
+from aotidoctor.readers.package.read_package import read_artifact
+from aotidoctor.triage.compile_cache import CachedCompile, CompileCache, compiler_of, key_of, open_cache
+from aotidoctor.triage.open_case import select_model
+from aotidoctor.triage.run_probes import history_of, plan_of
+from aotidoctor.triage.static_checks import Session
+from aotidoctor.version import __version__
+
+# Compile again.
+
+T = TypeVar("T")
+RECOMPILE_CAUSE = "numeric-difference"
+NO_COMPILER = "there is no C++ compiler here: apt-get install g++ (or conda install cxx-compiler)"
+PATIENCE = "compiling; the first time takes half a minute longer"
+
+
+@record
+class Recompiled:
+    """A package that the compiler of this host made of the reference.
+
+    ``kind`` is that of the finding (``agrees``, ``differs``, ``unavailable``); ``seconds`` what the compile took when
+    it was made; ``steps`` what the compiler's switch can turn off, by subsystem; ``key`` the content key.
+    """
+
+    package: str
+    key: str
+    kind: str
+    seconds: float
+    code: CodeComparison
+    model: ModelEntry | None = None
+    contract: ModelContract | None = None
+    steps: Mapping[str, tuple[CompilerStep, ...]] = field(default_factory=dict)
+
+
+def recompile(session: Session, cache: CompileCache | None = None) -> Recompiled | None:
+    """Ask it, if its answer can change the diagnosis; None where there is no such package."""
+    return ask_planned(session, recompiled.PROBE, lambda plan: _recompile(session, cache or open_cache(), plan))
+
+
+def _recompile(session: Session, cache: CompileCache, plan: Request) -> Recompiled | None:
+    probe = recompiled.PROBE
+    session.begins(f"{probe.name}: {PATIENCE}")
+    kept = obtain_package(session, cache, plan)
+    if kept is None:
+        return None
+    ran = session.run(recompiled.comparison_request(history_of(session), probe.name, str(kept.package), plan.purpose))
+    if ran is None:
+        session.leave_out(probe.code, probe.name, session.refusal())
+        return None
+    session.outcomes[probe.name] = ran
+    made = _describe_recompiled(session, kept, key_for(session, plan) or "")
+    finding = recompiled.read_with(history_of(session), ran, _facts(made, plan))
+    session.add([finding])
+    session.ended(probe.name, ran.seconds + kept.seconds, finding.observed, ok=finding.kind == "agrees")
+    return replace(made, kind=finding.kind)
+
+
+def recompile_proof(session: Session) -> dict[str, str]:
+    """The cause that a package which is right when it is compiled here proves, with how."""
+    item = next((item for item in session.findings if item.code == recompiled.CODE and item.kind == "agrees"), None)
+    as_it_is, here = session.outcomes.get("reference"), session.outcomes.get(recompiled.NAME)
+    if item is None or as_it_is is None or here is None:
+        return {}
+    return {
+        RECOMPILE_CAUSE: f"differs from the reference unchanged ({as_it_is.id}), "
+        f"agrees when compiled again here ({here.id})"
+    }
+
+
+def obtain_package(session: Session, cache: CompileCache, request: Request) -> CachedCompile | None:
+    """The package that ``request`` describes, from the cache or compiled now. What prevents it is told."""
+    key = key_for(session, request)
+    if key is None:
+        session.leave_out(recompiled.CODE, request.probe, NO_COMPILER)
+        return None
+    kept = cache.take(key)
+    if kept is not None:
+        return kept
+    made = compile_now(session, cache, request, key)
+    if not isinstance(made, Outcome):
+        session.leave_out(recompiled.CODE, request.probe, made)
+        return None
+    if not succeeded(made):
+        session.add([recompiled.read_compile(session.case, made)])
+        session.ended(request.probe, made.seconds, session.findings[-1].observed, ok=False)
+        cache.discard(target_of(made), headers=not isinstance(made.ending, Exited))
+        return None
+    facts: JsonObject = {name: value for name, value in made.result.items() if name in ("seconds", "switchable")}
+    return cache.commit(key, target_of(made), facts)._replace(seconds=made.seconds)
+
+
+def compile_now(session: Session, cache: CompileCache, request: Request, key: str) -> Outcome | str:
+    """Run the compile of ``request``; why not, where it did not begin. The caller takes its folder away."""
+    try:
+        target = cache.begin(key)
+    except OSError as error:
+        return f"nothing can be kept in {cache.root}: {error.strerror or error}"
+    payload = change_fields(request.payload, {"target": str(target), "cache": str(cache.compiler)})
+    outcome = session.run(replace(request, payload=payload))
+    if outcome is None:
+        cache.discard(target, headers=False)
+        return session.refusal()
+    return outcome
+
+
+def key_for(session: Session, request: Request) -> str | None:
+    """The content key of what ``request`` makes; None where there is no compiler to make it with."""
+    host, payload = session.case.host, compile_of(request)
+    compiler = compiler_of(host.tools)
+    if compiler is None or host.torch is None:
+        return None
+    libraries = session.case.options.custom_op_libraries
+    machine = f"{host.machine} {' '.join(sorted(host.cpu_flags))} {host.threads}"
+    settings: JsonObject = {"config": payload.config, "printer": payload.printer}
+    settings |= {"provenance": payload.provenance, "bisect": payload.bisect}
+    if device_of(session.case) == "cuda":
+        gpu = next(iter(host.gpus), None)
+        settings["printed_kernels"] = payload.printed_kernels
+        settings["gpu"] = f"{gpu.name} {gpu.compute_capability} {host.cuda_driver}" if gpu is not None else None
+    files = (session.case.options.reference, session.case.options.setup, *libraries)
+    return key_of(__version__, host.torch.version, host.torch.path, compiler, machine, settings, files=files)
+
+
+def ask_planned(session: Session, probe: Probe, ask: Callable[[Request], T]) -> T | None:
+    """``ask`` of what ``probe`` wants to run; None, with the reasons kept, where it wants nothing.
+
+    The ladder's guard: an error of ours, or a cache that fails, costs this question only.
+    """
+    try:
+        plan = plan_of(probe, session)
+        if isinstance(plan, Request):
+            return ask(plan)
+        parts = plan if isinstance(plan, tuple) else (plan,)
+        session.not_checked += [part for part in parts if isinstance(part, NotChecked)]
+    except Exception:  # noqa: BLE001 - as in the ladder
+        session.leave_out(probe.code, probe.name, describe_failure())
+    return None
+
+
+def target_of(outcome: Outcome) -> Path:
+    """Where the compile of ``outcome`` wrote to."""
+    return Path(compile_of(outcome.request).target)
+
+
+def model_in(package: str) -> tuple[ModelEntry | None, ModelContract | None]:
+    """The model of a package that was compiled here, and its contract."""
+    artifact = read_artifact(package, crc_limit=0)
+    model = select_model(artifact, None)
+    return model, read_contract(artifact, model) if model is not None else None
+
+
+def _describe_recompiled(session: Session, kept: CachedCompile, key: str) -> Recompiled:
+    model, contract = model_in(str(kept.package))
+    compiled = parse_answer(Compiled, kept.facts)
+    return Recompiled(
+        package=str(kept.package),
+        key=key,
+        kind="unavailable",
+        seconds=compiled.seconds,
+        code=compare_code(session.case.model, session.case.contract, model, contract),
+        model=model,
+        contract=contract,
+        steps=compiled.switchable or {},
+    )
+
+
+def _facts(made: Recompiled, plan: Request) -> dict[str, FactValue]:
+    code = made.code
+    config = compile_of(plan).config or {}
+    kernels = f"{', '.join(code.kernels[:4])} here {', '.join(code.other_kernels[:4])}"
+    lines = f"{code.where}: `{code.ours}`, here `{code.theirs}`" if code.where else None
+    return {
+        "same_kernels": code.same_kernels,
+        "same_sources": code.same_sources,
+        "first_difference": kernels if code.same_kernels is False else lines,
+        "where": code.where,
+        "settings": tuple(f"{name}={value}" for name, value in config.items()),
+        "seconds": round(made.seconds, 1),
+        "bisect_seconds": round(made.seconds * most_steps(made.steps), 0),
+    }
+
+
+# Bisect.
+
+BISECT_CAUSE = "codegen-bug"
+# Of a compile's usual time; one that would be cut short answers nothing.
+MARGIN = 1.3
+_OVERLOAD = re.compile(r"<OpOverload\(op='(?P<op>[\w.]+)', overload='(?P<overload>\w+)'\)>")
+
+
+@dataclass(slots=True, kw_only=True)
+class CompilerSearch:
+    """A search under way.
+
+    ``answers`` are those of earlier calls as well, ``runs`` maps those of this call to the ids of their runs. ``last``
+    is the run that answered last, ``whole`` the id of the one with the whole compiler on.
+    """
+
+    made: Recompiled
+    compile: Request
+    key: str
+    answers: dict[str, str]
+    last: Outcome
+    whole: str
+    runs: dict[str, str] = field(default_factory=dict)
+    asked: int = 0
+    seconds: float = 0.0
+
+
+def bisect(session: Session, made: Recompiled, cache: CompileCache | None = None) -> None:
+    """Search, if ``made`` is wrong as well and the time for it was given; adds its finding."""
+    ask_planned(session, compiler_bisect.PROBE, lambda plan: _bisect(session, made, cache or open_cache(), plan))
+
+
+def bisect_proof(session: Session) -> dict[str, str]:
+    """The cause that a search has proven, with how: wrong with the step on, right with it disabled."""
+    item = next((item for item in session.findings if item.code == compiler_bisect.CODE and item.kind == "found"), None)
+    if item is None:
+        return {}
+    bad, good = (item.facts.get(name) for name in ("bad_run", "good_run"))
+    step = f"{item.facts['word']} {item.facts['number']} of {item.facts['steps']} ({item.subject})"
+    return {BISECT_CAUSE: f"wrong with {step} on{_at(bad)}, right with it off{_at(good)}"}
+
+
+def _bisect(session: Session, made: Recompiled, cache: CompileCache, plan: Request) -> None:
+    key = key_of(made.key, session.case.generated, files=(session.case.inputs_path,))
+    whole = session.outcomes[recompiled.NAME]
+    search = CompilerSearch(made=made, compile=plan, key=key, answers=cache.answers(key), last=whole, whole=whole.id)
+    while isinstance(step := _next(search), BisectionStep):
+        reason = _ask(session, cache, search, step)
+        if reason is not None:
+            left = (step.of - step.done) * made.seconds
+            session.add([compiler_bisect.unfinished_evidence(search.last, _text(step), step.done, step.of, left)])
+            told = f"{reason}; the same command resumes from here"
+            session.leave_out(compiler_bisect.CODE, compiler_bisect.NAME, told)
+            return
+    match step:
+        case WrongStep():
+            session.add([compiler_bisect.faulty_step_evidence(search.last, _bisect_facts(search, step))])
+        case StepNotFound():
+            session.add([compiler_bisect.not_found(search.last, step.tried, step.failed, search.asked)])
+
+
+def _next(search: CompilerSearch) -> BisectionStep | WrongStep | StepNotFound:
+    """What to do next. That a step heals is shown in this call, also where an earlier one answered it."""
+    step = next_step(search.made.steps, search.answers)
+    if isinstance(step, WrongStep) and f"{step.subsystem}:{step.heals_at}" not in search.runs:
+        known = len(search.answers)
+        steps = len(search.made.steps[step.subsystem])
+        return BisectionStep(
+            backend=step.backend, subsystem=step.subsystem, max=step.heals_at, steps=steps, done=known, of=known + 1
+        )
+    return step
+
+
+def _ask(session: Session, cache: CompileCache, search: CompilerSearch, question: BisectionStep) -> str | None:
+    """Put one question; why it was not answered, or None."""
+    if session.deadline is not None and session.deadline - time.monotonic() < MARGIN * search.made.seconds:
+        return "the time budget is too short for one more compile"
+    began = time.monotonic()
+    session.begins(_name(question))
+    answer = _answer(session, cache, search, question)
+    if answer not in (GOOD, BAD, FAILED):
+        return answer
+    search.asked += 1
+    search.seconds += time.monotonic() - began
+    search.answers[question.key] = answer
+    search.runs[question.key] = search.last.id
+    cache.remember(search.key, search.answers)
+    session.ended(_name(question), time.monotonic() - began, f"{_text(question)}: {answer}", ok=answer == GOOD)
+    return None
+
+
+def _answer(session: Session, cache: CompileCache, search: CompilerSearch, question: BisectionStep) -> str:
+    """``good``, ``bad``, ``failed``, or why there is no answer."""
+    switch: JsonObject = {"backend": question.backend, "subsystem": question.subsystem, "max": question.max}
+    payload = change_fields(search.compile.payload, {"bisect": switch})
+    request = Request(
+        probe=compiler_bisect.NAME,
+        job=search.compile.job,
+        payload=payload,
+        timeout=search.compile.timeout,
+        purpose=_text(question),
+    )
+    compiled = compile_now(session, cache, request, f"{search.key}-step")
+    if not isinstance(compiled, Outcome):
+        return compiled
+    package = target_of(compiled)
+    try:
+        if not isinstance(compiled.ending, Exited):
+            return "a compile did not finish"
+        search.last = compiled
+        return _call(session, search, str(package), _text(question)) if succeeded(compiled) else FAILED
+    finally:
+        cache.discard(package, headers=not isinstance(compiled.ending, Exited))
+
+
+def _call(session: Session, search: CompilerSearch, package: str, purpose: str) -> str:
+    ran = session.run(recompiled.comparison_request(history_of(session), compiler_bisect.NAME, package, purpose))
+    if ran is None:
+        return session.refusal()
+    search.last = ran
+    verdict = recompiled.verdict_of(ran)
+    return FAILED if verdict is None else GOOD if verdict else BAD
+
+
+def _bisect_facts(search: CompilerSearch, found: WrongStep) -> dict[str, FactValue]:
+    culprit = found.steps[-1]
+    variables = (
+        f"TORCH_BISECT_BACKEND={found.backend} TORCH_BISECT_SUBSYSTEM={found.subsystem} "
+        f"TORCH_BISECT_MAX={found.heals_at}"
+    )
+    operator = operator_of(culprit)
+    own = f"program = program.run_decompositions({{torch.ops.{operator}: your_own}})"
+    decomposition = found.subsystem == "decomposition"
+    return {
+        "name": " or ".join(dict.fromkeys(operator_of(step) for step in found.steps)),
+        "node": culprit.name if culprit.target is not None else None,
+        "backend": found.backend,
+        "subsystem": found.subsystem,
+        "number": found.number + 1,
+        "steps": len(search.made.steps[found.subsystem]),
+        "max": found.heals_at,
+        "where": culprit.where,
+        "workaround": own if decomposition else variables,
+        "command": f"{own}  # before compiling it" if decomposition else f"{variables} python compile.py",
+        "runs": search.asked,
+        "answers": len(search.answers),
+        "seconds": round(search.seconds, 1),
+        "good_run": search.runs.get(f"{found.subsystem}:{found.heals_at}"),
+        # Where that was asked in an earlier call: it is on in the compile with nothing off as well.
+        "bad_run": search.runs.get(f"{found.subsystem}:{found.number}", search.whole),
+    }
+
+
+def operator_of(step: CompilerStep) -> str:
+    """The operator of a lowering or decomposition, as ``torch.ops`` spells it; the name of a pass."""
+    if step.target is not None:
+        return step.target
+    overload = _OVERLOAD.fullmatch(step.name)
+    return f"{overload['op']}.{overload['overload']}" if overload is not None else step.name
+
+
+def _at(run: FactValue) -> str:
+    return f" ({run})" if run is not None else ""
+
+
+def _name(question: BisectionStep) -> str:
+    return f"bisect {WORDS[question.subsystem]} {question.done + 1}/{question.of}"
+
+
+def _text(question: BisectionStep) -> str:
+    kept = question.max + 1
+    of = f"{question.steps} {question.subsystem}"
+    return f"none of {of}" if kept == 0 else f"the first {kept} of {of}"

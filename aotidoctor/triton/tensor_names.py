@@ -1,0 +1,476 @@
+"""Name a package's tensors as a release does, and join them with the names in the config and its comments.
+
+From 26.05 on a name is looked up. In 26.03 and 26.04 it is not: where all names end in ``__`` and a number, the number
+is the place; else the order of the config is, for all of them. The joined tables are what the rules about tensors
+examine.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+
+from aotidoctor.model.contract import Dim, LeafSpec, ModelContract, OutputSpec
+from aotidoctor.model.expr import Num, parse_expr
+from aotidoctor.model.record import record
+from aotidoctor.model.serving import Consequence, NotJudged, Release, Remark, Said, ServedModel, ServedVersion
+from aotidoctor.model.serving_config import (
+    ConfigMessage,
+    Given,
+    ModelConfig,
+    NameRow,
+    NameTable,
+    Obstacle,
+    Position,
+    TensorConfig,
+)
+from aotidoctor.triton.call_spec import (
+    ParsedSpec,
+    SpecName,
+    data_type_of,
+    input_names,
+    output_names,
+    parse_inputs,
+    parse_outputs,
+    walk,
+)
+from aotidoctor.triton.servable import find_obstacles, old_obstacles, spec_obstacles
+
+# Names of a release.
+
+# Before that release the call spec is not looked at: any name will do, and the config's order decides.
+NAMES_SINCE = "26.05"
+
+
+def name_table(contract: ModelContract, release: Release) -> NameTable | None:
+    """The names of the package's tensors; None where it does not tell its call spec and the release asks for it."""
+    if release.before(NAMES_SINCE):
+        return _by_slot(contract, release)
+    if contract.in_spec is None or contract.out_spec is None:
+        return None
+    parsed_inputs, parsed_outputs = parse_inputs(contract.in_spec), parse_outputs(contract.out_spec)
+    inputs = _Inputs(contract=contract, parsed=parsed_inputs, release=release).rows()
+    outputs = _outputs(contract, parsed_outputs, release)
+    unparsed = spec_obstacles(parsed_inputs, parsed_outputs)
+    return NameTable(
+        release=release.name,
+        inputs=inputs,
+        outputs=outputs,
+        obstacles=unparsed or find_obstacles(contract, inputs, outputs, release),
+        wanted=contract.n_inputs,
+        read=not unparsed,
+    )
+
+
+def find_row(rows: Sequence[NameRow], name: str) -> NameRow | None:
+    """The row that the server takes ``name`` for."""
+    return next((row for row in rows if name in row.names), None)
+
+
+def _by_slot(contract: ModelContract, release: Release) -> NameTable:
+    """The tensors as the compiled code counts them; ordinals are one way to address them."""
+    inputs = tuple(
+        _input(leaf, leaf.input_index or 0, f"INPUT__{leaf.input_index}", None, release)
+        for leaf in contract.tensor_leaves()
+    )
+    outputs = tuple(
+        _output(
+            output,
+            NameRow(slot=output.index, ordinal=f"OUTPUT__{output.index}", forward=None, path=output.path),
+            contract,
+            release,
+        )
+        for output in contract.outputs
+    )
+    return NameTable(
+        release=release.name,
+        inputs=inputs,
+        outputs=outputs,
+        obstacles=old_obstacles(contract, inputs, release),
+        wanted=contract.n_inputs,
+    )
+
+
+@record
+class _Inputs:
+    contract: ModelContract
+    parsed: ParsedSpec
+    release: Release
+
+    def rows(self) -> tuple[NameRow, ...]:
+        root = self.parsed.root
+        if root is None or len(root.children) != 2:
+            return ()
+        return _mark_lost_names([self._row(slot, name) for slot, name in enumerate(input_names(root))])
+
+    def _row(self, slot: int, name: SpecName) -> NameRow:
+        node = name.node
+        ordinal = f"INPUT__{slot}"
+        if node.number is None:
+            kind = "nested" if any(below.number is not None for below in walk(node)) else "empty"
+            return NameRow(slot=slot, ordinal=ordinal, forward=name.name, path=node.path, kind=kind)
+        leaf = next((leaf for leaf in self.contract.leaves if leaf.index == node.number), None)
+        if leaf is None:
+            return NameRow(slot=slot, ordinal=ordinal, forward=name.name, path=node.path, kind="unknown")
+        return _input(leaf, slot, ordinal, name.name, self.release)
+
+
+def _input(leaf: LeafSpec, slot: int, ordinal: str, forward: str | None, release: Release) -> NameRow:
+    return NameRow(
+        slot=slot,
+        ordinal=ordinal,
+        forward=forward,
+        path=leaf.path,
+        kind="value" if leaf.kind == "constant" else leaf.kind,
+        dtype=leaf.dtype,
+        data_type=data_type_of(leaf.dtype, release),
+        dims=leaf.dims if leaf.kind != "constant" else None,
+        device_type=leaf.device_type,
+        generated_name=leaf.generated_name,
+        used=leaf.used,
+    )
+
+
+def _outputs(contract: ModelContract, parsed: ParsedSpec, release: Release) -> tuple[NameRow, ...]:
+    """The outputs; each answers with what the compiled code hands back at that place."""
+    if parsed.root is None:
+        return ()
+    by_number = _outputs_by_number(contract, parsed)
+    rows: list[NameRow] = []
+    shifted = False
+    for slot, name in enumerate(output_names(parsed.root)):
+        ordinal = f"OUTPUT__{slot}"
+        output = by_number.get(name.node.number) if name.node.number is not None else None
+        shifted = shifted or name.node.number is None
+        if output is None or shifted:
+            # An empty dict takes a name and no place in what comes back, which moves all after it.
+            kind = "shifted" if shifted else "unknown"
+            rows.append(NameRow(slot=slot, ordinal=ordinal, forward=name.name, path=name.node.path, kind=kind))
+        else:
+            place = NameRow(slot=slot, ordinal=ordinal, forward=name.name, path=output.path)
+            rows.append(_output(output, place, contract, release))
+    return _mark_lost_names(rows)
+
+
+def _outputs_by_number(contract: ModelContract, parsed: ParsedSpec) -> dict[int, OutputSpec]:
+    """The outputs of the contract by their number in the spec; none where the two do not fit."""
+    tensors = [node for node in walk(parsed.root) if node.number is not None] if parsed.root is not None else []
+    if len(tensors) != len(contract.outputs):
+        return {}
+    return {output.index: output for output in contract.outputs}
+
+
+def _output(output: OutputSpec, place: NameRow, contract: ModelContract, release: Release) -> NameRow:
+    return replace(
+        place,
+        kind=output.kind,
+        dtype=output.dtype,
+        data_type=data_type_of(output.dtype, release),
+        dims=None if output.shape is None else tuple(_dim(size, contract) for size in output.shape),
+        device_type=output.device_type,
+    )
+
+
+def _dim(size: str, contract: ModelContract) -> Dim:
+    """A dim of an output; the bounds are those of an input's dim that is the same size."""
+    expr = parse_expr(size)
+    if isinstance(expr, Num):
+        return Dim(static=expr.over, expr=expr)
+    for leaf in contract.leaves:
+        for dim in leaf.dims or ():
+            if dim.static is None and dim.expr == expr:
+                return dim
+    return Dim(expr=expr)
+
+
+def _mark_lost_names(rows: list[NameRow]) -> tuple[NameRow, ...]:
+    """Rows, each marked whose name a later one takes away: the backend keeps one place per name."""
+    last = {row.forward: row.slot for row in rows}
+    return tuple(replace(row, lost=last[row.forward] != row.slot) for row in rows)
+
+
+# The tensor that the server takes a name for.
+
+_NUMBERED = re.compile(r"(?:(?!__).)*__([0-9]*)", re.DOTALL)
+
+
+def resolve(rows: Sequence[NameRow], names: Sequence[str]) -> tuple[NameRow | None, ...]:
+    """The row of each name, None where the server finds none."""
+    if all(row.forward is not None for row in rows):
+        return tuple(find_row(rows, name) for name in names)
+    slots = {row.slot: row for row in rows}
+    return tuple(slots.get(place) for place in name_places(names))
+
+
+def name_places(names: Sequence[str]) -> tuple[int, ...]:
+    """The places that 26.03 and 26.04 make of names: what stands after the first ``__``, or the config's order."""
+    found = [_NUMBERED.fullmatch(name) for name in names]
+    # Nothing after __ is the number 0.
+    numbers = [int(match[1] or 0) for match in found if match is not None]
+    return tuple(numbers) if len(numbers) == len(names) else tuple(range(len(names)))
+
+
+def is_numbered(names: Sequence[str]) -> bool:
+    """Whether 26.03 and 26.04 go by the numbers in the names."""
+    return all(_NUMBERED.fullmatch(name) for name in names)
+
+
+# The name that was probably meant by an unknown one.
+
+_DROPPED = re.compile(r"[\s\"'\\]")
+
+
+def nearest_name(name: str, rows: Sequence[NameRow]) -> str | None:
+    """The valid name that comes closest, None where none does.
+
+    First one that differs in case, quotes, spaces, underscores and leading zeros only; then the tensor's user path, its
+    key, or its name in the generated code; then one that looks alike.
+    """
+    plain = _plain(name)
+    for row in rows:
+        known = next((valid for valid in row.names if _plain(valid) == plain), None)
+        if known is not None:
+            return known
+    meant = next((row for row in rows if plain in _other_names(row) and row.names), None)
+    if meant is not None:
+        by_number = meant.forward is None or meant.forward.startswith("KWARGS")
+        return meant.names[0 if by_number else -1]
+    valid = [known for row in rows for known in row.names]
+    alike = difflib.get_close_matches(name.upper(), [known.upper() for known in valid], n=1, cutoff=0.75)
+    return next((known for known in valid if alike and known.upper() == alike[0]), None)
+
+
+def _plain(name: str) -> str:
+    text = re.sub(r"_+", "_", _DROPPED.sub("", name).lower())
+    return re.sub(r"(?<!\d)0+(?=\d)", "", text)
+
+
+def _other_names(row: NameRow) -> frozenset[str]:
+    """What people call the tensor: its path, the key or field at its end, its name in the generated code, its number.
+
+    A single result may be written as the first of several, and the first of several as the only one.
+    """
+    path = _plain(row.path)
+    last = re.search(r"\[([^\[\]]+)\]$|\.(\w+)$", path)
+    key = (last[1] or last[2]) if last is not None else None
+    names = {path, row.generated_name, f"{path}[0]", key if key is not None and not key.isdigit() else None}
+    if row.slot == 0 and path == "result[0]":
+        names.add("result")
+    side = row.ordinal.partition("__")[0].lower()
+    names |= {f"{side}{row.slot}", f"{side}_{row.slot}", f"{side}[{row.slot}]"}
+    return frozenset(name for name in names if name)
+
+
+# Comments of a config about its tensors.
+
+_KEY = re.compile(r"^(?P<above>.*)\[(?:'(?P<key>[^']*)'|\"(?P<other>[^\"]*)\")\]$", re.DOTALL)
+
+
+def comments_by_tensor(config: ModelConfig, text: str) -> dict[int, tuple[Given[str], ...]]:
+    """The comments that belong to each input and output, by the line where it begins.
+
+    A comment behind something, or inside the braces, belongs to what stands there; one on a line of its own between two
+    tensors belongs to the one below.
+    """
+    tensors = sorted((*config.inputs, *config.outputs), key=lambda tensor: (tensor.at.line, tensor.at.column))
+    lines = text.split("\n")
+    found: dict[int, tuple[Given[str], ...]] = {}
+    for comment in config.comments:
+        line = comment.at.line
+        alone = not lines[line - 1][: comment.at.column - 1].strip() if line <= len(lines) else True
+        owner = _owner(tensors, line, alone=alone)
+        if owner is not None:
+            found[owner.at.line] = (*found.get(owner.at.line, ()), comment)
+    return found
+
+
+def _owner(tensors: Sequence[TensorConfig], line: int, *, alone: bool) -> TensorConfig | None:
+    before = [tensor for tensor in tensors if tensor.at.line <= line]
+    if before and (not alone or line <= _last_line(before[-1].tree)):
+        return before[-1]
+    return next((tensor for tensor in tensors if tensor.at.line > line), None) if alone else None
+
+
+def _last_line(message: ConfigMessage) -> int:
+    return max([message.at.line, *_lines(message)])
+
+
+def _lines(message: ConfigMessage) -> Iterator[int]:
+    for item in message.fields:
+        yield item.at.line
+        if isinstance(item.value, ConfigMessage):
+            yield from _lines(item.value)
+        else:
+            yield item.value.at.line
+
+
+def rows_in_comments(comments: Sequence[Given[str]], rows: Sequence[NameRow]) -> tuple[NameRow, ...]:
+    """The rows that comments speak of: by the user's path, the name in the call, or the key at the path's end."""
+    text = " ".join(comment.value for comment in comments)
+    return tuple(row for row in rows if any(_is_in(word, text) for word in _words(row)))
+
+
+def _words(row: NameRow) -> Iterator[str]:
+    yield row.path
+    if row.forward is not None and row.forward != "RESULT":
+        yield row.forward
+    key = key_of(row)
+    if key is not None:
+        yield key[1]
+
+
+def _is_in(word: str, text: str) -> bool:
+    if not word:
+        return False
+    start = r"(?<![\w\])'\"])" if word[0].isalnum() or word[0] == "_" else ""
+    end = r"(?![\w\[(])" if word[-1].isalnum() or word[-1] == "_" else r"(?!\[)"
+    return re.search(start + re.escape(word) + end, text) is not None
+
+
+def key_of(row: NameRow) -> tuple[str, str] | None:
+    """``("args[1]", "a")`` of a tensor that is a value of a dict."""
+    found = _KEY.match(row.path)
+    return None if found is None else (found["above"], found["key"] or found["other"] or "")
+
+
+# The config beside the names of each package.
+
+Pair = tuple[TensorConfig, NameRow]
+
+
+@record
+class TensorSide:
+    """The inputs or the outputs: ``tensors`` of the config with the row that each is taken for, None for none."""
+
+    word: str
+    rows: tuple[NameRow, ...]
+    tensors: tuple[tuple[TensorConfig, NameRow | None], ...]
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """The tensors that stand for a row."""
+        return tuple((tensor, row) for tensor, row in self.tensors if row is not None)
+
+    @property
+    def unlisted(self) -> tuple[NameRow, ...]:
+        """The rows that no tensor stands for."""
+        listed = {row.slot for _, row in self.pairs}
+        return tuple(row for row in self.rows if row.slot not in listed)
+
+
+@record
+class JoinedTables:
+    """One served version: its package's names and the config's."""
+
+    model: ServedModel
+    config: ModelConfig
+    version: ServedVersion
+    contract: ModelContract
+    table: NameTable
+    inputs: TensorSide
+    outputs: TensorSide
+
+    @property
+    def sides(self) -> tuple[TensorSide, TensorSide]:
+        """Inputs, then outputs."""
+        return self.inputs, self.outputs
+
+    def place_of(self, obstacle: Obstacle) -> Position | None:
+        """Where the config writes what an obstacle is about, None where it does not."""
+        paths = obstacle.path.split(", ")
+        pairs = (*self.inputs.pairs, *self.outputs.pairs)
+        return next((tensor.at for tensor, row in pairs if row.path in paths), None)
+
+
+def each_version(model: ServedModel, ask: Callable[[JoinedTables], Said]) -> Said:
+    """What ``ask`` says of every served version whose call spec is known; what it says of all of them is said once."""
+    config = model.config
+    if config is None:
+        return (NotJudged(reason="config.pbtxt does not parse"),)
+    said: list[tuple[int, Remark | NotJudged]] = []
+    asked = 0
+    for version, contract in model.contracts:
+        table = name_table(contract, model.release)
+        if table is None:
+            reason = f"version {version.number}: the package does not contain its call spec (no wrapper.cpp in it)"
+            said.append((version.number, NotJudged(reason=reason)))
+            continue
+        asked += 1
+        said.extend((version.number, item) for item in ask(_join(model, config, version, contract, table)))
+    return _merge_remarks(said, asked)
+
+
+def _merge_remarks(said: Sequence[tuple[int, Remark | NotJudged]], asked: int) -> Said:
+    merged: list[Remark | NotJudged] = []
+    for number, item in said:
+        same = [other for _, other in said].count(item)
+        if asked > 1 and same < asked and isinstance(item, Remark):
+            merged.append(replace(item, message=f"version {number}: {item.message}"))
+        elif item not in merged:
+            merged.append(item)
+    return merged
+
+
+def _join(
+    model: ServedModel, config: ModelConfig, version: ServedVersion, contract: ModelContract, table: NameTable
+) -> JoinedTables:
+    def side(word: str, rows: tuple[NameRow, ...], tensors: tuple[TensorConfig, ...]) -> TensorSide:
+        # Where the spec does not parse, the server gets to no name.
+        taken = resolve(rows, [tensor.label for tensor in tensors if table.read])
+        return TensorSide(word=word, rows=rows, tensors=tuple(zip_longest(tensors, taken)))
+
+    return JoinedTables(
+        model=model,
+        config=config,
+        version=version,
+        contract=contract,
+        table=table,
+        inputs=side("input", table.inputs, config.inputs),
+        outputs=side("output", table.outputs, config.outputs),
+    )
+
+
+def obstacle_remarks(joined: JoinedTables, rule: str) -> list[Remark]:
+    """What a rule has to say of the obstacles that carry its id, each at its place in the config."""
+    found = (item for item in joined.table.obstacles if item.rule == rule)
+    return [replace(remark_of(item), at=joined.place_of(item)) for item in found]
+
+
+def remark_of(obstacle: Obstacle) -> Remark:
+    """The remark that an obstacle is."""
+    return Remark(
+        kind=obstacle.kind,
+        consequence=Consequence(obstacle.letter),
+        message=f"{obstacle.message} No config can serve this package." if obstacle.letter != "S" else obstacle.message,
+        observed=obstacle.observed,
+        expected=obstacle.expected,
+        subject=obstacle.path,
+        remedy=obstacle.remedy,
+        facts={"path": obstacle.path},
+    )
+
+
+def obstacles_of(model: ServedModel, rule: str) -> Said:
+    """What a rule about the call spec says: the obstacles that carry its id."""
+    return each_version(model, lambda joined: obstacle_remarks(joined, rule))
+
+
+def unread(joined: JoinedTables) -> Said:
+    """Why names cannot be looked up, where the server does not get that far."""
+    if joined.table.read:
+        return ()
+    first = joined.table.obstacles[0]
+    return (NotJudged(reason=f"the server cannot parse the call spec ({first.rule}), so there are no names"),)
+
+
+def unrecorded_remark(what: str, labels: Sequence[str]) -> Said:
+    """That the package does not record ``what`` of these tensors; nothing where there are none."""
+    return [NotJudged(reason=f"the package does not record {what} of {', '.join(labels)}")] if labels else []
+
+
+def rows_text(rows: Iterable[NameRow]) -> str:
+    """Rows of the table, in one line: ``INPUT__1 = KWARGSscale = kwargs['scale']; ...``."""
+    return "; ".join(" = ".join((*row.names, row.path)) for row in rows)

@@ -1,0 +1,347 @@
+"""Emulate a CUDA package on the CPU and report every access that a GPU would not have survived; job ``emulate``.
+
+Stages: ``setup``, ``inputs``, ``load`` (wrapper, constants, kernels), ``run1``, ``reference``, ``done``. The result
+has ``outputs`` as the job ``run`` has them, and ``emulation``: findings, what was not carried out, and the launches.
+
+The wrapper is replayed once or twice, by the quick way or with every value, as size and time ask for.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import zipfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from aotidoctor.model.artifact import ModelEntry
+from aotidoctor.model.contract import ConstantSpec, ModelContract
+from aotidoctor.model.jobs import Run
+from aotidoctor.model.record import record
+from aotidoctor.readers.contract.read_contract import read_contract
+from aotidoctor.readers.contract.wrapper_text import find_sections, split_statements
+from aotidoctor.readers.package.constants import read_constants
+from aotidoctor.readers.package.read_package import read_artifact
+from aotidoctor.worker.call import ModelCall, read_call
+from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.emulation.engine import EmulationEngine, kernel_functions
+from aotidoctor.worker.emulation.interpreter import Libdevice
+from aotidoctor.worker.emulation.shims import call_operator
+from aotidoctor.worker.emulation.storage import (
+    EmulationFindings,
+    FollowedCalls,
+    PendingSteps,
+    WrapperTensor,
+    device_copy,
+    empty_storage,
+)
+from aotidoctor.worker.emulation.wrapper import LostValue, Replay
+from aotidoctor.worker.treatments import treat
+from aotidoctor.worker.user_code import load_setup
+from aotidoctor.worker.values.match_values import Candidates, reference_candidates
+
+# The passes.
+
+# Bytes of inputs and constants from which on the addresses are looked at before anything is computed.
+LARGE = 16 << 20
+# What the full way takes for one lane of one access, about; and what share of the time it is given.
+SECONDS_A_LANE = 6e-8
+SHARE_OF_FULL = 0.75
+_PIECE = 16 << 20
+COMPUTED = "the values that are computed"
+VALUES = "only addresses and masks were checked, because there are so many lanes: no numbers, no NaN, no outputs"
+
+
+@dataclass(slots=True, kw_only=True)
+class ReplayPass:
+    """The whole wrapper replayed once: what was found, the launches, the outputs."""
+
+    found: EmulationFindings
+    engine: EmulationEngine
+    outputs: list[tuple[str, Any]]
+
+    @property
+    def late(self) -> list[tuple[str, str]]:
+        """What was left out, or broken off, for time, and why."""
+        words = ("the time for the emulation", "did not end")
+        return [(what, why) for what, why in self.found.not_emulated if any(one in why for one in words)]
+
+    def result(self) -> dict[str, Any]:
+        """As the probe reads it."""
+        return {**self.found.result(), "launched": self.engine.number, "in_full": self.engine.in_full}
+
+
+@record
+class EmulationJob:
+    """What is to be emulated. ``limit`` is in seconds, for all passes together."""
+
+    payload: Run
+    channel: Channel
+    model: ModelEntry
+    contract: ModelContract
+    stored: Mapping[str, Any]
+    call: ModelCall
+    limit: float
+    candidates: Candidates | None = None
+
+    def replayed(self, seconds: float, *, quick: bool) -> ReplayPass:
+        """One pass; ``quick``: only addresses and masks, with values where an address needs them."""
+        found = EmulationFindings()
+        engine = EmulationEngine(
+            functions=kernel_functions(self.model.wrapper_cpp or ""),
+            found=found,
+            channel=self.channel,
+            seconds=seconds,
+            deadline=time.monotonic() + seconds,
+            named=frozenset(self.payload.emulate_kernels),
+        )
+        replay = Replay(
+            inputs=[device_copy(path, tensor) for path, tensor in _order_tensors(self.contract, self.call)],
+            constants=_constants(self.contract.constants, self.stored),
+            found=found,
+            launch=engine.launch,
+            operator=call_operator,
+            nodes=_nodes(str(self.channel.user_cwd / self.payload.package), self.model),
+            pending=PendingSteps() if quick else None,
+            followed=None if quick or self.candidates is None else FollowedCalls(candidates=self.candidates),
+        )
+        wrapper = find_sections(self.model.wrapper_cpp or "")
+        try:
+            replay.run(_statements(wrapper.body.text, wrapper.body.line))
+        finally:
+            self.channel.put(emulation={**found.result(), "launched": engine.number})
+        if replay.followed is not None:
+            told = [(spec.path, replay.outputs.get(at)) for at, spec in enumerate(self.contract.outputs)]
+            self.channel.put(watch=replay.followed.result(
+                [(path, one) for path, one in told if isinstance(one, WrapperTensor) and one.storage.known]
+            ))  # fmt: skip
+        outputs = _outputs(self.contract, replay, found)
+        if replay.pending is not None:
+            # They hold the replay and its weights, and it holds them: two passes would be twice the memory.
+            replay.pending.steps.clear()
+        return ReplayPass(found=found, engine=engine, outputs=outputs)
+
+    @property
+    def size(self) -> int:
+        """Bytes of inputs and constants."""
+        inputs: int = sum(tensor.numel() * tensor.element_size() for _, tensor in self.call.tensors())
+        constants: int = sum(one.content.size for one in self.stored.values() if one.content is not None)
+        return inputs + constants
+
+
+def run_passes(job: EmulationJob, *, asked: bool) -> ReplayPass:
+    """``asked``: values are wanted, and not addresses alone. A kernel that was named is looked at first."""
+    way = job.payload.emulate_way
+    ends = time.monotonic() + job.limit
+    first = None
+    named = bool(job.payload.emulate_kernels)
+    if way == "quick" or (way == "auto" and (named or (job.size >= LARGE and not asked))):
+        first = job.replayed(job.limit, quick=True)
+        left = ends - time.monotonic()
+        if way == "quick" or first.found.findings or first.engine.lanes * SECONDS_A_LANE > left / 2:
+            return first
+    share = SHARE_OF_FULL if first is None else 1.0
+    full = job.replayed((ends - time.monotonic()) * share, quick=False)
+    if not full.late or full.found.findings or way == "full":
+        return full
+    last = first or job.replayed(ends - time.monotonic(), quick=True)
+    for what, why in full.late:
+        last.found.skip(COMPUTED, f"{what[:80]}: {why}")
+    return last
+
+
+def _constants(specs: Sequence[ConstantSpec], stored: Mapping[str, Any]) -> list[WrapperTensor | LostValue]:
+    """The constants in the order of the wrapper, each in an allocation of its own."""
+    made: list[WrapperTensor | LostValue] = []
+    for spec in specs:
+        found = stored.get(spec.original_fqn)
+        if spec.from_folded or found is None or found.content is None:
+            why = "it is computed when the package is loaded" if spec.from_folded else None
+            why = why or getattr(found, "problem", None) or "not in the package"
+            made.append(LostValue(f"the constant {spec.name}: {why}"))
+        else:
+            made.append(_constant(spec, found))
+    return made
+
+
+def _constant(spec: ConstantSpec, found: Any) -> WrapperTensor | LostValue:
+    """Read piece by piece: a copy of the largest one would be felt."""
+    import numpy as np
+
+    made = empty_storage(spec.name, spec.dtype or "float32", tuple(found.shape or ()), tuple(found.stride or ()))
+    begins, storage = (found.offset or 0) * made.itemsize, made.storage
+    if begins + storage.size > found.content.size:
+        return LostValue(f"the constant {spec.name}: its data are cut off")
+    for at in range(0, storage.size, _PIECE):
+        piece = found.content.read_at(begins + at, min(_PIECE, storage.size - at))
+        storage.bytes[at : at + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
+    storage.all_written()
+    return made
+
+
+def _nodes(package: str, model: ModelEntry) -> list[dict[str, Any]]:
+    """The calls of the proxy executor, from the package's JSON; none where it cannot be read."""
+    if model.extern_member is None:
+        return []
+    try:
+        with zipfile.ZipFile(package) as archive:
+            document = json.loads(archive.read(model.extern_member))
+        return [entry["node"] for entry in document["nodes"]]
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+        return []
+
+
+def _statements(text: str, line: int) -> list[tuple[int, str]]:
+    """Those behind the signature of ``run_impl``."""
+    found = list(split_statements(text, line))
+    start = next((at for at, (_, one) in enumerate(found) if one.endswith(") {")), -1)
+    return found[start + 1 : -1] if found and found[-1][1].startswith("}") else found[start + 1 :]
+
+
+def _order_tensors(contract: ModelContract, call: ModelCall) -> list[tuple[str, Any]]:
+    """The caller's tensors in the order of the compiled code's inputs, by their paths where these are known."""
+    given = call.tensors()
+    order = {leaf.path: leaf.input_index for leaf in contract.leaves if leaf.input_index is not None}
+    if len(given) == len(order) and all(path in order for path, _ in given):
+        return sorted(given, key=lambda pair: order[pair[0]] or 0)
+    return given
+
+
+def _outputs(contract: ModelContract, replay: Replay, found: EmulationFindings) -> list[tuple[str, Any]]:
+    """Outputs by path; one that could not be had is None."""
+    made: list[tuple[str, Any]] = []
+    for at, spec in enumerate(contract.outputs):
+        value = replay.outputs.get(at)
+        if (
+            isinstance(value, WrapperTensor)
+            and replay.pending is not None
+            and replay.pending.is_left_out(value.storage)
+        ):
+            found.skip(COMPUTED, VALUES)
+            made.append((spec.path, None))
+            _tell_unwritten(value, spec.path, found)
+            continue
+        if not isinstance(value, WrapperTensor) or not value.storage.known:
+            why = (
+                value.why if isinstance(value, LostValue) else "something that was not executed may have written to it"
+            )
+            found.skip(spec.path, why)
+            made.append((spec.path, None))
+            continue
+        _tell_unwritten(value, spec.path, found)
+        made.append((spec.path, value.torch()))
+    return made
+
+
+def _tell_unwritten(value: WrapperTensor, path: str, found: EmulationFindings) -> None:
+    count = value.has_unwritten()
+    if count:
+        found.add("uninitialized", buffer=value.name, output=path, count=count, launch=None, kernel=None,
+                  allocation=value.storage.name)  # fmt: skip
+
+
+# The job.
+
+
+def emulate(payload: Run, channel: Channel) -> dict[str, Any]:
+    """Do it."""
+    payload, applied = treat.prepare_payload(payload, channel)
+    load_setup(payload, channel)
+    channel.enter("inputs")
+    call = read_call(payload.inputs, channel)
+    call = treat.apply_steps(payload.treatment, call, applied)
+    channel.put(applied=applied, inputs=call.describe(values=False))
+    channel.enter("load")
+    package = str(channel.user_cwd / payload.package)
+    artifact = read_artifact(package, crc_limit=0)
+    model = artifact.model(payload.model_name) or artifact.models[0]
+    contract = read_contract(artifact, model)
+    if contract is None or model.wrapper_cpp is None:
+        channel.put(emulation={"problem": "the package has no wrapper.cpp that can be read"})
+        return {}
+    try:
+        _install()
+    except ImportError as error:
+        channel.put(emulation={"problem": f"Triton is not installed here ({error})", "install": True})
+        return {}
+    stored = read_constants(artifact, model, contract.constants, contract.weights)
+    _run(payload, channel, model, contract, stored, call)
+    return {}
+
+
+def _install() -> None:
+    import triton  # noqa: F401
+
+    from aotidoctor.worker.emulation.interpreter import install_interpreter
+
+    install_interpreter(Libdevice())
+
+
+def _run(  # noqa: PLR0917
+    payload: Run,
+    channel: Channel,
+    model: ModelEntry,
+    contract: ModelContract,
+    stored: Mapping[str, Any],
+    call: ModelCall,
+) -> None:
+    """In full where that is quickly done or asked for; what is large is looked at by the quick way first."""
+    job = EmulationJob(
+        payload=payload, channel=channel, model=model, contract=contract, stored=stored, call=call,
+        limit=payload.emulate_seconds,
+    )  # fmt: skip
+    if payload.watch is not None and payload.watch.reference:
+        job = replace(job, candidates=reference_candidates(payload, call, channel)[0])
+    channel.enter("run1")
+    done = run_passes(job, asked=bool(payload.reference or payload.keep_outputs))
+    channel.put(emulation=done.result(), outputs=[_describe_all(done.outputs)])
+    if payload.reference and all(tensor is not None for _, tensor in done.outputs):
+        _compare(payload, call, dict(done.outputs), channel)
+    if payload.keep_outputs:
+        _save(channel.user_cwd / payload.keep_outputs, done.outputs)
+
+
+class _NoModel:
+    """Stands for a loaded package: its weights were not read the way a loaded one's are."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Nothing of it is there."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise LookupError("the package was emulated, not loaded")
+
+
+def _compare(payload: Run, call: ModelCall, outputs: dict[str, Any], channel: Channel) -> None:
+    """Hold the outputs against the reference's, arranged as it arranges its own."""
+    from aotidoctor.worker import run_reference
+    from aotidoctor.worker.tensors import rebuild_result
+
+    channel.enter("reference")
+    ours: Any = None
+    with suppress(Exception):
+        run_reference.share_reference(payload.reference or "", channel)
+        program = run_reference.load_reference(payload.reference or "", channel)
+        theirs = run_reference.call_reference(program, call.copy() or call)[1]
+        ours = rebuild_result(theirs, outputs.get) if theirs is not None else None
+    # What failed fails again, and is told.
+    model: Any = _NoModel()
+    channel.put(**run_reference.check_reference(payload, model, call, (None, ours), channel))
+
+
+def _describe_all(outputs: list[tuple[str, Any]]) -> list[dict[str, Any]]:
+    from aotidoctor.worker.tensors import describe, digest
+
+    return [
+        {**describe(path, tensor, values=True), "sha256": digest(tensor)}
+        for path, tensor in outputs
+        if tensor is not None
+    ]
+
+
+def _save(path: Path, outputs: list[tuple[str, Any]]) -> None:
+    import torch
+
+    torch.save({path: None if tensor is None else tensor.clone() for path, tensor in outputs}, path)

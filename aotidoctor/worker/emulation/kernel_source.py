@@ -1,0 +1,333 @@
+"""Parse, check and build the text of a Triton kernel as the package holds it.
+
+The text is a stranger's Python. It is parsed first, and only what a kernel needs is let through: imports of Triton
+and of Inductor's helpers, functions of ``@triton.jit``, constants; no attribute that begins with an underscore, no
+name that Python gives by itself but a few harmless ones. What is left is executed in a namespace of its own, and is
+the function that Triton's interpreter runs. No chain of attributes leads from a module that is let in to one that is
+not.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import re
+import textwrap
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from aotidoctor.model.record import record
+
+# Types of elements by the names that signatures have for them (``fp32``).
+
+Interval = tuple[int, int]
+
+
+class DtypeName(str):
+    """A type as the value of a parameter, by its name (``fp16``)."""
+
+    __slots__ = ()
+
+
+# From the narrowest on, as results are promoted; NumPy has no bfloat16.
+_TABLE = (
+    ("i1", 1, "bool", "int1"), ("i8", 1, "int8", "int8"), ("u8", 1, "uint8", "uint8"), ("i16", 2, "int16", "int16"),
+    ("u16", 2, "uint16", "uint16"), ("i32", 4, "int32", "int32"), ("u32", 4, "uint32", "uint32"),
+    ("i64", 8, "int64", "int64"), ("u64", 8, "uint64", "uint64"), ("fp16", 2, "float16", "float16"),
+    ("bf16", 2, None, "bfloat16"), ("fp32", 4, "float32", "float32"), ("fp64", 8, "float64", "float64"),
+)  # fmt: skip
+SIZES: Mapping[str, int] = {name: size for name, size, _, _ in _TABLE}
+NUMPY: Mapping[str, str] = {name: numpy for name, _, numpy, _ in _TABLE if numpy is not None}
+BY_TEXT: Mapping[str, str] = {text: name for name, _, _, text in _TABLE}
+ORDER = tuple(NUMPY)
+INT32: Interval = (-(1 << 31), (1 << 31) - 1)
+
+
+def integer_limits(dtype: str) -> Interval | None:
+    """The least and the greatest number of a type of whole numbers up to 32 bits; None for others."""
+    if dtype == "i1":
+        return 0, 1
+    bits = 8 * SIZES.get(dtype, 8)
+    if dtype[0] not in "iu" or bits > 32:
+        return None
+    return (0, (1 << bits) - 1) if dtype[0] == "u" else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+
+
+_OPENING = re.compile(r"async_compile\.triton\('(\w+)', '''")
+_ESCAPED = re.compile(r"\\([\\\"'])")
+_END = "''', device_str="
+_MODULES = ("triton", "triton.language", "torch._inductor.runtime", "torch._inductor.runtime.triton_helpers")
+_DECORATORS = ("triton.jit", "triton.constexpr_function")
+# Modules of functions that a kernel may take one by one; those of libdevice have stand-ins.
+SINGLE_LANE = re.compile(r"triton\.language\.(?:core|math|standard|random|extra\.(?:cuda\.)?libdevice)")
+_IMPORTED = (
+    "triton", "tl", "triton_helpers", "libdevice", "tl_math", "math", "triton_heuristics", "AutotuneHint",
+    "ReductionHint", "TileHint", "DeviceProperties", "language",
+)  # fmt: skip
+BUILTINS = (
+    "range", "min", "max", "len", "int", "float", "bool", "abs", "tuple", "list", "isinstance", "print", "zip", "sum",
+    "enumerate", "True", "False", "None", "AssertionError", "ValueError",
+)  # fmt: skip
+# The longest kernel anybody compiled has some thousand lines.
+_LONGEST = 2_000_000
+
+
+class RefusedKernel(Exception):  # noqa: N818 - a verdict about a text, not an error of ours
+    """The text is not one of a kernel that can be emulated; the words say why."""
+
+
+@record
+class KernelText:
+    """One kernel, parsed.
+
+    ``signature`` maps its arguments to types (``*fp32``, ``i32``, ``constexpr``), ``constants`` those that were
+    fixed: numbers, texts, None, ``DtypeName``.
+    ``first_line`` is the line of the wrapper where the text begins; ``executable`` has the same lines as ``text``.
+    ``grid_type`` is Inductor's; None for others. ``custom``: a kernel of the user's. ``waits``: what an atomic gives
+    decides what it does, so that its programs may wait for one another.
+    ``tiles`` are the block axes with an index of the plain form ``program_id * BLOCK + arange``, by their axis of the
+    grid.
+    """
+
+    name: str
+    text: str
+    executable: str
+    module: ast.Module
+    signature: Mapping[str, str]
+    constants: Mapping[str, Any]
+    first_line: int
+    grid_type: str | None
+    template: bool
+    custom: bool
+    waits: bool
+    tiles: Mapping[str, int]
+
+
+def read_kernel(name: str, comment: str, line: int, grid: tuple[str, ...] = (), warps: int | None = None) -> KernelText:
+    """Parse the comment of a ``call_<kernel>`` function that begins at ``line`` of the wrapper. Raises ``Refused``.
+
+    ``grid``, as the function has it, and ``warps`` tell which of several configurations was compiled.
+    """
+    opening = _OPENING.search(comment)
+    if opening is None:
+        raise RefusedKernel("the package does not contain its source")
+    end = comment.find(_END, opening.end())
+    if end < 0 or end - opening.end() > _LONGEST:
+        raise RefusedKernel("its source is cut off or longer than any kernel")
+    # It stands in a literal of Python's.
+    raw = _ESCAPED.sub(r"\1", comment[opening.end() : end])
+    text = textwrap.dedent(raw.lstrip("\n").expandtabs())
+    first = line + comment.count("\n", 0, opening.end()) + len(raw) - len(raw.lstrip("\n"))
+    try:
+        module = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise RefusedKernel(f"its source does not parse: {error}") from error
+    kernel = _kernel_of(module, (name, opening[1]))
+    meta = _keywords(kernel)
+    known = _literals(meta.get("triton_meta"))
+    inductor = _literals(meta.get("inductor_meta"))
+    template = bool(kernel.decorator_list) and "template" in ast.unparse(kernel.decorator_list[0])
+    clean, blank = _strip_gpu_only(module)
+    _check(clean)
+    lines = text.split("\n")
+    return KernelText(
+        name=kernel.name,
+        text=text,
+        executable="\n".join("" if at in blank else one for at, one in enumerate(lines, 1)) + "\n",
+        module=clean,
+        signature={str(key): str(value) for key, value in dict(known.get("signature") or {}).items()},
+        constants={**_common_config(meta.get("configs"), inductor, grid, warps), **(known.get("constants") or {})},
+        first_line=first,
+        grid_type=str(inductor["grid_type"]) if inductor.get("grid_type") else None,
+        template=template,
+        custom=isinstance(given := meta.get("custom_kernel"), ast.Constant) and given.value is True,
+        waits=_waits(clean),
+        tiles=_tiles(text),
+    )
+
+
+def _kernel_of(module: ast.Module, names: tuple[str, ...]) -> ast.FunctionDef:
+    """That of one of these names; the functions that a user's kernel calls stand behind it."""
+    functions = [node for node in module.body if isinstance(node, ast.FunctionDef)]
+    found = [node for name in names for node in functions if node.name == name] or functions[-1:]
+    if not found:
+        raise RefusedKernel("its source contains no function")
+    return found[0]
+
+
+def _keywords(kernel: ast.FunctionDef) -> dict[str, ast.expr]:
+    calls = [node for node in kernel.decorator_list if isinstance(node, ast.Call)]
+    return {word.arg: word.value for call in calls for word in call.keywords if word.arg is not None}
+
+
+def _common_config(
+    node: ast.expr | None, inductor: Mapping[str, Any], grid: tuple[str, ...], warps: int | None
+) -> dict[str, Any]:
+    """What the configurations of a user's kernel that fit the launch have in common."""
+    configs = [_literals(one) for one in node.elts] if isinstance(node, ast.List) else []
+    grids = inductor.get("precomputed_grids")
+    if grids and len(configs) > 1:
+        fitting = [one["config"] for one in grids if tuple(one["cpp"]) == grid]
+        configs = [one for one in configs if one in fitting and one.get("num_warps", warps) == warps]
+    return {
+        name: value for name, value in (configs or [{}])[0].items() if all(one.get(name) == value for one in configs)
+    }
+
+
+def _literals(node: ast.expr | None) -> dict[str, Any]:
+    """The entries of a dict display that are literals or types; others (``DeviceProperties(...)``) are left out."""
+    found: dict[str, Any] = {}
+    if isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            with suppress(ValueError, TypeError, SyntaxError):
+                name = str(ast.literal_eval(key or value))
+                match value:
+                    case ast.Dict():
+                        found[name] = _literals(value)
+                    case ast.Attribute(attr=attr):
+                        found[name] = DtypeName(BY_TEXT.get(attr, attr))
+                    case _:
+                        found[name] = ast.literal_eval(value)
+    return found
+
+
+_PLAIN = re.compile(
+    r"^\s*([xyz])offset = tl\.program_id\((\d)\)(?:\.to\(tl\.int64\))? \* ([XYZ])BLOCK\s*$", re.MULTILINE
+)
+_INDEX = re.compile(r"tl\.(?:program_id|num_programs)\(")
+
+
+def _tiles(text: str) -> dict[str, int]:
+    """``{"x": 0, "y": 1}`` where every use of the program's number is of the plain form; empty otherwise."""
+    plain = [found for found in _PLAIN.finditer(text) if found[1].upper() == found[3]]
+    return {found[1]: int(found[2]) for found in plain} if len(plain) == len(_INDEX.findall(text)) else {}
+
+
+def _strip_gpu_only(module: ast.Module) -> tuple[ast.Module, set[int]]:
+    """Without what only a GPU or the autotuner needs, and the lines on which that stands."""
+    body: list[ast.stmt] = []
+    dropped: list[ast.stmt | ast.expr] = []
+    for node in module.body:
+        match node:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="set_driver_to_gpu")) | ast.Constant()):
+                dropped.append(node)
+                continue
+            case ast.FunctionDef():
+                kept = [one for one in node.decorator_list if ast.unparse(one) in _DECORATORS]
+                dropped += [one for one in node.decorator_list if one not in kept]
+                node.decorator_list = list(kept)
+        body.append(node)
+    lines = {line for one in dropped for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)}
+    return ast.Module(body=body, type_ignores=[]), lines
+
+
+def _waits(module: ast.Module) -> bool:
+    """Whether an atomic is more than a sum, or its value is used: a lock, a flag, a count of those that are done."""
+    nodes = list(ast.walk(module))
+    dropped = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    return any(
+        node.func.attr in ("atomic_cas", "atomic_xchg") or id(node) not in dropped
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("atomic_")
+    )
+
+
+def _check(module: ast.Module) -> None:
+    for statement in module.body:
+        if not isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.Assign | ast.AnnAssign):
+            raise RefusedKernel(f"its source contains a {type(statement).__name__}, which no kernel needs")
+    for node in ast.walk(module):
+        match node:
+            case ast.Import(names=names):
+                allowed = all(one.name in ("triton", "triton.language", "math") for one in names)
+            case ast.ImportFrom(module=source, names=names):
+                allowed = (source or "").startswith(_MODULES) and all(one.name in _IMPORTED for one in names)
+                single = SINGLE_LANE.fullmatch(source or "") and not any(one.name.startswith("__") for one in names)
+                allowed = allowed or bool(single)
+            case ast.Attribute(attr=attr):
+                allowed = not attr.startswith("_") or attr == "_shape"
+            case ast.Name(id=name):
+                allowed = not name.startswith("__") and (name in BUILTINS or not hasattr(builtins, name))
+            case ast.ClassDef() | ast.AsyncFunctionDef() | ast.Global() | ast.Nonlocal() | ast.Try() | ast.With():
+                allowed = False
+            case _:
+                allowed = True
+        if not allowed:
+            raise RefusedKernel(f"its source contains {ast.unparse(node)[:60]!r}, which no kernel needs")
+
+
+# Execution of the text.
+
+
+def build_kernel(kernel: KernelText, folder: Path, libdevice: Any) -> Any:
+    """Execute the definitions; the kernel as Triton's interpreter has it. Raises ``Refused``."""
+    import triton
+
+    # The interpreter reads the text of a function from its file.
+    path = folder / f"{kernel.name[:100]}.py"
+    source = kernel.executable
+    path.write_text(source, encoding="utf-8")
+    names: dict[str, Any] = {"__builtins__": {name: getattr(builtins, name) for name in BUILTINS}}
+    names["__builtins__"]["__import__"] = _import
+    names["__name__"] = f"emulated_{kernel.name}"
+    _check_reach(kernel.module, names)
+    exec(compile(source, str(path), "exec"), names)  # noqa: S102 - in the child, after what was checked above
+    if "libdevice" in names:
+        names["libdevice"] = libdevice
+    found = names.get(kernel.name)
+    if not hasattr(found, "rewrite"):
+        raise RefusedKernel(f"Triton {triton.__version__} does not interpret it: TRITON_INTERPRET has no effect here")
+    for value in list(names.values()):
+        if hasattr(value, "rewrite"):
+            value.fn.__globals__["libdevice"] = libdevice
+    return found
+
+
+def _import(name: str, namespace: Any = None, local: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+    """``import`` of the modules that a kernel needs."""
+    known = name in ("triton", "triton.language", "math") or name.startswith("torch._inductor.runtime")
+    if level or not (known or SINGLE_LANE.fullmatch(name)):
+        raise RefusedKernel(f"its source imports {name}")
+    module = __import__(name, {}, {}, tuple(fromlist or ()), 0)
+    foreign = [one for one in fromlist or () if not known and not _is_of_triton(getattr(module, one, None))]
+    if foreign:
+        raise RefusedKernel(f"its source imports {foreign[0]} of {name}")
+    return module
+
+
+def _is_of_triton(value: Any) -> bool:
+    """A function or a type of Triton's own, or a stand-in for one, and none that a module of it imports."""
+    home = getattr(value, "__module__", None) or type(value).__module__
+    return not inspect.ismodule(value) and home.startswith(
+        ("triton.language", "triton.runtime.interpreter", __name__.rpartition(".")[0])
+    )
+
+
+def _check_reach(module: ast.Module, names: Mapping[str, Any]) -> None:
+    """No chain of attributes may lead from a module that is let in to one that is not."""
+    import triton
+    import triton.language as tl
+    from torch._inductor.runtime import triton_helpers
+
+    roots = {"triton": triton, "tl": tl, "triton_helpers": triton_helpers, "tl_math": tl.math}
+    for node in ast.walk(module):
+        chain = _chain(node)
+        if chain is None or chain[0] not in roots:
+            continue
+        value = roots[chain[0]]
+        for attribute in chain[1:]:
+            value = getattr(value, attribute, None)
+            if inspect.ismodule(value) and not value.__name__.startswith(("triton.language", "triton.tools")):
+                raise RefusedKernel(f"its source reaches for {'.'.join(chain)}")
+
+
+def _chain(node: ast.AST) -> list[str] | None:
+    parts: list[str] = []
+    inner = node
+    while isinstance(inner, ast.Attribute):
+        parts.append(inner.attr)
+        inner = inner.value
+    return [inner.id, *reversed(parts)] if parts and isinstance(inner, ast.Name) else None

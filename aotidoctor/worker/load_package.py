@@ -1,0 +1,332 @@
+"""Load a compiled model without ``aoti_load_package``, call it as that would, and ask its library.
+
+``aoti_load_package`` swallows the first error, prints "Loading outdated pt2 file" and tries again by another way, and
+it imports all of Inductor to compare host properties. The loader below it gives the real first error in some
+milliseconds. The call is that of ``AOTICompiledModel``: keywords put in order, the tree flattened, whatever is no
+tensor dropped.
+
+Up to PyTorch 2.12 the loader unpacks into a folder ``/tmp/XXXXXX``, whatever TMPDIR says; a load that fails and a
+process that dies leave it behind with the whole package. So the one call of ``mkdtemp`` in libtorch goes through a
+function of ours, which tells the parent of each folder: it removes them after the end of the child. Later releases
+unpack below TMPDIR.
+
+PyTorch before 2.13 raises "API call failed" without the last error of the compiled code, and the reason goes to stderr
+only, which a program may have closed or sent elsewhere.
+
+The C interface tells names and counts of inputs, outputs and constants without running the model.
+"""
+
+from __future__ import annotations
+
+import _ctypes
+import ctypes
+import mmap
+import os
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from aotidoctor.model.jobs import Run
+from aotidoctor.model.torch_names import scalar_type
+from aotidoctor.worker.channel import Channel
+
+# The folder that the loader unpacks into.
+
+FIRST_BELOW_TMPDIR = (2, 13)
+_MAKE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+_folders: list[str] = []
+
+
+def follow_unpacking(channel: Channel) -> None:
+    """Tell ``channel`` of each folder from now on, as ``unpacked``; does nothing where TMPDIR is heeded."""
+    address = slot_address()
+    if address is None:
+        return
+    from aotidoctor.worker.call_hooks.package_calls import call_around
+    from aotidoctor.worker.call_hooks.slots import HooksUnavailableError
+
+    def make(real: Any, template: int) -> int | None:
+        made: int | None = real(template)
+        if made:
+            _folders.append(os.fsdecode(ctypes.string_at(made)))
+            channel.put(unpacked=_folders)
+        return made
+
+    try:
+        call_around(address, _MAKE, make)
+    except HooksUnavailableError as error:
+        channel.warn(f"what a failed load leaves in /tmp is not removed: {error}")
+
+
+def newest_unpacked() -> Path:
+    """The folder of the last load; where the library mapped last lies, else TMPDIR, if no folder was told."""
+    if _folders:
+        return Path(_folders[-1])
+    library = mapped_library() if torch_release() < FIRST_BELOW_TMPDIR else None
+    if library is not None and "/data/" in str(library):
+        return Path(str(library).rpartition("/data/")[0])
+    return Path(os.environ.get("TMPDIR", "/tmp"))  # noqa: S108
+
+
+def mapped_library() -> Path | None:
+    """The compiled model that this process has loaded from a temporary directory; None when it cannot be told."""
+    try:
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    paths = dict.fromkeys(line[line.index("/") :] for line in lines if "/" in line and line.endswith(".so"))
+    models = [path for path in paths if path.endswith(".wrapper.so") or "/aotinductor/" in path]
+    return Path(models[-1]) if models else None
+
+
+def torch_release() -> tuple[int, int]:
+    """Major and minor number of this PyTorch."""
+    import torch
+
+    major, minor = torch.__version__.split(".")[:2]
+    return int(major), int(minor)
+
+
+@cache
+def slot_address() -> int | None:
+    """Address of libtorch's slot for ``mkdtemp``; None where it is not needed, or not found."""
+    if torch_release() >= FIRST_BELOW_TMPDIR:
+        return None
+    from aotidoctor.worker.call_hooks.package_calls import call_slot
+
+    return call_slot("mkdtemp")
+
+
+# The last failure of the compiled code (packages of torch 2.13 and later).
+
+_NAME = "AOTInductorGetLastError"
+
+
+def last_error() -> str | None:
+    """The message of the library that this thread called last; None where it has none, or no way to say it."""
+    path = mapped_library()
+    if path is None:
+        return None
+    with suppress(OSError):
+        # Only if it is loaded: nothing of a package is loaded to ask this.
+        library = ctypes.CDLL(str(path), mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+        try:
+            return _read_last_error(library)
+        finally:
+            _ctypes.dlclose(library._handle)
+    return None
+
+
+def _read_last_error(library: ctypes.CDLL) -> str | None:
+    function, text = getattr(library, _NAME, None), ctypes.c_char_p()
+    if function is None or function(ctypes.byref(text)) != 0 or not text.value:
+        return None
+    return text.value.decode(errors="replace")
+
+
+# The model's C interface.
+
+_LARGEST = 256 * 1024 * 1024
+_KINDS = {0: "unknown", 1: "parameter", 2: "buffer", 3: "tensorconstant", 4: "foldedconstant"}
+_TEXT = ctypes.c_char_p
+_SIZE = ctypes.c_size_t
+_PREFIX = "AOTInductorModelContainer"
+
+
+def library_contains(library: Path | None, text: bytes) -> bool:
+    """Whether the file holds ``text`` anywhere."""
+    if library is None:
+        return False
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return data.find(text) >= 0
+
+
+def exports_symbol(library: Path, what: str) -> bool:
+    """Whether the C interface has ``what``: an older one lacks entry points, and PyTorch calls them unasked."""
+    try:
+        return hasattr(ctypes.CDLL(str(library), mode=os.RTLD_NOW), f"{_PREFIX}{what}")
+    except OSError:
+        return False
+
+
+def describe_library(library: Path | None, device: str, problems: list[str]) -> dict[str, Any]:
+    """``n_inputs``, ``n_outputs``, ``n_constants``, ``names`` of inputs, ``constants``; empty when it cannot be asked.
+
+    Asking makes a second container, which loads the weights again: not done for large files or on other devices.
+    """
+    if library is None or device != "cpu" or library.stat().st_size > _LARGEST:
+        return {}
+    try:
+        return _ask(ctypes.CDLL(str(library), mode=os.RTLD_NOW))
+    except (OSError, AttributeError, RuntimeError) as error:
+        problems.append(f"the library's own interface could not be called: {error}")
+        return {}
+
+
+def _ask(library: ctypes.CDLL) -> dict[str, Any]:
+    handle = ctypes.c_void_p()
+    create = library[f"{_PREFIX}CreateWithDevice"]
+    if create(ctypes.byref(handle), _SIZE(1), b"cpu", None) != 0:
+        raise RuntimeError("no container")
+    try:
+        counts = {
+            f"n_{what.lower()}": _number(library, f"GetNum{what}", handle, _SIZE())
+            for what in ("Inputs", "Outputs", "Constants")
+        }
+        names = [_text(library, "GetInputName", handle, at) for at in range(counts["n_inputs"])]
+        constants = [_constant(library, handle, at) for at in range(counts["n_constants"])]
+        return {**counts, "names": names, "constants": constants}
+    finally:
+        library[f"{_PREFIX}Delete"](handle)
+
+
+def _constant(library: ctypes.CDLL, handle: ctypes.c_void_p, at: int) -> dict[str, Any]:
+    kind = _number(library, "GetConstantType", handle, ctypes.c_int32(), at)
+    return {
+        "name": _text(library, "GetConstantName", handle, at),
+        "original_fqn": _text(library, "GetConstantOriginalFQN", handle, at),
+        "dtype": scalar_type(_number(library, "GetConstantDtype", handle, ctypes.c_int32(), at)),
+        "kind": _KINDS.get(kind),
+        "from_folded": bool(_number(library, "GetConstantFromFolded", handle, ctypes.c_bool(), at)),
+        "data_size": _data_size(library, handle, at),
+    }
+
+
+def _data_size(library: ctypes.CDLL, handle: ctypes.c_void_p, at: int) -> int | None:
+    """Bytes of the constant; None before torch 2.8."""
+    if not hasattr(library, f"{_PREFIX}GetConstantDataSize"):
+        return None
+    return _number(library, "GetConstantDataSize", handle, _SIZE(), at)
+
+
+def _number(library: ctypes.CDLL, name: str, handle: ctypes.c_void_p, into: Any, at: int | None = None) -> int:
+    function = library[f"{_PREFIX}{name}"]
+    where = () if at is None else (_SIZE(at),)
+    if function(handle, *where, ctypes.byref(into)) != 0:
+        raise RuntimeError(name)
+    return int(into.value)
+
+
+def _text(library: ctypes.CDLL, name: str, handle: ctypes.c_void_p, at: int) -> str:
+    into = _TEXT()
+    if library[f"{_PREFIX}{name}"](handle, _SIZE(at), ctypes.byref(into)) != 0:
+        raise RuntimeError(name)
+    return (into.value or b"").decode(errors="replace")
+
+
+# Loading and calling.
+
+# ``self`` stands first and has no comma before it.
+_SIGNATURE = re.compile(r"\(self: [^)\n]*\) ->")
+_INSIDE_BRACKETS = re.compile(r"\[[^\[\]]*\]")
+
+
+class LoadedModel:
+    """A loaded model, with the methods of torch's ``AOTICompiledModel`` (``after_load`` of a setup file gets it).
+
+    ``directory`` is where its files lie: unpacked, or as they were given.
+    """
+
+    def __init__(self, loader: Any, *, directory: Path) -> None:
+        self.loader = loader
+        self.directory = directory
+        self._kept: list[Any] = []
+        self.given: dict[str, Any] = {}
+        self.on_constants: Callable[[dict[str, Any]], dict[str, Any]] = lambda given: given
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run once, on the caller's tensors themselves."""
+        from torch.utils import _pytree as pytree
+
+        out_spec = pytree.treespec_loads(self.loader.get_call_spec()[1])
+        run = getattr(self.loader, "boxed_run", None) or self.loader.run
+        return pytree.tree_unflatten(run(self.flat(args, kwargs)), out_spec)
+
+    def flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The tensors of a call in the order of the compiled code's inputs."""
+        import torch
+        from torch.export._tree_utils import reorder_kwargs
+        from torch.utils import _pytree as pytree
+
+        in_spec = pytree.treespec_loads(self.loader.get_call_spec()[0])
+        leaves = pytree.tree_flatten((args, reorder_kwargs(kwargs, in_spec)))[0]
+        return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+    def get_metadata(self) -> dict[str, str]:
+        """The package's metadata; empty for a bare library."""
+        return dict(self.loader.get_metadata()) if hasattr(self.loader, "get_metadata") else {}
+
+    def get_constant_fqns(self) -> list[str]:
+        """Original names of the constants."""
+        if hasattr(self.loader, "get_constant_fqns"):
+            return list(self.loader.get_constant_fqns())
+        return list(self.loader.get_constant_names_to_original_fqns().values())
+
+    def load_constants(
+        self,
+        constants_map: dict[str, Any],
+        *,
+        check_full_update: bool,
+        user_managed: bool = False,
+        allow_h2d_copy: bool = False,
+    ) -> None:
+        """Load constants by original name, as torch's own method does, which checks nothing but the names.
+
+        ``on_constants`` gets what is given and returns what is loaded in its stead.
+        """
+        constants_map = self.on_constants(constants_map)
+        if user_managed:
+            self._kept.append(constants_map)
+        load = getattr(self.loader, "load_constants", None) or self.loader.update_constant_buffer
+        options = [False, check_full_update, user_managed, *([True] if allow_h2d_copy else [])]
+        # 2.6 and 2.7 know no ``user_managed``: the weights are copied.
+        accepted = accepted_arguments(load)
+        load(constants_map, *(options if accepted is None else options[: accepted - 1]))
+
+    def close(self) -> None:
+        """Unload: the library is closed and its directory removed."""
+        self.loader = None
+        self._kept.clear()
+
+
+def load_model(payload: Run, path: Path) -> LoadedModel:
+    """Load ``path`` as ``payload.kind``; whatever the loader raises is the answer."""
+    device, index = payload.device, payload.device_index
+    if payload.kind == "bare-so":
+        return LoadedModel(load_library(path, device, index), directory=path.parent)
+    loader = _package_loader(str(path), payload.model_name, index)
+    return LoadedModel(loader, directory=path if path.is_dir() else newest_unpacked())
+
+
+def load_library(path: Path, device: str, index: int | None = None, cubins: Path | None = None) -> Any:
+    """The container runner of a bare library."""
+    from torch._C import _aoti
+
+    if device == "cpu":
+        return _aoti.AOTIModelContainerRunnerCpu(str(path), 1)
+    kind, _, number = device.partition(":")
+    where = device if number or index in (None, -1) else f"{kind}:{index}"
+    runner = getattr(_aoti, f"AOTIModelContainerRunner{kind.capitalize()}", None)
+    if runner is None:
+        raise RuntimeError(f"Unsupported device {device}")
+    return runner(str(path), 1, where, *([str(cubins)] if cubins else []))
+
+
+def _package_loader(path: str, name: str, index: int) -> Any:
+    """The constructor got its arguments one after the other: 2.6 has two, 2.7 four, 2.8 five."""
+    from torch._C._aoti import AOTIModelPackageLoader
+
+    arguments: tuple[Any, ...] = (path, name, False, 1, index)
+    return AOTIModelPackageLoader(*arguments[: accepted_arguments(AOTIModelPackageLoader.__init__)])
+
+
+def accepted_arguments(function: Any) -> int | None:
+    """How many arguments a function of PyTorch's C++ side takes, ``self`` not counted; None where it does not say.
+
+    Its documentation holds the signature; of an overloaded one there are several, and the longest counts.
+    """
+    signatures = _SIGNATURE.findall(_INSIDE_BRACKETS.sub("", function.__doc__ or ""))
+    return max((signature.count(",") for signature in signatures), default=None)

@@ -1,0 +1,457 @@
+"""Walk, describe and compare tensors of calls and results, leaf by leaf.
+
+Leaves come in torch's flattening order, with the user's names for them. A description is JSON: what a tensor is,
+which values it holds, whose memory it shares. A comparison tells structure, dtype, shape, where the NaNs are, and how
+far the values are apart.
+
+Against a reference a leaf *agrees* within the tolerance that was asked for, else within a few roundings of its dtype
+(``_CLOSE``, relative to the element and to the median magnitude of the tensor). What does not is for the float64 run
+to judge; where there is none, ``loosely`` tells whether it is at least within the tolerance that two correct programs
+may need.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from aotidoctor.model.answers import ComparedOutput
+from aotidoctor.model.case import GRID, Tolerances
+
+# Descriptions.
+
+
+def describe(path: str, tensor: Any, *, values: bool) -> dict[str, Any]:
+    """``path``, ``dtype``, ``shape``, ``stride``, ``device``, ``numel``; with ``values`` also those of ``stats``.
+
+    Shape and stride are None where the layout has none (nested, sparse).
+    """
+    facts: dict[str, Any] = {
+        "path": path,
+        "dtype": dtype_name(tensor),
+        "shape": _ints(lambda: tensor.shape),
+        "stride": _ints(tensor.stride),
+        "device": str(tensor.device),
+        "numel": int(tensor.numel()),
+    }
+    return facts | (value_counts(tensor) if values else {})
+
+
+def dtype_name(tensor: Any) -> str:
+    """``float32`` of a float32 tensor."""
+    return short_name(tensor.dtype)
+
+
+def short_name(dtype: Any) -> str:
+    """``float32`` of ``torch.float32``."""
+    return str(dtype).removeprefix("torch.")
+
+
+def value_counts(tensor: Any) -> dict[str, Any]:
+    """``nan`` and ``inf`` counts, and ``min``, ``max``, ``mean`` over the finite values (None when there are none).
+
+    Counts and bounds are None for what has no values to look at (meta, nested).
+    """
+    unknown = dict.fromkeys(("nan", "inf", "min", "max", "mean"))
+    try:
+        # On the host: a device whose kernels are under suspicion, or whose memory is short, is not asked to count.
+        return _stats(dense(tensor).cpu()) if tensor.device.type != "meta" else unknown
+    except (RuntimeError, NotImplementedError, TypeError):
+        return unknown
+
+
+def dense(tensor: Any) -> Any:
+    """The values as a plain strided tensor: dequantised, densified, lazy bits resolved, no gradient."""
+    import torch
+
+    tensor = tensor.detach()
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
+    if tensor.layout != torch.strided:
+        tensor = tensor.to_dense()
+    return tensor.resolve_conj().resolve_neg()
+
+
+def _stats(tensor: Any) -> dict[str, Any]:
+    import torch
+
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor)
+    if tensor.is_floating_point() and tensor.dtype not in (torch.float32, torch.float64):
+        tensor = tensor.float()
+    nan = inf = 0
+    if tensor.is_floating_point():
+        finite = torch.isfinite(tensor)
+        bad = tensor.numel() - int(finite.sum())
+        if bad:
+            nan = int(torch.isnan(tensor).sum())
+            inf = bad - nan
+            tensor = tensor[finite]
+    elif tensor.dtype is torch.bool or not tensor.dtype.is_signed:
+        tensor = tensor.to(torch.int64)
+    if tensor.numel() == 0:
+        return {"nan": nan, "inf": inf, "min": None, "max": None, "mean": None}
+    low, high = torch.aminmax(tensor)
+    mean = torch.mean(tensor, dtype=torch.float64) if tensor.is_floating_point() else tensor.double().mean()
+    return {"nan": nan, "inf": inf, "min": low.item(), "max": high.item(), "mean": mean.item()}
+
+
+def digest(tensor: Any) -> str | None:
+    """SHA-256 of the values' bytes in index order; None for a tensor without any (meta, nested, opaque)."""
+    import torch
+
+    try:
+        flat = tensor.detach()
+        if flat.device.type == "meta":
+            return None
+        flat = flat.int_repr() if flat.is_quantized else dense(flat)
+        flat = flat.cpu().contiguous().reshape(-1)
+        size = flat.numel() * flat.element_size()
+        if size == 0:
+            return hashlib.sha256(b"").hexdigest()
+        data = (ctypes.c_char * size).from_address(flat.data_ptr())
+        return hashlib.sha256(data).hexdigest()
+    except (RuntimeError, NotImplementedError, TypeError, torch.OutOfMemoryError):
+        return None
+
+
+def storage_address(tensor: Any) -> int:
+    """Address of the memory that holds the values; 0 when there is none."""
+    try:
+        return int(tensor.untyped_storage().data_ptr())
+    except (RuntimeError, NotImplementedError):
+        return 0
+
+
+def nbytes(tensor: Any) -> int:
+    """Bytes of the values; 0 for a layout that cannot tell."""
+    try:
+        return int(tensor.numel() * tensor.element_size())
+    except (RuntimeError, NotImplementedError):
+        return 0
+
+
+def _ints(read: Callable[[], Iterable[Any]]) -> list[int] | None:
+    try:
+        return [int(number) for number in read()]
+    except (RuntimeError, NotImplementedError):
+        return None
+
+
+# Leaves of a call or of a result.
+
+Visit = Callable[[str, Any], Any]
+
+
+def iterate_leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield ``(path, leaf)``. A dict in insertion order and a namedtuple by field, as torch's pytree does."""
+    for key, child in children(value, path):
+        if key is None:
+            yield path, child
+        else:
+            yield from iterate_leaves(child, key)
+
+
+def walk_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Leaves of a call: ``args[...]`` first, then ``kwargs[...]``."""
+    return [*iterate_leaves(tuple(args), "args"), *iterate_leaves(dict(kwargs), "kwargs")]
+
+
+def tensors(value: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Those leaves that are tensors."""
+    import torch
+
+    return [(path, leaf) for path, leaf in value if isinstance(leaf, torch.Tensor)]
+
+
+def result_tensors(result: Any) -> list[tuple[str, Any]]:
+    """The tensors of what a call returned."""
+    return tensors(list(iterate_leaves(result, "result")))
+
+
+def children(value: Any, path: str) -> list[tuple[str | None, Any]]:
+    """Paths and values of the children; a leaf gives itself with None for its path."""
+    if isinstance(value, dict | OrderedDict | defaultdict):
+        return [(f"{path}[{key!r}]", child) for key, child in value.items()]
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return [(f"{path}.{name}", child) for name, child in zip(value._fields, value, strict=True)]
+    if type(value) in (list, tuple):
+        return [(f"{path}[{index}]", child) for index, child in enumerate(value)]
+    return _registered_children(value, path)
+
+
+def _registered_children(value: Any, path: str) -> list[tuple[str | None, Any]]:
+    """Children of a type that somebody registered with torch's pytree; anything else is a leaf."""
+    from torch.utils._pytree import SUPPORTED_NODES
+
+    node = SUPPORTED_NODES.get(type(value))
+    if node is None:
+        return [(None, value)]
+    parts, _ = node.flatten_fn(value)
+    return [(f"{path}[{index}]", child) for index, child in enumerate(parts)]
+
+
+def rebuild(value: Any, path: str, visit: Visit) -> Any:
+    """The same structure with each leaf replaced by ``visit(path, leaf)``."""
+    below = children(value, path)
+    if [key for key, _ in below] == [None]:
+        return visit(path, value)
+    new = [rebuild(child, str(key), visit) for key, child in below]
+    if isinstance(value, dict):
+        return _rebuilt_mapping(value, new)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*new)
+    if type(value) in (list, tuple):
+        return type(value)(new)
+    return _rebuilt_registered(value, new)
+
+
+def _rebuilt_mapping(value: Any, new: list[Any]) -> Any:
+    """A library's own mapping may forbid ``update`` (``ModelOutput`` does): it is put together as pytree does it."""
+    if type(value) in (dict, OrderedDict, defaultdict):
+        made = value.copy()
+        made.update(zip(value, new, strict=True))
+        return made
+    from torch.utils._pytree import SUPPORTED_NODES
+
+    return _rebuilt_registered(value, new) if type(value) in SUPPORTED_NODES else dict(zip(value, new, strict=True))
+
+
+def _rebuilt_registered(value: Any, new: list[Any]) -> Any:
+    from torch.utils._pytree import SUPPORTED_NODES
+
+    node = SUPPORTED_NODES[type(value)]
+    return node.unflatten_fn(new, node.flatten_fn(value)[1])
+
+
+def copy_leaf(_: str, leaf: Any) -> Any:
+    """A copy of a tensor, anything else as it is; for ``rebuild``."""
+    import torch
+
+    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
+
+
+def rebuild_result(result: Any, visit: Visit) -> Any:
+    """``rebuild`` of what a call returned; where a library's class refuses it, the leaves in a list.
+
+    Results are only compared leaf by leaf, so the list holds all that matters.
+    """
+    try:
+        return rebuild(result, "result", visit)
+    except Exception:
+        return [visit(path, leaf) for path, leaf in iterate_leaves(result, "result")]
+
+
+# Two results.
+
+# Relative to the value, and to the largest value of the tensor. They allow for another order of summation, which moves
+# results of a long reduction by far more than one rounding.
+_TOLERANCE = {"float64": 1e-7, "float32": 1e-4, "float16": 4e-3, "bfloat16": 3e-2}
+# A value larger than this many times the median does not count for that: it is a mask (-1e9), and would hide the rest.
+_OUTLIER = 1000.0
+
+
+def compare_results(ours: Any, theirs: Any) -> dict[str, Any]:
+    """``agrees``, ``same_structure`` and ``outputs``, one object per leaf; ``ours`` is the package's result."""
+    left, right = dict(iterate_leaves(ours, "result")), dict(iterate_leaves(theirs, "result"))
+    shared = [path for path in left if path in right]
+    leaves = [compare_leaf(path, left[path], right[path]) for path in shared]
+    missing, extra = sorted(right.keys() - left.keys()), sorted(left.keys() - right.keys())
+    same = not missing and not extra and list(left) == list(right)
+    return {
+        "agrees": same and all(leaf["agrees"] for leaf in leaves),
+        "same_structure": same,
+        "missing": missing,
+        "extra": extra,
+        "outputs": leaves,
+    }
+
+
+def compared_leaf(leaf: dict[str, Any]) -> ComparedOutput:
+    """What the parent reads of one leaf."""
+    return ComparedOutput(
+        path=leaf["path"], agrees=leaf["agrees"], what=leaf["what"], max_abs_diff=leaf.get("max_abs_diff")
+    )
+
+
+def compare_leaf(path: str, ours: Any, theirs: Any) -> dict[str, Any]:
+    """One leaf: ``agrees``, ``what`` differs first (type, dtype, shape, nan, values), and the measure of it."""
+    import torch
+
+    if not (isinstance(ours, torch.Tensor) and isinstance(theirs, torch.Tensor)):
+        same = type(ours) is type(theirs) and repr(ours) == repr(theirs)
+        return {"path": path, "agrees": same, "what": None if same else "type"}
+    facts: dict[str, Any] = {
+        "path": path,
+        "dtype": [dtype_name(ours), dtype_name(theirs)],
+        "shape": [list(ours.shape), list(theirs.shape)],
+    }
+    if ours.shape != theirs.shape:
+        return facts | {"agrees": False, "what": "shape"}
+    values = _values(dense(ours).cpu(), dense(theirs).cpu())
+    if ours.dtype != theirs.dtype:
+        return facts | values | {"agrees": False, "what": "dtype"}
+    return facts | values
+
+
+def _values(ours: Any, theirs: Any) -> dict[str, Any]:
+    import torch
+
+    relative = wider_tolerance(_TOLERANCE, ours, theirs)
+    if ours.is_complex() or theirs.is_complex():
+        ours, theirs = torch.view_as_real(ours.to(torch.complex128)), torch.view_as_real(theirs.to(torch.complex128))
+    left, right = ours.double(), theirs.double()
+    nan_left, nan_right = torch.isnan(left), torch.isnan(right)
+    plain = ~(nan_left | nan_right) & (left != right)
+    difference = torch.where(plain, (left - right).abs(), torch.zeros_like(left)).nan_to_num(nan=torch.inf)
+    absolute = relative * _scale(right)
+    far = difference > absolute + relative * torch.where(torch.isfinite(right), right, 0).abs()
+    nan_same = bool((nan_left == nan_right).all())
+    agrees = nan_same and not bool(far.any())
+    return {
+        "agrees": agrees,
+        "what": None if agrees else ("values" if nan_same else "nan"),
+        "rtol": relative,
+        "atol": absolute,
+        "numel": left.numel(),
+        "far": int(far.sum()),
+        "max_abs_diff": float(difference.max()) if difference.numel() else 0.0,
+        "max_rel_diff": _max_rel(difference, right),
+        "nan": [int(nan_left.sum()), int(nan_right.sum())],
+        "inf": [int(torch.isinf(left).sum()), int(torch.isinf(right).sum())],
+    }
+
+
+def _scale(values: Any) -> float:
+    """The largest magnitude, outliers left out."""
+    import torch
+
+    sizes = values[torch.isfinite(values) & (values != 0)].abs()
+    return min(float(sizes.max()), _OUTLIER * float(sizes.median())) if sizes.numel() else 0.0
+
+
+def _max_rel(difference: Any, right: Any) -> float:
+    usable = (right != 0) & right.isfinite()
+    return float((difference[usable] / right[usable].abs()).max()) if bool(usable.any()) else 0.0
+
+
+def wider_tolerance(tolerances: Mapping[str, float], ours: Any, theirs: Any) -> float:
+    """The wider of the two dtypes' tolerances, of complex numbers that of their parts; 0 for integers."""
+    dtypes = (ours.dtype.to_real(), theirs.dtype.to_real())
+    return max(tolerances.get(short_name(one), 0.1 if one.is_floating_point else 0.0) for one in dtypes)
+
+
+# Outputs of a package against those of its reference.
+
+# As torch.testing.assert_close has them.
+_CLOSE = {"float64": 1e-7, "float32": 1.3e-6, "float16": 1e-3, "bfloat16": 1.6e-2}
+
+
+def compare_outputs(ours: Any, theirs: Any, tolerances: Tolerances) -> dict[str, Any]:
+    """``agrees``, ``same_structure``, ``missing``, ``extra``, ``containers`` and ``outputs``, one object per leaf."""
+    left, right = dict(iterate_leaves(ours, "result")), dict(iterate_leaves(theirs, "result"))
+    shared = [path for path in left if path in right]
+    places = {path: index for index, path in enumerate(right)}
+    leaves = [_leaf(path, left[path], right[path], tolerances.of(path, places[path])) for path in shared]
+    missing, extra = sorted(right.keys() - left.keys()), sorted(left.keys() - right.keys())
+    containers = [_containers(ours), _containers(theirs)]
+    same = not missing and not extra and list(left) == list(right) and containers[0] == containers[1]
+    return {
+        "agrees": same and all(leaf["agrees"] for leaf in leaves),
+        "same_structure": same,
+        "containers": None if containers[0] == containers[1] else containers,
+        "missing": missing,
+        "extra": extra,
+        "unused_tolerances": list(tolerances.unused(list(right))),
+        "outputs": leaves,
+    }
+
+
+def settle_verdicts(facts: dict[str, Any]) -> None:
+    """Give each leaf its ``verdict``, from what the float64 run ``judged``, and the whole its ``agrees``."""
+    for leaf in facts["outputs"]:
+        if leaf["agrees"]:
+            leaf["verdict"] = "agrees"
+        elif leaf["what"] not in ("values", "nan"):
+            leaf["verdict"] = leaf["what"]
+        elif leaf.get("judged") in (None, "unknown") and leaf["loosely"] and not leaf["asked"]:
+            leaf["verdict"] = "agrees"
+        else:
+            leaf["verdict"] = leaf.get("judged") or "unknown"
+        leaf["agrees"] = leaf["verdict"] in ("agrees", "both-within", "reference-imprecise")
+    facts["agrees"] = facts["same_structure"] and all(leaf["agrees"] for leaf in facts["outputs"])
+
+
+def _leaf(path: str, ours: Any, theirs: Any, asked: tuple[float, float] | None) -> dict[str, Any]:
+    import torch
+
+    ours, theirs = _as_tensor(ours, theirs), _as_tensor(theirs, ours)
+    loose = compare_leaf(path, ours, theirs)
+    if loose["what"] in ("type", "shape") or not isinstance(theirs, torch.Tensor):
+        return {**loose, "loosely": loose["agrees"], "asked": asked is not None}
+    left, right = _flat(ours), _flat(theirs)
+    rtol, atol = asked if asked is not None else _close(ours, theirs, right)
+    needed = [[point, needed_atol(left, right, point)] for point in GRID]
+    agrees = loose["what"] != "dtype" and needed_atol(left, right, rtol) <= atol
+    return {
+        **loose,
+        "agrees": agrees,
+        "what": None if agrees else loose["what"] or "values",
+        "rtol": rtol,
+        "atol": atol,
+        "far": _far(left, right, rtol, atol),
+        "loosely": loose["agrees"],
+        "asked": asked is not None,
+        "needed": needed,
+    }
+
+
+def needed_atol(left: Any, right: Any, rtol: float) -> float:
+    """The smallest atol with which all elements agree at this rtol; inf where NaN or Inf stand elsewhere."""
+    import torch
+
+    same = (left == right) | (left.isnan() & right.isnan())
+    if not bool((same | (left.isfinite() & right.isfinite())).all()):
+        return float("inf")
+    excess = torch.where(same, 0.0, (left - right).abs() - rtol * right.abs())
+    return max(0.0, float(excess.max())) if excess.numel() else 0.0
+
+
+def _far(left: Any, right: Any, rtol: float, atol: float) -> int:
+    """How many elements are beyond the tolerance."""
+    same = (left == right) | (left.isnan() & right.isnan())
+    near = left.isfinite() & right.isfinite() & ((left - right).abs() <= atol + rtol * right.abs())
+    return int((~(same | near)).sum())
+
+
+def _close(ours: Any, theirs: Any, right: Any) -> tuple[float, float]:
+    """The tolerance of the coarser dtype; none for integers."""
+    relative = wider_tolerance(_CLOSE, ours, theirs)
+    size = right[right.isfinite() & (right != 0)].abs()
+    return relative, relative * float(size.median()) if size.numel() else 0.0
+
+
+def _flat(tensor: Any) -> Any:
+    import torch
+
+    tensor = dense(tensor).cpu()
+    return (torch.view_as_real(tensor.to(torch.complex128)) if tensor.is_complex() else tensor.double()).reshape(-1)
+
+
+def _as_tensor(value: Any, other: Any) -> Any:
+    """A number as a tensor where the other side has a tensor without dims: packages return tensors only."""
+    import torch
+
+    if isinstance(value, bool | int | float) and isinstance(other, torch.Tensor) and other.dim() == 0:
+        return torch.tensor(value, dtype=other.dtype)
+    return value
+
+
+def _containers(value: Any) -> str:
+    """The types of lists, tuples and dicts around the leaves."""
+    from torch.utils import _pytree as pytree
+
+    return str(pytree.tree_structure(value)).replace("\n", "")

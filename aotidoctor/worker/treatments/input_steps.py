@@ -1,0 +1,340 @@
+"""Treatment steps on inputs: on one leaf, and on the structure of a call.
+
+A step on a leaf is ``(step, leaf) -> (new leaf, note)``, one on the structure
+``(step, args, kwargs) -> (args, kwargs, note)``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from aotidoctor.model.jobs import InputsSource
+from aotidoctor.worker.tensors import dtype_name, walk_call
+
+
+class TreatmentError(Exception):
+    """A step that cannot be applied to these inputs."""
+
+
+# One leaf.
+
+Step = dict[str, Any]
+LeafChange = Callable[[Step, Any], tuple[Any, str]]
+
+
+def cast(step: Step, leaf: Any) -> tuple[Any, str]:
+    """Another dtype, same values as far as they fit, same strides."""
+    return leaf.to(dtype_of(step["dtype"])), f"{dtype_name(leaf)}→{step['dtype']}"
+
+
+def contiguous(step: Step, leaf: Any) -> tuple[Any, str]:
+    """The same values with the given strides, or contiguous ones."""
+    import torch
+
+    wanted = step.get("stride")
+    if wanted is None:
+        new = leaf.clone(memory_format=torch.contiguous_format)
+    else:
+        if len(wanted) != leaf.dim():
+            raise TreatmentError(f"{len(wanted)} strides for {leaf.dim()} dims")
+        new = torch.empty_strided(tuple(leaf.shape), tuple(wanted), dtype=leaf.dtype, device=leaf.device)
+        new.copy_(leaf)
+    return new, f"{tuple(leaf.stride())}→{tuple(new.stride())}"
+
+
+def to_device(step: Step, leaf: Any) -> tuple[Any, str]:
+    """The same values on another device; a tensor without values (meta) gets zeros."""
+    import torch
+
+    if leaf.device.type == "meta":
+        return torch.zeros_like(leaf, device=step["device"]), f"meta→{step['device']} (zeros)"
+    return leaf.to(step["device"]), f"{leaf.device}→{step['device']}"
+
+
+def resolve(_: Step, leaf: Any) -> tuple[Any, str]:
+    """Carry out pending conjugation and negation."""
+    return leaf.resolve_conj().resolve_neg(), ""
+
+
+def to_dense(_: Step, leaf: Any) -> tuple[Any, str]:
+    """A plain strided tensor of a sparse, quantised, nested or subclass one."""
+    import torch
+
+    if leaf.is_quantized:
+        return leaf.dequantize(), "dequantised"
+    if leaf.is_nested:
+        return torch.nested.to_padded_tensor(leaf, 0.0), "padded"
+    if leaf.layout != torch.strided:
+        return leaf.to_dense(), f"{leaf.layout}→strided"
+    return leaf.detach().as_subclass(torch.Tensor), type(leaf).__name__
+
+
+def reshape(step: Step, leaf: Any) -> tuple[Any, str]:
+    """Another shape for the same number of elements."""
+    return leaf.reshape(step["shape"]).contiguous(), f"{tuple(leaf.shape)}→{tuple(step['shape'])}"
+
+
+def permute(step: Step, leaf: Any) -> tuple[Any, str]:
+    """Dims in another order; a view."""
+    return leaf.permute(step["dims"]), f"{tuple(leaf.shape)}→{tuple(leaf.shape[dim] for dim in step['dims'])}"
+
+
+def clamp_dim(step: Step, leaf: Any) -> tuple[Any, str]:
+    """Dim ``dim`` cut to ``size``, or filled up by repeating its last entry."""
+    import torch
+
+    dim, size = step["dim"], step["size"]
+    if leaf.shape[dim] == 0 and size > 0:
+        raise TreatmentError(f"dim {dim} is empty, nothing to repeat")
+    index = torch.arange(size, device=leaf.device).clamp(max=max(leaf.shape[dim] - 1, 0))
+    return leaf.index_select(dim, index), f"dim {dim}: {leaf.shape[dim]}→{size}"
+
+
+def slice_dim(step: Step, leaf: Any) -> tuple[Any, str]:
+    """``size`` entries of dim ``dim`` from ``start`` on, with their values, in memory of their own and as ordered."""
+    import torch
+
+    dim, start, size = step["dim"], step["start"], step["size"]
+    part = leaf.narrow(dim, start, size).clone(memory_format=torch.preserve_format)
+    return part, f"dim {dim}: {leaf.shape[dim]}→{size} from {start}"
+
+
+def clone(_: Step, leaf: Any) -> tuple[Any, str]:
+    """A copy in memory of its own."""
+    return leaf.detach().clone(), ""
+
+
+def nan_to_num(_: Step, leaf: Any) -> tuple[Any, str]:
+    """Zero where there was NaN or Inf."""
+    import torch
+
+    bad = ~torch.isfinite(leaf)
+    return leaf.masked_fill(bad, 0), f"{int(bad.sum())} values"
+
+
+def clamp_values(step: Step, leaf: Any) -> tuple[Any, str]:
+    """Values outside ``low``..``high`` set to the nearer bound."""
+    new = leaf.clamp(step.get("low"), step.get("high"))
+    return new, f"{int((new != leaf).sum())} values into {step.get('low')}..{step.get('high')}"
+
+
+def mend_offsets(step: Step, leaf: Any) -> tuple[Any, str]:
+    """Offsets of bags: the first 0, none below the one before, none beyond ``high``."""
+    new = leaf.clone()
+    new[:1] = 0
+    new = new.clamp(0, step["high"]).cummax(0).values.to(leaf.dtype)
+    return new, f"{int((new != leaf).sum())} offsets"
+
+
+def replace_value(step: Step, leaf: Any) -> tuple[Any, str]:
+    """``new`` wherever the value is ``old``."""
+    hit = leaf == step["old"]
+    return leaf.masked_fill(hit, step["new"]), f"{int(hit.sum())} values {step['old']}→{step['new']}"
+
+
+def to_tensor(step: Step, leaf: Any) -> tuple[Any, str]:
+    """A tensor of a number, list or array."""
+    import torch
+
+    dtype = dtype_of(step["dtype"]) if step.get("dtype") else None
+    return torch.as_tensor(leaf, dtype=dtype), f"{type(leaf).__name__}→tensor"
+
+
+def stand_in_leaf(step: Step, leaf: Any) -> tuple[Any, str]:
+    """A tensor made from its JSON description in place of whatever was there."""
+    return made_tensor(step["tensor"]), f"{type(leaf).__name__}→tensor"
+
+
+def set_value(step: Step, leaf: Any) -> tuple[Any, str]:
+    """Another plain value in place of whatever was there."""
+    return step["value"], f"{leaf!r}→{step['value']!r}"[:120]
+
+
+def made_tensor(document: Any) -> Any:
+    """A tensor from its JSON description, with or without the word ``tensor`` around it."""
+    from aotidoctor.worker.safe_load import load_inputs
+
+    leaf = document if isinstance(document, dict) and "tensor" in document else {"tensor": document}
+    made, _ = load_inputs(InputsSource(document={"args": [leaf], "kwargs": {}}))
+    return made[0]
+
+
+def dtype_of(name: str) -> Any:
+    """``torch.float32`` of ``float32``."""
+    import torch
+
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype):
+        raise TreatmentError(f"no such dtype: {name}")
+    return dtype
+
+
+LEAF_STEPS: dict[str, LeafChange] = {
+    "cast": cast,
+    "contiguous": contiguous,
+    "to": to_device,
+    "resolve": resolve,
+    "dense": to_dense,
+    "reshape": reshape,
+    "permute": permute,
+    "clamp_dim": clamp_dim,
+    "slice_dim": slice_dim,
+    "clone": clone,
+    "nan_to_num": nan_to_num,
+    "clamp_values": clamp_values,
+    "mend_offsets": mend_offsets,
+    "replace_value": replace_value,
+    "to_tensor": to_tensor,
+    "stand_in": stand_in_leaf,
+    "set": set_value,
+}
+
+
+# The structure of a call.
+
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
+StructureChange = Callable[[Step, Args, Kwargs], tuple[Args, Kwargs, str]]
+
+_KEY = re.compile(r"\[(-?\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]|\.(\w+)")
+
+
+def rebuild_call(step: Step, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs, str]:
+    """Build the call anew from templates whose leaves name leaves of the old one."""
+    leaves = _Leaves(args, kwargs)
+    new_args = _build(step.get("args") or {"tuple": []}, leaves)
+    new_kwargs = _build(step.get("kwargs") or {"dict": []}, leaves)
+    if not isinstance(new_kwargs, dict):
+        raise TreatmentError("the template of kwargs is not a dict")
+    return tuple(new_args), new_kwargs, "arguments put in order"
+
+
+def drop_leaf(step: Step, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs, str]:
+    """Leave out the argument, element or entry at ``path``."""
+    new_args, new_kwargs = _edit(step["path"], args, kwargs, _without)
+    return new_args, new_kwargs, f"drop {step['path']}"
+
+
+def insert_leaf(step: Step, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs, str]:
+    """Put a tensor, made from its JSON description, where ``path`` will then find it."""
+    made = made_tensor(step["tensor"])
+
+    def put(container: Any, key: Any) -> Any:
+        return _with(container, key, made)
+
+    new_args, new_kwargs = _edit(step["path"], args, kwargs, put)
+    return new_args, new_kwargs, f"insert {step['path']}"
+
+
+class _Leaves:
+    """What the templates of a call may name: leaves, and lists of numbers to make tensors of."""
+
+    def __init__(self, args: Args, kwargs: Kwargs) -> None:
+        self._call: dict[str, Any] = {"args": args, "kwargs": kwargs}
+        self._leaves = dict(walk_call(args, kwargs))
+
+    def at(self, path: str) -> Any:
+        if path not in self._leaves:
+            raise TreatmentError(f"no such leaf: {path}")
+        return self._leaves[path]
+
+    def spelt(self, path: str, dtype: str) -> Any:
+        import torch
+
+        root, keys = _parse(path)
+        value = self._call[root]
+        try:
+            for key in keys:
+                value = _child(value, key)
+            return torch.tensor(value, dtype=dtype_of(dtype))
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            raise TreatmentError(f"{path} is not a written-out tensor of {dtype}: {error}") from error
+
+
+def _build(template: Any, leaves: _Leaves) -> Any:
+    match template:
+        case {"leaf": str(path)}:
+            return leaves.at(path)
+        case {"tensor_of": str(path), "dtype": str(dtype)}:
+            return leaves.spelt(path, dtype)
+        case {"value": value}:
+            return value
+        case {"tuple": [*items]}:
+            return tuple(_build(item, leaves) for item in items)
+        case {"list": [*items]} | [*items]:
+            return [_build(item, leaves) for item in items]
+        case {"dict": [*pairs]}:
+            return {key: _build(item, leaves) for key, item in pairs}
+    raise TreatmentError(f"not a template: {template!r}"[:200])
+
+
+def _edit(path: str, args: Args, kwargs: Kwargs, change: Callable[[Any, Any], Any]) -> tuple[Args, Kwargs]:
+    root, keys = _parse(path)
+    if root == "args":
+        return tuple(_descend(tuple(args), keys, change)), kwargs
+    return args, dict(_descend(dict(kwargs), keys, change))
+
+
+def _descend(container: Any, keys: list[Any], change: Callable[[Any, Any], Any]) -> Any:
+    if len(keys) == 1:
+        return change(container, keys[0])
+    try:
+        child = _child(container, keys[0])
+    except (LookupError, TypeError, AttributeError) as error:
+        raise TreatmentError(f"no such place: {keys[0]!r}") from error
+    return _replace(container, keys[0], _descend(child, keys[1:], change))
+
+
+def _child(container: Any, key: Any) -> Any:
+    return getattr(container, key[1:]) if _is_field(key) else container[key]
+
+
+def _replace(container: Any, key: Any, value: Any) -> Any:
+    if _is_field(key):
+        return container._replace(**{key[1:]: value})
+    if isinstance(container, dict):
+        return {**container, key: value}
+    return type(container)([*container[:key], value, *container[key + 1 :]])
+
+
+def _without(container: Any, key: Any) -> Any:
+    if isinstance(container, dict):
+        if key not in container:
+            raise TreatmentError(f"no such key: {key!r}")
+        return {name: value for name, value in container.items() if name != key}
+    if not isinstance(key, int) or not 0 <= key < len(container):
+        raise TreatmentError(f"no such index: {key!r}")
+    return type(container)([*container[:key], *container[key + 1 :]])
+
+
+def _with(container: Any, key: Any, value: Any) -> Any:
+    if isinstance(container, dict):
+        return {**container, key: value}
+    return type(container)([*container[:key], value, *container[key:]])
+
+
+def _is_field(key: Any) -> bool:
+    return isinstance(key, str) and key.startswith(".")
+
+
+def _parse(path: str) -> tuple[str, list[Any]]:
+    """``args[1]['a']`` -> ``args`` and ``[1, 'a']``; a namedtuple's field keeps its dot."""
+    root = "kwargs" if path.startswith("kwargs") else "args"
+    keys: list[Any] = []
+    at = len(root)
+    while at < len(path):
+        found = _KEY.match(path, at)
+        if found is None:
+            raise TreatmentError(f"not a path: {path}")
+        index, single, double, name = found.groups()
+        text = single if single is not None else double
+        keys.append(int(index) if index else f".{name}" if name else re.sub(r"\\(.)", r"\1", text))
+        at = found.end()
+    if not keys or not path.startswith(root):
+        raise TreatmentError(f"not a path: {path}")
+    return root, keys
+
+
+TREE_STEPS: dict[str, StructureChange] = {"tree": rebuild_call, "drop": drop_leaf, "insert": insert_leaf}

@@ -1,0 +1,94 @@
+"""Run the user's code in the child: operator libraries, setup module, a script.
+
+The setup module may have ``after_load``, which gets the loaded model. Job ``setup_only`` imports what is to be
+imported before a package and does nothing else: does it end well, and in time? Job ``script`` executes one Python
+file as ``__main__``; ``torch`` is imported only if the request says so. It is used for small questions to this host's
+Python and for the runner's own tests: a script that dies, hangs or floods.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import runpy
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from aotidoctor.model.jobs import Job, Script
+from aotidoctor.worker.channel import Channel
+
+
+@contextlib.contextmanager
+def users_directory(channel: Channel) -> Iterator[None]:
+    """Be in the user's directory: a setup file may open ``weights.pt`` there. The model itself runs elsewhere."""
+    private = Path.cwd()
+    os.chdir(channel.user_cwd)
+    try:
+        yield
+    finally:
+        os.chdir(private)
+
+
+def load_setup(payload: Job, channel: Channel) -> Any:
+    """Load the operator libraries, then the setup module: a ``.py`` file or a module's name; None if there is none."""
+    code = payload.code
+    with users_directory(channel):
+        for name in code.imports:
+            sys.path.append(str(channel.user_cwd))
+            module, _, function = name.partition(":")
+            found = importlib.import_module(module)
+            if function:
+                getattr(found, function)()
+        for library in code.custom_op_libraries:
+            import torch
+
+            torch.ops.load_library(str(channel.user_cwd / library))
+        setup = code.setup
+        if not setup:
+            return None
+        if not setup.endswith(".py"):
+            sys.path.insert(0, str(channel.user_cwd))
+            return importlib.import_module(setup)
+        return _import_file(channel.user_cwd / setup)
+
+
+def after_load(module: Any, model: Any, channel: Channel) -> bool:
+    """Call the setup module's ``after_load(model)``; whether there was one."""
+    function = getattr(module, "after_load", None)
+    if function is None:
+        return False
+    with users_directory(channel):
+        function(model)
+    return True
+
+
+def _import_file(path: Path) -> Any:
+    """Import a file as the script it would be: its folder first in ``sys.path``, its name importable."""
+    sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"not a Python file: {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def setup_only(payload: Job, channel: Channel) -> dict[str, Any]:
+    """Nothing but the imports."""
+    channel.enter("setup")
+    load_setup(payload, channel)
+    return {}
+
+
+def script(payload: Script, channel: Channel) -> dict[str, Any]:
+    """Execute ``payload.path``; the result is the script's global ``RESULT``, an object, if it sets one."""
+    channel.enter("run1")
+    path = str(channel.user_cwd / payload.path)
+    names = runpy.run_path(path, init_globals={"CHANNEL": channel}, run_name="__main__")
+    result = names.get("RESULT", {})
+    return result if isinstance(result, dict) else {"value": result}

@@ -1,0 +1,311 @@
+"""Compare calls that differ in one thing: the memory beyond the inputs, the rows, or the threads.
+
+``read_beyond`` measures how far compiled code reads beyond its inputs, from the running code, where no text of it
+tells. Each input is moved to memory of its own that goes on behind its last element and before its first one, with
+the same shape and strides. What stands there is changed, for one input after the other: outputs that change with it
+come from elements that the input does not have. Then the furthest such element is searched for, and dims of other
+inputs that have that many rows are made one shorter: where fewer rows are read then, that dim is where the number
+comes from. Nothing crashes, no address is looked at, and the values are such as the input itself may hold.
+
+Parts of the result: ``read_beyond`` with ``decided`` (equal calls give equal outputs), ``looked`` (paths of the
+inputs) and ``leaves``: per input that is read beyond ``path``, ``elements``, ``needed``, ``before`` (also or only
+before its first one), ``rows`` (None where that is no number of whole ones), ``follows`` (pairs of path and dim).
+``sub_batch``, a ``RowsCompared`` with the outputs whose dim 0 is the batch: all rows, the first of them, and all
+again. ``against_threads`` with ``threads`` (the two counts), ``repeatable`` (are the calls with each count equal to
+one another) and what ``compare`` tells of one thread against several.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from aotidoctor.model.answers import RowsCompared, ThreadsCompared
+from aotidoctor.model.jobs import SubBatch
+from aotidoctor.worker.call import ModelCall
+from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.load_package import LoadedModel
+from aotidoctor.worker.tensors import compare_results, compared_leaf, copy_leaf, digest, rebuild_result, result_tensors
+
+# Reads beyond the inputs.
+
+# Elements before the first one: with every element type an alignment of 64 bytes stays.
+ELEMENTS_IN_FRONT = 64
+MOST_LEAVES, MOST_DIMS = 32, 8
+# Elements behind the last one, and bytes of all of them.
+ROOM, MOST_BYTES = 4096, 256 * 1024 * 1024
+READ_BEYOND_S = 20.0
+
+
+@dataclass(slots=True)
+class _PaddedInput:
+    """An input in its own memory: ``memory`` from ``FRONT`` elements before it; ``values`` as it had them."""
+
+    path: str
+    tensor: Any
+    memory: Any
+    values: Any
+
+    @property
+    def span(self) -> int:
+        """Elements from its first to its last one."""
+        return int(self.values.numel())
+
+    @property
+    def room(self) -> int:
+        """Elements behind it."""
+        return int(self.memory.numel()) - ELEMENTS_IN_FRONT - self.span
+
+    def fill(self, value: Any, *, behind: int | None = None, before: bool = False, base: Any = None) -> None:
+        """As it was, ``base`` around it, and ``value`` from the ``behind``-th element behind it on, or before it."""
+        self.memory.fill_(base)
+        self.memory[ELEMENTS_IN_FRONT : ELEMENTS_IN_FRONT + self.span] = self.values
+        if behind is not None:
+            self.memory[ELEMENTS_IN_FRONT + self.span + behind :] = value
+        if before:
+            self.memory[:ELEMENTS_IN_FRONT] = value
+
+
+class _OverReadSearch:
+    """The model, its call, and each input in its zone."""
+
+    def __init__(self, model: LoadedModel, call: ModelCall, zones: dict[str, _PaddedInput]) -> None:
+        self.model, self.call, self.zones = model, call, zones
+        self.until = time.monotonic() + READ_BEYOND_S
+
+    def outputs(self) -> tuple[Any, ...]:
+        """Digests of the outputs; each call sees the inputs as they were."""
+        placed = self.call.rebuilt(self._in_zone)
+        result = self.model(*placed.args, **placed.kwargs)
+        return tuple((path, tuple(leaf.shape), digest(leaf)) for path, leaf in result_tensors(result))
+
+    def _in_zone(self, path: str, leaf: Any) -> Any:
+        return self.zones[path].tensor if path in self.zones else leaf
+
+    def plain(self) -> None:
+        """All zones as they were, with what an input may hold around them."""
+        for zone in self.zones.values():
+            zone.fill(None, base=_fillings(zone.values)[0])
+
+    def changes(self, zone: _PaddedInput, plain: tuple[Any, ...], **where: Any) -> bool:
+        """Whether the outputs change with what stands there."""
+        base, *others = _fillings(zone.values)
+        for value in others:
+            self.plain()
+            zone.fill(value, base=base, **where)
+            if self.outputs() != plain:
+                return True
+        return False
+
+    @property
+    def spent(self) -> bool:
+        """No further input is begun."""
+        return time.monotonic() > self.until
+
+
+def read_beyond(model: LoadedModel, call: ModelCall, channel: Channel) -> None:
+    """Do it; what was seen is told at once."""
+    zones = {path: zone for path, leaf in call.tensors() if (zone := _zone(path, leaf, call)) is not None}
+    zones = dict(list(zones.items())[:MOST_LEAVES])
+    asked = _OverReadSearch(model, call, zones)
+    channel.enter("run1")
+    asked.plain()
+    plain = asked.outputs()
+    channel.enter("run2")
+    asked.plain()
+    decided = asked.outputs() == plain
+    found: list[dict[str, Any]] = []
+    looked: list[str] = []
+    for zone in zones.values() if decided else ():
+        if asked.spent:
+            break
+        looked.append(zone.path)
+        before, behind = asked.changes(zone, plain, before=True), asked.changes(zone, plain, behind=0)
+        if before or behind:
+            needed = zone.span + (_furthest(asked, zone, plain) if behind else 0)
+            found.append(_describe_over_read(asked, zone, needed, before=before))
+    channel.enter("scan")
+    channel.put(read_beyond={"decided": decided, "looked": looked, "leaves": found})
+
+
+def _zone(path: str, leaf: Any, call: ModelCall) -> _PaddedInput | None:
+    """None of what has no plain memory on the CPU, no element, or too much of both."""
+    import torch
+
+    if leaf.layout != torch.strided or leaf.device.type != "cpu" or leaf.is_quantized or leaf.numel() == 0:
+        return None
+    if leaf.is_conj() or leaf.is_neg() or type(leaf) not in (torch.Tensor, torch.nn.Parameter):
+        return None
+    most = max(_span(other) for _, other in call.tensors())
+    span, room = _span(leaf), 4 * most + ROOM
+    if (ELEMENTS_IN_FRONT + span + room) * leaf.element_size() * len(call.tensors()) > MOST_BYTES:
+        return None
+    with torch.no_grad():
+        values = leaf.detach().as_strided((span,), (1,), leaf.storage_offset()).clone()
+        memory = torch.zeros(ELEMENTS_IN_FRONT + span + room, dtype=leaf.dtype)
+    tensor = memory.as_strided(tuple(leaf.shape), tuple(leaf.stride()), ELEMENTS_IN_FRONT)
+    return _PaddedInput(path=path, tensor=tensor, memory=memory, values=values)
+
+
+def _span(leaf: Any) -> int:
+    return 1 + sum(int((size - 1) * step) for size, step in zip(leaf.shape, leaf.stride(), strict=True) if size > 0)
+
+
+def _fillings(values: Any) -> tuple[Any, ...]:
+    """What may stand around an input: numbers of any size for floats, for others what it holds itself."""
+    import torch
+
+    if values.is_floating_point() or values.is_complex():
+        return (0.25, -1.75, 97.0)
+    if values.dtype == torch.bool:
+        return (False, True)
+    try:
+        low, high = values.min().item(), values.max().item()
+    except (RuntimeError, NotImplementedError):
+        # Not every integer type can be compared.
+        low = high = values[0].item()
+    return (low, high) if low != high else (low,)
+
+
+def _furthest(asked: _OverReadSearch, zone: _PaddedInput, plain: tuple[Any, ...]) -> int:
+    """How many elements behind the input are read: the last one that changes the outputs."""
+    low, high = 0, zone.room
+    while high - low > 1 and not asked.spent:
+        middle = (low + high) // 2
+        if asked.changes(zone, plain, behind=middle):
+            low = middle
+        else:
+            high = middle
+    return low + 1
+
+
+def _describe_over_read(asked: _OverReadSearch, zone: _PaddedInput, needed: int, *, before: bool) -> dict[str, Any]:
+    rows, follows = None, []
+    shape = zone.tensor.shape
+    row = zone.span // shape[0] if len(shape) and zone.tensor.is_contiguous() else 0
+    if row and needed % row == 0:
+        rows = needed // row
+        last = (rows - 1) * row - zone.span
+        follows = [[*place] for place in _like(asked, zone, rows) if _follows(asked, zone, max(last, 0), *place)]
+    return {
+        "path": zone.path,
+        "elements": zone.span,
+        "needed": needed,
+        "before": before,
+        "rows": rows,
+        "follows": follows,
+    }
+
+
+def _like(asked: _OverReadSearch, zone: _PaddedInput, rows: int) -> Iterator[tuple[str, int]]:
+    """Dims of other inputs that have so many."""
+    for other in asked.zones.values():
+        for dim, size in enumerate(other.tensor.shape[:MOST_DIMS]):
+            if other is not zone and size == rows > 1 and other.tensor.is_contiguous():
+                yield other.path, dim
+
+
+def _follows(asked: _OverReadSearch, zone: _PaddedInput, last: int, path: str, dim: int) -> bool:
+    """Whether the ``last`` row behind is not read where that dim of the other input is one shorter."""
+    from torch import contiguous_format as plain_format
+
+    def shorter(at: str, leaf: Any) -> Any:
+        # A copy: what the model writes to it is nobody else's.
+        return leaf.narrow(dim, 0, leaf.shape[dim] - 1).clone(memory_format=plain_format) if at == path else leaf
+
+    others = {name: one for name, one in asked.zones.items() if name != path}
+    cut = _OverReadSearch(asked.model, asked.call.rebuilt(shorter), others)
+    try:
+        cut.plain()
+        plain = cut.outputs()
+        return not cut.changes(zone, plain, behind=last)
+    except Exception:
+        # It refuses the shorter one: then nothing is shown.
+        return False
+
+
+# Fewer rows.
+
+
+def compare_rows(model: LoadedModel, call: ModelCall, wanted: SubBatch, channel: Channel) -> None:
+    """Do it. ``wanted`` names the leaves to cut."""
+    rows, inputs, outputs = wanted.rows, frozenset(wanted.inputs), frozenset(wanted.outputs)
+    # Cut before the first call, which may write to its inputs.
+    part = _cut(call, inputs, rows)
+    again = call.copy() or call
+    of = max(leaf.shape[0] for path, leaf in call.tensors() if path in inputs)
+    channel.enter("run1")
+    whole = _keep(model(*call.args, **call.kwargs), outputs)
+    channel.enter("run2")
+    some = _keep(model(*part.args, **part.kwargs), outputs)
+    channel.enter("run3")
+    second = _keep(model(*again.args, **again.kwargs), outputs)
+    channel.enter("scan")
+    repeatable = [digest(leaf) for leaf in whole.values()] == [digest(leaf) for leaf in second.values()]
+    compared = compare_results(list(some.values()), [leaf[:rows] for leaf in whole.values()])
+    leaves = zip(whole, compared["outputs"], strict=True)
+    channel.put(
+        sub_batch=RowsCompared(
+            rows=rows,
+            of=of,
+            repeatable=repeatable,
+            agrees=compared["agrees"],
+            outputs=tuple(compared_leaf({**leaf, "path": path}) for path, leaf in leaves),
+        )
+    )
+
+
+def _cut(call: ModelCall, inputs: frozenset[str], rows: int) -> ModelCall:
+    def head(path: str, leaf: Any) -> Any:
+        # A clone: the package may ask for alignment, and two calls must not share memory.
+        return leaf[:rows].clone() if path in inputs else leaf
+
+    return (call.copy() or call).rebuilt(head)
+
+
+def _keep(result: Any, outputs: frozenset[str]) -> dict[str, Any]:
+    """Copies of the outputs in question: another call may reuse their memory."""
+    return {path: leaf.detach().clone() for path, leaf in result_tensors(result) if path in outputs}
+
+
+# Other numbers of threads.
+
+CALLS = 3
+
+
+def compare_threads(model: LoadedModel, call: ModelCall, threads: int, channel: Channel) -> None:
+    """Do it; ``threads`` is the other count."""
+    import torch
+
+    saved = call.copy()
+    counts = [torch.get_num_threads(), threads]
+    firsts: list[Any] = []
+    bits: list[Any] = []
+    repeatable: list[bool] = []
+    for count in counts:
+        torch.set_num_threads(count)
+        digests = []
+        for number in range(CALLS):
+            channel.enter(f"run{CALLS * len(repeatable) + number + 1}")
+            result = model(*call.args, **call.kwargs)
+            channel.enter("scan")
+            digests.append([digest(leaf) for _, leaf in result_tensors(result)])
+            if number == 0:
+                # A copy: another call may use the same memory.
+                firsts.append(rebuild_result(result, copy_leaf))
+            if saved is not None:
+                call.restore(saved)
+        bits.append(digests[0])
+        repeatable.append(all(one == digests[0] for one in digests))
+    compared = compare_results(firsts[1], firsts[0])
+    channel.put(
+        against_threads=ThreadsCompared(
+            threads=tuple(counts),
+            repeatable=tuple(repeatable),
+            same=bits[0] == bits[1],
+            agrees=compared["agrees"],
+            outputs=tuple(map(compared_leaf, compared["outputs"])),
+        )
+    )

@@ -1,0 +1,331 @@
+"""Check the nodes of a program's graph and of its subgraphs: rules G01 to G09 and G11.
+
+Whether an operator is allowed is a question to the installed verifier itself, asked for one node at a time: its list
+differs between versions and dialects. Rules G06 to G08 are about what the graph reads from its module; G09 is what
+``torch.fx.Graph.lint`` refuses, node by node instead of up to the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from aotidoctor.program.archive_graph import source_line
+from aotidoctor.program.value_rules import (
+    NodeCall,
+    NodeLocation,
+    ViolationCollector,
+    add_not_functional,
+    add_operator_kind,
+    add_val_missing,
+)
+
+# Violations by live nodes, each with the user's line that the node's stack trace names.
+
+
+class ProgramViolations(ViolationCollector):
+    """What was found so far, told by nodes and targets of the graph itself."""
+
+    def add(self, code: str, kind: str, *, node: Any = None, target: Any = None, **rest: Any) -> None:
+        """Keep one violation. ``node`` is a node of the graph or a name, ``target`` what it calls or refers to."""
+        super().add(code, kind, node=_place(node), target=None if target is None else operator_name(target), **rest)
+
+
+def _place(node: Any) -> NodeLocation | str | None:
+    return node if node is None or isinstance(node, NodeLocation | str) else as_place(node)
+
+
+def as_place(node: Any) -> NodeLocation:
+    """A node as the rules take it."""
+    trace = getattr(node, "meta", {}).get("stack_trace")
+    line = source_line(trace.splitlines()) if isinstance(trace, str) else None
+    return NodeLocation(name=getattr(node, "name", str(node)), where=line)
+
+
+def operator_name(target: Any) -> str:
+    """An operator as it is written in Python (``aten.add.Tensor``, ``operator.add``), any other thing by its name."""
+    import torch
+
+    if isinstance(target, str):
+        return target
+    if isinstance(target, torch._ops.OpOverload | torch._ops.HigherOrderOperator | torch._ops.OpOverloadPacket):
+        return str(target)
+    module, name = getattr(target, "__module__", None), getattr(target, "__qualname__", None)
+    return f"{module.removeprefix('_')}.{name}" if module and name else type(target).__name__
+
+
+def first_line(error: BaseException | str) -> str:
+    """The first line of a message that says something."""
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0][:500]
+
+
+# Rules G06 to G08.
+
+
+def check_attribute(node: Any, module: Any, path: str, verifiers: Sequence[Any], records: ProgramViolations) -> None:
+    """The attribute that a ``get_attr`` node of ``module`` reads."""
+    add = partial(records.add, node=node, target=node.target, graph=path)
+    if not isinstance(node.target, str):
+        kind = type(node.target).__name__
+        add(
+            "G06",
+            "attribute-name",
+            target=kind,
+            observed=f"a target that is a {kind}",
+            expected="the attribute's name, as text",
+        )
+        return
+    try:
+        attribute = module
+        for name in node.target.split("."):
+            attribute = getattr(attribute, name)
+    except AttributeError:
+        observed = f"no attribute {node.target} in {path or 'the graph module'}"
+        add("G06", "attribute-absent", observed=observed, expected="an existing attribute")
+        return
+    kind = type(attribute).__name__
+    if kind == "LoweredBackendModule":
+        _check_lowered(attribute, add)
+        return
+    if kind in ("AOTInductorEPModule", "AOTInductorRunnerWrapper"):
+        return
+    for verifier in verifiers:
+        allowed = _allowed_attributes(verifier, is_top=not path)
+        if not isinstance(attribute, allowed):
+            names = ", ".join(item.__name__ for item in allowed)
+            add("G07", "attribute-type", observed=f"{node.target} is a {kind}", expected=f"one of {names}")
+            return
+
+
+def _allowed_attributes(verifier: Any, *, is_top: bool) -> tuple[type, ...]:
+    """Subgraphs may hold parameters and tensors (torch 2.8 and later), the top may not: there they are inputs."""
+    inner = getattr(verifier, "allowed_getattr_types_for_subgm", verifier.allowed_getattr_types)
+    return tuple(verifier.allowed_getattr_types() if is_top else inner())
+
+
+def _check_lowered(module: Any, add: Callable[..., None]) -> None:
+    backend = getattr(module, "backend_id", None)
+    if backend == "aoti" and hasattr(module, "original_module") and hasattr(module, "module_name"):
+        return
+    wanted = (("backend_id", str), ("processed_bytes", bytes), ("compile_specs", list))
+    fields = [(name, getattr(module, name, None), kind) for name, kind in wanted]
+    wrong = [f"{name} is a {type(value).__name__}" for name, value, kind in fields if not isinstance(value, kind)]
+    if not hasattr(module, "original_module"):
+        wrong.append("original_module does not exist")
+    if wrong:
+        observed = f"a lowered module of backend {backend!r} in which {', '.join(wrong)}"
+        expected = "backend_id (str), processed_bytes (bytes), compile_specs (list) and original_module"
+        add("G08", "lowered-module", observed=observed, expected=expected)
+
+
+# Rule G09.
+
+
+def check_lint(path: str, module: Any, records: ProgramViolations) -> None:
+    """Order, ownership and names of the nodes of one graph, then whatever else ``lint`` itself says."""
+    before = records.counts.total()
+    _check_arguments(path, module.graph, records)
+    try:
+        module.graph.lint()
+    except Exception as error:
+        said = first_line(error)
+        # Rules of their own: attributes and submodules that are not there.
+        others = "references nonexistent attribute" in said or "does not reference an nn.Module" in said
+        typed = "a str is expected" in said
+        if records.counts.total() == before and not others and not typed:
+            records.add("G09", "other", graph=path, observed=said, expected="a well-formed graph")
+
+
+def _check_arguments(path: str, graph: Any, records: ProgramViolations) -> None:
+    defined: set[Any] = set()
+    names: set[str] = set()
+    for node in graph.nodes:
+        for argument in node._input_nodes:
+            if argument.graph is not graph:
+                observed = f"argument {argument.name} is a node of a different graph"
+                _add(records, "foreign", node, path, observed=observed, expected="nodes of this graph only")
+            elif argument not in defined:
+                observed = f"argument {argument.name} is used before it is computed"
+                _add(records, "order", node, path, observed=observed, expected="arguments that come earlier")
+        defined.add(node)
+        if node.name in names:
+            observed = f"two nodes are called {node.name}"
+            _add(records, "name-twice", node, path, observed=observed, expected="a unique name")
+        names.add(node.name)
+
+
+def _add(records: ProgramViolations, kind: str, node: Any, path: str, *, observed: str, expected: str) -> None:
+    target = None if node.op == "output" else node.target
+    records.add("G09", kind, node=node, target=target, graph=path, observed=observed, expected=expected)
+
+
+# Rules G01 to G05 and G11.
+
+
+def program_graphs(program: Any) -> Iterator[tuple[str, Any]]:
+    """Path and module of every graph of ``program``; the path of the top is empty."""
+    import torch
+
+    for path, module in program.graph_module.named_modules():
+        if isinstance(module, torch.fx.GraphModule):
+            yield path, module
+
+
+def rule_call(path: str, node: Any) -> NodeCall:
+    """A node as the rules take it."""
+    return NodeCall(graph=path, node=as_place(node), target=operator_name(node.target))
+
+
+def check_graph(program: Any, verifiers: Sequence[Any], records: ProgramViolations) -> None:
+    """All graphs, by the rules of all ``verifiers`` (instances)."""
+    judges = [_Judge(verifier) for verifier in verifiers]
+    for path, module in program_graphs(program):
+        check_lint(path, module, records)
+        for node in module.graph.nodes:
+            _check_node(node, module, path, judges, records)
+    for verifier in verifiers:
+        refusal = _refusal(partial(verifier.check_additional, program.graph_module))
+        if refusal is not None:
+            _refused_by_dialect(verifier, None, "", refusal, records)
+
+
+def _check_node(node: Any, module: Any, path: str, judges: Sequence[_Judge], records: ProgramViolations) -> None:
+    match node.op:
+        case "call_module" | "call_method":
+            records.add(
+                "G05",
+                node.op.replace("_", "-"),
+                node=node,
+                target=node.target,
+                graph=path,
+                observed=f"a node that calls the {node.op.removeprefix('call_')} {node.target}",
+                expected="operators only: submodules and methods are traced into",
+            )
+        case "call_function":
+            _check_val(node, path, records)
+            _check_target(node, path, judges, records)
+        case "get_attr":
+            check_attribute(node, module, path, [judge.verifier for judge in judges], records)
+        case "placeholder":
+            _check_val(node, path, records)
+
+
+def _check_val(node: Any, path: str, records: ProgramViolations) -> None:
+    import torch
+
+    if "val" not in node.meta:
+        target = node.target
+        if node.op == "call_function" and isinstance(target, torch._ops.OpOverload) and not target._schema.returns:
+            return
+        add_val_missing(rule_call(path, node), "no val in the node's meta", records)
+        return
+    bad = next(_bad_leaves(node.meta["val"]), None)
+    if bad is not None:
+        records.add(
+            "G02",
+            "val-kind",
+            node=node,
+            target=node.target,
+            graph=path,
+            observed=f"a val that contains a {type(bad).__module__}.{type(bad).__qualname__}",
+            expected="tensors, numbers, text, symbols, dtypes, devices, custom objects, and containers of these",
+        )
+
+
+def _bad_leaves(val: Any) -> Iterator[Any]:
+    """Parts of ``val`` that the verifier would not take."""
+    import torch
+    from torch._export.verifier import CustomObjArgument
+
+    plain = (int, bool, str, float, torch.memory_format, torch.dtype, torch.device, torch.layout)
+    known = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool, CustomObjArgument)
+    if val is None or isinstance(val, plain + known) or _is_opaque(val):
+        return
+    try:
+        parts = list(val)
+    except TypeError:
+        yield val
+        return
+    for part in parts:
+        yield from _bad_leaves(part)
+
+
+def _is_opaque(val: Any) -> bool:
+    """Objects that torch (2.10 and later) lets through without looking into them."""
+    try:
+        from torch._library.opaque_object import is_opaque_type
+    except ImportError:
+        return False
+    return bool(is_opaque_type(type(val)))
+
+
+def _check_target(node: Any, path: str, judges: Sequence[_Judge], records: ProgramViolations) -> None:
+    for judge in judges:
+        refusal = judge.refusal(node.target)
+        if refusal is None:
+            continue
+        if "is not functional" in refusal:
+            add_not_functional(rule_call(path, node), judge.verifier.dialect, records)
+        elif "not an allowed operator type" in refusal:
+            kind = type(node.target).__name__
+            add_operator_kind(rule_call(path, node), kind, records, dialect=judge.verifier.dialect)
+        else:
+            _refused_by_dialect(judge.verifier, node, path, refusal, records)
+        return
+
+
+def _refused_by_dialect(verifier: Any, node: Any, path: str, refusal: str, records: ProgramViolations) -> None:
+    records.add(
+        "G11",
+        "dialect-refuses",
+        node=node,
+        target=getattr(node, "target", None),
+        graph=path,
+        observed=first_line(refusal),
+        expected=f"what dialect {verifier.dialect} allows",
+        dialect=verifier.dialect,
+    )
+
+
+class _Judge:
+    """One verifier, asked about single operators; answers are kept, since a graph has few different ones."""
+
+    def __init__(self, verifier: Any) -> None:
+        self.verifier = verifier
+        self._single = type(verifier)()
+        # What it says of the whole graph is asked for once, elsewhere.
+        self._single.check_additional = lambda _module: None
+        self._answers: dict[Any, str | None] = {}
+
+    def refusal(self, target: Any) -> str | None:
+        """Why a node that calls ``target`` is refused, None when it is not."""
+        try:
+            if target not in self._answers:
+                self._answers[target] = self._ask(target)
+            return self._answers[target]
+        except TypeError:  # not hashable
+            return self._ask(target)
+
+    def _ask(self, target: Any) -> str | None:
+        import torch
+
+        graph = torch.fx.Graph()
+        node = graph.create_node("call_function", len, (), {}, "asked")
+        # Not at once: torch makes no node of a target that is not callable.
+        node.target = target
+        node.meta["val"] = 0
+        graph.output((node,))
+        module = torch.fx.GraphModule({}, torch.fx.Graph())
+        # The setter would generate Python code, which not every target has.
+        module._graph = graph
+        return _refusal(lambda: self._single._check_graph_module(module))
+
+
+def _refusal(ask: Callable[[], object]) -> str | None:
+    try:
+        ask()
+    except Exception as error:
+        return str(error) or type(error).__name__
+    return None

@@ -1,0 +1,338 @@
+"""Show the rebuilt program to the rules of ``aotidoctor.program``: signature, values, state, paths of inputs.
+
+The signature is for rules S01 to S12; rule S13 is about the output node. The state is what the package will change,
+carry and drop. Each input has the user's path (``args[0]['a']``), beside its spec and its placeholder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from aotidoctor.model.artifact import SizeRange
+from aotidoctor.model.record import record
+from aotidoctor.program.signature_rules import (
+    GraphOutput,
+    InputWrite,
+    ModuleCall,
+    NonTensorLeaf,
+    ProgramSignature,
+    ProgramState,
+    SignatureSpec,
+    check_leaf,
+    check_mutations,
+    check_size,
+)
+from aotidoctor.program.value_rules import Places, Value
+from aotidoctor.worker.tensors import dtype_name
+from aotidoctor.worker.verify.graph_rules import ProgramViolations, as_place, operator_name, program_graphs
+
+# Paths of the inputs.
+
+
+@record
+class UserInput:
+    """One leaf of the call. ``keys`` are the steps after ``args`` or ``kwargs``; ``node`` None: no placeholder."""
+
+    path: str
+    keys: tuple[Any, ...]
+    is_keyword: bool
+    spec: Any
+    node: Any
+
+    @property
+    def val(self) -> Any:
+        """What the placeholder stands for."""
+        return None if self.node is None else self.node.meta.get("val")
+
+
+def user_inputs(program: Any) -> list[UserInput]:
+    """Leaves in the order of the signature; by their names in the graph where the call spec does not fit."""
+    from torch.export.graph_signature import InputKind
+
+    nodes = [node for node in program.graph.nodes if node.op == "placeholder"]
+    specs = list(program.graph_signature.input_specs)
+    same = len(nodes) == len(specs)
+    found = [(spec, nodes[at] if same else None) for at, spec in enumerate(specs) if spec.kind is InputKind.USER_INPUT]
+    paths = _paths(program)
+    named = paths if len(paths) == len(found) else [(_name(spec), (), False) for spec, _ in found]
+    return [
+        UserInput(path=path, keys=keys, is_keyword=is_keyword, spec=spec, node=node)
+        for (path, keys, is_keyword), (spec, node) in zip(named, found, strict=True)
+    ]
+
+
+def leaf_examples(program: Any) -> list[Any]:
+    """The sample inputs as leaves; empty where the program has none."""
+    from torch.utils import _pytree as pytree
+
+    try:
+        return list(pytree.tree_leaves(program.example_inputs)) if program.example_inputs else []
+    except Exception:
+        return []
+
+
+def argument_names(program: Any) -> list[str]:
+    """Names of the positional arguments of forward, empty where the program does not tell."""
+    for entry in program.module_call_graph:
+        if entry.fqn == "" and entry.signature is not None:
+            return list(getattr(entry.signature, "forward_arg_names", None) or [])
+    return []
+
+
+def _paths(program: Any) -> list[tuple[str, tuple[Any, ...], bool]]:
+    from torch.utils import _pytree as pytree
+
+    try:
+        in_spec = program.call_spec.in_spec
+        tree = pytree.tree_unflatten(range(in_spec.num_leaves), in_spec)
+        leaves = pytree.tree_flatten_with_path(tree)[0]
+        found = [(keys, pytree.keystr(keys[1:])) for keys, _ in leaves]
+        return [
+            (f"{('args', 'kwargs')[keys[0].idx]}{text}", tuple(map(_key, keys[1:])), keys[0].idx == 1)
+            for keys, text in found
+        ]
+    except Exception:
+        return []
+
+
+def _key(step: Any) -> Any:
+    for name in ("idx", "key", "name"):
+        if hasattr(step, name):
+            return getattr(step, name)
+    return str(step)
+
+
+def _name(spec: Any) -> str:
+    return str(getattr(spec.arg, "name", "") or "a constant")
+
+
+# The signature.
+
+_SYMBOLS = ("SymIntArgument", "SymFloatArgument", "SymBoolArgument")
+
+
+def program_signature(program: Any) -> ProgramSignature:
+    """What the program says of its inputs and outputs, beside its graph."""
+    from torch.export.graph_signature import InputKind
+
+    nodes, last = {node: as_place(node) for node in program.graph.nodes}, _last(program)
+    return ProgramSignature(
+        placeholders=[item for node, item in nodes.items() if node.op == "placeholder"],
+        inputs=[input_spec(spec) for spec in program.graph_signature.input_specs],
+        outputs=[output_spec(spec) for spec in program.graph_signature.output_specs],
+        returned=_read_returned(last),
+        calls=[_call(entry) for entry in program.module_call_graph if entry.signature is not None],
+        nodes={item.name: item for item in nodes.values()},
+        state=_state(program),
+        kinds=[kind.name for kind in InputKind],
+        end=nodes.get(last, "output"),
+    )
+
+
+def input_spec(spec: Any) -> SignatureSpec:
+    """The kinds are the archive's: it has one of its own for constants, and another word for those of the program."""
+    from torch.export.graph_signature import InputKind
+
+    kind = spec.kind.name.lower() if isinstance(spec.kind, InputKind) else str(spec.kind)
+    argument = type(spec.arg).__name__
+    if (kind, argument) == ("user_input", "ConstantArgument"):
+        kind = "constant_input"
+    return SignatureSpec(
+        kind="tensor_constant" if kind == "constant_tensor" else kind,
+        name=getattr(spec.arg, "name", ""),
+        argument=argument,
+        target=spec.target,
+        persistent=spec.persistent,
+        named=argument in ("TensorArgument", *_SYMBOLS),
+    )
+
+
+def output_spec(spec: Any) -> SignatureSpec:
+    """A constant is compared by its value."""
+    name = getattr(spec.arg, "name", "")
+    value = spec.arg.value if type(spec.arg).__name__ == "ConstantArgument" else name
+    kind = str(getattr(spec.kind, "name", spec.kind)).lower()
+    return SignatureSpec(kind=kind, name=name, target=spec.target, text=str(name or value), value=value)
+
+
+def check_output_node(program: Any, records: ProgramViolations) -> None:
+    """The graph ends in an output node, which returns a tuple."""
+    last = _last(program)
+    if last is None or last.op != "output":
+        observed = f"the last node is {last.op} {last.name}" if last is not None else "a graph without nodes"
+        records.add("S13", "no-output-node", node=last, observed=observed, expected="an output node at the end")
+    elif _read_returned(last) is None:
+        observed = f"the graph returns a bare {type(last.args[0]).__name__}"
+        records.add("S13", "not-a-tuple", node=last, observed=observed, expected="a tuple of nodes and constants")
+
+
+def _last(program: Any) -> Any:
+    return next(reversed(program.graph.nodes), None)
+
+
+def _read_returned(last: Any) -> list[GraphOutput] | None:
+    outputs = None if last is None or last.op != "output" else last.args[0] if last.args else ()
+    return [_one(item, last) for item in outputs] if isinstance(outputs, list | tuple) else None
+
+
+def _one(item: Any, last: Any) -> GraphOutput:
+    value = getattr(item, "name", item)
+    name = value if hasattr(item, "op") else ""
+    return GraphOutput(name=name, text=str(value), value=value, node=as_place(item if name else last))
+
+
+def _call(entry: Any) -> ModuleCall:
+    inputs, outputs = ([item.name for item in items] for items in (entry.signature.inputs, entry.signature.outputs))
+    return ModuleCall(fqn=entry.fqn, inputs=inputs, outputs=outputs)
+
+
+def _state(program: Any) -> ProgramState:
+    """Persistent buffers may be among the constants or below a subgraph, where torch (2.11 and later) looks as well."""
+    import torch
+
+    classes = {
+        name: "Parameter" if isinstance(value, torch.nn.Parameter) else type(value).__name__
+        for name, value in program.state_dict.items()
+    }
+    kept = {*program.constants, *program.graph_module.state_dict()}
+    return ProgramState(weights=classes, constants=program.constants, kept=kept)
+
+
+# The values of all graphs, and the symbols in them.
+
+
+def graph_values(program: Any) -> Iterator[Value]:
+    """What each node gives, part by part."""
+    from torch.utils import _pytree as pytree
+
+    for path, module in program_graphs(program):
+        for node in module.graph.nodes:
+            for leaf in pytree.tree_leaves(node.meta.get("val")) if node.op != "output" else ():
+                yield _value(path, node, leaf)
+
+
+def _value(path: str, node: Any, leaf: Any) -> Value:
+    import torch
+
+    is_tensor = isinstance(leaf, torch.Tensor)
+    return Value(
+        graph=path,
+        node=as_place(node),
+        name=node.name,
+        target=None if node.op == "placeholder" else operator_name(node.target),
+        rank=leaf.dim() if is_tensor else None,
+        dtype=dtype_name(leaf) if is_tensor else "",
+        device=str(leaf.device) if is_tensor else "",
+        symbols=frozenset(
+            str(symbol) for part in (leaf.shape if is_tensor else (leaf,)) for symbol in free_symbols(part)
+        ),
+    )
+
+
+def free_symbols(size: Any) -> Any:
+    """The symbols in a size or number."""
+    return getattr(getattr(getattr(size, "node", None), "expr", None), "free_symbols", ())
+
+
+def nameless_dtypes() -> set[str]:
+    """Dtypes that the code generator has no name for."""
+    import torch
+
+    try:
+        from torch._inductor.codegen.cpp_utils import DTYPE_TO_ATEN
+    except ImportError:
+        return set()
+    known = {item for item in vars(torch).values() if isinstance(item, torch.dtype)}
+    return {str(item).removeprefix("torch.") for item in known - DTYPE_TO_ATEN.keys()}
+
+
+def symbol_ranges(program: Any) -> dict[str, SizeRange]:
+    """Bounds by symbol."""
+    constraints = program.range_constraints.items()
+    return {str(name): SizeRange(low=_integer(found.lower), high=_integer(found.upper)) for name, found in constraints}
+
+
+def _integer(value: Any) -> int | None:
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        return None
+
+
+def symbol_places(program: Any) -> Places:
+    """Where each symbol is a size of an input."""
+    examples, inputs = leaf_examples(program), user_inputs(program)
+    found: dict[str, list[tuple[str, int | None]]] = {}
+    for at, item in enumerate(inputs):
+        sizes = getattr(examples[at], "shape", ()) if len(examples) == len(inputs) else ()
+        for dim, size in enumerate(getattr(item.val, "shape", ())):
+            expression = getattr(getattr(size, "node", None), "expr", None)
+            if getattr(expression, "is_symbol", False):
+                sample = sizes[dim] if dim < len(sizes) else None
+                found.setdefault(str(expression), []).append((f"{item.path}.shape[{dim}]", sample))
+    return found
+
+
+# The state.
+
+
+def check_state(program: Any, records: ProgramViolations) -> None:
+    """All of it."""
+    import torch
+
+    inputs = user_inputs(program)
+    paths = {item.node.name: item.path for item in inputs if item.node is not None}
+    check_mutations(program_signature(program), paths, _writes(program), records)
+    values = {**program.state_dict, **program.constants}.items()
+    tensors = {name: value for name, value in values if isinstance(value, torch.Tensor)}
+    check_size({name: value.numel() * value.element_size() for name, value in tensors.items()}, records)
+    for item in inputs:
+        for kind, text in _kind(item):
+            check_leaf(
+                NonTensorLeaf(kind=kind, path=item.path, node=item.node and as_place(item.node), text=text), records
+            )
+
+
+def _writes(program: Any) -> Iterator[InputWrite]:
+    """By every operator that writes to a placeholder, also through views of it."""
+    import torch
+
+    roots: dict[Any, str] = {node: node.name for node in program.graph.nodes if node.op == "placeholder"}
+    for node in program.graph.nodes:
+        if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+            continue
+        for argument, given in zip(node.target._schema.arguments, node.args, strict=False):
+            alias = argument.alias_info
+            if alias is None or not isinstance(given, torch.fx.Node) or given not in roots:
+                continue
+            # The result of a view, or of an operator in place, is the same memory.
+            roots[node] = roots[given]
+            if alias.is_write:
+                yield InputWrite(node=as_place(node), target=operator_name(node.target), root=roots[given])
+
+
+def _kind(item: UserInput) -> Iterator[tuple[str, str]]:
+    """What the input is, and the text of it; nothing for a tensor, and for a number that can be had from one."""
+    import torch
+    from torch.export.graph_signature import ConstantArgument, CustomObjArgument
+
+    given = item.spec.arg
+    if isinstance(given, CustomObjArgument):
+        yield "object", given.class_fqn
+    elif isinstance(given, ConstantArgument):
+        yield "constant", repr(given.value)
+    elif isinstance(item.val, torch.SymInt | torch.SymFloat | torch.SymBool) and _is_lost(item):
+        yield "symbol", f"{type(item.val).__name__.removeprefix('Sym').lower()} {item.val}"
+
+
+def _is_lost(item: UserInput) -> bool:
+    """A number that is also the size of an input can be had from there."""
+    others = (node for node in item.node.graph.nodes if node.op == "placeholder" and node is not item.node)
+    sizes = {
+        symbol
+        for node in others
+        for size in getattr(node.meta.get("val"), "shape", ())
+        for symbol in free_symbols(size)
+    }
+    return bool(item.node.users) and not set(free_symbols(item.val)) <= sizes

@@ -1,0 +1,460 @@
+"""Load an exported program without its verifier, list every violation, then ask the verifier; job ``verify``.
+
+The verifier's answer is part of the result: what it refuses and none of our rules names is a record too (G12).
+
+Looking ahead to the compile are rules A02, A03 and A07 (operators that the package calls from outside, custom
+operators, training-mode leftovers) and A05 (dims that were meant to be dynamic and are not). For A05, with
+``dynamic_shapes`` (what was asked of torch.export) it is a comparison. Without, there are only signs: a static dim of
+the size that a dynamic dim had in the sample, and that size as a constant in the graph.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from aotidoctor.model.case import user_function
+from aotidoctor.model.evidence import describe_failure
+from aotidoctor.model.jobs import Job, UserCode, Verify
+from aotidoctor.program.signature_rules import check_signature
+from aotidoctor.program.value_rules import (
+    SWITCHES,
+    NodeCall,
+    add_custom,
+    check_devices,
+    check_dtypes,
+    check_symbols,
+    check_training,
+)
+from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.user_code import load_setup
+from aotidoctor.worker.verify.graph_rules import (
+    ProgramViolations,
+    as_place,
+    check_graph,
+    first_line,
+    operator_name,
+    program_graphs,
+    rule_call,
+)
+from aotidoctor.worker.verify.program_load import LoadedProgram, load_programs
+from aotidoctor.worker.verify.program_view import (
+    UserInput,
+    argument_names,
+    check_output_node,
+    check_state,
+    graph_values,
+    leaf_examples,
+    nameless_dtypes,
+    program_signature,
+    symbol_places,
+    symbol_ranges,
+    user_inputs,
+)
+
+# Rules A02, A03 and A07.
+
+_COMPOSITE = ("CompositeImplicitAutograd", "CompositeExplicitAutograd")
+
+
+def check_operators(program: Any, missing: list[str], records: ProgramViolations) -> None:
+    """Every operator of every graph, each told once; training-mode ones at each place."""
+    calls = list(_calls(program))
+    for path, node in calls:
+        check_training(rule_call(path, node), trains=_trains(node), found=records)
+    _check_custom(calls, missing, records)
+
+
+def _calls(program: Any) -> Iterator[tuple[str, Any]]:
+    import torch
+
+    for path, module in program_graphs(program):
+        for node in module.graph.nodes:
+            if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
+                yield path, node
+
+
+def _trains(node: Any) -> bool:
+    """Whether the argument that says so is True, by its place, by its name, or where it is not given."""
+    for at, argument in enumerate(node.target._schema.arguments):
+        if argument.name in SWITCHES:
+            return (
+                node.args[at] if at < len(node.args) else node.kwargs.get(argument.name, argument.default_value)
+            ) is True
+    return False
+
+
+def _check_custom(calls: list[tuple[str, Any]], missing: list[str], records: ProgramViolations) -> None:
+    from torch._library.utils import is_builtin
+
+    seen: set[str] = set()
+    for path, node in calls:
+        name = node.target.name()
+        if name in seen or is_builtin(node.target):
+            continue
+        seen.add(name)
+        add_custom(NodeCall(graph=path, node=as_place(node), target=name), records)
+        if name in missing:
+            continue  # What is declared here in its stead has no kernels at all.
+        add = partial(records.add, "A03", node=node, target=name, graph=path)
+        if not has_fake(node.target):
+            expected = "a fake kernel: compiling the program calls it for shapes and dtypes"
+            add("no-fake", observed=f"{name} has no fake kernel", expected=expected)
+        device = _device(node)
+        if device is not None and not _has_kernel(node.target, device):
+            expected = f"a kernel for {device}, where its arguments are"
+            add("no-kernel", observed=f"{name} has no kernel for {device}", expected=expected, device=device)
+
+
+def has_fake(operator: Any) -> bool:
+    """Whether shapes and dtypes of its results can be had without running it."""
+    import torch
+    from torch._library.simple_registry import singleton
+
+    name = operator.name()
+    if _has(name, *_COMPOSITE):
+        return True
+    entry = singleton._data.get(operator._schema.name)
+    fake = getattr(entry, "fake_impl", None)
+    if fake is not None and fake.kernel is not None:
+        return True
+    defined = torch._library.custom_ops.OPDEFS.get(operator._schema.name)
+    if defined is not None:
+        return getattr(defined, "_abstract_fn", None) is not None or not operator._schema.returns
+    # The entry of a fake kernel that is gone stays in the dispatcher.
+    return fake is None and _has(name, "Meta")
+
+
+def _has(name: str, *keys: str) -> bool:
+    """Whether the operator has a kernel under one of the keys."""
+    import torch
+
+    return any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in keys)
+
+
+def _device(node: Any) -> str | None:
+    import torch
+    from torch.utils import _pytree as pytree
+
+    leaves = pytree.tree_leaves((node.args, node.kwargs, node))
+    vals = (leaf.meta.get("val") for leaf in leaves if isinstance(leaf, torch.fx.Node))
+    return next((val.device.type for val in vals if isinstance(val, torch.Tensor)), None)
+
+
+def _has_kernel(operator: Any, device: str) -> bool:
+    keys = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU", "mps": "MPS", "meta": "Meta"}
+    key = keys.get(device)
+    return key is None or _has(operator.name(), key, *_COMPOSITE)
+
+
+def check_shims(program: Any, records: ProgramViolations) -> str | None:
+    """Operators that are left after decomposition, that Inductor has no code for, and that lack a C shim.
+
+    Returns why that cannot be told. A program that cannot be decomposed this way may compile all the same.
+    """
+    from torch._inductor.decomposition import select_decomp_table
+    from torch._inductor.lowering import fallbacks, lowerings
+
+    try:
+        decomposed = copy.deepcopy(program).run_decompositions(select_decomp_table())
+    except Exception as error:
+        return f"{type(error).__name__}: {first_line(error)}"
+    shims = ShimList()
+    seen: set[str] = set()
+    for path, node in _calls(decomposed):
+        name, target = str(node.target), node.target
+        has_code = target in lowerings and target not in fallbacks
+        if target.namespace != "aten" or has_code or name in seen:
+            continue
+        seen.add(name)
+        _check_shim(path, node, shims, records)
+    return None
+
+
+def _check_shim(path: str, node: Any, shims: ShimList, records: ProgramViolations) -> None:
+    name, device = str(node.target), _device(node) or "cpu"
+    add = partial(records.add, "A02", node=node, target=name, graph=path, device=device)
+    if name not in shims.listed:
+        expected = "a shim: without one the call goes through the proxy executor, which is slower and needs libtorch"
+        add("no-shim", observed=f"{name} has no C shim in this torch", expected=expected)
+    elif not shims.declares(name, device):
+        observed = f"the C shims for {device} in this torch do not declare {name}"
+        add("undeclared", observed=observed, expected=f"a function that the generated code can call on {device}")
+
+
+class ShimList:
+    """``listed`` are operators (``aten.sort.stable``) that Inductor takes to have a shim."""
+
+    def __init__(self) -> None:
+        from torchgen.aoti.fallback_ops import inductor_fallback_ops
+
+        # A set before torch 2.9, a dict of versions since.
+        self.listed = inductor_fallback_ops
+        self._headers: dict[str, str] = {}
+
+    def declares(self, name: str, device: str) -> bool:
+        """Whether the header for ``device`` has a function for the operator; True where there is no header to read."""
+        text = self._header(device)
+        symbols = (f"aoti_torch_{kind}_{self._function(name)}(" for kind in (device, "aten"))
+        return not text or any(symbol in text for symbol in symbols)
+
+    def _function(self, name: str) -> str:
+        """``sort_stable`` of ``aten.sort.stable``, with the newest version of it."""
+        _, operator, overload = name.split(".")
+        versions: Any = self.listed.get(name, {}) if isinstance(self.listed, dict) else {}
+        newest = max((int(text[1:]) for text in versions if text[:1] == "v" and text[1:].isdigit()), default=1)
+        short = operator if overload == "default" else f"{operator}_{overload}"
+        return short if newest == 1 else f"{short}_v{newest}"
+
+    def _header(self, device: str) -> str:
+        if device not in self._headers:
+            import torch
+
+            folder = Path(torch.__file__).parent / "include/torch/csrc/inductor/aoti_torch/generated"
+            own = folder / f"c_shim_{device}.h"
+            both = (own, folder / "c_shim_aten.h")
+            texts = [path.read_text(encoding="utf-8", errors="replace") for path in both if path.is_file()]
+            self._headers[device] = "\n".join(texts) if own.is_file() else ""
+        return self._headers[device]
+
+
+# Rule A05.
+
+_SHAPES = {
+    "aten::view": 1,
+    "aten::reshape": 1,
+    "aten::expand": 1,
+    "aten::_unsafe_view": 1,
+    "aten::full": 0,
+    "aten::zeros": 0,
+    "aten::ones": 0,
+    "aten::new_zeros": 1,
+    "aten::new_ones": 1,
+    "aten::new_full": 1,
+}
+"""Operator -> the argument that is a shape."""
+# Sizes that many dims have for reasons of their own.
+_LEAST_TELLING = 3
+
+
+def check_specialized(program: Any, declared: Any, records: ProgramViolations) -> list[str]:
+    """Arguments of ``declared`` that the program does not have."""
+    inputs = user_inputs(program)
+    if declared is None:
+        _look_for_signs(program, inputs, records)
+        return []
+    given = declared if isinstance(declared, dict) else {str(at): part for at, part in enumerate(declared)}
+    names = argument_names(program)
+    used: set[str] = set()
+    for item in inputs:
+        _compare(item, _given_value(item, given, names, used), records)
+    return [key for key in given if key not in used]
+
+
+def _given_value(item: UserInput, given: dict[str, Any], names: list[str], used: set[str]) -> Any:
+    """What ``given`` holds for this leaf, by the name of its argument or by its number; None when nothing."""
+    if not item.keys:
+        return None
+    first, *rest = item.keys
+    spellings = [first] if item.is_keyword else [*(names[first : first + 1]), first]
+    name = next((str(one) for one in spellings if str(one) in given), None)
+    if name is None:
+        return None
+    used.add(name)
+    found = given[name]
+    for key in rest:
+        if isinstance(found, list) and isinstance(key, int):
+            found = found[key] if key < len(found) else None
+        elif isinstance(found, dict):
+            found = found.get(str(key))
+    return found
+
+
+def _compare(item: UserInput, asked: Any, records: ProgramViolations) -> None:
+    shape = getattr(item.val, "shape", None)
+    if shape is None or asked is None:
+        return
+    marks = asked.items() if isinstance(asked, dict) else enumerate(asked) if isinstance(asked, list) else ()
+    for key, mark in marks:
+        dim = int(key)
+        if mark is None or mark == "static" or dim >= len(shape):
+            continue
+        if isinstance(shape[dim], int):
+            name = mark.get("name", "dynamic") if isinstance(mark, dict) else mark
+            kind = "automatic" if mark == "auto" else "declared"
+            _add(item, dim, kind, records, why="regardless of the inputs", expected=f"a dynamic size ({name})")
+
+
+def _add(item: UserInput, dim: int, kind: str, records: ProgramViolations, *, why: str, expected: str) -> None:
+    """A dim of an input that has one size."""
+    place, size = f"{item.path}.shape[{dim}]", item.val.shape[dim]
+    observed = f"{place} is {size}, {why}"
+    records.add("A05", kind, node=item.node, target=place, observed=observed, expected=expected, size=size)
+
+
+def _look_for_signs(program: Any, inputs: list[UserInput], records: ProgramViolations) -> None:
+    examples = leaf_examples(program)
+    if len(examples) != len(inputs):
+        return
+    dynamic: dict[int, str] = {}
+    for item, example in zip(inputs, examples, strict=True):
+        for dim, size in enumerate(getattr(item.val, "shape", ())):
+            if not isinstance(size, int) and example.shape[dim] >= _LEAST_TELLING:
+                dynamic.setdefault(int(example.shape[dim]), f"{item.path}.shape[{dim}]")
+    for item in inputs:
+        for dim, size in enumerate(getattr(item.val, "shape", ())):
+            if isinstance(size, int) and size in dynamic:
+                why = f"the size of {dynamic[size]} in the sample"
+                expected = f"a dynamic size, if it goes with {dynamic[size]}"
+                _add(item, dim, "hint", records, why=why, expected=expected)
+    _constants(program, dynamic, records)
+
+
+def _constants(program: Any, dynamic: dict[int, str], records: ProgramViolations) -> None:
+    for path, module in program_graphs(program):
+        for node in module.graph.nodes:
+            at = _SHAPES.get(getattr(getattr(node.target, "_schema", None), "name", ""))
+            shape = node.args[at] if at is not None and at < len(node.args) else ()
+            for size in shape if isinstance(shape, list | tuple) else ():
+                if isinstance(size, int) and size in dynamic:
+                    named = f"{operator_name(node.target)} with the constant {size}"
+                    observed = f"{named}, the size of {dynamic[size]} in the sample"
+                    expected = f"a size computed from {dynamic[size]}, if that is intended"
+                    records.add(
+                        "A05",
+                        "hint",
+                        node=node,
+                        target=node.target,
+                        graph=path,
+                        observed=observed,
+                        expected=expected,
+                        size=size,
+                    )
+
+
+# The job.
+
+
+def verify(payload: Verify, channel: Channel) -> dict[str, Any]:
+    """``payload.program`` is an archive, or ``module.py:function`` that returns a program.
+
+    ``programs`` are the fields of ``JudgedProgram``.
+    """
+    load_setup(payload, channel)
+    channel.enter("load")
+    records = ProgramViolations()
+    loaded = _load(payload.program, records, channel)
+    channel.enter("judge")
+    found: list[dict[str, Any]] = []
+    for at, item in enumerate(loaded):
+        mine = records if at == 0 else ProgramViolations()
+        found.append(judge(item, mine, payload.dynamic_shapes, tell=partial(_tell, channel, tuple(found))))
+    return {"programs": found}
+
+
+def _tell(channel: Channel, known: tuple[dict[str, Any], ...], partial_result: dict[str, Any]) -> None:
+    channel.put(programs=[*known, partial_result])
+
+
+def _load(spec: str, records: ProgramViolations, channel: Channel) -> list[LoadedProgram]:
+    if (named := user_function(spec)) is not None:
+        path, function = named
+        program = getattr(load_setup(Job(code=UserCode(setup=path)), channel), function)()
+        return [LoadedProgram(name=function, program=program, verifiers=[kind() for kind in program.verifiers])]
+    return load_programs(Path(channel.user_cwd / spec), records)
+
+
+def judge(
+    loaded: LoadedProgram,
+    records: ProgramViolations,
+    declared: Any = None,
+    *,
+    tell: Callable[[dict[str, Any]], object] | None = None,
+) -> dict[str, Any]:
+    """Everything that can be said of one program. ``tell`` gets what is known before the part that may take long."""
+    result: dict[str, Any] = {"name": loaded.name, "problem": loaded.problem, "verifier": "not-asked", "skipped": {}}
+    program = loaded.program
+    if program is not None:
+        _run_guarded("G", lambda: check_graph(program, loaded.verifiers, records), result)
+        _run_guarded("S", lambda: check_signature(program_signature(program), records), result)
+        _run_guarded("S", lambda: check_output_node(program, records), result)
+        if loaded.dialect_known:
+            _ask_verifier(program, loaded.verifiers, records, result)
+        _look_ahead(program, loaded.missing, declared, records, result)
+        if loaded.missing or _lacks(records, "no-fake"):
+            result["skipped"]["A02"] = "operators that cannot be traced: the program cannot be decomposed"
+        elif records.broken():
+            result["skipped"]["A02"] = "the program breaks rules of its verifier, and is not decomposed"
+        else:
+            if tell is not None:
+                unfinished = {**result["skipped"], "A02": "decomposing the program did not finish"}
+                tell({**result, "skipped": unfinished, "records": records.items, "cut": records.cut()})
+            _run_guarded("A02", lambda: _check_shims(program, records, result), result)
+    return result | {"records": records.items, "cut": records.cut()}
+
+
+def _check_shims(program: Any, records: ProgramViolations, result: dict[str, Any]) -> None:
+    problem = check_shims(program, records)
+    if problem is not None:
+        result["skipped"]["A02"] = f"torch cannot decompose the program here: {problem}"
+
+
+def _lacks(records: ProgramViolations, kind: str) -> bool:
+    return any(item.kind == kind for item in records.items)
+
+
+def _look_ahead(
+    program: Any, missing: list[str], declared: Any, records: ProgramViolations, result: dict[str, Any]
+) -> None:
+    _run_guarded("A01", lambda: _check_values(program, records), result)
+    _run_guarded("A03", lambda: check_operators(program, missing, records), result)
+    _run_guarded(
+        "A04",
+        lambda: check_symbols(symbol_ranges(program), symbol_places(program), list(graph_values(program)), records),
+        result,
+    )
+    _run_guarded("A08", lambda: check_state(program, records), result)
+
+    def specialized() -> None:
+        result["unknown_inputs"] = check_specialized(program, declared, records)
+
+    _run_guarded("A05", specialized, result)
+
+
+def _check_values(program: Any, records: ProgramViolations) -> None:
+    everything, said = list(graph_values(program)), program_signature(program)
+    pairs = zip(said.placeholders, said.inputs, strict=False)
+    check_devices(everything, records)
+    check_dtypes(
+        everything, {place.name for place, spec in pairs if spec.kind == "user_input"}, nameless_dtypes(), records
+    )
+
+
+def _run_guarded(what: str, check: Callable[[], object], result: dict[str, Any]) -> None:
+    """A program that breaks one rule may break our own assumptions as well: that costs the one check."""
+    try:
+        check()
+    except Exception:
+        result["skipped"][what] = describe_failure(3)
+
+
+def _ask_verifier(program: Any, verifiers: list[Any], records: ProgramViolations, result: dict[str, Any]) -> None:
+    result["verifier"] = "passes"
+    for verifier in verifiers:
+        try:
+            type(verifier)().check(program)
+        except Exception as error:  # noqa: PERF203 - each verifier has its own answer
+            result["verifier"] = "refuses"
+            result["verifier_says"] = f"{type(error).__name__}: {first_line(error)}"
+            if not records.broken():
+                records.add(
+                    "G12",
+                    "verifier-refuses",
+                    observed=result["verifier_says"],
+                    expected=f"what dialect {verifier.dialect} allows",
+                    dialect=verifier.dialect,
+                )
+            return
