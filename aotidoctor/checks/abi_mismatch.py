@@ -133,11 +133,6 @@ def _may_bring_more(case: Case) -> bool:
     return bool(case.options.custom_op_libraries or case.options.setup)
 
 
-def _is_unlinked(compiled: SharedObject, names: list[str]) -> bool:
-    """Whether it calls torch and names no library of it: it was not linked with one, on whatever host."""
-    return any(map(is_shim, names)) and not any(library.startswith(_OF_TORCH) for library in compiled.needed)
-
-
 def _unlinked(case: Case, compiled: SharedObject, names: list[str]) -> Evidence:
     state = FIND.warn if _may_bring_more(case) else FIND.error
     return state(
@@ -160,7 +155,8 @@ def _symbols(case: Case, compiled: SharedObject, missing: list[MissingSymbol]) -
     if not missing:
         return []
     names = [symbol.name for symbol in missing]
-    if _is_unlinked(compiled, names):
+    # Whether it calls torch and names no library of it: it was not linked with one, on whatever host.
+    if any(map(is_shim, names)) and not any(library.startswith(_OF_TORCH) for library in compiled.needed):
         return [_unlinked(case, compiled, names)]
     state = FIND.warn if _may_bring_more(case) else FIND.error
     torch = case.host.torch.version if case.host.torch else None

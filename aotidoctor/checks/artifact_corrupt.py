@@ -41,28 +41,41 @@ def run(case: Case) -> Sequence[Evidence]:
     """One finding for the file as a whole, or one per damaged member."""
     artifact = case.artifact
     if artifact.kind in _WHOLE_FILE:
-        return [_whole_file(case)]
+        kind, words = _WHOLE_FILE[case.artifact.kind]
+        observed = f"{words} ({case.artifact.problem})" if case.artifact.problem else words
+        return [
+            (
+                FIND.error(
+                    kind,
+                    case.artifact.path,
+                    observed=observed,
+                    expected="a complete, readable file",
+                    source=at_member(case, None),
+                    facts={"size": case.artifact.size},
+                )
+            )
+        ]
     objects = [
         item for model in artifact.models for item in model.shared_objects if item.member not in artifact.names_symlink
     ]
     return [
         *_directory(case),
-        *(_checksum(case, name) for name in artifact.bad_crc),
+        *(
+            (
+                FIND.error(
+                    "crc",
+                    name,
+                    observed="a checksum that differs from the recorded one",
+                    expected="intact data",
+                    message=f"{name}: the data do not match the recorded checksum; the loader does not check it",
+                    source=at_member(case, name),
+                    facts={"member": name},
+                )
+            )
+            for name in artifact.bad_crc
+        ),
         *(finding for item in objects for finding in _object(case, item)),
     ]
-
-
-def _whole_file(case: Case) -> Evidence:
-    kind, words = _WHOLE_FILE[case.artifact.kind]
-    observed = f"{words} ({case.artifact.problem})" if case.artifact.problem else words
-    return FIND.error(
-        kind,
-        case.artifact.path,
-        observed=observed,
-        expected="a complete, readable file",
-        source=at_member(case, None),
-        facts={"size": case.artifact.size},
-    )
 
 
 def _directory(case: Case) -> list[Evidence]:
@@ -82,18 +95,6 @@ def _directory(case: Case) -> list[Evidence]:
     ]
 
 
-def _checksum(case: Case, name: str) -> Evidence:
-    return FIND.error(
-        "crc",
-        name,
-        observed="a checksum that differs from the recorded one",
-        expected="intact data",
-        message=f"{name}: the data do not match the recorded checksum; the loader does not check it",
-        source=at_member(case, name),
-        facts={"member": name},
-    )
-
-
 def _object(case: Case, item: SharedObject) -> list[Evidence]:
     # Objects of another platform are platform_mismatch's business.
     if item.format in {"pe", "macho"}:
@@ -101,11 +102,26 @@ def _object(case: Case, item: SharedObject) -> list[Evidence]:
     facts: dict[str, FactValue] = {"member": item.member, "size": item.size, "truncated_at": item.truncated_at}
     source = at_member(case, item.member)
     if item.format == "unknown" and _is_packed(case, item.member):
-        return [_unread(case, item)]
+        return [
+            (
+                FIND.info(
+                    "so-unread",
+                    item.member,
+                    observed=item.problem or "not inspected",
+                    expected="an uncompressed (stored) member, as torch writes it",
+                    source=at_member(case, item.member),
+                )
+            )
+        ]
     if item.format != "elf" or item.problem:
         observed = item.problem or "no ELF header"
         # A library beside the wrapper is unpacked and not opened: it loads all the same (measured).
-        state = FIND.error if _is_opened(case, item) else FIND.warn
+        main = main_object(case)
+        state = (
+            FIND.error
+            if (main is None or item.member == main.member or item.member.endswith(".wrapper.so"))
+            else FIND.warn
+        )
         expected = "a shared object"
         return [state("so-garbled", item.member, observed=observed, expected=expected, source=source, facts=facts)]
     if item.truncated_at is not None:
@@ -123,25 +139,10 @@ def _object(case: Case, item: SharedObject) -> list[Evidence]:
     return []
 
 
-def _is_opened(case: Case, item: SharedObject) -> bool:
-    main = main_object(case)
-    return main is None or item.member == main.member or item.member.endswith(".wrapper.so")
-
-
 def _is_packed(case: Case, name: str) -> bool:
     """Whether the member is compressed, so that a large one is not unpacked to look into it."""
     member = next((entry for entry in case.artifact.members if entry.name == name), None)
     return member is not None and member.data_offset is None and member.crc is CrcState.NOT_READ
-
-
-def _unread(case: Case, item: SharedObject) -> Evidence:
-    return FIND.info(
-        "so-unread",
-        item.member,
-        observed=item.problem or "not inspected",
-        expected="an uncompressed (stored) member, as torch writes it",
-        source=at_member(case, item.member),
-    )
 
 
 def _not_compared(case: Case) -> str | None:

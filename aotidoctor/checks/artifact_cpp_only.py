@@ -18,9 +18,7 @@ from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member
-from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-ART-010", "artifact_cpp_only")
 CREATE = "AOTInductorModelContainerCreate"
@@ -33,8 +31,28 @@ def run(case: Case) -> Findings:
         return FIND.unchecked(NO_MODEL)
     if not model.cpp_only or model.shared_objects:
         return []
-    if _is_standalone(model):
-        return [_standalone(case, model)]
+    # Whether its sources, the header of the class among them, lack the functions that a loader calls.
+    sources = (model.wrapper_cpp or "", *model.kernel_sources.values())
+    header = any(member.name.endswith(".h") for member in model.members)
+    if header and bool(model.wrapper_cpp) and not any(CREATE in source for source in sources):
+        return [
+            (
+                FIND.error(
+                    "standalone",
+                    f"data/aotinductor/{model.name}",
+                    observed=f"sources of a standalone model: none of them defines {CREATE}",
+                    expected="sources that a loader can use",
+                    source=at_member(case, model.wrapper_member),
+                    facts={
+                        "model": model.name,
+                        "what": "they belong to a standalone model, which no loader can use",
+                        "remedy": "Compile without aot_inductor_mode.compile_standalone, "
+                        "or build it into your C++ program.",
+                        "command": "torch._inductor.aoti_compile_and_package(ep, package_path='model.pt2')",
+                    },
+                )
+            )
+        ]
     return [
         FIND.warn(
             "cpp-only",
@@ -45,29 +63,6 @@ def run(case: Case) -> Findings:
             facts={"model": model.name},
         )
     ]
-
-
-def _is_standalone(model: ModelEntry) -> bool:
-    """Whether its sources, the header of the class among them, lack the functions that a loader calls."""
-    sources = (model.wrapper_cpp or "", *model.kernel_sources.values())
-    header = any(member.name.endswith(".h") for member in model.members)
-    return header and bool(model.wrapper_cpp) and not any(CREATE in source for source in sources)
-
-
-def _standalone(case: Case, model: ModelEntry) -> Evidence:
-    return FIND.error(
-        "standalone",
-        f"data/aotinductor/{model.name}",
-        observed=f"sources of a standalone model: none of them defines {CREATE}",
-        expected="sources that a loader can use",
-        source=at_member(case, model.wrapper_member),
-        facts={
-            "model": model.name,
-            "what": "they belong to a standalone model, which no loader can use",
-            "remedy": "Compile without aot_inductor_mode.compile_standalone, or build it into your C++ program.",
-            "command": "torch._inductor.aoti_compile_and_package(ep, package_path='model.pt2')",
-        },
-    )
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

@@ -101,17 +101,16 @@ def _extern_name(model: ModelEntry) -> str:
     return f"{stem}.json"
 
 
-def _built_for_blob(model: ModelEntry) -> bool:
-    # The object then holds the size of the blob, 8 bytes, where the constants would be (1 byte: never packaged).
-    return any(item.constants_span == 8 for item in model.shared_objects)
-
-
 def _weights(case: Case, model: ModelEntry) -> list[Evidence]:
     names = [member.name for member in case.artifact.members]
     blob = any(name.endswith(".blob") for name in names)
     if model.weights_location == "disk" and not any("data/weights/" in name for name in names):
         wanted = "data/weights/"
-    elif model.weights_location in {"blob", "external"} and not blob and _built_for_blob(model):
+    elif (
+        model.weights_location in {"blob", "external"}
+        and not blob
+        and any(item.constants_span == 8 for item in model.shared_objects)
+    ):
         wanted = f"{_folder(model)}/*.blob"
     else:
         return []

@@ -55,7 +55,22 @@ def _top_folder(case: Case) -> list[Evidence]:
     names = _names(case.artifact)
     prefix = loader_prefix(names)
     if not any(name.startswith(prefix + MODELS) for name in names):
-        return [_layout_evidence(case, names, prefix)]
+        flat = any(name.startswith(MODELS) for name in names)
+        where = (
+            f"the top folder {prefix.rstrip('/')!r}" if prefix else "the top level, as the first two members disagree"
+        )
+        return [
+            (
+                FIND.error(
+                    "no-prefix" if flat else "mixed-prefix",
+                    case.artifact.path,
+                    observed=f"no {MODELS} below {where}",
+                    expected="one top-level folder that contains everything, as torch writes it",
+                    source=at_member(case, None),
+                    facts={"prefix": prefix, "first_members": tuple(names[:2])},
+                )
+            )
+        ]
     strays = [name for name in names if not name.startswith(prefix) and name not in case.artifact.names_unsafe]
     if not strays:
         return []
@@ -71,19 +86,6 @@ def _top_folder(case: Case) -> list[Evidence]:
             facts={"prefix": prefix, "strays": len(strays), "harmless": True},
         )
     ]
-
-
-def _layout_evidence(case: Case, names: list[str], prefix: str) -> Evidence:
-    flat = any(name.startswith(MODELS) for name in names)
-    where = f"the top folder {prefix.rstrip('/')!r}" if prefix else "the top level, as the first two members disagree"
-    return FIND.error(
-        "no-prefix" if flat else "mixed-prefix",
-        case.artifact.path,
-        observed=f"no {MODELS} below {where}",
-        expected="one top-level folder that contains everything, as torch writes it",
-        source=at_member(case, None),
-        facts={"prefix": prefix, "first_members": tuple(names[:2])},
-    )
 
 
 def _directories(case: Case) -> list[Evidence]:
@@ -110,7 +112,21 @@ def _marks(case: Case) -> list[Evidence]:
     found = []
     if "archive_version" not in tails:
         legacy = "version" in tails or any(model.layout == "legacy" for model in artifact.models)
-        found.append(_old(case) if legacy else _outdated(case, "no archive_version"))
+        found.append(
+            (
+                FIND.info(
+                    "old-layout",
+                    case.artifact.path,
+                    observed="no top folder and no archive_version, as torch 2.6 and 2.7 write it",
+                    expected="any layout that the loader accepts",
+                    message="the layout of torch 2.6 and 2.7: later releases report it as outdated and load it",
+                    source=at_member(case, None),
+                    facts={"harmless": True},
+                )
+            )
+            if legacy
+            else _outdated(case, "no archive_version")
+        )
     elif artifact.archive_version is None:
         found.append(_outdated(case, "an archive_version that cannot be read"))
     elif artifact.archive_version.strip() != VERSION:
@@ -125,18 +141,6 @@ def _marks(case: Case) -> list[Evidence]:
 def _refusal(case: Case, kind: str, mark: str, observed: str, expected: str) -> Evidence:
     return FIND.error(
         kind, mark, observed=repr(observed.strip()[:40]), expected=repr(expected), source=at_member(case, None)
-    )
-
-
-def _old(case: Case) -> Evidence:
-    return FIND.info(
-        "old-layout",
-        case.artifact.path,
-        observed="no top folder and no archive_version, as torch 2.6 and 2.7 write it",
-        expected="any layout that the loader accepts",
-        message="the layout of torch 2.6 and 2.7: later releases report it as outdated and load it",
-        source=at_member(case, None),
-        facts={"harmless": True},
     )
 
 

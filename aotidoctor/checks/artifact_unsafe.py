@@ -29,7 +29,20 @@ def run(case: Case) -> Findings:
     """One finding per unsafe member."""
     if not is_package(case) and not case.artifact.members:
         return FIND.unchecked(NO_PACKAGE)
-    return [*(_unsafe(case, name) for name in case.artifact.names_unsafe), *_links(case)]
+    return [
+        *(_unsafe(case, name) for name in case.artifact.names_unsafe),
+        *[
+            FIND.error(
+                "symlink",
+                name,
+                observed="a symbolic link",
+                expected="a regular file",
+                source=at_member(case, None),
+                facts={"member": name},
+            )
+            for name in case.artifact.names_symlink
+        ],
+    ]
 
 
 def _unsafe(case: Case, name: str) -> Evidence:
@@ -42,20 +55,6 @@ def _unsafe(case: Case, name: str) -> Evidence:
         source=at_member(case, None),
         facts={"member": name},
     )
-
-
-def _links(case: Case) -> list[Evidence]:
-    return [
-        FIND.error(
-            "symlink",
-            name,
-            observed="a symbolic link",
-            expected="a regular file",
-            source=at_member(case, None),
-            facts={"member": name},
-        )
-        for name in case.artifact.names_symlink
-    ]
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

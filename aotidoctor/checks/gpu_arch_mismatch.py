@@ -47,7 +47,14 @@ def run(case: Case) -> Findings:
     gpu = _used_gpu(case, known)
     if gpu is None:
         return missing
-    if runs_on(capability, gpu.compute_capability or "", has_ptx=_has_ptx(case.model)):
+    marks = (*case.model.gpu_code, *case.model.gpu_targets)
+    if runs_on(
+        capability,
+        gpu.compute_capability or "",
+        has_ptx=any(
+            mark.endswith((".fatbin", ".ptx")) or "ptx" in mark or mark.startswith("compute_") for mark in marks
+        ),
+    ):
         return [*missing, *_other_code(case, case.model, gpu)]
     found = FIND.error(
         "capability",
@@ -106,11 +113,6 @@ def _used_gpu(case: Case, known: list[Gpu]) -> Gpu | None:
     if number.isdecimal():
         return next((gpu for gpu in known if gpu.index == int(number)), None)
     return known[0]
-
-
-def _has_ptx(model: ModelEntry) -> bool:
-    marks = (*model.gpu_code, *model.gpu_targets)
-    return any(mark.endswith((".fatbin", ".ptx")) or "ptx" in mark or mark.startswith("compute_") for mark in marks)
 
 
 def _missing_code(case: Case) -> list[Evidence]:

@@ -31,20 +31,23 @@ def run(case: Case) -> Findings:
     if case.contract is None or case.inputs is None:
         return FIND.unchecked(missing_reason(case))
     overlay = overlay_of(case)
-    return _from_count(case) if overlay is None else [*_from_arguments(overlay), *_from_constants(overlay)]
-
-
-def _from_arguments(overlay: Overlay) -> list[Evidence]:
-    return [
-        FIND.error(
-            difference.kind,
-            difference.path,
-            observed=difference.observed,
-            expected=difference.expected,
-            facts={"path": difference.path},
-        )
-        for difference in overlay.of("count")
-    ]
+    return (
+        _from_count(case)
+        if overlay is None
+        else [
+            *[
+                FIND.error(
+                    difference.kind,
+                    difference.path,
+                    observed=difference.observed,
+                    expected=difference.expected,
+                    facts={"path": difference.path},
+                )
+                for difference in overlay.of("count")
+            ],
+            *_from_constants(overlay),
+        ]
+    )
 
 
 def _from_constants(overlay: Overlay) -> list[Evidence]:

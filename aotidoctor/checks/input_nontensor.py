@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.call_overlay import (
-    Pair,
     contract_source,
     describe_plain,
     missing_reason,
@@ -27,7 +26,6 @@ from aotidoctor.checks.matching.call_overlay import (
 )
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import describe_spec
-from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import PlainValue
 
 FIND = Finder("AD-IN-004", "input_nontensor")
@@ -41,21 +39,19 @@ def run(case: Case) -> Findings:
         return FIND.unchecked(missing_reason(case))
     swapped = swapped_paths(overlay)
     return [
-        _finding(case, pair, pair.value)
+        (
+            FIND.error(
+                KINDS.get(pair.value.type, "number"),
+                pair.path,
+                observed=describe_plain(pair.value),
+                expected=describe_spec(pair.spec),
+                source=contract_source(case, pair.spec),
+                facts={"path": pair.path, "expected_dtype": pair.spec.dtype, "observed_type": pair.value.type},
+            )
+        )
         for pair in overlay.pairs
         if pair.spec.input_index is not None and isinstance(pair.value, PlainValue) and pair.path not in swapped
     ]
-
-
-def _finding(case: Case, pair: Pair, value: PlainValue) -> Evidence:
-    return FIND.error(
-        KINDS.get(value.type, "number"),
-        pair.path,
-        observed=describe_plain(value),
-        expected=describe_spec(pair.spec),
-        source=contract_source(case, pair.spec),
-        facts={"path": pair.path, "expected_dtype": pair.spec.dtype, "observed_type": value.type},
-    )
 
 
 CHECK = FIND.check(run, needs=("inputs_file", "input_kwargs", "input_tree", "input_order"), facts=("call-spec",))

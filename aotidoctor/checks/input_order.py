@@ -28,7 +28,6 @@ from aotidoctor.checks.matching.call_overlay import (
 )
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import describe_spec
-from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import TensorDesc
 
 FIND = Finder("AD-IN-009", "input_order")
@@ -41,18 +40,19 @@ def run(case: Case) -> Findings:
         return FIND.unchecked(missing_reason(case))
     swaps = swapped_pairs(overlay.pairs)
     led = {first.path for first, _ in swaps}
-    return [_finding(case, first, second, mutual=second.path not in led) for first, second in swaps]
-
-
-def _finding(case: Case, first: Pair, second: Pair, *, mutual: bool) -> Evidence:
-    return FIND.error(
-        "swapped",
-        f"{first.path}, {second.path}",
-        observed=f"{_describe_given(first)} and {_describe_given(second)}",
-        expected=f"{describe_spec(first.spec)} and {describe_spec(second.spec)}",
-        source=contract_source(case, first.spec),
-        facts={"path": first.path, "swap_with": second.path, "mutual": mutual},
-    )
+    return [
+        (
+            FIND.error(
+                "swapped",
+                f"{first.path}, {second.path}",
+                observed=f"{_describe_given(first)} and {_describe_given(second)}",
+                expected=f"{describe_spec(first.spec)} and {describe_spec(second.spec)}",
+                source=contract_source(case, first.spec),
+                facts={"path": first.path, "swap_with": second.path, "mutual": (second.path not in led)},
+            )
+        )
+        for first, second in swaps
+    ]
 
 
 def _describe_given(pair: Pair) -> str:

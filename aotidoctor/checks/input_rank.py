@@ -27,7 +27,7 @@ from aotidoctor.checks.matching.call_overlay import (
     tensor_pairs,
     unread_reason,
 )
-from aotidoctor.checks.matching.kernel_reads import Misfit, ShortRead, misfits, short_reads
+from aotidoctor.checks.matching.kernel_reads import Misfit, misfits, short_reads
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import describe_spec
 from aotidoctor.model.evidence import Evidence, plural
@@ -40,7 +40,20 @@ def run(case: Case) -> Findings:
     pairs = list(tensor_pairs(case, "rank"))
     found = [_finding(case, pair) for pair in pairs if pair.spec.rank not in (None, len(pair.tensor.shape))]
     read = list(tensor_pairs(case, "stride"))
-    found += [_slice(case, one) for one in short_reads(read) if one.slice and not one.folded]
+    found += [
+        (
+            FIND.error(
+                "slice",
+                one.pair.path,
+                observed=f"{plural(len(one.pair.tensor.shape), 'dim')} {one.pair.tensor.shape}, {one.given} elements",
+                expected=f"one more dim: a kernel reads {one.needed} elements ({one.expr}) in groups of {one.given}",
+                source=contract_source(case, one.pair.spec),
+                facts=one.facts(),
+            )
+        )
+        for one in short_reads(read)
+        if one.slice and not one.folded
+    ]
     found += [_walk_evidence(case, one) for one in misfits(read) if one.kind == "rank"]
     unread = [pair.path for pair in pairs if pair.spec.rank is None and pair.spec.used is not False]
     return FIND.unchecked(unread_reason(case, "shape", unread)) if unread and not found else found
@@ -56,17 +69,6 @@ def _finding(case: Case, pair: TensorPair) -> Evidence:
         expected=f"{plural(pair.spec.rank or 0, 'dim')}: {describe_spec(pair.spec)}",
         source=contract_source(case, pair.spec),
         facts=pair.facts(observed_shape=pair.tensor.shape, expected_rank=pair.spec.rank),
-    )
-
-
-def _slice(case: Case, short: ShortRead) -> Evidence:
-    return FIND.error(
-        "slice",
-        short.pair.path,
-        observed=f"{plural(len(short.pair.tensor.shape), 'dim')} {short.pair.tensor.shape}, {short.given} elements",
-        expected=f"one more dim: a kernel reads {short.needed} elements ({short.expr}) in groups of {short.given}",
-        source=contract_source(case, short.pair.spec),
-        facts=short.facts(),
     )
 
 

@@ -29,7 +29,7 @@ from aotidoctor.checks.matching.call_overlay import (
     static_mismatches,
     tensor_pairs,
 )
-from aotidoctor.checks.matching.kernel_reads import Misfit, ShortRead, misfits, short_reads
+from aotidoctor.checks.matching.kernel_reads import Misfit, misfits, short_reads
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import describe_spec
 from aotidoctor.model.evidence import Evidence, plural
@@ -45,7 +45,24 @@ def run(case: Case) -> Findings:
     short = [one for one in short_reads(read) if one.partner is None and one.size_alone]
     odd = [_odd(case, pair, dim) for pair in pairs for dim in _not_among(pair)]
     walked = [_walk_evidence(case, one) for one in misfits(read) if one.kind == "shape"]
-    return [*found, *odd, *(_too_few(case, one) for one in short), *walked]
+    return [
+        *found,
+        *odd,
+        *(
+            (
+                FIND.error(
+                    "elements",
+                    one.pair.path,
+                    observed=f"{plural(one.given, 'element')} {one.pair.tensor.shape}",
+                    expected=f"at least {one.needed} elements, which a kernel reads ({one.expr})",
+                    source=contract_source(case, one.pair.spec),
+                    facts=one.facts(),
+                )
+            )
+            for one in short
+        ),
+        *walked,
+    ]
 
 
 def _walk_evidence(case: Case, one: Misfit) -> Evidence:
@@ -76,17 +93,6 @@ def _odd(case: Case, pair: TensorPair, dim: int) -> Evidence:
         expected=f"a fixed size: one of {', '.join(map(str, among))}",
         source=contract_source(case, pair.spec),
         facts=pair.facts(dim=dim, size=size, observed_shape=pair.tensor.shape),
-    )
-
-
-def _too_few(case: Case, short: ShortRead) -> Evidence:
-    return FIND.error(
-        "elements",
-        short.pair.path,
-        observed=f"{plural(short.given, 'element')} {short.pair.tensor.shape}",
-        expected=f"at least {short.needed} elements, which a kernel reads ({short.expr})",
-        source=contract_source(case, short.pair.spec),
-        facts=short.facts(),
     )
 
 

@@ -58,7 +58,14 @@ def _too_few(case: Case, short: ShortRead) -> Evidence:
 
 def _finding(case: Case, reading: SymbolReading, wanted: int, found: Sequence[SymbolReading]) -> Evidence:
     pair = reading.pair
-    partner = next((other for other in found if _says(other, reading, wanted)), None)
+    partner = next(
+        (
+            other
+            for other in found
+            if (other is not reading and other.expr.symbols == reading.expr.symbols and other.size == wanted)
+        ),
+        None,
+    )
     as_there = f", as {partner.pair.path}.shape[{partner.dim}]" if partner is not None else ""
     state = FIND.warn if pair.spec.used is False else FIND.error
     return state(
@@ -75,10 +82,6 @@ def _finding(case: Case, reading: SymbolReading, wanted: int, found: Sequence[Sy
             partner=partner.pair.path if partner is not None else None,
         ),
     )
-
-
-def _says(other: SymbolReading, reading: SymbolReading, wanted: int) -> bool:
-    return other is not reading and other.expr.symbols == reading.expr.symbols and other.size == wanted
 
 
 CHECK = leaf_check(FIND, run, facts=("input", "input-check", "assert", "symbol"))

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.call_overlay import TensorPair, contract_source, leaf_check, tensor_pairs
-from aotidoctor.checks.matching.kernel_reads import Misfit, ShortRead, agreed_values, misfits, readings, short_reads
+from aotidoctor.checks.matching.kernel_reads import Misfit, agreed_values, misfits, readings, short_reads
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.expr import evaluate
@@ -42,9 +42,39 @@ def run(case: Case) -> Findings:
     for pair in pairs:
         wanted = _expected_strides(pair, values)
         if wanted is not None and _differs(pair, wanted):
-            found.append(_finding(case, pair, wanted))
+            stride = pair.tensor.stride or ()
+            shown = ", ".join("?" if value is None else str(value) for value in wanted)
+            state = FIND.warn if pair.spec.used is False else FIND.error
+            found.append(
+                state(
+                    "stride",
+                    f"{pair.path}.stride",
+                    observed=f"{stride} of shape {pair.tensor.shape}",
+                    expected=f"({shown})",
+                    source=contract_source(case, pair.spec),
+                    facts=pair.facts(observed_stride=stride, expected_stride=wanted, observed_shape=pair.tensor.shape),
+                )
+            )
     walked = [_walk_evidence(case, one) for one in misfits(pairs) if one.kind == "stride"]
-    return [*found, *(_too_close(case, one) for one in short_reads(pairs) if one.folded), *walked]
+    return [
+        *found,
+        *(
+            (
+                FIND.error(
+                    "span",
+                    f"{one.pair.path}.stride",
+                    observed=f"{one.pair.tensor.stride} of shape {one.pair.tensor.shape}: memory for {one.given} "
+                    "elements",
+                    expected=f"memory for at least {one.needed} elements, which a kernel reads ({one.expr})",
+                    source=contract_source(case, one.pair.spec),
+                    facts={**one.facts(), "observed_stride": one.pair.tensor.stride or ()},
+                )
+            )
+            for one in short_reads(pairs)
+            if one.folded
+        ),
+        *walked,
+    ]
 
 
 def _walk_evidence(case: Case, one: Misfit) -> Evidence:
@@ -56,17 +86,6 @@ def _walk_evidence(case: Case, one: Misfit) -> Evidence:
         expected=f"those of a contiguous tensor, which a kernel iterates over as {one.steps}",
         source=contract_source(case, one.pair.spec),
         facts=one.facts(),
-    )
-
-
-def _too_close(case: Case, short: ShortRead) -> Evidence:
-    return FIND.error(
-        "span",
-        f"{short.pair.path}.stride",
-        observed=f"{short.pair.tensor.stride} of shape {short.pair.tensor.shape}: memory for {short.given} elements",
-        expected=f"memory for at least {short.needed} elements, which a kernel reads ({short.expr})",
-        source=contract_source(case, short.pair.spec),
-        facts={**short.facts(), "observed_stride": short.pair.tensor.stride or ()},
     )
 
 
@@ -101,20 +120,6 @@ def _differs(pair: TensorPair, wanted: Strides) -> bool:
     return any(
         want is not None and want != got and size != 1
         for want, got, size in zip(wanted, tensor.stride, tensor.shape, strict=False)
-    )
-
-
-def _finding(case: Case, pair: TensorPair, wanted: Strides) -> Evidence:
-    stride = pair.tensor.stride or ()
-    shown = ", ".join("?" if value is None else str(value) for value in wanted)
-    state = FIND.warn if pair.spec.used is False else FIND.error
-    return state(
-        "stride",
-        f"{pair.path}.stride",
-        observed=f"{stride} of shape {pair.tensor.shape}",
-        expected=f"({shown})",
-        source=contract_source(case, pair.spec),
-        facts=pair.facts(observed_stride=stride, expected_stride=wanted, observed_shape=pair.tensor.shape),
     )
 
 

@@ -93,7 +93,8 @@ def _findings(
     if not lacking and not unknown:
         return []
     native = case.contract is not None and case.contract.needs.march_native
-    state = FIND.error if _certain(lacking) else FIND.warn
+    # Whether something that lacks is used for sure, and not merely permitted to the compiler.
+    state = FIND.error if any(not flag.startswith(_BY_REQUEST) for flag in lacking) else FIND.warn
     missing = ", ".join(lacking or unknown)
     return [
         state(
@@ -111,11 +112,6 @@ def _findings(
             },
         )
     ]
-
-
-def _certain(lacking: tuple[str, ...]) -> bool:
-    """Whether something that lacks is used for sure, and not merely permitted to the compiler."""
-    return any(not flag.startswith(_BY_REQUEST) for flag in lacking)
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "platform_mismatch"))

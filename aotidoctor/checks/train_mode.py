@@ -18,8 +18,7 @@ from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import KernelCall
-from aotidoctor.model.evidence import Evidence, FileSource
+from aotidoctor.model.evidence import FileSource
 
 FIND = Finder("AD-OUT-001", "train_mode")
 # Only these write the running statistics; eval mode uses ..._no_training or plain arithmetic on constants.
@@ -31,28 +30,24 @@ def run(case: Case) -> Findings:
     if case.contract is None:
         return FIND.unchecked("the package contains no contract (no wrapper.cpp)")
     for kernel in case.contract.kernels:
-        origin = _training_origin(kernel)
+        # Generated kernels carry their origins in their name, extern calls in a comment.
+        names = (kernel.name, *kernel.origins)
+        origin = next((origin for origin in TRAINING_ORIGINS if any(origin in name for name in names)), None)
         if origin is not None:
-            return [_finding(case, kernel, origin)]
+            member = case.contract.member
+            return [
+                (
+                    FIND.error(
+                        "batch-norm",
+                        kernel.name,
+                        observed=f"batch statistics ({origin})",
+                        expected="running statistics (export after model.eval())",
+                        source=FileSource(file=member, line=kernel.line) if member is not None else None,
+                        facts={"kernel": kernel.name, "origin": origin},
+                    )
+                )
+            ]
     return ()
-
-
-def _training_origin(kernel: KernelCall) -> str | None:
-    """Generated kernels carry their origins in their name, extern calls in a comment."""
-    names = (kernel.name, *kernel.origins)
-    return next((origin for origin in TRAINING_ORIGINS if any(origin in name for name in names)), None)
-
-
-def _finding(case: Case, kernel: KernelCall, origin: str) -> Evidence:
-    member = case.contract.member if case.contract is not None else None
-    return FIND.error(
-        "batch-norm",
-        kernel.name,
-        observed=f"batch statistics ({origin})",
-        expected="running statistics (export after model.eval())",
-        source=FileSource(file=member, line=kernel.line) if member is not None else None,
-        facts={"kernel": kernel.name, "origin": origin},
-    )
 
 
 CHECK = FIND.check(run, facts=("call",))

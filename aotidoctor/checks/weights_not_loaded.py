@@ -21,7 +21,7 @@ from __future__ import annotations
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, plural
+from aotidoctor.model.evidence import plural
 
 FIND = Finder("AD-LOAD-002", "weights_not_loaded")
 _KINDS = {"external": "external", "disk": "on-disk"}
@@ -36,10 +36,6 @@ def run(case: Case) -> Findings:
         return FIND.unchecked("the package does not record where its weights are")
     if where not in _KINDS or (case.contract is not None and case.contract.n_constants == 0):
         return []
-    return [_finding(case, where)]
-
-
-def _finding(case: Case, where: str) -> Evidence:
     names = [constant.fqn for constant in case.contract.constants] if case.contract else []
     count = len(names) or (case.contract.n_constants if case.contract else None)
     what = plural(count, "constant") if count else "constants"
@@ -50,16 +46,21 @@ def _finding(case: Case, where: str) -> Evidence:
         if where == "disk"
         else "model.load_constants(state_dict, check_full_update=True)"
     )
-    return state(
-        _KINDS[where],
-        names[0] if names else "constants",
-        observed=f"{what} on disk in the package" if where == "disk" else f"{what} outside the package",
-        expected="weights that are loaded with the package, or a call that loads them",
-        message=f"{what} not in the shared object; aoti_load_package leaves them unset and the first run crashes: "
-        f"load with {remedy}",
-        source=at_member(case, case.contract.member if case.contract else None),
-        facts={"weights": where, "constants": tuple(names[:50]), "count": count, "remedy": remedy},
-    )
+    return [
+        (
+            state(
+                _KINDS[where],
+                names[0] if names else "constants",
+                observed=f"{what} on disk in the package" if where == "disk" else f"{what} outside the package",
+                expected="weights that are loaded with the package, or a call that loads them",
+                message=f"{what} not in the shared object; aoti_load_package leaves them unset and the first run "
+                "crashes: "
+                f"load with {remedy}",
+                source=at_member(case, case.contract.member if case.contract else None),
+                facts={"weights": where, "constants": tuple(names[:50]), "count": count, "remedy": remedy},
+            )
+        )
+    ]
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "artifact_incomplete"), facts=("constant",))

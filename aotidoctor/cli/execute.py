@@ -211,7 +211,12 @@ def make_progress(stream: TextIO | None, environ: Mapping[str, str], *, quiet: b
     """A progress that writes to ``stream``: live on a terminal, else line by line; or a silent one."""
     live = is_live(stream, environ)
     color = live and "NO_COLOR" not in environ
-    return Progress(None if quiet else stream, color=color, unicode=_is_unicode(stream), live=live)
+    return Progress(
+        None if quiet else stream,
+        color=color,
+        unicode=stream is not None and (stream.encoding or "").lower().replace("-", "") == "utf8",
+        live=live,
+    )
 
 
 def is_live(stream: TextIO | None, environ: Mapping[str, str]) -> bool:
@@ -221,10 +226,6 @@ def is_live(stream: TextIO | None, environ: Mapping[str, str]) -> bool:
     with contextlib.suppress(ValueError, OSError):
         return stream is not None and stream.isatty()
     return False
-
-
-def _is_unicode(stream: TextIO | None) -> bool:
-    return stream is not None and (stream.encoding or "").lower().replace("-", "") == "utf8"
 
 
 @final
@@ -269,11 +270,12 @@ class Progress:
                         self._write(f"  {self._dots()} {event.name}\n")
                 case EventKind.PROBE_END | EventKind.TREATMENT:
                     self._current = ""
-                    self._write(self._clear + self._line(event) + "\n")
-
-    def _line(self, event: Event) -> str:
-        name = f"treat: {event.name}" if event.kind is EventKind.TREATMENT else event.name
-        return f"  {self._icon(event.ok)} {name:<26} {event.seconds:6.2f} s  {_one_line(event.verdict)}"
+                    name = f"treat: {event.name}" if event.kind is EventKind.TREATMENT else event.name
+                    self._write(
+                        self._clear
+                        + f"  {self._icon(event.ok)} {name:<26} {event.seconds:6.2f} s  {_one_line(event.verdict)}"
+                        + "\n"
+                    )
 
     def _icon(self, ok: bool | None) -> str:
         names = {True: ("✓", "ok", "32"), False: ("✗", "x", "31"), None: ("·", "-", "2")}[ok]

@@ -216,20 +216,16 @@ def _work(wish: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, case
     finally:
         progress.close()
     if cases is not None:
-        _store_failures(wish.folder, cases)
+        # Keep the failures in the store of cases; what goes wrong there is a warning.
+        from aotidoctor.commands.cases.remember import remember_results
+
+        try:
+            remember_results(cases, wish.folder)
+        except CannotExamineError as error:
+            warn(f"--cases: {error}")
     status = exit_status(summary, fail_on)
     write_stdout(_summary_text(summary, status, shape))
     raise typer.Exit(status)
-
-
-def _store_failures(folder: str, cases: str) -> None:
-    """Keep the failures in the store of cases; what goes wrong there is a warning."""
-    from aotidoctor.commands.cases.remember import remember_results
-
-    try:
-        remember_results(cases, folder)
-    except CannotExamineError as error:
-        warn(f"--cases: {error}")
 
 
 def exit_status(summary: FleetSummary, fail_on: FailOn) -> int:
@@ -328,7 +324,20 @@ def fleet(
         words = command.hook_words(on_new) if on_new is not None else ()
     found = _judge_results(wanted, kind, redact=redact)
     try:
-        _show_fleet(found, kind, files, detail=-1 if quiet else int(verbose))
+        detail = -1 if quiet else int(verbose)
+        from aotidoctor.commands.fleet import render_fleet
+
+        if kind is FleetFormat.RICH:
+            from aotidoctor.reports.fleet.fleet_text import fleet_terminal_text
+
+            write_stdout(
+                fleet_terminal_text(found.summary, stream=sys.stdout or StringIO(), environ=os.environ, detail=detail)
+            )
+        else:
+            for piece in render_fleet(found, kind.value):
+                write_stdout(piece)
+        for name, path in files:
+            write_report(path, "".join(render_fleet(found, name)))
     except Exception as error:  # noqa: BLE001 - the guard: its own failure ends in a status, too
         _fail_fleet(whereabouts(error), 5, FleetFormat.CHAT)
     if words:
@@ -375,19 +384,3 @@ def _fail_fleet(message: str, status: int, kind: FleetFormat) -> NoReturn:
         write_stdout(failure_document(line, name))
     warn(line)
     raise typer.Exit(status)
-
-
-def _show_fleet(found: FleetOverview, kind: FleetFormat, files: Sequence[tuple[str, Path]], *, detail: int) -> None:
-    from aotidoctor.commands.fleet import render_fleet
-
-    if kind is FleetFormat.RICH:
-        from aotidoctor.reports.fleet.fleet_text import fleet_terminal_text
-
-        write_stdout(
-            fleet_terminal_text(found.summary, stream=sys.stdout or StringIO(), environ=os.environ, detail=detail)
-        )
-    else:
-        for piece in render_fleet(found, kind.value):
-            write_stdout(piece)
-    for name, path in files:
-        write_report(path, "".join(render_fleet(found, name)))

@@ -42,7 +42,12 @@ def load(name: str, entry: CommandEntry) -> TyperCommand:
     app = typer.Typer(rich_markup_mode=None, add_completion=False, context_settings=CONTEXT)
     kind = _with_words(entry.words) if entry.words else None
     context = {**CONTEXT, "allow_interspersed_args": False} if entry.rest else None
-    app.command(name, epilog=_epilog(entry), cls=kind, context_settings=context)(_function(entry))
+    app.command(
+        name,
+        epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in entry.examples),
+        cls=kind,
+        context_settings=context,
+    )(_function(entry))
     command = get_command(app)
     assert isinstance(command, TyperCommand)  # noqa: S101 - one function, no callback: a command and no group
     return command
@@ -52,10 +57,6 @@ def _function(entry: CommandEntry) -> Callable[..., None]:  # type: ignore[expli
     module, _, function = entry.place.partition(":")
     found: Callable[..., None] = getattr(import_module(f"aotidoctor.cli.{module}"), function)  # type: ignore[explicit-any]
     return found
-
-
-def _epilog(entry: CommandEntry) -> str:
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in entry.examples)
 
 
 class _Commands(Mapping[str, TyperCommand]):

@@ -228,7 +228,9 @@ def demo(
     for patient, report in _triage_patients(show, os.environ, cuda=cuda):
         seen.append((patient, report))
         if show.format is Format.RICH:
-            write_stdout(_screen(len(seen), patient, report, os.environ))
+            number = len(seen)
+            story = textwrap.fill(f"{number}. {patient.title}. {patient.story}", 80, subsequent_indent="   ")
+            write_stdout(f"{story}\n\n{render_report(report, Format.RICH, Show(detail=-1), os.environ)}\n")
     write_stdout(_as_json(seen) if show.format is Format.JSON else _by_hand(seen, os.environ))
     raise typer.Exit(_status(seen))
 
@@ -281,20 +283,15 @@ def _was_examined(report: Report) -> bool:
     return exit_status(report, "error") in (OK, PROBLEM, UNKNOWN)
 
 
-def _has_expected_cause(patient: Patient, report: Report) -> bool:
-    return bool(report.diagnoses) and report.diagnoses[0].cause == patient.cause
-
-
 def _status(seen: list[PatientReport]) -> int:
     """0 when each cause was found, 3 when one was not, else why the last one could not be examined."""
     if not _was_examined(seen[-1][1]):
         return exit_status(seen[-1][1], "error")
-    return OK if all(_has_expected_cause(patient, report) for patient, report in seen) else UNKNOWN
-
-
-def _screen(number: int, patient: Patient, report: Report, environ: Mapping[str, str]) -> str:
-    story = textwrap.fill(f"{number}. {patient.title}. {patient.story}", 80, subsequent_indent="   ")
-    return f"{story}\n\n{render_report(report, Format.RICH, Show(detail=-1), environ)}\n"
+    return (
+        OK
+        if all((bool(report.diagnoses) and report.diagnoses[0].cause == patient.cause) for patient, report in seen)
+        else UNKNOWN
+    )
 
 
 def _as_json(seen: list[PatientReport]) -> str:

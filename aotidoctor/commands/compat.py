@@ -114,7 +114,12 @@ def _answer(session: Session, case: Case, target: TargetHost, environ: Mapping[s
     elif host.profile is not None:
         host = read_host(artifact=case.artifact, environ=environ)
     asked = ask_host(replace(case, host=host))
-    refused = [(one, item) for one in asked for item in _host_findings(one) if _refuses(one, item)]
+    refused = [
+        (one, item)
+        for one in asked
+        for item in _host_findings(one)
+        if (item.severity is Severity.ERROR or one.check.name == _NO_TORCH)
+    ]
     warned = [(one, item) for one in asked for item in _host_findings(one) if item.severity is Severity.WARN]
     steps = [str(item.facts["provided"]) for one in asked for item in _host_findings(one) if "provided" in item.facts]
     session.add([_place_evidence(item, name, target.label) for _, item in (*refused, *warned)])
@@ -137,11 +142,6 @@ def _answer(session: Session, case: Case, target: TargetHost, environ: Mapping[s
 
 def _host_findings(one: CheckAnswer) -> tuple[Evidence, ...]:
     return () if isinstance(one.found, NotChecked) else one.found
-
-
-def _refuses(one: CheckAnswer, item: Evidence) -> bool:
-    # A check without torch still tells much, so it is a note there; here the question is whether it would run.
-    return item.severity is Severity.ERROR or one.check.name == _NO_TORCH
 
 
 def _place_evidence(item: Evidence, package: str, host: str) -> Evidence:

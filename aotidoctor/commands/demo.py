@@ -46,7 +46,6 @@ from aotidoctor.triage.compile_cache import close_to_others, is_private, make_pr
 
 if TYPE_CHECKING:
     from aotidoctor.fleet.summary.summarize import FleetOverview
-    from aotidoctor.model.fleet import FleetSummary
     from aotidoctor.reports.redact.redactor import Redactor
 
 
@@ -321,7 +320,9 @@ def make_fleet(environ: Mapping[str, str], on_event: OnEvent, redactor: Redactor
     for night in both_nights():
         name = f"check {FLEET_ITEMS} packages, {night.name.replace('-', ' ')}"
         on_event(Event(kind=EventKind.PROBE_START, name=name))
-        done = _judge_night(place, night, _lay_out(source, place, night), environ, redactor)
+        manifest = _lay_out(source, place, night)
+        wish = BatchRequest(words=(str(manifest),), folder=str(place / night.name), jobs=processors())
+        done = batch(wish, argv=("aotidoctor", "batch", manifest.name), environ=environ, redact=redactor.text)
         told = ", ".join(f"{verdict} {count}" for verdict, count in done.verdicts.items())
         on_event(Event(kind=EventKind.PROBE_END, name=name, seconds=done.seconds, verdict=told, ok=True))
     argv = ("aotidoctor", "fleet", TONIGHT, "--baseline", LAST_NIGHT)
@@ -354,13 +355,6 @@ def _copy(source: Path, target: Path, at: int) -> None:
     with zipfile.ZipFile(target, "a") as archive:
         root = archive.namelist()[0].partition("/")[0]
         archive.writestr(f"{root}/extra/fleet", f"ranker-{at:02}")
-
-
-def _judge_night(
-    place: Path, night: Night, manifest: Path, environ: Mapping[str, str], redactor: Redactor
-) -> FleetSummary:
-    wish = BatchRequest(words=(str(manifest),), folder=str(place / night.name), jobs=processors())
-    return batch(wish, argv=("aotidoctor", "batch", manifest.name), environ=environ, redact=redactor.text)
 
 
 def is_as_expected(found: FleetOverview) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from aotidoctor.model import extensions
 from aotidoctor.model.artifact import RUNNABLE_KINDS, Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.report import Event, EventKind, OnEvent, Report
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.triage import limit, open_case
@@ -214,15 +214,15 @@ def inspect(path: str, options: Options, *, argv: tuple[str, ...] = (), environ:
     case = open_case.with_library_texts(case, unread)
     session = Session(case=case, runner=None)
     run_checks(session)
-    session.findings = [_lower_severity(item) for item in session.findings if item.code.startswith("AD-ART")]
+    # Which of several models is meant is no fault of a package that nobody calls.
+    session.findings = [
+        (replace(item, severity=Severity.INFO) if (item.code, item.kind) == ("AD-ART-011", "several") else item)
+        for item in session.findings
+        if item.code.startswith("AD-ART")
+    ]
     session.not_checked = [item for item in session.not_checked if item.code.startswith("AD-ART")]
     session.not_checked += [*unread, *overlooked_by_checks(case)]
     return _report(session, name_causes(session), watch)
-
-
-def _lower_severity(item: Evidence) -> Evidence:
-    """Which of several models is meant is no fault of a package that nobody calls."""
-    return replace(item, severity=Severity.INFO) if (item.code, item.kind) == ("AD-ART-011", "several") else item
 
 
 def env(*, argv: tuple[str, ...] = (), environ: Mapping[str, str], profile: str | None = None) -> Report:

@@ -124,7 +124,12 @@ def _page(kind: str, name: str, source: str) -> ManualPage | None:
     if not any(target in ("CHECK", "PROBE") for node in assigned for target in _targets(node)):
         return None
     # A page whose code is that of the module with its findings.
-    lent = [node.module for node in tree.body if isinstance(node, ast.ImportFrom) and _lends(node)]
+    lent = [
+        node.module
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        and any(alias.name == "CODE" and alias.asname is None for alias in node.names)
+    ]
     texts = (item.value for node in assigned for item in ast.walk(node) if isinstance(item, ast.Constant))
     codes = (text for text in texts if isinstance(text, str) and re.fullmatch(r"AD-[A-Z]+-\d+", text))
     # It may name the codes of others besides.
@@ -132,10 +137,6 @@ def _page(kind: str, name: str, source: str) -> ManualPage | None:
     # A report calls a probe by its NAME; where there is none, that is the module's.
     stated = re.search(r"^(?:CODE, )?NAME = (?:\"[A-Z0-9-]+\", )?\"(\w+)\"", source, re.MULTILINE)
     return ManualPage(kind=kind, name=stated[1] if stated else name, code=code, text=ast.get_docstring(tree) or "")
-
-
-def _lends(node: ast.ImportFrom) -> bool:
-    return any(alias.name == "CODE" and alias.asname is None for alias in node.names)
 
 
 def _code_of(module: str) -> str | None:

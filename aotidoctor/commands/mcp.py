@@ -80,7 +80,10 @@ def bounded_answer(document: JsonObject, status: int) -> JsonObject:
     lists: dict[str, list[JsonValue]] = {
         "diagnoses": list(diagnoses),
         "findings": list(_order_findings(objects(document.get("findings")), cited)),
-        "not_checked": [_part(item, ("name", "reason")) for item in _open(document)],
+        "not_checked": [
+            _part(item, ("name", "reason"))
+            for item in [item for item in objects(document.get("not_checked")) if item.get("moot") is not True]
+        ],
         "runs": [_part(item, _RUN) for item in objects(document.get("runs"))],
     }
     contract = document.get("contract")
@@ -108,10 +111,6 @@ def _order_findings(findings: Sequence[JsonObject], cited: set[str]) -> list[Jso
     """What the causes rest on comes first, then by severity."""
     ranks = {"error": 0, "warn": 1, "info": 2}
     return sorted(findings, key=lambda item: (item.get("id") not in cited, ranks.get(str(item.get("severity")), 3)))
-
-
-def _open(document: JsonObject) -> list[JsonObject]:
-    return [item for item in objects(document.get("not_checked")) if item.get("moot") is not True]
 
 
 def _part(item: JsonObject, names: Sequence[str]) -> JsonObject:

@@ -61,10 +61,12 @@ def make_stamp(
     if archive.weights is None and archive.weights_pickle is not None:
         left_out.append("hashes of the weights: they are in a pickle")
     hashes = {name: constant_digest(payload.stored) for name, payload in stored.items()}
+    # Of the graph without what changes from one export of it to the next: paths and stack traces.
+    plain = json.dumps(_without_metadata(archive.document.get("graph_module")), sort_keys=True)
     return Stamp(
         schema=STAMP_SCHEMA,
         tool=__version__,
-        program=_program_hash(archive),
+        program=hashlib.sha256(plain.encode("utf-8", "replace")).hexdigest(),
         facts=archive.facts,
         torch=torch or archive.facts.torch_version,
         compiler=compiler,
@@ -89,12 +91,6 @@ def stamp_text(stamp: Stamp) -> str:
 
 def _text(stamp: Stamp) -> str:
     return json.dumps(record_json.to_json(stamp), separators=(",", ":"), sort_keys=True)
-
-
-def _program_hash(archive: ProgramArchive) -> str:
-    """Of the graph without what changes from one export of it to the next: paths and stack traces."""
-    plain = json.dumps(_without_metadata(archive.document.get("graph_module")), sort_keys=True)
-    return hashlib.sha256(plain.encode("utf-8", "replace")).hexdigest()
 
 
 def _without_metadata(value: JsonValue) -> JsonValue:

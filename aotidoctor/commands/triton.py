@@ -5,13 +5,13 @@ A model that the rules reject is not rehearsed: the findings say why.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind, ModelEntry
-from aotidoctor.model.case import Case, Gpu, Host, Options
+from aotidoctor.model.case import Case, Gpu, Options
 from aotidoctor.model.contract import ModelContract
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
@@ -154,7 +154,13 @@ def draw_config(
             text = written.text
     errors = [item for item in session.findings if item.severity is Severity.ERROR]
     if errors:
-        text, reasons = None, tuple(_reason(item) for item in errors)
+        text, reasons = (
+            None,
+            tuple(
+                f"{item.code.rpartition('-')[2]}: {item.message} {item.facts.get('remedy') or ''}".rstrip()
+                for item in errors
+            ),
+        )
     untold = "; ".join(reasons) if reasons and not errors else None
     if untold is not None:
         session.not_checked.append(NotChecked(code="TRITON", name=package.name, reason=untold))
@@ -162,10 +168,6 @@ def draw_config(
     report = serving_report(session, models, package.release, watch, cannot_examine=untold)
     extra = report.extra if text is None else {**report.extra, "config": text}
     return ConfigDraft(report=replace(report, names=package.table, extra=extra), text=text, reasons=reasons)
-
-
-def _reason(item: Evidence) -> str:
-    return f"{item.code.rpartition('-')[2]}: {item.message} {item.facts.get('remedy') or ''}".rstrip()
 
 
 def _open(path: str, release: Release, environ: Mapping[str, str]) -> NamedPackage:
@@ -192,7 +194,8 @@ def _model_of_config(package: NamedPackage, text: str) -> ServedModel:
     """The package in the folder of a model whose config is ``text``."""
     reading = read_config(text)
     folder = ModelFolder(name=package.name, path="", text=text, folders=(("1", (_FILE,)),))
-    host = _server_host(package.case)
+    gpus = package.case.host.gpus or (Gpu(index=0, name="a GPU"),) if _device(package.case) == "cuda" else ()
+    host = replace(package.case.host, gpus=gpus)
     config = reading.config
     version = ServedVersion(
         number=1,
@@ -220,12 +223,6 @@ def _model_of_config(package: NamedPackage, text: str) -> ServedModel:
 
 def _device(case: Case) -> str:
     return case.needs.device_type or "cpu"
-
-
-def _server_host(case: Case) -> Host:
-    """A host that can serve the package: with a GPU where it needs one, since the server need not be this machine."""
-    gpus = case.host.gpus or (Gpu(index=0, name="a GPU"),) if _device(case) == "cuda" else ()
-    return replace(case.host, gpus=gpus)
 
 
 # `rehearse` and `--load-hook`: what the server would do, done in a child.
@@ -281,7 +278,17 @@ def rehearse(
             if wish.load_hook:
                 found.extend(_hook(model, wish, session))
             if wish.inputs is not None:
-                seen, problem = _rehearse_model(model, wish, session, _fatal(said))
+                # The first finding after which there is no answer to expect.
+                letter = Consequence.FAILS_TO_LOAD.value
+                seen, problem = _rehearse_model(
+                    model,
+                    wish,
+                    session,
+                    next(
+                        (f"{item.code}, {item.message}" for item in said if item.facts.get("consequence") == letter),
+                        None,
+                    ),
+                )
                 found.extend(seen)
         # What was seen to be wrong comes before what a rule remarks by the way.
         session.add(sorted(found, key=lambda item: -item.severity.rank))
@@ -328,12 +335,6 @@ def _package_case(model: ServedModel, version: ServedVersion, wish: RehearsalReq
         inputs_path=wish.inputs,
     )
     return with_inputs(case)
-
-
-def _fatal(found: Sequence[Evidence]) -> str | None:
-    """The first finding after which there is no answer to expect."""
-    letter = Consequence.FAILS_TO_LOAD.value
-    return next((f"{item.code}, {item.message}" for item in found if item.facts.get("consequence") == letter), None)
 
 
 def _request(case: Case, rehearsal: JsonObject, *, gpu: int | None) -> Request:

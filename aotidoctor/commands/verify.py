@@ -162,13 +162,6 @@ def _judge(session: Session, question: VerifyRequest, declared: JsonValue) -> No
         session.findings[:] = without_called_shims(session.findings)
 
 
-def _why_nothing(outcome: Outcome | None) -> str:
-    """With the install line where torch turns out to be what is missing."""
-    error = outcome.error if outcome is not None else None
-    lacks = error is not None and error.type == "ModuleNotFoundError" and "'torch'" in error.message
-    return verify_stages.why_no_answer(outcome) + (f"; {INSTALL}" if lacks else "")
-
-
 def _judge_rebuilt(session: Session, question: VerifyRequest, declared: JsonValue) -> Sequence[JudgedProgram]:
     """What a child says that rebuilds the programs; empty when there is no torch to do that."""
     host = session.case.host
@@ -179,10 +172,25 @@ def _judge_rebuilt(session: Session, question: VerifyRequest, declared: JsonValu
     outcome = _ask_child(session, question, declared)
     programs = verify_stages.judged_programs(outcome)
     if not programs:
-        session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=_why_nothing(outcome)))
+        # With the install line where torch turns out to be what is missing.
+        error = outcome.error if outcome is not None else None
+        lacks = error is not None and error.type == "ModuleNotFoundError" and "'torch'" in error.message
+        session.not_checked.append(
+            NotChecked(
+                code="VERIFY",
+                name=NAME,
+                reason=(verify_stages.why_no_answer(outcome) + (f"; {INSTALL}" if lacks else "")),
+            )
+        )
         session.add(_setup_finding(question, outcome))
     for program in programs:
-        _add_program(session, question, program)
+        if program.unknown_inputs:
+            raise UsageError(f"{question.dynamic_shapes}: the program has no input {program.unknown_inputs[0]}")
+        try:
+            session.add(verify_stages.program_findings(program, question.path))
+        except KeyError:
+            session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=describe_failure()))
+        session.not_checked.extend(verify_stages.rules_left_out(program))
         if program.problem is not None and not program.records:
             # No fault of the program: this torch cannot read it.
             session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=program.problem[:300]))
@@ -231,16 +239,6 @@ def _setup_finding(question: VerifyRequest, outcome: Outcome | None) -> Sequence
         target=named or question.program,
     )
     return [violation_evidence(found, question.path)]
-
-
-def _add_program(session: Session, question: VerifyRequest, program: JudgedProgram) -> None:
-    if program.unknown_inputs:
-        raise UsageError(f"{question.dynamic_shapes}: the program has no input {program.unknown_inputs[0]}")
-    try:
-        session.add(verify_stages.program_findings(program, question.path))
-    except KeyError:
-        session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=describe_failure()))
-    session.not_checked.extend(verify_stages.rules_left_out(program))
 
 
 def _causes(session: Session, question: VerifyRequest) -> tuple[Diagnosis, ...]:

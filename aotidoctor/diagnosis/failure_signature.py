@@ -179,16 +179,12 @@ def normal_subject(subject: str | None) -> str:
     if kind in ("input", "size", "output"):
         return subject
     if kind == "member":
-        return _member(subject)
+        # The member's own name: the folders are named after the package and the model.
+        rest = subject[(found.end() if (found := _MEMBER.search(subject)) else 0) :]
+        name = rest.rpartition("/")[2]
+        return BUILD.sub("<hash>", name) if "/" in rest and name else "model"
     text = _BUFFER.sub(r"\1", _SUBJECT_ADDRESS.sub("<address>", BUILD.sub("<hash>", subject)))
     return plain_kernel(_LIBRARY_VERSION.sub(r"\1", _SYMBOL_VERSION.sub(r"\1", text)))
-
-
-def _member(subject: str) -> str:
-    """The member's own name: the folders are named after the package and the model."""
-    rest = subject[(found.end() if (found := _MEMBER.search(subject)) else 0) :]
-    name = rest.rpartition("/")[2]
-    return BUILD.sub("<hash>", name) if "/" in rest and name else "model"
 
 
 # Signature.
@@ -274,13 +270,21 @@ def fingerprint(
     log: LogReading | None = None,
 ) -> Signature:
     """Both fingerprints, with what went into them. A failure without a known cause has them, too."""
+    # The end of a program of the user's, where that is the failure.
     seen = FailureFacts(
         first=diagnoses[0] if diagnoses else None,
         findings=findings,
         runs=runs,
         place=localization,
         log=log,
-        failed=next((item for item in findings if is_failure(item) or _is_watched(item)), None),
+        failed=next(
+            (
+                item
+                for item in findings
+                if is_failure(item) or (item.code == WATCHED and item.severity is Severity.ERROR)
+            ),
+            None,
+        ),
     )
     parts = tuple(
         SignaturePart(rule=name, text=said[0], granularity=granularity, source=said[1])
@@ -289,11 +293,6 @@ def fingerprint(
     )
     family = tuple(part for part in parts if part.granularity == "family")
     return Signature(family=FAMILY + _hash(family), exact=EXACT + _hash(parts), parts=parts)
-
-
-def _is_watched(item: Evidence) -> bool:
-    """The end of a program of the user's, where that is the failure."""
-    return item.code == WATCHED and item.severity is Severity.ERROR
 
 
 def _hash(parts: Sequence[SignaturePart]) -> str:
@@ -312,14 +311,16 @@ def _kind_of_failure(seen: FailureFacts) -> Text:
     if seen.failed is not None:
         return seen.failed.kind, seen.failed.id
     if seen.event is not None:
-        return _logged_kind(seen.event), ""
+        # In the words of a run, as far as the form of the event tells it.
+        crashed = seen.event.form in (
+            "signal",
+            "kernel",
+            "terminate",
+            "sanitizer",
+            "gdb",
+        ) or seen.event.kind.startswith("SIG")
+        return ("signalled" if crashed else "raised"), ""
     return (_ending(seen.runs[0]), seen.runs[0].id) if seen.runs else ("not run", "")
-
-
-def _logged_kind(event: LogEvent) -> str:
-    """In the words of a run, as far as the form of the event tells it."""
-    crashed = event.form in ("signal", "kernel", "terminate", "sanitizer", "gdb") or event.kind.startswith("SIG")
-    return "signalled" if crashed else "raised"
 
 
 def _ending(run: Outcome) -> str:

@@ -89,12 +89,11 @@ def match(playbook: Playbook, findings: Sequence[Evidence]) -> Match | None:
         lead=_lead((*optional, *required), evidence),
         evidence=evidence,
         confidence=max(shares, default=playbook.confidence),
-        certain=any(c.certain and _proves(group) for c, group in zip(playbook.any_of, optional, strict=True)),
+        certain=any(
+            c.certain and any(item.severity is Severity.ERROR for item in group)
+            for c, group in zip(playbook.any_of, optional, strict=True)
+        ),
     )
-
-
-def _proves(group: Sequence[Evidence]) -> bool:
-    return any(item.severity is Severity.ERROR for item in group)
 
 
 def _lead(groups: Sequence[Sequence[Evidence]], evidence: Sequence[Evidence]) -> Evidence:
@@ -104,13 +103,11 @@ def _lead(groups: Sequence[Sequence[Evidence]], evidence: Sequence[Evidence]) ->
 
 def holds(condition: Condition, item: Evidence) -> bool:
     """True when ``item`` is what ``condition`` asks for."""
-    if not _code_holds(condition.code, item.code) or condition.kind not in (None, item.kind):
+    if not (
+        item.code.startswith(condition.code[:-1]) if condition.code.endswith("*") else item.code == condition.code
+    ) or condition.kind not in (None, item.kind):
         return False
     return all(_fact_holds(value, item.facts.get(key)) for key, value in condition.facts.items())
-
-
-def _code_holds(wanted: str, code: str) -> bool:
-    return code.startswith(wanted[:-1]) if wanted.endswith("*") else code == wanted
 
 
 def _fact_holds(wanted: str | float | bool, observed: FactValue) -> bool:
@@ -146,13 +143,14 @@ def accounts_for(match: Match, item: Evidence) -> bool:
     if not is_run(item):
         return False
     explains = match.playbook.explains
-    shown = (_ending(item), item.facts.get("symptom"), item.facts.get("signal"), _group(item))
+    # The stack of a failed run is a sign of that run's ending.
+    shown = (
+        (_ENDINGS.get(item.kind, item.kind) if item.code == BACKTRACE else item.kind),
+        item.facts.get("symptom"),
+        item.facts.get("signal"),
+        _group(item),
+    )
     return any(sign in explains for sign in shown)
-
-
-def _ending(item: Evidence) -> str:
-    """The stack of a failed run is a sign of that run's ending."""
-    return _ENDINGS.get(item.kind, item.kind) if item.code == BACKTRACE else item.kind
 
 
 def _group(item: Evidence) -> str:
@@ -221,7 +219,9 @@ def symptom_text(item: Evidence) -> str:
         case "out-of-memory":
             showed = "killed for memory"
         case "raised":
-            showed = _message(item)
+            kind, said = item.facts.get("type"), item.facts.get("line")
+            line = _first_line(said if isinstance(said, str) and said else item.observed)
+            showed = line if not isinstance(kind, str) or line.startswith(kind) else f"{kind}: {line}"
         case _:
             return _first_line(item.observed)
     return f"{showed} {stage_text(item.facts.get('stage'))}".strip()
@@ -234,12 +234,6 @@ def stage_text(stage: object) -> str:
     if stage.startswith("run"):
         return "in the first call" if stage in ("run", "run1") else f"in call {stage[3:]}"
     return _STAGES.get(stage, "")
-
-
-def _message(item: Evidence) -> str:
-    kind, said = item.facts.get("type"), item.facts.get("line")
-    line = _first_line(said if isinstance(said, str) and said else item.observed)
-    return line if not isinstance(kind, str) or line.startswith(kind) else f"{kind}: {line}"
 
 
 def _first_line(text: str) -> str:

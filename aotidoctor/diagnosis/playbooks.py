@@ -213,14 +213,10 @@ def _load(paths: tuple[Path, ...], mentioning: frozenset[str] | None) -> tuple[P
 
 def _read(path: Path, mentioning: frozenset[str] | None) -> Playbook | None:
     head, _ = split_head(_text(path), str(path))
-    if mentioning is not None and not any(code in head or _family(code) in head for code in mentioning):
+    # `TRITON-*` of `TRITON-R27`.
+    if mentioning is not None and not any(code in head or f"{code.partition('-')[0]}-*" in head for code in mentioning):
         return None
     return parse_playbook(head, path)
-
-
-def _family(code: str) -> str:
-    """``TRITON-*`` of ``TRITON-R27``."""
-    return f"{code.partition('-')[0]}-*"
 
 
 def find_playbook(cause: str) -> Playbook | None:

@@ -249,18 +249,15 @@ def _values(cause: str, lead: Evidence, case: Case, findings: Sequence[Evidence]
     if cause == "integer-division":
         return CaseRemedy(command="\n".join(f"print(int(({path} == 0).sum()))   # zeros" for path in paths[:3]))
     if paths[0].endswith("]") and ".shape[" in paths[0]:
-        return _positions(paths[0], lead, case, findings)
+        # An index that is a position: the size is what to change.
+        place = paths[0]
+        path, _, dim = place.rstrip("]").rpartition(".shape[")
+        most, origin = lead.facts.get("most"), lead.facts.get("origin") or "the table"
+        text = f"Keep dim {dim} of {path} at most {most}, or make {origin} larger."
+        return CaseRemedy(text=text, command=_treatment_lines("index-out-of-range", case, findings) or "")
     bound = next((item.facts["bound"] for item in (lead, *findings) if _is_bound(item.facts.get("bound"))), None)
     allowed = f"   # must be in 0..{int(str(bound).rstrip('L')) - 1}" if bound is not None else ""
     return CaseRemedy(command="\n".join(f"print(int({path}.min()), int({path}.max())){allowed}" for path in paths[:3]))
-
-
-def _positions(place: str, lead: Evidence, case: Case, findings: Sequence[Evidence]) -> CaseRemedy:
-    """An index that is a position: the size is what to change."""
-    path, _, dim = place.rstrip("]").rpartition(".shape[")
-    most, origin = lead.facts.get("most"), lead.facts.get("origin") or "the table"
-    text = f"Keep dim {dim} of {path} at most {most}, or make {origin} larger."
-    return CaseRemedy(text=text, command=_treatment_lines("index-out-of-range", case, findings) or "")
 
 
 def _is_bound(value: object) -> bool:
@@ -370,7 +367,8 @@ def diagnose(
 def _in_case(diagnosis: Diagnosis, found: Match, case: Case, findings: Sequence[Evidence]) -> Diagnosis:
     lead = with_facts(found.lead, found.evidence)
     diagnosis = replace(diagnosis, remedy=remedy_in(diagnosis.cause, diagnosis.remedy, lead, case, findings))
-    located = with_paths(_add_subject(diagnosis, case, findings), case)
+    paths = suspects(diagnosis.cause, case, findings)
+    located = with_paths((replace(diagnosis, subject=", ".join(paths)) if paths else diagnosis), case)
     doubtful = is_guess(diagnosis.cause, case) and not _explains_change(found)
     return replace(located, confidence=min(located.confidence, UNREAD)) if doubtful else located
 
@@ -394,11 +392,6 @@ def _is_symptom(diagnosis: Diagnosis, found: Match, case: Case) -> bool:
 def _explains_change(found: Match) -> bool:
     """Whether the code itself holds a reason why its outputs change."""
     return any(item.facts.get(name) for item in found.loud() for name in _REASONS)
-
-
-def _add_subject(diagnosis: Diagnosis, case: Case, findings: Sequence[Evidence]) -> Diagnosis:
-    paths = suspects(diagnosis.cause, case, findings)
-    return replace(diagnosis, subject=", ".join(paths)) if paths else diagnosis
 
 
 def with_paths(diagnosis: Diagnosis, case: Case) -> Diagnosis:
@@ -434,14 +427,12 @@ def rerank(diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
     return tuple(replace(item, rank=rank) for rank, item in enumerate(ordered, start=1))
 
 
-def _beside_the_point(item: Evidence) -> bool:
-    """What the compiled code does not read, or what is known to change nothing, kills no run."""
-    return item.facts.get("unused") is True or item.facts.get("harmless") is True
-
-
 def _promote(found: Match, findings: Sequence[Evidence]) -> Match:
     """Rule 2: the failed run joins the evidence, and lifts its severity."""
-    if found.severity is not Severity.WARN or all(_beside_the_point(item) for item in found.loud()):
+    # What the compiled code does not read, or what is known to change nothing, kills no run.
+    if found.severity is not Severity.WARN or all(
+        (item.facts.get("unused") is True or item.facts.get("harmless") is True) for item in found.loud()
+    ):
         return found
     failures = tuple(item for item in findings if is_failure(item) and accounts_for(found, item))
     if not failures:

@@ -182,7 +182,19 @@ def _reshape_one(case: Case, item: Evidence) -> TreatmentPlan | None:
         plan = _reshape_plan(path, shape, *_grown(path, spec.dims, shape, known))
         # Where the other inputs have another size, the reshape alone does not heal: it is no remedy.
         return plan if _fits(spec.dims, shape, known) else TreatmentPlan(text=plan.text, steps=plan.steps)
-    return _unsqueeze_plan(path, spec.dims, tensor.shape, known)
+    # One dimension more, in the first place where the others then fit, as long as the other inputs have it.
+    for at, dim in enumerate(spec.dims):
+        size = dim.static if dim.static is not None else known.get(str(dim.expr), 1)
+        whole = (*tensor.shape[:at], size, *tensor.shape[at:])
+        if len(whole) == len(spec.dims) and _fits(spec.dims, whole, known):
+            steps: tuple[JsonObject, ...] = (
+                {"op": "reshape", "path": path, "shape": [*tensor.shape[:at], 1, *tensor.shape[at:]]},
+                {"op": "clamp_dim", "path": path, "dim": at, "size": size},
+            )
+            return TreatmentPlan(
+                text=f"repeat {path} along a new dim {at}, to {whole}", steps=steps[: 1 if size == 1 else 2]
+            )
+    return None
 
 
 def _grown(path: str, dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]) -> tuple[JsonObject, ...]:
@@ -210,24 +222,6 @@ def _known_shape(dims: Sequence[Dim], numel: int, known: Mapping[str, int]) -> t
     shape = [dim.static if dim.static is not None else known.get(str(dim.expr)) for dim in dims]
     sizes = tuple(size for size in shape if size is not None)
     return sizes if len(sizes) == len(dims) and prod(sizes) == numel else None
-
-
-def _unsqueeze_plan(
-    path: str, dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]
-) -> TreatmentPlan | None:
-    """One dimension more, in the first place where the others then fit, as long as the other inputs have it."""
-    for at, dim in enumerate(dims):
-        size = dim.static if dim.static is not None else known.get(str(dim.expr), 1)
-        whole = (*shape[:at], size, *shape[at:])
-        if len(whole) == len(dims) and _fits(dims, whole, known):
-            steps: tuple[JsonObject, ...] = (
-                {"op": "reshape", "path": path, "shape": [*shape[:at], 1, *shape[at:]]},
-                {"op": "clamp_dim", "path": path, "dim": at, "size": size},
-            )
-            return TreatmentPlan(
-                text=f"repeat {path} along a new dim {at}, to {whole}", steps=steps[: 1 if size == 1 else 2]
-            )
-    return None
 
 
 def _fits(dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]) -> bool:
@@ -505,16 +499,14 @@ def leaf_fits(spec: LeafSpec, value: LeafValue) -> bool:
     """A tensor of this dtype, rank and dims for a tensor leaf; a plain value for a constant."""
     match value:
         case PlainValue():
-            return spec.kind == "constant" or _untold(spec)
+            # A leaf that the code does not read: a constant, or a tensor that nobody uses.
+            return spec.kind == "constant" or (
+                spec.kind == "unknown" and spec.input_index is None and spec.dtype is None
+            )
         case TensorDesc(dtype=dtype, shape=shape):
             if spec.kind == "constant" or spec.dtype not in (None, dtype) or spec.rank not in (None, len(shape)):
                 return False
             return all(allows(dim, size) for dim, size in zip(spec.dims or (), shape, strict=False))
-
-
-def _untold(spec: LeafSpec) -> bool:
-    """A leaf that the code does not read: a constant, or a tensor that nobody uses."""
-    return spec.kind == "unknown" and spec.input_index is None and spec.dtype is None
 
 
 def _spells(spec: LeafSpec, given: Tree[LeafValue]) -> bool:

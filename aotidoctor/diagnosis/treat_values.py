@@ -285,8 +285,14 @@ def suspects(cause: str, about: Case, findings: Sequence[Evidence]) -> list[str]
             failed = _with_symptom(findings, *INDEX_SYMPTOMS)
             if failed is None or (failed.facts.get("symptom") == "cuda-assert" and "variable" not in failed.facts):
                 return []
+            # The sizes that an index runs along which is a position.
+            found = (
+                item.facts.get("sizes")
+                for item in findings
+                if item.code == VALUES_BLAME and item.facts.get("position") is True
+            )
             return (
-                _positions(findings)
+                [str(place) for sizes in found if isinstance(sizes, tuple) for place in sizes]
                 or _blamed_inputs(findings, "index")
                 or _blamed_inputs(findings, "offsets")
                 or _named_input(about, failed)
@@ -296,7 +302,11 @@ def suspects(cause: str, about: Case, findings: Sequence[Evidence]) -> list[str]
             failed = _with_symptom(findings, "integer-division")
             if failed is None:
                 return []
-            return _blamed_inputs(findings, "division") or _named_input(about, failed) or _with_zeros(about)
+            return (
+                _blamed_inputs(findings, "division")
+                or _named_input(about, failed)
+                or [path for path, tensor in _integers(about) if tensor.stats is not None and tensor.stats.zeros]
+            )
         case "runtime-assert":
             return _blamed_inputs(findings, "assertion") or _read_alone(findings)
         case _:
@@ -312,14 +322,6 @@ def _read_alone(findings: Sequence[Evidence]) -> list[str]:
 def _is_position(findings: Sequence[Evidence]) -> bool:
     """The index was followed to its end, and no input's value is in it."""
     return any(item.code == VALUES_BLAME and item.facts.get("position") is True for item in findings)
-
-
-def _positions(findings: Sequence[Evidence]) -> list[str]:
-    """The sizes that an index runs along which is a position."""
-    found = (
-        item.facts.get("sizes") for item in findings if item.code == VALUES_BLAME and item.facts.get("position") is True
-    )
-    return [str(place) for sizes in found if isinstance(sizes, tuple) for place in sizes]
 
 
 def _chain(findings: Sequence[Evidence], kind: str) -> Evidence | None:
@@ -346,7 +348,12 @@ def plan_clamp(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None
     failed = _with_symptom(findings, *INDEX_SYMPTOMS)
     offsets = _chain(findings, "offsets")
     if offsets is not None:
-        return _in_order(offsets)
+        # Offsets from 0 that do not fall and stay within the indices.
+        path, reach = offsets.facts.get("path"), offsets.facts.get("bound")
+        if not isinstance(path, str) or not isinstance(reach, int):
+            return None
+        step: JsonObject = {"op": "mend_offsets", "path": path, "high": reach}
+        return TreatmentPlan(text=f"make {path} start at 0, never decrease, and end within {reach}", steps=(step,))
     if _is_position(findings):
         return plan_into_table(case, findings)
     if _indirect(findings, "index"):
@@ -358,15 +365,6 @@ def plan_clamp(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None
     if high is None and isinstance(bound, int):
         high = bound - 1
     return merge_plans([_clamp_one(path, low, high) for path in paths]) if high is not None else None
-
-
-def _in_order(chain: Evidence) -> TreatmentPlan | None:
-    """Offsets from 0 that do not fall and stay within the indices."""
-    path, reach = chain.facts.get("path"), chain.facts.get("bound")
-    if not isinstance(path, str) or not isinstance(reach, int):
-        return None
-    step: JsonObject = {"op": "mend_offsets", "path": path, "high": reach}
-    return TreatmentPlan(text=f"make {path} start at 0, never decrease, and end within {reach}", steps=(step,))
 
 
 def _clamp_one(path: str, low: int, high: int) -> TreatmentPlan:
@@ -417,10 +415,6 @@ def _with_symptom(findings: Sequence[Evidence], *symptoms: str) -> Evidence | No
 
 def _out_of_bounds(case: Case, low: int, high: int | None) -> list[str]:
     return [path for path, tensor in _integers(case) if _beyond(tensor, low, high)]
-
-
-def _with_zeros(case: Case) -> list[str]:
-    return [path for path, tensor in _integers(case) if tensor.stats is not None and tensor.stats.zeros]
 
 
 def _integers(case: Case) -> list[tuple[str, TensorDesc]]:

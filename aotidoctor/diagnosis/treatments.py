@@ -384,17 +384,17 @@ def _to_tensor(case: Case, item: Evidence) -> TreatmentPlan | None:
             if tensor is not None
             else None
         )
-    if item.kind == "number" and spec.rank not in (0, None) and not _one_element(spec):
+    if (
+        item.kind == "number"
+        and spec.rank not in (0, None)
+        and not (spec.dims is not None and all(dim.static == 1 for dim in spec.dims))
+    ):
         return None
     if item.kind not in ("number", "ndarray"):
         return None
     step: JsonObject = {"op": "to_tensor", "path": path, "dtype": spec.dtype}
     made = f"torch.as_tensor({path}, dtype=torch.{spec.dtype})"
     return TreatmentPlan(text=f"make a tensor of {path}", steps=(step,), command=f"{path} = {made}")
-
-
-def _one_element(spec: LeafSpec) -> bool:
-    return spec.dims is not None and all(dim.static == 1 for dim in spec.dims)
 
 
 def _call(args: JsonObject, kwargs: JsonObject) -> str:

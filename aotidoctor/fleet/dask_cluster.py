@@ -145,7 +145,10 @@ class DaskCluster:
             from distributed import Client
         except ImportError as error:
             raise UsageError(f"--scheduler and --cluster need Dask; {INSTALL}") from error
-        _silence()
+        # What Dask says of workers and connections that come and go is not what a user asked for.
+        known = [name for name in logging.root.manager.loggerDict if name.startswith(("distributed", "tornado"))]
+        for name in ("distributed", "tornado", *known):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         patience = self.patience
         self._others = frozenset(child.pid for child in _children())
         with ExitStack() as stack:
@@ -268,16 +271,6 @@ class DaskCluster:
         """Add a job. It is sent with the next ``wait``."""
         self._waiting.append(job)
 
-    def _send_all(self) -> None:
-        """Send what waits, in packs; in smaller ones where workers have nothing to do."""
-        while self._waiting:
-            idle = self._threads - len(self._packs)
-            size = _PACK if idle <= 0 else min(_PACK, -(-len(self._waiting) // idle))
-            self._send(self._waiting[:size])
-            del self._waiting[:size]
-        if self._suspects and not self._packs:
-            self._send([self._suspects.pop()])
-
     def _send(self, jobs: Sequence[PoolJob]) -> None:
         # Paths are relative to where we are, and are to be named as they were given.
         here = current_directory()
@@ -288,7 +281,14 @@ class DaskCluster:
 
     def wait(self) -> Iterator[PoolAnswer]:
         """The answers that have come, after at most a moment. Raises ClusterLostError."""
-        self._send_all()
+        # Send what waits, in packs; in smaller ones where workers have nothing to do.
+        while self._waiting:
+            idle = self._threads - len(self._packs)
+            size = _PACK if idle <= 0 else min(_PACK, -(-len(self._waiting) // idle))
+            self._send(self._waiting[:size])
+            del self._waiting[:size]
+        if self._suspects and not self._packs:
+            self._send([self._suspects.pop()])
         keys = []
         try:
             keys.append(self._ended.get(timeout=_LOOK_S))
@@ -296,18 +296,15 @@ class DaskCluster:
                 keys.append(self._ended.get_nowait())
         except queue.Empty:
             pass
-        self._look_at_scheduler()
-        self._look_at_workers()
-        for key in keys:
-            if key in self._packs:
-                yield from self._answers(*self._packs.pop(key))
-
-    def _look_at_scheduler(self) -> None:
         now = time.monotonic()
         if self._client.status == "running":
             self._heard = now
         elif self._client.status == "closed" or now - self._heard > self.patience.silence:
             raise ClusterLostError(f"{self._name} is lost")
+        self._look_at_workers()
+        for key in keys:
+            if key in self._packs:
+                yield from self._answers(*self._packs.pop(key))
 
     def _answers(self, jobs: tuple[PoolJob, ...], future: Future) -> Iterator[PoolAnswer]:
         if future.status == "cancelled":
@@ -337,13 +334,6 @@ class DaskCluster:
             yield replace(answer, job=job)
 
 
-def _silence() -> None:
-    """What Dask says of workers and connections that come and go is not what a user asked for."""
-    known = [name for name in logging.root.manager.loggerDict if name.startswith(("distributed", "tornado"))]
-    for name in ("distributed", "tornado", *known):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-
-
 def _children() -> list[multiprocessing.process.BaseProcess]:
     """Workers that this process has started."""
     return [child for child in multiprocessing.active_children() if child.name.startswith("Dask")]
@@ -358,7 +348,13 @@ _LOCAL = threading.local()
 
 def judge_there(messages: Sequence[JsonObject], settings: JsonObject, limits: Limits) -> list[PoolAnswer]:
     """On a worker: the answers to some jobs, by the process that this thread keeps; to fewer where they take long."""
-    pool, began = _pool(settings, limits), time.monotonic()
+    kept: Mapping[str, Pool] | None = getattr(_LOCAL, "pools", None)
+    key = repr((settings, limits))
+    if kept is None or key not in kept:
+        for old in (kept or {}).values():
+            old.__exit__(None, None, None)
+        kept = _LOCAL.pools = {key: Pool(1, limits, os.environ, settings)}
+    pool, began = kept[key], time.monotonic()
     returned: list[PoolAnswer] = []
     for message in messages:
         pool.submit(PoolJob(tag="", message=message))
@@ -371,17 +367,6 @@ def judge_there(messages: Sequence[JsonObject], settings: JsonObject, limits: Li
 def _coming(pool: Pool) -> Iterator[PoolAnswer]:
     while True:
         yield from pool.wait()
-
-
-def _pool(settings: JsonObject, limits: Limits) -> Pool:
-    """The pool of this thread, with one process. It ends with the worker, and where it is asked for something else."""
-    kept: Mapping[str, Pool] | None = getattr(_LOCAL, "pools", None)
-    key = repr((settings, limits))
-    if kept is None or key not in kept:
-        for old in (kept or {}).values():
-            old.__exit__(None, None, None)
-        kept = _LOCAL.pools = {key: Pool(1, limits, os.environ, settings)}
-    return kept[key]
 
 
 def host_digest_here() -> str:

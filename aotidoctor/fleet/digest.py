@@ -81,7 +81,12 @@ def content_digest(path: str) -> tuple[str, int]:
     Raises OSError and CannotExamineError.
     """
     if is_url(path):
-        return _url_digest(path)
+        from aotidoctor.remote.remote_files import open_remote
+
+        file = open_remote(path)
+        if file.version is None or file.size is None:
+            raise NotReadableError(f"{clean_url(path)}: the server does not report the version of the file")
+        return DIGEST_VERSION + hashlib.sha256(f"{clean_url(path)}\0{file.version}".encode()).hexdigest(), file.size
     mode = os.stat(path).st_mode  # noqa: PTH116 - no ValueError of pathlib's
     if stat.S_ISDIR(mode):
         return _folder_digest(path)
@@ -96,15 +101,6 @@ def content_digest(path: str) -> tuple[str, int]:
             digest.update(data)
             size += len(data)
         return digest.hexdigest(), size
-
-
-def _url_digest(url: str) -> tuple[str, int]:
-    from aotidoctor.remote.remote_files import open_remote
-
-    file = open_remote(url)
-    if file.version is None or file.size is None:
-        raise NotReadableError(f"{clean_url(url)}: the server does not report the version of the file")
-    return DIGEST_VERSION + hashlib.sha256(f"{clean_url(url)}\0{file.version}".encode()).hexdigest(), file.size
 
 
 def _folder_digest(path: str) -> tuple[str, int]:

@@ -161,7 +161,10 @@ def _item(row: Row, place: str, folder: str, command: str) -> FleetItem:
     paths = {name: _below(folder, texts[name]) for name in _PATHS if name in texts}
     log, package = paths.get("log"), paths.get("package")
     wanted = texts.get("command") or ("classify" if log is not None else command)
-    _look_at_command(wanted, command, place)
+    if wanted not in COMMANDS:
+        raise UsageError(f"{place}: unknown command {wanted[:80]!r}; there are {', '.join(COMMANDS)}")
+    if wanted in EXECUTING and command not in EXECUTING:
+        raise UsageError(f"{place}: {wanted} executes what the row names; allow it with --command {wanted}")
     if log is not None and wanted != "classify":
         raise UsageError(f"{place}: a log is for classify, and the row requests {wanted}")
     path = log if wanted == "classify" else package
@@ -178,13 +181,6 @@ def _item(row: Row, place: str, folder: str, command: str) -> FleetItem:
         labels=labels,
         expected=texts.get("expected"),
     )
-
-
-def _look_at_command(wanted: str, command: str, place: str) -> None:
-    if wanted not in COMMANDS:
-        raise UsageError(f"{place}: unknown command {wanted[:80]!r}; there are {', '.join(COMMANDS)}")
-    if wanted in EXECUTING and command not in EXECUTING:
-        raise UsageError(f"{place}: {wanted} executes what the row names; allow it with --command {wanted}")
 
 
 def _text(name: str, value: JsonValue, place: str) -> str:

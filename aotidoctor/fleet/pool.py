@@ -168,7 +168,11 @@ class Pool:
     def wait(self) -> Iterator[PoolAnswer]:
         """The answers that have come, after at most a moment. Raises OSError where no process can be started."""
         self._hand_out()
-        for worker in self._readable():
+        places = {worker.companion.link.fileno(): worker for worker in self._workers}
+        poll = select.poll()
+        for place in places:
+            poll.register(place, select.POLLIN)
+        for worker in [places[place] for place, _ in poll.poll(_LOOK_S * 1000)]:
             yield from self._read(worker)
         now = time.monotonic()
         for worker in list(self._workers):
@@ -194,13 +198,6 @@ class Pool:
             # One that is gone is found out by its link.
             with suppress(OSError):
                 send_message(worker.companion.link, worker.job.message)
-
-    def _readable(self) -> list[_Worker]:
-        places = {worker.companion.link.fileno(): worker for worker in self._workers}
-        poll = select.poll()
-        for place in places:
-            poll.register(place, select.POLLIN)
-        return [places[place] for place, _ in poll.poll(_LOOK_S * 1000)]
 
     def _read(self, worker: _Worker) -> Iterator[PoolAnswer]:
         try:

@@ -25,7 +25,7 @@ from aotidoctor.readers.releases.torch_releases import built_by, release_text
 from aotidoctor.reports.text import remove_drafts, replace_file
 
 if TYPE_CHECKING:
-    from aotidoctor.model.case import Case, Host
+    from aotidoctor.model.case import Case
     from aotidoctor.model.report import Report
 
 
@@ -94,35 +94,27 @@ def result_facts(case: Case) -> Mapping[str, Fact]:
         at = os.stat(case.artifact.path).st_mtime  # noqa: PTH116 - of a path that may be none
         found["modified"] = datetime.fromtimestamp(at, timezone.utc).strftime("%Y-%m-%d")
     if case.model is not None:
-        found |= _of_package(case)
+        compiled = main_object(case)
+        built = built_by(case.model, compiled)
+        needs = case.contract.needs if case.contract is not None else None
+        found |= {
+            "device": device_of(case),
+            "machine": compiled.machine if compiled is not None else None,
+            "built_torch": release_text(built.least) if built.least else None,
+            "isa": " ".join(sorted(needs.isa)) or None if needs is not None else None,
+            "custom_ops": len(case.contract.custom_ops) if case.contract is not None else None,
+        }
     if case.host.torch is not None or case.host.cpu_flags:
-        found |= _of_host(case.host)
+        torch = case.host.torch
+        found |= {
+            "host_torch": torch.version if torch is not None else None,
+            "host_cuda": torch.cuda if torch is not None else None,
+            "host_machine": case.host.machine or None,
+            "host_isa": next((name for flag, name in _ISA if flag in case.host.cpu_flags), None),
+            "host_gpu": case.host.gpus[0].name if case.host.gpus else None,
+            "host_glibc": case.host.glibc,
+        }
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _of_package(case: Case) -> dict[str, Fact | None]:
-    compiled = main_object(case)
-    built = built_by(case.model, compiled) if case.model is not None else None
-    needs = case.contract.needs if case.contract is not None else None
-    return {
-        "device": device_of(case),
-        "machine": compiled.machine if compiled is not None else None,
-        "built_torch": release_text(built.least) if built is not None and built.least else None,
-        "isa": " ".join(sorted(needs.isa)) or None if needs is not None else None,
-        "custom_ops": len(case.contract.custom_ops) if case.contract is not None else None,
-    }
-
-
-def _of_host(host: Host) -> dict[str, Fact | None]:
-    torch = host.torch
-    return {
-        "host_torch": torch.version if torch is not None else None,
-        "host_cuda": torch.cuda if torch is not None else None,
-        "host_machine": host.machine or None,
-        "host_isa": next((name for flag, name in _ISA if flag in host.cpu_flags), None),
-        "host_gpu": host.gpus[0].name if host.gpus else None,
-        "host_glibc": host.glibc,
-    }
 
 
 # The folder.
@@ -248,8 +240,19 @@ class ResultsFolder:
             raise UsageError(f"{self._folder}: another `aotidoctor batch` is writing there") from error
         try:
             self._look()
-            self._remove_drafts()
-            self._open_lines()
+            # What a process that was killed in the middle of a write has left.
+            remove_drafts(self._folder, (RUN_FILE,).__contains__)
+            remove_drafts(self._folder / REPORTS_FOLDER, lambda name: is_item(name.removesuffix(".json")))
+            path = self._folder / RESULTS_FILE
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._descriptor = os.open(path, flags, 0o644)
+            for at, result, line in _scan(path, None):
+                if line.endswith(b"\n"):
+                    self._places[result.item] = (at, len(line))
+                    self.kept[result.item] = result.key
+            # A torn line at the end is cut off; whatever else cannot be read goes when the file is put into order.
+            self._end = _whole_lines(self._descriptor)
+            os.ftruncate(self._descriptor, self._end)
         except BaseException:
             os.close(self._lock)
             raise
@@ -270,23 +273,6 @@ class ResultsFolder:
         elif (lines := self._folder / RESULTS_FILE).exists() and lines.stat().st_size:
             # An empty one is ours: nobody was there to judge.
             raise UsageError(f"{self._folder} has a {RESULTS_FILE} without a {RUN_FILE}; give another folder with -o")
-
-    def _remove_drafts(self) -> None:
-        """What a process that was killed in the middle of a write has left."""
-        remove_drafts(self._folder, (RUN_FILE,).__contains__)
-        remove_drafts(self._folder / REPORTS_FOLDER, lambda name: is_item(name.removesuffix(".json")))
-
-    def _open_lines(self) -> None:
-        path = self._folder / RESULTS_FILE
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._descriptor = os.open(path, flags, 0o644)
-        for at, result, line in _scan(path, None):
-            if line.endswith(b"\n"):
-                self._places[result.item] = (at, len(line))
-                self.kept[result.item] = result.key
-        # A torn line at the end is cut off; whatever else cannot be read goes when the file is put into order.
-        self._end = _whole_lines(self._descriptor)
-        os.ftruncate(self._descriptor, self._end)
 
     def write_run(self, run: FleetRun) -> None:
         """Replace ``fleet.json``. Raises OSError."""

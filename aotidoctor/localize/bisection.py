@@ -18,7 +18,6 @@ from dataclasses import field
 
 from aotidoctor.model.answers import CompilerStep
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import Dim
 from aotidoctor.model.expr import Expr, evaluate, solve
 from aotidoctor.model.record import JsonObject, record
 
@@ -199,7 +198,15 @@ SizeSearch = Generator[DimRanges, bool, SmallestSizes]
 
 def sizes_of(case: Case) -> tuple[CuttableSize, ...]:
     """The dynamic sizes of the inputs, the batch first; those that inputs disagree about are left out."""
-    places = list(_input_dims(case))
+    given = case.tensors
+    leaves = case.contract.tensor_leaves() if case.contract is not None else ()
+    places = [
+        (InputDim(path=leaf.path, dim=at, size=size, expr=dim.expr), dim)
+        for leaf in leaves
+        if leaf.path in given and leaf.dims is not None and len(leaf.dims) == len(given[leaf.path].shape)
+        for at, (dim, size) in enumerate(zip(leaf.dims, given[leaf.path].shape, strict=True))
+        if dim.static is None
+    ]
     values: dict[str, set[int]] = {}
     lows: dict[str, int] = {}
     for place, dim in places:
@@ -215,18 +222,6 @@ def sizes_of(case: Case) -> tuple[CuttableSize, ...]:
         if len(several) == 1 and alone and max(several) > lows.get(name, 1):
             found.append(CuttableSize(name=name, value=max(several), low=lows.get(name, 1), places=shown))
     return tuple(sorted(found, key=lambda one: (-sum(place.dim == 0 for place in one.places), -one.value, one.name)))
-
-
-def _input_dims(case: Case) -> Sequence[tuple[InputDim, Dim]]:
-    given = case.tensors
-    leaves = case.contract.tensor_leaves() if case.contract is not None else ()
-    return [
-        (InputDim(path=leaf.path, dim=at, size=size, expr=dim.expr), dim)
-        for leaf in leaves
-        if leaf.path in given and leaf.dims is not None and len(leaf.dims) == len(given[leaf.path].shape)
-        for at, (dim, size) in enumerate(zip(leaf.dims, given[leaf.path].shape, strict=True))
-        if dim.static is None
-    ]
 
 
 def _names(place: InputDim) -> frozenset[str]:

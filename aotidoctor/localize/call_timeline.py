@@ -102,16 +102,12 @@ def origin_of(case: Case, kernel: str) -> KernelOrigin:
     origins = next((call.origins for call in calls if call.name == kernel and call.origins), ())
     if origins:
         return KernelOrigin(operators=tuple(dict.fromkeys(origins)), where=where)
-    custom = _custom_words(case)
+    # `scale` -> `zoo::scale` for the custom operators of the package.
+    targets = case.contract.custom_ops if case.contract is not None else ()
+    custom = {target.partition("::")[2].partition(".")[0]: target for target in targets if "::" in target}
     known = {one.rpartition(".")[2] for call in calls for one in call.origins}
     words = [custom.get(word, f"aten.{word}") for word in words_of(kernel, known)]
     return KernelOrigin(operators=tuple(words), where=where, from_name=bool(words))
-
-
-def _custom_words(case: Case) -> dict[str, str]:
-    """``scale`` -> ``zoo::scale`` for the custom operators of the package."""
-    targets = case.contract.custom_ops if case.contract is not None else ()
-    return {target.partition("::")[2].partition(".")[0]: target for target in targets if "::" in target}
 
 
 def words_of(kernel: str, known: Collection[str]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from dataclasses import replace
 from aotidoctor.localize.call_timeline import timeline
 from aotidoctor.localize.comparison import read_comparison
 from aotidoctor.localize.debugger_output import Backtrace, KernelTask, ThreadStack, read_backtrace
-from aotidoctor.localize.watched_values import WatchedValues, read_watched
+from aotidoctor.localize.watched_values import read_watched
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
@@ -236,7 +236,10 @@ class Hang:
 
 def classify_hang(trace: Backtrace, package: Collection[str] = ()) -> Hang:
     """The verdict. Kernels run on many threads: one that still computes keeps the others waiting."""
-    main = _main(trace.threads)
+    # The thread that called the model; without such a frame the first one that was started.
+    called = next((thread for thread in trace.threads if any(is_model(frame) for frame in thread.frames)), None)
+    told = [thread for thread in trace.threads if thread.tid is not None]
+    main = called or min(told, key=lambda thread: thread.tid or 0, default=None)
     state = _state(trace.tasks, trace.machine)
     if main is None:
         return Hang(where=LOCK if state == WAITS else None, state=state)
@@ -258,13 +261,6 @@ def _where(found: Culprit, frames: Sequence[Frame]) -> str | None:
     if found.where == KERNEL:
         return KERNEL
     return LIBRARY if found.where in (LIBTORCH, RUNTIME) else None
-
-
-def _main(threads: Sequence[ThreadStack]) -> ThreadStack | None:
-    """The thread that called the model; without such a frame the first one that was started."""
-    called = next((thread for thread in threads if any(is_model(frame) for frame in thread.frames)), None)
-    told = [thread for thread in threads if thread.tid is not None]
-    return called or min(told, key=lambda thread: thread.tid or 0, default=None)
 
 
 def _computing(threads: Sequence[ThreadStack], package: Collection[str]) -> tuple[ThreadStack, Culprit] | None:
@@ -323,7 +319,8 @@ def localize(
     case: Case, findings: Sequence[Evidence], outcomes: Mapping[str, Outcome], *, failed: bool
 ) -> Localization | None:
     """Everything known of the place; None when no run looked for it. ``failed``: something is wrong with the case."""
-    watched = _read_values(case, outcomes)
+    outcome = outcomes.get("kernel_values")
+    watched = read_watched(case, outcome) if outcome is not None else None
     blamed: Mapping[str, FactValue] = next((item.facts for item in findings if item.facts.get("chain")), {})
     chain, kernel = (text if isinstance(text := blamed.get(name), str) else None for name in ("chain", "kernel"))
     culprit, how = _culprit(findings) if failed else (None, "")
@@ -386,11 +383,6 @@ def _chain_of_values(findings: Sequence[Evidence]) -> str | None:
         named = " or ".join(str(one) for one in operators[:4])
         parts.append(f"from {named}" + (f" of {domain}" if domain else "") + (f" at {where}" if where else ""))
     return "; ".join(parts)
-
-
-def _read_values(case: Case, outcomes: Mapping[str, Outcome]) -> WatchedValues | None:
-    outcome = outcomes.get("kernel_values")
-    return read_watched(case, outcome) if outcome is not None else None
 
 
 def _timeline(case: Case, outcomes: Mapping[str, Outcome]) -> tuple[tuple[TimelineEntry, ...], int]:

@@ -76,7 +76,16 @@ def fault_target(address: int, code: int, stack_pointer: int | None, regions: Se
         return "below the end of the stack: it has overflowed"
     if inside is not None:
         return f"inside {inside.name}, which allows {inside.perms[:3]}"
-    return _beside(address, regions)
+    before = max((region for region in regions if region.high <= address), key=lambda one: one.high, default=None)
+    after = min((region for region in regions if region.low > address), key=lambda one: one.low, default=None)
+    past = address - before.high if before is not None else _NEAR
+    short = after.low - address if after is not None else _NEAR
+    if before is not None and past < _NEAR and past <= short:
+        how_far = f"{past} bytes" if past else "right"
+        return f"unmapped, {how_far} beyond the end of {before.name}"
+    if after is not None and short < _NEAR:
+        return f"unmapped, {short} bytes before the start of {after.name}"
+    return "unmapped, with nothing near"
 
 
 def _is_stack_overflow(
@@ -88,19 +97,6 @@ def _is_stack_overflow(
     above = next((region for region in regions if region.high > address and "w" in region.perms), None)
     below_stack = above is not None and above.low <= stack_pointer + _NEAR_STACK
     return below_stack and (inside is None or "w" not in inside.perms)
-
-
-def _beside(address: int, regions: Sequence[MemoryRegion]) -> str:
-    before = max((region for region in regions if region.high <= address), key=lambda one: one.high, default=None)
-    after = min((region for region in regions if region.low > address), key=lambda one: one.low, default=None)
-    past = address - before.high if before is not None else _NEAR
-    short = after.low - address if after is not None else _NEAR
-    if before is not None and past < _NEAR and past <= short:
-        how_far = f"{past} bytes" if past else "right"
-        return f"unmapped, {how_far} beyond the end of {before.name}"
-    if after is not None and short < _NEAR:
-        return f"unmapped, {short} bytes before the start of {after.name}"
-    return "unmapped, with nothing near"
 
 
 # Stacks.
@@ -173,7 +169,14 @@ def read_backtrace(text: str) -> Backtrace:
     return Backtrace(
         stop=_stop(parts, regions, read),
         threads=_threads(parts.get("stacks", ""), regions, read) or _py_spy_threads(parts.get("py-spy", "")),
-        tasks=tuple(_task(one) for one in _TASK.finditer(parts.get("tasks", ""))),
+        tasks=tuple(
+            (
+                KernelTask(
+                    tid=int(one[1]), state=one[2], cpu=float(one[3]), wchan=one[4], call=one[5], name=one[6].strip()
+                )
+            )
+            for one in _TASK.finditer(parts.get("tasks", ""))
+        ),
         machine=machine[1] if machine else None,
         ended="end" in parts,
     )
@@ -265,12 +268,6 @@ def _spied_frames(text: str) -> tuple[Frame, ...]:
             )
         )
     return tuple(frames)
-
-
-def _task(found: re.Match[str]) -> KernelTask:
-    return KernelTask(
-        tid=int(found[1]), state=found[2], cpu=float(found[3]), wchan=found[4], call=found[5], name=found[6].strip()
-    )
 
 
 # Python frames of ``faulthandler``.

@@ -95,39 +95,37 @@ def _call(
     overwrites: Callable[[str, str], bool],
 ) -> KernelValues:
     name = name_of(case, call)
-    read = [item for item in record.reads if not _is_taken_over(item, name, overwrites)]
+    # A buffer whose memory the kernel writes to without having read what was in it.
+    read = [item for item in record.reads if not (item.name.startswith("in_out") and overwrites(name, item.name))]
     sides = (("in", read), ("out", record.writes))
     return KernelValues(
         index=index,
         name=name,
         kind=call.kind.value,
-        buffers=tuple(_buffer(case, role, item, static) for role, found in sides for item in found),
-    )
-
-
-def _is_taken_over(item: WatchedTensor, kernel: str, overwrites: Callable[[str, str], bool]) -> bool:
-    """A buffer whose memory the kernel writes to without having read what was in it."""
-    return item.name.startswith("in_out") and overwrites(kernel, item.name)
-
-
-def _buffer(case: Case, role: str, item: WatchedTensor, static: KernelCall | None) -> BufferValues:
-    return BufferValues(
-        name=_name(case, item, static),
-        role=role,
-        dtype=item.dtype,
-        shape=tuple(size or 0 for size in item.shape or ()),
-        nan=item.nan or 0,
-        inf=item.inf or 0,
-        low=_float(item.min),
-        high=_float(item.max),
-        mean=_float(item.mean),
-        error=_float(item.error),
-        matches=item.matches,
-        target=item.target,
-        where=item.where,
-        agrees=item.agrees,
-        written_by=item.writer,
-        seen=not item.constant,
+        buffers=tuple(
+            (
+                BufferValues(
+                    name=_name(case, item, static),
+                    role=role,
+                    dtype=item.dtype,
+                    shape=tuple(size or 0 for size in item.shape or ()),
+                    nan=item.nan or 0,
+                    inf=item.inf or 0,
+                    low=_float(item.min),
+                    high=_float(item.max),
+                    mean=_float(item.mean),
+                    error=_float(item.error),
+                    matches=item.matches,
+                    target=item.target,
+                    where=item.where,
+                    agrees=item.agrees,
+                    written_by=item.writer,
+                    seen=not item.constant,
+                )
+            )
+            for role, found in sides
+            for item in found
+        ),
     )
 
 
@@ -275,18 +273,14 @@ def _is_node(case: Case, call: KernelValues, buffer: BufferValues) -> bool:
     than it reads (sums before a division, statistics of a norm), and a mask holds -Inf that it did not read.
     """
     if call.kind != CallKind.KERNEL.value:
-        return not _is_part(case, call)
+        # A product that a later kernel adds the bias to: the program knows the sum only.
+        product = _PRODUCT.fullmatch(call.name)
+        operators = origin_of(case, call.name).operators
+        return not (product is not None and bool(operators) and f"aten.{product[1]}" not in operators)
     read = [b for b in call.read if b.seen]
     if buffer.inf and not any(b.inf for b in read):
         return False
     return prod(buffer.shape) >= max((prod(b.shape) for b in read), default=0)
-
-
-def _is_part(case: Case, call: KernelValues) -> bool:
-    """A product that a later kernel adds the bias to: the program knows the sum only."""
-    product = _PRODUCT.fullmatch(call.name)
-    operators = origin_of(case, call.name).operators
-    return product is not None and bool(operators) and f"aten.{product[1]}" not in operators
 
 
 def _back(watched: WatchedValues, start: Iterable[int], is_bad: Callable[[BufferValues], bool]) -> KernelValues | None:

@@ -184,7 +184,10 @@ class Matcher:
             for pattern in self._patterns
             if pattern.may_match(text)
             and (hit := pattern.regex.search(text)) is not None
-            and _fits(pattern, around)
+            and (
+                all(near.search(around) for near in pattern.near)
+                and not any(one.search(around) for one in pattern.not_near)
+            )
             and not (pattern.record.cause == "numeric-difference" and _is_allowed(text))
         ]
         hits.sort(key=lambda item: (-item[0].record.confidence, -len(item[0].record.regex)))
@@ -192,10 +195,6 @@ class Matcher:
         for pattern, hit in hits:
             best.setdefault(pattern.record.cause, _match(found, pattern, hit))
         return tuple(best.values())[:MOST_MATCHES]
-
-
-def _fits(pattern: Pattern, around: str) -> bool:
-    return all(near.search(around) for near in pattern.near) and not any(one.search(around) for one in pattern.not_near)
 
 
 def _is_allowed(text: str) -> bool:
@@ -310,7 +309,10 @@ class Assembly:
             title_failure,
         )
 
-        if any(draft.level == "warning" and _sure(draft) >= _CERTAIN for draft in self.drafts):
+        if any(
+            draft.level == "warning" and max((match.confidence for match in draft.matches), default=0.0) >= _CERTAIN
+            for draft in self.drafts
+        ):
             # What it complains of is known.
             return
         found = (
@@ -414,10 +416,6 @@ def _goes_well(lines: Sequence[LogLine]) -> bool:
     from aotidoctor.logs.complaints import succeeds
 
     return any(succeeds(line.text) for line in lines)
-
-
-def _sure(draft: Draft) -> float:
-    return max((match.confidence for match in draft.matches), default=0.0)
 
 
 def _strip_margins(lines: Sequence[LogLine], streams: Iterable[Sequence[int]]) -> Sequence[LogLine]:

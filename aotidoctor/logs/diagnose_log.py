@@ -23,7 +23,7 @@ from aotidoctor.logs.judgement import is_fixed
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE, LEAST_SUSPICION, KnownIssue, bound_repeats, known_issue
 from aotidoctor.model import toml
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
-from aotidoctor.model.report import Diagnosis, LogEvent, LogMatch, LogPattern, LogReading, Playbook, Remedy, Status
+from aotidoctor.model.report import Diagnosis, LogEvent, LogMatch, LogReading, Playbook, Remedy, Status
 from aotidoctor.model.torch_names import DEVICE_TYPES, SCALAR_NAMES, scalar_type
 
 # Mangled C++ names: the nested name, without parameters; operators, template arguments and substitutions end it.
@@ -269,7 +269,20 @@ def log_findings(reading: LogReading) -> list[Evidence]:
     """The lines that say so, the failures that no pattern knows, and what was not read. Ids are the caller's."""
     found = [_known_evidence(match, reading) for match in reading.matches[:_MOST_MATCHES]]
     found += [_unknown(event, reading) for event in reading.unknown[:_MOST_UNKNOWN]]
-    return found + [_unread(problem, reading) for problem in reading.problems]
+    return found + [
+        (
+            Evidence(
+                code=UNREAD,
+                kind="not-read",
+                severity=Severity.INFO,
+                subject=None,
+                observed=problem,
+                expected="the whole log",
+                source=FileSource(file=reading.name),
+            )
+        )
+        for problem in reading.problems
+    ]
 
 
 def log_diagnoses(findings: Sequence[Evidence]) -> tuple[Diagnosis, ...]:
@@ -302,7 +315,8 @@ def _known_evidence(match: LogMatch, reading: LogReading) -> Evidence:
         "form": event.form,
     }
     facts["stage"] = pattern.stage or event.stage
-    issue = _issue(match)
+    # The known issue of a match: some are told apart by where the message comes from, not by its words.
+    issue = known_issue("\n".join((match.event.text, *match.event.frames)), match.pattern.cause)
     facts |= {key: value for key, value in _more(match, reading, issue).items() if value}
     facts = {**kind_of(pattern.cause, "\n".join((event.text, *event.frames[:_FRAMES]))), **facts}
     kernel = _KERNEL.search("\n".join((event.text, *event.frames)))
@@ -342,15 +356,15 @@ def _more(match: LogMatch, reading: LogReading, issue: KnownIssue | None) -> dic
     }
 
 
-def _issue(match: LogMatch) -> KnownIssue | None:
-    """The known issue of a match: some are told apart by where the message comes from, not by its words."""
-    return known_issue("\n".join((match.event.text, *match.event.frames)), match.pattern.cause)
-
-
 def _message(match: LogMatch, versions: Mapping[str, str], issue: KnownIssue | None) -> str:
     """Who prints it, and in which releases it is known."""
     pattern, version = match.pattern, versions.get(match.pattern.component)
-    parts = [_origin(pattern)] if pattern.source else []
+    # Who prints such a message, or why the place of the failure tells the cause (see `LogPattern`).
+    parts = (
+        [(f"printed by {_origin_file(pattern.source)}" if pattern.example else pattern.source)]
+        if pattern.source
+        else []
+    )
     if issue is not None:
         parts.insert(0, issue.sentence)
     if pattern.known:
@@ -367,11 +381,6 @@ def _message(match: LogMatch, versions: Mapping[str, str], issue: KnownIssue | N
     if match.event.tainted:
         parts.append("logged after a sticky CUDA error; may be unreliable")
     return "; ".join(parts)
-
-
-def _origin(pattern: LogPattern) -> str:
-    """Who prints such a message, or why the place of the failure tells the cause (see ``LogPattern``)."""
-    return f"printed by {_origin_file(pattern.source)}" if pattern.example else pattern.source
 
 
 def _origin_file(source: str) -> str:
@@ -395,18 +404,6 @@ def _unknown(event: LogEvent, reading: LogReading) -> Evidence:
         message=f"{event.form}, logged {event.count} times" if event.count > 1 else event.form,
         source=FileSource(file=reading.name, line=event.first),
         facts=facts,
-    )
-
-
-def _unread(problem: str, reading: LogReading) -> Evidence:
-    return Evidence(
-        code=UNREAD,
-        kind="not-read",
-        severity=Severity.INFO,
-        subject=None,
-        observed=problem,
-        expected="the whole log",
-        source=FileSource(file=reading.name),
     )
 
 

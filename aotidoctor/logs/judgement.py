@@ -325,7 +325,16 @@ def rank_matches(
             for place, match in enumerate(one.draft.matches):
                 if match.pattern.is_suspect and _says_less(one, group):
                     continue
-                sure = share * match.confidence * (_FIXED if _is_over(match, versions) else 1.0)
+                version = versions.get(match.pattern.component)
+                sure = (
+                    share
+                    * match.confidence
+                    * (
+                        _FIXED
+                        if (bool(version and match.pattern.fixed) and is_fixed(version or "", match.pattern.fixed))
+                        else 1.0
+                    )
+                )
                 sure *= _ENDED if _is_ending(one) else 1.0
                 if one.tainted or group.tainted:
                     sure = min(sure, LEAST_CONFIDENCE / 2)
@@ -365,8 +374,3 @@ def _share(group: FailureGroup, found: Sequence[FailureGroup]) -> float:
         return _BESIDE_UNKNOWN if unknown else 1.0
     before = [other for other in solid if other.root.at < group.root.at and other.root.origin == group.root.origin]
     return _AFTER_UNKNOWN if before else 1.0
-
-
-def _is_over(match: LogMatch, versions: dict[str, str]) -> bool:
-    version = versions.get(match.pattern.component)
-    return bool(version and match.pattern.fixed) and is_fixed(version or "", match.pattern.fixed)

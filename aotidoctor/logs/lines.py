@@ -158,7 +158,9 @@ def level_of(text: str) -> str:
         return _WORDS[named["word"].lower()]
     numbered = _NUMBERED.search(text, 0, _DEEP) if "{" in text[:_INSIDE] else None
     if numbered is not None:
-        return _of_number(numbered)
+        if numbered["syslog"]:
+            return loudness(int(numbered["priority"]))
+        return "error" if int(numbered["pino"]) >= 50 else "warning" if numbered["pino"] == "40" else "info"
     head = text[:_HEAD]
     syslog = _SYSLOG.match(head)
     if syslog is not None:
@@ -173,12 +175,6 @@ def level_of(text: str) -> str:
 def level_of_name(name: str) -> str:
     """The level that a word or a letter names; empty where it names none."""
     return _LETTERS.get(name) or _WORDS.get(name.lower(), "")
-
-
-def _of_number(found: re.Match[str]) -> str:
-    if found["syslog"]:
-        return loudness(int(found["priority"]))
-    return "error" if int(found["pino"]) >= 50 else "warning" if found["pino"] == "40" else "info"
 
 
 def loudness(priority: int) -> str:
@@ -286,25 +282,21 @@ def _one(line: BareLine) -> BareLine | None:
     for prefix in _PREFIXES:
         found = prefix.match(line.text)
         if found is not None and found.end():
-            return _without(line, found)
+            parts = found.groupdict()
+            rank, thread = parts.get("rank"), parts.get("thread")
+            named = parts.get("level") or parts.get("letter") or ""
+            priority = parts.get("priority")
+            level = "doubtful" if parts.get("doubtful") else level_of_name(named)
+            level = loudness(int(priority)) if priority else level
+            return replace(
+                line,
+                text=line.text[found.end() :],
+                ranks=(*line.ranks, rank) if rank is not None else line.ranks,
+                thread=thread or line.thread,
+                level=level or line.level,
+                stamped=line.stamped or bool(level),
+            )
     return None
-
-
-def _without(line: BareLine, found: re.Match[str]) -> BareLine:
-    parts = found.groupdict()
-    rank, thread = parts.get("rank"), parts.get("thread")
-    named = parts.get("level") or parts.get("letter") or ""
-    priority = parts.get("priority")
-    level = "doubtful" if parts.get("doubtful") else level_of_name(named)
-    level = loudness(int(priority)) if priority else level
-    return replace(
-        line,
-        text=line.text[found.end() :],
-        ranks=(*line.ranks, rank) if rank is not None else line.ranks,
-        thread=thread or line.thread,
-        level=level or line.level,
-        stamped=line.stamped or bool(level),
-    )
 
 
 def unwrap(text: str) -> list[str]:

@@ -67,7 +67,10 @@ class LogSource:
             yield first.removeprefix(codecs.BOM_UTF8)
             yield from raw
         else:
-            yield from self._decoded(encoding, first, raw)
+            decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+            for block in chain((first,), raw):
+                yield decoder.decode(block).encode("utf-8", "replace")
+            yield decoder.decode(b"", final=True).encode("utf-8", "replace")
 
     def _read(self) -> Iterator[bytes]:
         while True:
@@ -93,12 +96,6 @@ class LogSource:
                 self.problems.append("the gzip data end early")
         except zlib.error as error:
             self.problems.append(f"the gzip data are damaged: {error}")
-
-    def _decoded(self, encoding: str, first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-        decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-        for block in chain((first,), rest):
-            yield decoder.decode(block).encode("utf-8", "replace")
-        yield decoder.decode(b"", final=True).encode("utf-8", "replace")
 
 
 def _encoding(first: bytes) -> str:

@@ -62,7 +62,16 @@ def resolve_names(report: Report, package: str, inputs: str | None, environ: Map
     named, chains = in_users_words(case, reading, report.findings)
     checked = _check_inputs(case) if inputs is not None else Session(case=case, runner=None)
     findings = with_ids([*named, *checked.findings])
-    diagnoses = _merge_diagnoses(name_causes(_like(checked, findings)), log_diagnoses(findings))
+    # Inputs that break the contract come first: what the log reports a run with them may follow from it.
+    broken = name_causes(_like(checked, findings))
+    told = log_diagnoses(findings)
+    first = [item for item in broken if item.severity is Severity.ERROR]
+    known = {item.cause for item in first}
+    rest = [item for item in (*told, *broken) if item.cause not in known]
+    seen: dict[str, Diagnosis] = {}
+    for item in (*first, *rest):
+        seen.setdefault(item.cause, item)
+    diagnoses = tuple(replace(item, rank=rank) for rank, item in enumerate(seen.values(), 1))
     verdict = "problem" if diagnoses else report.verdict
     return replace(
         report,
@@ -100,17 +109,6 @@ def _like(session: Session, findings: Sequence[Evidence]) -> Session:
     return Session(case=session.case, runner=None, findings=own)
 
 
-def _merge_diagnoses(broken: Sequence[Diagnosis], told: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
-    """Inputs that break the contract come first: what the log reports a run with them may follow from it."""
-    first = [item for item in broken if item.severity is Severity.ERROR]
-    known = {item.cause for item in first}
-    rest = [item for item in (*told, *broken) if item.cause not in known]
-    seen: dict[str, Diagnosis] = {}
-    for item in (*first, *rest):
-        seen.setdefault(item.cause, item)
-    return tuple(replace(item, rank=rank) for rank, item in enumerate(seen.values(), 1))
-
-
 def _names_of(case: Case) -> _UserNames:
     contract = case.contract
     if contract is None:
@@ -138,7 +136,25 @@ def _finding_in_users_words(item: Evidence, names: _UserNames, chains: Sequence[
     elif subject in names.names:
         subject = names.names[subject or ""]
     if item.kind in CHECKED and len(chains) == 1:
-        facts |= _chain_facts(chains[0])
+        # Those that the blame of a run gives, as far as a log allows.
+        chain = chains[0]
+        paths, element = chain.paths, chain.element
+        origin = f" ({chain.origin})" if chain.origin is not None else ""
+        from_where = f", computed from {', '.join(chain.sources)}" if chain.sources and element is None else ""
+        facts |= {
+            "chain": chain.text,
+            "kernel": chain.kernel,
+            "path": paths[0] if len(paths) == 1 else None,
+            "element": element.place if element is not None else None,
+            "value": element.value if element is not None else None,
+            "bound": chain.bound,
+            "origin": chain.origin,
+            "operators": chain.operators,
+            "where": chain.where,
+            "found": f"{element} is {chain.what}{origin}"
+            if element is not None
+            else f"{chain.what}{origin}{from_where}",
+        }
         sure = facts.get("confidence")
         if isinstance(sure, float) and sure >= LEAST_CONFIDENCE:
             facts["confidence"] = max(sure, _FOLLOWED if chains[0].elements else sure)
@@ -152,25 +168,6 @@ def _user_words(text: str, names: Mapping[str, str]) -> Iterator[tuple[str, str]
     for word, name in names.items():
         if word in text and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text):
             yield word, name
-
-
-def _chain_facts(chain: Chain) -> dict[str, FactValue]:
-    """Those that the blame of a run gives, as far as a log allows."""
-    paths, element = chain.paths, chain.element
-    origin = f" ({chain.origin})" if chain.origin is not None else ""
-    from_where = f", computed from {', '.join(chain.sources)}" if chain.sources and element is None else ""
-    return {
-        "chain": chain.text,
-        "kernel": chain.kernel,
-        "path": paths[0] if len(paths) == 1 else None,
-        "element": element.place if element is not None else None,
-        "value": element.value if element is not None else None,
-        "bound": chain.bound,
-        "origin": chain.origin,
-        "operators": chain.operators,
-        "where": chain.where,
-        "found": f"{element} is {chain.what}{origin}" if element is not None else f"{chain.what}{origin}{from_where}",
-    }
 
 
 def _place(case: Case, reading: LogReading, chains: Sequence[Chain]) -> Localization | None:

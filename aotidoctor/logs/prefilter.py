@@ -202,15 +202,13 @@ class LineMemory:
         new = self._keywords.telling(fresh) if self._keywords.may_tell(b"\n".join(fresh)) else set()
         if len(self._plain) < _PLAIN:
             self._plain.update(key for key in fresh - new if len(key) <= _LONGEST)
-        self._counted(keys, known | new)
-        return _first_places(keys, new)
-
-    def _counted(self, keys: list[bytes], telling: set[bytes]) -> None:
+        telling = known | new
         every = Counter(keys) if len(telling) > _FEW else None
         for key in telling:
             if key in self._counts or (len(self._counts) < _TELLING and len(key) <= _LONGEST):
                 times = keys.count(key) if every is None else every[key]
                 self._counts[key] = self._counts.get(key, 0) + times
+        return _first_places(keys, new)
 
 
 def _first_places(keys: list[bytes], wanted: set[bytes]) -> list[int]:
@@ -302,18 +300,15 @@ class Prefilter:
             yield from self._telling(block.split(b"\n")[: ends if self._ended else None], hits, number)
             return
         if hits:
-            self._put_off(block, number)
+            # Enough was looked at: only the last blocks still are, at the end.
+            if len(self._late) == _LATE_BLOCKS:
+                self.skipped += self._late[0][1].count(b"\n")
+            self._late.append((number + max(block.count(b"\n") + 1 - _LATE_LINES, 0), block))
             return
         if self._wants:
             self._keep(block.split(b"\n", self._wants)[: min(self._wants, ends)], number)
             yield from self._close()
         self._quiet = (block, self._number)
-
-    def _put_off(self, block: bytes, number: int) -> None:
-        """Enough was looked at: only the last blocks still are, at the end."""
-        if len(self._late) == _LATE_BLOCKS:
-            self.skipped += self._late[0][1].count(b"\n")
-        self._late.append((number + max(block.count(b"\n") + 1 - _LATE_LINES, 0), block))
 
     def _telling(self, lines: Sequence[bytes], hits: Sequence[int], number: int) -> Iterator[list[Numbered]]:
         """The segments of a block that has a telling word."""
@@ -334,14 +329,6 @@ class Prefilter:
         self._tail = list(enumerate(lines[-BEFORE:], number + max(len(lines) - BEFORE, 0)))
         self._quiet = None
 
-    def _recall(self) -> None:
-        """The last lines of a quiet block, with their numbers."""
-        if self._quiet is not None:
-            block, number = self._quiet
-            last = block.rsplit(b"\n", BEFORE + 1)[1:] if b"\n" in block else [block]
-            self._tail = list(enumerate(last, number - len(last) + 1))
-            self._quiet = None
-
     def _keep(self, lines: Sequence[bytes], number: int) -> None:
         """Of a line without end, what is telling."""
         short = (line if len(line) <= LONG_LINE else b"\r".join(line_pieces(line)) for line in lines)
@@ -360,7 +347,12 @@ class Prefilter:
             if spans and spans[0][0] <= self._wants:
                 spans[0] = (0, max(spans[0][1], self._wants))
         elif hits and hits[0] < BEFORE:
-            self._recall()
+            # The last lines of a quiet block, with their numbers.
+            if self._quiet is not None:
+                block, number = self._quiet
+                last = block.rsplit(b"\n", BEFORE + 1)[1:] if b"\n" in block else [block]
+                self._tail = list(enumerate(last, number - len(last) + 1))
+                self._quiet = None
             self._open = self._tail[max(len(self._tail) - (BEFORE - hits[0]), 0) :]
         return spans
 

@@ -158,7 +158,15 @@ def record(
 
 def _make_record(cls: type[T], *, kw_only: bool, frozen: bool, eq: bool) -> type[T]:
     own = dict(vars(cls))
-    made = _with_slots(cls, own, by_place=not kw_only)
+    # The class once more, with a slot for each field that no base has.
+    by_place = not kw_only
+    inherited = {slot for base in cls.__mro__[1:] for slot in vars(base).get("__slots__", ())}
+    names = field_names(own)
+    body = {name: value for name, value in own.items() if name not in (*names, *_OF_OBJECTS)}
+    body["__record__"] = (own, by_place)
+    body["__slots__"] = tuple(name for name in names if name not in inherited)
+    made = _class(cls, body)
+    made.__qualname__ = cls.__qualname__
     for name in ("__dataclass_fields__", "__dataclass_params__"):
         setattr(made, name, _Described(made, own, name, kw_only=kw_only))
     if "__init__" not in own:
@@ -171,18 +179,6 @@ def _make_record(cls: type[T], *, kw_only: bool, frozen: bool, eq: bool) -> type
     for name, method in (_FROZEN if frozen else _MUTABLE).items():
         if name not in own:
             setattr(made, name, method)
-    return made
-
-
-def _with_slots(cls: type[T], own: Mapping[str, object], *, by_place: bool) -> type[T]:
-    """The class once more, with a slot for each field that no base has."""
-    inherited = {slot for base in cls.__mro__[1:] for slot in vars(base).get("__slots__", ())}
-    names = field_names(own)
-    body = {name: value for name, value in own.items() if name not in (*names, *_OF_OBJECTS)}
-    body["__record__"] = (own, by_place)
-    body["__slots__"] = tuple(name for name in names if name not in inherited)
-    made = _class(cls, body)
-    made.__qualname__ = cls.__qualname__
     return made
 
 
@@ -243,7 +239,22 @@ def _compile_method(cls: type, name: str) -> FunctionType:
     """The method as ``dataclass`` would write it, but that values are put into slots past the refusing assignment."""
     known: dict[str, object] = {"MISSING": MISSING}
     if name == "__init__":
-        text = _init(cls, known)
+        by_place: list[str] = []
+        by_name: list[str] = []
+        lines = ["pass"]
+        for at, one in enumerate(fields(cls)):
+            known[f"set{at}"], known[f"default{at}"] = getattr(cls, one.name).__set__, one.default
+            value = _value(one, at, known)
+            if value is None:
+                continue
+            lines.append(f"set{at}(self, {value})")
+            needed = one.default is MISSING and one.default_factory is MISSING
+            if one.init:
+                (by_name if one.kw_only else by_place).append(one.name if needed else f"{one.name}=default{at}")
+        if hasattr(cls, "__post_init__"):
+            lines.append("self.__post_init__()")
+        asked = ["self", *by_place, *(["*", *by_name] if by_name else [])]
+        text = f"({', '.join(asked)}): {'; '.join(lines)}"
     elif name == "__eq__":
         mine, others = _values(cls, "self"), _values(cls, "other")
         text = f"(self, other): return {mine} == {others} if other.__class__ is self.__class__ else NotImplemented"
@@ -254,25 +265,6 @@ def _compile_method(cls: type, name: str) -> FunctionType:
     assert isinstance(made, FunctionType)  # noqa: S101 - the line above defined it
     made.__qualname__ = f"{cls.__qualname__}.{name}"
     return made
-
-
-def _init(cls: type, known: dict[str, object]) -> str:
-    by_place: list[str] = []
-    by_name: list[str] = []
-    lines = ["pass"]
-    for at, one in enumerate(fields(cls)):
-        known[f"set{at}"], known[f"default{at}"] = getattr(cls, one.name).__set__, one.default
-        value = _value(one, at, known)
-        if value is None:
-            continue
-        lines.append(f"set{at}(self, {value})")
-        needed = one.default is MISSING and one.default_factory is MISSING
-        if one.init:
-            (by_name if one.kw_only else by_place).append(one.name if needed else f"{one.name}=default{at}")
-    if hasattr(cls, "__post_init__"):
-        lines.append("self.__post_init__()")
-    asked = ["self", *by_place, *(["*", *by_name] if by_name else [])]
-    return f"({', '.join(asked)}): {'; '.join(lines)}"
 
 
 def _value(one: Field[object], at: int, known: dict[str, object]) -> str | None:

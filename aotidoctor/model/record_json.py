@@ -134,18 +134,19 @@ def _could_be(option: Hint, value: JsonValue, bound: Bound) -> bool:
 def _fits(record: type, value: JsonObject) -> bool:
     known = {item.name for item in _fields(record)}
     needed = {item.name for item in _fields(record) if item.default is MISSING and item.default_factory is MISSING}
-    return needed <= value.keys() and bool(known & value.keys() or not value) and _exactly(known, value, needed)
-
-
-def _exactly(known: set[str], value: JsonObject, needed: set[str]) -> bool:
-    """Among unions of records, one that explains every key; records of a newer version have more keys than that."""
-    return value.keys() <= known or bool(needed)
+    # Among unions of records, one that explains every key; records of a newer version have more keys than that.
+    return (
+        needed <= value.keys() and bool(known & value.keys() or not value) and (value.keys() <= known or bool(needed))
+    )
 
 
 def _generic(origin: type, arguments: Sequence[Hint], value: JsonValue, place: str, bound: Bound) -> object:
     if is_dataclass(origin):
         parameters = cast("Sequence[TypeVar]", getattr(origin, "__parameters__", ()))
-        inner = {name: _bound(one, bound) for name, one in zip(parameters, arguments, strict=False)}
+        inner = {
+            name: (bound.get(one, one) if isinstance(one, TypeVar) else one)
+            for name, one in zip(parameters, arguments, strict=False)
+        }
         return _record(origin, value, place, inner)
     if issubclass(origin, Mapping):
         items = _object(value, place)
@@ -163,10 +164,6 @@ def _generic(origin: type, arguments: Sequence[Hint], value: JsonValue, place: s
     if origin is tuple:
         return _tuple(arguments, _array(value, place), place, bound)
     raise RecordError(f"{place}: this type cannot be read")
-
-
-def _bound(hint: Hint, bound: Bound) -> Hint:
-    return bound.get(hint, hint) if isinstance(hint, TypeVar) else hint
 
 
 def _tuple(arguments: Sequence[Hint], values: Sequence[JsonValue], place: str, bound: Bound) -> tuple[object, ...]:

@@ -49,7 +49,11 @@ def arrange(root: Tree[T], *, flat: bool = False, expected: Expected | None = No
     """
     if isinstance(root, Leaf):
         return _call("tensor", [()], {})
-    if root.keys and root.type in MAPPINGS and (flat or _names_are_paths(root)):
+    if (
+        root.keys
+        and root.type in MAPPINGS
+        and (flat or all(isinstance(key, str) and is_argument_name(key) for key in root.keys))
+    ):
         args, kwargs, notes = arrange_names(tuple(str(key) for key in root.keys), flat=flat, expected=expected)
         return Arranged(form="named", args=args, kwargs=kwargs, notes=notes)
     readings = list(_readings(root))
@@ -58,10 +62,6 @@ def arrange(root: Tree[T], *, flat: bool = False, expected: Expected | None = No
     explicit = readings[0].form == "args-kwargs"
     # max keeps the first of equals
     return max(readings, key=lambda reading: _fit(reading, root, expected, explicit=explicit))
-
-
-def _names_are_paths(root: Container[T]) -> bool:
-    return all(isinstance(key, str) and is_argument_name(key) for key in root.keys)
 
 
 def _readings(root: Container[T]) -> Iterator[Arranged]:
@@ -371,14 +371,14 @@ def _dtype(value: JsonValue, flat: list[Number] | None, path: str) -> str:
 def _integers(value: JsonValue, path: str) -> tuple[int, ...] | None:
     if value is None:
         return None
-    good = isinstance(value, list) and len(value) <= MAX_DEPTH and all(_is_size(item) for item in value)
+    good = (
+        isinstance(value, list)
+        and len(value) <= MAX_DEPTH
+        and all((isinstance(item, int) and not isinstance(item, bool) and 0 <= item < 1 << 48) for item in value)
+    )
     if not good:
         raise DocumentError(f"{path}: observed {str(value)[:40]}, expected a list of sizes")
     return tuple(item for item in value if isinstance(item, int)) if isinstance(value, list) else ()
-
-
-def _is_size(value: JsonValue) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 48
 
 
 def _number(value: JsonValue, path: str) -> float | None:

@@ -16,7 +16,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, TypeVar, cast
+from typing import TypeVar, cast
 
 from aotidoctor.checks.check import Check
 from aotidoctor.logs.patterns import read_patterns
@@ -41,13 +41,10 @@ def main() -> None:
         os.dup2(null, stream)
     while len(head := questions.read(4)) == 4:
         question = pickle.loads(questions.read(struct.unpack("<I", head)[0]))  # noqa: S301 - our own parent's
-        _say(answers, _answer(question))
-
-
-def _say(answers: BinaryIO, answer: JsonObject) -> None:
-    data = json.dumps(answer).encode("utf-8", "replace")
-    answers.write(struct.pack("<I", len(data)) + data)
-    answers.flush()
+        answer = _answer(question)
+        data = json.dumps(answer).encode("utf-8", "replace")
+        answers.write(struct.pack("<I", len(data)) + data)
+        answers.flush()
 
 
 def _answer(question: Mapping[str, object]) -> JsonObject:

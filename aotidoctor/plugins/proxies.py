@@ -16,7 +16,7 @@ from typing import TypeVar
 from aotidoctor.checks.check import Check
 from aotidoctor.checks.registry import CHECKS
 from aotidoctor.diagnosis.playbooks import PlaybookError, check_prose, read_playbook
-from aotidoctor.logs.patterns import Pattern, PatternError, check, read_patterns
+from aotidoctor.logs.patterns import PatternError, check, read_patterns
 from aotidoctor.model import extensions
 from aotidoctor.model.case import Case
 from aotidoctor.model.errors import AotidoctorError
@@ -111,7 +111,9 @@ def _file(entry: PluginEntry, path: Path, *, patterns: bool) -> None:
     for number, pattern in enumerate(found, 1):
         where = f"{path.name}: pattern {number}"
         check(pattern, where)
-        _check_example(pattern, where)
+        example = pattern.record.example
+        if not example or not pattern.may_match(example) or pattern.regex.search(example) is None:
+            raise BrokenPluginError(f"{where}: expected an example that its own regex matches")
     if patterns:
         if not found:
             raise BrokenPluginError(f"{path.name}: observed no block `toml log`, expected patterns")
@@ -124,12 +126,6 @@ def _file(entry: PluginEntry, path: Path, *, patterns: bool) -> None:
         raise BrokenPluginError(f"{path.name}: expected a cause that begins with {entry.name}-")
     playbook = read_playbook(path)
     check_prose(playbook)
-
-
-def _check_example(pattern: Pattern, where: str) -> None:
-    example = pattern.record.example
-    if not example or not pattern.may_match(example) or pattern.regex.search(example) is None:
-        raise BrokenPluginError(f"{where}: expected an example that its own regex matches")
 
 
 def _is_cause_of(entry: PluginEntry, cause: str) -> bool:

@@ -36,7 +36,7 @@ from aotidoctor.localize.culprit import (
     package_files,
     with_sources,
 )
-from aotidoctor.localize.debugger_output import Backtrace, StopReason, operator_frame, read_backtrace
+from aotidoctor.localize.debugger_output import StopReason, operator_frame, read_backtrace
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.localization import Frame
@@ -81,7 +81,28 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     trace = read_backtrace(outcome.debugger_output)
     match outcome.ending:
         case TimedOut():
-            return [_hang(case, outcome, trace)]
+            hang = classify_hang(trace, package_files(case.model))
+            hang = _python_hang(hang, outcome)
+            frames = with_sources(hang.frames, case.model)
+            found = hang.culprit or Culprit(where=UNKNOWN)
+            facts = _facts(case, outcome, found, frames) | {"where": hang.where, "state": hang.state}
+            known = hang.where is not None and found.frame is not None
+            place = _place(facts) if known else "no identifiable place"
+            return [
+                (
+                    evidence(
+                        CODE,
+                        "hang",
+                        Severity.ERROR if known else Severity.INFO,
+                        outcome,
+                        subject=_subject(facts) if known else None,
+                        observed=f"stands in {place}" + (f", {hang.state}" if hang.state else ""),
+                        expected="a return",
+                        stream="stderr",
+                        facts=facts,
+                    )
+                )
+            ]
         case Signalled() if trace.stop is not None:
             crash = _crash(case, outcome, trace.stop)
             told = history.has(blame.CODE) or any(item.facts.get("symptom") != "other" for item in history.errors(RUN))
@@ -124,27 +145,6 @@ def _crash(case: Case, outcome: Outcome, stop: StopReason) -> Evidence:
     )
 
 
-def _hang(case: Case, outcome: Outcome, trace: Backtrace) -> Evidence:
-    hang = classify_hang(trace, package_files(case.model))
-    hang = _python_hang(hang, outcome)
-    frames = with_sources(hang.frames, case.model)
-    found = hang.culprit or Culprit(where=UNKNOWN)
-    facts = _facts(case, outcome, found, frames) | {"where": hang.where, "state": hang.state}
-    known = hang.where is not None and found.frame is not None
-    place = _place(facts) if known else "no identifiable place"
-    return evidence(
-        CODE,
-        "hang",
-        Severity.ERROR if known else Severity.INFO,
-        outcome,
-        subject=_subject(facts) if known else None,
-        observed=f"stands in {place}" + (f", {hang.state}" if hang.state else ""),
-        expected="a return",
-        stream="stderr",
-        facts=facts,
-    )
-
-
 def _with_python(found: Culprit, outcome: Outcome) -> Culprit:
     """An operator in Python is named by its Python frame; in C there is only the interpreter."""
     named = operator_frame(outcome.stderr_tail) if found.where == OPERATOR and found.library is None else None
@@ -174,7 +174,9 @@ def _facts(case: Case, outcome: Outcome, found: Culprit, frames: Sequence[Frame]
         "file": _file(found.frame, frame),
         "member": frame.member if frame is not None else None,
         "line": frame.line if frame is not None and frame.member is not None else None,
-        "source": _marked_line(frame),
+        "source": (
+            next((line.text.strip() for line in frame.lines if line.marked), None) if frame is not None else None
+        ),
         "kernel": found.kernel,
         "op": op,
         "inside": "operator" if op is not None else None,
@@ -191,10 +193,6 @@ def _file(frame: Frame | None, shown: Frame | None) -> str | None:
     if shown is not None and shown.member is not None and shown.file == frame.file:
         return None
     return f"{frame.file}:{frame.line}"
-
-
-def _marked_line(frame: Frame | None) -> str | None:
-    return next((line.text.strip() for line in frame.lines if line.marked), None) if frame is not None else None
 
 
 def _subject(facts: dict[str, FactValue]) -> str | None:

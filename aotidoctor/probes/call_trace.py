@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.localize.call_timeline import LastCall, last_call
+from aotidoctor.localize.call_timeline import last_call
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import CallKind, Exited, Outcome, Request, Signalled, TimedOut
@@ -65,14 +65,6 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     last = last_call(case, trace, raised=outcome.error is not None)
     if last is None:
         return [_note("not-entered", outcome, "it failed before the first compiled call of the model")]
-    return [_last_call_evidence(outcome, last)]
-
-
-def _note(kind: str, outcome: Outcome, observed: str) -> Evidence:
-    return evidence(CODE, kind, Severity.INFO, outcome, observed=observed, expected="the call it failed in")
-
-
-def _last_call_evidence(outcome: Outcome, last: LastCall) -> Evidence:
     ended, facts = _ending(outcome)
     facts |= {
         "symbol": last.call.symbol,
@@ -90,18 +82,26 @@ def _last_call_evidence(outcome: Outcome, last: LastCall) -> Evidence:
         # It asked for memory, or gave some back, and the allocator found what another call had done.
         kind = "runtime"
     after = f" after {last.after}" if last.after is not None else ""
-    return evidence(
-        CODE,
-        kind,
-        # Bookkeeping (an allocation, a tensor given back) is where damage shows, not where it is done.
-        Severity.INFO if kind == "runtime" else Severity.ERROR,
-        outcome,
-        subject=last.name,
-        observed=f"{ended} in {last.name}{after}",
-        expected="the call to return",
-        message=f"call {last.run} of the model: {ended} in {last.name}{after}",
-        facts=facts,
-    )
+    return [
+        (
+            evidence(
+                CODE,
+                kind,
+                # Bookkeeping (an allocation, a tensor given back) is where damage shows, not where it is done.
+                Severity.INFO if kind == "runtime" else Severity.ERROR,
+                outcome,
+                subject=last.name,
+                observed=f"{ended} in {last.name}{after}",
+                expected="the call to return",
+                message=f"call {last.run} of the model: {ended} in {last.name}{after}",
+                facts=facts,
+            )
+        )
+    ]
+
+
+def _note(kind: str, outcome: Outcome, observed: str) -> Evidence:
+    return evidence(CODE, kind, Severity.INFO, outcome, observed=observed, expected="the call it failed in")
 
 
 def _ending(outcome: Outcome) -> tuple[str, dict[str, FactValue]]:

@@ -132,7 +132,21 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     plain = history.outcomes["plain_run"]
     facts: dict[str, FactValue] = {"variant": name, **_memory(outcome, plain)}
     if succeeded(outcome):
-        return [_gone(outcome, name, words, facts, was_failing=not succeeded(plain))]
+        was_failing = not succeeded(plain)
+        return [
+            (
+                evidence(
+                    CODE,
+                    "vanishes" if was_failing else "works",
+                    Severity.WARN if was_failing else Severity.INFO,
+                    outcome,
+                    subject=name,
+                    observed=f"{words}: no failure",
+                    expected="the same failure" if was_failing else "no failure",
+                    facts=facts,
+                )
+            )
+        ]
     now = read_ending(CODE, case, outcome)
     before = None if succeeded(plain) else symptom_of(case, plain)
     kind = _kind(outcome, str(now.facts.get("symptom")), before)
@@ -155,19 +169,6 @@ def _kind(outcome: Outcome, now: str, before: str | None) -> str:
         # It never came to the call.
         return "unavailable"
     return "fails" if before is None else "same" if now == before else "differs"
-
-
-def _gone(outcome: Outcome, name: str, words: str, facts: dict[str, FactValue], *, was_failing: bool) -> Evidence:
-    return evidence(
-        CODE,
-        "vanishes" if was_failing else "works",
-        Severity.WARN if was_failing else Severity.INFO,
-        outcome,
-        subject=name,
-        observed=f"{words}: no failure",
-        expected="the same failure" if was_failing else "no failure",
-        facts=facts,
-    )
 
 
 def _memory(outcome: Outcome, plain: Outcome) -> dict[str, FactValue]:

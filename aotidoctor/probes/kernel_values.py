@@ -47,10 +47,17 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     """
     emulated = history.outcomes.get("emulation")
     if "plain_run" not in history.outcomes and emulated is not None and "watch" in emulated.result:
-        return _of_emulation(case, history)
+        if case.options.localize or history.has("AD-RUN-011", *WRONG):
+            return Reuse(probe="emulation")
+        return unasked(CODE, NAME, "nothing indicates that the numbers are wrong")
     if case.inputs is None or not succeeded(history.plain):
         return unasked(CODE, NAME, "the plain run returned no outputs")
-    if not case.options.localize and not _nonfinite(history) and not history.has("AD-RUN-011", *WRONG):
+    # NaN or Inf in an output while inputs and constants have none; NaN, while they have no more than Inf.
+    if (
+        not case.options.localize
+        and not any(map(_unexplained, history.of("AD-RUN-005", *NONFINITE)))
+        and not history.has("AD-RUN-011", *WRONG)
+    ):
         return unasked(CODE, NAME, "the outputs are finite, and nothing indicates that they are wrong")
     if not case.options.localize and explains_values(history):
         return unasked(CODE, NAME, "a static finding already explains wrong numbers")
@@ -59,17 +66,6 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
         return unasked(CODE, NAME, UNSEEN, moot=False)
     settings = Watch(reference=case.options.reference)
     return run_request(case, NAME, "with the values of every kernel", watch=settings, observe=(), calls=1)
-
-
-def _of_emulation(case: Case, history: History) -> Reuse | NotChecked:
-    if case.options.localize or history.has("AD-RUN-011", *WRONG):
-        return Reuse(probe="emulation")
-    return unasked(CODE, NAME, "nothing indicates that the numbers are wrong")
-
-
-def _nonfinite(history: History) -> bool:
-    """NaN or Inf in an output while inputs and constants have none; NaN, while they have no more than Inf."""
-    return any(map(_unexplained, history.of("AD-RUN-005", *NONFINITE)))
 
 
 def _unexplained(item: Evidence) -> bool:

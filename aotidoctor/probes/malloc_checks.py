@@ -108,23 +108,43 @@ def _unavailable(case: Case) -> str | None:
 
 def _environment(case: Case) -> dict[str, str | None]:
     checks: dict[str, str | None] = {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": PERTURB}
-    if _version(case.host.glibc) < SPLIT:
+    if tuple(int(part) for part in re.findall(r"\d+", case.host.glibc or "")[:2]) < SPLIT:
         return checks
     preloaded = case.host.environment.get("LD_PRELOAD")
     return {**checks, "LD_PRELOAD": f"{LIBRARY}:{preloaded}" if preloaded else LIBRARY}
 
 
-def _version(text: str | None) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", text or "")[:2])
-
-
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: moved, same, later, heals or unavailable."""
     if outcome.took_effect is False:
-        return [_unavailable_finding(outcome)]
+        return [
+            (
+                evidence(
+                    CODE,
+                    "unavailable",
+                    Severity.INFO,
+                    outcome,
+                    observed=f"{outcome.took_effect_why}; {LIBRARY} is part of libc6 on Debian, elsewhere of glibc "
+                    "or glibc-utils",
+                    expected="heap checks",
+                )
+            )
+        ]
     base = _base(history) or history.outcomes["plain_run"]
     if succeeded(outcome):
-        return [_healed(base, outcome)]
+        return [
+            (
+                evidence(
+                    CODE,
+                    "heals",
+                    Severity.INFO,
+                    outcome,
+                    observed="no failure, and no damaged block was freed",
+                    expected=f"the same end in {base.stage} as without the checks",
+                    facts={"plain_stage": base.stage},
+                )
+            )
+        ]
     ending = read_ending(CODE, case, outcome)
     place = _place(case, outcome)
     traced = history.outcomes.get("call_trace")
@@ -207,29 +227,6 @@ def _more(base: Outcome, ending: Evidence, *, known: bool) -> dict[str, FactValu
         "damage": known and ending.facts.get("symptom") == "heap-corruption",
         "loaded_constants": bool(parse_answer(GivenWeights, base.result).loaded_constants),
     }
-
-
-def _healed(base: Outcome, outcome: Outcome) -> Evidence:
-    return evidence(
-        CODE,
-        "heals",
-        Severity.INFO,
-        outcome,
-        observed="no failure, and no damaged block was freed",
-        expected=f"the same end in {base.stage} as without the checks",
-        facts={"plain_stage": base.stage},
-    )
-
-
-def _unavailable_finding(outcome: Outcome) -> Evidence:
-    return evidence(
-        CODE,
-        "unavailable",
-        Severity.INFO,
-        outcome,
-        observed=f"{outcome.took_effect_why}; {LIBRARY} is part of libc6 on Debian, elsewhere of glibc or glibc-utils",
-        expected="heap checks",
-    )
 
 
 PROBE = Probe(

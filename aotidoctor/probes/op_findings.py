@@ -183,7 +183,9 @@ def read_operator_ending(code: str, case: Case, history: History, outcome: Outco
     target = operator_job(outcome).target
     kind, observed = _kind(ending, outcome), ending.observed
     stage = {"again": "in the second call", "loop": "in a later call"}.get(outcome.stage, "")
-    failed = _package_failed(history)
+    failed = any(
+        item.code in RUNS and item.severity is Severity.ERROR and item.kind in ENDINGS for item in history.findings
+    )
     return [
         replace(
             ending,
@@ -208,12 +210,6 @@ def _kind(ending: Evidence, outcome: Outcome) -> str:
     if ending.facts.get("signal") in KILLS:
         return "killed"
     return "out-of-memory" if ending.facts.get("symptom") in MEMORY else ending.kind
-
-
-def _package_failed(history: History) -> bool:
-    return any(
-        item.code in RUNS and item.severity is Severity.ERROR and item.kind in ENDINGS for item in history.findings
-    )
 
 
 def late_damage(history: History) -> bool:

@@ -36,7 +36,11 @@ SLOWEST = 1.0
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Asked when the package leaves open what inputs must be like, and nothing explains a failure."""
     plain = history.plain
-    if plain is None or case.inputs is None or not _got_as_far_as_call(plain):
+    if (
+        plain is None
+        or case.inputs is None
+        or not (succeeded(plain) or (isinstance(plain.ending, Signalled) and plain.stage.startswith("run")))
+    ):
         return unasked(CODE, NAME, "the plain run did not return, and was not killed by a signal")
     if device_of(case) != "cpu":
         return unasked(CODE, NAME, "the inputs are not in the memory of the host")
@@ -50,10 +54,6 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if not asked and plain.stages.get("run1", 0.0) > SLOWEST:
         return unasked(CODE, NAME, "a call takes too long to repeat it; run this with --probes read_beyond", moot=False)
     return run_request(case, NAME, "inputs in memory that continues past their end", read_beyond=True, observe=())
-
-
-def _got_as_far_as_call(plain: Outcome) -> bool:
-    return succeeded(plain) or (isinstance(plain.ending, Signalled) and plain.stage.startswith("run"))
 
 
 def read(_case: Case, _history: History, outcome: Outcome) -> Sequence[Evidence]:

@@ -28,7 +28,7 @@ from aotidoctor.localize.watched_values import WatchedValues
 from aotidoctor.model.answers import ObservedTensor
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
-from aotidoctor.model.localization import BufferValues, KernelValues
+from aotidoctor.model.localization import BufferValues
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.cuda_probe import missing_for_gpu_compile
 from aotidoctor.probes.kernel_values import WRONG, note, read_values
@@ -113,7 +113,28 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
                 "the recompiled program gives different outputs, so its values cannot be attributed to this package",
             )
         ]
-    watched = _watched_values(case, outcome)
+    order, bodies = (case.contract.kernels, case.contract.bodies) if case.contract is not None else ((), ())
+    text, saved = outcome.result.get("printed"), outcome.result.get("saved")
+    printed = isinstance(text, str)
+    calls = read_value_printer(str(text), order, bodies) if printed else read_saved_values(saved, order, bodies)
+    # Which call wrote the output: the last one with a result of the same size and the same statistics.
+    written_by = tuple(
+        (
+            value.path,
+            (
+                next(
+                    (
+                        number
+                        for number in range(len(calls) - 1, -1, -1)
+                        if any(_may_be(buffer, value) for buffer in calls[number].wrote)
+                    ),
+                    None,
+                )
+            ),
+        )
+        for value in call_outputs(outcome, 0)
+    )
+    watched = WatchedValues(calls=calls, written_by=written_by, compared=not printed)
     if not watched.calls:
         return [note("unavailable", outcome, "the printer printed nothing")]
     found = read_values(case, history, watched, outcome)
@@ -128,27 +149,6 @@ def _alike(history: History, outcome: Outcome) -> bool:
     ours, theirs = call_outputs(plain, 0), call_outputs(outcome, 0)
     counts = [[(value.path, value.nan or 0, value.inf or 0) for value in values] for values in (ours, theirs)]
     return same_outputs(ours, theirs) or (counts[0] == counts[1] and any(value.nan or value.inf for value in ours))
-
-
-def _watched_values(case: Case, outcome: Outcome) -> WatchedValues:
-    order, bodies = (case.contract.kernels, case.contract.bodies) if case.contract is not None else ((), ())
-    text, saved = outcome.result.get("printed"), outcome.result.get("saved")
-    printed = isinstance(text, str)
-    calls = read_value_printer(str(text), order, bodies) if printed else read_saved_values(saved, order, bodies)
-    written_by = tuple((value.path, _writer(calls, value)) for value in call_outputs(outcome, 0))
-    return WatchedValues(calls=calls, written_by=written_by, compared=not printed)
-
-
-def _writer(calls: Sequence[KernelValues], value: ObservedTensor) -> int | None:
-    """Which call wrote the output: the last one with a result of the same size and the same statistics."""
-    return next(
-        (
-            number
-            for number in range(len(calls) - 1, -1, -1)
-            if any(_may_be(buffer, value) for buffer in calls[number].wrote)
-        ),
-        None,
-    )
 
 
 def _may_be(buffer: BufferValues, value: ObservedTensor) -> bool:

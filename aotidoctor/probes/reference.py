@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.localize.comparison import WeightsCompared, read_comparison, read_weights
+from aotidoctor.localize.comparison import read_comparison, read_weights
 from aotidoctor.model.case import Case, Tolerance
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
 from aotidoctor.model.record import JsonObject, JsonValue, objects
@@ -89,10 +89,27 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected="a reference that can run")
         ]
     if result.get("error"):
-        return [_raises(str(result["error"])[:300], history, outcome)]
+        # A size beyond its range, or an index, that the program refuses is no mere remark any more.
+        error = str(result["error"])[:300]
+        symptom = recognise(error).name
+        index = symptom == "index-out-of-bounds"
+        refused = index or history.has(RANGE, "low", "high")
+        return [
+            (
+                evidence(
+                    CODE,
+                    "raises",
+                    Severity.ERROR if refused else Severity.WARN,
+                    outcome,
+                    observed=f"the exported program raises: {error}",
+                    expected="outputs",
+                    facts={"error": error, **({"symptom": symptom} if index else {})},
+                )
+            )
+        ]
     return [
         *_numbers(case, history, outcome),
-        *_mutations(result, outcome),
+        *[_mutation(item, outcome) for item in objects(result.get("mutation")) if item.get("agrees") is False],
         *_aliases(result, outcome),
         *_unused(result, outcome),
     ]
@@ -107,36 +124,12 @@ def _unfinished_reason(case: Case, outcome: Outcome) -> Evidence:
     return evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected="a reference that can run")
 
 
-def _raises(error: str, history: History, outcome: Outcome) -> Evidence:
-    """A size beyond its range, or an index, that the program refuses is no mere remark any more."""
-    symptom = recognise(error).name
-    index = symptom == "index-out-of-bounds"
-    refused = index or history.has(RANGE, "low", "high")
-    return evidence(
-        CODE,
-        "raises",
-        Severity.ERROR if refused else Severity.WARN,
-        outcome,
-        observed=f"the exported program raises: {error}",
-        expected="outputs",
-        facts={"error": error, **({"symptom": symptom} if index else {})},
-    )
-
-
 def _numbers(case: Case, history: History, outcome: Outcome) -> list[Evidence]:
     """Weights and outputs; wrong outputs need no finding of their own where other weights explain them."""
     source = RunSource(run=outcome.id, stream="result")
     weights, outputs = read_weights(outcome), read_comparison(outcome)
     another = of_another_program(history.findings)
-    found = output_finding(outputs, source, note=_note(weights, outcome), another=another)
-    if not weights.names:
-        return [found]
-    named = weights_finding(weights, outputs, source)
-    return [named] if found.severity is Severity.ERROR else [found, named]
-
-
-def _note(weights: WeightsCompared, outcome: Outcome) -> str:
-    """What else was compared, and what was not."""
+    # What else was compared, and what was not.
     told = []
     if weights.equal and not weights.names:
         told.append(f"{weights.equal} weights equal")
@@ -148,11 +141,11 @@ def _note(weights: WeightsCompared, outcome: Outcome) -> str:
     kept = judge.get("kept") if isinstance(judge, dict) else None
     if isinstance(kept, list) and kept:
         told.append(f"not in float64: {', '.join(map(str, kept[:4]))}")
-    return "".join(f"; {item}" for item in told)
-
-
-def _mutations(result: JsonObject, outcome: Outcome) -> list[Evidence]:
-    return [_mutation(item, outcome) for item in objects(result.get("mutation")) if item.get("agrees") is False]
+    found = output_finding(outputs, source, note="".join(f"; {item}" for item in told), another=another)
+    if not weights.names:
+        return [found]
+    named = weights_finding(weights, outputs, source)
+    return [named] if found.severity is Severity.ERROR else [found, named]
 
 
 def _mutation(item: JsonObject, outcome: Outcome) -> Evidence:

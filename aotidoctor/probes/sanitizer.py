@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.localize.memory_errors import SanitizerReport, SanitizerResult, read_sanitizer
+from aotidoctor.localize.memory_errors import SanitizerReport, read_sanitizer
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
 from aotidoctor.model.run import Outcome, Request
@@ -88,7 +88,34 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         said = (outcome.stderr_tail.strip().splitlines() or [f"it ended in {outcome.stage}"])[-1][:200]
         return [_quiet("unavailable", outcome, f"{tool} did not start: {said}", tool)]
     if found.reports:
-        return [_report_evidence(outcome, found, tool)]
+        first = found.reports[0]
+        others = tuple(dict.fromkeys(one.kernel for one in found.reports if one.kernel not in (None, first.kernel)))
+        facts: dict[str, FactValue] = {
+            **first.facts,
+            "tool": tool,
+            "head": first.head[:200],
+            "reports": len(found.reports),
+        }
+        if first.kernel:
+            facts["kernel"] = first.kernel
+        if first.kind == "invalid-access":
+            facts["symptom"] = "cuda-misaligned" if first.facts.get("what") == "misaligned" else "cuda-illegal-access"
+        return [
+            (
+                evidence(
+                    CODE,
+                    first.kind,
+                    # Memory that is read unwritten, and hazards, need not be what made it fail.
+                    Severity.ERROR if first.kind == "invalid-access" else Severity.WARN,
+                    outcome,
+                    subject=first.kernel,
+                    observed=_words(first),
+                    expected="no report",
+                    stream="tool",
+                    facts={**facts, "total": found.total, "other_kernels": others},
+                )
+            )
+        ]
     if found.total is None:
         return [_quiet("unavailable", outcome, f"{tool} did not finish ({outcome.stage})", tool)]
     return [_quiet("clean", outcome, f"{tool} reports nothing", tool)]
@@ -97,28 +124,6 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 def _quiet(kind: str, outcome: Outcome, observed: str, tool: str) -> Evidence:
     return evidence(
         CODE, kind, Severity.INFO, outcome, observed=observed, expected="a report", stream="tool", facts={"tool": tool}
-    )
-
-
-def _report_evidence(outcome: Outcome, found: SanitizerResult, tool: str) -> Evidence:
-    first = found.reports[0]
-    others = tuple(dict.fromkeys(one.kernel for one in found.reports if one.kernel not in (None, first.kernel)))
-    facts: dict[str, FactValue] = {**first.facts, "tool": tool, "head": first.head[:200], "reports": len(found.reports)}
-    if first.kernel:
-        facts["kernel"] = first.kernel
-    if first.kind == "invalid-access":
-        facts["symptom"] = "cuda-misaligned" if first.facts.get("what") == "misaligned" else "cuda-illegal-access"
-    return evidence(
-        CODE,
-        first.kind,
-        # Memory that is read unwritten, and hazards, need not be what made it fail.
-        Severity.ERROR if first.kind == "invalid-access" else Severity.WARN,
-        outcome,
-        subject=first.kernel,
-        observed=_words(first),
-        expected="no report",
-        stream="tool",
-        facts={**facts, "total": found.total, "other_kernels": others},
     )
 
 

@@ -31,10 +31,14 @@ def with_effect(case: Case, outcome: Outcome) -> Outcome:
     if payload.heap_checks:
         effects.append(_heap_checks(outcome, seen))
     if outcome.request.debugger:
-        effects.append(_debugger_effect(outcome))
+        effects.append((False, outcome.debugger_problem) if outcome.debugger_problem else (True, "gdb was attached"))
     effects += _of_cuda(outcome)
     if payload.perturb is not None:
-        effects.append(_fill_effect(seen.memory_filled))
+        effects.append(
+            (True, "the allocator fills new blocks")
+            if seen.memory_filled
+            else (False, "this C library cannot fill memory")
+        )
     if payload.threads is not None:
         effects.append(_threads(payload.threads, seen.threads))
     if payload.against_threads is not None:
@@ -53,30 +57,36 @@ def with_effect(case: Case, outcome: Outcome) -> Outcome:
 def _variable(case: Case, outcome: Outcome, name: str) -> Effect:
     match name:
         case "AOTI_RUNTIME_CHECK_INPUTS":
-            return _input_checks(case, outcome)
+            compiled_in = checks_compiled_in(case)
+            complained = outcome.error is not None and recognise(outcome.error.message).name.startswith("check-")
+            if complained:
+                return True, "the checks complained"
+            if compiled_in is False:
+                return False, "no input checks are compiled into the package"
+            if not outcome.stage.startswith(("run", "scan", "unload", "reference", "done")):
+                return False, f"the run ended in {outcome.stage}, before the first call reads it"
+            return (
+                (True, "compiled in and read at the first call")
+                if compiled_in
+                else (None, "the library does not report it")
+            )
         case "TORCH_SHOW_CPP_STACKTRACES":
             text = outcome.error.message if outcome.error is not None else ""
             shown = RAISED_FROM.search(text) is not None or "frame #" in text
             return (True, "the exception carries C++ frames") if shown else (None, "no exception carried C++ frames")
         case "CUDA_LAUNCH_BLOCKING" | "PYTORCH_NO_CUDA_MEMORY_CACHING" | "PYTORCH_CUDA_ALLOC_CONF":
-            return _seen_early(outcome, name)
+            if outcome.forked:
+                return False, "set after CUDA was initialised"
+            seen = parse_answer(Acted, outcome.result).env_took_effect
+            if seen is None or name not in seen:
+                return None, "set before CUDA was initialised; the child exited before it reported this"
+            if not seen[name]:
+                return False, f"the child does not see {name}"
+            return True, "in the child's environment before CUDA was initialised"
         case name if name.startswith("CUDA_") and outcome.request.gpu_core:
             return True, "shown by the dump"
         case _:
             return None, "the child reported nothing"
-
-
-def _input_checks(case: Case, outcome: Outcome) -> Effect:
-    """The checks report only when they complain; else it is known whether they are compiled in and were reached."""
-    compiled_in = checks_compiled_in(case)
-    complained = outcome.error is not None and recognise(outcome.error.message).name.startswith("check-")
-    if complained:
-        return True, "the checks complained"
-    if compiled_in is False:
-        return False, "no input checks are compiled into the package"
-    if not outcome.stage.startswith(("run", "scan", "unload", "reference", "done")):
-        return False, f"the run ended in {outcome.stage}, before the first call reads it"
-    return (True, "compiled in and read at the first call") if compiled_in else (None, "the library does not report it")
 
 
 def _heap_checks(outcome: Outcome, seen: Acted) -> Effect:
@@ -88,14 +98,6 @@ def _heap_checks(outcome: Outcome, seen: Acted) -> Effect:
     if "LD_PRELOAD" in outcome.request.env and not seen.heap_checks:
         return False, "libc_malloc_debug.so.0 could not be preloaded"
     return True, "the C library checks each block that is freed"
-
-
-def _debugger_effect(outcome: Outcome) -> Effect:
-    return (False, outcome.debugger_problem) if outcome.debugger_problem else (True, "gdb was attached")
-
-
-def _fill_effect(value: bool | None) -> Effect:
-    return (True, "the allocator fills new blocks") if value else (False, "this C library cannot fill memory")
 
 
 def _threads(wanted: int, seen: int | None) -> Effect:
@@ -126,18 +128,6 @@ def _treatment_effect(steps: Sequence[str]) -> Effect:
     if steps:
         return True, "; ".join(steps)[:300]
     return None, "the child exited before it reported this"
-
-
-def _seen_early(outcome: Outcome, name: str) -> Effect:
-    """Of a variable that is read when CUDA is initialised: it acts if it was there before, which a fork cannot give."""
-    if outcome.forked:
-        return False, "set after CUDA was initialised"
-    seen = parse_answer(Acted, outcome.result).env_took_effect
-    if seen is None or name not in seen:
-        return None, "set before CUDA was initialised; the child exited before it reported this"
-    if not seen[name]:
-        return False, f"the child does not see {name}"
-    return True, "in the child's environment before CUDA was initialised"
 
 
 def _of_cuda(outcome: Outcome) -> list[Effect]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from aotidoctor.model.answers import ComparedOutput, RowsCompared, SideBySide, parse_answer
+from aotidoctor.model.answers import ComparedOutput, SideBySide, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Dim, ModelContract
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
@@ -53,7 +53,15 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "there are no outputs to compare")
     if history.errors("AD-IN"):
         return unasked(CODE, NAME, "a static finding already explains wrong numbers")
-    if not _is_suspicious(case, history):
+    asked = case.options.localize or case.options.asks_for(NAME)
+    if not (
+        asked
+        or any(
+            item.severity is not Severity.INFO and (item.code, kind) in SUSPICIONS
+            for item in history.findings
+            for kind in (item.kind, None)
+        )
+    ):
         return unasked(CODE, NAME, "the numbers are not suspicious; run this with --probes sub_batch")
     batch = None if case.contract is None else shared_batch(case.contract)
     if batch is None:
@@ -63,15 +71,6 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, f"no smaller batch ({batch.symbol}) is within what was compiled")
     wanted = SubBatch(rows=rows, inputs=batch.inputs, outputs=batch.outputs)
     return run_request(case, NAME, f"the first {rows} rows alone", sub_batch=wanted, observe=())
-
-
-def _is_suspicious(case: Case, history: History) -> bool:
-    asked = case.options.localize or case.options.asks_for(NAME)
-    return asked or any(
-        item.severity is not Severity.INFO and (item.code, kind) in SUSPICIONS
-        for item in history.findings
-        for kind in (item.kind, None)
-    )
 
 
 def shared_batch(contract: ModelContract) -> Batch | None:
@@ -140,23 +139,24 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     elif result.agrees:
         observed, kind = f"the same {result.rows} of {result.of} rows", "same"
     else:
-        return [_differs(result, outcome)]
+        worst = max(result.outputs, key=_difference, default=ComparedOutput())
+        path = worst.path or "result"
+        return [
+            (
+                evidence(
+                    CODE,
+                    "differs",
+                    Severity.INFO,
+                    outcome,
+                    subject=path,
+                    observed=f"max |difference| {_difference(worst):.3g} in the first {result.rows} of {result.of} "
+                    "rows",
+                    expected="the same rows: they do not influence each other",
+                    facts={"max_abs_diff": _difference(worst), "rows": result.rows, "of": result.of, "output": path},
+                )
+            )
+        ]
     return [evidence(CODE, kind, Severity.INFO, outcome, observed=observed, expected="the same rows")]
-
-
-def _differs(result: RowsCompared, outcome: Outcome) -> Evidence:
-    worst = max(result.outputs, key=_difference, default=ComparedOutput())
-    path = worst.path or "result"
-    return evidence(
-        CODE,
-        "differs",
-        Severity.INFO,
-        outcome,
-        subject=path,
-        observed=f"max |difference| {_difference(worst):.3g} in the first {result.rows} of {result.of} rows",
-        expected="the same rows: they do not influence each other",
-        facts={"max_abs_diff": _difference(worst), "rows": result.rows, "of": result.of, "output": path},
-    )
 
 
 def _difference(item: ComparedOutput) -> float:

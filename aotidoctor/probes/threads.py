@@ -47,10 +47,6 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "it already ran with one thread")
     if failed:
         return run_request(case, NAME, "with one thread", threads=1)
-    return _side_by_side(case, history)
-
-
-def _side_by_side(case: Case, history: History) -> Request | NotChecked:
     plain = history.plain
     if plain is not None and parse_answer(Acted, plain.result).threads == 1:
         return unasked(CODE, NAME, "it already ran with one thread")

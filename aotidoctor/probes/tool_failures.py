@@ -38,7 +38,13 @@ _HANGS = 3.0
 def own_failure(case: Case, outcome: Outcome) -> str | None:
     """The stage of ours in which the run ended badly; None where it may be the model's end, or was a good one."""
     if isinstance(outcome.ending, TimedOut):
-        return _out_of_time(outcome, outcome.ending.limit)
+        # Our limit is for all stages together: a call that had returned once was only not given enough of it.
+        if outcome.stage in DOES:
+            return outcome.stage
+        first = outcome.stages.get("run1")
+        if first is None or not outcome.stage.startswith("run"):
+            return None
+        return "again" if outcome.ending.limit - sum(outcome.stages.values()) < _HANGS * first else None
     if outcome.stage not in DOES or outcome.stage in _STARTING or succeeded(outcome):
         return None
     if isinstance(outcome.ending, NotStarted | OutOfMemory):
@@ -49,16 +55,6 @@ def own_failure(case: Case, outcome: Outcome) -> str | None:
     if custom or device_of(case) != "cpu" or recognise(outcome.stderr_tail).name == _DAMAGED:
         return None
     return outcome.stage
-
-
-def _out_of_time(outcome: Outcome, limit: float) -> str | None:
-    """Our limit is for all stages together: a call that had returned once was only not given enough of it."""
-    if outcome.stage in DOES:
-        return outcome.stage
-    first = outcome.stages.get("run1")
-    if first is None or not outcome.stage.startswith("run"):
-        return None
-    return "again" if limit - sum(outcome.stages.values()) < _HANGS * first else None
 
 
 def without_stage(request: Request, stage: str) -> Request:

@@ -61,16 +61,16 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if not bad:
         return [evidence(CODE, "clean", Severity.INFO, plain, observed="finite outputs", expected="finite outputs")]
     weights = None if explains_values(history) else outcome
-    return [_finding(bad[0], plain, weights, _unwritten(case))]
-
-
-def _unwritten(case: Case) -> tuple[str, ...]:
-    """What the contract takes for memory that nobody wrote, of the kernels that hold a NaN as a constant.
-
-    A NaN that the model writes on purpose is not among them.
-    """
+    # What the contract takes for memory that nobody wrote, of the kernels that hold a NaN as a constant.
     needs = case.needs
-    return tuple(text for text in needs.uninitialized_ops if any(kernel in text for kernel in needs.nan_constants))
+    return [
+        _finding(
+            bad[0],
+            plain,
+            weights,
+            tuple(text for text in needs.uninitialized_ops if any(kernel in text for kernel in needs.nan_constants)),
+        )
+    ]
 
 
 def _finding(bad: ObservedTensor, plain: Outcome, weights: Outcome | None, unwritten: tuple[str, ...]) -> Evidence:

@@ -80,19 +80,18 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 def raised_in(text: str) -> ChildError | None:
     """The exception that ended a program, as far as its output tells of one: the last one it tells of."""
     starts = [at for mark in _MARKS if (at := text.rfind(mark)) >= 0]
-    last = next((found for at in sorted(starts, reverse=True) if (found := _said_at(text, at)) is not None), None)
+    last = next(
+        (
+            found
+            for at in sorted(starts, reverse=True)
+            if (found := (_TRACEBACK.match(text, at) or _TERMINATE.match(text, at))) is not None
+        ),
+        None,
+    )
     if last is None:
         return None
     lines = (last["what"] or "").rstrip().splitlines()
-    return ChildError(type=last["type"], message="\n".join(_without_rest(lines)), traceback=last[0].rstrip())
-
-
-def _said_at(text: str, at: int) -> re.Match[str] | None:
-    return _TRACEBACK.match(text, at) or _TERMINATE.match(text, at)
-
-
-def _without_rest(lines: Sequence[str]) -> list[str]:
-    """A message ends before the next traceback, and before what a shell or the interpreter adds."""
+    # A message ends before the next traceback, and before what a shell or the interpreter adds.
     kept: list[str] = []
     for line in lines:
         if line.startswith(("Traceback (", "During handling", "The above exception", "Fatal Python error")):
@@ -100,7 +99,7 @@ def _without_rest(lines: Sequence[str]) -> list[str]:
         kept.append(line)
     while kept and not kept[-1].strip():
         kept.pop()
-    return kept
+    return ChildError(type=last["type"], message="\n".join(kept), traceback=last[0].rstrip())
 
 
 def _ending(outcome: Outcome) -> tuple[str, str, dict[str, FactValue]]:
@@ -111,7 +110,7 @@ def _ending(outcome: Outcome) -> tuple[str, str, dict[str, FactValue]]:
         case Exited(code=0):
             return "ok", "exit status 0", {"exit_code": 0}
         case Exited(code=code):
-            child = _child_signal(code)
+            child = code - 128 if 128 < code <= 128 + _HIGHEST_SIGNAL else None
             passed_on = f" (a child of it was killed by signal {child})" if child and not after else ""
             kind = "raised" if after else "exited"
             known: dict[str, FactValue] = {"exit_code": code, "child_signal": child, "symptom": f"exit-status-{code}"}
@@ -123,10 +122,6 @@ def _ending(outcome: Outcome) -> tuple[str, str, dict[str, FactValue]]:
             return "signalled", f"{name}{after}", {"signal": name, "number": number}
         case _:
             return ending_of(outcome)
-
-
-def _child_signal(code: int) -> int | None:
-    return code - 128 if 128 < code <= 128 + _HIGHEST_SIGNAL else None
 
 
 PROBE = Probe(

@@ -328,16 +328,18 @@ def check_operators(everything: Sequence[SerialisedGraph], found: ViolationColle
     """Training mode at each place; each custom operator once."""
     seen: set[str] = set()
     for path, node in ((graph.path, node) for graph in everything for node in graph.nodes if node.is_operator):
-        check_training(NodeCall(graph=path, node=node, target=node.target), trains=_trains(node), found=found)
+        check_training(
+            NodeCall(graph=path, node=node, target=node.target),
+            trains=any(
+                name in SWITCHES and given.kind == "bool" and given.value is True for name, given in node.inputs
+            ),
+            found=found,
+        )
         namespace, name, overload = node.target.split(".")
         qualified = f"{namespace}::{name}" + ("" if overload == "default" else f".{overload}")
         if namespace not in _OWN and qualified not in seen:
             seen.add(qualified)
             add_custom(NodeCall(graph=path, node=node, target=qualified), found)
-
-
-def _trains(node: SerialisedNode) -> bool:
-    return any(name in SWITCHES and given.kind == "bool" and given.value is True for name, given in node.inputs)
 
 
 def _check_metadata(name: str, call: NodeCall, graph: SerialisedGraph, found: ViolationCollector) -> None:

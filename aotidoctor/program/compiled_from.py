@@ -200,7 +200,30 @@ def judge_origin(question: OriginCase) -> tuple[list[Evidence], list[NotChecked]
     left_out = [*compared.left_out, *unread]
     if len(compared.differences) > MAX_FINDINGS:
         left_out.append(f"{len(compared.differences) - MAX_FINDINGS} more differences are not listed")
-    found.append(_verdict(question, compared, weights, left_out))
+    kind, observed = _judge(question, compared, weights, left_out)
+    # The operators that the package calls, by the names of their shims or their own.
+    facts: dict[str, FactValue] = {
+        "compared": compared.aspects,
+        "equal_constants": weights.equal,
+        "differing_constants": len(weights.names),
+        "decisive": tuple(f"{item.aspect}: {item.subject}" for item in compared.decisive[:_LISTED]),
+        "left_out": len(left_out),
+        "called": tuple(sorted({call.name for call in question.contract.kernels if call.kind in ("extern", "custom")}))[
+            :MOST_CALLED
+        ],
+    }
+    expected = f"a package that was compiled from {question.archive.path}"
+    found.append(
+        _evidence(
+            question,
+            ORIGIN_VERDICT,
+            kind,
+            subject=question.package,
+            observed=observed,
+            expected=expected,
+            facts=facts,
+        )
+    )
     return found, [NotChecked(code=ORIGIN_VERDICT, name=BY_CODE[ORIGIN_VERDICT].name, reason=text) for text in left_out]
 
 
@@ -256,29 +279,6 @@ def _weights(question: OriginCase, weights: WeightsCompared) -> Evidence:
     )
 
 
-def _verdict(
-    question: OriginCase, compared: ProgramComparison, weights: WeightsCompared, left_out: Sequence[str]
-) -> Evidence:
-    kind, observed = _judge(question, compared, weights, left_out)
-    facts: dict[str, FactValue] = {
-        "compared": compared.aspects,
-        "equal_constants": weights.equal,
-        "differing_constants": len(weights.names),
-        "decisive": tuple(f"{item.aspect}: {item.subject}" for item in compared.decisive[:_LISTED]),
-        "left_out": len(left_out),
-        "called": _called_operators(question.contract),
-    }
-    expected = f"a package that was compiled from {question.archive.path}"
-    return _evidence(
-        question, ORIGIN_VERDICT, kind, subject=question.package, observed=observed, expected=expected, facts=facts
-    )
-
-
-def _called_operators(contract: ModelContract) -> tuple[str, ...]:
-    """The operators that the package calls, by the names of their shims or their own."""
-    return tuple(sorted({call.name for call in contract.kernels if call.kind in ("extern", "custom")}))[:MOST_CALLED]
-
-
 def calls_operator(verdict: Evidence, target: str) -> bool:
     """Whether the package of this verdict calls ``aten.sort.stable``, by a shim or by name."""
     called = verdict.facts.get("called")
@@ -301,7 +301,10 @@ def _judge(
     if weights.names:
         return "other-weights", f"this program with different weights: {weights.sentence}"
     hints = [
-        item for item in compared.differences if item.kind != "containers" and not _is_narrowed_range(item, weights)
+        item
+        for item in compared.differences
+        if item.kind != "containers"
+        and not (item.kind == "range" and not item.decisive and bool(weights.equal) and not weights.names)
     ]
     agreed = ", ".join(_agreeing_aspects(compared, weights))
     if "call" not in compared.aspects or "inputs" not in compared.aspects:
@@ -314,11 +317,6 @@ def _judge(
         return "unknown", f"this program, as far as {agreed} show; whether with its weights is unknown"
     rest = f"; not compared: {left_out[0]}" + (" and more" if len(left_out) > 1 else "") if left_out else ""
     return "same", f"compiled from this program, as far as {agreed} show{rest}"
-
-
-def _is_narrowed_range(item: ProgramDifference, weights: WeightsCompared) -> bool:
-    """A smaller range of a size is what the compiler chose for it, where the package has the program's own weights."""
-    return item.kind == "range" and not item.decisive and bool(weights.equal) and not weights.names
 
 
 def _agreeing_aspects(compared: ProgramComparison, weights: WeightsCompared) -> list[str]:

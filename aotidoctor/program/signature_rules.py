@@ -106,7 +106,18 @@ def check_signature(signature: ProgramSignature, found: ViolationCollector) -> N
         _Input(spec, (place or spec.name) if spec.name else None, found).check(signature)
     if signature.returned is not None:
         _check_outputs(signature, signature.returned, found)
-    _check_module_calls(signature, found)
+    for call in signature.calls:
+        for kind, names in (("input", call.inputs), ("output", call.outputs)):
+            for name in names:
+                if name and name not in signature.nodes:
+                    found.add(
+                        "S12",
+                        kind,
+                        node=name,
+                        target=call.fqn or "the whole module",
+                        observed=f"{kind} {name} of module {call.fqn or '(root)'} is not a node of the graph",
+                        expected="an existing node",
+                    )
 
 
 def _input_count(
@@ -223,21 +234,6 @@ def _check_mutation(
         observed = f"{item.text} is the new value of {what} {target}, which does not exist"
         expected = f"one of {', '.join(known) or f'the {what}s (there are none)'}"
         found.add("S10", kind.replace("_", "-"), node=item.node, target=target, observed=observed, expected=expected)
-
-
-def _check_module_calls(signature: ProgramSignature, found: ViolationCollector) -> None:
-    for call in signature.calls:
-        for kind, names in (("input", call.inputs), ("output", call.outputs)):
-            for name in names:
-                if name and name not in signature.nodes:
-                    found.add(
-                        "S12",
-                        kind,
-                        node=name,
-                        target=call.fqn or "the whole module",
-                        observed=f"{kind} {name} of module {call.fqn or '(root)'} is not a node of the graph",
-                        expected="an existing node",
-                    )
 
 
 # Rules A08, A09, A11 and L03: state.

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from math import prod
 
-from aotidoctor.model.artifact import ArchivePayload, ProgramArchive, ProgramLeaf
+from aotidoctor.model.artifact import ProgramArchive, ProgramLeaf
 from aotidoctor.model.evidence import NotChecked, Violation, list_names
 from aotidoctor.model.record import JsonObject, JsonValue, as_list, as_object, record
 from aotidoctor.model.torch_names import ITEMSIZE
@@ -131,8 +131,25 @@ def check_state(
     paths = {leaf.name: leaf.path for leaf in archive.facts.leaves if leaf.name}
     check_mutations(signature, paths, _writes(top), found)
     lists = (archive.weights or {}, archive.constants or {})
-    check_size({name: _nbytes(payload) for listed in lists for name, payload in listed.items()}, found)
-    _check_missing_lists(archive, found)
+    check_size(
+        {
+            name: (ITEMSIZE.get(payload.stored.dtype or "", 0) * prod(payload.stored.shape or ()))
+            for listed in lists
+            for name, payload in listed.items()
+        },
+        found,
+    )
+    for what, payloads, pickle in (
+        ("weights", archive.weights, archive.weights_pickle),
+        ("constants", archive.constants, archive.constants_pickle),
+    ):
+        if payloads is None and pickle is None:
+            add_missing_part(what, f"the archive has no list of its {what}, or an unreadable one", found)
+        lost = [name for name, payload in (payloads or {}).items() if payload.member is None]
+        if lost:
+            add_missing_part(what, f"the archive has no member with the bytes of {list_names(lost, 3)}", found)
+    if not archive.has_samples:
+        add_missing_part("sample-inputs", "the archive has no sample inputs", found)
     for leaf in archive.facts.leaves:
         if leaf.kind == "constant" and leaf.value is not None:
             check_leaf(NonTensorLeaf(kind="constant", path=leaf.path, node=leaf.name, text=leaf.value), found)
@@ -153,24 +170,6 @@ def _writes(top: SerialisedGraph) -> Iterator[InputWrite]:
                 yield InputWrite(node=node, target=node.target, root=root)
             for item in node.outputs:
                 roots.setdefault(argument_name(item), root)
-
-
-def _nbytes(payload: ArchivePayload) -> int:
-    return ITEMSIZE.get(payload.stored.dtype or "", 0) * prod(payload.stored.shape or ())
-
-
-def _check_missing_lists(archive: ProgramArchive, found: ViolationCollector) -> None:
-    for what, payloads, pickle in (
-        ("weights", archive.weights, archive.weights_pickle),
-        ("constants", archive.constants, archive.constants_pickle),
-    ):
-        if payloads is None and pickle is None:
-            add_missing_part(what, f"the archive has no list of its {what}, or an unreadable one", found)
-        lost = [name for name, payload in (payloads or {}).items() if payload.member is None]
-        if lost:
-            add_missing_part(what, f"the archive has no member with the bytes of {list_names(lost, 3)}", found)
-    if not archive.has_samples:
-        add_missing_part("sample-inputs", "the archive has no sample inputs", found)
 
 
 def _is_lost(archive: ProgramArchive, leaf: ProgramLeaf, top: SerialisedGraph) -> bool:

@@ -164,7 +164,23 @@ def check_symbols(
         if not UNBACKED.fullmatch(symbol):
             _check_range(symbol, low, high, places.get(symbol, ()), found)
         elif low is None or high is None:
-            _add_unbacked(symbol, low, high, values, found)
+            holders = [value for value in values if value.target is not None and symbol in value.symbols]
+            first = holders[0] if holders else None
+            size_of = next((value.node.name for value in holders if value.rank), None)
+            is_data = first is not None and first.target in _FROM_DATA
+            open_ends = " and no ".join(end for end, bound in (("lower", low), ("upper", high)) if bound is None)
+            found.add(
+                "A04",
+                "no-bound" if is_data and size_of is not None else "open-size",
+                node=None if first is None else first.node,
+                target=symbol,
+                graph="" if first is None else first.graph,
+                observed=f"{symbol} has no {open_ends} bound"
+                + (f", and is a size of {size_of}" if size_of is not None else ""),
+                expected=f"torch._check({symbol} <= ...) in forward, for the values that the data can have",
+                symbol=symbol,
+                size_of=size_of,
+            )
 
 
 def _bound(value: int | None) -> int | None:
@@ -213,28 +229,6 @@ def _check_range(
     if places:
         observed = f"{', '.join(place for place, _ in places)} in {text}"
         add("range", target=subject, observed=observed, expected="the sizes that will be served")
-
-
-def _add_unbacked(
-    symbol: str, low: int | None, high: int | None, values: Sequence[Value], found: ViolationCollector
-) -> None:
-    holders = [value for value in values if value.target is not None and symbol in value.symbols]
-    first = holders[0] if holders else None
-    size_of = next((value.node.name for value in holders if value.rank), None)
-    is_data = first is not None and first.target in _FROM_DATA
-    open_ends = " and no ".join(end for end, bound in (("lower", low), ("upper", high)) if bound is None)
-    found.add(
-        "A04",
-        "no-bound" if is_data and size_of is not None else "open-size",
-        node=None if first is None else first.node,
-        target=symbol,
-        graph="" if first is None else first.graph,
-        observed=f"{symbol} has no {open_ends} bound"
-        + (f", and is a size of {size_of}" if size_of is not None else ""),
-        expected=f"torch._check({symbol} <= ...) in forward, for the values that the data can have",
-        symbol=symbol,
-        size_of=size_of,
-    )
 
 
 # Rules G01, G03, G04, A03 and A07: metadata and operators.

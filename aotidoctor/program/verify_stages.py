@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from aotidoctor.model.answers import JudgedProgram, Verified, parse_answer
-from aotidoctor.model.artifact import ArchivePayloads, Artifact, ArtifactKind, ModelEntry, PickledState, ProgramArchive
+from aotidoctor.model.artifact import ArchivePayloads, Artifact, ArtifactKind, PickledState, ProgramArchive
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, Severity, Violation
 from aotidoctor.model.record import record
@@ -48,6 +48,10 @@ def violation_evidence(found: Violation, path: str, *, accepted: bool = False) -
     }
     if found.where is not None:
         facts["line"] = found.where.text or None
+    # Rule and place; `observed` and `expected` stand beside it.
+    calls = f" ({found.target})" if found.target is not None and found.target != subject else ""
+    line = f", from `{found.where.text}`" if found.where is not None and found.where.text else ""
+    doubt = "; the verifier of the installed torch accepts it" if overruled else ""
     return Evidence(
         code=found.code,
         kind=found.kind,
@@ -55,18 +59,10 @@ def violation_evidence(found: Violation, path: str, *, accepted: bool = False) -
         subject=subject,
         observed=found.observed,
         expected=found.expected,
-        message=_message(found, subject, rule.title, overruled=overruled),
+        message=f"{rule.title}: {subject}{calls}{line}{doubt}",
         source=None if found.where is None else FileSource(file=found.where.file, line=found.where.line),
         facts={**{key: value for key, value in facts.items() if value is not None}, **found.facts},
     )
-
-
-def _message(found: Violation, subject: str, title: str, *, overruled: bool) -> str:
-    """Rule and place; ``observed`` and ``expected`` stand beside it."""
-    calls = f" ({found.target})" if found.target is not None and found.target != subject else ""
-    line = f", from `{found.where.text}`" if found.where is not None and found.where.text else ""
-    doubt = "; the verifier of the installed torch accepts it" if overruled else ""
-    return f"{title}: {subject}{calls}{line}{doubt}"
 
 
 # Answer of the child.
@@ -168,7 +164,8 @@ def judge_against(
 ) -> tuple[list[Evidence], list[NotChecked]]:
     """Whether ``package`` was compiled from the program: ``VERIFY-P`` findings, the verdict last."""
     artifact = read_artifact(package)
-    model = _model(artifact, model_name)
+    found = artifact.model(model_name or "model")
+    model = artifact.models[0] if found is None and len(artifact.models) == 1 and model_name is None else found
     if model is None:
         return [], [origin_unchecked(_no_model(artifact, model_name))]
     if damaged := describe_damage(artifact.bad_crc):
@@ -182,11 +179,6 @@ def judge_against(
     stored = read_constants(artifact, model, contract.constants, contract.weights)
     question = compiled_from.OriginCase(package=package, archive=archive, contract=contract, stored=stored, model=model)
     return compiled_from.judge_origin(question)
-
-
-def _model(artifact: Artifact, name: str | None) -> ModelEntry | None:
-    found = artifact.model(name or "model")
-    return artifact.models[0] if found is None and len(artifact.models) == 1 and name is None else found
 
 
 def _no_model(artifact: Artifact, name: str | None) -> str:

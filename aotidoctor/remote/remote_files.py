@@ -128,7 +128,10 @@ class RemoteFile:
         """The whole file in pieces. Raises RemoteError, also where fewer bytes come than were announced."""
         total = 0
         try:
-            with self._system.open(self._path, "rb", **_streaming(self._system)) as stream:
+            # One request for all, where the protocol would ask for pieces: a server may not give these.
+            with self._system.open(
+                self._path, "rb", **{"block_size": 0} if "http" in self._system.protocol else {}
+            ) as stream:
                 while data := stream.read(PIECE):
                     total += len(data)
                     yield data
@@ -174,11 +177,6 @@ def _options(url: str) -> dict[str, object]:
     from aiohttp import ClientTimeout
 
     return {"client_kwargs": {"timeout": ClientTimeout(total=None, sock_connect=_WAIT_S, sock_read=_WAIT_S)}}
-
-
-def _streaming(system: AbstractFileSystem) -> dict[str, object]:
-    """One request for all, where the protocol would ask for pieces: a server may not give these."""
-    return {"block_size": 0} if "http" in system.protocol else {}
 
 
 def _file(url: str, system: AbstractFileSystem, path: str, info: Mapping[str, object]) -> RemoteFile:

@@ -124,7 +124,11 @@ def _write(path: Path, data: bytes) -> None:
 
 def _shrink(folder: Path, largest: int, *, keep: Path) -> None:
     """Remove what was not used for longest until the rest fits."""
-    places = [(place.stat().st_mtime, _size(place), place) for place in folder.iterdir() if place.is_dir()]
+    places = [
+        (place.stat().st_mtime, sum(size for size in _sizes(place)), place)
+        for place in folder.iterdir()
+        if place.is_dir()
+    ]
     total = sum(size for _, size, _ in places)
     for _, size, place in sorted(places):
         if total <= largest:
@@ -132,10 +136,6 @@ def _shrink(folder: Path, largest: int, *, keep: Path) -> None:
         if place != keep:
             shutil.rmtree(place, ignore_errors=True)
             total -= size
-
-
-def _size(place: Path) -> int:
-    return sum(size for size in _sizes(place))
 
 
 def _sizes(place: Path) -> Iterator[int]:

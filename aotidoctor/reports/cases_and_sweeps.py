@@ -251,17 +251,20 @@ def sweep_page(found: Sweep) -> str:
 
 def _cell(rows: tuple[SweepRow, ...], subject: str, axis: str, numbers: dict[int, int]) -> str:
     found = [row for row in rows if (row.subject, row.axis) == (subject, axis)]
-    return "".join(_square(row.judged, f"#r{numbers[id(row)]}", _title(row)) for row in found)
+    return "".join(
+        _square(
+            row.judged,
+            f"#r{numbers[id(row)]}",
+            escape(one_line(" | ".join(one for one in sweep_cells(row) if one), 400), quote=True),
+        )
+        for row in found
+    )
 
 
 def _square(judged: SweepVerdict, target: str = "", title: str = "") -> str:
     link = f' href="{target}"' if target else ""
     shown = f' title="{title}"' if title else ""
     return f'<a class="square {judged.name.lower()}"{link}{shown}>{_SIGNS[judged]}</a>'
-
-
-def _title(row: SweepRow) -> str:
-    return escape(one_line(" | ".join(one for one in sweep_cells(row) if one), 400), quote=True)
 
 
 def _sweep_row(row: SweepRow, at: int) -> str:

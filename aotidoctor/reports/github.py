@@ -31,7 +31,21 @@ class _Note:
 
 def render_github(report: Report) -> str:
     """``report`` as workflow commands, the verdict first."""
-    notes = [_verdict(report), *(_finding(report, finding) for finding in report.findings)]
+    # What stands on the first screen, at the place of the first evidence.
+    head = headline(report)
+    first = report.diagnoses[0] if report.diagnoses else None
+    found = next(iter(report_view.evidence_of(report, first)), None) if first is not None else None
+    notes = [
+        (
+            _Note(
+                level=_TONES[head.tone],
+                title=f"{head.word}: {first.cause}" if first is not None else head.word,
+                message="\n".join([head.text, *report_view.first_lines(report)]),
+                place=_place(report, found) if found is not None else None,
+            )
+        ),
+        *(_finding(report, finding) for finding in report.findings),
+    ]
     lines, left = [], dict.fromkeys(_LEVELS.values(), 0)
     # One place among the notices is kept for the count of what is left out.
     room = {"error": SHOWN, "warning": SHOWN, "notice": SHOWN - 1}
@@ -45,19 +59,6 @@ def render_github(report: Report) -> str:
         counts = ", ".join(plural(count, level) for level, count in left.items() if count)
         lines.append(_command(_Note(level="notice", title="aotidoctor: not shown", message=f"and {counts} more")))
     return "\n".join(lines) + "\n"
-
-
-def _verdict(report: Report) -> _Note:
-    """What stands on the first screen, at the place of the first evidence."""
-    head = headline(report)
-    first = report.diagnoses[0] if report.diagnoses else None
-    found = next(iter(report_view.evidence_of(report, first)), None) if first is not None else None
-    return _Note(
-        level=_TONES[head.tone],
-        title=f"{head.word}: {first.cause}" if first is not None else head.word,
-        message="\n".join([head.text, *report_view.first_lines(report)]),
-        place=_place(report, found) if found is not None else None,
-    )
 
 
 def _finding(report: Report, finding: Evidence) -> _Note:

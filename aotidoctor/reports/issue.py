@@ -108,7 +108,10 @@ def _runtime(host: Host) -> tuple[tuple[str, str | None], ...]:
         ("Is CUDA available", _without(host) if build is None else "False" if without else None),
         ("CUDA runtime version", nothing),
         ("CUDA_MODULE_LOADING set to", "N/A" if without else host.environment.get("CUDA_MODULE_LOADING")),
-        ("GPU models and configuration", _gpus(host) or nothing),
+        (
+            "GPU models and configuration",
+            "\n".join(f"GPU {gpu.index}: {one_line(gpu.name, 120)}" for gpu in host.gpus) or nothing,
+        ),
         ("Nvidia driver version", host.cuda_driver or nothing),
         ("cuDNN version", nothing),
         ("Is XPU available", _without(host) if build is None else "False" if build.xpu is None else None),
@@ -117,10 +120,6 @@ def _runtime(host: Host) -> tuple[tuple[str, str | None], ...]:
         ("Is XNNPACK available", None),
         ("Caching allocator config", str(settings) if settings else "N/A" if host.environment else None),
     )
-
-
-def _gpus(host: Host) -> str:
-    return "\n".join(f"GPU {gpu.index}: {one_line(gpu.name, 120)}" for gpu in host.gpus)
 
 
 def _cpu(host: Host) -> list[tuple[str, str]]:
@@ -213,7 +212,11 @@ def _given_inputs(report: Report) -> tuple[list[str], list[str]] | None:
     kwargs: Tree[LeafValue] = found.kwargs
     named = _tree(kwargs, _leaf)
     shown = [f"args = {_as_tuple(_tree(args, _leaf))}", f"kwargs = {named if named.startswith('{') else '{}'}"]
-    return shown, [*notes, *_strange((args, kwargs))]
+    # Containers that a plain script cannot make.
+    trees = (args, kwargs)
+    known = {"tuple", "list", *MAPPINGS}
+    kinds = sorted({kind for tree in trees for kind in _kinds(tree) if kind not in known})
+    return shown, [*notes, *([f"lists replace {one_line(', '.join(kinds), 200)}"] if kinds else [])]
 
 
 def _expected_comment(report: Report) -> tuple[list[str], list[str]] | None:
@@ -254,13 +257,6 @@ def _joined(kind: str, keys: tuple[str | int, ...], children: list[str]) -> str:
     if kind == "tuple":
         return f"({inner},)" if children else "()"
     return f"[{inner}]"
-
-
-def _strange(trees: Iterable[Tree[LeafValue]]) -> list[str]:
-    """Containers that a plain script cannot make."""
-    known = {"tuple", "list", *MAPPINGS}
-    kinds = sorted({kind for tree in trees for kind in _kinds(tree) if kind not in known})
-    return [f"lists replace {one_line(', '.join(kinds), 200)}"] if kinds else []
 
 
 def _kinds(tree: Tree[LeafValue]) -> Iterable[str]:

@@ -246,22 +246,21 @@ def comparison_rows(report: Report) -> list[tuple[str, ...]]:
     found = report.localization.comparison if report.localization is not None else ()
     if report.command != "compare" and all(item.verdict == "agrees" for item in found):
         return []
-    return [_comparison_row(item) for item in found]
-
-
-def _comparison_row(item: OutputComparison) -> tuple[str, ...]:
-    return (
-        _COMPARISON_MARKS.get(item.verdict, _WRONG),
-        one_line(item.path, 60),
-        item.verdict,
-        _number(item.max_abs),
-        _number(item.error),
-        _number(item.reference_error),
-        _nonfinite(item),
-        _values(item),
-        _number(item.max_rel),
-        f"{item.far}/{item.numel}" if item.far else "",
-    )
+    return [
+        (
+            _COMPARISON_MARKS.get(item.verdict, _WRONG),
+            one_line(item.path, 60),
+            item.verdict,
+            _number(item.max_abs),
+            _number(item.error),
+            _number(item.reference_error),
+            _nonfinite(item),
+            _values(item),
+            _number(item.max_rel),
+            f"{item.far}/{item.numel}" if item.far else "",
+        )
+        for item in found
+    ]
 
 
 def comparison_reasons(report: Report) -> list[str]:
@@ -346,7 +345,12 @@ def _needs(item: PackageNeeds) -> Iterator[tuple[str, str]]:
     if item.problem is not None:
         yield "problem", one_line(item.problem, _LONGEST)
         return
-    built = _built(item)
+    bounds = []
+    if item.built_least is not None:
+        bounds.append(f"torch {item.built_least} or later: {item.built_least_because}")
+    if item.built_before is not None:
+        bounds.append(f"before torch {item.built_before}: {item.built_before_because}")
+    built = "; ".join(bounds)
     if built:
         yield "built by", built
     if item.torch_least is not None:
@@ -364,15 +368,6 @@ def _needs(item: PackageNeeds) -> Iterator[tuple[str, str]]:
         ("stack", {True: "executable", False: "not executable", None: ""}[item.executable_stack]),
     )
     yield from ((label, one_line(text, _LONGEST)) for label, text in rest if text)
-
-
-def _built(item: PackageNeeds) -> str:
-    bounds = []
-    if item.built_least is not None:
-        bounds.append(f"torch {item.built_least} or later: {item.built_least_because}")
-    if item.built_before is not None:
-        bounds.append(f"before torch {item.built_before}: {item.built_before_because}")
-    return "; ".join(bounds)
 
 
 def _cpu(item: PackageNeeds) -> str:

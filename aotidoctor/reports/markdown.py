@@ -127,11 +127,7 @@ def fit_parts(parts: Callable[[Budget], Sequence[str]]) -> str:
         text = "\n\n".join(told) + "\n"
         if length(text) <= LIMIT:
             return text
-    return _without_the_longest(told)
-
-
-def _without_the_longest(parts: Sequence[str]) -> str:
-    kept = [length(part) + 2 for part in parts]
+    kept = [length(part) + 2 for part in told]
     left: list[int] = []
     while sum(kept) > LIMIT - 200:
         worst = max(range(1, len(kept)), key=lambda index: kept[index], default=0)
@@ -139,7 +135,7 @@ def _without_the_longest(parts: Sequence[str]) -> str:
             break
         left.append(worst)
         kept[worst] = 0
-    shown = [part for index, part in enumerate(parts) if index not in left]
+    shown = [part for index, part in enumerate(told) if index not in left]
     count = plural(len(left), "part")
     return "\n\n".join([*shown, f"{count} too long for an issue; the JSON report has everything."]) + "\n"
 

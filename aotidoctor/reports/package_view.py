@@ -7,7 +7,6 @@ settings are baked in when the package is compiled: setting them for an existing
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from urllib.parse import quote
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind
@@ -68,7 +67,11 @@ def _objects(report: Report) -> frozenset[str | None]:
 
 
 def _row(report: Report, path: str, spec: LeafSpec | None, value: LeafValue | None) -> LeafRow:
-    mark = _mark(path, report.findings)
+    about = [
+        item.severity for item in report.findings if item.code.startswith("AD-IN-") and names_leaf(item.subject, path)
+    ]
+    worst = max(about, key=lambda severity: severity.rank, default=None)
+    mark = worst.value if worst is not None and worst.rank > 0 else ""
     strides = bool(mark) or (isinstance(value, TensorDesc) and not is_ordinary(value))
     expected = unexpected_text(report) if spec is None else leaf_text(spec, strides=strides)
     observed = missing_text(report, path) if value is None else value_text(value, strides=strides)
@@ -90,12 +93,6 @@ def missing_text(report: Report, path: str) -> str:
 def is_ordinary(value: TensorDesc) -> bool:
     """True for the strides of a tensor that was just made, and where none are known."""
     return not value.stride or is_row_major(value.shape, value.stride)
-
-
-def _mark(path: str, findings: Sequence[Evidence]) -> str:
-    about = [item.severity for item in findings if item.code.startswith("AD-IN-") and names_leaf(item.subject, path)]
-    worst = max(about, key=lambda severity: severity.rank, default=None)
-    return worst.value if worst is not None and worst.rank > 0 else ""
 
 
 def names_leaf(subject: str | None, path: str) -> bool:
@@ -155,16 +152,12 @@ def value_text(value: LeafValue, *, strides: bool = True) -> str:
         case PlainValue(type=kind, text=text):
             return f"{kind} {one_line(text, 60)}"
         case TensorDesc():
-            return _tensor_value(value, strides=strides)
-
-
-def _tensor_value(value: TensorDesc, *, strides: bool) -> str:
-    sizes = ", ".join(map(str, value.shape))
-    steps = f" ({', '.join(map(str, value.stride))})" if value.stride and strides else ""
-    flags = unusual(value)
-    if value.stats is not None and value.stats.nan + value.stats.inf:
-        flags.append(f"{value.stats.nan} NaN, {value.stats.inf} Inf")
-    return f"{value.dtype}[{sizes}]{steps} {value.device}" + (f" {', '.join(flags)}" if flags else "")
+            sizes = ", ".join(map(str, value.shape))
+            steps = f" ({', '.join(map(str, value.stride))})" if value.stride and strides else ""
+            flags = unusual(value)
+            if value.stats is not None and value.stats.nan + value.stats.inf:
+                flags.append(f"{value.stats.nan} NaN, {value.stats.inf} Inf")
+            return f"{value.dtype}[{sizes}]{steps} {value.device}" + (f" {', '.join(flags)}" if flags else "")
 
 
 def unusual(value: TensorDesc) -> list[str]:
@@ -269,11 +262,6 @@ _FACTS = {
 
 def host_rows(host: Host, *, whole: bool) -> tuple[tuple[str, str], ...]:
     """Label and text of what is known; ``whole`` adds what seldom decides a case."""
-    known = _all_rows(host, whole=whole)
-    return tuple(row for row in known if row[1] and not _FACTS.get(row[0], set()) & host.unstated)
-
-
-def _all_rows(host: Host, *, whole: bool) -> tuple[tuple[str, str], ...]:
     always = (
         ("profile", host.profile or ""),
         ("not stated", ", ".join(sorted(host.unstated))),
@@ -296,7 +284,8 @@ def _all_rows(host: Host, *, whole: bool) -> tuple[tuple[str, str], ...]:
         ("address space", size(host.address_space_limit) if host.address_space_limit else ""),
         ("executable stack", _stack(host)),
     )
-    return always + (further if whole else ())
+    known = always + (further if whole else ())
+    return tuple(row for row in known if row[1] and not _FACTS.get(row[0], set()) & host.unstated)
 
 
 def _stack(host: Host) -> str:

@@ -113,7 +113,16 @@ def _calm(report: Report) -> Headline:
         return Headline("UNFINISHED", "nothing wrong found before it ended", "partial")
     if report.plan:
         return Headline("PLAN", f"{plural(len(report.plan), 'probe')}; nothing was run", "good")
-    if report.command == "compare" and (found := _reference_evidence(report)) is not None:
+    # What the comparison of the outputs found.
+    if (
+        report.command == "compare"
+        and (
+            found := next(
+                (item for item in report.findings if item.code == "AD-RUN-011" and item.kind in _AGREEING), None
+            )
+        )
+        is not None
+    ):
         return Headline("HEALTHY", f"{_further_diagnoses(found)}{_warnings(report)}", "good")
     if not report.runs:
         return Headline("HEALTHY", "nothing wrong found; nothing was run", "good")
@@ -140,11 +149,6 @@ def _verified_sentence(report: Report) -> str:
 def _warnings(report: Report) -> str:
     warnings = sum(1 for finding in report.findings if finding.severity is Severity.WARN)
     return f"; {plural(warnings, 'warning')}" if warnings else ""
-
-
-def _reference_evidence(report: Report) -> Evidence | None:
-    """What the comparison of the outputs found."""
-    return next((item for item in report.findings if item.code == "AD-RUN-011" and item.kind in _AGREEING), None)
 
 
 def _further_diagnoses(found: Evidence) -> str:
@@ -186,22 +190,22 @@ def first_rows(report: Report) -> tuple[LabelledLine, ...]:
         rows = _diagnosis_rows(report, report.diagnoses[0])
     elif report.verdict == "unknown" and report.internal_error is None:
         rows = _unknown_rows(report)
-    return (*rows, *_seen_before(report), *_own_failures(report))
+    # What a store of cases knows of the failure.
+    return (
+        *rows,
+        *(
+            (LabelledLine(label="Seen before", text=seen_before_text(report.history)),)
+            if report.history is not None
+            else ()
+        ),
+        *_own_failures(report),
+    )
 
 
 def first_lines(report: Report) -> list[str]:
     """What stands under the headline, as plain lines."""
     rows = [f"{row.label}: {row.text}" if row.label else row.text for row in first_rows(report)]
     return [line for line in (partial_note(report), *rows) if line]
-
-
-def _seen_before(report: Report) -> tuple[LabelledLine, ...]:
-    """What a store of cases knows of the failure."""
-    return (
-        (LabelledLine(label="Seen before", text=seen_before_text(report.history)),)
-        if report.history is not None
-        else ()
-    )
 
 
 def _own_failures(report: Report) -> tuple[LabelledLine, ...]:
@@ -317,7 +321,13 @@ def _unknown_rows(report: Report) -> tuple[LabelledLine, ...]:
         rows.append(LabelledLine(label="Known", text=f"{run_ending(failed)} in {failed.stage} [{failed.id}]"))
         rows.append(LabelledLine(label="Says", text=last_words(failed)))
     else:
-        rows.append(LabelledLine(label="Known", text=_first_error(report)))
+        # What is wrong where every run returned.
+        found = next((item for item in report.findings if item.severity is Severity.ERROR), None)
+        rows.append(
+            LabelledLine(
+                label="Known", text=(f"{one_line(found.message, 300)} [{found.id}]" if found is not None else "")
+            )
+        )
     rows.append(LabelledLine(label="Not told", text=_untold_inputs(report)))
     rows = [row for row in rows if row.text]
     rows.extend(
@@ -325,12 +335,6 @@ def _unknown_rows(report: Report) -> tuple[LabelledLine, ...]:
         for number, text in enumerate(next_steps(report))
     )
     return tuple(rows)
-
-
-def _first_error(report: Report) -> str:
-    """What is wrong where every run returned."""
-    found = next((item for item in report.findings if item.severity is Severity.ERROR), None)
-    return f"{one_line(found.message, 300)} [{found.id}]" if found is not None else ""
 
 
 def _untold_inputs(report: Report) -> str:

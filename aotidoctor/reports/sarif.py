@@ -124,7 +124,18 @@ class _Log:
     def rule(self, name: str, title: str) -> int:
         """Index of the rule ``name``."""
         if name not in self.rules:
-            self.rules[name] = _rule(name, title, self.manual(name))
+            # A rule says the same of every case, so that alerts of two runs are of one rule.
+            page = self.manual(name)
+            called, text = page if page is not None else ("", title)
+            short = one_line(called if called and called != name else name, 200)
+            self.rules[name] = {
+                "id": name,
+                "name": short,
+                "shortDescription": {"text": short},
+                "fullDescription": {"text": one_line(_beginning(text), TITLE - 40) or short},
+                "help": {"text": _cut(plain(text)), "markdown": _cut(plain(text))},
+                "properties": {"tags": ["aotinductor", "cause" if name.islower() else "evidence"]},
+            }
         return list(self.rules).index(name)
 
 
@@ -156,20 +167,6 @@ def sarif_document(run: SarifNode) -> str:
 def sarif_tool(version: str, rules: list[SarifNode]) -> SarifNode:
     """Who made it, and by which rules."""
     return {"driver": {"name": "aotidoctor", "version": version, "semanticVersion": version, "rules": rules}}
-
-
-def _rule(name: str, title: str, page: tuple[str, str] | None) -> SarifNode:
-    """A rule says the same of every case, so that alerts of two runs are of one rule."""
-    called, text = page if page is not None else ("", title)
-    short = one_line(called if called and called != name else name, 200)
-    return {
-        "id": name,
-        "name": short,
-        "shortDescription": {"text": short},
-        "fullDescription": {"text": one_line(_beginning(text), TITLE - 40) or short},
-        "help": {"text": _cut(plain(text)), "markdown": _cut(plain(text))},
-        "properties": {"tags": ["aotinductor", "cause" if name.islower() else "evidence"]},
-    }
 
 
 def _beginning(text: str) -> str:

@@ -164,15 +164,12 @@ def limit_report(report: Report, render: Callable[[Report], str]) -> str:
     """``render(report)``, or that of the report with its longest parts cut so that it has at most ``MOST`` bytes."""
     text = render(report)
     for entries, characters in _LIMIT_STEPS:
-        if _size(text) <= MOST_BYTES:
+        if (
+            len(text) if len(text) > MOST_BYTES or 4 * len(text) <= MOST_BYTES else len(text.encode("utf-8", "replace"))
+        ) <= MOST_BYTES:
             break
         text = render(_ReportCutter(entries, characters).report(report))
     return text
-
-
-def _size(text: str) -> int:
-    # A character is one to four bytes: most texts need no encoding to know.
-    return len(text) if len(text) > MOST_BYTES or 4 * len(text) <= MOST_BYTES else len(text.encode("utf-8", "replace"))
 
 
 class _ReportCutter:
@@ -228,7 +225,11 @@ def write_file(path: Path, text: str) -> None:
     data = text.encode("utf-8", "replace")
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not path.is_file():
-        _write_in_place(path, data)
+        # Without waiting: a named pipe that nobody reads would hold the process for ever.
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        os.set_blocking(descriptor, True)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
         return
     replace_file(Path(os.path.realpath(path)), data)
 
@@ -254,14 +255,6 @@ def remove_drafts(folder: Path, names: Callable[[str], bool]) -> None:
             name, _, number = entry.name.removeprefix(".").rpartition(".")
             if entry.name.startswith(".") and number.isdecimal() and names(name):
                 Path(entry.path).unlink(missing_ok=True)
-
-
-def _write_in_place(path: Path, data: bytes) -> None:
-    # Without waiting: a named pipe that nobody reads would hold the process for ever.
-    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-    os.set_blocking(descriptor, True)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(data)
 
 
 # The exit status.

@@ -127,7 +127,12 @@ def find_marked(token: str, *, after: int = 0) -> list[int]:
     for _ in range(_LOOKS):
         environs = {pid: read_proc(f"/proc/{pid}/environ") for pid in pids}
         found += [pid for pid, environ in environs.items() if wanted in environ.split(b"\0")]
-        pids = [pid for pid, environ in environs.items() if not environ and _has_program(pid)]
+        # Neither a thread of the kernel nor one that has ended.
+        pids = [
+            pid
+            for pid, environ in environs.items()
+            if not environ and (read_link(f"/proc/{pid}/exe") is not None and not has_ended(pid))
+        ]
         if not pids:
             break
         time.sleep(0.002)
@@ -140,11 +145,6 @@ def _newest_pid() -> int:
         return int(Path("/proc/loadavg").read_text(encoding="ascii").split()[-1])
     except (OSError, ValueError, IndexError):
         return -1
-
-
-def _has_program(pid: int) -> bool:
-    """Neither a thread of the kernel nor one that has ended."""
-    return read_link(f"/proc/{pid}/exe") is not None and not has_ended(pid)
 
 
 # The side channel.
@@ -270,7 +270,11 @@ def classify_ending(end: ProcessEnd, readout: ChannelReadout) -> Ending:
     if end.status is None:
         return NotStarted(reason="the exit status was lost: a different part of this program waits for all children")
     if os.WIFSIGNALED(end.status):
-        return _signal_ending(end, os.WTERMSIG(end.status))
+        number = os.WTERMSIG(end.status)
+        if number == signal.SIGKILL and end.oom is not None:
+            return OutOfMemory(reason=end.oom)
+        core = os.WCOREDUMP(end.status)
+        return Signalled(signal=number, name=_name(number), core_dumped=core)
     code = os.WEXITSTATUS(end.status)
     if readout.fatal is not None:
         why = _WHY.get(readout.fatal.type, "torch could not be imported")
@@ -278,13 +282,6 @@ def classify_ending(end: ProcessEnd, readout: ChannelReadout) -> Ending:
     if code == NO_CHANNEL and not readout.done:
         return NotStarted(reason="the worker could not report (no room or no permission for its files)")
     return Exited(code=code, done=readout.done)
-
-
-def _signal_ending(end: ProcessEnd, number: int) -> Ending:
-    if number == signal.SIGKILL and end.oom is not None:
-        return OutOfMemory(reason=end.oom)
-    core = end.status is not None and os.WCOREDUMP(end.status)
-    return Signalled(signal=number, name=_name(number), core_dumped=core)
 
 
 def _name(number: int) -> str:

@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
 
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Signalled, WatchedProgram
@@ -88,28 +87,24 @@ def core_maps(path: str) -> list[str]:
     """The lines; empty for a file that cannot be read so."""
     try:
         with Path(path).open("rb") as stream:
-            return _lines(stream)
+            header = _HEADER.unpack(stream.read(_HEADER.size))
+            if not header[0].startswith(_LITTLE_64):
+                return []
+            stream.seek(header[5])
+            table = stream.read(_SEGMENT.size * min(header[10], _MOST_SEGMENTS))
+            segments = list(_SEGMENT.iter_unpack(table))
+            files: dict[int, tuple[int, str]] = {}
+            for kind, _, offset, _, _, size, _, _ in segments:
+                if kind == _PT_NOTE:
+                    stream.seek(offset)
+                    files |= _files(stream.read(min(size, _MOST_NOTES)))
+            return [
+                _line(start, length, flags, files.get(start, (0, "")))
+                for kind, flags, _, start, _, _, length, _ in segments
+                if kind == _PT_LOAD
+            ]
     except (OSError, struct.error, ValueError):
         return []
-
-
-def _lines(stream: BinaryIO) -> list[str]:
-    header = _HEADER.unpack(stream.read(_HEADER.size))
-    if not header[0].startswith(_LITTLE_64):
-        return []
-    stream.seek(header[5])
-    table = stream.read(_SEGMENT.size * min(header[10], _MOST_SEGMENTS))
-    segments = list(_SEGMENT.iter_unpack(table))
-    files: dict[int, tuple[int, str]] = {}
-    for kind, _, offset, _, _, size, _, _ in segments:
-        if kind == _PT_NOTE:
-            stream.seek(offset)
-            files |= _files(stream.read(min(size, _MOST_NOTES)))
-    return [
-        _line(start, length, flags, files.get(start, (0, "")))
-        for kind, flags, _, start, _, _, length, _ in segments
-        if kind == _PT_LOAD
-    ]
 
 
 def _line(start: int, length: int, flags: int, file: tuple[int, str]) -> str:
@@ -124,19 +119,16 @@ def _files(notes: bytes) -> dict[int, tuple[int, str]]:
         name_size, size, kind = _NOTE.unpack_from(notes, at)
         body = at + _NOTE.size + (name_size + 3) // 4 * 4
         if kind == _NT_FILE:
-            return _mapped_files(notes[body : body + size])
+            note = notes[body : body + size]
+            count, page = struct.unpack_from("<QQ", note)
+            names = note[16 + 24 * count :].split(b"\0")
+            found = {}
+            for index in range(min(count, len(names))):
+                start, _, offset = struct.unpack_from("<QQQ", note, 16 + 24 * index)
+                found[start] = (offset * page, names[index].decode("utf-8", "replace"))
+            return found
         at = body + (size + 3) // 4 * 4
     return {}
-
-
-def _mapped_files(note: bytes) -> dict[int, tuple[int, str]]:
-    count, page = struct.unpack_from("<QQ", note)
-    names = note[16 + 24 * count :].split(b"\0")
-    found = {}
-    for index in range(min(count, len(names))):
-        start, _, offset = struct.unpack_from("<QQQ", note, 16 + 24 * index)
-        found[start] = (offset * page, names[index].decode("utf-8", "replace"))
-    return found
 
 
 # Native stacks of a watched program.

@@ -415,7 +415,13 @@ class Debugger:
 def hang_stacks(run_dir: RunDir, pid: int, path: str) -> tuple[str, str | None]:
     """Output and problem of a look at a process that does not end, by gdb, or by py-spy where there is no gdb."""
     if shutil.which("gdb", path=path) is None and (py_spy := shutil.which("py-spy", path=path)):
-        return _py_spy(py_spy, pid, run_dir)
+        done = ask_tool((py_spy, "dump", "--native", "--pid", str(pid)), run_dir, _PY_SPY_S)
+        if isinstance(done, str):
+            return "", done
+        text = done.stdout[:MAX_ANSWER].decode("utf-8", "replace")
+        if done.returncode != 0:
+            return "", f"py-spy: {done.stderr.decode('utf-8', 'replace').strip()[-200:]}; {INSTALL_GDB}"
+        return sections({"py-spy": text}), None
     try:
         with closing(start_gdb(path, token=run_dir.token, directory=run_dir.path)) as gdb:
             gdb.attach(pid)
@@ -424,16 +430,6 @@ def hang_stacks(run_dir: RunDir, pid: int, path: str) -> tuple[str, str | None]:
             return stacks, None
     except GdbError as error:
         return "", str(error)
-
-
-def _py_spy(program: str, pid: int, run_dir: RunDir) -> tuple[str, str | None]:
-    done = ask_tool((program, "dump", "--native", "--pid", str(pid)), run_dir, _PY_SPY_S)
-    if isinstance(done, str):
-        return "", done
-    text = done.stdout[:MAX_ANSWER].decode("utf-8", "replace")
-    if done.returncode != 0:
-        return "", f"py-spy: {done.stderr.decode('utf-8', 'replace').strip()[-200:]}; {INSTALL_GDB}"
-    return sections({"py-spy": text}), None
 
 
 # Core dumps of the GPU.

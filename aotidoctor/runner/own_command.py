@@ -221,7 +221,18 @@ class PluginHost:
     def ask(self, question: dict[str, object], seconds: float) -> JsonValue:
         """The answer to a question, which must be made of what pickle can send. Raises PluginError."""
         data = pickle.dumps(question)
-        process = self._started()
+        if self._process is None:
+            self._process = subprocess.Popen(  # noqa: S603 - ourselves
+                own_command((), "aotidoctor.plugins.child"),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                bufsize=0,
+            )
+            assert self._process.stdin is not None  # noqa: S101 - a pipe was asked for
+            os.set_blocking(self._process.stdin.fileno(), False)
+        process = self._process
         deadline = time.monotonic() + seconds
         try:
             self._write(process, struct.pack("<I", len(data)) + data, deadline, seconds)
@@ -248,20 +259,6 @@ class PluginHost:
             if stream is not None:
                 with suppress(OSError):
                     stream.close()
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is None:
-            self._process = subprocess.Popen(  # noqa: S603 - ourselves
-                own_command((), "aotidoctor.plugins.child"),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                bufsize=0,
-            )
-            assert self._process.stdin is not None  # noqa: S101 - a pipe was asked for
-            os.set_blocking(self._process.stdin.fileno(), False)
-        return self._process
 
     def _write(self, process: subprocess.Popen[bytes], data: bytes, deadline: float, seconds: float) -> None:
         """A question that is larger than a pipe waits for somebody to read it."""

@@ -232,7 +232,19 @@ class ProcessObserver:
                 process = self._known[pid] = _ProcessSample(start_time(pid))
                 self._processes += 1
                 self._news = True
-            self._look_at(pid, process)
+            folder = f"/proc/{pid}"
+            if pid == self._root:
+                self._facts |= {name: read_link(f"{folder}/{name}") or self._facts.get(name) for name in ("cwd", "exe")}
+                self._facts["core_limit"] = core_limit(folder) or self._facts.get("core_limit")
+            words = read_proc(f"{folder}/cmdline")
+            if words != process.words:
+                process.words = words
+                self._words(words, read_link(f"{folder}/cwd"))
+            self._files(folder)
+            size = read_proc(f"{folder}/statm")
+            if size != process.size:
+                process.size = size
+                self._maps(pid, read_proc(f"{folder}/maps"))
 
     def _run(self) -> None:
         poll = select.poll()
@@ -265,21 +277,6 @@ class ProcessObserver:
                 found.update(dict.fromkeys(below))
                 todo += below
         return list(found)
-
-    def _look_at(self, pid: int, process: _ProcessSample) -> None:
-        folder = f"/proc/{pid}"
-        if pid == self._root:
-            self._facts |= {name: read_link(f"{folder}/{name}") or self._facts.get(name) for name in ("cwd", "exe")}
-            self._facts["core_limit"] = core_limit(folder) or self._facts.get("core_limit")
-        words = read_proc(f"{folder}/cmdline")
-        if words != process.words:
-            process.words = words
-            self._words(words, read_link(f"{folder}/cwd"))
-        self._files(folder)
-        size = read_proc(f"{folder}/statm")
-        if size != process.size:
-            process.size = size
-            self._maps(pid, read_proc(f"{folder}/maps"))
 
     def _words(self, words: bytes, cwd: str | None) -> None:
         for word in words.split(b"\0")[:_MOST_FILES]:

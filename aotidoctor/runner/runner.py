@@ -192,7 +192,8 @@ class Runner:
                 id=run_id, request=request, run_dir=run_dir, child=child, native=native, oom_before=before
             )
         except (OSError, ForkServerLostError) as error:
-            return _not_started(run_id, request, error)
+            cause: ChildError | None = error.error if isinstance(error, ForkServerLostError) else None
+            return Outcome(id=run_id, request=request, ending=NotStarted(reason=str(error)), stage="start", error=cause)
         finally:
             if pending is None and run_dir is not None:
                 run_dir.remove()
@@ -319,8 +320,3 @@ def _outcome(
         debugger_output=pending.native.output,
         debugger_problem=pending.native.problem,
     )
-
-
-def _not_started(run_id: str, request: Request, error: OSError | ForkServerLostError) -> Outcome:
-    cause: ChildError | None = error.error if isinstance(error, ForkServerLostError) else None
-    return Outcome(id=run_id, request=request, ending=NotStarted(reason=str(error)), stage="start", error=cause)

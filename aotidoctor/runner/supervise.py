@@ -182,7 +182,7 @@ def wait_for_end(
         if on_stage is not None:
             on_stage(read_channel(channel).stage)
         if time.monotonic() >= deadline:
-            start = _work_began(channel)
+            start = next((at for stage, at in read_channel(channel).entered if stage not in _BEFORE_WORK), None)
             if start is None and time.monotonic() - began >= start_limit:
                 return start_limit
             deadline = time.monotonic() + _LOOK_EVERY if start is None else start + limit
@@ -195,7 +195,3 @@ def dump_stacks(watch: ProcessWatch) -> None:
     """Let faulthandler write the Python stacks to stderr before the end; native code that hangs does not prevent it."""
     send_signal(watch.pid, STACKS_SIGNAL)
     watch.wait(0.05)
-
-
-def _work_began(channel: Path) -> float | None:
-    return next((at for stage, at in read_channel(channel).entered if stage not in _BEFORE_WORK), None)

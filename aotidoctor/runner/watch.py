@@ -149,11 +149,6 @@ def _become(
     if env.get("LISTEN_PID") == str(parent):
         # A service that is handed its sockets looks whether they are meant for it.
         env["LISTEN_PID"] = str(os.getpid())
-    _reset_signals(signals)
-    _execute(program.argv, env)
-
-
-def _reset_signals(signals: HeldSignals) -> None:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         # Python ignores them for itself.
         signal.signal(number, signal.SIG_DFL)
@@ -163,16 +158,13 @@ def _reset_signals(signals: HeldSignals) -> None:
     if signals.children_ignored:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, signals.mask)
-
-
-def _execute(argv: tuple[str, ...], env: dict[str, str]) -> None:
     try:
-        os.execvpe(argv[0], argv, env)  # noqa: S606 - an argument vector, no shell
+        os.execvpe(program.argv[0], program.argv, env)  # noqa: S606 - an argument vector, no shell
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
         # A script without its first line, as a shell takes it.
-        os.execve("/bin/sh", ("sh", argv[0], *argv[1:]), env)  # noqa: S606 - likewise
+        os.execve("/bin/sh", ("sh", program.argv[0], *program.argv[1:]), env)  # noqa: S606 - likewise
 
 
 # Signals, and the wait for the end.
@@ -390,16 +382,6 @@ def exit_like(watched: WatchedProgram) -> int:
     if not os.WIFSIGNALED(watched.status):
         return os.WEXITSTATUS(watched.status)
     number = os.WTERMSIG(watched.status)
-    _no_core()
-    with suppress(OSError, ValueError):
-        signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
-    os.kill(os.getpid(), number)
-    # A signal that does not end this process, for whatever reason: what a shell would say.
-    return 128 + number
-
-
-def _no_core() -> None:
     import ctypes
     import resource
 
@@ -407,6 +389,12 @@ def _no_core() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     set_dumpable = 4
     ctypes.CDLL(None).prctl(set_dumpable, 0, 0, 0, 0)
+    with suppress(OSError, ValueError):
+        signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
+    # A signal that does not end this process, for whatever reason: what a shell would say.
+    return 128 + number
 
 
 def _stop(pid: int, observer: ProcessObserver, end: ProgramEnd, environ: Mapping[str, str]) -> tuple[str, str | None]:
@@ -434,7 +422,9 @@ def _leave_pump(ways: tuple[PassedStream, ...]) -> None:
         os.setsid()
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN if number != signal.SIGTERM else signal.SIG_DFL)
-        _close_all_but(kept)
+        bounds = sorted({-1, *kept, min(os.sysconf("SC_OPEN_MAX"), 1 << 16)})
+        for low, high in itertools.pairwise(bounds):
+            os.closerange(low + 1, high)
         _pump_all([way for way in ways if way.left_open])
     finally:
         os._exit(0)
@@ -448,9 +438,3 @@ def _pump_all(ways: list[PassedStream]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-
-
-def _close_all_but(kept: list[int]) -> None:
-    bounds = sorted({-1, *kept, min(os.sysconf("SC_OPEN_MAX"), 1 << 16)})
-    for low, high in itertools.pairwise(bounds):
-        os.closerange(low + 1, high)

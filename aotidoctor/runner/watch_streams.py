@@ -106,10 +106,16 @@ class PassedStream:
         if kind is StreamKind.TERMINAL:
             self._source, self.theirs = os.openpty()
             self.resize()
-            _raw(fds[0], self.theirs)
+            real = fds[0]
+            with suppress(termios.error):
+                settings = termios.tcgetattr(real)
+                settings[1] &= ~termios.OPOST
+                termios.tcsetattr(self.theirs, termios.TCSANOW, settings)
         elif kind in COPIED:
             self._source, self.theirs = os.pipe()
-            _widen(self.theirs)
+            # Room for a burst, where Python knows how to ask for it and the kernel grants it.
+            with suppress(OSError, AttributeError):
+                fcntl.fcntl(self.theirs, fcntl.F_SETPIPE_SZ, 1 << 20)
 
     def resize(self) -> None:
         """Give the pseudo terminal the size of the real one."""
@@ -243,20 +249,6 @@ def _same(one: int, other: int) -> bool:
     except OSError:
         return False
     return (a.st_dev, a.st_ino, a.st_rdev) == (b.st_dev, b.st_ino, b.st_rdev)
-
-
-def _raw(real: int, other: int) -> None:
-    """The settings of the real terminal, but bytes pass as they are: the real one does what is to be done with them."""
-    with suppress(termios.error):
-        settings = termios.tcgetattr(real)
-        settings[1] &= ~termios.OPOST
-        termios.tcsetattr(other, termios.TCSANOW, settings)
-
-
-def _widen(fd: int) -> None:
-    """Room for a burst, where Python knows how to ask for it and the kernel grants it."""
-    with suppress(OSError, AttributeError):
-        fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, 1 << 20)
 
 
 def _position(fd: int) -> int:

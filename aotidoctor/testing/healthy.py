@@ -107,7 +107,12 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     if not found:
         shown = ", ".join(patterns)
         raise pytest.UsageError(f"{metafunc.definition.nodeid}: no file below {root} matches {shown}")
-    metafunc.parametrize(FIXTURE, found, indirect=True, ids=[_id(root, path) for path in found])
+    metafunc.parametrize(
+        FIXTURE,
+        found,
+        indirect=True,
+        ids=[(path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()) for path in found],
+    )
 
 
 def _matching(root: Path, pattern: str) -> list[Path]:
@@ -115,10 +120,6 @@ def _matching(root: Path, pattern: str) -> list[Path]:
     if absolute.is_absolute():
         return list(Path(absolute.anchor).glob(str(absolute.relative_to(absolute.anchor))))
     return list(root.glob(pattern))
-
-
-def _id(root: Path, path: Path) -> str:
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
 
 
 def package_of(request: pytest.FixtureRequest) -> Path:

@@ -102,7 +102,12 @@ class ReportWriter:
         return (yield)
 
     def _write(self, item: pytest.Item, report: Report, number: int) -> None:
-        name = _file_name(item.nodeid, number)
+        # A name that any file system takes, and that no other test has.
+        from hashlib import sha256
+
+        readable = re.sub(r"[^A-Za-z0-9_.-]+", "-", item.nodeid).strip("-.")[-80:]
+        digest = sha256(f"{item.nodeid}\0{number}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        name = f"{readable}-{digest}"
         for kind, folder in self._places:
             path = folder / f"{name}.{kind}"
             try:
@@ -154,15 +159,6 @@ def _parse_place(config: pytest.Config, spec: str) -> tuple[str, Path]:
         expected = ", ".join(f"{one}:DIR" for one in FORMATS)
         raise pytest.UsageError(f"--aoti-report: observed {spec!r}, expected one of {expected}")
     return kind, config.invocation_params.dir / folder
-
-
-def _file_name(test: str, number: int) -> str:
-    """A name that any file system takes, and that no other test has."""
-    from hashlib import sha256
-
-    readable = re.sub(r"[^A-Za-z0-9_.-]+", "-", test).strip("-.")[-80:]
-    digest = sha256(f"{test}\0{number}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{readable}-{digest}"
 
 
 def _save(report: Report, kind: str, path: Path) -> None:

@@ -138,7 +138,11 @@ class CompileCache:
         target = self._folder(key)
         shutil.rmtree(target, ignore_errors=True)
         package.parent.rename(target)
-        self._sweep(keep=target)
+        entries = [entry for entry in (self.root / "recompiled").iterdir() if entry != target]
+        _drop_oldest(entries, LIMIT - _size(target))
+        if self.compiler.is_dir():
+            _drop_oldest([entry for entry in self.compiler.iterdir() if entry.name not in _KEPT], COMPILER_LIMIT)
+            _drop_oldest(list((self.compiler / "precompiled_headers").glob("*/*.gch")), 2 * COMPILER_LIMIT)
         return CachedCompile(target / PACKAGE, stored)
 
     def discard(self, package: Path, *, headers: bool) -> None:
@@ -168,13 +172,6 @@ class CompileCache:
 
     def _folder(self, key: str) -> Path:
         return self.root / "recompiled" / key
-
-    def _sweep(self, *, keep: Path) -> None:
-        entries = [entry for entry in (self.root / "recompiled").iterdir() if entry != keep]
-        _drop_oldest(entries, LIMIT - _size(keep))
-        if self.compiler.is_dir():
-            _drop_oldest([entry for entry in self.compiler.iterdir() if entry.name not in _KEPT], COMPILER_LIMIT)
-            _drop_oldest(list((self.compiler / "precompiled_headers").glob("*/*.gch")), 2 * COMPILER_LIMIT)
 
 
 def open_cache(environ: Mapping[str, str] | None = None) -> CompileCache:

@@ -206,7 +206,13 @@ def _fails(session: Session, asked: _ShrinkAnswers, parts: DimRanges) -> bool | 
     key = tuple(parts.items())
     if key not in asked.answers:
         payload = change_fields(asked.plan.payload, {"treatment": tuple(steps_of(dim_cuts(asked.sizes, parts)))})
-        outcome = session.run(replace(asked.plan, payload=payload, purpose=_purpose(parts)))
+        outcome = session.run(
+            replace(
+                asked.plan,
+                payload=payload,
+                purpose="with " + ", ".join(f"{name} = {part.size}" for name, part in parts.items()),
+            )
+        )
         if outcome is None:
             return None
         asked.runs += 1
@@ -216,10 +222,6 @@ def _fails(session: Session, asked: _ShrinkAnswers, parts: DimRanges) -> bool | 
         if failed:
             asked.last, asked.parts = outcome, parts
     return asked.answers[key]
-
-
-def _purpose(parts: DimRanges) -> str:
-    return "with " + ", ".join(f"{name} = {part.size}" for name, part in parts.items())
 
 
 # Examination.

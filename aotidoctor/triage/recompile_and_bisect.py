@@ -91,7 +91,19 @@ def _recompile(session: Session, cache: CompileCache, plan: Request) -> Recompil
         session.leave_out(probe.code, probe.name, session.refusal())
         return None
     session.outcomes[probe.name] = ran
-    made = _describe_recompiled(session, kept, key_for(session, plan) or "")
+    key = key_for(session, plan) or ""
+    model, contract = model_in(str(kept.package))
+    compiled = parse_answer(Compiled, kept.facts)
+    made = Recompiled(
+        package=str(kept.package),
+        key=key,
+        kind="unavailable",
+        seconds=compiled.seconds,
+        code=compare_code(session.case.model, session.case.contract, model, contract),
+        model=model,
+        contract=contract,
+        steps=compiled.switchable or {},
+    )
     finding = recompiled.read_with(history_of(session), ran, _facts(made, plan))
     session.add([finding])
     session.ended(probe.name, ran.seconds + kept.seconds, finding.observed, ok=finding.kind == "agrees")
@@ -190,21 +202,6 @@ def model_in(package: str) -> tuple[ModelEntry | None, ModelContract | None]:
     artifact = read_artifact(package, crc_limit=0)
     model = select_model(artifact, None)
     return model, read_contract(artifact, model) if model is not None else None
-
-
-def _describe_recompiled(session: Session, kept: CachedCompile, key: str) -> Recompiled:
-    model, contract = model_in(str(kept.package))
-    compiled = parse_answer(Compiled, kept.facts)
-    return Recompiled(
-        package=str(kept.package),
-        key=key,
-        kind="unavailable",
-        seconds=compiled.seconds,
-        code=compare_code(session.case.model, session.case.contract, model, contract),
-        model=model,
-        contract=contract,
-        steps=compiled.switchable or {},
-    )
 
 
 def _facts(made: Recompiled, plan: Request) -> dict[str, FactValue]:

@@ -83,22 +83,18 @@ def _ask_probe(probe: Probe, session: Session) -> None:
     try:
         plan = plan_of(probe, session)
         for part in plan if isinstance(plan, tuple) else (plan,):
-            _ask_part(probe, part, session)
+            match part:
+                case NotChecked():
+                    session.not_checked.append(part)
+                case Reuse(probe=name) if name not in session.outcomes:
+                    session.not_checked.append(unasked(probe.code, probe.name, f"{name} was not run"))
+                case Reuse(probe=name):
+                    session.add(probe.read(session.case, history_of(session), session.outcomes[name]))
+                    _note_debugger(probe, session.outcomes[name], session)
+                case Request():
+                    _run_probe(probe, part, session)
     except Exception:  # noqa: BLE001 - the same guard
         session.leave_out(probe.code, probe.name, describe_failure())
-
-
-def _ask_part(probe: Probe, plan: Request | Reuse | NotChecked, session: Session) -> None:
-    match plan:
-        case NotChecked():
-            session.not_checked.append(plan)
-        case Reuse(probe=name) if name not in session.outcomes:
-            session.not_checked.append(unasked(probe.code, probe.name, f"{name} was not run"))
-        case Reuse(probe=name):
-            session.add(probe.read(session.case, history_of(session), session.outcomes[name]))
-            _note_debugger(probe, session.outcomes[name], session)
-        case Request():
-            _run_probe(probe, plan, session)
 
 
 def plan_of(probe: Probe, session: Session) -> Plan:

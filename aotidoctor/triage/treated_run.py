@@ -185,13 +185,13 @@ def kind_of(trial: TreatedRun) -> str:
     """A key of ``VERDICTS``."""
     if trial.healed or trial.harmless:
         return "healed" if trial.healed else "harmless"
-    return "untried" if _ended_before_call(trial) else "stayed"
-
-
-def _ended_before_call(trial: TreatedRun) -> bool:
-    """The treated run ended on its way to the call, where the untreated one had come further."""
+    # The treated run ended on its way to the call, where the untreated one had come further.
     before = ("start", "import", "setup", "inputs")
-    return not succeeded(trial.outcome) and trial.outcome.stage in before and trial.baseline.stage not in before
+    return (
+        "untried"
+        if (not succeeded(trial.outcome) and trial.outcome.stage in before and trial.baseline.stage not in before)
+        else "stayed"
+    )
 
 
 # Treatments in the order of the causes.
@@ -240,7 +240,15 @@ def treat(session: Session, diagnoses: Sequence[Diagnosis], *, quiet: bool = Fal
         return TreatmentVerdicts(confirmed={}, harmless=(found[0].cause,))
     if first.healed:
         return TreatmentVerdicts(confirmed={found[0].cause: first.how}, shown=_no_remedies(found[:1]))
-    return _together(session, found, baseline, first)
+    both = combine(found)
+    if len(found) < 2 or both is None:
+        fails_alike = _can_refute(session, found[0].cause) and _refutes(found[0], baseline, first.outcome)
+        return TreatmentVerdicts(confirmed={}, refuted=(found[0].cause,) if fails_alike else ())
+    trial = _try(session, both, baseline)
+    if trial is None or not trial.healed:
+        return TreatmentVerdicts(confirmed={})
+    how = f"{trial.how}, with {len(found)} treatments together"
+    return TreatmentVerdicts(confirmed={plan.cause: how for plan in found}, shown=_no_remedies(found))
 
 
 def apply_verdicts(diagnoses: Sequence[Diagnosis], verdicts: TreatmentVerdicts) -> tuple[Diagnosis, ...]:
@@ -294,18 +302,6 @@ def _baseline(session: Session) -> Outcome | None:
     if succeeded(plain) and checked is not None and not succeeded(checked):
         return checked
     return plain
-
-
-def _together(session: Session, plans: Sequence[Treatment], baseline: Outcome, first: TreatedRun) -> TreatmentVerdicts:
-    both = combine(plans)
-    if len(plans) < 2 or both is None:
-        fails_alike = _can_refute(session, plans[0].cause) and _refutes(plans[0], baseline, first.outcome)
-        return TreatmentVerdicts(confirmed={}, refuted=(plans[0].cause,) if fails_alike else ())
-    trial = _try(session, both, baseline)
-    if trial is None or not trial.healed:
-        return TreatmentVerdicts(confirmed={})
-    how = f"{trial.how}, with {len(plans)} treatments together"
-    return TreatmentVerdicts(confirmed={plan.cause: how for plan in plans}, shown=_no_remedies(plans))
 
 
 def _no_remedies(plans: Sequence[Treatment]) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ def read_repository(path: str) -> tuple[ModelFolder, ...]:
         kind = "not a folder" if place.exists() else "no such folder"
         raise CannotExamineError(f"{kind}: {path}")
     try:
-        if _is_model(place):
+        if (place / CONFIG).exists() or any(folder.name.isdecimal() for folder in _folders(place)):
             return (_read(place),)
         models = tuple(_read(folder) for folder in _folders(place))
     except OSError as error:
@@ -76,10 +76,6 @@ def read_repository(path: str) -> tuple[ModelFolder, ...]:
     if not models:
         raise CannotExamineError(f"no model in {path}: neither {CONFIG} nor a folder")
     return models
-
-
-def _is_model(place: Path) -> bool:
-    return (place / CONFIG).exists() or any(folder.name.isdecimal() for folder in _folders(place))
 
 
 def _folders(place: Path) -> tuple[Path, ...]:
@@ -151,7 +147,7 @@ def read_config(text: str | None) -> ConfigReading:
 
 def _reject(text: str, error: TextFormatError) -> ConfigReading:
     """Refused, unless all that is wrong is a field that a newer schema has and the own table of types has not."""
-    refused = ConfigReading(config=None, problem=_error_text(error), at=error.at)
+    refused = ConfigReading(config=None, problem=f"{error.at.line}:{error.at.column}: {error}", at=error.at)
     try:
         lenient = read_fields(text_format.parse_config(text, lenient=True), text)
     except TextFormatError:
@@ -160,10 +156,6 @@ def _reject(text: str, error: TextFormatError) -> ConfigReading:
     if official.accepted:
         return ConfigReading(config=lenient)
     return replace(refused, unchecked=official.problem if official.accepted is None else None)
-
-
-def _error_text(error: TextFormatError) -> str:
-    return f"{error.at.line}:{error.at.column}: {error}"
 
 
 def is_for_aotinductor(config: ModelConfig | None, folder: ModelFolder) -> bool:
@@ -204,11 +196,7 @@ def _platform(config: ModelConfig, folder: ModelFolder, release: Release) -> tup
         return (LIBTORCH, "core") if backend == BACKEND else ("", "core")
     if name := written_text(config.default_model_filename):
         return (LIBTORCH, "core") if name in (DEFAULT_FILE, LIBTORCH_FILE) else ("", "core")
-    return _detect_platform(folder, release)
-
-
-def _detect_platform(folder: ModelFolder, release: Release) -> tuple[str, str]:
-    """From the files of the first folder, in the order of names as text."""
+    # From the files of the first folder, in the order of names as text.
     files = folder.folders[0][1] if folder.folders else ()
     if LIBTORCH_FILE in files:
         return LIBTORCH, "detected"
@@ -284,9 +272,37 @@ def open_models(path: str, release: Release, environ: Mapping[str, str]) -> Open
     for folder in folders:
         reading = readings[folder.name]
         if len(folders) > 1 and reading.problem is None and not is_for_aotinductor(reading.config, folder):
-            not_checked.append(_not_ours(folder, reading.config))
+            platform = (
+                reading.config.platform.value
+                if reading.config is not None and reading.config.platform is not None
+                else "no platform"
+            )
+            not_checked.append(
+                NotChecked(code="TRITON", name=folder.name, reason=f"not a model for torch_aoti: {platform}, no .pt2")
+            )
             continue
-        model = _model(folder, reading, release, host)
+        config = reading.config
+        settled = server_defaults(config, folder, release, host) if config is not None else None
+        model = ServedModel(
+            name=folder.name,
+            path=folder.path,
+            release=release,
+            host=host,
+            text=folder.text or "",
+            config_path=folder.config_path,
+            config=config,
+            parse_problem=reading.problem,
+            parse_at=reading.at,
+            settled=settled,
+            versions=_versions(folder, config, settled, host) if config is not None and settled is not None else (),
+            ignored=tuple(
+                name
+                for name, files in folder.folders
+                if _number(name) is None
+                and (any(letter.isdigit() for letter in name) and any(item.endswith((".pt2", ".pt")) for item in files))
+            ),
+            loose=_loose(folder),
+        )
         others = {name: config for name, config in configs.items() if name != folder.name}
         hook = read_hook(model.config, environ) if model.config is not None else None
         models.append(replace(model, siblings=others, hook=hook))
@@ -296,45 +312,15 @@ def open_models(path: str, release: Release, environ: Mapping[str, str]) -> Open
     return OpenedModels(models=tuple(models), host=host, not_checked=tuple(not_checked))
 
 
-def _not_ours(folder: ModelFolder, config: ModelConfig | None) -> NotChecked:
-    platform = config.platform.value if config is not None and config.platform is not None else "no platform"
-    return NotChecked(code="TRITON", name=folder.name, reason=f"not a model for torch_aoti: {platform}, no .pt2")
-
-
 def _visible_host(host: Host, environ: Mapping[str, str]) -> Host:
     """Without the GPUs that the environment hides."""
     return replace(host, gpus=()) if environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1") else host
-
-
-def _model(folder: ModelFolder, reading: ConfigReading, release: Release, host: Host) -> ServedModel:
-    config = reading.config
-    settled = server_defaults(config, folder, release, host) if config is not None else None
-    return ServedModel(
-        name=folder.name,
-        path=folder.path,
-        release=release,
-        host=host,
-        text=folder.text or "",
-        config_path=folder.config_path,
-        config=config,
-        parse_problem=reading.problem,
-        parse_at=reading.at,
-        settled=settled,
-        versions=_versions(folder, config, settled, host) if config is not None and settled is not None else (),
-        ignored=tuple(name for name, files in folder.folders if _number(name) is None and _looks_like_one(name, files)),
-        loose=_loose(folder),
-    )
 
 
 def _number(name: str) -> int | None:
     """The version that the server takes a folder's name for: what stands behind the digits does not matter to it."""
     found = _VERSION.match(name)
     return int(found[1]) if found is not None and (len(name) == 1 or name[0] != "0") else None
-
-
-def _looks_like_one(name: str, files: tuple[str, ...]) -> bool:
-    """A folder that somebody meant to be served: it has a digit in its name and a model in it."""
-    return any(letter.isdigit() for letter in name) and any(item.endswith((".pt2", ".pt")) for item in files)
 
 
 def _loose(folder: ModelFolder) -> tuple[str, ...]:

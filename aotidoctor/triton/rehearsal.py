@@ -60,26 +60,7 @@ def _intended_tensor(
     name = tensors[at].label
     if name in said:
         return IntendedTensor(row=next((row for row in rows if row.path == said[name]), None), why="said")
-    remarked = _in_comments(_beside(at, tensors, comments), rows)
-    if remarked is not None:
-        return IntendedTensor(row=remarked, why="comment")
-    by_name = next((row for row in rows if row.forward == name or _paths_name(row) == name), None)
-    if by_name is not None:
-        return IntendedTensor(row=by_name, why="name")
-    ordinal = _ORDINAL.fullmatch(name)
-    slot = at if ordinal is None else int(ordinal[1])
-    return IntendedTensor(
-        row=next((row for row in rows if row.slot == slot), None), why="order" if ordinal is None else "ordinal"
-    )
-
-
-def _paths_name(row: NameRow) -> str:
-    """``ARGS[1][a]`` of ``args[1]['a']``, for releases that have no such names; ``KWARGS[a]``, as the documents say."""
-    return re.sub(r"\['([^']*)'\]", r"[\1]", re.sub(r"^(args|kwargs|result)", lambda found: found[1].upper(), row.path))
-
-
-def _beside(at: int, tensors: Sequence[TensorConfig], comments: Sequence[Given[str]]) -> list[str]:
-    """Comments on the lines of a tensor, where it has lines of its own."""
+    # Comments on the lines of a tensor, where it has lines of its own.
     first = tensors[at].at.line
     lines = {first, *(field.at.line for field in tensors[at].tree.fields)}
     others = {
@@ -88,7 +69,29 @@ def _beside(at: int, tensors: Sequence[TensorConfig], comments: Sequence[Given[s
         if number != at
         for line in (other.at.line, *(field.at.line for field in other.tree.fields))
     }
-    return [item.value for item in comments if item.at.line in lines - others]
+    remarked = _in_comments([item.value for item in comments if item.at.line in lines - others], rows)
+    if remarked is not None:
+        return IntendedTensor(row=remarked, why="comment")
+    # `ARGS[1][a]` of `args[1]['a']`, for releases that have no such names; `KWARGS[a]`, as the documents say.
+    by_name = next(
+        (
+            row
+            for row in rows
+            if row.forward == name
+            or re.sub(
+                r"\['([^']*)'\]", r"[\1]", re.sub(r"^(args|kwargs|result)", lambda found: found[1].upper(), row.path)
+            )
+            == name
+        ),
+        None,
+    )
+    if by_name is not None:
+        return IntendedTensor(row=by_name, why="name")
+    ordinal = _ORDINAL.fullmatch(name)
+    slot = at if ordinal is None else int(ordinal[1])
+    return IntendedTensor(
+        row=next((row for row in rows if row.slot == slot), None), why="order" if ordinal is None else "ordinal"
+    )
 
 
 def _in_comments(texts: Sequence[str], rows: Sequence[NameRow]) -> NameRow | None:
@@ -169,7 +172,13 @@ def plan_rehearsal(
         return _wires(tensors, taken, intended_tensors(tensors, rows, config.comments, said or {}), release)
 
     inputs, outputs = wires(config.inputs, table.inputs), wires(config.outputs, table.outputs)
-    _refuse_holes(inputs)
+    # Two names for one slot leave another empty: every request fails before the compiled code is reached.
+    seen: dict[int, str] = {}
+    for wire in inputs:
+        if wire.row.slot in seen:
+            names = f"{seen[wire.row.slot]} and {wire.name}"
+            raise CannotRehearseError(f"{names} are both {wire.row.path}, so a different input is never set")
+        seen[wire.row.slot] = wire.name
     merged, notes = _merge_requests(config, requests)
     return Rehearsal(
         inputs=inputs,
@@ -235,16 +244,6 @@ def _wires(
             )
         )
     return tuple(made)
-
-
-def _refuse_holes(inputs: Sequence[ClientTensor]) -> None:
-    """Two names for one slot leave another empty: every request fails before the compiled code is reached."""
-    seen: dict[int, str] = {}
-    for wire in inputs:
-        if wire.row.slot in seen:
-            names = f"{seen[wire.row.slot]} and {wire.name}"
-            raise CannotRehearseError(f"{names} are both {wire.row.path}, so a different input is never set")
-        seen[wire.row.slot] = wire.name
 
 
 def _merge_requests(config: ModelConfig, asked: int | None) -> tuple[int, tuple[str, ...]]:

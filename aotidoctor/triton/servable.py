@@ -28,7 +28,20 @@ _KINDS = {"R9": "type", "R10": "empty-sequence", "R11": "key"}
 def old_obstacles(contract: ModelContract, inputs: Sequence[NameRow], release: Release) -> tuple[Obstacle, ...]:
     """Everything that no config can mend in a release before 26.05, which does not look at the call spec."""
     if release.before(FIRST_RELEASE):
-        return (_unknown_platform(release),)
+        return (
+            (
+                Obstacle(
+                    rule="R2",
+                    kind="platform",
+                    letter="F",
+                    path="model.pt2",
+                    observed=f"Triton {release.name}",
+                    expected="26.03 or later",
+                    message=f"the model is not loaded: unexpected platform type '{PLATFORM}'.",
+                    remedy="Serve with Triton 26.05 or later.",
+                )
+            ),
+        )
     return (*_old_count(contract, release), *_types(inputs, release))
 
 
@@ -42,19 +55,37 @@ def find_obstacles(
     contract: ModelContract, inputs: Sequence[NameRow], outputs: Sequence[NameRow], release: Release
 ) -> tuple[Obstacle, ...]:
     """Everything else that no config can mend, the first that the server would meet first."""
-    return (*_no_tensors(contract, inputs), *_collisions(inputs), *_types(inputs, release), *_nothing_back(outputs))
-
-
-def _unknown_platform(release: Release) -> Obstacle:
-    return Obstacle(
-        rule="R2",
-        kind="platform",
-        letter="F",
-        path="model.pt2",
-        observed=f"Triton {release.name}",
-        expected="26.03 or later",
-        message=f"the model is not loaded: unexpected platform type '{PLATFORM}'.",
-        remedy="Serve with Triton 26.05 or later.",
+    # Inputs by the names that are no tensors in the compiled code (R13, R14, R15).
+    wanted, named = contract.n_inputs, len(inputs)
+    odd = [row for row in inputs if row.kind in _NO_TENSORS]
+    if not odd and wanted != named:
+        # Which ones are no tensors cannot be told; that some are, can.
+        odd = [row for row in inputs if row.kind == "unknown"][:1] or list(inputs[:1])
+    groups: dict[str, list[NameRow]] = {}
+    for row in odd:
+        groups.setdefault(_NO_TENSORS.get(row.kind, "R14"), []).append(row)
+    return (
+        *tuple(_no_tensor(rule, rows, named, wanted) for rule, rows in groups.items()),
+        *(
+            tuple(
+                Obstacle(
+                    rule="R28",
+                    kind="collision",
+                    letter="F",
+                    path=row.path,
+                    observed=f"{row.forward}, as a different input",
+                    expected="unique names",
+                    message=f"two inputs are both called {row.forward}, so {row.ordinal} is lost: the server counts "
+                    "one input "
+                    "less than the compiled code takes, and every request fails.",
+                    remedy="Choose keys without brackets.",
+                )
+                for row in inputs
+                if row.lost
+            )
+        ),
+        *_types(inputs, release),
+        *_nothing_back(outputs),
     )
 
 
@@ -89,19 +120,6 @@ def _failure(failure: SpecFailure, side: str) -> Obstacle:
         f"{failure.detail}",
         remedy=_REMEDIES[failure.rule],
     )
-
-
-def _no_tensors(contract: ModelContract, inputs: Sequence[NameRow]) -> tuple[Obstacle, ...]:
-    """Inputs by the names that are no tensors in the compiled code (R13, R14, R15)."""
-    wanted, named = contract.n_inputs, len(inputs)
-    odd = [row for row in inputs if row.kind in _NO_TENSORS]
-    if not odd and wanted != named:
-        # Which ones are no tensors cannot be told; that some are, can.
-        odd = [row for row in inputs if row.kind == "unknown"][:1] or list(inputs[:1])
-    groups: dict[str, list[NameRow]] = {}
-    for row in odd:
-        groups.setdefault(_NO_TENSORS.get(row.kind, "R14"), []).append(row)
-    return tuple(_no_tensor(rule, rows, named, wanted) for rule, rows in groups.items())
 
 
 _NO_TENSORS = {"value": "R14", "unknown": "R14", "empty": "R15", "nested": "R13"}
@@ -139,24 +157,6 @@ def _no_tensor(rule: str, rows: Sequence[NameRow], named: int, wanted: int) -> O
         expected="a tensor",
         message=message,
         remedy=_ODD_REMEDIES[rule],
-    )
-
-
-def _collisions(inputs: Sequence[NameRow]) -> tuple[Obstacle, ...]:
-    return tuple(
-        Obstacle(
-            rule="R28",
-            kind="collision",
-            letter="F",
-            path=row.path,
-            observed=f"{row.forward}, as a different input",
-            expected="unique names",
-            message=f"two inputs are both called {row.forward}, so {row.ordinal} is lost: the server counts one input "
-            "less than the compiled code takes, and every request fails.",
-            remedy="Choose keys without brackets.",
-        )
-        for row in inputs
-        if row.lost
     )
 
 
@@ -322,9 +322,10 @@ def _dims(dims: Sequence[Dim], *, batched: bool) -> list[str]:
 def _escaped(name: str) -> str:
     """The name as a string of the text format."""
     return "".join(
-        f"\\{letter}" if letter in '"\\' else letter if letter.isprintable() else _octal(letter) for letter in name
+        f"\\{letter}"
+        if letter in '"\\'
+        else letter
+        if letter.isprintable()
+        else "".join(f"\\{byte:03o}" for byte in letter.encode("utf-8", "surrogatepass"))
+        for letter in name
     )
-
-
-def _octal(letter: str) -> str:
-    return "".join(f"\\{byte:03o}" for byte in letter.encode("utf-8", "surrogatepass"))

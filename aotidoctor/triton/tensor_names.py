@@ -400,10 +400,6 @@ def each_version(model: ServedModel, ask: Callable[[JoinedTables], Said]) -> Sai
             continue
         asked += 1
         said.extend((version.number, item) for item in ask(_join(model, config, version, contract, table)))
-    return _merge_remarks(said, asked)
-
-
-def _merge_remarks(said: Sequence[tuple[int, Remark | NotJudged]], asked: int) -> Said:
     merged: list[Remark | NotJudged] = []
     for number, item in said:
         same = [other for _, other in said].count(item)

@@ -111,30 +111,25 @@ class _ConfigReader:
         known = {} if kind == "?" else fields_of(kind)
         found: list[ConfigField] = []
         while self._token.text != end:
-            found.extend(self._field(kind, known, found, depth))
+            name = self._token
+            if not _IDENTIFIER.match(name.text):
+                raise self._error(f"expected the name of a field, found {self._shown()}")
+            self._next()
+            type_ = known.get(name.text)
+            if type_ is None:
+                if not self._lenient:
+                    raise TextFormatError(f'{_field_text(kind)} has no field "{name.text}"', name.at)
+                type_ = FieldType(type="?", repeated=True, oneof=None)
+            _refuse_another(kind, name, type_, known, found)
+            if type_.is_message:
+                self._take(":")
+            else:
+                self._expect(":")
+            found.extend(self._values(name, type_, depth))
             # Between fields a comma or a semicolon may stand.
             self._take(",", ";")
         self._next()
         return tuple(found)
-
-    def _field(
-        self, kind: str, known: dict[str, FieldType], found: list[ConfigField], depth: int
-    ) -> tuple[ConfigField, ...]:
-        name = self._token
-        if not _IDENTIFIER.match(name.text):
-            raise self._error(f"expected the name of a field, found {self._shown()}")
-        self._next()
-        type_ = known.get(name.text)
-        if type_ is None:
-            if not self._lenient:
-                raise TextFormatError(f'{_field_text(kind)} has no field "{name.text}"', name.at)
-            type_ = FieldType(type="?", repeated=True, oneof=None)
-        _refuse_another(kind, name, type_, known, found)
-        if type_.is_message:
-            self._take(":")
-        else:
-            self._expect(":")
-        return self._values(name, type_, depth)
 
     def _values(self, name: ConfigToken, type_: FieldType, depth: int) -> tuple[ConfigField, ...]:
         if not (type_.repeated and self._take("[")):
@@ -155,7 +150,13 @@ class _ConfigReader:
             return ConfigMessage(fields=self._fields(type_.type, end, depth=depth + 1), at=name.at)
         token = self._token
         if type_.type == "string" or (unknown and token.text[:1] in QUOTES):
-            return ConfigScalar(text=self._string(), quoted=True, at=token.at)
+            if self._token.text[:1] not in QUOTES:
+                raise self._error(f"expected a string in quotes, found {self._shown()}")
+            parts = []
+            # Strings that stand one after the other are one string.
+            while self._token.text[:1] in QUOTES:
+                parts.append(string_value(self._next()))
+            return ConfigScalar(text="".join(parts), quoted=True, at=token.at)
         sign = "-" if type_.type != "bool" and self._take("-") else ""
         text = sign + self._token.text
         problem = None if unknown else _problem(text, type_.type)
@@ -163,15 +164,6 @@ class _ConfigReader:
             raise TextFormatError(problem, token.at)
         self._next()
         return ConfigScalar(text=text, quoted=False, at=token.at)
-
-    def _string(self) -> str:
-        if self._token.text[:1] not in QUOTES:
-            raise self._error(f"expected a string in quotes, found {self._shown()}")
-        parts = []
-        # Strings that stand one after the other are one string.
-        while self._token.text[:1] in QUOTES:
-            parts.append(string_value(self._next()))
-        return "".join(parts)
 
 
 def _field_text(kind: str) -> str:
@@ -216,7 +208,14 @@ def _problem(text: str, type_: str) -> str | None:
             low, high = INTEGERS[type_]
             return None if low <= integer(text) <= high else f"{text} is out of the range of {type_}"
         if type_ in ENUMS:
-            return _enum_problem(text, type_)
+            if text in enumerators(type_):
+                return None
+            try:
+                number = integer(text)
+            except ValueError:
+                return f'{type_} has no value "{text}"'
+            # Any number will do: an enumeration of proto3 is open.
+            return None if -(2**31) <= number < 2**31 else f"{text} is out of range"
         if type_ in ("float", "double"):
             _float(text)
             return None
@@ -228,17 +227,6 @@ def _problem(text: str, type_: str) -> str | None:
 
 def _article(type_: str) -> str:
     return "an enumerator" if type_ in ENUMS else "a number" if type_ != "bool" else "a bool"
-
-
-def _enum_problem(text: str, type_: str) -> str | None:
-    if text in enumerators(type_):
-        return None
-    try:
-        number = integer(text)
-    except ValueError:
-        return f'{type_} has no value "{text}"'
-    # Any number will do: an enumeration of proto3 is open.
-    return None if -(2**31) <= number < 2**31 else f"{text} is out of range"
 
 
 def _float(text: str) -> float:
@@ -282,7 +270,10 @@ def read_fields(tree: ConfigMessage, text: str) -> ModelConfig:
         batch_inputs=tree.messages("batch_input"),
         batch_outputs=tree.messages("batch_output"),
         warmups=tree.messages("model_warmup"),
-        cc_model_filenames=dict(_pair(item) for item in tree.messages("cc_model_filenames")),
+        cc_model_filenames={
+            written_text(text_of(item, "key")): written_text(text_of(item, "value"))
+            for item in tree.messages("cc_model_filenames")
+        },
         comments=comments(text),
     )
 
@@ -383,7 +374,3 @@ def _state(message: ConfigMessage) -> StateConfig:
         data_type=enum_of(message, "data_type", "DataType"),
         dims=numbers_of(message, "dims"),
     )
-
-
-def _pair(entry: ConfigMessage) -> tuple[str, str]:
-    return written_text(text_of(entry, "key")), written_text(text_of(entry, "value"))

@@ -171,18 +171,15 @@ class CallObserver:
 
     def _first(self, result: Any, leaves: list[tuple[str, Any]]) -> None:
         if self.before:
-            self._note_changes()
+            pairs = zip(self.before, self.call.digests(), strict=True)
+            changed = [None if old is None or new is None else old != new for old, new in pairs]
+            inputs = [{**facts, "changed": it} for facts, it in zip(self.call.described, changed, strict=True)]
+            self.changed = any(changed)
+            self.channel.put(inputs=inputs)
         if self.compared:
             # A copy: another call may use its memory.
             again = self.calls > 1 and sum(nbytes(leaf) for _, leaf in leaves) <= KEEP_BYTES
             self.kept = rebuild_result(result, copy_leaf) if again else result
-
-    def _note_changes(self) -> None:
-        pairs = zip(self.before, self.call.digests(), strict=True)
-        changed = [None if old is None or new is None else old != new for old, new in pairs]
-        inputs = [{**facts, "changed": it} for facts, it in zip(self.call.described, changed, strict=True)]
-        self.changed = any(changed)
-        self.channel.put(inputs=inputs)
 
     def _output(self, path: str, leaf: Any, leaves: list[tuple[str, Any]], *, full: bool) -> dict[str, Any]:
         if not full:
@@ -205,7 +202,13 @@ def make_calls(
     marks: list[int] = []
     for number in range(1, observer.calls + 1):
         channel.enter(f"run{number}")
-        _mark_trace(marks, channel)
+        # Tell how many calls were traced before this call of the model: where its own begin.
+        from aotidoctor.worker.call_hooks.package_calls import traced_calls
+
+        count = traced_calls()
+        if count is not None:
+            marks.append(count)
+            channel.put(trace_marks=marks)
         result = model(*call.args, **call.kwargs)
         synchronize(payload.device)
         channel.enter("scan")
@@ -214,16 +217,6 @@ def make_calls(
         observer.after(number)
     observer.finish()
     return observer.saved, observer.kept
-
-
-def _mark_trace(marks: list[int], channel: Channel) -> None:
-    """Tell how many calls were traced before this call of the model: where its own begin."""
-    from aotidoctor.worker.call_hooks.package_calls import traced_calls
-
-    count = traced_calls()
-    if count is not None:
-        marks.append(count)
-        channel.put(trace_marks=marks)
 
 
 def resident_bytes() -> int:

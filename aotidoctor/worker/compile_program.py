@@ -130,7 +130,14 @@ def recompile(payload: Recompile, channel: Channel) -> dict[str, Any]:
     from torch._inductor import aoti_compile_and_package
 
     if payload.cache:
-        _keep_between_compiles(Path(payload.cache))
+        folder = Path(payload.cache)
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
+        from torch._inductor import codecache
+
+        headers = folder / "precompiled_headers"
+        for name, place in (("_HEADER_DIR", headers), ("_HEADER_LOCK_DIR", headers / "locks")):
+            if hasattr(codecache, name):
+                setattr(codecache, name, str(place))
     channel.enter("load_reference")
     program = torch.export.load(str(channel.user_cwd / payload.reference))
     channel.enter("compile")
@@ -155,20 +162,6 @@ def _options(payload: Recompile) -> dict[str, Any]:
         if hasattr(config.trace, "provenance_tracking_level"):
             options["trace.provenance_tracking_level"] = 1
     return options
-
-
-def _keep_between_compiles(folder: Path) -> None:
-    """Precompiled headers and what Inductor learnt of the CPU: making them anew takes longer than all the rest.
-
-    The headers depend on the other directory's name, too, so both have to stay where they are.
-    """
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
-    from torch._inductor import codecache
-
-    headers = folder / "precompiled_headers"
-    for name, place in (("_HEADER_DIR", headers), ("_HEADER_LOCK_DIR", headers / "locks")):
-        if hasattr(codecache, name):
-            setattr(codecache, name, str(place))
 
 
 # For a stamp.

@@ -226,7 +226,15 @@ def _values(program: Any, call: ModelCall) -> dict[str, Any]:
     for node in program.graph.nodes:
         if node.op == "placeholder":
             spec = specs[node.name]
-            known[node.name] = next(flat) if spec.kind.name == "USER_INPUT" else _stored_value(program, spec.target)
+            known[node.name] = (
+                next(flat)
+                if spec.kind.name == "USER_INPUT"
+                else (
+                    program.state_dict[spec.target]
+                    if spec.target in program.state_dict
+                    else program.constants[spec.target]
+                )
+            )
         elif node.op == "get_attr":
             known[node.name] = getattr(program.graph_module, str(node.target))
         elif node.op == "call_function":
@@ -239,10 +247,6 @@ def _values(program: Any, call: ModelCall) -> dict[str, Any]:
             except Exception:  # noqa: S112 - a call that fails in PyTorch, too
                 continue
     return known
-
-
-def _stored_value(program: Any, name: str) -> Any:
-    return program.state_dict[name] if name in program.state_dict else program.constants[name]
 
 
 def _part(program: Any, operators: list[Any], values: dict[str, Any]) -> tuple[Any, list[Any]]:

@@ -113,19 +113,15 @@ def start_reaper(link: int, work_dir: str) -> None:
         with suppress(BaseException):
             if os.fork() == 0:
                 os.close(link)
-                _leave_everything()
+                os.setsid()
+                os.chdir("/")
+                null = os.open(os.devnull, os.O_RDWR)
+                for number in range(3):
+                    os.dup2(null, number)
+                os.close(null)
                 _wait_for_parent(parent, worker, Path(work_dir))
         os._exit(0)
     os.waitpid(between, 0)
-
-
-def _leave_everything() -> None:
-    os.setsid()
-    os.chdir("/")
-    null = os.open(os.devnull, os.O_RDWR)
-    for number in range(3):
-        os.dup2(null, number)
-    os.close(null)
 
 
 def _wait_for_parent(parent: int, worker: int, work_dir: Path) -> None:
@@ -142,7 +138,14 @@ def _wait_for_parent(parent: int, worker: int, work_dir: Path) -> None:
             os.kill(worker, signal.SIGKILL)
     _kill_marked(work_dir)
     for run in work_dir.glob("R*-*/request.json"):
-        _remove_foreign(run, work_dir)
+        # The folder that a run had in a TMPDIR of the user's own.
+        import json
+
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            folder = Path(json.loads(run.read_text(encoding="utf-8"))["env"]["TMPDIR"])
+            token = run.parent.name.rpartition("-")[2]
+            if folder.name.endswith(token) and work_dir not in folder.parents:
+                shutil.rmtree(folder, ignore_errors=True)
     shutil.rmtree(work_dir, ignore_errors=True)
 
 
@@ -184,17 +187,6 @@ def _environ(entry: Path) -> set[bytes]:
     with suppress(OSError):
         return set((entry / "environ").read_bytes().split(b"\0"))
     return set()
-
-
-def _remove_foreign(request: Path, work_dir: Path) -> None:
-    """The folder that a run had in a TMPDIR of the user's own."""
-    import json
-
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        folder = Path(json.loads(request.read_text(encoding="utf-8"))["env"]["TMPDIR"])
-        token = request.parent.name.rpartition("-")[2]
-        if folder.name.endswith(token) and work_dir not in folder.parents:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 # The keeper of a loaded model.
@@ -308,16 +300,12 @@ def forkserver(fd: int, preload: tuple[str, ...]) -> None:
     kill_children(children)
     for end in keepers.values():
         end.close()
-    _bury()
-    shutil.rmtree(work_dir, ignore_errors=True)
-    os._exit(0)
-
-
-def _bury() -> None:
-    """Wait for whoever is left; the parent waits some seconds for us, and then no longer."""
+    # Wait for whoever is left; the parent waits some seconds for us, and then no longer.
     with suppress(ChildProcessError):
         while True:
             os.waitpid(-1, 0)
+    shutil.rmtree(work_dir, ignore_errors=True)
+    os._exit(0)
 
 
 def _answer(link: socket.socket, children: set[int], keepers: dict[int, socket.socket]) -> None:

@@ -114,17 +114,13 @@ def last_error() -> str | None:
         # Only if it is loaded: nothing of a package is loaded to ask this.
         library = ctypes.CDLL(str(path), mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
         try:
-            return _read_last_error(library)
+            function, text = getattr(library, _NAME, None), ctypes.c_char_p()
+            if function is None or function(ctypes.byref(text)) != 0 or not text.value:
+                return None
+            return text.value.decode(errors="replace")
         finally:
             _ctypes.dlclose(library._handle)
     return None
-
-
-def _read_last_error(library: ctypes.CDLL) -> str | None:
-    function, text = getattr(library, _NAME, None), ctypes.c_char_p()
-    if function is None or function(ctypes.byref(text)) != 0 or not text.value:
-        return None
-    return text.value.decode(errors="replace")
 
 
 # The model's C interface.

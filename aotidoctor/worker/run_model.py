@@ -56,7 +56,11 @@ def run(payload: Run, channel: Channel) -> dict[str, Any]:
     set_threads(payload.threads, channel)
     call = _inputs(payload, channel, applied)
     facts: dict[str, Any] = {}
-    model = _load_model(payload, channel, facts)
+    channel.enter("load")
+    _fill_memory(payload, channel)
+    model = load_model(payload, channel.user_cwd / payload.package)
+    _trace(model, payload, channel)
+    _send_facts(channel, facts, call_spec=list(model.loader.get_call_spec()), metadata=model.get_metadata())
     channel.enter("after_load")
     _follow_weights(model, payload, channel, facts)
     _send_facts(channel, facts, after_load=after_load(module, model, channel))
@@ -93,7 +97,10 @@ def _ask(
     ``files`` is where the unpacked package lies that others will still need; None where nobody will.
     """
     if call is not None:
-        call = _describe_call(call, payload, channel)
+        channel.enter("inputs")
+        described = call.describe(values="values" in payload.observe)
+        channel.put(inputs=described)
+        call = replace(call, described=described)
     _constants(payload, model, channel)
     if call is None or not _special_calls(model, call, payload, channel):
         _make_calls(model, call, payload, channel)
@@ -158,23 +165,6 @@ def _inputs(payload: Run, channel: Channel, applied: list[str]) -> ModelCall | N
     call = treat.apply_steps(payload.treatment, call, applied)
     channel.put(applied=applied, inputs=call.describe(values=False))
     return call
-
-
-def _describe_call(call: ModelCall, payload: Run, channel: Channel) -> ModelCall:
-    """With what the values are. Not before the load: to look at many values starts threads, which no fork survives."""
-    channel.enter("inputs")
-    described = call.describe(values="values" in payload.observe)
-    channel.put(inputs=described)
-    return replace(call, described=described)
-
-
-def _load_model(payload: Run, channel: Channel, facts: dict[str, Any]) -> LoadedModel:
-    channel.enter("load")
-    _fill_memory(payload, channel)
-    model = load_model(payload, channel.user_cwd / payload.package)
-    _trace(model, payload, channel)
-    _send_facts(channel, facts, call_spec=list(model.loader.get_call_spec()), metadata=model.get_metadata())
-    return model
 
 
 def _fill_memory(payload: Run, channel: Channel) -> None:
@@ -256,19 +246,15 @@ def run_printing(payload: Run, channel: Channel) -> dict[str, Any]:
         result = run(plain, channel)
         return {**result, "saved": _saved_values(payload, channel)}
     if payload.unbuffered:
-        _unbuffer_stdout()
+        # The C library writes each line at once: what it holds back is lost when the process aborts.
+        library = ctypes.CDLL(None)
+        library.setvbuf.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t]
+        library.setvbuf(ctypes.c_void_p.in_dll(library, "stdout"), None, _NO_BUFFER, 0)
         return run(plain, channel)
     path = channel.run_dir / "printed"
     with _stdout_in(path):
         result = run(plain, channel)
     return {**result, "printed": _read_bounded(path)}
-
-
-def _unbuffer_stdout() -> None:
-    """The C library writes each line at once: what it holds back is lost when the process aborts."""
-    library = ctypes.CDLL(None)
-    library.setvbuf.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t]
-    library.setvbuf(ctypes.c_void_p.in_dll(library, "stdout"), None, _NO_BUFFER, 0)
 
 
 @contextmanager
@@ -348,38 +334,37 @@ def load_time(payload: Run, channel: Channel) -> dict[str, Any]:
     channel.enter("inputs")
     call = read_call(payload.inputs, channel) if payload.inputs is not None else None
     if payload.kind != "bare-so":
-        _python_side(payload, channel)
-    model = _timed_load(payload, channel)
+        # What `aoti_load_package` imports and asks before its loader begins; older releases ask nothing.
+        channel.enter("imports")
+        for name in ("torch._inductor.package", "torch._inductor.codecache", "torch.export.pt2_archive._package"):
+            with suppress(ImportError):
+                import_module(name)
+        channel.put(compile_cache=_use_compile_cache(payload.tmpdir or "/tmp"))  # noqa: S108 - as torch does
+        channel.enter("cpu_checks")
+        ask = getattr(import_module("torch._inductor.codecache"), "get_device_information", None)
+        if ask is not None:
+            # Whatever it raises, the loader itself does without the answer.
+            with suppress(Exception):
+                ask(payload.device)
+    opened = _time_opening(channel)
+    channel.enter("load")
+    began = time.monotonic()
+    model = load_model(payload, channel.user_cwd / payload.package)
+    ended = time.monotonic()
+    if opened:
+        first, last = opened[0][0], opened[-1][1]
+        channel.put(load_parts={"unpack": first - began, "link": last - first, "create": ended - last})
     channel.enter("after_load")
     after_load(module, model, channel)
     treat.load_weights(payload, model, channel)
     if call is not None:
-        _timed_calls(model, call, channel)
+        # A call may write to its inputs, which changes no time.
+        for number in range(1, CALLS + 1):
+            channel.enter(f"run{number}")
+            model(*call.args, **call.kwargs)
     channel.enter("unload")
     model.close()
     return {}
-
-
-def _timed_calls(model: LoadedModel, call: ModelCall, channel: Channel) -> None:
-    """A call may write to its inputs, which changes no time."""
-    for number in range(1, CALLS + 1):
-        channel.enter(f"run{number}")
-        model(*call.args, **call.kwargs)
-
-
-def _python_side(payload: Run, channel: Channel) -> None:
-    """What ``aoti_load_package`` imports and asks before its loader begins; older releases ask nothing."""
-    channel.enter("imports")
-    for name in ("torch._inductor.package", "torch._inductor.codecache", "torch.export.pt2_archive._package"):
-        with suppress(ImportError):
-            import_module(name)
-    channel.put(compile_cache=_use_compile_cache(payload.tmpdir or "/tmp"))  # noqa: S108 - as torch does
-    channel.enter("cpu_checks")
-    ask = getattr(import_module("torch._inductor.codecache"), "get_device_information", None)
-    if ask is not None:
-        # Whatever it raises, the loader itself does without the answer.
-        with suppress(Exception):
-            ask(payload.device)
 
 
 def _use_compile_cache(tmpdir: str) -> bool:
@@ -392,18 +377,6 @@ def _use_compile_cache(tmpdir: str) -> bool:
             return False
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
     return Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).is_dir()
-
-
-def _timed_load(payload: Run, channel: Channel) -> LoadedModel:
-    opened = _time_opening(channel)
-    channel.enter("load")
-    began = time.monotonic()
-    model = load_model(payload, channel.user_cwd / payload.package)
-    ended = time.monotonic()
-    if opened:
-        first, last = opened[0][0], opened[-1][1]
-        channel.put(load_parts={"unpack": first - began, "link": last - first, "create": ended - last})
-    return model
 
 
 def _time_opening(channel: Channel) -> list[tuple[float, float]]:

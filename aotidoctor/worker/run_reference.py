@@ -111,7 +111,12 @@ def put_written_constants(
         **dict(module.named_buffers(remove_duplicate=False)),
     }
     held = set(model.get_constant_fqns())
-    names = [name for name in _in_order(program) if name in own and name not in held and _is_written(own[name])]
+    # Parameters, buffers and constants in the order in which the graph first uses them.
+    targets = {spec.arg.name: spec.target for spec in program.graph_signature.input_specs if spec.target is not None}
+    used: dict[str, None] = {}
+    for node in program.graph.nodes:
+        used.update((targets[one.name], None) for one in node.all_input_nodes if one.name in targets)
+    names = [name for name in list(used) if name in own and name not in held and _is_written(own[name])]
     kept = {name: own[name].detach().clone() for name in names}
     deadline = time.monotonic() + _SECONDS
     try:
@@ -145,15 +150,6 @@ def differing_constants(found: dict[str, tuple[Any, Any]]) -> list[OutputFacts]:
     wrong = [item for item in facts if not item["equal"]]
     typed = [item for item in wrong if found[item["name"]][0].numel() == 1 and is_typed(float(found[item["name"]][0]))]
     return [] if typed else [{**item, "written": True} for item in wrong]
-
-
-def _in_order(program: Any) -> list[str]:
-    """Parameters, buffers and constants in the order in which the graph first uses them."""
-    targets = {spec.arg.name: spec.target for spec in program.graph_signature.input_specs if spec.target is not None}
-    used: dict[str, None] = {}
-    for node in program.graph.nodes:
-        used.update((targets[one.name], None) for one in node.all_input_nodes if one.name in targets)
-    return list(used)
 
 
 def _is_written(tensor: Any) -> bool:

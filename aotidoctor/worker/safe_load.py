@@ -12,7 +12,7 @@ import io
 import json
 import math
 import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +136,11 @@ def make_tensor(spec: TensorSpec) -> Any:
     stride = spec.stride
     if stride is not None and stride != contiguous_stride(spec.shape):
         values = _with_strides(values, spec.shape, stride)
-    return _on_device(values, spec.device)
+    if spec.device == "meta":
+        return values.to("meta")
+    if spec.device == "cpu" or place_storage(values, spec.device) is not None:
+        return values
+    return values.to(spec.device)
 
 
 def _with_strides(values: Any, shape: tuple[int, ...], stride: tuple[int, ...]) -> Any:
@@ -146,23 +150,11 @@ def _with_strides(values: Any, shape: tuple[int, ...], stride: tuple[int, ...]) 
     for dim, step in enumerate(stride):
         if step == 0 and shape[dim] > 1:
             values = values.narrow(dim, 0, 1)
-    span = 0 if 0 in shape else 1 + sum(_reach(shape, stride))
+    span = 0 if 0 in shape else 1 + sum(((size - 1) * step for size, step in zip(shape, stride, strict=True)))
     # Strides that skip elements leave gaps; zeros make them the same on every run.
     memory = torch.zeros(span, dtype=values.dtype)
     memory.as_strided(values.shape, stride).copy_(values)
     return memory.as_strided(shape, stride)
-
-
-def _reach(shape: tuple[int, ...], stride: tuple[int, ...]) -> Iterator[int]:
-    return ((size - 1) * step for size, step in zip(shape, stride, strict=True))
-
-
-def _on_device(tensor: Any, device: str) -> Any:
-    if device == "meta":
-        return tensor.to("meta")
-    if device == "cpu" or place_storage(tensor, device) is not None:
-        return tensor
-    return tensor.to(device)
 
 
 def _tensor_from_data(spec: TensorSpec, dtype: Any) -> Any:
@@ -241,7 +233,9 @@ def _from_file(path: str, trusted: bool) -> tuple[Any, bool]:
     with Path(path).open("rb") as stream:
         head = stream.read(16)
     if head[:6] == b"\x93NUMPY":
-        return _from_npy(path, trusted), False
+        import numpy as np
+
+        return _from_array(np.load(path, allow_pickle=trusted)), False
     if head[:2] == b"PK" and _is_npz(path):
         return _from_npz(path, trusted), True
     if head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") <= 16 << 20:
@@ -265,12 +259,6 @@ def _is_npz(path: str) -> bool:
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
     return bool(names) and all(name.endswith(".npy") for name in names)
-
-
-def _from_npy(path: str, trusted: bool) -> Any:
-    import numpy as np
-
-    return _from_array(np.load(path, allow_pickle=trusted))
 
 
 def _from_npz(path: str, trusted: bool) -> dict[str, Any]:

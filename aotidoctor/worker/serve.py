@@ -176,19 +176,34 @@ def serve(run_dir: Path, *, forked: bool, ask: Callable[[Any, Channel], Any] | N
     except BaseException:
         traceback.print_exc()
     finally:
-        _leave(code)
-
-
-def _leave(code: int) -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(BaseException):
-            stream.flush()
-    os._exit(code)
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(BaseException):
+                stream.flush()
+        os._exit(code)
 
 
 def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: bool, ask: Any) -> int:
     channel.enter("start")
-    _become_child(request, run_dir, forked=forked)
+    if forked:
+        os.setsid()
+        _take_files(run_dir)
+        for name, value in request["env"].items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        # What the warm worker remembered is its own folder.
+        tempfile.tempdir = None
+    die_with_parent(request["parent"])
+    set_marker(request["token"])
+    no_core_file()
+    first_choice_of_oom_killer()
+    if request["debugger"] or request["stacks"]:
+        allow_debugger()
+    write_process_number(run_dir)
+    os.chdir(run_dir / "cwd")
+    faulthandler.enable(file=2, all_threads=True)
+    faulthandler.register(STACKS_SIGNAL, file=2, all_threads=True)
     warnings.showwarning = lambda message, category, *_: channel.warn(f"{category.__name__}: {message}")
     channel.enter("import")
     module, function, kind = JOBS[request["job"]]
@@ -223,9 +238,21 @@ def _import_torch() -> None:
 def _do(asked_env: dict[str, str | None], channel: Channel, job: Callable[[Channel], Any], *, loads: bool) -> int:
     channel.enter("setup")
     try:
-        channel.put(env_took_effect=_visible_environment(asked_env))
-        if loads:
-            _follow_loads(channel)
+        import ctypes
+
+        getenv = ctypes.CDLL(None).getenv
+        getenv.restype = ctypes.c_char_p
+        seen = {name: getenv(name.encode()) for name in asked_env if name != "TMPDIR"}
+        channel.put(
+            env_took_effect={
+                name: (None if raw is None else os.fsdecode(raw)) == asked_env[name] for name, raw in seen.items()
+            }
+        )
+        if loads and "torch" in sys.modules:
+            # What PyTorch unpacks elsewhere than we may expect is told to the parent, which removes it.
+            from aotidoctor.worker.load_package import follow_unpacking
+
+            follow_unpacking(channel)
         result = job(channel)
         channel.enter("done")
         channel.done(result)
@@ -240,14 +267,6 @@ def _do(asked_env: dict[str, str | None], channel: Channel, job: Callable[[Chann
         channel.error(type(error).__name__, text, traceback.format_exc())
         return 1
     return 0
-
-
-def _follow_loads(channel: Channel) -> None:
-    """What PyTorch unpacks elsewhere than we may expect is told to the parent, which removes it."""
-    if "torch" in sys.modules:
-        from aotidoctor.worker.load_package import follow_unpacking
-
-        follow_unpacking(channel)
 
 
 def _job(module: str, function: str) -> Callable[[Any, Channel], Any]:
@@ -265,27 +284,6 @@ def _text(error: BaseException) -> str:
         return f"<no text: str() raised {type(inner).__name__}>"
 
 
-def _become_child(request: dict[str, Any], run_dir: Path, *, forked: bool) -> None:
-    """Everything that makes this process a private one. A fresh interpreter got environment and files at its start."""
-    if forked:
-        os.setsid()
-        _take_files(run_dir)
-        for name, value in request["env"].items():
-            _set_env(name, value)
-        # What the warm worker remembered is its own folder.
-        tempfile.tempdir = None
-    die_with_parent(request["parent"])
-    set_marker(request["token"])
-    no_core_file()
-    first_choice_of_oom_killer()
-    if request["debugger"] or request["stacks"]:
-        allow_debugger()
-    write_process_number(run_dir)
-    os.chdir(run_dir / "cwd")
-    faulthandler.enable(file=2, all_threads=True)
-    faulthandler.register(STACKS_SIGNAL, file=2, all_threads=True)
-
-
 def _take_files(run_dir: Path) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
@@ -294,20 +292,3 @@ def _take_files(run_dir: Path) -> None:
         fd = os.open(run_dir / name, os.O_WRONLY | os.O_APPEND)
         os.dup2(fd, number)
         os.close(fd)
-
-
-def _set_env(name: str, value: str | None) -> None:
-    if value is None:
-        os.environ.pop(name, None)
-    else:
-        os.environ[name] = value
-
-
-def _visible_environment(changes: dict[str, str | None]) -> dict[str, bool]:
-    """Whether C code of this process sees each change. TMPDIR is a directory below the one asked for: left out."""
-    import ctypes
-
-    getenv = ctypes.CDLL(None).getenv
-    getenv.restype = ctypes.c_char_p
-    seen = {name: getenv(name.encode()) for name in changes if name != "TMPDIR"}
-    return {name: (None if raw is None else os.fsdecode(raw)) == changes[name] for name, raw in seen.items()}

@@ -58,7 +58,21 @@ def rehearse(payload: Run, channel: Channel) -> dict[str, Any]:
     if refused:
         channel.put(refused=refused)
         return {}
-    given = _tensors_by_slot(plan, requests, channel)
+    # The tensors by slot, as the compiled code gets them.
+    import torch
+
+    slots: dict[int, Any] = {}
+    sent, padded = [], []
+    for wire in plan["inputs"]:
+        parts = [_convert_tensor(request.tensor(wire["path"]), wire) for request in requests]
+        whole = parts[0] if len(parts) == 1 else torch.cat(parts)
+        longer, more = _pad_tensor(whole.contiguous(), wire["compiled"])
+        if more:
+            padded.append({"name": wire["name"], "bytes": more})
+        slots[wire["slot"]] = longer
+        sent.append({"name": wire["name"], "dtype": dtype_name(whole), "shape": list(whole.shape)})
+    channel.put(sent=sent, padded=padded)
+    given = _place_tensors([slots[slot] for slot in sorted(slots)], plan)
     channel.enter("served")
     outputs = model.loader.run(given)
     channel.enter("compare")
@@ -139,24 +153,6 @@ def _refusals(wire: dict[str, Any], request: ClientRequest, plan: dict[str, Any]
     if plan["max_batch"] and shape[0] > plan["max_batch"]:
         return [{"name": wire["name"], "what": "batch", "shape": shape, "wanted": [plan["max_batch"]]}]
     return []
-
-
-def _tensors_by_slot(plan: dict[str, Any], requests: list[ClientRequest], channel: Channel) -> list[Any]:
-    """The tensors by slot, as the compiled code gets them."""
-    import torch
-
-    slots: dict[int, Any] = {}
-    sent, padded = [], []
-    for wire in plan["inputs"]:
-        parts = [_convert_tensor(request.tensor(wire["path"]), wire) for request in requests]
-        whole = parts[0] if len(parts) == 1 else torch.cat(parts)
-        longer, more = _pad_tensor(whole.contiguous(), wire["compiled"])
-        if more:
-            padded.append({"name": wire["name"], "bytes": more})
-        slots[wire["slot"]] = longer
-        sent.append({"name": wire["name"], "dtype": dtype_name(whole), "shape": list(whole.shape)})
-    channel.put(sent=sent, padded=padded)
-    return _place_tensors([slots[slot] for slot in sorted(slots)], plan)
 
 
 def _convert_tensor(tensor: Any, wire: dict[str, Any]) -> Any:
@@ -287,12 +283,8 @@ def hook(payload: Hook, channel: Channel) -> dict[str, Any]:
     release(handle)
     channel.put(released=True)
     channel.enter("dlclose")
-    _close(library)
-    return {}
-
-
-def _close(library: ctypes.CDLL) -> None:
-    """What a library's destructors do when it goes is part of what the server will meet."""
+    # What a library's destructors do when it goes is part of what the server will meet.
     dlclose = ctypes.CDLL(None).dlclose
     dlclose.argtypes = [ctypes.c_void_p]
     dlclose(library._handle)
+    return {}

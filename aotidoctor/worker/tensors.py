@@ -180,11 +180,7 @@ def children(value: Any, path: str) -> list[tuple[str | None, Any]]:
         return [(f"{path}.{name}", child) for name, child in zip(value._fields, value, strict=True)]
     if type(value) in (list, tuple):
         return [(f"{path}[{index}]", child) for index, child in enumerate(value)]
-    return _registered_children(value, path)
-
-
-def _registered_children(value: Any, path: str) -> list[tuple[str | None, Any]]:
-    """Children of a type that somebody registered with torch's pytree; anything else is a leaf."""
+    # Children of a type that somebody registered with torch's pytree; anything else is a leaf.
     from torch.utils._pytree import SUPPORTED_NODES
 
     node = SUPPORTED_NODES.get(type(value))
@@ -201,23 +197,19 @@ def rebuild(value: Any, path: str, visit: Visit) -> Any:
         return visit(path, value)
     new = [rebuild(child, str(key), visit) for key, child in below]
     if isinstance(value, dict):
-        return _rebuilt_mapping(value, new)
+        # A library's own mapping may forbid `update` (`ModelOutput` does): it is put together as pytree does it.
+        if type(value) in (dict, OrderedDict, defaultdict):
+            made = value.copy()
+            made.update(zip(value, new, strict=True))
+            return made
+        from torch.utils._pytree import SUPPORTED_NODES
+
+        return _rebuilt_registered(value, new) if type(value) in SUPPORTED_NODES else dict(zip(value, new, strict=True))
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*new)
     if type(value) in (list, tuple):
         return type(value)(new)
     return _rebuilt_registered(value, new)
-
-
-def _rebuilt_mapping(value: Any, new: list[Any]) -> Any:
-    """A library's own mapping may forbid ``update`` (``ModelOutput`` does): it is put together as pytree does it."""
-    if type(value) in (dict, OrderedDict, defaultdict):
-        made = value.copy()
-        made.update(zip(value, new, strict=True))
-        return made
-    from torch.utils._pytree import SUPPORTED_NODES
-
-    return _rebuilt_registered(value, new) if type(value) in SUPPORTED_NODES else dict(zip(value, new, strict=True))
 
 
 def _rebuilt_registered(value: Any, new: list[Any]) -> Any:

@@ -125,7 +125,25 @@ def read_beyond(model: LoadedModel, call: ModelCall, channel: Channel) -> None:
         before, behind = asked.changes(zone, plain, before=True), asked.changes(zone, plain, behind=0)
         if before or behind:
             needed = zone.span + (_furthest(asked, zone, plain) if behind else 0)
-            found.append(_describe_over_read(asked, zone, needed, before=before))
+            rows, follows = None, []
+            shape = zone.tensor.shape
+            row = zone.span // shape[0] if len(shape) and zone.tensor.is_contiguous() else 0
+            if row and needed % row == 0:
+                rows = needed // row
+                last = (rows - 1) * row - zone.span
+                follows = [
+                    [*place] for place in _like(asked, zone, rows) if _follows(asked, zone, max(last, 0), *place)
+                ]
+            found.append(
+                {
+                    "path": zone.path,
+                    "elements": zone.span,
+                    "needed": needed,
+                    "before": before,
+                    "rows": rows,
+                    "follows": follows,
+                }
+            )
     channel.enter("scan")
     channel.put(read_beyond={"decided": decided, "looked": looked, "leaves": found})
 
@@ -179,24 +197,6 @@ def _furthest(asked: _OverReadSearch, zone: _PaddedInput, plain: tuple[Any, ...]
         else:
             high = middle
     return low + 1
-
-
-def _describe_over_read(asked: _OverReadSearch, zone: _PaddedInput, needed: int, *, before: bool) -> dict[str, Any]:
-    rows, follows = None, []
-    shape = zone.tensor.shape
-    row = zone.span // shape[0] if len(shape) and zone.tensor.is_contiguous() else 0
-    if row and needed % row == 0:
-        rows = needed // row
-        last = (rows - 1) * row - zone.span
-        follows = [[*place] for place in _like(asked, zone, rows) if _follows(asked, zone, max(last, 0), *place)]
-    return {
-        "path": zone.path,
-        "elements": zone.span,
-        "needed": needed,
-        "before": before,
-        "rows": rows,
-        "follows": follows,
-    }
 
 
 def _like(asked: _OverReadSearch, zone: _PaddedInput, rows: int) -> Iterator[tuple[str, int]]:

@@ -140,31 +140,30 @@ def _overlay_signature(overlay: Overlay, contract: ModelContract, inputs: InputS
         overlay.add("kwargs", "missing", f"kwargs[{name!r}]", "not given", "a keyword argument", keys=keys)
     for name in extra:
         overlay.add("kwargs", "extra", f"kwargs[{name!r}]", "given", f"keywords {_list_keys(wanted)}", keys=keys)
-    _overlay_count(overlay, contract.args, inputs, surplus)
-
-
-def _overlay_count(overlay: Overlay, wanted: Container[int], inputs: InputSet, surplus: int) -> None:
     if surplus == 0:
         return
-    kind, first = ("many", len(wanted.children)) if surplus > 0 else ("few", len(inputs.args.children))
+    kind, first = ("many", len(contract.args.children)) if surplus > 0 else ("few", len(inputs.args.children))
     overlay.add(
         "count",
         kind,
         f"args[{first}]",
         f"{len(inputs.args.children)} positional arguments",
-        f"{len(wanted.children)}",
+        f"{len(contract.args.children)}",
     )
 
 
 def _overlay_tree(
     overlay: Overlay, contract: ModelContract, spec: Tree[int], given: Tree[LeafValue], path: str
 ) -> None:
+    # An object of some class where a registered one belongs: only the process that flattens it sees inside.
     match spec, given:
         case Leaf(value=index), Leaf(value=value):
             overlay.pairs.append(Pair(spec=contract.leaves[index], path=path, value=value))
         case Leaf(value=index), Container():
             overlay.add("tree", "nesting", path, describe(given), describe_spec(contract.leaves[index]))
-        case Container(), Leaf(value=PlainValue() as value) if _is_object(spec, value):
+        case Container(), Leaf(value=PlainValue() as value) if (
+            _family(spec.type) not in ("sequence", "mapping") and value.type not in PLAIN_TYPES
+        ):
             overlay.add("tree", "object", path, describe(given), _container_text(spec), harmless=True)
         case Container(), Leaf():
             overlay.add("tree", "nesting", path, describe(given), _container_text(spec))
@@ -209,11 +208,6 @@ def _list_keys(keys: Sequence[object]) -> str:
     """``['a', 'b']``; of many the first ones."""
     more = f", … {len(keys) - _KEYS_SHOWN} more]" if len(keys) > _KEYS_SHOWN else "]"
     return f"[{', '.join(map(repr, keys[:_KEYS_SHOWN]))}{more}"
-
-
-def _is_object(spec: Container[int], value: PlainValue) -> bool:
-    """An object of some class where a registered one belongs: only the process that flattens it sees inside."""
-    return _family(spec.type) not in ("sequence", "mapping") and value.type not in PLAIN_TYPES
 
 
 def _family(kind: str) -> str:
@@ -311,31 +305,35 @@ def swapped_pairs(pairs: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
     """
     misfits = [pair for pair in pairs if not fits(pair.spec, pair.value) and pair.spec.kind != "unknown"]
     if not misfits:
-        return _crossed_ranks(pairs)
+        # Two tensors of one element, where a rank alone does no harm, that have exactly each other's ranks.
+        odd = [
+            pair
+            for pair in pairs
+            if isinstance(pair.value, TensorDesc)
+            and pair.spec.kind != "unknown"
+            and not rank_fits(pair.spec, pair.value)
+        ]
+        if len(odd) != 2:
+            return []
+        first, second = odd
+        crossed = all(
+            isinstance(value, TensorDesc) and fits(spec, value) and rank_fits(spec, value)
+            for spec, value in ((first.spec, second.value), (second.spec, first.value))
+        )
+        return [(first, second)] if crossed else []
     if not 2 <= len(misfits) <= MOST_MISPLACED:
         return []
     places = [[at for at, other in enumerate(misfits) if fits(pair.spec, other.value)] for pair in misfits]
     answers = list(islice(_assignments(places, 0, frozenset()), 2))
     if len(answers) == 1:
-        return _moves(misfits, answers[0])
+        answer = answers[0]
+        found = []
+        for at, choice in enumerate(answer):
+            if answer[choice] == at and choice < at:
+                continue
+            found.append((misfits[at], misfits[choice]))
+        return found
     return _couples(misfits) if not answers else []
-
-
-def _crossed_ranks(pairs: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
-    """Two tensors of one element, where a rank alone does no harm, that have exactly each other's ranks."""
-    odd = [
-        pair
-        for pair in pairs
-        if isinstance(pair.value, TensorDesc) and pair.spec.kind != "unknown" and not rank_fits(pair.spec, pair.value)
-    ]
-    if len(odd) != 2:
-        return []
-    first, second = odd
-    crossed = all(
-        isinstance(value, TensorDesc) and fits(spec, value) and rank_fits(spec, value)
-        for spec, value in ((first.spec, second.value), (second.spec, first.value))
-    )
-    return [(first, second)] if crossed else []
 
 
 def _assignments(places: Sequence[Sequence[int]], at: int, taken: frozenset[int]) -> Iterator[tuple[int, ...]]:
@@ -347,15 +345,6 @@ def _assignments(places: Sequence[Sequence[int]], at: int, taken: frozenset[int]
         if choice not in taken:
             for rest in _assignments(places, at + 1, taken | {choice}):
                 yield (choice, *rest)
-
-
-def _moves(misfits: Sequence[Pair], answer: Sequence[int]) -> list[tuple[Pair, Pair]]:
-    found = []
-    for at, choice in enumerate(answer):
-        if answer[choice] == at and choice < at:
-            continue
-        found.append((misfits[at], misfits[choice]))
-    return found
 
 
 def _couples(misfits: Sequence[Pair]) -> list[tuple[Pair, Pair]]:

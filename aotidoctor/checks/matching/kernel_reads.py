@@ -158,7 +158,9 @@ def _short(pair: TensorPair, sizes: Sequence[SymbolReading], values: Mapping[str
         extent, given = evaluate(reads.extent, values), span(tensor)
         if extent is None or extent <= given:
             continue
-        source = _source(pair, names, sizes)
+        # Where another input gives one of the sizes; None where this one gives them all.
+        own = {one.symbol for one in sizes if one.pair.path == pair.path}
+        source = next((one for one in sizes if one.symbol in names - own), None)
         return ShortRead(
             pair=pair,
             needed=extent,
@@ -175,12 +177,6 @@ def _short(pair: TensorPair, sizes: Sequence[SymbolReading], values: Mapping[str
 def _is_slice(tensor: TensorDesc, reads: Reads, values: Mapping[str, int]) -> bool:
     step = evaluate(reads.step, values) if reads.step is not None else None
     return step == tensor.numel and tensor.shape[:1] != (1,)
-
-
-def _source(pair: TensorPair, names: frozenset[str], sizes: Sequence[SymbolReading]) -> SymbolReading | None:
-    """Where another input gives one of the sizes; None where this one gives them all."""
-    own = {one.symbol for one in sizes if one.pair.path == pair.path}
-    return next((one for one in sizes if one.symbol in names - own), None)
 
 
 # Tensors whose shape or strides the loops do not follow.

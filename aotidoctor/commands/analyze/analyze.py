@@ -43,7 +43,6 @@ from aotidoctor.readers.contract.read_contract import read_contract
 from aotidoctor.readers.contract.sourceless_contract import resolve_leaves
 from aotidoctor.readers.package.blob import Blob, opened_blob
 from aotidoctor.readers.package.zip_archive import (
-    ZipDirectory,
     ZipEntry,
     duplicate_names,
     is_unsafe,
@@ -102,42 +101,42 @@ def read_sent_file(path: str) -> SentFile:
     with examining(path), opened_blob(path) as (blob, mode):
         if not stat.S_ISREG(mode):
             raise CannotExamineError(f"{path}: observed no file, {_EXPECTED}")
-        return _read_bytes(path, blob)
-
-
-def _read_bytes(path: str, blob: Blob) -> SentFile:
-    directory = read_zip_directory(blob)
-    if directory is not None:
-        return _bundle(path, blob, directory)
-    head = blob.read_at(0, 64).lstrip(b"\xef\xbb\xbf \t\r\n")
-    if not head.startswith(b"{"):
-        raise CannotExamineError(f"{path}: observed a file of {blob.size} bytes that is not an archive, {_EXPECTED}")
-    data = blob.read_all(LARGEST_MEMBER)
-    if data is None:
-        raise CannotExamineError(f"{path}: observed {blob.size} bytes, expected at most {LARGEST_MEMBER}")
-    return SentFile(path=path, report=_report(path, _json(data)))
-
-
-def _bundle(path: str, blob: Blob, directory: ZipDirectory) -> SentFile:
-    names = [entry.name for entry in directory.entries]
-    if MANIFEST not in names:
-        raise CannotExamineError(f"{path}: observed an archive of {len(names)} members without {MANIFEST}, {_EXPECTED}")
-    doubled = duplicate_names(names)
-    if doubled:
-        raise CannotExamineError(f"{path}: observed two members called {doubled[0][:80]!r}, expected one of each name")
-    entries = {entry.name: entry for entry in directory.entries}
-    manifest = _json(read_entry(blob, entries[MANIFEST], LARGEST_MEMBER) or b"")
-    if not isinstance(manifest, dict) or manifest.get("schema") != BUNDLE_SCHEMA:
-        said = manifest.get("schema") if isinstance(manifest, dict) else "no JSON"
-        raise CannotExamineError(f"{path}: observed {str(said)[:80]} in {MANIFEST}, expected {BUNDLE_SCHEMA}")
-    sent = SentFile(path=path, report={}, manifest=manifest)
-    if directory.problem is not None:
-        sent.problems.append(directory.problem)
-    _members(sent, blob, entries)
-    if REPORT_MEMBER not in sent.members:
-        raise CannotExamineError(f"{path}: observed no {REPORT_MEMBER} that agrees with its checksum, expected one")
-    sent.report = _report(f"{path}/{REPORT_MEMBER}", _json(sent.members[REPORT_MEMBER]))
-    return sent
+        directory = read_zip_directory(blob)
+        if directory is not None:
+            names = [entry.name for entry in directory.entries]
+            if MANIFEST not in names:
+                raise CannotExamineError(
+                    f"{path}: observed an archive of {len(names)} members without {MANIFEST}, {_EXPECTED}"
+                )
+            doubled = duplicate_names(names)
+            if doubled:
+                raise CannotExamineError(
+                    f"{path}: observed two members called {doubled[0][:80]!r}, expected one of each name"
+                )
+            entries = {entry.name: entry for entry in directory.entries}
+            manifest = _json(read_entry(blob, entries[MANIFEST], LARGEST_MEMBER) or b"")
+            if not isinstance(manifest, dict) or manifest.get("schema") != BUNDLE_SCHEMA:
+                said = manifest.get("schema") if isinstance(manifest, dict) else "no JSON"
+                raise CannotExamineError(f"{path}: observed {str(said)[:80]} in {MANIFEST}, expected {BUNDLE_SCHEMA}")
+            sent = SentFile(path=path, report={}, manifest=manifest)
+            if directory.problem is not None:
+                sent.problems.append(directory.problem)
+            _members(sent, blob, entries)
+            if REPORT_MEMBER not in sent.members:
+                raise CannotExamineError(
+                    f"{path}: observed no {REPORT_MEMBER} that agrees with its checksum, expected one"
+                )
+            sent.report = _report(f"{path}/{REPORT_MEMBER}", _json(sent.members[REPORT_MEMBER]))
+            return sent
+        head = blob.read_at(0, 64).lstrip(b"\xef\xbb\xbf \t\r\n")
+        if not head.startswith(b"{"):
+            raise CannotExamineError(
+                f"{path}: observed a file of {blob.size} bytes that is not an archive, {_EXPECTED}"
+            )
+        data = blob.read_all(LARGEST_MEMBER)
+        if data is None:
+            raise CannotExamineError(f"{path}: observed {blob.size} bytes, expected at most {LARGEST_MEMBER}")
+        return SentFile(path=path, report=_report(path, _json(data)))
 
 
 def _members(sent: SentFile, blob: Blob, entries: dict[str, ZipEntry]) -> None:
@@ -320,7 +319,14 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
     sent = read_sent_file(path)
     case, whole = rebuild_case(sent)
     session = Session(case=case, runner=None)
-    _ask(session, sent, whole=whole)
+    # The checks, where the case is there, and the saved findings of all that cannot be asked again.
+    old = saved_report.read_findings(sent.report)
+    asked: set[str] = set()
+    if whole and sent.report.get("command") in _CHECKED:
+        run_checks(session)
+        asked = {check.code for check in CHECKS} - {item.code for item in session.not_checked}
+        session.findings = [_as_treated(item, old) for item in session.findings]
+    session.add([item for item in old if item.code not in asked])
     reading = read_logs(session, sent)
     before = saved_report.read_causes(sent.report)
     diagnoses = _causes(session, before)
@@ -341,17 +347,6 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
         log=reading or saved_report.read_saved_log(sent.report),
         extra={"from": path, "made_by": version, "made_at": text_of(sent.report.get("started")) or ""},
     )
-
-
-def _ask(session: Session, sent: SentFile, *, whole: bool) -> None:
-    """The checks, where the case is there, and the saved findings of all that cannot be asked again."""
-    old = saved_report.read_findings(sent.report)
-    asked: set[str] = set()
-    if whole and sent.report.get("command") in _CHECKED:
-        run_checks(session)
-        asked = {check.code for check in CHECKS} - {item.code for item in session.not_checked}
-        session.findings = [_as_treated(item, old) for item in session.findings]
-    session.add([item for item in old if item.code not in asked])
 
 
 def _as_treated(item: Evidence, old: Sequence[Evidence]) -> Evidence:

@@ -140,7 +140,9 @@ def _run(item: JsonObject) -> Outcome:
         ),
         ending=_ending(item),
         stage=_text(item, "stage"),
-        error=_error(error) if isinstance(error, dict) else None,
+        error=ChildError(**{name: str(error.get(name) or "") for name in ("type", "message", "traceback")})
+        if isinstance(error, dict)
+        else None,
         result={"outputs": [item.get("outputs") or []], "applied": as_list(item.get("applied"))},
         stages=_numbers(item.get("stages_s")),
         warnings=tuple(one for one in as_list(item.get("warnings")) if isinstance(one, str)),
@@ -170,10 +172,6 @@ def _ending(item: JsonObject) -> Ending:
         case "exited":
             return Exited(code=_integer(item, "exit_code") or 0, done=not why)
     return NotStarted(reason=why or "unknown")
-
-
-def _error(value: JsonObject) -> ChildError:
-    return ChildError(**{name: str(value.get(name) or "") for name in ("type", "message", "traceback")})
 
 
 def _text(item: JsonObject, name: str) -> str:

@@ -196,7 +196,11 @@ def read_map(path: Path) -> Placeholders:
     except OSError as error:
         raise UsageError(f"{path} cannot be used as a map: {error.strerror or error}") from error
     try:
-        _own(path, os.fstat(descriptor))
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise UsageError(f"{path} cannot be used as a map: it is not a file")
+        if found.st_uid != os.geteuid():
+            raise UsageError(f"{path} cannot be used as a map: it belongs to a different user")
         with os.fdopen(os.dup(descriptor), "rb") as stream:
             data = stream.read(_LARGEST_MAP + 1)
     finally:
@@ -228,13 +232,6 @@ def write_map(path: Path, table: Mapping[str, str]) -> None:
     except OSError:
         draft.unlink(missing_ok=True)
         raise
-
-
-def _own(path: Path, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise UsageError(f"{path} cannot be used as a map: it is not a file")
-    if found.st_uid != os.geteuid():
-        raise UsageError(f"{path} cannot be used as a map: it belongs to a different user")
 
 
 # The leak test.

@@ -24,11 +24,10 @@ from aotidoctor.commands.bundle.bundle_members import (
     safe_name,
 )
 from aotidoctor.model import record_json
-from aotidoctor.model.artifact import Artifact, Member, ModelEntry
+from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
-from aotidoctor.model.errors import InputsError
 from aotidoctor.model.inputs import TensorDesc
-from aotidoctor.model.localization import BufferValues, Localization
+from aotidoctor.model.localization import Localization
 from aotidoctor.model.record import JsonObject, JsonValue, as_object
 from aotidoctor.model.report import Report
 from aotidoctor.model.torch_names import ITEMSIZE
@@ -126,7 +125,12 @@ def _file(folder: str, path: Path, what: str, largest: int) -> Piece | Absent:
 
 
 def _weights(case: Case, wanted: BundleContents) -> Iterator[Piece | Absent]:
-    found = [member for model in case.artifact.models for member in model.members if _is_weight(member)]
+    found = [
+        member
+        for model in case.artifact.models
+        for member in model.members
+        if (member.name.endswith(_WEIGHTS) or "/constants/" in member.name or "/weights/" in member.name)
+    ]
     if not found:
         location = case.contract.weights if case.contract is not None else "unknown"
         yield Absent(name="weights", reason=f"not in a separate member (they are: {location}); --include package")
@@ -138,10 +142,6 @@ def _weights(case: Case, wanted: BundleContents) -> Iterator[Piece | Absent]:
         with Path(member.path).open("rb") as stream:
             stream.seek(member.data_offset)
             yield Piece(name=name, what="weights", data=stream.read(member.size))
-
-
-def _is_weight(member: Member) -> bool:
-    return member.name.endswith(_WEIGHTS) or "/constants/" in member.name or "/weights/" in member.name
 
 
 # Values of tensors that do not leave the machine.
@@ -210,13 +210,16 @@ def _is_integer(dtype: str) -> bool:
 
 def _values_removed_at(place: Localization) -> Localization:
     values = tuple(
-        replace(kernel, buffers=tuple(_buffer(buffer) for buffer in kernel.buffers)) for kernel in place.values
+        replace(
+            kernel,
+            buffers=tuple(
+                (replace(buffer, low=None, high=None, mean=None) if _count(buffer.shape) < _FEW else buffer)
+                for buffer in kernel.buffers
+            ),
+        )
+        for kernel in place.values
     )
     return replace(place, values=values)
-
-
-def _buffer(buffer: BufferValues) -> BufferValues:
-    return replace(buffer, low=None, high=None, mean=None) if _count(buffer.shape) < _FEW else buffer
 
 
 # The collectors.
@@ -283,14 +286,17 @@ def _case(job: BundleJob) -> Iterator[Collected]:
         "schema": CASE_SCHEMA,
         "case": record_json.to_json(bare),
         "model": case.model.name if case.model is not None else None,
-        "inputs_error": _error(case.inputs_error),
+        "inputs_error": (
+            None
+            if case.inputs_error is None
+            else {
+                "message": str(case.inputs_error),
+                **{name: str(one) for name, one in vars(case.inputs_error).items()},
+            }
+        ),
         "sources": {model.name: record_json.to_json(_sources(model)) for model in case.artifact.models},
     }
     yield Piece(name=CASE_MEMBER, what="everything that the checks examine, for aotidoctor analyze", document=document)
-
-
-def _error(error: InputsError | None) -> JsonObject | None:
-    return None if error is None else {"message": str(error), **{name: str(one) for name, one in vars(error).items()}}
 
 
 def _sources(model: ModelEntry) -> dict[str, str]:
@@ -326,7 +332,12 @@ def _package_facts(job: BundleJob) -> Iterator[Collected]:
             facts |= {"sha256": artifact.sha256 or blob.sha256(), "members": _entries(blob)}
     yield Piece(name="package/members.json", what="members of the package with sizes and CRCs", document=facts)
     if "package" not in job.wanted.include:
-        yield from _left_out_members(artifact)
+        names = [member.name for member in artifact.members if not member.name.endswith(_IN_OTHER_MEMBERS)]
+        for name in names[:_LISTED]:
+            reason = next((why for end, why in _BINARY.items() if name.endswith(end)), _OTHER)
+            yield Absent(name=name, reason=reason)
+        if len(names) > _LISTED:
+            yield Absent(name=f"{len(names) - _LISTED} more members", reason="--include package sends them")
 
 
 def _entries(blob: Blob) -> list[JsonValue]:
@@ -337,15 +348,6 @@ def _entries(blob: Blob) -> list[JsonValue]:
         {"name": entry.name, "size": entry.size, "compressed": entry.compressed, "crc32": f"{entry.crc:08x}"}
         for entry in entries[:_ENTRIES]
     ]
-
-
-def _left_out_members(artifact: Artifact) -> Iterator[Absent]:
-    names = [member.name for member in artifact.members if not member.name.endswith(_IN_OTHER_MEMBERS)]
-    for name in names[:_LISTED]:
-        reason = next((why for end, why in _BINARY.items() if name.endswith(end)), _OTHER)
-        yield Absent(name=name, reason=reason)
-    if len(names) > _LISTED:
-        yield Absent(name=f"{len(names) - _LISTED} more members", reason="--include package sends them")
 
 
 def _package_objects(job: BundleJob) -> Iterator[Collected]:

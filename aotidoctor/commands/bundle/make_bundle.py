@@ -107,7 +107,10 @@ def make_bundle(
         "not_covered": _NOT_COVERED,
     }
     bundle = _pack(kept, [*missing, *more, *dropped], table, redaction, hidden.report)
-    _last_test(bundle, looked_for, wanted, redactor)
+    # The finished file: its own names, comments and extra fields, and what is in it once more.
+    leaks = _not_allowed(scan_for_leaks(bundle.data, "the finished file", looked_for), wanted, redactor)
+    if leaks:
+        raise CannotExamineError(_refusal(leaks))
     return bundle
 
 
@@ -210,29 +213,21 @@ def _pack(
         "verdict": report.verdict,
         "package": {"path": report.case.artifact.path, "size": report.case.artifact.size},
         "redaction": redaction,
-        "members": [_line(member) for member in ordered],
+        "members": [
+            {
+                "name": member.name,
+                "what": member.what,
+                "size": len(member.data),
+                "sha256": hashlib.sha256(member.data).hexdigest(),
+                "redactions": member.redactions,
+                "raw": member.raw,
+            }
+            for member in ordered
+        ],
         "left_out": [{"name": item.name, "reason": item.reason} for item in absent],
     }
     every = (Sealed(name=MANIFEST, what="this list", data=dump_json(manifest).encode()), *ordered)
     return Bundle(data=zip_members(every), members=every, absent=tuple(absent), manifest=manifest, table=table)
-
-
-def _line(member: Sealed) -> dict[str, object]:
-    return {
-        "name": member.name,
-        "what": member.what,
-        "size": len(member.data),
-        "sha256": hashlib.sha256(member.data).hexdigest(),
-        "redactions": member.redactions,
-        "raw": member.raw,
-    }
-
-
-def _last_test(bundle: Bundle, looked_for: Sequence[Needle], wanted: BundleContents, redactor: Redactor) -> None:
-    """The finished file: its own names, comments and extra fields, and what is in it once more."""
-    leaks = _not_allowed(scan_for_leaks(bundle.data, "the finished file", looked_for), wanted, redactor)
-    if leaks:
-        raise CannotExamineError(_refusal(leaks))
 
 
 # The content of a bundle as text.

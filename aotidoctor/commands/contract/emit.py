@@ -44,6 +44,7 @@ def json_schema(wanted: ShippableContract) -> str:
     assert args is not None  # noqa: S101 - told to the type checker; the reader looked
     assert kwargs is not None  # noqa: S101
     digest: JsonObject = {"x-sha256": wanted.sha256} if wanted.sha256 else {}
+    # Which dims hold which size, for those that share a symbol.
     document: JsonObject = {
         "$schema": _DIALECT,
         "title": f"Inputs of {wanted.source}",
@@ -63,7 +64,12 @@ def json_schema(wanted: ShippableContract) -> str:
         },
         "required": [*(["args"] if args.children else []), *(["kwargs"] if kwargs.children else [])],
         "additionalProperties": False,
-        "x-relations": _relations(wanted),
+        "x-relations": [
+            {"path": leaf.path, "dim": at, "size": str(dim.expr)}
+            for leaf in wanted.contract.leaves
+            for at, dim in enumerate(leaf.dims or ())
+            if dim.static is None and dim.expr is not None
+        ],
         "x-not-checked": list(wanted.untold),
     }
     return json.dumps(document, indent=2) + "\n"
@@ -78,7 +84,13 @@ def _json_sequence(wanted: ShippableContract, node: Container[int]) -> JsonObjec
 def _json_tree(wanted: ShippableContract, tree: Tree[int]) -> JsonObject:
     match tree:
         case Leaf(value=index):
-            return _json_leaf(wanted, wanted.contract.leaves[index])
+            leaf = wanted.contract.leaves[index]
+            if leaf.input_index is not None:
+                tensor = _json_tensor(leaf)
+                return {"type": "object", "properties": {"tensor": tensor}, "required": ["tensor"], "title": leaf.path}
+            baked = {"x-baked": wanted.baked[leaf.path]} if leaf.path in wanted.baked else {}
+            plain: JsonObject = {"not": {"type": "object", "required": ["tensor"]}} if leaf.kind == "constant" else {}
+            return {**plain, **baked, "title": leaf.path}
         case Container(type=kind, children=children, keys=keys) if kind in MAPPINGS:
             names: list[JsonValue] = [str(key) for key in keys]
             return {
@@ -92,15 +104,6 @@ def _json_tree(wanted: ShippableContract, tree: Tree[int]) -> JsonObject:
             return _json_sequence(wanted, tree)
         case _:
             return {}
-
-
-def _json_leaf(wanted: ShippableContract, leaf: LeafSpec) -> JsonObject:
-    if leaf.input_index is not None:
-        tensor = _json_tensor(leaf)
-        return {"type": "object", "properties": {"tensor": tensor}, "required": ["tensor"], "title": leaf.path}
-    baked = {"x-baked": wanted.baked[leaf.path]} if leaf.path in wanted.baked else {}
-    plain: JsonObject = {"not": {"type": "object", "required": ["tensor"]}} if leaf.kind == "constant" else {}
-    return {**plain, **baked, "title": leaf.path}
 
 
 def _json_tensor(leaf: LeafSpec) -> JsonObject:
@@ -151,16 +154,6 @@ def _json_step(dims: Sequence[Dim], at: int, step: int) -> JsonObject:
     return {"anyOf": [right, alone, _NO_ELEMENT]}
 
 
-def _relations(wanted: ShippableContract) -> list[JsonValue]:
-    """Which dims hold which size, for those that share a symbol."""
-    return [
-        {"path": leaf.path, "dim": at, "size": str(dim.expr)}
-        for leaf in wanted.contract.leaves
-        for at, dim in enumerate(leaf.dims or ())
-        if dim.static is None and dim.expr is not None
-    ]
-
-
 # C++ header.
 
 _SCALARS = {dtype: name for name, dtype in SCALAR_NAMES.items()}
@@ -205,13 +198,9 @@ def cpp_header(wanted: ShippableContract) -> str:
             _CPP_PUBLIC,
         ]
     )
-    return lines.replace("@PACKAGE@", _cpp_name(wanted.source))
-
-
-def _cpp_name(source: str) -> str:
-    """The file without its ending, as a name of C++; ``model`` where there is nothing left of it."""
-    stem = re.sub(r"[^A-Za-z0-9]+", "_", source.partition(".")[0]).strip("_")
-    return f"model_{stem}" if stem[:1].isdigit() else stem or "model"
+    # The file without its ending, as a name of C++; `model` where there is nothing left of it.
+    stem = re.sub(r"[^A-Za-z0-9]+", "_", wanted.source.partition(".")[0]).strip("_")
+    return lines.replace("@PACKAGE@", (f"model_{stem}" if stem[:1].isdigit() else stem or "model"))
 
 
 def _cpp_head(wanted: ShippableContract, leaves: tuple[LeafSpec, ...]) -> Iterator[str]:

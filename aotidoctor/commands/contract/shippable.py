@@ -15,10 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aotidoctor.model.artifact import ArtifactKind
-from aotidoctor.model.case import Case, Options
+from aotidoctor.model.case import Options
 from aotidoctor.model.contract import LeafSpec, ModelContract
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.evidence import NotChecked
 from aotidoctor.model.expr import Expr, ExprFunction, Num, Product, Sum, Sym, evaluate, linear
 from aotidoctor.model.inputs import Container, Leaf, Tree
 from aotidoctor.model.record import record
@@ -48,18 +47,6 @@ def read_contract(
     """
     options = Options(model_name=model_name, reference=reference)
     case, unread = open_case.open_case(path, inputs, options, environ)
-    contract = _readable_contract(case, unread)
-    return ShippableContract(
-        source=os.path.basename(path),  # noqa: PTH119 - paths are texts here
-        sha256=case.artifact.sha256,
-        contract=contract,
-        symbols=_symbols(contract),
-        baked=case.reference.constant_inputs if case.reference is not None else {},
-        untold=(*_not_comparable(contract), *(f"{item.name}: {item.reason}" for item in unread)),
-    )
-
-
-def _readable_contract(case: Case, unread: list[NotChecked]) -> ModelContract:
     if case.artifact.kind is ArtifactKind.MISSING:
         raise CannotExamineError(f"no such file: {case.artifact.path}")
     contract = case.contract
@@ -73,7 +60,14 @@ def _readable_contract(case: Case, unread: list[NotChecked]) -> ModelContract:
             f"{case.artifact.path}: {contract.open_leaves}; --inputs FILE with a call that works, or --reference "
             "exported.pt2, resolves this"
         )
-    return contract
+    return ShippableContract(
+        source=os.path.basename(path),  # noqa: PTH119 - paths are texts here
+        sha256=case.artifact.sha256,
+        contract=contract,
+        symbols=_symbols(contract),
+        baked=case.reference.constant_inputs if case.reference is not None else {},
+        untold=(*_not_comparable(contract), *(f"{item.name}: {item.reason}" for item in unread)),
+    )
 
 
 def _symbols(contract: ModelContract) -> tuple[str, ...]:
@@ -232,7 +226,11 @@ def fast_check(wanted: ShippableContract, flavour: str) -> list[str]:
     writer = _Writer(flavour=flavour, baked=wanted.baked)
     try:
         _fast_call(writer, wanted.contract)
-        _agreements(writer)
+        # What is left: sizes and strides that follow from the symbols, where all of those are bound.
+        for name, expr in writer.later:
+            text = size_text(expr, writer.bound)
+            if text is not None:
+                writer.unless(f"{name} == {text}")
     except _NotPlainError:
         writer.lines = ["    return False"]
     else:
@@ -260,7 +258,11 @@ def _fast_tree(writer: _Writer, leaves: Sequence[LeafSpec], tree: Tree[int], sou
         case Leaf(value=index) if leaves[index].input_index is not None:
             _fast_tensor(writer, leaves[index], name)
         case Leaf(value=index):
-            _constant(writer, leaves[index], name)
+            leaf = leaves[index]
+            baked = writer.baked.get(leaf.path)
+            if baked is not None:
+                writer.unless(f"_plain({name}) == {baked!r}")
+            writer.unless(f"{name} is None or type({name}) in (bool, int, float, str)")
         case Container(type=kind, children=children, keys=keys) if kind in _TYPES:
             writer.unless(f"type({name}) is {kind} and len({name}) == {len(children)}")
             if kind == "dict" and keys:
@@ -269,13 +271,6 @@ def _fast_tree(writer: _Writer, leaves: Sequence[LeafSpec], tree: Tree[int], sou
                 _fast_tree(writer, leaves, child, f"{name}[{keys[index] if kind == 'dict' else index!r}]")
         case _:
             raise _NotPlainError
-
-
-def _constant(writer: _Writer, leaf: LeafSpec, name: str) -> None:
-    baked = writer.baked.get(leaf.path)
-    if baked is not None:
-        writer.unless(f"_plain({name}) == {baked!r}")
-    writer.unless(f"{name} is None or type({name}) in (bool, int, float, str)")
 
 
 def _fast_tensor(writer: _Writer, leaf: LeafSpec, name: str) -> None:
@@ -348,21 +343,9 @@ def _fast_strides(writer: _Writer, leaf: LeafSpec, source: str) -> None:
         if step is not None:
             writer.unless(f"{name} == {step * width}")
         elif expr is not None:
-            _check_bound(writer, name, expr, width)
-
-
-def _check_bound(writer: _Writer, name: str, expr: Expr, width: int) -> None:
-    scaled = name
-    if width != 1:
-        scaled, rest = writer.fresh(), writer.fresh()
-        writer.lines.append(f"    {scaled}, {rest} = divmod({name}, {width})")
-        writer.unless(f"{rest} == 0")
-    writer.later.append((scaled, expr))
-
-
-def _agreements(writer: _Writer) -> None:
-    """What is left: sizes and strides that follow from the symbols, where all of those are bound."""
-    for name, expr in writer.later:
-        text = size_text(expr, writer.bound)
-        if text is not None:
-            writer.unless(f"{name} == {text}")
+            scaled = name
+            if width != 1:
+                scaled, rest = writer.fresh(), writer.fresh()
+                writer.lines.append(f"    {scaled}, {rest} = divmod({name}, {width})")
+                writer.unless(f"{rest} == 0")
+            writer.later.append((scaled, expr))

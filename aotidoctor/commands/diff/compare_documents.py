@@ -110,7 +110,16 @@ def _sniff(name: str) -> tuple[str, tuple[ZipEntry, ...]]:
 def _open_sent_file(name: str, kind: str) -> ComparedSource:
     sent = read_sent_file(name)
     node = DocumentNode(value=sent.report, file=name)
-    _finite(node)
+    # Refuse NaN and Infinity, which are no JSON; without recursion, however deep the document is.
+    waiting: list[tuple[JsonValue, str]] = [(node.value, "$")]
+    while waiting:
+        value, place = waiting.pop()
+        if isinstance(value, float) and not math.isfinite(value):
+            raise CannotExamineError(f"{node.file}: at {place[:200]}: observed {value}, expected strict JSON")
+        if isinstance(value, dict):
+            waiting += [(item, f"{place}.{key}") for key, item in value.items()]
+        elif isinstance(value, list):
+            waiting += [(item, f"{place}[{index}]") for index, item in enumerate(value)]
     held = [part for part in PARTS if _has_part(node, part)]
     if node.text("command") == "env":
         return ComparedSource(name=name, kind="host", node=node, parts=("host",))
@@ -144,19 +153,6 @@ def _has_part(node: DocumentNode, part: str) -> bool:
             return node.at("host").text("system") not in (None, "")
         case _:
             return True
-
-
-def _finite(node: DocumentNode) -> None:
-    """Refuse NaN and Infinity, which are no JSON; without recursion, however deep the document is."""
-    waiting: list[tuple[JsonValue, str]] = [(node.value, "$")]
-    while waiting:
-        value, place = waiting.pop()
-        if isinstance(value, float) and not math.isfinite(value):
-            raise CannotExamineError(f"{node.file}: at {place[:200]}: observed {value}, expected strict JSON")
-        if isinstance(value, dict):
-            waiting += [(item, f"{place}.{key}") for key, item in value.items()]
-        elif isinstance(value, list):
-            waiting += [(item, f"{place}[{index}]") for index, item in enumerate(value)]
 
 
 def _weight(member: str, crc: int | None) -> tuple[str, int] | None:

@@ -42,7 +42,16 @@ def compare_hosts(tally: DifferenceTally, a: DocumentNode, b: DocumentNode, need
     _torch(tally, a, b)
     _flags(tally, a, b, needed)
     tally.compare("system-software", "CPU", a.text("cpu_model"), b.text("cpu_model"))
-    _gpus(tally, a, b)
+    one, two = a.nodes("gpus"), b.nodes("gpus")
+    if bool(one) != bool(two):
+        tally.compare("gpu-none", "GPUs", _gpu_names(one) or NONE, _gpu_names(two) or NONE)
+    elif one:
+        tally.compare("gpu-count", "number of GPUs", len(one), len(two))
+        tally.compare("gpu", "compute capability", _capabilities(one), _capabilities(two))
+        if _capabilities(one) == _capabilities(two):
+            tally.compare("gpu-name", "GPUs", _gpu_names(one), _gpu_names(two))
+        _memory(tally, "memory of the first GPU", one[0].number("memory_total"), two[0].number("memory_total"))
+    tally.compare("driver", "CUDA driver", a.text("cuda_driver") or NONE, b.text("cuda_driver") or NONE)
     tally.compare("glibc", "glibc", a.text("glibc"), b.text("glibc"))
     _libraries(tally, a, b)
     _resources(tally, a, b)
@@ -97,19 +106,6 @@ def _flags(tally: DifferenceTally, a: DocumentNode, b: DocumentNode, needed: fro
 
 def _has(flags: set[str]) -> str:
     return f"has {', '.join(sorted(flags))}" if flags else "without"
-
-
-def _gpus(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
-    one, two = a.nodes("gpus"), b.nodes("gpus")
-    if bool(one) != bool(two):
-        tally.compare("gpu-none", "GPUs", _gpu_names(one) or NONE, _gpu_names(two) or NONE)
-    elif one:
-        tally.compare("gpu-count", "number of GPUs", len(one), len(two))
-        tally.compare("gpu", "compute capability", _capabilities(one), _capabilities(two))
-        if _capabilities(one) == _capabilities(two):
-            tally.compare("gpu-name", "GPUs", _gpu_names(one), _gpu_names(two))
-        _memory(tally, "memory of the first GPU", one[0].number("memory_total"), two[0].number("memory_total"))
-    tally.compare("driver", "CUDA driver", a.text("cuda_driver") or NONE, b.text("cuda_driver") or NONE)
 
 
 def _gpu_names(gpus: tuple[DocumentNode, ...]) -> str:
@@ -265,7 +261,11 @@ def compare_outcomes(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -
     causes = [tuple(item.text("cause") or "?" for item in side.nodes("diagnoses")) for side in (a, b)]
     tally.members("cause", "causes", *causes)
     _findings(tally, a, b)
-    _runs(tally, a, b)
+    # How the first run of each probe ended; a probe that only one side ran tells nothing.
+    one, two = _endings(a), _endings(b)
+    for probe in one:
+        if probe in two:
+            tally.compare("run", f"run {probe}", one[probe], two[probe])
     _signatures(tally, a, b)
     tally.compare("tool-version", "aotidoctor", a.at("tool").text("version"), b.at("tool").text("version"))
     tally.skip("times", a.text("started"), b.text("started"))
@@ -292,14 +292,6 @@ def _loud(report: DocumentNode) -> dict[tuple[str, str, str], str]:
             key = (item.text("code") or "?", item.text("kind") or "", named)
             found.setdefault(key, (item.text("observed") or "found")[:200])
     return found
-
-
-def _runs(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
-    """How the first run of each probe ended; a probe that only one side ran tells nothing."""
-    one, two = _endings(a), _endings(b)
-    for probe in one:
-        if probe in two:
-            tally.compare("run", f"run {probe}", one[probe], two[probe])
 
 
 def _endings(report: DocumentNode) -> dict[str, str]:

@@ -103,7 +103,13 @@ def _given_tensors(tally: DifferenceTally, path: str, a: DocumentNode, b: Docume
         tally.compare("given-rank", f"{path}: shape", *shapes)
     else:
         tally.compare("given-shape", f"{path}: shape", *shapes)
-    _strides(tally, path, a, b)
+    # Strides of equal shapes; of others whether they are those of a tensor that was just made.
+    one, two = a.numbers("stride"), b.numbers("stride")
+    if a.numbers("shape") == b.numbers("shape"):
+        tally.compare("given-stride", f"{path}: strides", one, two)
+    else:
+        orders = ["contiguous" if _ordinary(side) else "other" for side in (a, b)]
+        tally.compare("given-stride", f"{path}: strides", *orders)
     for name in ("conj", "neg"):
         tally.compare("given-lazy", f"{path}: {name}", a.flag(name), b.flag(name))
     tally.compare("given-offset", f"{path}: storage offset", a.number("storage_offset"), b.number("storage_offset"))
@@ -111,16 +117,6 @@ def _given_tensors(tally: DifferenceTally, path: str, a: DocumentNode, b: Docume
         tally.compare("given-detail", f"{path}: {name}", a.flag(name), b.flag(name))
     tally.compare("given-detail", f"{path}: subclass", a.text("subclass") or NONE, b.text("subclass") or NONE)
     _values(tally, path, a, b)
-
-
-def _strides(tally: DifferenceTally, path: str, a: DocumentNode, b: DocumentNode) -> None:
-    """Strides of equal shapes; of others whether they are those of a tensor that was just made."""
-    one, two = a.numbers("stride"), b.numbers("stride")
-    if a.numbers("shape") == b.numbers("shape"):
-        tally.compare("given-stride", f"{path}: strides", one, two)
-    else:
-        orders = ["contiguous" if _ordinary(side) else "other" for side in (a, b)]
-        tally.compare("given-stride", f"{path}: strides", *orders)
 
 
 def _ordinary(leaf: DocumentNode) -> bool:
@@ -243,7 +239,16 @@ def compare_contracts(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) 
     compare_leaves(tally, a, b)
     _outputs(tally, a.nodes("outputs"), b.nodes("outputs"))
     _constants(tally, a, b)
-    _kernels(tally, a, b)
+    # The calls, whatever number the compiler gave to each.
+    tally.compare("kernels", "number of calls", a.number("n_kernels"), b.number("n_kernels"))
+    one, two = (
+        Counter(_NUMBER.sub("", kernel.text("name") or "?") for kernel in side.nodes("kernels")) for side in (a, b)
+    )
+    tally.equal["package"] += sum((one & two).values())
+    for rest, other, there in ((one - two, "without", True), (two - one, "without", False)):
+        for name, count in list(rest.items())[:20]:
+            told = f"{count} times" if count > 1 else "called"
+            tally.differ("kernels", name, told if there else other, other if there else told)
     tally.members("operators", "custom operators", a.texts("custom_ops"), b.texts("custom_ops"))
     _needs(tally, a.at("needs"), b.at("needs"))
     tally.compare("weights-place", "weights", a.text("weights"), b.text("weights"))
@@ -278,21 +283,6 @@ def _constants(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None
 
 def _by_name(contract: DocumentNode) -> dict[str, DocumentNode]:
     return {item.text("original_fqn") or item.text("name") or "?": item for item in contract.nodes("constants")}
-
-
-def _kernels(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
-    """The calls, whatever number the compiler gave to each."""
-    tally.compare("kernels", "number of calls", a.number("n_kernels"), b.number("n_kernels"))
-    one, two = (Counter(_call_spec(kernel) for kernel in side.nodes("kernels")) for side in (a, b))
-    tally.equal["package"] += sum((one & two).values())
-    for rest, other, there in ((one - two, "without", True), (two - one, "without", False)):
-        for name, count in list(rest.items())[:20]:
-            told = f"{count} times" if count > 1 else "called"
-            tally.differ("kernels", name, told if there else other, other if there else told)
-
-
-def _call_spec(kernel: DocumentNode) -> str:
-    return _NUMBER.sub("", kernel.text("name") or "?")
 
 
 def _needs(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:

@@ -171,7 +171,10 @@ def _attempts(
     bench: Bench, recipe: Recipe, inputs: InputSet, diagnoses: Sequence[Diagnosis], findings: Sequence[Evidence]
 ) -> Iterator[Reduced]:
     yield Reduced(recipe=with_inputs(recipe, inputs, {}), said="generated, with the same metadata; none of your values")
-    leaves = _rank_tensors(inputs, diagnoses, findings)
+    # The tensors, those that a diagnosis or its evidence names first.
+    texts = [diagnoses[0].subject or ""] if diagnoses else []
+    texts += [str(item.facts.get("path") or item.subject or "") for item in findings]
+    leaves = sorted(inputs.tensors(), key=lambda one: next((at for at, text in enumerate(texts) if one[0] in text), 99))
     for elements in _blamed_elements(findings):
         patches = [f"{place} = {value_text(value)}" for place, value in elements]
         said = f"made up, except for {elements[0][0].removesuffix('[()]')}"
@@ -185,15 +188,6 @@ def _attempts(
         )
     paths = tuple(path for path, _ in leaves)
     yield Reduced(recipe=with_inputs(recipe, inputs, whole_tensors(inputs)), said="all of your tensors", values=paths)
-
-
-def _rank_tensors(
-    inputs: InputSet, diagnoses: Sequence[Diagnosis], findings: Sequence[Evidence]
-) -> list[tuple[str, TensorDesc]]:
-    """The tensors, those that a diagnosis or its evidence names first."""
-    texts = [diagnoses[0].subject or ""] if diagnoses else []
-    texts += [str(item.facts.get("path") or item.subject or "") for item in findings]
-    return sorted(inputs.tensors(), key=lambda one: next((at for at, text in enumerate(texts) if one[0] in text), 99))
 
 
 def _blamed_elements(findings: Sequence[Evidence]) -> Iterator[list[tuple[str, float | bool]]]:
@@ -219,7 +213,9 @@ def _of_leaf(bench: Bench, recipe: Recipe, inputs: InputSet, path: str, tensor: 
         yield attempt([at])
     if len(values) <= SMALL:
         text = f"torch.tensor({nested_list(values, tensor.shape)}, dtype=torch.{tensor.dtype})"
-        if tensor.stride is not None and not _is_plain(tensor):
+        if tensor.stride is not None and not (
+            tensor.stride == contiguous_stride(tensor.shape) and not tensor.conj and not tensor.neg
+        ):
             return
         small = Reduced(recipe=with_inputs(recipe, inputs, {path: text}), said=f"made up, except for {path}")
         if not bench.fails_alike(small.recipe, small.said):
@@ -228,10 +224,6 @@ def _of_leaf(bench: Bench, recipe: Recipe, inputs: InputSet, path: str, tensor: 
             len(values), lambda chosen: bench.fails_alike(attempt(chosen).recipe, attempt(chosen).said)
         )
         yield attempt(fewer) if len(fewer) <= FEW else small
-
-
-def _is_plain(tensor: TensorDesc) -> bool:
-    return tensor.stride == contiguous_stride(tensor.shape) and not tensor.conj and not tensor.neg
 
 
 def smallest_failing_half(count: int, fails: Callable[[Sequence[int]], bool]) -> list[int]:

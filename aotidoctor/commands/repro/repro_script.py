@@ -83,23 +83,21 @@ class Recipe:
 def script_text(recipe: Recipe) -> tuple[str, int]:
     """The text, and the number of the line that loads the package."""
     lines = [f'"""{recipe.title}"""', ""]
-    lines += [f"import {name}" for name in _modules(recipe)]
-    lines += ["from pathlib import Path", "", "import torch", *_loader_import(recipe), ""]
+    needed = {"copy": recipe.verdict == "unchanged", "os": bool(recipe.environment), "runpy": recipe.setup is not None}
+    lines += [f"import {name}" for name in [name for name, wanted in needed.items() if wanted]]
+    lines += [
+        "from pathlib import Path",
+        "",
+        "import torch",
+        *(["from torch._inductor.package import load_package"] if recipe.model_name is not None else []),
+        "",
+    ]
     lines += [f"os.environ[{quote_text(name)}] = {quote_text(value)}" for name, value in recipe.environment]
     lines += ["HERE = Path(__file__).parent", *_preparation_lines(recipe), *_inputs(recipe), _load(recipe)]
     loaded = len(lines)
     lines += ['setup["after_load"](model)'] if recipe.has_after_load else []
     lines += _call_line(recipe)
     return "\n".join(lines) + "\n", loaded
-
-
-def _modules(recipe: Recipe) -> list[str]:
-    needed = {"copy": recipe.verdict == "unchanged", "os": bool(recipe.environment), "runpy": recipe.setup is not None}
-    return [name for name, wanted in needed.items() if wanted]
-
-
-def _loader_import(recipe: Recipe) -> list[str]:
-    return ["from torch._inductor.package import load_package"] if recipe.model_name is not None else []
 
 
 def _preparation_lines(recipe: Recipe) -> list[str]:

@@ -249,7 +249,12 @@ def _make_script(bench: Bench, known: KnownFailure, environ: Mapping[str, str], 
     case = bench.case
     copy_package(case, bench.folder / "model.pt2", UNCHANGED)
     try:
-        base = base_recipe(case, bench.folder, _title(known))
+        subject = normal_subject(known.diagnoses[0].subject) if known.diagnoses else ""
+        base = base_recipe(
+            case,
+            bench.folder,
+            f"{known.cause}{' at ' + subject if subject else ''} ({known.signature})".replace('"', "'"),
+        )
         full = _with_everything(bench, base)
     except (UnmadeError, OSError) as error:
         return Repro(problem=f"the call cannot be written as code: {error}", tried=tuple(bench.tried))
@@ -270,11 +275,6 @@ def _make_script(bench: Bench, known: KnownFailure, environ: Mapping[str, str], 
         ending=bench.wanted.text if bench.wanted is not None else "",
         tried=tuple(bench.tried),
     )
-
-
-def _title(known: KnownFailure) -> str:
-    subject = normal_subject(known.diagnoses[0].subject) if known.diagnoses else ""
-    return f"{known.cause}{' at ' + subject if subject else ''} ({known.signature})".replace('"', "'")
 
 
 def _with_everything(bench: Bench, base: Recipe) -> Recipe:

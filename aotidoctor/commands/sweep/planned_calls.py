@@ -57,7 +57,17 @@ def single_changes(contract: ModelContract, symbols: Mapping[str, int]) -> Itera
     for leaf in contract.leaves:
         if leaf.input_index is not None:
             yield from _of_leaf(contract, leaf, symbols)
-    yield from _keys(contract)
+    # Each argument that is a dict with its keys in another order.
+    trees: list[tuple[str, Tree[int]]] = []
+    if contract.args is not None and contract.kwargs is not None:
+        trees += [(f"args[{at}]", child) for at, child in enumerate(contract.args.children)]
+        trees += [
+            (f"kwargs[{key!r}]", child)
+            for key, child in zip(contract.kwargs.keys, contract.kwargs.children, strict=True)
+        ]
+    for path, tree in trees:
+        if isinstance(tree, Container) and tree.type in MAPPINGS and len(tree.keys) > 1:
+            yield CallChange(axis="keys", subject=path, text="keys in reverse order", rank=2, keys=path)
 
 
 def _sizes(contract: ModelContract, name: str, symbols: Mapping[str, int]) -> Iterator[CallChange]:
@@ -105,7 +115,25 @@ def _of_leaf(contract: ModelContract, leaf: LeafSpec, symbols: Mapping[str, int]
         yield CallChange(axis="dtype", subject=path, text=dtype, rank=rank, leaf=at, fields={"dtype": dtype})
     shape = _shape(leaf, symbols)
     if shape is not None:
-        yield from _strides(leaf, shape)
+        # Dims in another order in memory, and every second element.
+        found = 0
+        for order in permutations(range(len(shape))):
+            kept = [at for at in order if shape[at] != 1]
+            if kept == sorted(kept) or found >= MOST_STRIDES:
+                continue
+            steps = _permuted_strides(shape, order)
+            text = f"strides {steps}"
+            yield CallChange(
+                axis="stride", subject=leaf.path, text=text, rank=1 + 10 * bool(found), leaf=leaf.index,
+                fields={"stride": list(steps)},
+            )  # fmt: skip
+            found += 1
+        if shape and shape[-1] > 1:
+            wide = tuple(2 * step for step in contiguous_stride(shape))
+            text = f"every second element: strides {wide}"
+            yield CallChange(
+                axis="stride", subject=leaf.path, text=text, rank=5, leaf=leaf.index, fields={"stride": list(wide)}
+            )
         yield from _single_sizes(leaf, shape)
         yield CallChange(axis="rank", subject=path, text="a dim more", rank=9, leaf=at, fields=_as_shape((1, *shape)))
         if shape:
@@ -138,28 +166,6 @@ def _shape(leaf: LeafSpec, symbols: Mapping[str, int]) -> tuple[int, ...] | None
 
 def _as_shape(shape: Sequence[int]) -> JsonObject:
     return {"shape": list(shape), "stride": None}
-
-
-def _strides(leaf: LeafSpec, shape: tuple[int, ...]) -> Iterator[CallChange]:
-    """Dims in another order in memory, and every second element."""
-    found = 0
-    for order in permutations(range(len(shape))):
-        kept = [at for at in order if shape[at] != 1]
-        if kept == sorted(kept) or found >= MOST_STRIDES:
-            continue
-        steps = _permuted_strides(shape, order)
-        text = f"strides {steps}"
-        yield CallChange(
-            axis="stride", subject=leaf.path, text=text, rank=1 + 10 * bool(found), leaf=leaf.index,
-            fields={"stride": list(steps)},
-        )  # fmt: skip
-        found += 1
-    if shape and shape[-1] > 1:
-        wide = tuple(2 * step for step in contiguous_stride(shape))
-        text = f"every second element: strides {wide}"
-        yield CallChange(
-            axis="stride", subject=leaf.path, text=text, rank=5, leaf=leaf.index, fields={"stride": list(wide)}
-        )
 
 
 def _permuted_strides(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
@@ -199,20 +205,6 @@ def _values(contract: ModelContract, leaf: LeafSpec) -> Iterator[CallChange]:
                 leaf=leaf.index,
                 fields={"low": value, "high": value},
             )
-
-
-def _keys(contract: ModelContract) -> Iterator[CallChange]:
-    """Each argument that is a dict with its keys in another order."""
-    trees: list[tuple[str, Tree[int]]] = []
-    if contract.args is not None and contract.kwargs is not None:
-        trees += [(f"args[{at}]", child) for at, child in enumerate(contract.args.children)]
-        trees += [
-            (f"kwargs[{key!r}]", child)
-            for key, child in zip(contract.kwargs.keys, contract.kwargs.children, strict=True)
-        ]
-    for path, tree in trees:
-        if isinstance(tree, Container) and tree.type in MAPPINGS and len(tree.keys) > 1:
-            yield CallChange(axis="keys", subject=path, text="keys in reverse order", rank=2, keys=path)
 
 
 def pairs_of(single: Sequence[CallChange]) -> Iterator[tuple[CallChange, ...]]:

@@ -58,7 +58,11 @@ def package_does(case: Case, outcome: Outcome) -> tuple[Does, str]:
     called = outcome.result.get("outputs")
     returned = isinstance(called, list) and bool(called)
     if not returned:
-        return _judge_failure(case, outcome)
+        if isinstance(outcome.ending, TimedOut):
+            return Does.HANG, f"no end within {outcome.ending.limit:g} s"
+        if outcome.error is not None or (isinstance(outcome.ending, Exited) and outcome.ending.done):
+            return Does.ERROR, _short(_words(case, outcome))
+        return Does.CRASH, _short(read_ending("AD-RUN-001", case, outcome).observed)
     if (raised := swallowed_error(case, outcome)) is not None:
         return Does.ERROR, _short(str(raised.facts["line"]))
     if reference_comparison(outcome).get("outputs") is None:
@@ -69,14 +73,6 @@ def package_does(case: Case, outcome: Outcome) -> tuple[Does, str]:
     first = wrong[0]
     shown = f"{first.path}: {first.verdict}"
     return Does.WRONG, shown + (f", max |difference| {first.max_abs:g}" if first.max_abs is not None else "")
-
-
-def _judge_failure(case: Case, outcome: Outcome) -> tuple[Does, str]:
-    if isinstance(outcome.ending, TimedOut):
-        return Does.HANG, f"no end within {outcome.ending.limit:g} s"
-    if outcome.error is not None or (isinstance(outcome.ending, Exited) and outcome.ending.done):
-        return Does.ERROR, _short(_words(case, outcome))
-    return Does.CRASH, _short(read_ending("AD-RUN-001", case, outcome).observed)
 
 
 def _words(case: Case, outcome: Outcome) -> str:
@@ -157,7 +153,10 @@ def sweep(
     began = time.monotonic()
     deadline = None if options.budget is None else began + options.budget
     case, contract = _case(package, options, environ)
-    planned = plan_calls(contract, _baked_constants(case), seed=options.seed)
+    known = case.reference
+    if known is None and case.stamp is not None and case.stamp.stamp is not None:
+        known = case.stamp.stamp.facts
+    planned = plan_calls(contract, (known.constant_inputs if known is not None else {}), seed=options.seed)
     rows: list[SweepRow] = []
     left_out = list(planned.left_out)
     with runner_or_new(runner, environ, REFERENCE_MODULES if options.reference is not None else ()) as runs:
@@ -202,13 +201,6 @@ def _case(package: str, options: Options, environ: Mapping[str, str]) -> tuple[C
     if contract.readings:
         raise CannotExamineError(f"{package}: {contract.open_leaves}; --reference exported.pt2 resolves this")
     return case, contract
-
-
-def _baked_constants(case: Case) -> Mapping[str, str]:
-    known = case.reference
-    if known is None and case.stamp is not None and case.stamp.stamp is not None:
-        known = case.stamp.stamp.facts
-    return known.constant_inputs if known is not None else {}
 
 
 @record

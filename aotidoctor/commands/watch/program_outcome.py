@@ -24,7 +24,6 @@ from aotidoctor.model.record import record
 from aotidoctor.model.report import Event, EventKind, OnEvent
 from aotidoctor.model.run import (
     ChildError,
-    Ending,
     Exited,
     NotStarted,
     Outcome,
@@ -72,12 +71,15 @@ def outcome_of(watched: WatchedProgram, repeat: Repeat, *, timeout: float = 0.0)
     request = Request(
         probe=repeat.name, job="watch", payload=Job(), env=repeat.env or {}, timeout=timeout, purpose=repeat.purpose
     )
+    # An exception that nobody caught ends a program by an exit status or by abort, and by no other signal.
     return Outcome(
         id=repeat.id,
         request=request,
         ending=watched.ending,
         stage=stage_of(watched),
-        error=error if failed and _may_be_its_end(watched.ending) else None,
+        error=error
+        if failed and (not isinstance(watched.ending, Signalled) or watched.ending.name == "SIGABRT")
+        else None,
         stdout_tail=_tail(output, TAIL),
         stderr_tail=_tail(errors, TAIL),
         stdout_bytes=output.size if output is not None else 0,
@@ -88,11 +90,6 @@ def outcome_of(watched: WatchedProgram, repeat: Repeat, *, timeout: float = 0.0)
         debugger_output=watched.debugger_output,
         debugger_problem=watched.debugger_problem,
     )
-
-
-def _may_be_its_end(ending: Ending) -> bool:
-    """An exception that nobody caught ends a program by an exit status or by abort, and by no other signal."""
-    return not isinstance(ending, Signalled) or ending.name == "SIGABRT"
 
 
 def stage_of(watched: WatchedProgram) -> str:
@@ -237,7 +234,7 @@ def _repeats(first: FirstRun, *, has_gdb: bool) -> Sequence[Repeat]:
     error = first.outcome.error
     if error is not None and not any(word in first.outcome.stderr_tail for word in _SILENT):
         wanted.append(Repeat(name="cpp_stack", purpose="stacks of C++ with exceptions", env={STACKS: "1"}))
-    if _on_cuda(first.case):
+    if first.case.contract is not None and first.case.contract.needs.device_type == "cuda":
         wanted += [
             Repeat(name="cuda_blocking", purpose="with blocking launches", env={BLOCKING: "1"}),
             Repeat(
@@ -247,10 +244,6 @@ def _repeats(first: FirstRun, *, has_gdb: bool) -> Sequence[Repeat]:
             ),
         ]
     return wanted
-
-
-def _on_cuda(case: Case) -> bool:
-    return case.contract is not None and case.contract.needs.device_type == "cuda"
 
 
 def _set(environ: Mapping[str, str], name: str) -> bool:
@@ -276,12 +269,13 @@ def _complaint(case: Case, outcome: Outcome) -> list[Evidence]:
         return []
     raised = replace(outcome, ending=Exited(code=1, done=True))
     found = check_inputs.read(case, History(), raised)
-    return [item if _may_be_harmless(item) else replace(item, severity=Severity.ERROR) for item in found]
-
-
-def _may_be_harmless(item: Evidence) -> bool:
-    """The checks refuse a batch of 1 below a compiled minimum of 2, which does no harm."""
-    return item.facts.get("symptom") == "check-low" and str(item.facts.get("got")) in _SMALL_BATCH
+    # The checks refuse a batch of 1 below a compiled minimum of 2, which does no harm.
+    return [
+        item
+        if (item.facts.get("symptom") == "check-low" and str(item.facts.get("got")) in _SMALL_BATCH)
+        else replace(item, severity=Severity.ERROR)
+        for item in found
+    ]
 
 
 def _table(first: FirstRun, climbed: RepeatResults) -> Evidence | None:

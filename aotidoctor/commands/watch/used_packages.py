@@ -176,7 +176,15 @@ def examine_packages(
     """
     tell = tell or (lambda _event: None)
     if not packages:
-        session = Session(case=_no_package(environ), runner=None, on_event=tell)
+        try:
+            host = read_host(artifact=None, environ=environ)
+        except Exception:  # noqa: BLE001 - what is known of the failure is worth more than the host
+            host = Host(system=platform.system(), machine=platform.machine(), python=platform.python_version())
+        session = Session(
+            case=Case(artifact=Artifact(path="", kind=ArtifactKind.OTHER, size=0), host=host),
+            runner=None,
+            on_event=tell,
+        )
         reason = (
             "no package was found: none was open, named on a command line, or unpacked; name it with --package FILE"
         )
@@ -262,11 +270,3 @@ def _check_others(session: Session, others: Sequence[UsedPackage], environ: Mapp
 
 def _of(path: str, item: Evidence) -> Evidence:
     return replace(item, message=f"{path}: {item.message}", subject=item.subject or path)
-
-
-def _no_package(environ: Mapping[str, str]) -> Case:
-    try:
-        host = read_host(artifact=None, environ=environ)
-    except Exception:  # noqa: BLE001 - what is known of the failure is worth more than the host
-        host = Host(system=platform.system(), machine=platform.machine(), python=platform.python_version())
-    return Case(artifact=Artifact(path="", kind=ArtifactKind.OTHER, size=0), host=host)

@@ -205,7 +205,13 @@ def compare_baseline(summary: Overview, table: FleetTable, base: Baseline) -> Ov
         summary,
         clusters=tuple(_mark_change(cluster, before, regressed[cluster.key]) for cluster in summary.clusters),
         unexamined=tuple(replace(group, blind=blind[group.ending]) for group in summary.unexamined),
-        gone=_gone(base, before, now, cured),
+        gone=(
+            tuple(
+                Gone(key=key, cause=base.about[key][0], title=base.about[key][1], before=count, healthy=cured[key])
+                for key, count in before.most_common()
+                if key not in now
+            )[:_MOST_GONE]
+        ),
         added=added,
         removed=sum(item not in there for item in base.items),
         fixed=fixed,
@@ -218,14 +224,6 @@ def _mark_change(cluster: Cluster, before: Counter[str], regressed: int) -> Clus
     count = before.get(cluster.key)
     change = NEW if count is None else KNOWN if count == cluster.count else CHANGED
     return replace(cluster, change=change, before=count, regressed=regressed)
-
-
-def _gone(base: Baseline, before: Counter[str], now: set[str], cured: Counter[str]) -> tuple[Gone, ...]:
-    return tuple(
-        Gone(key=key, cause=base.about[key][0], title=base.about[key][1], before=count, healthy=cured[key])
-        for key, count in before.most_common()
-        if key not in now
-    )[:_MOST_GONE]
 
 
 def past_clusters(table: FleetTable) -> tuple[Gone, ...]:

@@ -169,7 +169,28 @@ class _Columns:
         return len(self._folder)
 
     def add(self, folder: int, run_started: str, result: FleetResult) -> None:
-        for name, value in _texts_of(result, run_started).items():
+        state = state_of(result)
+        for name, value in (
+            {
+                "item": result.item,
+                "name": result.name,
+                "host": result.host or HERE,
+                "command": result.command,
+                "state": state,
+                "cause": (result.cause or "unknown") if state == FAILING else "",
+                "stage": result.stage or "",
+                "key": item_key(result),
+                "signature": result.signature or "",
+                "family": result.family or "",
+                "ending": result.ending if result.ending != JUDGED else "unreadable",
+                "subject": result.subject or "",
+                "title": result.title or "",
+                "problem": result.problem or "",
+                # An answer out of the cache was true when the run asked for it.
+                "seen": max(result.started, run_started),
+                "labels": "; ".join(f"{name}={value}" for name, value in sorted(result.labels.items())),
+            }
+        ).items():
             # pandas hashes texts as UTF-8, which has no half of a surrogate pair.
             short = value[:_LONGEST_TEXT]
             sound = short if short.isascii() else short.encode("utf-8", "replace").decode()
@@ -194,29 +215,6 @@ class _Columns:
         columns["as_expected"] = pd.Series(self._as_expected, dtype="int8")
         found: pd.DataFrame = pd.DataFrame(columns)
         return found
-
-
-def _texts_of(result: FleetResult, run_started: str) -> Mapping[str, str]:
-    state = state_of(result)
-    return {
-        "item": result.item,
-        "name": result.name,
-        "host": result.host or HERE,
-        "command": result.command,
-        "state": state,
-        "cause": (result.cause or "unknown") if state == FAILING else "",
-        "stage": result.stage or "",
-        "key": item_key(result),
-        "signature": result.signature or "",
-        "family": result.family or "",
-        "ending": result.ending if result.ending != JUDGED else "unreadable",
-        "subject": result.subject or "",
-        "title": result.title or "",
-        "problem": result.problem or "",
-        # An answer out of the cache was true when the run asked for it.
-        "seen": max(result.started, run_started),
-        "labels": "; ".join(f"{name}={value}" for name, value in sorted(result.labels.items())),
-    }
 
 
 # Features of clusters.

@@ -29,7 +29,7 @@ from aotidoctor.localize.blame.package_program import (
     sources_of,
     tensor_sources,
 )
-from aotidoctor.localize.blame.value_trees import Computed, Division, KernelCheck, Number, Value, reads
+from aotidoctor.localize.blame.value_trees import Computed, KernelCheck, Number, Value, reads
 from aotidoctor.localize.call_timeline import origin_of
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
@@ -111,14 +111,15 @@ def source_lines(information: Mapping[str, tuple[str, ...]], chosen: Sequence[st
     traces = information.get("stack_traces", ())
     words = [re.escape(name.removeprefix("aten.").strip("_")) for name in chosen]
     telling = [
-        trace for trace in traces if words and re.search(rf"\b(?:{'|'.join(words)})\b", " ".join(_code_of(trace)))
+        trace
+        for trace in traces
+        if words
+        and re.search(
+            rf"\b(?:{'|'.join(words)})\b", " ".join([found["code"] or "" for found in _FRAME.finditer(trace)])
+        )
     ]
     lines = dict.fromkeys(line for trace in (telling or traces) if (line := _user_line(trace)) is not None)
     return tuple(lines) if len(lines) <= _MOST_LINES else ()
-
-
-def _code_of(trace: str) -> list[str]:
-    return [found["code"] or "" for found in _FRAME.finditer(trace)]
 
 
 def _user_line(trace: str) -> str | None:
@@ -211,7 +212,18 @@ def chain_of(case: Case, failure: Failure) -> Chain | None:
         found = failing_element(suspect.question, CallMemories(program, suspect.at))
         if found is not None:
             return chain_for(program, failure, suspect, found)
-    return _without_element(program, failure, suspects)
+    # What is left to say when no element was found guilty: only of a single suspect, or of alike ones.
+    known = [
+        replace(_empty(program, failure, one), sources=found.paths, through=found.through)
+        for one in suspects
+        for found in (sources_of(program, one.at, _parameters(one.question.value)),)
+    ]
+    if len(known) > 1:
+        # Checks of the same words on several lines: which of them it was, nobody knows.
+        known = list(dict.fromkeys(replace(one, member=None, line=None) for one in known))
+    if len(known) == 1:
+        return known[0]
+    return _place(program, failure) if failure.kernel is not None else None
 
 
 def _suspects(program: PackageProgram, failure: Failure) -> list[Suspect]:
@@ -247,26 +259,30 @@ def _of_call(program: PackageProgram, failure: Failure, at: int) -> list[Suspect
         return []
     if failure.kind == DIVISION:
         return [
-            Suspect(at=at, question=_zero(one), function=one.function)
+            Suspect(
+                at=at,
+                question=CheckQuery(value=one.divisor, limit=Number(0), mask=None, loops=one.loops, bad=is_zero),
+                function=one.function,
+            )
             for one in flow.divisions
             if one.function in _COUNTED
         ]
-    checks = [one for one in flow.checks if one.variable == failure.variable and _same(one.bound, failure.bound)]
+    # `100L` and `100` are the same bound.
+    checks = [
+        one
+        for one in flow.checks
+        if one.variable == failure.variable
+        and (failure.bound is not None and _SUFFIX.sub(r"\1", one.bound) == _SUFFIX.sub(r"\1", failure.bound))
+    ]
     exact = [one for one in checks if one.line == failure.line]
-    return [Suspect(at=at, question=_outside(one), check=one) for one in exact or checks]
-
-
-def _same(left: str, right: str | None) -> bool:
-    """``100L`` and ``100`` are the same bound."""
-    return right is not None and _SUFFIX.sub(r"\1", left) == _SUFFIX.sub(r"\1", right)
-
-
-def _outside(check: KernelCheck) -> CheckQuery:
-    return CheckQuery(value=check.value, limit=check.limit, mask=check.mask, loops=check.loops, bad=out_of_range)
-
-
-def _zero(division: Division) -> CheckQuery:
-    return CheckQuery(value=division.divisor, limit=Number(0), mask=None, loops=division.loops, bad=is_zero)
+    return [
+        Suspect(
+            at=at,
+            question=CheckQuery(value=one.value, limit=one.limit, mask=one.mask, loops=one.loops, bad=out_of_range),
+            check=one,
+        )
+        for one in exact or checks
+    ]
 
 
 def chain_for(program: PackageProgram, failure: Failure, suspect: Suspect, found: FailingElement) -> Chain:
@@ -351,21 +367,6 @@ def _wraps(check: KernelCheck) -> bool:
 
 def _plainly(failure: Failure) -> str:
     return "division by zero" if failure.kind == DIVISION else f"index not below {failure.bound or 'its bound'}"
-
-
-def _without_element(program: PackageProgram, failure: Failure, suspects: Sequence[Suspect]) -> Chain | None:
-    """What is left to say when no element was found guilty: only of a single suspect, or of alike ones."""
-    known = [
-        replace(_empty(program, failure, one), sources=found.paths, through=found.through)
-        for one in suspects
-        for found in (sources_of(program, one.at, _parameters(one.question.value)),)
-    ]
-    if len(known) > 1:
-        # Checks of the same words on several lines: which of them it was, nobody knows.
-        known = list(dict.fromkeys(replace(one, member=None, line=None) for one in known))
-    if len(known) == 1:
-        return known[0]
-    return _place(program, failure) if failure.kernel is not None else None
 
 
 def _parameters(value: Value) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ from aotidoctor.localize.blame.package_program import (
     origins_at,
 )
 from aotidoctor.localize.blame.value_trees import (
-    Column,
     Computed,
     IterationGrid,
     IterationLoop,
@@ -288,11 +287,12 @@ def _evaluate_query(question: CheckQuery, memories: CallMemories) -> FailingElem
     }
     first = rows[0]
     loop = None if sources else _counting(question)
+    # How many different elements fail: one element may be read by many iterations.
     return FailingElement(
         value=columns[0][first] or 0,
         limit=columns[1][first] or 0,
         elements=origins_at(offsets, behind, first),
-        count=_different(offsets, rows),
+        count=len({tuple(column[row] for _, column in offsets) for row in rows}),
         through=tuple(dict.fromkeys(name for memory in behind.values() for name in memory.calls)),
         sizes=() if loop is None else tuple(dict.fromkeys(_variables(loop.end))),
         position=None if loop is None else grid.column(Variable(loop.name))[first],
@@ -308,11 +308,6 @@ def _counting(question: CheckQuery) -> IterationLoop | None:
 
 def _variables(value: Value) -> list[str]:
     return [part.name for part in parts(value) if isinstance(part, Variable)]
-
-
-def _different(offsets: Sequence[tuple[Read, Column]], rows: Sequence[int]) -> int:
-    """How many different elements fail: one element may be read by many iterations."""
-    return len({tuple(column[row] for _, column in offsets) for row in rows})
 
 
 def _over_all_elements(question: CheckQuery, memories: CallMemories) -> CheckQuery | None:

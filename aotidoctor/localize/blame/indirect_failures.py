@@ -135,40 +135,31 @@ _BAG = "embedding_bag"
 
 def operator_chain(program: PackageProgram, failure: Failure) -> tuple[str, Chain] | None:
     """The kind of the fault (``index`` or ``offsets``) and its chain; None where the call is not known."""
-    at = _call(program, failure)
+    # The call on the line that the runtime named; else the only one of that name.
+    calls = program.calls(failure.kernel or "")
+    exact = [at for at in calls if program.call(at).line == failure.line]
+    at = exact[0] if exact else calls[0] if len(calls) == 1 else None
     if at is None:
         return None
     if _BAG in program.call(at).name:
-        return _bag(program, at)
+        arguments = program.call(at).arguments
+        rows, origin = _rows(program, arguments[0])
+        indices, offsets = (_input_argument(program, at, name) for name in (*arguments[1:3], "", "")[:2])
+        if offsets is not None and offsets.values:
+            reach = len(indices.values) if indices is not None else None
+            wrong = _bad_offset(offsets, reach)
+            if wrong is not None:
+                place, why = wrong
+                named = f"{indices.path}.shape[0]" if indices is not None else None
+                return OFFSETS, _chain(program, at, offsets, [place], f"offset {why}", bound=reach, origin=named)
+        bad = _outside(indices, rows) if indices is not None else []
+        if indices is not None and bad:
+            value = indices.values[bad[0]]
+            return INDEX, _chain(
+                program, at, indices, bad, f"index {value} of {rows}", bound=rows, origin=origin, index=value
+            )
+        return INDEX, _unfollowed_chain(program, at, arguments[1:2], rows, origin)
     return INDEX, _indexing(program, at, failure)
-
-
-def _call(program: PackageProgram, failure: Failure) -> int | None:
-    """The call on the line that the runtime named; else the only one of that name."""
-    calls = program.calls(failure.kernel or "")
-    exact = [at for at in calls if program.call(at).line == failure.line]
-    return exact[0] if exact else calls[0] if len(calls) == 1 else None
-
-
-def _bag(program: PackageProgram, at: int) -> tuple[str, Chain]:
-    """``embedding_bag(weight, indices, offsets, ...)``: indices below the rows; offsets from 0, growing, in reach."""
-    arguments = program.call(at).arguments
-    rows, origin = _rows(program, arguments[0])
-    indices, offsets = (_input_argument(program, at, name) for name in (*arguments[1:3], "", "")[:2])
-    if offsets is not None and offsets.values:
-        reach = len(indices.values) if indices is not None else None
-        wrong = _bad_offset(offsets, reach)
-        if wrong is not None:
-            place, why = wrong
-            named = f"{indices.path}.shape[0]" if indices is not None else None
-            return OFFSETS, _chain(program, at, offsets, [place], f"offset {why}", bound=reach, origin=named)
-    bad = _outside(indices, rows) if indices is not None else []
-    if indices is not None and bad:
-        value = indices.values[bad[0]]
-        return INDEX, _chain(
-            program, at, indices, bad, f"index {value} of {rows}", bound=rows, origin=origin, index=value
-        )
-    return INDEX, _unfollowed_chain(program, at, arguments[1:2], rows, origin)
 
 
 def _bad_offset(offsets: InputMemory, reach: int | None) -> tuple[int, str] | None:

@@ -131,7 +131,16 @@ def meaning(name: KernelToken, receiver: Value | None, arguments: Sequence[Value
     if function in ("neg", "abs") and (receiver is not None or arguments):
         return make_computed(function, receiver if receiver is not None and not arguments else arguments[0])
     if function in ("static_cast", "convert", "to") or is_type(function):
-        return _cast(name, receiver, arguments)
+        # Casts between integers of 32 and 64 bits keep what an index can be; others are not followed.
+        inner = receiver if receiver is not None else arguments[0] if arguments else unknown_value()
+        if is_type(name.text):
+            return inner
+        types = (name.types or "").split(",")
+        if name.text == "to" and name.types is None:
+            types = [one.name for one in arguments if isinstance(one, Variable)]
+        # ``convert<int64_t,2,int32_t,1>`` names the target first, and the source behind it.
+        named = [_signed_division(word.strip()) for word in types if not word.strip().isdecimal()]
+        return inner if named and all(map(is_type, named)) else unknown_value(inner)
     operation = _OPERATIONS.get(function)
     if operation is not None and len(arguments) == operation[1]:
         return make_computed(operation[0], *arguments)
@@ -146,19 +155,6 @@ def meaning(name: KernelToken, receiver: Value | None, arguments: Sequence[Value
 def is_type(name: str) -> bool:
     """Whether it is an integer type, whose name also casts."""
     return name in _INTEGERS
-
-
-def _cast(name: KernelToken, receiver: Value | None, arguments: Sequence[Value]) -> Value:
-    """Casts between integers of 32 and 64 bits keep what an index can be; others are not followed."""
-    inner = receiver if receiver is not None else arguments[0] if arguments else unknown_value()
-    if is_type(name.text):
-        return inner
-    types = (name.types or "").split(",")
-    if name.text == "to" and name.types is None:
-        types = [one.name for one in arguments if isinstance(one, Variable)]
-    # ``convert<int64_t,2,int32_t,1>`` names the target first, and the source behind it.
-    named = [_signed_division(word.strip()) for word in types if not word.strip().isdecimal()]
-    return inner if named and all(map(is_type, named)) else unknown_value(inner)
 
 
 def _signed_division(name: str) -> str:
@@ -281,7 +277,15 @@ class ExpressionReader:
             self._at += 1
             inner = self._unary()
             self._depth -= 1
-            return _apply_sign(sign, inner)
+            match sign, inner:
+                case "-", Number(value=number):
+                    return Number(-number)
+                case "-", _:
+                    return make_computed("neg", inner)
+                case "~" | "!", _:
+                    return make_computed("~", inner)
+                case _:
+                    return inner
         return self._postfix()
 
     def _postfix(self) -> Value:
@@ -387,15 +391,3 @@ class ExpressionReader:
             if not self._accept(",") and self._peek() != closing:
                 raise UnreadableExpression
         return found
-
-
-def _apply_sign(sign: str, inner: Value) -> Value:
-    match sign, inner:
-        case "-", Number(value=number):
-            return Number(-number)
-        case "-", _:
-            return make_computed("neg", inner)
-        case "~" | "!", _:
-            return make_computed("~", inner)
-        case _:
-            return inner

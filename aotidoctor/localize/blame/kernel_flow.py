@@ -79,7 +79,9 @@ class _CppWalker:
             return
         loop = _FOR.match(line)
         if loop is not None:
-            self._loop(loop)
+            name = loop[1]
+            if not name.endswith(_INNER):
+                self._loops.append(IterationLoop(name=name, start=self._quiet(loop[2]), end=self._quiet(loop[3])))
             if line.endswith("{"):
                 self._open()
         elif line.startswith("for"):
@@ -112,11 +114,6 @@ class _CppWalker:
         """The value of an expression that is no statement of its own: bounds of loops, masks."""
         return ExpressionReader(self._resolve, self._parameters).value(text)
 
-    def _loop(self, found: re.Match[str]) -> None:
-        name = found[1]
-        if not name.endswith(_INNER):
-            self._loops.append(IterationLoop(name=name, start=self._quiet(found[2]), end=self._quiet(found[3])))
-
     def _braces(self, line: str) -> None:
         for sign in line:
             if sign == "{":
@@ -145,7 +142,15 @@ class _CppWalker:
     def _statement(self, line: str) -> None:
         defined = _CPP_DEFINE.match(line)
         if defined is not None:
-            self._define(defined[1], defined[2].strip())
+            name = defined[1]
+            text = defined[2].strip()
+            if text in ("", "[&]", "[&]()"):
+                self._lambda = name
+                self._scopes[-1].names[name] = Variable("unread")
+            elif text.endswith(";"):
+                self._scopes[-1].names[name] = self._value(text[:-1])
+            else:
+                self._scopes[-1].names[name] = Variable("unread")
             return
         returned = _RETURN.match(line)
         if returned is not None:
@@ -153,7 +158,15 @@ class _CppWalker:
             return
         stored = _CPP_STORE.match(line)
         if stored is not None:
-            self._stored(stored[1], stored[2])
+            # `tmp7.store(out_ptr0 + ..., 16)`, or into a temporary array.
+            source = stored[1]
+            arguments = stored[2]
+            value = self._value(source)
+            pointer = self._reader.pointer(self._quiet(argument(arguments)))
+            if pointer is not None:
+                self._keep(pointer[0], pointer[1], value)
+            elif arguments.startswith("tmpbuf"):
+                self._scopes[-1].names["tmpbuf"] = value
             return
         put = _PUT.match(line)
         if put is not None:
@@ -163,30 +176,12 @@ class _CppWalker:
         if assigned is not None:
             self._assign(assigned[1], unknown_value(self._value(assigned[3]), self._resolve(assigned[1])))
 
-    def _define(self, name: str, text: str) -> None:
-        if text in ("", "[&]", "[&]()"):
-            self._lambda = name
-            self._scopes[-1].names[name] = Variable("unread")
-        elif text.endswith(";"):
-            self._scopes[-1].names[name] = self._value(text[:-1])
-        else:
-            self._scopes[-1].names[name] = Variable("unread")
-
     def _assign(self, name: str, value: Value) -> None:
         """A name that changes its value: the scope that defines it hears of it."""
         for scope in reversed(self._scopes):
             if name in scope.names:
                 scope.names[name] = value
                 return
-
-    def _stored(self, source: str, arguments: str) -> None:
-        """``tmp7.store(out_ptr0 + ..., 16)``, or into a temporary array."""
-        value = self._value(source)
-        pointer = self._reader.pointer(self._quiet(argument(arguments)))
-        if pointer is not None:
-            self._keep(pointer[0], pointer[1], value)
-        elif arguments.startswith("tmpbuf"):
-            self._scopes[-1].names["tmpbuf"] = value
 
     def _put(self, found: re.Match[str]) -> None:
         name, value = found[1], self._value(found[4])

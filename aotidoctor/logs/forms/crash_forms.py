@@ -260,7 +260,16 @@ def read_cpp(lines: Sequence[LogLine], at: int) -> LogFailure | None:
     if _WHAT.match(text):
         return message_failure(lines, at, form="terminate")
     if "Exception raised from " in text:
-        return _read_raised(lines, at)
+        # The message of a c10 exception stands before the place that raised it.
+        said, frames, end = message(lines, at)
+        before = at - 1
+        has_message = (
+            at > 0 and lines[before].text and lines[before].stream == lines[at].stream and not lines[at].stamped
+        )
+        first = before if has_message and not lines[at].text.partition("Exception raised from")[0].strip() else at
+        return LogFailure(
+            form="c10", said=number_lines([*lines[first:at], *said]), first=first, end=end, frames=tuple(frames)
+        )
     if _HEAP.search(text):
         return lines_failure(lines, at, at + 1, form="heap", kind="SIGABRT")
     if "Check failure stack trace" in text:
@@ -281,17 +290,6 @@ def _read_termination(lines: Sequence[LogLine], at: int, kind: str, *, again: bo
         if _TERMINATE.search(lines[here].text):
             break
     return lines_failure(lines, at, at + 1, form="terminate", kind=kind, follows=again)
-
-
-def _read_raised(lines: Sequence[LogLine], at: int) -> LogFailure:
-    """The message of a c10 exception stands before the place that raised it."""
-    said, frames, end = message(lines, at)
-    before = at - 1
-    has_message = at > 0 and lines[before].text and lines[before].stream == lines[at].stream and not lines[at].stamped
-    first = before if has_message and not lines[at].text.partition("Exception raised from")[0].strip() else at
-    return LogFailure(
-        form="c10", said=number_lines([*lines[first:at], *said]), first=first, end=end, frames=tuple(frames)
-    )
 
 
 # Assertions of GPU kernels, one line per thread, and those of the C library.

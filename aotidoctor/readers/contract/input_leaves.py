@@ -70,12 +70,12 @@ def order_leaves(
     if len(numbers) != len(names) or len(names) > n_leaves:
         text = f"{n_leaves} leaves and {len(names)} inputs could not be matched by the generated names"
         return LeafOrder(input_of={}, certain=frozenset(), problem=text)
-    return _by_offset(numbers, n_leaves, _count_lifted(constants))
-
-
-def _count_lifted(constants: Sequence[ConstantSpec]) -> int:
-    """Parameters and buffers that are listed: each had a placeholder of its own."""
-    return sum(constant.kind in ("parameter", "buffer") and not constant.from_folded for constant in constants)
+    # Parameters and buffers that are listed: each had a placeholder of its own.
+    return _by_offset(
+        numbers,
+        n_leaves,
+        sum(constant.kind in ("parameter", "buffer") and not constant.from_folded for constant in constants),
+    )
 
 
 def _by_offset(numbers: list[int], n_leaves: int, lifted: int) -> LeafOrder:
@@ -173,17 +173,17 @@ def solve_symbol(expr: Expr, symbol: str, value: Expr) -> Expr | None:
     others = expr.symbols - {symbol}
     if others:
         rest = substitute(expr, {symbol: Num(0)})
-        return sum_of((value, product_of((Num(-1), rest)))) if _unit_slope(expr, symbol, rest) else None
+        return (
+            sum_of((value, product_of((Num(-1), rest))))
+            if (sum_of((expr, product_of((Num(-1), rest)))) == Sym(symbol))
+            else None
+        )
     line = linear(expr)
     if line is None or not line[0].over:
         return None
     slope = Rational(line[0].under, line[0].over)
     constant = slope.times(line[1]).times(Rational(-1))
     return sum_of((product_of((Num(slope.over, slope.under), value)), Num(constant.over, constant.under)))
-
-
-def _unit_slope(expr: Expr, symbol: str, rest: Expr) -> bool:
-    return sum_of((expr, product_of((Num(-1), rest)))) == Sym(symbol)
 
 
 def known_expr(expr: Expr) -> Expr | None:

@@ -149,6 +149,7 @@ def _base(text: str) -> str:
 def written_and_read(call: RawCall, launches: Mapping[str, TritonLaunch]) -> tuple[frozenset[str], frozenset[str]]:
     """``(written, read)`` tensors of a call. Where the call does not tell, an argument counts as written."""
     names = arguments_of(call)
+    # Out variants and in-place operators (`mm_out`, `copy_`, `fill__Scalar`) write to their first argument.
     match kind_of(call):
         case "cpp":
             pairs = [(found[2], found[1] is None) for found in _POINTER.finditer(call.arguments) if found[2]]
@@ -160,17 +161,12 @@ def written_and_read(call: RawCall, launches: Mapping[str, TritonLaunch]) -> tup
             places = list(enumerate(names))
             read = frozenset(name for at, name in places if at in inputs)
             return frozenset(name for at, name in places if at not in inputs), read
-        case "extern" if not _writes_first(call.function):
+        case "extern" if not (call.function.endswith(("_out", "_")) or "__" in call.function):
             return frozenset(), frozenset(names)
         case "extern":
             return frozenset(names[:1]), frozenset(names[1:])
         case _:
             return frozenset(names), frozenset()
-
-
-def _writes_first(function: str) -> bool:
-    """Out variants and in-place operators (``mm_out``, ``copy_``, ``fill__Scalar``) write to their first argument."""
-    return function.endswith(("_out", "_")) or "__" in function
 
 
 # Parameters of kernels, to be matched with the arguments of a call.

@@ -151,16 +151,16 @@ def _missing_code(model: ModelEntry, launches: Mapping[str, TritonLaunch]) -> tu
 def _random(facts: KernelFacts, kernels: Sequence[KernelCall]) -> tuple[str, ...]:
     found = {f"{function} in {kernel}": None for kernel, function in facts.random}
     for kernel in kernels:
-        names = kernel.origins if kernel.kind != "extern" else (*kernel.origins, _shim(kernel.name))
+        # `.rand_like` of `aoti_torch_cpu_rand_like`.
+        names = (
+            kernel.origins
+            if kernel.kind != "extern"
+            else (*kernel.origins, re.sub(r"^aoti_torch_(?:cpu|cuda|xpu|mps)?_?(?:inductor_)?", ".", kernel.name))
+        )
         for name in names:
             if _RANDOM.search(name) is not None:
                 found[name if name.startswith("aten.") else kernel.name] = None
     return tuple(found)
-
-
-def _shim(name: str) -> str:
-    """``.rand_like`` of ``aoti_torch_cpu_rand_like``."""
-    return re.sub(r"^aoti_torch_(?:cpu|cuda|xpu|mps)?_?(?:inductor_)?", ".", name)
 
 
 def _uninitialized_reads(
@@ -214,18 +214,7 @@ def note_incomplete(
     """Note it in the losses of the part concerned."""
     if not wrapper.closed:
         body.losses.note("statement", wrapper.body.line, "the end of run_impl is not marked")
-    _note_inputs(wrapper, constructor, checks, body)
-    for call in body.calls:
-        if not is_complete(call, launches):
-            fact = "launch" if kind_of(call) == "triton" else "call"
-            body.losses.note(fact, call.line, f"{call.function}({call.arguments})")
-    for item in body.assertions:
-        if item.operator == "input" and any(known_expr(symbols.read(size)) is None for size in item.sizes):
-            body.losses.note("symbol", item.line, f"{item.name}: {{{', '.join(item.sizes)}}}")
-
-
-def _note_inputs(wrapper: Wrapper, constructor: Constructor, checks: Checks, body: Body) -> None:
-    """Each input has a name, a check where there are any, and is unpacked. Before 2.7 there are no checks."""
+    # Each input has a name, a check where there are any, and is unpacked. Before 2.7 there are no checks.
     names = set(constructor.input_names)
     if len(constructor.input_names) != constructor.n_inputs:
         constructor.losses.note("input", 0, f"{len(names)} names for {constructor.n_inputs} inputs")
@@ -235,6 +224,13 @@ def _note_inputs(wrapper: Wrapper, constructor: Constructor, checks: Checks, bod
         checks.losses.note("input-check", 0, f"{name}: its check and its name do not belong together")
     for name in sorted(names - body.unpacked.keys() if body.unpacked else ()):
         body.losses.note("input", 0, f"{name}: it is not unpacked")
+    for call in body.calls:
+        if not is_complete(call, launches):
+            fact = "launch" if kind_of(call) == "triton" else "call"
+            body.losses.note(fact, call.line, f"{call.function}({call.arguments})")
+    for item in body.assertions:
+        if item.operator == "input" and any(known_expr(symbols.read(size)) is None for size in item.sizes):
+            body.losses.note("symbol", item.line, f"{item.name}: {{{', '.join(item.sizes)}}}")
 
 
 # The contract.

@@ -247,7 +247,13 @@ class _BodyReader:
             return True
         if text.endswith(".reset();"):
             return False
-        return self._call(text)
+        found = _CALL.fullmatch(text)
+        if found is None:
+            return False
+        function = found[2]
+        if not (found[1] or function.startswith(_GENERATED) or function in self._declared):
+            return False
+        return read_alias(self.body, function + found[3], self._note_use) or self._called(function, found[3], text)
 
     def _remember(self, text: str) -> bool:
         found = _COMMENT.match(text)
@@ -340,15 +346,6 @@ class _BodyReader:
             return False
         self.old.item(text)
         return read_alias(self.body, found[1] + found[2], self._note_use) or self._called(found[1], found[2], text)
-
-    def _call(self, text: str) -> bool:
-        found = _CALL.fullmatch(text)
-        if found is None:
-            return False
-        function = found[2]
-        if not (found[1] or function.startswith(_GENERATED) or function in self._declared):
-            return False
-        return read_alias(self.body, function + found[3], self._note_use) or self._called(function, found[3], text)
 
     def _called(self, function: str, arguments: str, text: str) -> bool:
         self._note_use(text)

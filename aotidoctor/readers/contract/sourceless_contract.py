@@ -230,18 +230,14 @@ def _take(found: Iterable[bytes], texts: _Texts) -> None:
         elif text.startswith(_SPEC):
             texts.specs.append(text.decode(errors="replace"))
         elif text.startswith(b"input_handles[") and (one := _OF_INPUT.fullmatch(text)) is not None:
-            _of_input(one, texts)
-
-
-def _of_input(found: re.Match[bytes], texts: _Texts) -> None:
-    at = int(found[1])
-    if found["dim"] is None:
-        texts.typed.add(at)
-    else:
-        kinds = {b"unmatched dim value": texts.fixed, b"dim value is too small": texts.low}
-        kinds |= {b"dim value is too large": texts.high, b"unmatched stride value": texts.stepped}
-        dims = kinds.get(found["what"], {})
-        dims.setdefault(at, set()).add(int(found["dim"]))
+            at = int(one[1])
+            if one["dim"] is None:
+                texts.typed.add(at)
+            else:
+                kinds = {b"unmatched dim value": texts.fixed, b"dim value is too small": texts.low}
+                kinds |= {b"dim value is too large": texts.high, b"unmatched stride value": texts.stepped}
+                dims = kinds.get(one["what"], {})
+                dims.setdefault(at, set()).add(int(one["dim"]))
 
 
 def _input(at: int, name: str, texts: _Texts) -> JsonObject:

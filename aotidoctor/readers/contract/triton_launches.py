@@ -106,17 +106,15 @@ def _launch(
     closed = text.find("*/", opened) if opened >= 0 else -1
     opening = text.find("{")
     source = text[opened:closed] if closed >= 0 else ""
-    reader = _FunctionReader(lambda value: _resolved(value, macros))
+    # `text` with the settings of a tuned kernel in place of their names.
+    reader = _FunctionReader(
+        lambda value: _RESULT.sub(lambda found: _setting(found, macros), value) if "_result." in value else value
+    )
     end = text.find("\n}", max(closed, opening))
     first = line + text.count("\n", 0, opening + 1)
     for number, statement in split_statements(text[opening + 1 : end if end >= 0 else len(text)], first):
         reader.read(statement, number, losses)
     return reader.launch(name, text[:opening], source, line + text.count("\n", 0, max(opened, 0)), losses)
-
-
-def _resolved(text: str, macros: Mapping[tuple[str, str], str]) -> str:
-    """``text`` with the settings of a tuned kernel in place of their names."""
-    return _RESULT.sub(lambda found: _setting(found, macros), text) if "_result." in text else text
 
 
 def _setting(found: re.Match[str], macros: Mapping[tuple[str, str], str]) -> str:

@@ -70,15 +70,25 @@ def parse_constructor(section: WrapperSection) -> Constructor | None:
         return None
     losses = NotUnderstood("constructor")
     line = section.line + section.text.count("\n", 0, base.end())
-    table = _info(section.text[base.end() :], line, losses)
+    text = section.text[base.end() :]
+    table: _Table = {}
+    for offset, raw in enumerate(text.split("\n")):
+        statement = raw.strip()
+        found = _INFO.match(statement)
+        if found is not None and found[3] in _FIELDS[found[1]]:
+            table.setdefault((found[1], int(found[2])), {})[found[3]] = found[4]
+        elif statement not in ("", ";", "}") and not statement.startswith(_KNOWN):
+            losses.note(_fact(statement), line + offset, statement)
     if _ARGUMENTS.fullmatch(" ".join(base[4].split())) is None:
         losses.note("constant", section.line, " ".join(base[0].split()))
     n_inputs, n_outputs, n_constants = (int(base[group]) for group in (1, 2, 3))
+    rest = base[4]
+    words = re.findall(r"\b(true|false)\b", rest)
     return Constructor(
         n_inputs=n_inputs,
         n_outputs=n_outputs,
         n_constants=n_constants,
-        include_weights=_include_weights(base[4]),
+        include_weights=(words[-1] == "true" if words else None),
         input_names=tuple(_unquote(row.get("name", "")) for row in _rows(table, "inputs")),
         constants=tuple(_constant(row, line, losses) for row in _rows(table, "constants")),
         in_spec=_spec(section.text, "in_spec_ ="),
@@ -88,18 +98,6 @@ def parse_constructor(section: WrapperSection) -> Constructor | None:
 
 
 _Table = dict[tuple[str, int], dict[str, str]]
-
-
-def _info(text: str, line: int, losses: NotUnderstood) -> _Table:
-    table: _Table = {}
-    for offset, raw in enumerate(text.split("\n")):
-        statement = raw.strip()
-        found = _INFO.match(statement)
-        if found is not None and found[3] in _FIELDS[found[1]]:
-            table.setdefault((found[1], int(found[2])), {})[found[3]] = found[4]
-        elif statement not in ("", ";", "}") and not statement.startswith(_KNOWN):
-            losses.note(_fact(statement), line + offset, statement)
-    return table
 
 
 def _fact(statement: str) -> str:
@@ -114,22 +112,9 @@ def _rows(table: _Table, kind: str) -> Iterator[dict[str, str]]:
             yield table[key]
 
 
-def _include_weights(rest: str) -> bool | None:
-    words = re.findall(r"\b(true|false)\b", rest)
-    return words[-1] == "true" if words else None
-
-
 def _constant(row: dict[str, str], line: int, losses: NotUnderstood) -> ConstantSpec:
     name = _unquote(row.get("name", ""))
-    spec = _read_constant(name, row)
-    for key, attribute in _NEEDED.items():
-        if getattr(spec, attribute) is None and key in row:
-            losses.note("constant", line, f"{name}: {key} = {row[key]}")
-    return spec
-
-
-def _read_constant(name: str, row: dict[str, str]) -> ConstantSpec:
-    return ConstantSpec(
+    spec = ConstantSpec(
         name=name,
         original_fqn=_unquote(row["original_fqn"]) if "original_fqn" in row else name,
         dtype=dtype_name(row.get("dtype", "")),
@@ -142,6 +127,10 @@ def _read_constant(name: str, row: dict[str, str]) -> ConstantSpec:
         from_folded=row.get("from_folded") == "true",
         strided="layout_strided" in row.get("layout", "layout_strided"),
     )
+    for key, attribute in _NEEDED.items():
+        if getattr(spec, attribute) is None and key in row:
+            losses.note("constant", line, f"{name}: {key} = {row[key]}")
+    return spec
 
 
 def _kind(text: str) -> str | None:

@@ -145,14 +145,10 @@ def split_statements(text: str, line: int) -> Iterator[tuple[int, str]]:
                 # It hides the rest, whatever it holds.
                 yield line + start, f"{found} without its end"
             continue
-        if _is_open(found):
+        if not found.startswith("//") and (found.endswith(_OPEN) or (_RAW in found and _RAW_END not in found)):
             at, found = _joined(lines, start)
         if found:
             yield line + start, found
-
-
-def _is_open(text: str) -> bool:
-    return not text.startswith("//") and (text.endswith(_OPEN) or (_RAW in text and _RAW_END not in text))
 
 
 def _after_comment(lines: list[str], at: int) -> int:

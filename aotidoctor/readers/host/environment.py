@@ -264,7 +264,12 @@ def read_tmpdir(environ: Mapping[str, str], *, needed_bytes: int = 0, torch: str
 
 def _state(path: str) -> TmpdirState:
     if not Path(path).is_dir():
-        return TmpdirState(path=path, exists=False, writable=False, problem=_absence(path))
+        return TmpdirState(
+            path=path,
+            exists=False,
+            writable=False,
+            problem="is not a directory" if Path(path).exists() else "does not exist",
+        )
     writable = os.access(path, os.W_OK | os.X_OK)
     try:
         state = os.statvfs(path)
@@ -280,10 +285,6 @@ def _state(path: str) -> TmpdirState:
         free_bytes=0 if no_inodes else state.f_bavail * state.f_frsize,
         problem=_problem(writable, noexec, no_inodes),
     )
-
-
-def _absence(path: str) -> str:
-    return "is not a directory" if Path(path).exists() else "does not exist"
 
 
 def _problem(writable: bool, noexec: bool, no_inodes: bool) -> str | None:

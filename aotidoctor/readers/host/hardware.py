@@ -41,7 +41,18 @@ class Cpu:
 def read_cpu(root: str = "/") -> Cpu:
     """Facts from /proc/cpuinfo and /sys below ``root``; what is not there is left out."""
     usable = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
-    block = _first_block(Path(root, "proc/cpuinfo"))
+    path = Path(root, "proc/cpuinfo")
+    # One CPU's block is enough; the whole file is slow to produce on a machine with hundreds of CPUs.
+    block: dict[str, str] = {}
+    try:
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                key, colon, value = line.partition(":")
+                if not colon:
+                    break
+                block[key.strip()] = value.strip()
+    except OSError:
+        pass
     flags = block.get("flags") or block.get("Features") or ""
     return Cpu(
         model=block.get("model name"),
@@ -72,21 +83,6 @@ def _first_number(text: str | None) -> int | None:
     return int(first) if first.isdecimal() and int(first) > 0 else None
 
 
-def _first_block(path: Path) -> dict[str, str]:
-    # One CPU's block is enough; the whole file is slow to produce on a machine with hundreds of CPUs.
-    found: dict[str, str] = {}
-    try:
-        with path.open(encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                key, colon, value = line.partition(":")
-                if not colon:
-                    break
-                found[key.strip()] = value.strip()
-    except OSError:
-        pass
-    return found
-
-
 def _physical_cores(folder: Path, usable: list[int]) -> int:
     siblings = [text_of_file(folder / f"cpu{cpu}/topology/thread_siblings_list") for cpu in usable]
     return len(set(siblings)) or 1 if all(siblings) else len(usable)
@@ -109,7 +105,13 @@ class HostMemory:
 
 def read_memory(root: str = "/") -> HostMemory:
     """Facts from /proc/meminfo, the control group and RLIMIT_AS."""
-    info = _meminfo(Path(root, "proc/meminfo"))
+    path = Path(root, "proc/meminfo")
+    info: dict[str, int] = {}
+    for line in text_of_file(path).splitlines():
+        name, _, rest = line.partition(":")
+        number = rest.split()[:1]
+        if number and number[0].isdecimal():
+            info[name] = int(number[0]) * 1024
     limit, used = _control_group(Path(root))
     soft, _hard = resource.getrlimit(resource.RLIMIT_AS)
     free = None if limit is None else max(limit - used, 0)
@@ -123,16 +125,6 @@ def read_memory(root: str = "/") -> HostMemory:
 def _least(first: int | None, second: int | None) -> int | None:
     known = [value for value in (first, second) if value is not None]
     return min(known) if known else None
-
-
-def _meminfo(path: Path) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for line in text_of_file(path).splitlines():
-        name, _, rest = line.partition(":")
-        number = rest.split()[:1]
-        if number and number[0].isdecimal():
-            found[name] = int(number[0]) * 1024
-    return found
 
 
 def _control_group(root: Path) -> tuple[int | None, int]:

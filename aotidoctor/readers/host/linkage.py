@@ -75,25 +75,23 @@ def predict_linkage(
     except (OSError, ElfError) as error:
         return Linkage(problem=f"the interpreter's libraries cannot be read: {error}")
     found = _usual(process, _link(process, artifact, torch)) if survey else _link(process, artifact, torch)
-    return replace(found, abi_versions=_abi_versions(process.links))
-
-
-def _usual(process: _LoaderProcess, found: Linkage) -> Linkage:
-    images = {name: process.links.resolve(name, (), ()) for name in USUAL}
-    return replace(found, libraries={name: image.path if image else None for name, image in images.items()})
-
-
-def _abi_versions(links: LinkMap) -> dict[str, str]:
-    """Per family of symbol versions (``GLIBCXX``) the newest that its library defines (``3.4.30``)."""
+    # Per family of symbol versions (`GLIBCXX`) the newest that its library defines (`3.4.30`).
     newest: dict[str, tuple[int, ...]] = {}
     for library in _VERSIONED:
-        image = links.resolve(library, (), ())
+        image = process.links.resolve(library, (), ())
         for version in image.versions.values() if image is not None else ():
             family, _, number = version.rpartition("_")
             parts = number.split(".")
             if family and all(part.isdecimal() for part in parts):
                 newest[family] = max(newest.get(family, ()), tuple(map(int, parts)))
-    return {family: ".".join(map(str, number)) for family, number in sorted(newest.items())}
+    return replace(
+        found, abi_versions={family: ".".join(map(str, number)) for family, number in sorted(newest.items())}
+    )
+
+
+def _usual(process: _LoaderProcess, found: Linkage) -> Linkage:
+    images = {name: process.links.resolve(name, (), ()) for name in USUAL}
+    return replace(found, libraries={name: image.path if image else None for name, image in images.items()})
 
 
 def _link(process: _LoaderProcess, artifact: Artifact | None, torch: Path | None) -> Linkage:
@@ -102,7 +100,9 @@ def _link(process: _LoaderProcess, artifact: Artifact | None, torch: Path | None
     if torch is None:
         return replace(found, problem="torch is not installed, so its libraries cannot be inspected")
     objects = _elf_objects(artifact)
-    foreign = sorted({str(each.machine) for each in objects if not _same_machine(each)})
+    foreign = sorted(
+        {str(each.machine) for each in objects if not (each.machine is None or each.machine == os.uname().machine)}
+    )
     if foreign:
         return replace(found, problem=f"the package's code is for {', '.join(foreign)}")
     return _look_up(process, objects, found) if objects else found
@@ -139,10 +139,6 @@ def _elf_objects(artifact: Artifact | None) -> list[SharedObject]:
     return [item for item in objects if item.format == "elf" and not item.problem][:_OBJECT_LIMIT]
 
 
-def _same_machine(item: SharedObject) -> bool:
-    return item.machine is None or item.machine == os.uname().machine
-
-
 def _look_up(process: _LoaderProcess, objects: list[SharedObject], found: Linkage) -> Linkage:
     libraries: dict[str, str | None] = {}
     missing: dict[tuple[str, str | None], MissingSymbol] = {}
@@ -150,7 +146,7 @@ def _look_up(process: _LoaderProcess, objects: list[SharedObject], found: Linkag
     checked, unjudged = 0, 0
     try:
         for item in objects:
-            scope = process.links.add_needed(item.needed, _own_paths(item))
+            scope = process.links.add_needed(item.needed, tuple(path for path in item.runpath if "ORIGIN" not in path))
             loaded += scope
             for name in item.needed:
                 image = process.links.found.get(name)
@@ -178,15 +174,13 @@ def _look_up(process: _LoaderProcess, objects: list[SharedObject], found: Linkag
     )
 
 
-def _own_paths(item: SharedObject) -> tuple[str, ...]:
-    # $ORIGIN is the folder of the unpacked package, which holds no library that the host does not.
-    return tuple(path for path in item.runpath if "ORIGIN" not in path)
-
-
 def _absent(wanted: Iterable[SymbolRef], scope: list[LibraryImage], links: LinkMap) -> list[SymbolRef]:
     absent, order = [], list(scope)
     for ref in wanted:
-        at = _provider(ref, order)
+        # Where in `scope` the first library stands that has the symbol.
+        name = ref.name.encode()
+        hashed = gnu_hash(name)
+        at = next((at for at, image in enumerate(order) if defines_symbol(image, name, hashed, ref.version)), None)
         if at is not None:
             # The next symbol is likely to come from the same library.
             order.insert(0, order.pop(at))
@@ -194,13 +188,6 @@ def _absent(wanted: Iterable[SymbolRef], scope: list[LibraryImage], links: LinkM
             # When the library itself is missing, that is the finding, not each of its symbols.
             absent.append(ref)
     return absent
-
-
-def _provider(ref: SymbolRef, scope: list[LibraryImage]) -> int | None:
-    """Where in ``scope`` the first library stands that has the symbol."""
-    name = ref.name.encode()
-    hashed = gnu_hash(name)
-    return next((at for at, image in enumerate(scope) if defines_symbol(image, name, hashed, ref.version)), None)
 
 
 def _openmp(images: Iterable[LibraryImage]) -> tuple[str, ...]:

@@ -46,15 +46,21 @@ def read_profile(name: str) -> Host:
         return _host(name, _document(name))
     parts = [part for part in name.split("+") if part in built_in_profiles()]
     if parts and "+".join(parts) == name:
-        return _host(name, {"host": _join_hosts([built_in_profiles()[part].get("host") for part in parts])})
+        # What all of them state; of two statements the later one.
+        return _host(
+            name,
+            {
+                "host": {
+                    key: value
+                    for host in [built_in_profiles()[part].get("host") for part in parts]
+                    if isinstance(host, dict)
+                    for key, value in host.items()
+                }
+            },
+        )
     raise UsageError(
         f"--host: there is no file or built-in profile {name!r}; built-in: {', '.join(built_in_profiles())}"
     )
-
-
-def _join_hosts(hosts: list[JsonValue]) -> JsonObject:
-    """What all of them state; of two statements the later one."""
-    return {key: value for host in hosts if isinstance(host, dict) for key, value in host.items()}
 
 
 @lru_cache(maxsize=1)
@@ -133,7 +139,11 @@ def _host(name: str, document: JsonObject) -> Host:
         host = record_json.from_json(Host, {"python": "", **given})
     except record_json.RecordError as error:
         raise CannotExamineError(f"{name}: at $.host: observed {error}, expected the record of a host") from error
-    return _complete_host(replace(host, profile=_profile_name(name, document), symbols_problem=_NOT_LOOKED_UP), missing)
+    # A profile that was sent has a name of its own for the machine it was made on.
+    return _complete_host(
+        replace(host, profile=str(document.get("name") or Path(name).name)[:80], symbols_problem=_NOT_LOOKED_UP),
+        missing,
+    )
 
 
 def _complete_host(host: Host, missing: set[str]) -> Host:
@@ -145,8 +155,3 @@ def _complete_host(host: Host, missing: set[str]) -> Host:
     if "abi_versions" in missing and host.glibc is not None:
         host = replace(host, abi_versions={"GLIBC": host.glibc})
     return replace(host, unstated=frozenset(missing))
-
-
-def _profile_name(name: str, document: JsonObject) -> str:
-    """A profile that was sent has a name of its own for the machine it was made on."""
-    return str(document.get("name") or Path(name).name)[:80]

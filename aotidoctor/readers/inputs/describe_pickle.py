@@ -400,19 +400,15 @@ def plain_value(value: Value) -> PlainValue:
         case Items():
             return PlainValue(type=value.type, text=f"a {value.type} of {len(value.items)}")
         case PickleGlobal():
-            return _global_value(value)
+            module, _, name = value.name.rpartition(".")
+            if module == "torch" and name[:1].islower():
+                return PlainValue(type="dtype", text=value.name[:TEXT])
+            return PlainValue(type="type", text=value.name[:TEXT])
         case Persistent():
             return PlainValue(type="storage", text="a storage")
         case PickleCall():
             return _called_value(value)
     return PlainValue(type="tuple" if isinstance(value, tuple) else "dict", text=f"a {type(value).__name__}".lower())
-
-
-def _global_value(value: PickleGlobal) -> PlainValue:
-    module, _, name = value.name.rpartition(".")
-    if module == "torch" and name[:1].islower():
-        return PlainValue(type="dtype", text=value.name[:TEXT])
-    return PlainValue(type="type", text=value.name[:TEXT])
 
 
 def _called_value(call: PickleCall) -> PlainValue:

@@ -391,14 +391,14 @@ def _leaf(
     if leaf.device_type not in (None, "cpu"):
         spec["device"] = leaf.device_type
     if dtype.startswith(("int", "uint")):
-        spec["low"], spec["high"] = (0, 0) if _is_offsets(leaf, contract) else _integer_range(contract)
+        # Offsets of an embedding bag: zeros, as empty bags, are always right; random ones fall.
+        bags = [call for call in contract.kernels if _BAG in call.name]
+        spec["low"], spec["high"] = (
+            (0, 0)
+            if any(leaf.generated_name == name for call in bags for name in call.arguments[2:3])
+            else _integer_range(contract)
+        )
     return {"tensor": spec}
-
-
-def _is_offsets(leaf: LeafSpec, contract: ModelContract) -> bool:
-    """Offsets of an embedding bag: zeros, as empty bags, are always right; random ones fall."""
-    bags = [call for call in contract.kernels if _BAG in call.name]
-    return any(leaf.generated_name == name for call in bags for name in call.arguments[2:3])
 
 
 def _integer_range(contract: ModelContract) -> tuple[int, int]:

@@ -14,7 +14,6 @@ from aotidoctor.model.inputs import InputSet, Leaf, PlainValue
 from aotidoctor.model.saved_calls import Expected, arrange, graft, plan_to_json
 from aotidoctor.readers.inputs.torch_files import (
     FileContent,
-    Members,
     corrupt_error,
     find_pickle,
     missing_error,
@@ -38,7 +37,22 @@ def read_inputs(path: str, *, trust_pickle: bool = False, expected: Expected | N
     data = _open(path)
     try:
         content = _content(path, data, trusted=trust_pickle)
-        return _input_set(path, data, content, trusted=trust_pickle, expected=expected)
+        root = content.tree
+        if isinstance(root, Leaf) and isinstance(root.value, PlainValue) and root.value.type != "ndarray":
+            raise wrong_format_error(path, f"a single {root.value.type} ({root.value.text})")
+        arranged = arrange(root, flat=content.flat, expected=expected)
+        return InputSet(
+            path=path,
+            format=content.format,
+            form=arranged.form,
+            args=graft(arranged.args, root),
+            kwargs=graft(arranged.kwargs, root),
+            sha256=hashlib.sha256(data).hexdigest() if len(data) <= SHA_LIMIT else None,
+            trusted=trust_pickle,
+            globals=content.foreign,
+            notes=(*content.notes, *arranged.notes),
+            plan=plan_to_json(arranged),
+        )
     except (RecursionError, MemoryError) as error:
         raise corrupt_error(path, path, f"a file too complex to read ({type(error).__name__})") from error
 
@@ -71,47 +85,23 @@ def _content(path: str, data: memoryview, *, trusted: bool) -> FileContent:
         raise corrupt_error(path, path, "an empty file")
     head = bytes(data[:512])
     if head[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
-        return _zip_content(path, open_members(path, data), trusted=trusted)
+        members = open_members(path, data)
+        names = members.names()
+        what = other_zip(names)
+        if what is not None:
+            raise wrong_format_error(path, what)
+        pickle_name = find_pickle(members)
+        if pickle_name is not None:
+            return read_torch_zip(members, pickle_name, trusted=trusted)
+        if names and all(name.endswith(".npy") for name in names):
+            from aotidoctor.readers.inputs.other_formats import read_npz
+
+            return read_npz(members, trusted=trusted)
+        shown = ", ".join(names[:3])[:100]
+        raise wrong_format_error(
+            path, f"a zip file of {len(names)} other members ({shown})" if names else "an empty zip file"
+        )
     # Imported here: torch.save writes zip files, and those are what most people have.
     from aotidoctor.readers.inputs.other_formats import read_other_format
 
     return read_other_format(path, data, head, trusted=trusted)
-
-
-def _zip_content(path: str, members: Members, *, trusted: bool) -> FileContent:
-    names = members.names()
-    what = other_zip(names)
-    if what is not None:
-        raise wrong_format_error(path, what)
-    pickle_name = find_pickle(members)
-    if pickle_name is not None:
-        return read_torch_zip(members, pickle_name, trusted=trusted)
-    if names and all(name.endswith(".npy") for name in names):
-        from aotidoctor.readers.inputs.other_formats import read_npz
-
-        return read_npz(members, trusted=trusted)
-    shown = ", ".join(names[:3])[:100]
-    raise wrong_format_error(
-        path, f"a zip file of {len(names)} other members ({shown})" if names else "an empty zip file"
-    )
-
-
-def _input_set(
-    path: str, data: memoryview, content: FileContent, *, trusted: bool, expected: Expected | None
-) -> InputSet:
-    root = content.tree
-    if isinstance(root, Leaf) and isinstance(root.value, PlainValue) and root.value.type != "ndarray":
-        raise wrong_format_error(path, f"a single {root.value.type} ({root.value.text})")
-    arranged = arrange(root, flat=content.flat, expected=expected)
-    return InputSet(
-        path=path,
-        format=content.format,
-        form=arranged.form,
-        args=graft(arranged.args, root),
-        kwargs=graft(arranged.kwargs, root),
-        sha256=hashlib.sha256(data).hexdigest() if len(data) <= SHA_LIMIT else None,
-        trusted=trusted,
-        globals=content.foreign,
-        notes=(*content.notes, *arranged.notes),
-        plan=plan_to_json(arranged),
-    )

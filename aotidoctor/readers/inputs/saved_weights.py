@@ -80,7 +80,9 @@ def _payload(name: str, child: Tree[LeafValue], member: str, known: dict[str, Fi
         shape=value.shape,
         stride=value.stride,
         offset=value.storage_offset,
-        content=None if data is None or problem else _content(data),
+        content=None
+        if data is None or problem
+        else StorageContent(len(data), lambda at, length: bytes(data[at : at + length]) if at >= 0 else b""),
         problem=problem,
     )
     parameter = value.subclass == "Parameter"
@@ -93,10 +95,6 @@ def _no_bytes(value: TensorDesc, storage: FileStorage | None) -> str | None:
     if storage is None or storage.data is None or not plain:
         return f"a tensor of a different kind ({value.layout})"
     return "values of a big-endian machine" if storage.big_endian else None
-
-
-def _content(data: memoryview) -> StorageContent:
-    return StorageContent(len(data), lambda at, length: bytes(data[at : at + length]) if at >= 0 else b"")
 
 
 def _members(path: str, member: str, data: memoryview) -> Members:
@@ -147,7 +145,14 @@ def read_weights(path: str) -> tuple[ConstantSpec, ...]:
                 header = read_header(path, (head + stream.read(length))[8 : 8 + length])
                 found = [_of_safetensors(name, entry) for name, entry in header.items()]
             else:
-                found = _of_state(path, size)
+                state = read_saved_state(path, PickledState(member=os.path.basename(path), offset=0, size=size))  # noqa: PTH119
+                stored = [payload.stored for payload in state.values()]
+                found = [
+                    ConstantSpec(
+                        name=one.fqn, original_fqn=one.fqn, dtype=one.dtype, shape=one.shape, stride=one.stride
+                    )
+                    for one in stored
+                ]
     except (OSError, ValueError) as error:
         raise CannotExamineError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     except InputsError as error:
@@ -169,12 +174,3 @@ def _of_safetensors(name: str, entry: JsonValue) -> ConstantSpec:
                 stride=contiguous_stride(shape),
             )
     raise ValueError(f"{name[:80]}: an entry without dtype and shape")
-
-
-def _of_state(path: str, size: int) -> list[ConstantSpec]:
-    state = read_saved_state(path, PickledState(member=os.path.basename(path), offset=0, size=size))  # noqa: PTH119
-    stored = [payload.stored for payload in state.values()]
-    return [
-        ConstantSpec(name=one.fqn, original_fqn=one.fqn, dtype=one.dtype, shape=one.shape, stride=one.stride)
-        for one in stored
-    ]

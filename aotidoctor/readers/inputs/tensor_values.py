@@ -222,7 +222,10 @@ class ValueView:
         raw = bytes(self.data[self.offset * size : (self.offset + self._span) * size])
         flat = decode(self.dtype, raw, big_endian=self.big_endian)
         if flat is not None and self.stride != contiguous_stride(self.shape) and self.shape:
-            flat = [flat[index] for index in _indices(self.shape, self.stride)]
+            positions = [0]
+            for length, step in zip(self.shape, self.stride, strict=True):
+                positions = [start + index * step for start in positions for index in range(length)]
+            flat = [flat[index] for index in positions]
         return [-value for value in flat] if flat is not None and self.negated else flat
 
     @property
@@ -247,28 +250,17 @@ def describe_view(view: ValueView, storage: str) -> TensorDesc:
 def decode(dtype: str, raw: bytes, *, big_endian: bool = False) -> Sequence[int] | Sequence[float] | None:
     """The numbers that the bytes are, 0 and 1 for booleans; None for a dtype that is not read."""
     if dtype == "bfloat16":
-        raw, dtype = _widen(raw, big_endian), "float32"
+        # A bfloat16 is the upper half of a float32: put zeros below it.
+        low, high = (1, 0) if big_endian else (0, 1)
+        wide = bytearray(2 * len(raw))
+        wide[2::4] = raw[low::2]
+        wide[3::4] = raw[high::2]
+        raw, dtype = bytes(wide), "float32"
         big_endian = False
     code = _CODES.get(dtype)
     if code is None:
         return None
     return struct.unpack(f"{'>' if big_endian else '<'}{len(raw) // ITEMSIZE[dtype]}{code}", raw)
-
-
-def _widen(raw: bytes, big_endian: bool) -> bytes:
-    """A bfloat16 is the upper half of a float32: put zeros below it."""
-    low, high = (1, 0) if big_endian else (0, 1)
-    wide = bytearray(2 * len(raw))
-    wide[2::4] = raw[low::2]
-    wide[3::4] = raw[high::2]
-    return bytes(wide)
-
-
-def _indices(shape: tuple[int, ...], stride: tuple[int, ...]) -> list[int]:
-    positions = [0]
-    for length, step in zip(shape, stride, strict=True):
-        positions = [start + index * step for start in positions for index in range(length)]
-    return positions
 
 
 def summarise(values: Sequence[int] | Sequence[float]) -> ValueStats:

@@ -362,22 +362,9 @@ def _legacy(
     if keys.problem is not None or not isinstance(keys.value, Items):
         raise corrupt_error(path, "storage keys", f"a damaged pickle ({keys.problem or 'no list'})")
     names = [str(key)[:80] for key in keys.value.items if isinstance(key, (str, int))]
-    return loaded, _storages(path, data, keys.end, names, _ids(path, loaded))
-
-
-def _ids(path: str, loaded: LoadedPickle) -> dict[str, StorageId]:
-    try:
-        return {wanted.key: wanted for wanted in map(storage_id, loaded.persistents)}
-    except TooManyPartsError as error:
-        raise wrong_format_error(path, error.observed) from error
-    except MalformedError as error:
-        raise corrupt_error(path, "object", error.observed, error.expected) from error
-
-
-def _storages(
-    path: str, data: memoryview, position: int, names: list[str], ids: dict[str, StorageId]
-) -> dict[str, FileStorage]:
-    """Count and bytes of each. They are little-endian on every machine; torch does not read what ``system`` says."""
+    # Count and bytes of each. They are little-endian on every machine; torch does not read what `system` says.
+    position = keys.end
+    ids = _ids(path, loaded)
     found: dict[str, FileStorage] = {}
     for name in names:
         wanted = ids.get(name)
@@ -391,7 +378,16 @@ def _storages(
             raise corrupt_error(path, f"storage {name}", f"{len(view)} bytes", f"{need}")
         found[name] = FileStorage(key=name, dtype=wanted.dtype, nbytes=size, device=wanted.device, data=view)
         position += 8 + size
-    return found
+    return loaded, found
+
+
+def _ids(path: str, loaded: LoadedPickle) -> dict[str, StorageId]:
+    try:
+        return {wanted.key: wanted for wanted in map(storage_id, loaded.persistents)}
+    except TooManyPartsError as error:
+        raise wrong_format_error(path, error.observed) from error
+    except MalformedError as error:
+        raise corrupt_error(path, "object", error.observed, error.expected) from error
 
 
 def _resolver(storages: dict[str, FileStorage]) -> Callable[[StorageId], FileStorage]:
@@ -455,7 +451,9 @@ def storages_of(members: Members, pickle_name: str, known: dict[str, FileStorage
     Raises ``InputsError``, as what it returns does.
     """
     prefix = pickle_name.removesuffix("data.pkl")
-    big_endian = _is_big_endian(members, prefix)
+    # Whether the file says that a big-endian machine wrote its storages.
+    order = f"{prefix}byteorder"
+    big_endian = order in members.infos and bytes(members.read(order)[:3]) == b"big"
 
     def resolve(wanted: StorageId) -> FileStorage:
         if wanted.key not in known:
@@ -466,12 +464,6 @@ def storages_of(members: Members, pickle_name: str, known: dict[str, FileStorage
         return dataclasses.replace(storage, dtype=wanted.dtype, nbytes=wanted.nbytes)
 
     return resolve
-
-
-def _is_big_endian(members: Members, prefix: str) -> bool:
-    """Whether the file says that a big-endian machine wrote its storages."""
-    order = f"{prefix}byteorder"
-    return order in members.infos and bytes(members.read(order)[:3]) == b"big"
 
 
 def _storage(members: Members, prefix: str, wanted: StorageId, *, big_endian: bool) -> FileStorage:

@@ -153,26 +153,25 @@ def _listed_payloads(
 def _payload(fqn: str, entry: JsonObject, members: Mapping[str, PackageMember], folder: str) -> ArchivePayload:
     item = members.get(folder + as_text(entry.get("path_name")))
     meta = as_object(entry.get("tensor_meta"))
+    pickled = entry.get("use_pickle") is True
+    described = tensor_meta(meta)
+    content, problem = _archive_content(item, pickled=pickled)
     return ArchivePayload(
-        stored=_archive_tensor(fqn, meta, item, pickled=entry.get("use_pickle") is True),
+        stored=(
+            StoredTensor(
+                fqn=fqn,
+                dtype=described.dtype if described is not None else None,
+                shape=_numbers(described.shape) if described is not None else None,
+                stride=_numbers(described.stride) if described is not None else None,
+                offset=_number(size_text(meta.get("storage_offset"))) or 0,
+                content=content,
+                problem=problem,
+            )
+        ),
         member=None if item is None else item.name,
         nbytes=None if item is None else item.member.size,
         parameter=entry.get("is_param") is True,
         requires_grad=meta.get("requires_grad") is True,
-    )
-
-
-def _archive_tensor(fqn: str, meta: JsonObject, item: PackageMember | None, *, pickled: bool) -> StoredTensor:
-    described = tensor_meta(meta)
-    content, problem = _archive_content(item, pickled=pickled)
-    return StoredTensor(
-        fqn=fqn,
-        dtype=described.dtype if described is not None else None,
-        shape=_numbers(described.shape) if described is not None else None,
-        stride=_numbers(described.stride) if described is not None else None,
-        offset=_number(size_text(meta.get("storage_offset"))) or 0,
-        content=content,
-        problem=problem,
     )
 
 
@@ -244,18 +243,15 @@ def _whole(items: Sequence[PackageMember], location: str) -> Blob | str:
     if at is None:
         return "the library does not record where its constants are"
     if location == "mmap":
-        return _appended_blob(blob, elf.read_vaddr(at[0], MMAP_SPAN), elf.order)
+        marker = elf.read_vaddr(at[0], MMAP_SPAN)
+        if len(marker) < MMAP_SPAN:
+            return "the library does not record the size of its appended weights"
+        length, _ = struct.unpack(f"{elf.order}2Q", marker)
+        if not 8 <= length <= blob.size:
+            return f"{length} bytes of appended weights cannot be in {blob.size} bytes"
+        return blob.part(blob.size - length, length - 8)
     start = elf.file_offset(at[0])
     return "the constants are not in the file" if start is None else blob.part(start, at[1] - at[0])
-
-
-def _appended_blob(blob: Blob, marker: bytes, order: str) -> Blob | str:
-    if len(marker) < MMAP_SPAN:
-        return "the library does not record the size of its appended weights"
-    length, _ = struct.unpack(f"{order}2Q", marker)
-    if not 8 <= length <= blob.size:
-        return f"{length} bytes of appended weights cannot be in {blob.size} bytes"
-    return blob.part(blob.size - length, length - 8)
 
 
 def _cut(whole: Blob | str, constants: Sequence[ConstantSpec]) -> list[StoredTensor]:
@@ -346,7 +342,12 @@ DIGITS = 16
 def constant_digest(tensor: StoredTensor) -> str | None:
     """The hash; None where the bytes are too few, not there, or not in row-major order."""
     size = constant_size(tensor)
-    if size is None or size < LEAST_BYTES or tensor.content is None or not _is_row_major(tensor):
+    if (
+        size is None
+        or size < LEAST_BYTES
+        or tensor.content is None
+        or not (tensor.stride is None or is_row_major(tensor.shape or (), tensor.stride))
+    ):
         return None
     seen = hashlib.sha256(f"{tensor.dtype}{list(tensor.shape or ())}".encode())
     at = tensor.offset * ITEMSIZE[tensor.dtype or ""]
@@ -372,10 +373,6 @@ def total_size(tensors: Iterable[StoredTensor]) -> int:
     return sum(constant_size(tensor) or 0 for tensor in tensors)
 
 
-def _is_row_major(tensor: StoredTensor) -> bool:
-    return tensor.stride is None or is_row_major(tensor.shape or (), tensor.stride)
-
-
 # Stamps: whether the constants are the stamped ones.
 
 # More bytes of constants are not hashed by a command that only reads.
@@ -391,27 +388,8 @@ def read_stamp(artifact: Artifact, model: ModelEntry, contract: ModelContract | 
     stamp = parse_stamp(text)
     if isinstance(stamp, str):
         return StampSeen(member=member, problem=stamp)
-    return _beside(StampSeen(member=member, stamp=stamp), stamp, artifact, model, contract)
-
-
-def parse_stamp(text: str) -> Stamp | str:
-    """The record; a text that says why there is none."""
-    try:
-        document = as_object(parse_json(text.encode("utf-8", "replace")))
-    except JsonError as error:
-        return f"not JSON: {error}"
-    if document.get("schema") != STAMP_SCHEMA:
-        return f"observed schema {str(document.get('schema'))[:40]!r}, expected {STAMP_SCHEMA!r}"
-    try:
-        return record_json.from_json(Stamp, document)
-    except record_json.RecordError as error:
-        return str(error)
-
-
-def _beside(
-    seen: StampSeen, stamp: Stamp, artifact: Artifact, model: ModelEntry, contract: ModelContract | None
-) -> StampSeen:
-    """``seen`` with what the package's own constants are."""
+    # `seen` with what the package's own constants are.
+    seen = StampSeen(member=member, stamp=stamp)
     if not stamp.weights or contract is None:
         return seen
     stored = read_constants(artifact, model, contract.constants, contract.weights)
@@ -430,3 +408,17 @@ def _beside(
         differing=differing,
         unread=f"the bytes of {len(silent)} constants cannot be compared with the stamp" if silent else None,
     )
+
+
+def parse_stamp(text: str) -> Stamp | str:
+    """The record; a text that says why there is none."""
+    try:
+        document = as_object(parse_json(text.encode("utf-8", "replace")))
+    except JsonError as error:
+        return f"not JSON: {error}"
+    if document.get("schema") != STAMP_SCHEMA:
+        return f"observed schema {str(document.get('schema'))[:40]!r}, expected {STAMP_SCHEMA!r}"
+    try:
+        return record_json.from_json(Stamp, document)
+    except record_json.RecordError as error:
+        return str(error)

@@ -136,7 +136,11 @@ def _output(module: JsonObject, kind: str, spec: JsonObject) -> ProgramOutput:
 
 def program_constants(module: JsonObject) -> tuple[ProgramConstant, ...]:
     """Parameters, buffers, tensor constants and custom objects, in order of the signature."""
-    read = _names_read(as_object(module.get("graph")))
+    graph = as_object(module.get("graph"))
+    read = set(names_in(graph.get("outputs")))
+    for node in as_list(graph.get("nodes")):
+        for argument in as_list(as_object(node).get("inputs")):
+            read.update(names_in(as_object(argument).get("arg")))
     found = []
     for spec in specs_of(module, "input_specs"):
         for kind, field in CONSTANT_KINDS.items():
@@ -200,14 +204,6 @@ def names_in(value: JsonValue, depth: int = 0) -> Iterator[str]:
                 yield item
             elif key != "as_graph":
                 yield from names_in(item, depth + 1)
-
-
-def _names_read(graph: JsonObject) -> set[str]:
-    used = set(names_in(graph.get("outputs")))
-    for node in as_list(graph.get("nodes")):
-        for argument in as_list(as_object(node).get("inputs")):
-            used.update(names_in(as_object(argument).get("arg")))
-    return used
 
 
 def _value_repr(value: JsonValue) -> str:

@@ -64,9 +64,9 @@ def sniff(head: bytes, size: int) -> tuple[ArtifactKind, str | None]:
         return ArtifactKind.LFS_POINTER, None
     if head.startswith(_ANNEX):
         return ArtifactKind.LFS_POINTER, "a git-annex pointer"
-    if _is_legacy_torch_save(head):
+    if head[:1] == b"\x80" and head[2:].startswith(_LEGACY_TORCH_SAVE):
         return ArtifactKind.TORCH_SAVE, None
-    if _is_pickle(head):
+    if len(head) > 2 and head[0] == 0x80 and 2 <= head[1] <= 5:
         return ArtifactKind.PICKLE, None
     if _is_safetensors(head, size):
         return ArtifactKind.SAFETENSORS, None
@@ -127,15 +127,6 @@ def _decode_text(head: bytes) -> str | None:
         text = head[: error.start].decode("utf-8")
     text = text.removeprefix("\ufeff")
     return text if text and all(char.isprintable() or char.isspace() for char in text) else None
-
-
-def _is_legacy_torch_save(head: bytes) -> bool:
-    return head[:1] == b"\x80" and head[2:].startswith(_LEGACY_TORCH_SAVE)
-
-
-def _is_pickle(head: bytes) -> bool:
-    # Protocols 2 to 5 begin with PROTO; 0 and 1 have no magic and look like text.
-    return len(head) > 2 and head[0] == 0x80 and 2 <= head[1] <= 5
 
 
 def _is_safetensors(head: bytes, size: int) -> bool:

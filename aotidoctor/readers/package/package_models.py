@@ -54,7 +54,21 @@ def gpu_targets(blob: Blob) -> tuple[str, ...]:
         target = _elf_target(head)
         return () if target is None else (target,)
     if head.startswith(_FATBIN):
-        return _fatbin_targets(blob)
+        # A 16-byte header, then entries: kind, header size, payload size, and the capability at offset 28.
+        header = blob.read_at(0, 16)
+        position = int(struct.unpack_from("<H", header.ljust(16, b"\0"), 6)[0])
+        found: list[str] = []
+        for _ in range(_MAX_FAT_ENTRIES):
+            entry = blob.read_at(position, 64)
+            if len(entry) < 64:
+                break
+            kind, _, length, size = struct.unpack_from("<HHIQ", entry)
+            capability = int(struct.unpack_from("<I", entry, 28)[0])
+            if length < 32 or kind not in (_PTX, _CUBIN):
+                break
+            found.append(_fat_entry_target(blob, kind, position + length, capability))
+            position += length + size
+        return tuple(dict.fromkeys(found))
     if head.startswith(_SPIRV):
         return ("spirv",)
     if head.startswith(_BUNDLE):
@@ -68,36 +82,15 @@ def _elf_target(head: bytes) -> str | None:
     except ElfError:
         return None
     if header.machine == _EM_CUDA:
-        return _sm_of_flags(header.flags, abi=head[8])
+        abi = head[8]
+        if abi >= 8:
+            # CUDA 13 moved the capability one byte up; "a" and "f" variants have their own bits there.
+            return f"sm_{header.flags >> 8 & 0xFF}{'a' if header.flags & 0x8 else ''}"
+        return f"sm_{header.flags & 0xFF}{'a' if header.flags & _ACCELERATED else ''}"
     if header.machine == _EM_AMDGPU:
         return _GFX.get(header.flags & 0xFF, f"gfx-mach-{header.flags & 0xFF:#x}")
     # The device of a zebin stands in its notes, for Intel's driver to judge.
     return "intelgt" if header.machine == _EM_INTELGT else None
-
-
-def _sm_of_flags(flags: int, *, abi: int) -> str:
-    if abi >= 8:
-        # CUDA 13 moved the capability one byte up; "a" and "f" variants have their own bits there.
-        return f"sm_{flags >> 8 & 0xFF}{'a' if flags & 0x8 else ''}"
-    return f"sm_{flags & 0xFF}{'a' if flags & _ACCELERATED else ''}"
-
-
-def _fatbin_targets(blob: Blob) -> tuple[str, ...]:
-    """A 16-byte header, then entries: kind, header size, payload size, and the capability at offset 28."""
-    header = blob.read_at(0, 16)
-    position = int(struct.unpack_from("<H", header.ljust(16, b"\0"), 6)[0])
-    found: list[str] = []
-    for _ in range(_MAX_FAT_ENTRIES):
-        entry = blob.read_at(position, 64)
-        if len(entry) < 64:
-            break
-        kind, _, length, size = struct.unpack_from("<HHIQ", entry)
-        capability = int(struct.unpack_from("<I", entry, 28)[0])
-        if length < 32 or kind not in (_PTX, _CUBIN):
-            break
-        found.append(_fat_entry_target(blob, kind, position + length, capability))
-        position += length + size
-    return tuple(dict.fromkeys(found))
 
 
 def _fat_entry_target(blob: Blob, kind: int, payload: int, capability: int) -> str:
@@ -235,7 +228,13 @@ def weights_location(names: Iterable[str], shared: SharedObject | None, wrapper:
     count, included = _constructor(wrapper)
     span = shared.constants_span if shared is not None else None
     if span is not None and span > 1:
-        return _embedding_kind(span, shared)
+        if span == MMAP_SPAN:
+            return "mmap"
+        # The span of a package whose weights are in a separate blob is their size, 8 bytes. Without the blob: nobody
+        # has them. (8 bytes of real constants exist on CUDA only, where they are not padded.)
+        if span == _BLOB_SPAN and shared is not None and "libtorch_cuda.so" not in shared.needed:
+            return "external"
+        return "so"
     if count == 0:
         return "none"
     if span is None:
@@ -244,16 +243,6 @@ def weights_location(names: Iterable[str], shared: SharedObject | None, wrapper:
     if count is None:
         return "unknown"
     return "so" if included else "external"
-
-
-def _embedding_kind(span: int, shared: SharedObject | None) -> str:
-    if span == MMAP_SPAN:
-        return "mmap"
-    # The span of a package whose weights are in a separate blob is their size, 8 bytes. Without the blob: nobody has
-    # them. (8 bytes of real constants exist on CUDA only, where they are not padded.)
-    if span == _BLOB_SPAN and shared is not None and "libtorch_cuda.so" not in shared.needed:
-        return "external"
-    return "so"
 
 
 def _constructor(wrapper: str | None) -> tuple[int | None, bool | None]:

@@ -145,7 +145,21 @@ def archive_items(
 ) -> list[PackageMember]:
     """One item per entry, in directory order."""
     return [
-        archive_item(_archive_member(path, entry, state), entry, blob)
+        archive_item(
+            (
+                Member(
+                    name=entry.name,
+                    size=entry.size,
+                    compressed_size=entry.compressed,
+                    crc=state,
+                    data_offset=entry.data_offset if entry.method == STORED and not entry.encrypted else None,
+                    path=path,
+                    is_symlink=stat.S_ISLNK(entry.mode),
+                )
+            ),
+            entry,
+            blob,
+        )
         for entry, state in zip(entries, states, strict=True)
     ]
 
@@ -167,18 +181,6 @@ def unchecked_items(path: str, blob: Blob) -> list[PackageMember] | None:
     if directory is None:
         return None
     return archive_items(path, blob, directory.entries, [CrcState.NOT_READ] * len(directory.entries))
-
-
-def _archive_member(path: str, entry: ZipEntry, state: CrcState) -> Member:
-    return Member(
-        name=entry.name,
-        size=entry.size,
-        compressed_size=entry.compressed,
-        crc=state,
-        data_offset=entry.data_offset if entry.method == STORED and not entry.encrypted else None,
-        path=path,
-        is_symlink=stat.S_ISLNK(entry.mode),
-    )
 
 
 def _in_state(names: Sequence[str], states: Sequence[CrcState], wanted: CrcState) -> tuple[str, ...]:

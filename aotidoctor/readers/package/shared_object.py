@@ -101,9 +101,21 @@ def read_shared_object(blob: Blob, member: str) -> SharedObject:
         case "elf":
             return _read_elf_object(blob, base)
         case "pe":
-            return _read_pe_object(head, base)
+            offset = int(struct.unpack_from("<I", head, 60)[0])
+            if offset + 6 > len(head):
+                return base
+            machine = int(struct.unpack_from("<H", head, offset + 4)[0])
+            return replace(base, machine=_PE_MACHINES.get(machine, hex(machine)))
         case "macho":
-            return _read_macho_object(head, base)
+            if len(head) < 12:
+                return base
+            # The first number of a thin file is in its own byte order; a universal file is big-endian and lists
+            # several.
+            universal = head.startswith(b"\xca\xfe\xba\xbe")
+            order = ">" if universal or head.startswith(b"\xfe\xed") else "<"
+            cpu = int(struct.unpack_from(f"{order}I", head, 8 if universal else 4)[0])
+            bits = 64 if cpu & 0x01000000 else 32
+            return replace(base, machine=_MACHO_CPUS.get(cpu, hex(cpu)), bits=bits)
     return replace(base, problem=f"not a shared object: begins with {head[:8].hex(' ') or 'nothing'}")
 
 
@@ -148,7 +160,16 @@ def _with_dynamic(elf: Elf, known: SharedObject) -> SharedObject:
     if found.problem is None:
         found = replace(found, problem=_blank_code(elf))
     if found.problem is None and symbols.constants_at is not None and span == MMAP_SPAN:
-        return _with_appended_weights(elf, symbols.constants_at[0], found)
+        constants_at = symbols.constants_at[0]
+        length, magic = struct.unpack(f"{elf.order}2Q", elf.read_vaddr(constants_at, MMAP_SPAN).ljust(MMAP_SPAN, b"\0"))
+        last = elf.blob.read_at(max(elf.blob.size - 8, 0), 8)
+        # 16 bytes of real constants would not look like a small number followed by a huge one.
+        if last == struct.pack(f"{elf.order}Q", magic) or not (8 < length < 1 << 48 and magic >= 1 << 32):
+            return found
+        words = (
+            f"the {length} bytes of weights appended to it do not end with their marker: cut, or something was added"
+        )
+        return replace(found, truncated_at=elf.blob.size, problem=words)
     return found
 
 
@@ -161,16 +182,6 @@ def _blank_code(elf: Elf) -> str | None:
                 None if at < 0 else f"its code contains only zeros from byte {section.offset + at} of the object onward"
             )
     return None
-
-
-def _with_appended_weights(elf: Elf, constants_at: int, found: SharedObject) -> SharedObject:
-    length, magic = struct.unpack(f"{elf.order}2Q", elf.read_vaddr(constants_at, MMAP_SPAN).ljust(MMAP_SPAN, b"\0"))
-    last = elf.blob.read_at(max(elf.blob.size - 8, 0), 8)
-    # 16 bytes of real constants would not look like a small number followed by a huge one.
-    if last == struct.pack(f"{elf.order}Q", magic) or not (8 < length < 1 << 48 and magic >= 1 << 32):
-        return found
-    words = f"the {length} bytes of weights appended to it do not end with their marker: cut, or something was added"
-    return replace(found, truncated_at=elf.blob.size, problem=words)
 
 
 def _find_cut(elf: Elf) -> _Cut:
@@ -188,25 +199,6 @@ def _find_cut(elf: Elf) -> _Cut:
     if elf.sections_problem is not None or max(sections, default=0) > size:
         return _Cut(size, None)
     return _Cut(None, None)
-
-
-def _read_pe_object(head: bytes, base: SharedObject) -> SharedObject:
-    offset = int(struct.unpack_from("<I", head, 60)[0])
-    if offset + 6 > len(head):
-        return base
-    machine = int(struct.unpack_from("<H", head, offset + 4)[0])
-    return replace(base, machine=_PE_MACHINES.get(machine, hex(machine)))
-
-
-def _read_macho_object(head: bytes, base: SharedObject) -> SharedObject:
-    if len(head) < 12:
-        return base
-    # The first number of a thin file is in its own byte order; a universal file is big-endian and lists several.
-    universal = head.startswith(b"\xca\xfe\xba\xbe")
-    order = ">" if universal or head.startswith(b"\xfe\xed") else "<"
-    cpu = int(struct.unpack_from(f"{order}I", head, 8 if universal else 4)[0])
-    bits = 64 if cpu & 0x01000000 else 32
-    return replace(base, machine=_MACHO_CPUS.get(cpu, hex(cpu)), bits=bits)
 
 
 # Symbols whose names hold a given text.
@@ -229,22 +221,18 @@ def read_named_symbols(path: str, part: str) -> NamedSymbols:
         compiled = read_shared_object(blob, os.path.basename(path))  # noqa: PTH119 - a name to show, no path to use
         if compiled.format != "elf" or compiled.problem:
             return NamedSymbols(compiled=compiled)
-        return _with_symbols(blob, compiled, part)
-
-
-def _with_symbols(blob: Blob, compiled: SharedObject, part: str) -> NamedSymbols:
-    try:
-        elf = read_elf(blob)
-        exported = exported_names(elf, read_dynamic(elf), part)
-    except DAMAGED:
-        return NamedSymbols(compiled=compiled)
-    section = elf.section(".strtab")
-    names: set[str] = set()
-    if section is not None and section.size <= _LARGEST_STRINGS:
-        strings = blob.read_at(section.offset, section.size)
-        found = re.findall(rb"(?<=\0)[^\0]*" + re.escape(part.encode()) + rb"[^\0]*(?=\0)", strings)
-        names = {name.decode("utf-8", "backslashreplace") for name in found}
-    return NamedSymbols(compiled=compiled, exported=exported, hidden=tuple(sorted(names - set(exported))))
+        try:
+            elf = read_elf(blob)
+            exported = exported_names(elf, read_dynamic(elf), part)
+        except DAMAGED:
+            return NamedSymbols(compiled=compiled)
+        section = elf.section(".strtab")
+        names: set[str] = set()
+        if section is not None and section.size <= _LARGEST_STRINGS:
+            strings = blob.read_at(section.offset, section.size)
+            found = re.findall(rb"(?<=\0)[^\0]*" + re.escape(part.encode()) + rb"[^\0]*(?=\0)", strings)
+            names = {name.decode("utf-8", "backslashreplace") for name in found}
+        return NamedSymbols(compiled=compiled, exported=exported, hidden=tuple(sorted(names - set(exported))))
 
 
 # Texts: what read-only sections hold between zero bytes.

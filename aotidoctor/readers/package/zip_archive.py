@@ -144,13 +144,9 @@ def _parse_end64(blob: Blob, position: int, after: int) -> _End | None:
     for place in (int(LOCATOR64.unpack(locator)[2]), position - LOCATOR64.size - END64.size):
         data = blob.read_at(place, END64.size)
         if len(data) == END64.size and data.startswith(b"PK\6\6"):
-            return _unpack_end64(data, place, after)
+            *_, entries, size, offset = END64.unpack(data)
+            return _End(place, entries, size, offset, after) if size <= place else None
     return None
-
-
-def _unpack_end64(data: bytes, place: int, after: int) -> _End | None:
-    *_, entries, size, offset = END64.unpack(data)
-    return _End(place, entries, size, offset, after) if size <= place else None
 
 
 def _locate(blob: Blob, end: _End) -> tuple[int | None, int]:
@@ -242,20 +238,16 @@ def _with_local_header(blob: Blob, entry: ZipEntry, shift: int) -> ZipEntry:
     if method != entry.method:
         mismatch.append("method")
     if not flags & HAS_DESCRIPTOR:
-        mismatch += _size_mismatch(entry, crc, compressed, size)
+        found = ["crc"] if crc != entry.crc else []
+        if size not in (entry.size, FULL32) or compressed not in (entry.compressed, FULL32):
+            found.append("size")
+        mismatch += found
     return replace(
         entry,
         header_offset=offset,
         data_offset=offset + LOCAL.size + name_length + extra_length,
         mismatch=tuple(mismatch),
     )
-
-
-def _size_mismatch(entry: ZipEntry, crc: int, compressed: int, size: int) -> list[str]:
-    found = ["crc"] if crc != entry.crc else []
-    if size not in (entry.size, FULL32) or compressed not in (entry.compressed, FULL32):
-        found.append("size")
-    return found
 
 
 # Integrity.

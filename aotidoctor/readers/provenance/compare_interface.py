@@ -175,7 +175,9 @@ def _size(subject: str, dim: Dim, size: str, ranges: Mapping[str, SizeRange]) ->
         return None if same else _difference("inputs", "size", subject, str(dim.static), size, decisive=True)
     program = f"{size} in {_text(bounds.low)}..{_text(bounds.high)}"
     if dim.static is not None:
-        outside = _outside(dim.static, bounds)
+        outside = (bounds.low is not None and dim.static < min(bounds.low, 2)) or (
+            bounds.high is not None and dim.static > bounds.high
+        )
         return _difference("inputs", "specialized", subject, str(dim.static), program, decisive=outside)
     if dim.max is not None and bounds.high is not None and dim.max != bounds.high:
         return _difference("inputs", "range", subject, package, program, decisive=dim.max > bounds.high)
@@ -185,10 +187,6 @@ def _size(subject: str, dim: Dim, size: str, ranges: Mapping[str, SizeRange]) ->
         decisive = 2 <= dim.min < bounds.low
         return None if special else _difference("inputs", "range", subject, package, program, decisive=decisive)
     return None
-
-
-def _outside(size: int, bounds: SizeRange) -> bool:
-    return (bounds.low is not None and size < min(bounds.low, 2)) or (bounds.high is not None and size > bounds.high)
 
 
 def _text(bound: int | None) -> str:
@@ -214,14 +212,12 @@ def _equal_size_differences(pairs: Sequence[tuple[LeafSpec, ProgramLeaf]]) -> li
 def _symbols(pairs: Sequence[tuple[LeafSpec, ProgramLeaf]]) -> Iterator[tuple[str, str, str]]:
     """Place and symbol of both, for each dim that is one plain symbol in both."""
     for one, other in pairs:
-        for at, (dim, size) in enumerate(zip(one.dims or (), _shape(other), strict=False)):
+        for at, (dim, size) in enumerate(
+            zip(one.dims or (), (other.tensor.shape if other.tensor is not None else None) or (), strict=False)
+        ):
             ours = str(dim.expr) if dim.expr is not None and dim.static is None else ""
             if ours.isalnum() and size.isalnum() and not size.isdecimal():
                 yield f"{one.path}.shape[{at}]", ours, size
-
-
-def _shape(leaf: ProgramLeaf) -> tuple[str, ...]:
-    return (leaf.tensor.shape if leaf.tensor is not None else None) or ()
 
 
 def _difference(

@@ -76,7 +76,15 @@ def compare_functions(
     lost = [name for name in _lost_functions(contract, facts, model) if not named & _EQUALS.get(name, set())]
     new = _new(contract, facts, named)
     if lost or new:
-        return [_difference(contract, lost, new)]
+        with_origins = [kernel for kernel in contract.kernels if kernel.origins]
+        names = [
+            kernel.name
+            for kernel in with_origins
+            if new and (new[0] in kernel.source_nodes or new[0] in map(_bare, kernel.origins))
+        ]
+        subject = names[0] if names else contract.kernels[0].name
+        computes = f"computes {list_names(new, 6)}" if new else f"does not compute {list_names(lost, 6)}"
+        return [_function_difference(subject, computes, list_names(lost, 6) or f"no {list_names(new, 6)}", sure=True)]
     return _modes(contract, facts, model)
 
 
@@ -126,7 +134,15 @@ def _in_name(kernel: str, named: set[str]) -> Iterator[str]:
 def _lost_functions(contract: ModelContract, facts: ExportedFacts, model: ModelEntry | None) -> list[str]:
     """Functions on the way from an input to an output of which the package shows no trace at all."""
     wanted = {_bare(target) for target in facts.functions.values()} & FUNCTIONS
-    if not wanted or contract.unknown_lines or any(_is_cut(kernel) for kernel in contract.kernels):
+    # A kernel whose name may lack some of its operators, and that has no list of them.
+    if (
+        not wanted
+        or contract.unknown_lines
+        or any(
+            (not kernel.origins and kernel.kind == "triton" and len(kernel.name) > _LONGEST_NAME)
+            for kernel in contract.kernels
+        )
+    ):
         return []
     text = " ".join(_words(contract))
     code = "\n".join(_sources(model))
@@ -139,11 +155,6 @@ def _words(contract: ModelContract) -> Iterator[str]:
         for word in (kernel.name, *map(_bare, kernel.origins), *kernel.source_nodes, *kernel.arguments):
             bare = _NUMBER.sub("", word.strip("\"' "))
             yield f"_{bare}_"
-
-
-def _is_cut(kernel: KernelCall) -> bool:
-    """A kernel whose name may lack some of its operators, and that has no list of them."""
-    return not kernel.origins and kernel.kind == "triton" and len(kernel.name) > _LONGEST_NAME
 
 
 def _sources(model: ModelEntry | None) -> Iterator[str]:
@@ -180,18 +191,6 @@ def _text_of(model: ModelEntry | None, body: KernelBody) -> str:
         return ""
     whole = model.wrapper_cpp if body.member == model.wrapper_member else model.kernel_sources.get(body.member)
     return "\n".join((whole or "").split("\n")[body.line - 1 : body.line - 1 + body.lines])
-
-
-def _difference(contract: ModelContract, lost: list[str], new: list[str]) -> ProgramDifference:
-    with_origins = [kernel for kernel in contract.kernels if kernel.origins]
-    names = [
-        kernel.name
-        for kernel in with_origins
-        if new and (new[0] in kernel.source_nodes or new[0] in map(_bare, kernel.origins))
-    ]
-    subject = names[0] if names else contract.kernels[0].name
-    computes = f"computes {list_names(new, 6)}" if new else f"does not compute {list_names(lost, 6)}"
-    return _function_difference(subject, computes, list_names(lost, 6) or f"no {list_names(new, 6)}", sure=True)
 
 
 def _function_difference(subject: str, package: str, program: str, *, sure: bool) -> ProgramDifference:

@@ -24,7 +24,6 @@ from aotidoctor.model.fleet_summary import (
     NEW,
     Cluster,
     Example,
-    Gone,
     ItemRow,
     Overview,
     Timeline,
@@ -108,7 +107,13 @@ _DETAILED = 300
 def render_fleet_page(summary: Overview, rows: Iterable[ItemRow]) -> str:
     """``summary`` with its items ``rows`` as a page."""
     head = fleet_text.fleet_verdict(summary)
-    shown = _within(rows)
+    # The first rows that fit on a page.
+    shown, size = [], 0
+    for row in islice(rows, ROWS):
+        size += 300 + sum(min(len(cell), _CELL) for cell in (row.name, row.subject, row.problem, row.labels, row.host))
+        if size > _BYTES:
+            break
+        shown.append(row)
     script = (files("aotidoctor.reports") / "templates" / "fleet.js").read_text(encoding="utf-8")
     template = template_environment().get_template("fleet.html.jinja")
     page = template.render(
@@ -133,17 +138,6 @@ def render_fleet_page(summary: Overview, rows: Iterable[ItemRow]) -> str:
         icon=verdict_icon(COLORS[head.tone]),
     )
     return page + "\n"
-
-
-def _within(rows: Iterable[ItemRow]) -> list[ItemRow]:
-    """The first rows that fit on a page."""
-    kept, size = [], 0
-    for row in islice(rows, ROWS):
-        size += 300 + sum(min(len(cell), _CELL) for cell in (row.name, row.subject, row.problem, row.labels, row.host))
-        if size > _BYTES:
-            break
-        kept.append(row)
-    return kept
 
 
 def _cluster_block(number: int, cluster: Cluster) -> dict[str, object]:
@@ -199,7 +193,21 @@ def render_fleet_sarif(summary: Overview, manual: RuleManual = lambda _: None) -
             }
         ],
         "automationDetails": {"id": "aotidoctor/fleet/"},
-        "results": [*(_result(item, rules) for item in clusters), *(_absent(item, rules) for item in gone)],
+        "results": [
+            *(_result(item, rules) for item in clusters),
+            *(
+                {
+                    "ruleId": fleet_text.cluster_cause(item),
+                    "ruleIndex": rules[fleet_text.cluster_cause(item)],
+                    "level": "note",
+                    "message": {"text": one_line(item.title or fleet_text.cluster_cause(item), 400)},
+                    "partialFingerprints": {"aotidoctorSignature/v1": item.key},
+                    "baselineState": "absent",
+                    "properties": {"items": 0, "before": item.before},
+                }
+                for item in gone
+            ),
+        ],
         "columnKind": "unicodeCodePoints",
     }
     return sarif_document(run)
@@ -230,7 +238,10 @@ def _result(cluster: Cluster, rules: Mapping[str, int]) -> SarifNode:
         "level": "error" if cluster.is_news or not cluster.change else "warning",
         "message": {"text": "\n".join(lines)},
         "locations": [_location(one) for one in cluster.examples[:1]],
-        "relatedLocations": [_related_location(number, one) for number, one in enumerate(cluster.examples[1:], 1)],
+        "relatedLocations": [
+            {"id": number, "message": {"text": one_line(one.name, 300)}, **_location(one)}
+            for number, one in enumerate(cluster.examples[1:], 1)
+        ],
         "occurrenceCount": max(1, cluster.count),
         "partialFingerprints": {"aotidoctorSignature/v1": cluster.key},
         "suppressions": _suppressions(cluster),
@@ -246,28 +257,12 @@ def _suppressions(cluster: Cluster) -> Sequence[SarifNode]:
     return [{"kind": "external", "status": "accepted", "justification": told}]
 
 
-def _absent(item: Gone, rules: Mapping[str, int]) -> SarifNode:
-    return {
-        "ruleId": fleet_text.cluster_cause(item),
-        "ruleIndex": rules[fleet_text.cluster_cause(item)],
-        "level": "note",
-        "message": {"text": one_line(item.title or fleet_text.cluster_cause(item), 400)},
-        "partialFingerprints": {"aotidoctorSignature/v1": item.key},
-        "baselineState": "absent",
-        "properties": {"items": 0, "before": item.before},
-    }
-
-
 def _location(example: Example) -> SarifNode:
     name = one_line(example.name, 1000)
     return {
         "physicalLocation": {"artifactLocation": {"uri": quote(name, safe="/")}},
         "logicalLocations": [{"fullyQualifiedName": f"{name} on {one_line(example.host, 200)}"}],
     }
-
-
-def _related_location(number: int, example: Example) -> SarifNode:
-    return {"id": number, "message": {"text": one_line(example.name, 300)}, **_location(example)}
 
 
 def _notice(level: str, text: str) -> SarifNode:

@@ -264,10 +264,7 @@ def verdict(report: Report, known: Collection[str]) -> VerdictBlock:
     if not named or report.verdict != "problem":
         rows = tuple((row.label, html_blocks.link_mentions(row.text, known)) for row in report_view.first_rows(report))
         return replace(shown, rows=rows)
-    return _name_cause(report, report.diagnoses[0], shown, known)
-
-
-def _name_cause(report: Report, first: Diagnosis, shown: VerdictBlock, known: Collection[str]) -> VerdictBlock:
+    first = report.diagnoses[0]
     found = report_view.telling(report, first)
     if found is not None and not found.expected and found.observed in first.looked_like:
         found = None  # It says the same once more.
@@ -404,7 +401,11 @@ def _sections(report: Report, known: frozenset[str]) -> Iterator[PageSection]:
     yield PageSection(id="serving", title="Serving", blocks=package_sections.serving_blocks(report))
     yield PageSection(id="compat", title="Packages and hosts", blocks=package_sections.compat_blocks(report))
     yield PageSection(id="comparison", title="Against the reference", blocks=package_sections.comparison_blocks(report))
-    contract = PageSection(id="contract", title=_contract_title(report), blocks=html_contract.contract_blocks(report))
+    contract = PageSection(
+        id="contract",
+        title="Contract and inputs" if report.case.inputs is not None else "Contract",
+        blocks=html_contract.contract_blocks(report),
+    )
     first = html_contract.is_marked(contract.blocks) or report.command == "inspect"
     if first:
         yield contract
@@ -413,10 +414,6 @@ def _sections(report: Report, known: frozenset[str]) -> Iterator[PageSection]:
     yield PageSection(id="values", title="Values of kernels", blocks=html_place.value_blocks(place))
     if not first:
         yield contract
-    yield from _rest(report, known)
-
-
-def _rest(report: Report, known: frozenset[str]) -> Iterator[PageSection]:
     yield PageSection(id="evidence", title="Evidence", blocks=evidence_blocks(report, known))
     yield PageSection(id="probes", title="Probes", blocks=html_runs.matrix_blocks(report, known))
     yield PageSection(id="runs", title="Runs", blocks=html_runs.run_blocks(report, known))
@@ -426,10 +423,6 @@ def _rest(report: Report, known: frozenset[str]) -> Iterator[PageSection]:
     yield PageSection(id="settings", title="Debug settings", blocks=package_sections.settings_blocks(report))
     yield PageSection(id="traceback", title="Traceback of aotidoctor", blocks=package_sections.traceback_blocks(report))
     yield PageSection(id="again", title="Again", blocks=package_sections.again_blocks(report, known))
-
-
-def _contract_title(report: Report) -> str:
-    return "Contract and inputs" if report.case.inputs is not None else "Contract"
 
 
 # A report or a contract in a notebook.

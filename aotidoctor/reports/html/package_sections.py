@@ -113,28 +113,24 @@ def _table(report: Report, lines: Sequence[TableLine]) -> TableBlock:
 
 def _line(report: Report, leaf: _Leaf) -> TableLine:
     path, spec, value = leaf
-    marks = _marks(report, path)
-    shown = html_blocks.mark_wrong(path, 120) if "place" in marks.about else html_blocks.line(path, 120)
-    name = Markup("<code>{}</code> {}").format(shown, html_blocks.links(marks.ids))
-    cells = (cell(name, heads=True), *_expected_cells(report, spec, marks))
-    if report.case.inputs is not None:
-        cells += _given_cells(report, path, value, marks)
-    return TableLine(cells=cells, tone=marks.tone)
-
-
-def _marks(report: Report, path: str) -> _Marks:
     told = [item for item in report.findings if _tells(report, item)]
     found = [item for item in told if package_view.names_leaf(item.subject, path)]
     around = [item for item in told if item.subject and path.startswith((f"{item.subject}[", f"{item.subject}."))]
     dims = (_DIM.search(item.subject or "") for item in found if _ABOUT.get(item.code) == "shape")
     ours = (*found, *around)
     bad = any(item.severity is not Severity.WARN for item in ours)
-    return _Marks(
+    marks = _Marks(
         about=_about(found) | (frozenset({"place"}) if around else frozenset()),
         dims=frozenset(int(dim[1]) for dim in dims if dim is not None),
         ids=tuple(item.id for item in ours),
         tone="" if not ours else "bad" if bad else "unsure",
     )
+    shown = html_blocks.mark_wrong(path, 120) if "place" in marks.about else html_blocks.line(path, 120)
+    name = Markup("<code>{}</code> {}").format(shown, html_blocks.links(marks.ids))
+    cells = (cell(name, heads=True), *_expected_cells(report, spec, marks))
+    if report.case.inputs is not None:
+        cells += _given_cells(report, path, value, marks)
+    return TableLine(cells=cells, tone=marks.tone)
 
 
 def _tells(report: Report, item: Evidence) -> bool:
@@ -170,12 +166,13 @@ def _given_cells(report: Report, path: str, value: LeafValue | None, marks: _Mar
         words = package_view.value_text(value)
         return (_property(words, "value" if "value" in marks.about else "leaf", marks, span=len(_GIVEN)),)
     steps = ", ".join(map(str, value.stride or ()))
+    # What is unusual about a tensor, and the values that were looked at.
     return (
         _property(value.dtype, "dtype", marks),
         _shape([str(size) for size in value.shape], marks),
         _property(f"({steps})" if steps else "", "strides", marks),
         _property(value.device, "device", marks),
-        _property(_holds(value), "value", marks),
+        _property(", ".join((*package_view.unusual(value), *_values(value.stats))), "value", marks),
     )
 
 
@@ -193,11 +190,6 @@ def _shape(sizes: Sequence[str], marks: _Marks) -> Cell:
         html_blocks.mark_wrong(size) if at in marks.dims else html_blocks.line(size) for at, size in enumerate(sizes)
     ]
     return cell(Markup("[{}]").format(Markup(", ").join(parts)), tone=marks.tone, look="mono")
-
-
-def _holds(value: TensorDesc) -> str:
-    """What is unusual about a tensor, and the values that were looked at."""
-    return ", ".join((*package_view.unusual(value), *_values(value.stats)))
 
 
 def _values(stats: ValueStats | None) -> tuple[str, ...]:

@@ -55,11 +55,8 @@ def _draw(name: str, paint: Callable[[Figure], None], *, height: float) -> Marku
         paint(figure)
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata=_NO_METADATA)
-    return Markup(_inline(out.getvalue(), name))  # noqa: S704 - made by matplotlib, which escapes every label
-
-
-def _inline(svg: str, name: str) -> str:
-    """The element alone, in the colours and fonts of the page, with ids that occur once in it."""
+    # The element alone, in the colours and fonts of the page, with ids that occur once in it.
+    svg = out.getvalue()
     svg = svg[svg.index("<svg") :].strip()
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, count=1, flags=re.DOTALL)
     svg = re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" aria-hidden="true">', svg, count=1)
@@ -69,7 +66,7 @@ def _inline(svg: str, name: str) -> str:
     svg = svg.replace("url(#", f"url(#{name}-").replace('xlink:href="#', f'href="#{name}-')
     for color, variable in _COLORS.items():
         svg = svg.replace(color, f"var(--{variable})")
-    return re.sub(r"\n\s*", "\n", svg)
+    return Markup(re.sub(r"\n\s*", "\n", svg))  # noqa: S704 - made by matplotlib, which escapes every label
 
 
 def _axes(figure: Figure, left: float, width: float, count: int, height: float) -> Axes:
@@ -98,8 +95,23 @@ def _values(figure: Figure, rows: Sequence[ValueRow]) -> None:
     _scale(axes, [value for row in rows for value in (row.low, row.high) if value is not None])
     for at, row in enumerate(rows):
         _label(axes, at, row.tensor, bad=row.bad)
-        _call(axes, at, row.call, bad=row.bad)
-        _range(axes, at, row)
+        # The name of a call at the left edge, in the row of the first tensor that it wrote.
+        axes.annotate(
+            clean(row.call),
+            xy=(0.005, at),
+            xycoords=("figure fraction", "data"),
+            ha="left",
+            va="center_baseline",
+            color=_BAD if row.bad else _INK,
+        )
+        color = _BAD if row.bad else _ACCENT
+        if row.low is not None and row.high is not None:
+            axes.plot([row.low, row.high], [at, at], color=color, linewidth=2.6, solid_capstyle="round")
+        if row.mean is not None:
+            axes.plot([row.mean], [at], "o", color=color, markersize=4.5)
+        counts = [f"{count:,} {name}" for count, name in ((row.nan, "NaN"), (row.inf, "Inf")) if count]
+        if counts:
+            _beside(axes, at, ", ".join(counts), color=_BAD)
     if against:
         beside = _axes(figure, 0.84, 0.09, len(rows), height)
         beside.set_xlabel("off by", color=_DIM)
@@ -111,29 +123,6 @@ def _label(axes: Axes, at: int, words: str, *, bad: bool) -> None:
     if bad:
         axes.axhspan(at - 0.5, at + 0.5, color=_BAND, linewidth=0)
     _beside(axes, at, clean(words), color=_BAD if bad else _DIM, before=True)
-
-
-def _call(axes: Axes, at: int, words: str, *, bad: bool) -> None:
-    """The name of a call at the left edge, in the row of the first tensor that it wrote."""
-    axes.annotate(
-        clean(words),
-        xy=(0.005, at),
-        xycoords=("figure fraction", "data"),
-        ha="left",
-        va="center_baseline",
-        color=_BAD if bad else _INK,
-    )
-
-
-def _range(axes: Axes, at: int, row: ValueRow) -> None:
-    color = _BAD if row.bad else _ACCENT
-    if row.low is not None and row.high is not None:
-        axes.plot([row.low, row.high], [at, at], color=color, linewidth=2.6, solid_capstyle="round")
-    if row.mean is not None:
-        axes.plot([row.mean], [at], "o", color=color, markersize=4.5)
-    counts = [f"{count:,} {name}" for count, name in ((row.nan, "NaN"), (row.inf, "Inf")) if count]
-    if counts:
-        _beside(axes, at, ", ".join(counts), color=_BAD)
 
 
 def _beside(axes: Axes, at: int, words: str, *, color: str, before: bool = False) -> None:

@@ -41,7 +41,7 @@ from aotidoctor.reports.localization_view import kernel_value_rows, took_text
 from aotidoctor.reports.text import one_line, seconds, short_name
 
 if TYPE_CHECKING:
-    from aotidoctor.model.localization import BufferValues, OutputComparison
+    from aotidoctor.model.localization import OutputComparison
 
 
 # Numbers of the drawings.
@@ -88,25 +88,24 @@ def plot_value_rows(place: Localization) -> tuple[ValueRow, ...]:
         outs = [buffer for buffer in call.wrote if buffer.seen]
         for at, buffer in enumerate(outs):
             name = short_name(one_line(call.name), 52) if at == 0 else ""
-            rows.append(_value_row(name, buffer, bad=call.name == place.first_bad))
+            bad = call.name == place.first_bad
+            # What no node has is common among intermediates; it is told of the call in question only.
+            error = buffer.error if bad or buffer.agrees else None
+            rows.append(
+                ValueRow(
+                    call=name,
+                    tensor=one_line(buffer.name, 16),
+                    low=_finite(buffer.low),
+                    high=_finite(buffer.high),
+                    mean=_finite(buffer.mean),
+                    nan=buffer.nan,
+                    inf=buffer.inf,
+                    error=_finite(error),
+                    agrees=buffer.agrees,
+                    bad=bad,
+                )
+            )
     return tuple(rows)
-
-
-def _value_row(call: str, buffer: BufferValues, *, bad: bool) -> ValueRow:
-    # What no node has is common among intermediates; it is told of the call in question only.
-    error = buffer.error if bad or buffer.agrees else None
-    return ValueRow(
-        call=call,
-        tensor=one_line(buffer.name, 16),
-        low=_finite(buffer.low),
-        high=_finite(buffer.high),
-        mean=_finite(buffer.mean),
-        nan=buffer.nan,
-        inf=buffer.inf,
-        error=_finite(error),
-        agrees=buffer.agrees,
-        bad=bad,
-    )
 
 
 def _finite(value: float | None) -> float | None:
@@ -230,8 +229,25 @@ def _calls(place: Localization, entries: Sequence[TimelineEntry], *, last: bool)
     begin, lines = 0.0, []
     for at, entry in enumerate(entries):
         final = last and at == len(entries) - 1
-        bar = _bar(begin, entry.seconds, total)
-        lines.append(_call(place, at, entry, bar, final=final))
+        # When the call ran within the call of the model, in percent of its time; the last one has no end.
+        left = 100 * begin / total if total > 0 else 0.0
+        width = 100 * (entry.seconds or 0.0) / total if total > 0 else 0.0
+        style = f"left:{min(left, 99.0):.1f}%;width:{width:.1f}%"
+        kind = "bar" if entry.seconds is not None else "bar open"
+        bar = cell(Markup('<span class="{}" style="{}"></span>').format(kind, style), look="when")
+        sign = _sign(place, entry, final=final)
+        name = html_text.code(entry.name, 160)
+        if sign:
+            name = Markup('{} <span class="tag">{}</span>').format(name, sign)
+        cells = (
+            cell(str(at), look="num", tone="dim"),
+            cell(name, heads=True),
+            cell(entry.kind, tone="dim"),
+            cell(localization_view.took_text(entry.seconds), look="num"),
+            bar,
+            cell(html_text.line(localization_view.made_of(entry), 300), tone="dim"),
+        )
+        lines.append(TableLine(cells=cells, tone="bad" if sign else ""))
         begin += entry.seconds or 0.0
     return TableBlock(
         label=f"Call {entries[0].call} of the model",
@@ -241,22 +257,6 @@ def _calls(place: Localization, entries: Sequence[TimelineEntry], *, last: bool)
     )
 
 
-def _call(place: Localization, at: int, entry: TimelineEntry, bar: Cell, *, final: bool) -> TableLine:
-    sign = _sign(place, entry, final=final)
-    name = html_text.code(entry.name, 160)
-    if sign:
-        name = Markup('{} <span class="tag">{}</span>').format(name, sign)
-    cells = (
-        cell(str(at), look="num", tone="dim"),
-        cell(name, heads=True),
-        cell(entry.kind, tone="dim"),
-        cell(localization_view.took_text(entry.seconds), look="num"),
-        bar,
-        cell(html_text.line(localization_view.made_of(entry), 300), tone="dim"),
-    )
-    return TableLine(cells=cells, tone="bad" if sign else "")
-
-
 def _sign(place: Localization, entry: TimelineEntry, *, final: bool) -> str:
     """What is to be said of a call beside its name."""
     if entry.state == "entered":
@@ -264,15 +264,6 @@ def _sign(place: Localization, entry: TimelineEntry, *, final: bool) -> str:
     if entry.name == place.first_bad:
         return "first bad values"
     return "culprit" if final and entry.name == place.culprit else ""
-
-
-def _bar(begin: float, length: float | None, total: float) -> Cell:
-    """When the call ran within the call of the model, in percent of its time; the last one has no end."""
-    left = 100 * begin / total if total > 0 else 0.0
-    width = 100 * (length or 0.0) / total if total > 0 else 0.0
-    style = f"left:{min(left, 99.0):.1f}%;width:{width:.1f}%"
-    kind = "bar" if length is not None else "bar open"
-    return cell(Markup('<span class="{}" style="{}"></span>').format(kind, style), look="when")
 
 
 def _stack(place: Localization) -> tuple[Block, ...]:
@@ -350,8 +341,16 @@ def matrix_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
     lines = []
     for probe in probes:
         runs = [outcome for outcome in report.runs if outcome.request.probe == probe]
+        purpose = runs[0].request.purpose if len({outcome.request.purpose for outcome in runs}) == 1 else ""
+        name = html_text.code(runs[0].request.probe, 60)
         lines.append(
-            TableLine(cells=(_probe(runs), *(_ending_cell(runs, ending) for ending in endings), _effect_cell(runs)))
+            TableLine(
+                cells=(
+                    cell(Markup("{} {}").format(name, html_text.dim(purpose, 120)), heads=True),
+                    *(_ending_cell(runs, ending) for ending in endings),
+                    _effect_cell(runs),
+                )
+            )
         )
     table = TableBlock(
         label="Probes and how they ended",
@@ -360,12 +359,6 @@ def matrix_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
         look="matrix",
     )
     return (table, *_pattern(report, known))
-
-
-def _probe(runs: list[Outcome]) -> Cell:
-    purpose = runs[0].request.purpose if len({outcome.request.purpose for outcome in runs}) == 1 else ""
-    name = html_text.code(runs[0].request.probe, 60)
-    return cell(Markup("{} {}").format(name, html_text.dim(purpose, 120)), heads=True)
 
 
 def _ending_cell(runs: list[Outcome], ending: str) -> Cell:

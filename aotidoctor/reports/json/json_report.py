@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING
 
-from aotidoctor.model.artifact import Artifact, ArtifactKind, ModelEntry, SharedObject
+from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Host
 from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
 from aotidoctor.model.errors import CannotExamineError, examining
-from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Source
+from aotidoctor.model.evidence import FileSource, RunSource, Source
 from aotidoctor.model.record import JsonObject, JsonValue, as_integer, as_object
 from aotidoctor.model.report import SCHEMA, Report
 from aotidoctor.readers.package.blob import opened_blob
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from aotidoctor.model.artifact import StampSeen
     from aotidoctor.model.inputs import LeafValue
-    from aotidoctor.model.report import Diagnosis
     from aotidoctor.model.run import Ending, Outcome
     from aotidoctor.model.serving_config import NameRow, NameTable
 
@@ -61,7 +60,36 @@ def artifact_json(case: Case) -> dict[str, object]:
         "n_members": len(found.members),
         "members": [pick_fields(member, "name size crc") for member in found.members[:NAMES_LISTED]],
         "model_name": case.model.name if case.model is not None else None,
-        "models": [_model(model) for model in found.models],
+        "models": [
+            {
+                **pick_fields(model, "name layout"),
+                "n_members": len(model.members),
+                "size": sum(member.size for member in model.members),
+                "shared_objects": [
+                    {
+                        **pick_fields(item, "member format size machine bits type needed runpath"),
+                        "n_undefined": len(item.undefined),
+                        "n_kernel_symbols": len(item.kernel_symbols),
+                        "entry_points": item.defined_entry_points[:NAMES_LISTED],
+                        **pick_fields(
+                            item, "constants_span features has_debug_lines executable_stack truncated_at problem"
+                        ),
+                    }
+                    for item in model.shared_objects
+                ],
+                "wrapper_member": model.wrapper_member,
+                "wrapper_lines": model.wrapper_cpp.count("\n") if model.wrapper_cpp is not None else None,
+                "n_kernel_sources": len(model.kernel_sources),
+                "metadata": [pick_fields(m, "member values problem") for m in model.metadata],
+                **pick_fields(model, "extern_member extern_problem"),
+                "extern_ops": [pick_fields(node, "name target") for node in model.extern_nodes[:NAMES_LISTED]],
+                "n_extern_ops": len(model.extern_nodes),
+                "gpu_code": model.gpu_code[:NAMES_LISTED],
+                "n_gpu_code": len(model.gpu_code),
+                **pick_fields(model, "gpu_targets weights_location cpp_only"),
+            }
+            for model in found.models
+        ],
         "exported": [pick_fields(facts, "name constant_inputs custom_ops ops") for facts in found.exported],
         **{name: getattr(found, name)[:NAMES_LISTED] for name in _NAMED.split()},
         **pick_fields(found, "first_line link_target problem counts other_contents"),
@@ -84,35 +112,6 @@ def _stamp(seen: StampSeen) -> dict[str, object]:
         "weights_equal": seen.equal,
         "weights_differing": seen.differing[:NAMES_LISTED],
         "left_out": stamp.left_out,
-    }
-
-
-def _model(model: ModelEntry) -> dict[str, object]:
-    return {
-        **pick_fields(model, "name layout"),
-        "n_members": len(model.members),
-        "size": sum(member.size for member in model.members),
-        "shared_objects": [_shared_object(item) for item in model.shared_objects],
-        "wrapper_member": model.wrapper_member,
-        "wrapper_lines": model.wrapper_cpp.count("\n") if model.wrapper_cpp is not None else None,
-        "n_kernel_sources": len(model.kernel_sources),
-        "metadata": [pick_fields(m, "member values problem") for m in model.metadata],
-        **pick_fields(model, "extern_member extern_problem"),
-        "extern_ops": [pick_fields(node, "name target") for node in model.extern_nodes[:NAMES_LISTED]],
-        "n_extern_ops": len(model.extern_nodes),
-        "gpu_code": model.gpu_code[:NAMES_LISTED],
-        "n_gpu_code": len(model.gpu_code),
-        **pick_fields(model, "gpu_targets weights_location cpp_only"),
-    }
-
-
-def _shared_object(item: SharedObject) -> dict[str, object]:
-    return {
-        **pick_fields(item, "member format size machine bits type needed runpath"),
-        "n_undefined": len(item.undefined),
-        "n_kernel_symbols": len(item.kernel_symbols),
-        "entry_points": item.defined_entry_points[:NAMES_LISTED],
-        **pick_fields(item, "constants_span features has_debug_lines executable_stack truncated_at problem"),
     }
 
 
@@ -294,10 +293,24 @@ def report_document(report: Report) -> dict[str, object]:
         "started": report.started,
         "duration_s": report.seconds,
         **pick_fields(report, "verdict stage"),
-        "diagnoses": [_diagnosis(diagnosis) for diagnosis in report.diagnoses],
-        "findings": [_finding(finding) for finding in report.findings],
+        "diagnoses": [
+            {
+                **pick_fields(diagnosis, "cause rank status confidence severity title looked_like subject evidence"),
+                "remedy": pick_fields(diagnosis.remedy, "text command verified"),
+                **pick_fields(diagnosis, "confirmation would_confirm playbook"),
+            }
+            for diagnosis in report.diagnoses
+        ],
+        "findings": [
+            {
+                **pick_fields(finding, "id code kind severity subject observed expected message"),
+                "source": _source(finding.source),
+                "facts": finding.facts,
+            }
+            for finding in report.findings
+        ],
         "not_checked": [pick_fields(item, "code name reason moot") for item in report.not_checked],
-        "runs": _runs(report),
+        "runs": ([] if not report.runs else [run_json(outcome) for outcome in report.runs]),
         **pick_fields(report, "plan localization"),
         "artifact": artifact_json(case) if case.artifact.path else None,
         "contract": contract_json(case.contract, whole=report.command == "inspect"),
@@ -305,29 +318,6 @@ def report_document(report: Report) -> dict[str, object]:
         "host": host_json(case.host),
         **pick_fields(report, "signature fingerprint log interrupted out_of_time cannot_examine internal_error extra"),
         **further,
-    }
-
-
-def _runs(report: Report) -> list[object]:
-    if not report.runs:
-        return []
-
-    return [run_json(outcome) for outcome in report.runs]
-
-
-def _diagnosis(diagnosis: Diagnosis) -> dict[str, object]:
-    return {
-        **pick_fields(diagnosis, "cause rank status confidence severity title looked_like subject evidence"),
-        "remedy": pick_fields(diagnosis.remedy, "text command verified"),
-        **pick_fields(diagnosis, "confirmation would_confirm playbook"),
-    }
-
-
-def _finding(finding: Evidence) -> dict[str, object]:
-    return {
-        **pick_fields(finding, "id code kind severity subject observed expected message"),
-        "source": _source(finding.source),
-        "facts": finding.facts,
     }
 
 

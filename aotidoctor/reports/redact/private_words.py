@@ -178,12 +178,10 @@ def is_address(found: re.Match[str]) -> bool:
         return True
     if _VERSION_BEFORE.search(before):
         return False
-    return _is_private(octets) or max(octets) >= 100
-
-
-def _is_private(octets: list[int]) -> bool:
     first, second = octets[:2]
-    return first == 10 or (first, second) in ((192, 168), (169, 254)) or (first == 172 and 16 <= second < 32)
+    return (first == 10 or (first, second) in ((192, 168), (169, 254)) or (first == 172 and 16 <= second < 32)) or max(
+        octets
+    ) >= 100
 
 
 # What is known to be private on this machine, and which words are too ordinary to hide.
@@ -316,15 +314,15 @@ def escaped_forms(word: str) -> tuple[str, ...]:
         "".join(f"\\x{byte:02x}" for byte in word.encode()),
     }
     if not word.isascii():
-        forms |= _other_letters(word)
+        # Accents as letters of their own, and UTF-8 that was read as Latin-1.
+        import unicodedata
+
+        forms |= {
+            unicodedata.normalize("NFD", word),
+            unicodedata.normalize("NFC", word),
+            word.encode().decode("latin-1"),
+        }
     return tuple(sorted(forms - {word, ""}))
-
-
-def _other_letters(word: str) -> set[str]:
-    """Accents as letters of their own, and UTF-8 that was read as Latin-1."""
-    import unicodedata
-
-    return {unicodedata.normalize("NFD", word), unicodedata.normalize("NFC", word), word.encode().decode("latin-1")}
 
 
 def quote_url(text: str, kept: str = "") -> str:

@@ -23,7 +23,7 @@ from dataclasses import is_dataclass, replace
 from typing import TypeVar
 
 from aotidoctor.model.errors import InputsError
-from aotidoctor.model.inputs import TensorDesc, ValueStats
+from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.torch_names import ITEMSIZE
 from aotidoctor.reports.redact.private_words import (
     LOOKS_SECRET,
@@ -57,12 +57,12 @@ def without_values(tensor: TensorDesc) -> TensorDesc:
     integer = tensor.dtype in ITEMSIZE and tensor.dtype.startswith(("int", "uint", "bool"))
     if integer and tensor.numel > 1:
         return tensor
-    kept = _coarse(stats) if not integer and tensor.numel >= FEW else replace(stats, low=None, high=None)
+    kept = (
+        replace(stats, low=_rounded(stats.low), high=_rounded(stats.high))
+        if not integer and tensor.numel >= FEW
+        else replace(stats, low=None, high=None)
+    )
     return tensor if kept == stats else replace(tensor, stats=kept)
-
-
-def _coarse(stats: ValueStats) -> ValueStats:
-    return replace(stats, low=_rounded(stats.low), high=_rounded(stats.high))
 
 
 def _rounded(value: float | None) -> float | None:
@@ -305,7 +305,15 @@ class Redactor:
         if isinstance(value, str):
             result = self.printed(value) if printed else self.text(value)
         elif isinstance(value, InputsError):
-            result = self._error(value)
+            hidden = InputsError(
+                self.text(str(value)),
+                cause=value.cause,
+                kind=value.kind,
+                subject=self.text(value.subject),
+                observed=self.text(value.observed),
+                expected=self.text(value.expected),
+            )
+            result = value if (str(hidden), vars(hidden)) == (str(value), vars(value)) else hidden
         elif isinstance(value, TensorDesc):
             result = self._record(without_values(value))
         elif is_dataclass(value) and not isinstance(value, type):
@@ -329,18 +337,6 @@ class Redactor:
             return item if is_left else self._walk(item, printed=name in _PRINTED)
 
         return replace_fields(value, shown)
-
-    def _error(self, error: InputsError) -> InputsError:
-        hidden = InputsError(
-            self.text(str(error)),
-            cause=error.cause,
-            kind=error.kind,
-            subject=self.text(error.subject),
-            observed=self.text(error.observed),
-            expected=self.text(error.expected),
-        )
-        # Exceptions compare by identity; an unchanged one stays itself, so that an unchanged report is equal.
-        return error if (str(hidden), vars(hidden)) == (str(error), vars(error)) else hidden
 
 
 def _names(identity: Identity) -> list[Name]:

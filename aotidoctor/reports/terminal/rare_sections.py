@@ -194,17 +194,6 @@ def _show_difference(found: DocumentComparison, out: Layout, detail: int) -> Non
         return
     for side in (found.a, found.b):
         out.row(side.label, view.side_text(side))
-    _differences(found, out, detail)
-    out.blank()
-    for label, words in view.difference_counts(found):
-        out.row(label, words)
-    if detail > 0 and found.unknown:
-        out.title("Unknown on one side")
-        for line in found.unknown:
-            out.paragraph(line, style="dim")
-
-
-def _differences(found: DocumentComparison, out: Layout, detail: int) -> None:
     told = found.differences if detail > 0 else found.matters[:_SHOWN]
     left = len(found.differences) - len(told)
     if told:
@@ -212,6 +201,13 @@ def _differences(found: DocumentComparison, out: Layout, detail: int) -> None:
         (_difference_table if out.width >= _WIDE_SIDES else _difference_list)(told, out)
     if left > 0:
         out.paragraph(f"and {plural(left, 'more difference')}; -v shows all", style="dim")
+    out.blank()
+    for label, words in view.difference_counts(found):
+        out.row(label, words)
+    if detail > 0 and found.unknown:
+        out.title("Unknown on one side")
+        for line in found.unknown:
+            out.paragraph(line, style="dim")
 
 
 def _difference_table(told: Sequence[DocumentDifference], out: Layout) -> None:

@@ -32,8 +32,6 @@ from aotidoctor.reports.text import one_line, seconds, size
 
 if TYPE_CHECKING:
     from aotidoctor.model.artifact import StampSeen
-    from aotidoctor.model.localization import Localization
-    from aotidoctor.model.report import Signature
 
 
 # The contract, leaf by leaf, beside the inputs.
@@ -94,9 +92,16 @@ def show_package(report: Report, out: Layout, detail: int) -> None:
     _inputs(contract, out)
     _pairs("Outputs", [(item.path, package_view.output_text(item)) for item in contract.outputs], out)
     _constants(contract, out, detail)
-    _kernels(contract, out, detail)
+    numbered = enumerate(contract.kernels, 1)
+    rows = [(f"{number}. {item.name}", package_view.kernel_text(item)) for number, item in numbered]
+    _first(f"Calls, in order ({len(rows)})", rows, out, detail)
     _pairs("Host requirements", package_view.needs_rows(contract), out)
-    _notes(contract, out)
+    if contract.unknown_lines:
+        out.line(Text(f" {plural(contract.unknown_lines, 'statement')} of the wrapper not understood", style="yellow"))
+    for item in contract.unread:
+        out.line(Text(f" {package_view.unread_text(item)}", style="yellow"))
+    for problem in contract.problems:
+        out.line(Text(f" {one_line(problem)}", style="yellow"))
 
 
 def show_host(found: Host, out: Layout, *, detail: int) -> None:
@@ -177,7 +182,8 @@ def _model(model: ModelEntry, out: Layout, *, chosen: bool) -> None:
         ("sources", f"{plural(len(model.kernel_sources), 'file')}" + ("" if model.wrapper_cpp else ", no wrapper.cpp")),
     ]
     for item in model.shared_objects:
-        rows.append(("library", _shared_object(item)))
+        words = (item.format, item.machine, f"{item.bits} bit" if item.bits else None, size(item.size), item.problem)
+        rows.append(("library", ", ".join(word for word in words if word)))
         rows.append(("needs", ", ".join(item.needed)))
         rows.append(("compiled in", _features(item)))
     for metadata in model.metadata:
@@ -190,11 +196,6 @@ def _model(model: ModelEntry, out: Layout, *, chosen: bool) -> None:
     title = f"Model {model.name}" + (" (this one is loaded)" if chosen else "")
     # Wrapper and kernel have a metadata file each, mostly with equal values.
     _pairs(title, tuple(row for row in dict.fromkeys(rows) if row[1]), out)
-
-
-def _shared_object(item: SharedObject) -> str:
-    words = (item.format, item.machine, f"{item.bits} bit" if item.bits else None, size(item.size), item.problem)
-    return ", ".join(word for word in words if word)
 
 
 def _features(item: SharedObject) -> str:
@@ -228,27 +229,12 @@ def _constants(contract: ModelContract, out: Layout, detail: int) -> None:
     _first(f"Constants ({len(rows)}, {size(total)})", rows, out, detail)
 
 
-def _kernels(contract: ModelContract, out: Layout, detail: int) -> None:
-    numbered = enumerate(contract.kernels, 1)
-    rows = [(f"{number}. {item.name}", package_view.kernel_text(item)) for number, item in numbered]
-    _first(f"Calls, in order ({len(rows)})", rows, out, detail)
-
-
 def _first(title: str, rows: Sequence[tuple[str, str]], out: Layout, detail: int) -> None:
     """All rows, or the first and how many more there are."""
     shown = rows if detail > 0 else rows[:_SHOWN]
     _pairs(title, shown, out)
     if len(shown) < len(rows):
         out.more(f"{len(rows) - len(shown)} more")
-
-
-def _notes(contract: ModelContract, out: Layout) -> None:
-    if contract.unknown_lines:
-        out.line(Text(f" {plural(contract.unknown_lines, 'statement')} of the wrapper not understood", style="yellow"))
-    for item in contract.unread:
-        out.line(Text(f" {package_view.unread_text(item)}", style="yellow"))
-    for problem in contract.problems:
-        out.line(Text(f" {one_line(problem)}", style="yellow"))
 
 
 # The page.
@@ -322,7 +308,15 @@ def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
     _others(report, out)
     _plan(report, out)
     if report.localization is not None:
-        _show_location(report, report.localization, out, calm=calm, detail=detail)
+        # What only a run finds: outputs beside the reference's, and the place of the failure.
+        from aotidoctor.reports.terminal.rare_sections import (
+            show_comparison,
+            show_place,
+        )
+
+        show_comparison(report, out)
+        if not calm or report.command == "localize":
+            show_place(report.localization, out, detail=detail)
     _probes(report, out)
     if report.log is not None:
         from aotidoctor.reports.terminal.terminal_layout import show_log
@@ -340,18 +334,6 @@ def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
     if report.internal_error is not None:
         out.title("Traceback of aotidoctor")
         out.block(report.internal_error)
-
-
-def _show_location(report: Report, place: Localization, out: Layout, *, calm: bool, detail: int) -> None:
-    """What only a run finds: outputs beside the reference's, and the place of the failure."""
-    from aotidoctor.reports.terminal.rare_sections import (
-        show_comparison,
-        show_place,
-    )
-
-    show_comparison(report, out)
-    if not calm or report.command == "localize":
-        show_place(place, out, detail=detail)
 
 
 def _probes(report: Report, out: Layout) -> None:
@@ -436,15 +418,6 @@ def _names(names: Sequence[str], detail: int) -> str:
     return list_names(names, len(names) if detail > 0 else _NAMES_SHOWN)
 
 
-def _fingerprint(found: Signature, out: Layout, *, parts: bool) -> None:
-    """The coarser signature, and which rule gave which part of both."""
-    out.line(Text(f" Family    {one_line(found.family)}", style="dim"))
-    for part in found.parts if parts else ():
-        of = "family and exact" if part.granularity == "family" else "exact"
-        source = f", {part.source}" if part.source else ""
-        out.line(Text(f"   {part.rule}: {one_line(part.text)} ({of}{source})", style="dim"))
-
-
 def _repro(report: Report, out: Layout) -> None:
     for name, label in (("repro", "Repro "), ("repro_inputs", "  inputs:"), ("repro_weights", "  weights:")):
         if name in report.extra:
@@ -461,7 +434,13 @@ def _footer(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
     if report.signature:
         out.line(Text(f" Signature {one_line(report.signature)}", style="dim"))
     if report.fingerprint is not None and detail > 0:
-        _fingerprint(report.fingerprint, out, parts=detail > 1)
+        # The coarser signature, and which rule gave which part of both.
+        parts = detail > 1
+        out.line(Text(f" Family    {one_line(report.fingerprint.family)}", style="dim"))
+        for part in report.fingerprint.parts if parts else ():
+            of = "family and exact" if part.granularity == "family" else "exact"
+            source = f", {part.source}" if part.source else ""
+            out.line(Text(f"   {part.rule}: {one_line(part.text)} ({of}{source})", style="dim"))
     _repro(report, out)
     for label, named in report_view.plugin_rows(report):
         out.line(Text(f" {label}: {named}", style="dim"))

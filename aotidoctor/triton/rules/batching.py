@@ -174,23 +174,21 @@ def _outputs(joined: JoinedTables, batch: Sequence[Dim]) -> Said:
         if first is None or (first.static is None and (first.expr is None or not first.expr.symbols)):
             silent.append(row.label)
         elif known and first.expr not in known:
-            said.append(_no_batch(joined, tensor, row, first))
+            splits = joined.model.release.since(SPLITS_SINCE)
+            said.append(
+                Remark(
+                    kind="output-without-batch",
+                    consequence=Consequence.SILENTLY_WRONG if splits else Consequence.WASTE,
+                    message="the model loads; the server treats the first dim as the batch and cuts the output by it, "
+                    "or reads past its end: wrong numbers with HTTP status 200."
+                    if splits
+                    else "the model loads; the output is returned whole, and clients treat its first dim as the batch.",
+                    observed=f"first dim {dim_text(first)} of {row.path}",
+                    expected="the batch",
+                    subject=tensor.label,
+                    remedy="Leave the output out of the config, or set max_batch_size: 0 and write all dims.",
+                    at=tensor.at,
+                    facts={"path": row.path},
+                )
+            )
     return [*said, *unrecorded_remark("the first dim", silent)]
-
-
-def _no_batch(joined: JoinedTables, tensor: TensorConfig, row: NameRow, first: Dim) -> Remark:
-    splits = joined.model.release.since(SPLITS_SINCE)
-    return Remark(
-        kind="output-without-batch",
-        consequence=Consequence.SILENTLY_WRONG if splits else Consequence.WASTE,
-        message="the model loads; the server treats the first dim as the batch and cuts the output by it, or reads "
-        "past its end: wrong numbers with HTTP status 200."
-        if splits
-        else "the model loads; the output is returned whole, and clients treat its first dim as the batch.",
-        observed=f"first dim {dim_text(first)} of {row.path}",
-        expected="the batch",
-        subject=tensor.label,
-        remedy="Leave the output out of the config, or set max_batch_size: 0 and write all dims.",
-        at=tensor.at,
-        facts={"path": row.path},
-    )

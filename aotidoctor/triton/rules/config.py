@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, ServedModel
-from aotidoctor.model.serving_config import TOP, Position
+from aotidoctor.model.serving_config import TOP
 from aotidoctor.triton.rules.core import refusals
 
 RULES = Family("config")
@@ -33,7 +33,8 @@ def text_parses(model: ServedModel) -> Sequence[Remark]:
     """
     if model.parse_problem is None:
         return tuple(refusals(model))
-    line = _line(model.text, model.parse_at)
+    lines = model.text.split("\n")
+    line = lines[model.parse_at.line - 1] if model.parse_at is not None and model.parse_at.line <= len(lines) else ""
     return (
         Remark(
             kind="does-not-parse",
@@ -45,11 +46,6 @@ def text_parses(model: ServedModel) -> Sequence[Remark]:
             facts={"text": line.strip()[:160]},
         ),
     )
-
-
-def _line(text: str, at: Position | None) -> str:
-    lines = text.split("\n")
-    return lines[at.line - 1] if at is not None and at.line <= len(lines) else ""
 
 
 def _parse_hint(text: str, line: str, problem: str) -> str:

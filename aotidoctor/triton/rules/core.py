@@ -31,7 +31,11 @@ def refusals(model: ServedModel) -> Iterator[Remark]:
         if library.value not in ("", LIBRARY):
             yield _refused(f"unable to find backend library '{library.value}'", library.value, library.at, "runtime")
     yield from _batch_inputs(config)
-    yield from _cache(config.tree)
+    cache, policy = config.tree.message("response_cache"), config.tree.message("model_transaction_policy")
+    enabled = _flagged(cache, "enable") if cache is not None else []
+    if enabled and policy is not None and _flagged(policy, "decoupled"):
+        words = "Response Cache does not currently support a model with 'decoupled' transaction policy"
+        yield _refused(words, "both", enabled[0].at)
 
 
 def _refused(words: str, observed: str, at: Position, subject: str | None = None) -> Remark:
@@ -128,11 +132,3 @@ def _batch_inputs(config: ModelConfig) -> Iterator[Remark]:
         if kind is None or kind.value not in ("TYPE_INT32", "TYPE_FP32"):
             words = "batch input data type must be TYPE_INT32 or TYPE_FP32"
             yield _refused(words, written_text(kind) or "no data_type", (kind or item).at)
-
-
-def _cache(tree: ConfigMessage) -> Iterator[Remark]:
-    cache, policy = tree.message("response_cache"), tree.message("model_transaction_policy")
-    enabled = _flagged(cache, "enable") if cache is not None else []
-    if enabled and policy is not None and _flagged(policy, "decoupled"):
-        words = "Response Cache does not currently support a model with 'decoupled' transaction policy"
-        yield _refused(words, "both", enabled[0].at)

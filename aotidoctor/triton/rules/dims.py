@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import Given, NameRow, TensorConfig
+from aotidoctor.model.serving_config import NameRow, TensorConfig
 from aotidoctor.triton.call_spec import DimMismatch, compare_dims, dims_text, fixed_symbols
 from aotidoctor.triton.tensor_names import JoinedTables, Pair, each_version, unrecorded_remark
 
@@ -103,19 +103,17 @@ def _disagreeing(joined: JoinedTables) -> Iterator[Remark]:
             first, where = seen.setdefault(symbol, (value, tensor))
             if first != value:
                 observed = f"{symbol} = {value} here, {first} in {where.label}"
-                yield _disagreement(symbol, observed, tensor, place)
-
-
-def _disagreement(symbol: str, observed: str, tensor: TensorConfig, place: Given[int]) -> Remark:
-    return Remark(
-        kind="disagree",
-        message=_MISREAD,
-        observed=observed,
-        expected=f"one size for {symbol}",
-        subject=tensor.label,
-        remedy="Write the same size in both, or -1.",
-        at=place.at,
-    )
+                yield (
+                    Remark(
+                        kind="disagree",
+                        message=_MISREAD,
+                        observed=observed,
+                        expected=f"one size for {symbol}",
+                        subject=tensor.label,
+                        remedy="Write the same size in both, or -1.",
+                        at=place.at,
+                    )
+                )
 
 
 @RULES.rule("R33", "no batching, and no batch dim", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)

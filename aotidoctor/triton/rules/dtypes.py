@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import NameRow, TensorConfig
+from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.triton.call_spec import BFLOAT16_SINCE, data_types
 from aotidoctor.triton.tensor_names import JoinedTables, each_version, obstacles_of, unrecorded_remark
 
@@ -83,22 +83,21 @@ def _inputs(joined: JoinedTables) -> Said:
     for tensor, row in joined.inputs.pairs:
         given = known.get(tensor.type)
         if row.kind == "tensor" and row.data_type is not None and given is not None and given != row.dtype:
-            said.append(_misread(tensor, row, given))
+            said.append(
+                Remark(
+                    kind="input-type",
+                    message="the model loads, then answers with HTTP status 200 and wrong numbers: the bytes of "
+                    f"{given} are read "
+                    f"as {row.dtype}.",
+                    observed=tensor.type,
+                    expected=f"{row.data_type} ({row.path} is {row.dtype})",
+                    subject=tensor.label,
+                    remedy=f"Write data_type: {row.data_type}.",
+                    at=tensor.type_at,
+                    facts={"path": row.path, "data_type": row.data_type},
+                )
+            )
     return [*said, *unrecorded_remark("the dtype", silent)]
-
-
-def _misread(tensor: TensorConfig, row: NameRow, given: str) -> Remark:
-    return Remark(
-        kind="input-type",
-        message=f"the model loads, then answers with HTTP status 200 and wrong numbers: the bytes of {given} are read "
-        f"as {row.dtype}.",
-        observed=tensor.type,
-        expected=f"{row.data_type} ({row.path} is {row.dtype})",
-        subject=tensor.label,
-        remedy=f"Write data_type: {row.data_type}.",
-        at=tensor.type_at,
-        facts={"path": row.path, "data_type": row.data_type},
-    )
 
 
 @RULES.rule(

@@ -70,7 +70,22 @@ def versions_are_served(model: ServedModel) -> Sequence[Remark]:
     """
     policy = model.config.tree.first("version_policy") if model.config is not None else None
     at = policy.at if policy is not None else TOP
-    said = [_ignored(model, name) for name in model.ignored]
+    said = [
+        (
+            Remark(
+                kind="ignored-folder",
+                consequence=Consequence.WASTE,
+                message=f"the server ignores the folder: version directory '{name}' fails to convert to an integral "
+                "number.",
+                observed=name,
+                expected="a whole number without zeros before it",
+                subject=name,
+                remedy="Rename it to its number, or move it out of the model's folder.",
+                file=f"{model.path}/{name}",
+            )
+        )
+        for name in model.ignored
+    ]
     if model.served:
         return said
     there = ", ".join(str(version.number) for version in model.versions)
@@ -85,19 +100,6 @@ def versions_are_served(model: ServedModel) -> Sequence[Remark]:
         file=model.config_path or model.path,
     )
     return [none, *said]
-
-
-def _ignored(model: ServedModel, name: str) -> Remark:
-    return Remark(
-        kind="ignored-folder",
-        consequence=Consequence.WASTE,
-        message=f"the server ignores the folder: version directory '{name}' fails to convert to an integral number.",
-        observed=name,
-        expected="a whole number without zeros before it",
-        subject=name,
-        remedy="Rename it to its number, or move it out of the model's folder.",
-        file=f"{model.path}/{name}",
-    )
 
 
 @RULES.rule("R7", 'the package has no model called "model"', Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Release, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import TOP, NameRow, TensorConfig
+from aotidoctor.model.serving_config import TOP, TensorConfig
 from aotidoctor.triton.servable import OLD_COUNT
 from aotidoctor.triton.tensor_names import (
     NAMES_SINCE,
@@ -43,7 +43,24 @@ def _count(joined: JoinedTables) -> Said:
     config, table = joined.config, joined.table
     if refused := obstacle_remarks(joined, "R16") or unread(joined):
         return refused
-    said = [] if config.outputs else [_no_output(joined)]
+    said = (
+        []
+        if config.outputs
+        else [
+            (
+                Remark(
+                    kind="no-output",
+                    message=f'the model is not loaded: Configuration for model "{joined.model.name}" must define at '
+                    "least one "
+                    "output, none were specified.",
+                    observed="no output",
+                    expected="at least one output",
+                    remedy=f"Add {rows_text(joined.outputs.rows[:1])}.",
+                    at=TOP,
+                )
+            )
+        ]
+    )
     if any(item.rule in ("R13", "R14", "R15", "R28") for item in table.obstacles):
         return [*said, NotJudged(reason="no number of inputs is right for this package, see the call spec's rules")]
     if config.batch_inputs or (joined.model.release.before("26.06") and config.controls):
@@ -52,35 +69,22 @@ def _count(joined: JoinedTables) -> Said:
     given = len(config.inputs) + len(config.controls) + len(config.states)
     wanted = len(table.inputs) if joined.model.release.since(NAMES_SINCE) else OLD_COUNT
     if given != wanted:
-        said.append(_miscounted(joined, given, wanted))
+        missing = joined.inputs.unlisted
+        said.append(
+            Remark(
+                kind="count",
+                message=f"the model is not loaded: configuration expects {given} inputs, but model expects "
+                f"{wanted} inputs.",
+                observed=f"{given} inputs",
+                expected=f"{wanted} inputs",
+                remedy=f"Add {rows_text(missing[:_SHOWN])}."
+                if missing and given < wanted
+                else f"List exactly these: {rows_text(joined.inputs.rows[:_SHOWN])}.",
+                at=joined.config.inputs[0].at if joined.config.inputs else TOP,
+                facts={"given": given, "wanted": wanted},
+            )
+        )
     return said
-
-
-def _miscounted(joined: JoinedTables, given: int, wanted: int) -> Remark:
-    missing = joined.inputs.unlisted
-    return Remark(
-        kind="count",
-        message=f"the model is not loaded: configuration expects {given} inputs, but model expects {wanted} inputs.",
-        observed=f"{given} inputs",
-        expected=f"{wanted} inputs",
-        remedy=f"Add {rows_text(missing[:_SHOWN])}."
-        if missing and given < wanted
-        else f"List exactly these: {rows_text(joined.inputs.rows[:_SHOWN])}.",
-        at=joined.config.inputs[0].at if joined.config.inputs else TOP,
-        facts={"given": given, "wanted": wanted},
-    )
-
-
-def _no_output(joined: JoinedTables) -> Remark:
-    return Remark(
-        kind="no-output",
-        message=f'the model is not loaded: Configuration for model "{joined.model.name}" must define at least one '
-        "output, none were specified.",
-        observed="no output",
-        expected="at least one output",
-        remedy=f"Add {rows_text(joined.outputs.rows[:1])}.",
-        at=TOP,
-    )
 
 
 @RULES.rule("R25", "a tensor is given twice", Consequence.REQUESTS_FAIL, needs=Needs.CONTRACT)
@@ -174,18 +178,16 @@ def _misplaced(joined: JoinedTables, side: TensorSide) -> list[Remark]:
     for tensor, row in side.pairs:
         meant = find_row(rows, tensor.label)
         if meant is not None and meant.path != row.path:
-            said.append(_elsewhere(joined, side, tensor, meant, row))
+            said.append(
+                Remark(
+                    kind="config-order",
+                    message=f"Triton {joined.model.release.name} uses the order of the config here, not the names: "
+                    f"{tensor.label} is {row.path}, not {meant.path}.",
+                    observed=f"{tensor.label} as {side.word} {row.slot}",
+                    expected=f"{side.word} {meant.slot}",
+                    subject=tensor.label,
+                    remedy=f"List the {side.word}s in the order of the call, and call them all {side.word.upper()}__n.",
+                    at=tensor.name_at,
+                )
+            )
     return said
-
-
-def _elsewhere(joined: JoinedTables, side: TensorSide, tensor: TensorConfig, meant: NameRow, row: NameRow) -> Remark:
-    return Remark(
-        kind="config-order",
-        message=f"Triton {joined.model.release.name} uses the order of the config here, not the names: "
-        f"{tensor.label} is {row.path}, not {meant.path}.",
-        observed=f"{tensor.label} as {side.word} {row.slot}",
-        expected=f"{side.word} {meant.slot}",
-        subject=tensor.label,
-        remedy=f"List the {side.word}s in the order of the call, and call them all {side.word.upper()}__n.",
-        at=tensor.name_at,
-    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from aotidoctor.model.evidence import list_names
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel
 from aotidoctor.model.serving_config import NameRow, TensorConfig
@@ -96,7 +94,17 @@ def _unknown_names(joined: JoinedTables) -> Said:
 
 def _unknown(joined: JoinedTables, side: TensorSide, tensor: TensorConfig) -> Remark:
     if joined.model.release.before(NAMES_SINCE):
-        return _out_of_range(side, tensor)
+        return Remark(
+            kind="out-of-range",
+            consequence=Consequence.REQUESTS_FAIL,
+            message=f"the model loads; with each request the {side.word} is written or read past the end of the list, "
+            "which is undefined: wrong values or a crash.",
+            observed=tensor.label,
+            expected=f"a number below {len(side.rows)} after __",
+            subject=tensor.label,
+            remedy=f"Number the {side.word}s from 0 to {len(side.rows) - 1}.",
+            at=tensor.name_at,
+        )
     valid = [name for row in side.rows for name in row.names]
     meant = nearest_name(tensor.label, side.rows)
     known = list_names(valid, _SHOWN)
@@ -109,20 +117,6 @@ def _unknown(joined: JoinedTables, side: TensorSide, tensor: TensorConfig) -> Re
         remedy=f"Write {meant}." if meant is not None else f"Write one of {known}.",
         at=tensor.name_at,
         facts={"nearest": meant},
-    )
-
-
-def _out_of_range(side: TensorSide, tensor: TensorConfig) -> Remark:
-    return Remark(
-        kind="out-of-range",
-        consequence=Consequence.REQUESTS_FAIL,
-        message=f"the model loads; with each request the {side.word} is written or read past the end of the list, "
-        "which is undefined: wrong values or a crash.",
-        observed=tensor.label,
-        expected=f"a number below {len(side.rows)} after __",
-        subject=tensor.label,
-        remedy=f"Number the {side.word}s from 0 to {len(side.rows) - 1}.",
-        at=tensor.name_at,
     )
 
 
@@ -141,16 +135,37 @@ def keys_are_plain(model: ServedModel) -> Said:
 
 def _odd_keys(joined: JoinedTables) -> Said:
     said = obstacle_remarks(joined, "R28")
-    said.extend(_lost_output(name) for name in _lost_names(joined.outputs))
+    said.extend(
+        (
+            Remark(
+                kind="lost-output",
+                consequence=Consequence.WASTE,
+                message=f"two outputs are both called {name}; the server knows only the last one.",
+                observed=name,
+                expected="unique names",
+                subject=name,
+                remedy="Choose keys without brackets.",
+            )
+        )
+        for name in (row.forward for row in joined.outputs.rows if row.lost and row.forward is not None)
+    )
     for side in joined.sides:
         for tensor, row in side.pairs:
             if tensor.label == row.forward and _is_odd(row.forward):
-                said.append(_odd_key(tensor))
+                said.append(
+                    Remark(
+                        kind="key",
+                        consequence=Consequence.WASTE,
+                        message="the model loads and works; such keys are documented as forbidden, and a later "
+                        "release may refuse them.",
+                        observed=tensor.label,
+                        expected="keys without quotes, brackets and spaces",
+                        subject=tensor.label,
+                        remedy="Address it by its number instead.",
+                        at=tensor.name_at,
+                    )
+                )
     return said
-
-
-def _lost_names(side: TensorSide) -> Iterator[str]:
-    return (row.forward for row in side.rows if row.lost and row.forward is not None)
 
 
 def _is_odd(name: str) -> bool:
@@ -159,29 +174,3 @@ def _is_odd(name: str) -> bool:
     keys = name.removeprefix("KWARGS") if name.startswith("KWARGS") else name.partition("[")[2].removesuffix("]")
     parts = [keys] if name.startswith("KWARGS") else keys.split("][")
     return any(not part.isprintable() or not part or set(part) & set("[]\"' ") for part in parts)
-
-
-def _odd_key(tensor: TensorConfig) -> Remark:
-    return Remark(
-        kind="key",
-        consequence=Consequence.WASTE,
-        message="the model loads and works; such keys are documented as forbidden, and a later release may refuse "
-        "them.",
-        observed=tensor.label,
-        expected="keys without quotes, brackets and spaces",
-        subject=tensor.label,
-        remedy="Address it by its number instead.",
-        at=tensor.name_at,
-    )
-
-
-def _lost_output(name: str) -> Remark:
-    return Remark(
-        kind="lost-output",
-        consequence=Consequence.WASTE,
-        message=f"two outputs are both called {name}; the server knows only the last one.",
-        observed=name,
-        expected="unique names",
-        subject=name,
-        remedy="Choose keys without brackets.",
-    )

@@ -61,7 +61,22 @@ def _ask(joined: JoinedTables) -> Said:
             if told[row.slot] and row not in told[row.slot]
         )
         open_rows = [row for _, row in numbered if row not in told[row.slot]]
-        said.extend(_unsorted(side, group) for group in _groups(open_rows))
+        said.extend(
+            (
+                Remark(
+                    kind="unsorted",
+                    consequence=Consequence.NOTE,
+                    message=f"the model loads and works; the {side.word}s count in the order of the sample, which is "
+                    "not that of "
+                    f"the alphabet: {rows_text(group[:_SHOWN])}.",
+                    observed="keys that are not in alphabetical order",
+                    expected="a comment at each number that names its tensor",
+                    subject=group[0].ordinal,
+                    remedy="State in a comment which tensor each number is, or name them by their place in the call.",
+                )
+            )
+            for group in _groups(open_rows)
+        )
     said.extend(_moved(joined))
     return said
 
@@ -102,19 +117,6 @@ def _groups(rows: Sequence[NameRow]) -> Iterator[list[NameRow]]:
         found = [row for _, row in items]
         if keys != sorted(keys) and any(_alike(one, two) for at, one in enumerate(found) for two in found[at + 1 :]):
             yield found
-
-
-def _unsorted(side: TensorSide, rows: Sequence[NameRow]) -> Remark:
-    return Remark(
-        kind="unsorted",
-        consequence=Consequence.NOTE,
-        message=f"the model loads and works; the {side.word}s count in the order of the sample, which is not that of "
-        f"the alphabet: {rows_text(rows[:_SHOWN])}.",
-        observed="keys that are not in alphabetical order",
-        expected="a comment at each number that names its tensor",
-        subject=rows[0].ordinal,
-        remedy="State in a comment which tensor each number is, or name them by their place in the call.",
-    )
 
 
 def _moved(joined: JoinedTables) -> Iterator[Remark]:

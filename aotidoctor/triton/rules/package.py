@@ -134,29 +134,8 @@ def _room(model: ServedModel, version: ServedVersion) -> Iterator[Remark]:
         return
     unpacked = version.artifact.unpacked_size
     yield from _temporary(model, version, unpacked)
-    yield from _memory(model, version, unpacked)
-
-
-def _temporary(model: ServedModel, version: ServedVersion, unpacked: int) -> Iterator[Remark]:
-    folder = model.host.tmpdir
-    if folder is None:
-        return
-    problem = folder.problem_with(unpacked)
-    if problem is not None:
-        yield Remark(
-            kind="temporary-folder",
-            message=f"in a server on this host the model does not load: {folder.path} {problem}.",
-            remedy="give the server a TMPDIR that is writable and allows execution",
-            observed=f"{folder.path} {problem}",
-            expected=f"a writable folder with {unpacked} bytes free that allows execution",
-            subject=f"version {version.number}",
-            file=version.package,
-        )
-
-
-def _memory(model: ServedModel, version: ServedVersion, unpacked: int) -> Iterator[Remark]:
-    size = version.artifact.size if version.artifact is not None else 0
-    loads, available = _instances(model), model.host.memory_total
+    size = version.artifact.size
+    loads, available = (sum(group.instances for group in model.instance_groups) or 1), model.host.memory_total
     peak = size + unpacked
     short = available is not None and peak > available
     if not short and size < _LARGE:
@@ -176,5 +155,18 @@ def _memory(model: ServedModel, version: ServedVersion, unpacked: int) -> Iterat
     )
 
 
-def _instances(model: ServedModel) -> int:
-    return sum(group.instances for group in model.instance_groups) or 1
+def _temporary(model: ServedModel, version: ServedVersion, unpacked: int) -> Iterator[Remark]:
+    folder = model.host.tmpdir
+    if folder is None:
+        return
+    problem = folder.problem_with(unpacked)
+    if problem is not None:
+        yield Remark(
+            kind="temporary-folder",
+            message=f"in a server on this host the model does not load: {folder.path} {problem}.",
+            remedy="give the server a TMPDIR that is writable and allows execution",
+            observed=f"{folder.path} {problem}",
+            expected=f"a writable folder with {unpacked} bytes free that allows execution",
+            subject=f"version {version.number}",
+            file=version.package,
+        )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
-from aotidoctor.model.serving_config import Given, Position, StateConfig
+from aotidoctor.model.serving_config import Given, Position
 from aotidoctor.triton.call_spec import SPLITS_SINCE
 
 RULES = Family("scheduling")
@@ -157,12 +157,12 @@ def sequences_are_supported(model: ServedModel) -> Sequence[Remark]:
             ),
         )
     tensors = [(item.name, item.data_type, item.at) for item in config.controls]
-    tensors += [pair for state in config.states for pair in _state_tensors(state)]
+    tensors += [
+        pair
+        for state in config.states
+        for pair in [(state.input_name, state.data_type, state.at), (state.output_name, state.data_type, state.at)]
+    ]
     return [remark for name, kind, at in tensors for remark in _sequence_tensor(name, kind, at)]
-
-
-def _state_tensors(state: StateConfig) -> list[tuple[Given[str] | None, Given[str] | None, Position]]:
-    return [(state.input_name, state.data_type, state.at), (state.output_name, state.data_type, state.at)]
 
 
 def _sequence_tensor(name: Given[str] | None, data_type: Given[str] | None, at: Position) -> list[Remark]:

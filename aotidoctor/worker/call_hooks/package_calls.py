@@ -113,7 +113,17 @@ def start_trace(directory: Path, channel: Channel) -> None:
     """Trace the libraries below ``directory`` from now on; where that cannot be, ``trace.problem`` says why."""
     try:
         machine, slots = find_slots(directory)
-        ring = _ring(channel.run_dir / TRACE_FILE)
+        # Address of a fresh ring that is kept in `path`.
+        path = channel.run_dir / TRACE_FILE
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.ftruncate(fd, RING_BYTES)
+            memory = mmap.mmap(fd, RING_BYTES)
+        finally:
+            os.close(fd)
+        view = (ctypes.c_char * RING_BYTES).from_buffer(memory)
+        _rings.append((memory, view))
+        ring = ctypes.addressof(view)
         names = sorted({slot.symbol for slot in slots})
         numbers = {name: number for number, name in enumerate(names)}
         ticks = _ticks_per_second(machine, ring)
@@ -132,19 +142,6 @@ def start_trace(directory: Path, channel: Channel) -> None:
 def traced_calls() -> int | None:
     """How many calls were traced so far; None where nothing is traced."""
     return ctypes.c_uint64.from_buffer(_rings[-1][0]).value if _rings else None
-
-
-def _ring(path: Path) -> int:
-    """Address of a fresh ring that is kept in ``path``."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        os.ftruncate(fd, RING_BYTES)
-        memory = mmap.mmap(fd, RING_BYTES)
-    finally:
-        os.close(fd)
-    view = (ctypes.c_char * RING_BYTES).from_buffer(memory)
-    _rings.append((memory, view))
-    return ctypes.addressof(view)
 
 
 def _ticks_per_second(machine: StubMachine, ring: int) -> float:
@@ -344,7 +341,8 @@ class LaunchTracer:
 
     def _load(self, call: ShimCall) -> None:
         """A kernel is being loaded: where that fails, it is not the doing of the call before."""
-        name = _text_at(call.word(1 if call.symbol == "cuModuleLoad" else 2))
+        address = call.word(1 if call.symbol == "cuModuleLoad" else 2)
+        name = ctypes.string_at(address).decode("utf-8", "replace") if address else ""
         if call.symbol == "cuModuleGetFunction":
             self._loaded = name
         self._channel.put(launch_last=Launch(symbol=call.symbol, kernel=name, run=self.run))
@@ -398,7 +396,3 @@ def trace_launches(directory: Path, channel: Channel) -> LaunchTracer | None:
 def _config(address: int) -> list[int]:
     """Grid, block and shared memory of cuLaunchKernelEx, which gets them in a structure."""
     return list((ctypes.c_uint32 * 7).from_address(address))
-
-
-def _text_at(address: int) -> str:
-    return ctypes.string_at(address).decode("utf-8", "replace") if address else ""

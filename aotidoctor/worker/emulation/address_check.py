@@ -250,34 +250,39 @@ class AddressCheck:
     def look(self) -> LaunchAccesses:
         """Check every access. Raises ``Unsliceable``, and ``CannotError`` where values are missing."""
         try:
-            return self._look_through()
+            launch = self.launch
+            launch.prepare()
+            self.pointers = launch.pointers()
+            dtypes = {name: self._dtype(name) for name in self.pointers}
+            values = IndexValues(pointers=self.pointers, fill=self.fill, writes=self.seen.writes)
+            slicer = Slicer(
+                grid=launch.grid, load=values.load, span=values.span, pointers=dtypes, names=self._names(),
+            )  # fmt: skip
+            slicer.run(_body(launch.kernel))
+            for access in slicer.accesses:
+                if access.what in ("load", "atomic"):
+                    self.seen.reads.add(access.argument)
+                if access.what in ("store", "atomic"):
+                    self.seen.writes.add(access.argument)
+            # Lanes of one program.
+            per_program = 1
+            for name in ("XBLOCK", "YBLOCK", "ZBLOCK", "R0_BLOCK", "R1_BLOCK"):
+                fixed = self.launch.sizes.fixed(name, 0)
+                if fixed or name in self.launch.kernel.signature:
+                    per_program *= fixed or self.launch.sizes.of(name, _LONGEST_LOOP)
+            for name, value in self.launch.kernel.constants.items():
+                if "BLOCK" in name and isinstance(value, int) and value > 0:
+                    per_program *= value
+            self.seen.lanes = per_program * prod(launch.grid) * len(slicer.accesses)
+            plans = AccessSettler(pointers=self.pointers, grid=launch.grid).plans(slicer.accesses)
+            try:
+                self._by_lane([plan for plan in plans if plan.needed], max(1, TOGETHER // per_program))
+            except IndexOverflow:
+                self.seen.unclear = "a 32-bit index may overflow"
+            return self.seen
         finally:
             # The graphs refer to themselves, and stay for a while: not with the tensors.
             self.pointers.clear()
-
-    def _look_through(self) -> LaunchAccesses:
-        launch = self.launch
-        launch.prepare()
-        self.pointers = launch.pointers()
-        dtypes = {name: self._dtype(name) for name in self.pointers}
-        values = IndexValues(pointers=self.pointers, fill=self.fill, writes=self.seen.writes)
-        slicer = Slicer(
-            grid=launch.grid, load=values.load, span=values.span, pointers=dtypes, names=self._names(),
-        )  # fmt: skip
-        slicer.run(_body(launch.kernel))
-        for access in slicer.accesses:
-            if access.what in ("load", "atomic"):
-                self.seen.reads.add(access.argument)
-            if access.what in ("store", "atomic"):
-                self.seen.writes.add(access.argument)
-        per_program = self._lanes()
-        self.seen.lanes = per_program * prod(launch.grid) * len(slicer.accesses)
-        plans = AccessSettler(pointers=self.pointers, grid=launch.grid).plans(slicer.accesses)
-        try:
-            self._by_lane([plan for plan in plans if plan.needed], max(1, TOGETHER // per_program))
-        except IndexOverflow:
-            self.seen.unclear = "a 32-bit index may overflow"
-        return self.seen
 
     def _dtype(self, name: str) -> str:
         return self.launch.kernel.signature[name].removeprefix("*")
@@ -299,18 +304,6 @@ class AddressCheck:
             else:
                 made[name] = number_node(launch.arguments[name], kind)
         return made
-
-    def _lanes(self) -> int:
-        """Lanes of one program."""
-        lanes = 1
-        for name in ("XBLOCK", "YBLOCK", "ZBLOCK", "R0_BLOCK", "R1_BLOCK"):
-            fixed = self.launch.sizes.fixed(name, 0)
-            if fixed or name in self.launch.kernel.signature:
-                lanes *= fixed or self.launch.sizes.of(name, _LONGEST_LOOP)
-        for name, value in self.launch.kernel.constants.items():
-            if "BLOCK" in name and isinstance(value, int) and value > 0:
-                lanes *= value
-        return lanes
 
     def _by_lane(self, plans: list[AccessPlan], programs: int) -> None:
         total = prod(self.launch.grid) if plans else 0

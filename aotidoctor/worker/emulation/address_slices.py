@@ -300,9 +300,14 @@ class IndexExpressions(ABC):
     def _call(self, node: ast.Call) -> Any:
         match node.func:
             case ast.Attribute(value=ast.Name(id=base), attr=name) if base in _PURE and base not in self.names:
-                return self._function(base, name, node)
+                made = self.touched(base, name, node)
+                return made if made is not None else self._computed(base, name, node, self.arguments(node))
             case ast.Attribute(value=inner, attr="to"):
-                return self._to(self.value(inner), node)
+                value = self.value(inner)
+                wanted = self.value(node.args[0]) if node.args else None
+                if not isinstance(value, AddressNode) or not isinstance(wanted, str):
+                    return self._lost("a cast", value)
+                return value if value.dtype == wanted else function_node("to", value, dtype=wanted)
             case ast.Name(id="min" | "max" as name) if len(node.args) == 2 and not node.keywords:
                 given = self.arguments(node)
                 if all(isinstance(one, AddressNode) for one in given):
@@ -316,12 +321,6 @@ class IndexExpressions(ABC):
         """All arguments of a call, those by keyword last."""
         return [*(self.value(one) for one in node.args), *(self.value(one.value) for one in node.keywords)]
 
-    def _to(self, value: Any, node: ast.Call) -> Any:
-        wanted = self.value(node.args[0]) if node.args else None
-        if not isinstance(value, AddressNode) or not isinstance(wanted, str):
-            return self._lost("a cast", value)
-        return value if value.dtype == wanted else function_node("to", value, dtype=wanted)
-
     def _spread(self, value: Any, shape: list[ast.expr]) -> Any:
         """``tl.broadcast_to``: as many dims as asked for; how long they are follows from the partner of the result."""
         if not isinstance(value, AddressNode) or value.rank < 0:
@@ -329,10 +328,6 @@ class IndexExpressions(ABC):
         wanted = self.value(shape[0]) if len(shape) == 1 else tuple(shape)
         rank = len(wanted) if isinstance(wanted, tuple) else value.rank
         return value if rank <= value.rank else function_node("to", value, dtype=value.dtype, rank=rank)
-
-    def _function(self, base: str, name: str, node: ast.Call) -> Any:
-        made = self.touched(base, name, node)
-        return made if made is not None else self._computed(base, name, node, self.arguments(node))
 
     def _computed(self, base: str, name: str, node: ast.Call, given: list[Any]) -> Any:  # noqa: C901 - likewise
         match name, given:
@@ -455,16 +450,13 @@ class Slicer(IndexExpressions):
         if name in _MEMORY or name.startswith("atomic") or "load" in name or "store" in name:
             raise Unsliceable(f"{base}.{name}")
         if base == "tl" and name == "device_assert":
-            return self._assertion(node)
+            given = self.arguments(node)
+            if not isinstance(given[0], AddressNode):
+                raise Unsliceable("an assertion")
+            message = given[1] if len(given) > 1 and isinstance(given[1], str) else ""
+            self._note("assert", node, mask=given[0], message=message)
+            return opaque_node("an assertion")
         return None
-
-    def _assertion(self, node: ast.Call) -> AddressNode:
-        given = self.arguments(node)
-        if not isinstance(given[0], AddressNode):
-            raise Unsliceable("an assertion")
-        message = given[1] if len(given) > 1 and isinstance(given[1], str) else ""
-        self._note("assert", node, mask=given[0], message=message)
-        return opaque_node("an assertion")
 
     def _access(self, name: str, node: ast.Call) -> AddressNode:
         words = {one.arg: one.value for one in node.keywords}

@@ -14,7 +14,6 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from aotidoctor.model.artifact import ModelEntry
@@ -301,7 +300,10 @@ def _run(  # noqa: PLR0917
     if payload.reference and all(tensor is not None for _, tensor in done.outputs):
         _compare(payload, call, dict(done.outputs), channel)
     if payload.keep_outputs:
-        _save(channel.user_cwd / payload.keep_outputs, done.outputs)
+        path = channel.user_cwd / payload.keep_outputs
+        import torch
+
+        torch.save({path: None if tensor is None else tensor.clone() for path, tensor in done.outputs}, path)
 
 
 class _NoModel:
@@ -339,9 +341,3 @@ def _describe_all(outputs: list[tuple[str, Any]]) -> list[dict[str, Any]]:
         for path, tensor in outputs
         if tensor is not None
     ]
-
-
-def _save(path: Path, outputs: list[tuple[str, Any]]) -> None:
-    import torch
-
-    torch.save({path: None if tensor is None else tensor.clone() for path, tensor in outputs}, path)

@@ -188,15 +188,12 @@ def number_node(value: float, dtype: str) -> AddressNode:
     made = constant_node(value)
     made.dtype, made.weak = dtype, False
     if dtype in NUMPY:
-        data = _cast([value], dtype)
+        values = [value]
+        import numpy as np
+
+        data = np.array(values).astype(NUMPY[dtype])
         made.make = lambda *_: data
     return made
-
-
-def _cast(values: Any, dtype: str) -> Any:
-    import numpy as np
-
-    return np.array(values).astype(NUMPY[dtype])
 
 
 def program_id(axis: int, size: int) -> AddressNode:
@@ -254,7 +251,11 @@ def binary_node(name: str, a: AddressNode, b: AddressNode) -> AddressNode:
     """``a + b`` and its like, and comparisons."""
     if min(a.rank, b.rank) < 0:
         return opaque_node(a.what if a.rank < 0 else b.what)
-    if a.what == b.what == "constant" and (name in _FOLDED or _is_plain(name, a.value, b.value)):
+    # Whether Python divides them as Triton does.
+    if a.what == b.what == "constant" and (
+        name in _FOLDED
+        or (name in _PYTHON and isinstance(a.value, int) and isinstance(b.value, int) and a.value >= 0 and b.value > 0)
+    ):
         return constant_node((_PYTHON.get(name) or _COMPUTED[name])(a.value, b.value))
     compares = name in _COMPARES
     common = "fp32" if name == "/" and not _common(a, b).startswith("fp") else _common(a, b)
@@ -276,11 +277,6 @@ def binary_node(name: str, a: AddressNode, b: AddressNode) -> AddressNode:
 
     made.make = make
     return made
-
-
-def _is_plain(name: str, a: float, b: float) -> bool:
-    """Whether Python divides them as Triton does."""
-    return name in _PYTHON and isinstance(a, int) and isinstance(b, int) and a >= 0 and b > 0
 
 
 def _fitting(node: AddressNode, name: str, left: Any, right: Any) -> Any:

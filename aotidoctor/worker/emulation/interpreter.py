@@ -310,7 +310,13 @@ def install_interpreter(libdevice: Any) -> None:
     builder = interpreter.interpreter_builder
     builder.options = replace(builder.options, debug=True, sanitize_overflow=False)
     triton_helpers.libdevice = libdevice
-    _stand_in(libdevice)
+    # In place of the modules by which users' kernels reach libdevice.
+    from triton.language import extra
+
+    for place in (extra, getattr(extra, "cuda", None)):
+        if place is not None:
+            place.libdevice = libdevice
+            sys.modules[f"{place.__name__}.libdevice"] = libdevice
     _patch_builder(interpreter)
     patch_arithmetic(interpreter)
     _patch_semantic(interpreter)
@@ -318,16 +324,6 @@ def install_interpreter(libdevice: Any) -> None:
     # For good: the interpreter would do and undo it for each call, and for each function that a kernel calls.
     interpreter._patch_lang(_for_language)
     interpreter.InterpretedFunction.__call__ = lambda self, *args, **kwargs: self.rewrite()(*args, **kwargs)
-
-
-def _stand_in(libdevice: Any) -> None:
-    """In place of the modules by which users' kernels reach libdevice."""
-    from triton.language import extra
-
-    for place in (extra, getattr(extra, "cuda", None)):
-        if place is not None:
-            place.libdevice = libdevice
-            sys.modules[f"{place.__name__}.libdevice"] = libdevice
 
 
 def _shape_size(shape: Any) -> int:

@@ -314,7 +314,12 @@ def _check_reach(module: ast.Module, names: Mapping[str, Any]) -> None:
 
     roots = {"triton": triton, "tl": tl, "triton_helpers": triton_helpers, "tl_math": tl.math}
     for node in ast.walk(module):
-        chain = _chain(node)
+        parts: list[str] = []
+        inner = node
+        while isinstance(inner, ast.Attribute):
+            parts.append(inner.attr)
+            inner = inner.value
+        chain = [inner.id, *reversed(parts)] if parts and isinstance(inner, ast.Name) else None
         if chain is None or chain[0] not in roots:
             continue
         value = roots[chain[0]]
@@ -322,12 +327,3 @@ def _check_reach(module: ast.Module, names: Mapping[str, Any]) -> None:
             value = getattr(value, attribute, None)
             if inspect.ismodule(value) and not value.__name__.startswith(("triton.language", "triton.tools")):
                 raise RefusedKernel(f"its source reaches for {'.'.join(chain)}")
-
-
-def _chain(node: ast.AST) -> list[str] | None:
-    parts: list[str] = []
-    inner = node
-    while isinstance(inner, ast.Attribute):
-        parts.append(inner.attr)
-        inner = inner.value
-    return [inner.id, *reversed(parts)] if parts and isinstance(inner, ast.Name) else None

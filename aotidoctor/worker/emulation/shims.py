@@ -169,7 +169,8 @@ def report_nan(replay: Replay, function: str, given: list[WrapperTensor], made: 
     if not all(map(_all_finite, given)):
         return
     for tensor in made:
-        count = _nans(tensor)
+        value = tensor.torch()
+        count = int(value.isnan().sum()) if value.is_floating_point() else 0
         if count:
             replay.found.add("nan", kernel=function, wrapper_line=line, buffer=tensor.name, count=count, launch=None)
 
@@ -177,11 +178,6 @@ def report_nan(replay: Replay, function: str, given: list[WrapperTensor], made: 
 def _all_finite(tensor: WrapperTensor) -> bool:
     value = tensor.torch()
     return not value.is_floating_point() or bool(value.isfinite().all())
-
-
-def _nans(tensor: WrapperTensor) -> int:
-    value = tensor.torch()
-    return int(value.isnan().sum()) if value.is_floating_point() else 0
 
 
 # The calls.

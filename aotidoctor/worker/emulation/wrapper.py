@@ -381,18 +381,18 @@ class Replay(Variables):
         value = self.names.pop(match[1], None)
         if isinstance(value, WrapperTensor):
             self.names.pop(f"{match[1]}_handle", None)
-            held = any(isinstance(one, WrapperTensor) and one.storage is value.storage for one in self._held())
+            # Everything that a handle still holds; inputs and constants belong to the caller and to the model.
+            held = any(
+                isinstance(one, WrapperTensor) and one.storage is value.storage
+                for one in [
+                    *(value for name, value in self.names.items() if not name.endswith("_handle")),
+                    *self.inputs,
+                    *self.constants,
+                    *self.outputs.values(),
+                ]
+            )
             value.storage.live = held
         return True
-
-    def _held(self) -> list[Any]:
-        """Everything that a handle still holds; inputs and constants belong to the caller and to the model."""
-        return [
-            *(value for name, value in self.names.items() if not name.endswith("_handle")),
-            *self.inputs,
-            *self.constants,
-            *self.outputs.values(),
-        ]
 
     def _output(self, match: re.Match[str], line: int) -> bool:
         index = int(match[1])
@@ -413,18 +413,15 @@ class Replay(Variables):
         if function.startswith("call_"):
             self.launch(self, function.removeprefix("call_"), arguments, line)
         elif is_runtime(function):
-            return self._runtime(function, arguments)
+            # Functions that move handles; of the others, nothing follows.
+            match function:
+                case "aoti_torch_new_uninitialized_tensor":
+                    self.names[arguments[0].removeprefix("&")] = UNMADE
+                case "aoti_torch_clone_preserve_strides":
+                    self.names[arguments[1].removeprefix("&")] = self.tensor(arguments[0])
+            return True
         else:
             self.operator(self, function, arguments, line)
-        return True
-
-    def _runtime(self, function: str, arguments: list[str]) -> bool:
-        """Functions that move handles; of the others, nothing follows."""
-        match function:
-            case "aoti_torch_new_uninitialized_tensor":
-                self.names[arguments[0].removeprefix("&")] = UNMADE
-            case "aoti_torch_clone_preserve_strides":
-                self.names[arguments[1].removeprefix("&")] = self.tensor(arguments[0])
         return True
 
     def _assertion(self, match: re.Match[str], line: int) -> bool:

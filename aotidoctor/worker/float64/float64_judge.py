@@ -223,17 +223,28 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [""])[0]
 
 
-def _are_choices(leaves: list[dict[str, Any]]) -> bool:
-    """Whether an output of whole numbers differs."""
-    return any(
-        not leaf["agrees"] and not str(leaf["dtype"][1]).startswith(("float", "bfloat", "complex")) for leaf in leaves
-    )
-
-
 def _exact(reference: LoadedReference, call: ModelCall) -> tuple[Any, list[str]]:
     """The float64 result, and the operators that were not float64."""
     if reference.program is None:
-        return _function(reference, call), []
+        # A function is called with float64 inputs; it may refuse them, or compute in float32 all the same.
+        import torch
+
+        wide = call.rebuilt(lambda _, leaf: widen(leaf, copy=True))
+        try:
+            with torch.no_grad():
+                result = reference.call(*wide.args, **wide.kwargs)
+        except Exception as error:
+            raise NoDoubleRunError(
+                f"the function refuses float64 inputs ({type(error).__name__}: {error})"[:200]
+            ) from error
+        floats = [
+            leaf
+            for _, leaf in iterate_leaves(result, "result")
+            if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+        ]
+        if any(leaf.dtype != torch.float64 for leaf in floats):
+            raise NoDoubleRunError("the function computes in a narrower dtype all the same")
+        return result, []
     return run_program(reference.program, call)
 
 
@@ -247,27 +258,15 @@ def _results_with_noise(
     judged = [leaf["path"] for leaf in leaves if leaf["path"] in exact]
     if all(is_settled(ours[path], theirs[path], exact[path]) for path in judged):
         return []
-    noises = NOISES_OF_CHOICES if _are_choices(leaves) else NOISES
+    # Whether an output of whole numbers differs.
+    noises = (
+        NOISES_OF_CHOICES
+        if (
+            any(
+                not leaf["agrees"] and not str(leaf["dtype"][1]).startswith(("float", "bfloat", "complex"))
+                for leaf in leaves
+            )
+        )
+        else NOISES
+    )
     return [run_program(reference.program, call, RoundingNoise(seed))[0] for seed in range(noises)]
-
-
-def _function(reference: LoadedReference, call: ModelCall) -> Any:
-    """A function is called with float64 inputs; it may refuse them, or compute in float32 all the same."""
-    import torch
-
-    wide = call.rebuilt(lambda _, leaf: widen(leaf, copy=True))
-    try:
-        with torch.no_grad():
-            result = reference.call(*wide.args, **wide.kwargs)
-    except Exception as error:
-        raise NoDoubleRunError(
-            f"the function refuses float64 inputs ({type(error).__name__}: {error})"[:200]
-        ) from error
-    floats = [
-        leaf
-        for _, leaf in iterate_leaves(result, "result")
-        if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
-    ]
-    if any(leaf.dtype != torch.float64 for leaf in floats):
-        raise NoDoubleRunError("the function computes in a narrower dtype all the same")
-    return result

@@ -243,7 +243,8 @@ class Float64Interpreter(torch.fx.Interpreter):  # type: ignore[misc]  # torch i
 
     def _call(self, n: Any) -> Any:
         if not isinstance(n.target, torch._ops.OpOverload) or n.target._schema.is_mutable:
-            self._widen(n.all_input_nodes)
+            # Parameters that are wide from here on: what takes them may write to them, or hand them on.
+            self.env.update((node, widen(self.env[node])) for node in n.all_input_nodes if _is_narrow(self.env[node]))
         if isinstance(n.target, torch._ops.HigherOrderOperator):
             return self._higher_order(n, self.fetch_args_kwargs_from_env(n)[0])
         args, kwargs = self.fetch_args_kwargs_from_env(n)
@@ -266,16 +267,14 @@ class Float64Interpreter(torch.fx.Interpreter):  # type: ignore[misc]  # torch i
                 self.env[node] = wide
         return result
 
-    def _widen(self, nodes: list[Any]) -> None:
-        """Parameters that are wide from here on: what takes them may write to them, or hand them on."""
-        self.env.update((node, widen(self.env[node])) for node in nodes if _is_narrow(self.env[node]))
-
     def _fetched(self, n: Any, made: dict[Any, Any]) -> Any:
         """The arguments of a node, with what was ``made`` for it."""
         return torch.fx.node.map_arg((n.args, n.kwargs), lambda node: made.get(node, self.env[node]))
 
     def _widely(self, n: Any, args: Any, kwargs: Any) -> Any:
-        args, kwargs = pytree.tree_map(lambda one: _WIDER.get(one, one) if _is_dtype(one) else one, (args, kwargs))
+        args, kwargs = pytree.tree_map(
+            lambda one: _WIDER.get(one, one) if isinstance(one, torch.dtype) else one, (args, kwargs)
+        )
         if self.noise is not None:
             args = self.noise.on_inputs(n, args)
         try:
@@ -351,10 +350,6 @@ def _shares(wide: Any, result: Any) -> bool:
     return mine != 0 and any(
         isinstance(one, torch.Tensor) and storage_address(one) == mine for one in pytree.tree_leaves(result)
     )
-
-
-def _is_dtype(value: Any) -> bool:
-    return isinstance(value, torch.dtype)
 
 
 def _is_none(value: Any) -> bool:

@@ -85,7 +85,15 @@ def op_inputs(payload: Run, channel: Channel) -> dict[str, Any]:
     try:
         _hook(model, payload, keeper)
     except (HooksUnavailableError, LookupError, OSError) as error:
-        return _from_reference(payload, call, keeper, why=str(error))
+        # Take the arguments from a run of the exported program, node by node, where there is one.
+        why = str(error)
+        spec = payload.reference
+        if spec is None or user_function(spec) is not None:
+            return {"unavailable": why}
+
+        keeper.channel.enter("reference")
+        capture_from_program(keeper.channel.user_cwd / spec, payload.targets, call, keeper)
+        return {"by": "reference", "hooks": why}
     channel.put(by="hooks")
     channel.enter("run1")
     model(*call.args, **call.kwargs)
@@ -179,17 +187,6 @@ def _integers(call: HookedCall) -> list[int]:
 def _tensors(call: HookedCall) -> list[Any]:
     """The tensors behind the handles; None for the results, which are not there yet."""
     return [tensor_of(handle) for handle in handles_at(call.word(5), call.integer(4))]
-
-
-def _from_reference(payload: Run, call: ModelCall, keeper: CallSaver, *, why: str) -> dict[str, Any]:
-    """Take the arguments from a run of the exported program, node by node, where there is one."""
-    spec = payload.reference
-    if spec is None or user_function(spec) is not None:
-        return {"unavailable": why}
-
-    keeper.channel.enter("reference")
-    capture_from_program(keeper.channel.user_cwd / spec, payload.targets, call, keeper)
-    return {"by": "reference", "hooks": why}
 
 
 # The same from a run of the exported program.

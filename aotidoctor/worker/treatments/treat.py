@@ -113,7 +113,16 @@ def _prepare_step(step: Step, payload: Run, channel: Channel) -> tuple[Run, str]
             _own_headers()
             return payload, "headers (CPATH, LIBRARY_PATH)"
         case "global_libtorch":
-            _global_libtorch()
+            # What is loaded anyway, for everybody to see.
+            import ctypes
+
+            import torch
+
+            library = Path(torch.__file__).parent / "lib" / "libtorch.so"
+            try:
+                ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+            except OSError as error:
+                raise TreatmentError(f"libtorch could not be loaded globally: {error}") from error
             return payload, "global_libtorch (RTLD_GLOBAL)"
         case "clear_execstack" | "repack" as op:
             return replace(payload, package=_COPIES[op](package, channel)), f"{op} (a copy of the package)"
@@ -135,19 +144,6 @@ def _own_headers() -> None:
     own = {"CPATH": [headers, headers / "torch/csrc/api/include"], "LIBRARY_PATH": [folder / "lib"]}
     for name, folders in own.items():
         os.environ[name] = os.pathsep.join([*map(str, folders), *filter(None, [os.environ.get(name)])])
-
-
-def _global_libtorch() -> None:
-    """What is loaded anyway, for everybody to see."""
-    import ctypes
-
-    import torch
-
-    library = Path(torch.__file__).parent / "lib" / "libtorch.so"
-    try:
-        ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
-    except OSError as error:
-        raise TreatmentError(f"libtorch could not be loaded globally: {error}") from error
 
 
 def _without_execstack(package: Path, channel: Channel) -> str:

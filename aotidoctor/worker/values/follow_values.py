@@ -133,7 +133,7 @@ def _parameters(function: str, text: str) -> tuple[PrototypeParameter, ...]:
     words = 0
     for index, (part, name) in enumerate(zip(parts, names, strict=True)):
         kind = _kind(part)
-        counted = kind == "handles" and _is_length(name, names[index + 1] if index + 1 < len(names) else "")
+        counted = kind == "handles" and ((names[index + 1] if index + 1 < len(names) else "") == f"{name}_len_")
         found.append(
             PrototypeParameter(
                 name=name,
@@ -147,10 +147,6 @@ def _parameters(function: str, text: str) -> tuple[PrototypeParameter, ...]:
         )
         words += kind != "float"
     return tuple(found)
-
-
-def _is_length(name: str, following: str) -> bool:
-    return following == f"{name}_len_"
 
 
 def _kind(part: str) -> str:
@@ -251,7 +247,12 @@ class ValueWatch:
 
     def _before(self, call: ShimCall) -> None:
         try:
-            self._allocated()
+            # The allocation before this call: its memory may be that of a tensor which is gone.
+            address, self._allocating = self._allocating, None
+            tensor = tensor_of(handle_at(address)) if address is not None else None
+            if tensor is not None:
+                self._writers.pop(storage_address(tensor), None)
+                self._fresh.add(storage_address(tensor))
             if call.symbol == POINTER_ASKED:
                 self._asked(call)
                 return
@@ -264,34 +265,23 @@ class ValueWatch:
             if len(self.calls) >= MAX_CALLS or self._bytes > MAX_BYTES:
                 self.left_out += 1
                 return
-            self._begin(call)
+            number = call.integer(1) if call.symbol == PROXY else None
+            begun = _OpenCall(record={"symbol": call.symbol, "argument": number, "reads": [], "writes": []})
+            self._open = begun
+            self.calls.append(begun.record)
+            if call.symbol == PROXY:
+                self._operator(call, begun)
+            else:
+                for parameter in self._signatures.get(call.symbol, ()):
+                    self._argument(call, parameter, begun)
+            self._pointers.clear()
         except Exception as error:
             self.problems.append(f"{call.symbol}: {type(error).__name__}: {error}")
-
-    def _allocated(self) -> None:
-        """The allocation before this call: its memory may be that of a tensor which is gone."""
-        address, self._allocating = self._allocating, None
-        tensor = tensor_of(handle_at(address)) if address is not None else None
-        if tensor is not None:
-            self._writers.pop(storage_address(tensor), None)
-            self._fresh.add(storage_address(tensor))
 
     def _asked(self, call: ShimCall) -> None:
         tensor = tensor_of(call.word(0))
         if tensor is not None and tensor.numel():
             self._pointers[tensor.data_ptr()] = tensor
-
-    def _begin(self, call: ShimCall) -> None:
-        number = call.integer(1) if call.symbol == PROXY else None
-        begun = _OpenCall(record={"symbol": call.symbol, "argument": number, "reads": [], "writes": []})
-        self._open = begun
-        self.calls.append(begun.record)
-        if call.symbol == PROXY:
-            self._operator(call, begun)
-        else:
-            for parameter in self._signatures.get(call.symbol, ()):
-                self._argument(call, parameter, begun)
-        self._pointers.clear()
 
     def _operator(self, call: ShimCall, begun: _OpenCall) -> None:
         """A custom operator's tensors: arguments, then its results, which are undefined until it has returned."""

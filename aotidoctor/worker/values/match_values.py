@@ -271,13 +271,18 @@ def watch_call(model: LoadedModel, call: ModelCall, payload: Run, channel: Chann
     result = model(*call.args, **call.kwargs)
     watch.stop()
     channel.enter("scan")
+    # Whether the output has the values of a node; None where that cannot be told.
     channel.put(
         watch={
             "problem": None,
             "calls": watch.calls,
             "left_out": watch.left_out,
             "outputs": [
-                {"path": path, "writer": watch.writer(leaf), "agrees": _agrees(candidates, leaf)}
+                {
+                    "path": path,
+                    "writer": watch.writer(leaf),
+                    "agrees": (candidates.closest(leaf).get("agrees") if candidates is not None else None),
+                }
                 for path, leaf in result_tensors(result)
             ],
             "notes": [*notes, *watch.problems[:10]],
@@ -286,11 +291,6 @@ def watch_call(model: LoadedModel, call: ModelCall, payload: Run, channel: Chann
             "decomposition_differs": candidates is not None and candidates.decomposition_differs,
         }
     )
-
-
-def _agrees(candidates: Candidates | None, output: Any) -> bool | None:
-    """Whether the output has the values of a node; None where that cannot be told."""
-    return candidates.closest(output).get("agrees") if candidates is not None else None
 
 
 def reference_candidates(payload: Run, call: ModelCall, channel: Channel) -> tuple[Candidates | None, list[str]]:
@@ -329,7 +329,27 @@ def model_with_treatment(model: LoadedModel, call: ModelCall, payload: Run, chan
     channel.enter("inputs")
     if step["op"] == "put_zeros":
         return TreatedResults(model, step, lambda _, tensor: _zero(tensor))
-    return _with_nodes(model, step, call, payload, channel)
+    reference = load_reference(payload.reference or "", channel)
+    if reference.program is None:
+        raise TreatmentError("the reference has no nodes")
+    seen, wanted = call_reference(reference, call.copy() or call)
+    if wanted is None:
+        raise TreatmentError(f"the reference does not take these inputs: {seen.get('error')}")
+    values = _values(model, step, call, gather_candidates(reference.program, call))
+    nearest: ModelFunction | None = None
+    for choice in islice(values, _TRIES):
+        tried = TreatedResults(model, step, _putting(choice))
+        nearest = nearest or tried
+        given = call.copy() or call
+        # A copy: outputs may lie in memory that the next call uses.
+        outputs = rebuild_result(tried(*given.args, **given.kwargs), copy_leaf)
+        facts = compare_outputs(outputs, wanted, requested_tolerances(payload))
+        settle_verdicts(facts)
+        if facts["agrees"]:
+            return tried
+    if nearest is None:
+        raise TreatmentError("no node of the program has as many elements as what the call wrote")
+    return nearest
 
 
 class TreatedResults:
@@ -360,32 +380,6 @@ class TreatedResults:
             if not seen[0]:
                 told = watch.problems[0] if watch.problems else f"it was not call {wanted} of this run"
                 raise TreatmentError(f"{self._step['symbol']}: {told}")
-
-
-def _with_nodes(
-    model: LoadedModel, step: dict[str, Any], call: ModelCall, payload: Run, channel: Channel
-) -> ModelFunction:
-    reference = load_reference(payload.reference or "", channel)
-    if reference.program is None:
-        raise TreatmentError("the reference has no nodes")
-    seen, wanted = call_reference(reference, call.copy() or call)
-    if wanted is None:
-        raise TreatmentError(f"the reference does not take these inputs: {seen.get('error')}")
-    values = _values(model, step, call, gather_candidates(reference.program, call))
-    nearest: ModelFunction | None = None
-    for choice in islice(values, _TRIES):
-        tried = TreatedResults(model, step, _putting(choice))
-        nearest = nearest or tried
-        given = call.copy() or call
-        # A copy: outputs may lie in memory that the next call uses.
-        outputs = rebuild_result(tried(*given.args, **given.kwargs), copy_leaf)
-        facts = compare_outputs(outputs, wanted, requested_tolerances(payload))
-        settle_verdicts(facts)
-        if facts["agrees"]:
-            return tried
-    if nearest is None:
-        raise TreatmentError("no node of the program has as many elements as what the call wrote")
-    return nearest
 
 
 def _values(

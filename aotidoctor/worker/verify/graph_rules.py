@@ -92,17 +92,13 @@ def check_attribute(node: Any, module: Any, path: str, verifiers: Sequence[Any],
     if kind in ("AOTInductorEPModule", "AOTInductorRunnerWrapper"):
         return
     for verifier in verifiers:
-        allowed = _allowed_attributes(verifier, is_top=not path)
+        is_top = not path
+        inner = getattr(verifier, "allowed_getattr_types_for_subgm", verifier.allowed_getattr_types)
+        allowed = tuple(verifier.allowed_getattr_types() if is_top else inner())
         if not isinstance(attribute, allowed):
             names = ", ".join(item.__name__ for item in allowed)
             add("G07", "attribute-type", observed=f"{node.target} is a {kind}", expected=f"one of {names}")
             return
-
-
-def _allowed_attributes(verifier: Any, *, is_top: bool) -> tuple[type, ...]:
-    """Subgraphs may hold parameters and tensors (torch 2.8 and later), the top may not: there they are inputs."""
-    inner = getattr(verifier, "allowed_getattr_types_for_subgm", verifier.allowed_getattr_types)
-    return tuple(verifier.allowed_getattr_types() if is_top else inner())
 
 
 def _check_lowered(module: Any, add: Callable[..., None]) -> None:
@@ -126,24 +122,11 @@ def _check_lowered(module: Any, add: Callable[..., None]) -> None:
 def check_lint(path: str, module: Any, records: ProgramViolations) -> None:
     """Order, ownership and names of the nodes of one graph, then whatever else ``lint`` itself says."""
     before = records.counts.total()
-    _check_arguments(path, module.graph, records)
-    try:
-        module.graph.lint()
-    except Exception as error:
-        said = first_line(error)
-        # Rules of their own: attributes and submodules that are not there.
-        others = "references nonexistent attribute" in said or "does not reference an nn.Module" in said
-        typed = "a str is expected" in said
-        if records.counts.total() == before and not others and not typed:
-            records.add("G09", "other", graph=path, observed=said, expected="a well-formed graph")
-
-
-def _check_arguments(path: str, graph: Any, records: ProgramViolations) -> None:
     defined: set[Any] = set()
     names: set[str] = set()
-    for node in graph.nodes:
+    for node in module.graph.nodes:
         for argument in node._input_nodes:
-            if argument.graph is not graph:
+            if argument.graph is not module.graph:
                 observed = f"argument {argument.name} is a node of a different graph"
                 _add(records, "foreign", node, path, observed=observed, expected="nodes of this graph only")
             elif argument not in defined:
@@ -154,6 +137,15 @@ def _check_arguments(path: str, graph: Any, records: ProgramViolations) -> None:
             observed = f"two nodes are called {node.name}"
             _add(records, "name-twice", node, path, observed=observed, expected="a unique name")
         names.add(node.name)
+    try:
+        module.graph.lint()
+    except Exception as error:
+        said = first_line(error)
+        # Rules of their own: attributes and submodules that are not there.
+        others = "references nonexistent attribute" in said or "does not reference an nn.Module" in said
+        typed = "a str is expected" in said
+        if records.counts.total() == before and not others and not typed:
+            records.add("G09", "other", graph=path, observed=said, expected="a well-formed graph")
 
 
 def _add(records: ProgramViolations, kind: str, node: Any, path: str, *, observed: str, expected: str) -> None:
@@ -184,32 +176,28 @@ def check_graph(program: Any, verifiers: Sequence[Any], records: ProgramViolatio
     for path, module in program_graphs(program):
         check_lint(path, module, records)
         for node in module.graph.nodes:
-            _check_node(node, module, path, judges, records)
+            match node.op:
+                case "call_module" | "call_method":
+                    records.add(
+                        "G05",
+                        node.op.replace("_", "-"),
+                        node=node,
+                        target=node.target,
+                        graph=path,
+                        observed=f"a node that calls the {node.op.removeprefix('call_')} {node.target}",
+                        expected="operators only: submodules and methods are traced into",
+                    )
+                case "call_function":
+                    _check_val(node, path, records)
+                    _check_target(node, path, judges, records)
+                case "get_attr":
+                    check_attribute(node, module, path, [judge.verifier for judge in judges], records)
+                case "placeholder":
+                    _check_val(node, path, records)
     for verifier in verifiers:
         refusal = _refusal(partial(verifier.check_additional, program.graph_module))
         if refusal is not None:
             _refused_by_dialect(verifier, None, "", refusal, records)
-
-
-def _check_node(node: Any, module: Any, path: str, judges: Sequence[_Judge], records: ProgramViolations) -> None:
-    match node.op:
-        case "call_module" | "call_method":
-            records.add(
-                "G05",
-                node.op.replace("_", "-"),
-                node=node,
-                target=node.target,
-                graph=path,
-                observed=f"a node that calls the {node.op.removeprefix('call_')} {node.target}",
-                expected="operators only: submodules and methods are traced into",
-            )
-        case "call_function":
-            _check_val(node, path, records)
-            _check_target(node, path, judges, records)
-        case "get_attr":
-            check_attribute(node, module, path, [judge.verifier for judge in judges], records)
-        case "placeholder":
-            _check_val(node, path, records)
 
 
 def _check_val(node: Any, path: str, records: ProgramViolations) -> None:

@@ -71,7 +71,16 @@ def declare_missing(serialized: Any, records: ProgramViolations) -> list[str]:
         )
         # A schema that cannot be guessed shows as a program that cannot be rebuilt.
         with contextlib.suppress(Exception):
-            _declare(name, node)
+            import torch
+
+            positional = [_argument(item) for item in node.inputs if not _is_keyword(item)]
+            keywords = [_argument(item) for item in node.inputs if _is_keyword(item)]
+            given = ", ".join([*positional, *(["*", *keywords] if keywords else [])])
+            results = [_TYPES[item.type] for item in node.outputs if item.type != "as_none"]
+            namespace, _, short = name.partition("::")
+            library = torch.library.Library(namespace, "FRAGMENT")  # kept: it goes with the object
+            library.define(f"{short}({given}) -> ({', '.join(results)})")
+            _libraries.append(library)
     return list(missing)
 
 
@@ -102,19 +111,6 @@ def _is_registered(target: str) -> bool:
         except (AttributeError, RuntimeError):  # noqa: PERF203 - an operator may be gone at any step of its name
             return False
     return isinstance(found, torch._ops.OpOverload)
-
-
-def _declare(name: str, node: Any) -> None:
-    import torch
-
-    positional = [_argument(item) for item in node.inputs if not _is_keyword(item)]
-    keywords = [_argument(item) for item in node.inputs if _is_keyword(item)]
-    given = ", ".join([*positional, *(["*", *keywords] if keywords else [])])
-    results = [_TYPES[item.type] for item in node.outputs if item.type != "as_none"]
-    namespace, _, short = name.partition("::")
-    library = torch.library.Library(namespace, "FRAGMENT")  # kept: it goes with the object
-    library.define(f"{short}({given}) -> ({', '.join(results)})")
-    _libraries.append(library)
 
 
 def _argument(item: Any) -> str:
@@ -238,7 +234,12 @@ def _load(reader: Any, name: str, member: str, records: ProgramViolations) -> Lo
     sample = f"data/sample_inputs/{name}.pt"
     examples = _part(lambda: reader.read_bytes(sample), "sample-inputs", records)
     loaded.missing = declare_missing(serialized, records)
-    _settle_ranges(serialized, records)
+    # A range that holds nothing is recorded, and opened: torch would refuse the whole program for it.
+    for symbol, found in serialized.range_constraints.items():
+        low, high = found.min_val, found.max_val
+        if low is not None and high is not None and low > high:
+            add_empty(symbol, low, high, records)
+            found.min_val, found.max_val = high, low
     loaded.verifiers = _verifiers(serialized, loaded, records)
     try:
         loaded.program = _make(serialized, state, constants, examples, records)
@@ -285,15 +286,6 @@ def _part(read: Callable[[], Any], what: str, records: ProgramViolations) -> Any
     except Exception as error:
         add_missing_part(what, f"{type(error).__name__}: {first_line(error)}", records)
         return None
-
-
-def _settle_ranges(serialized: Any, records: ProgramViolations) -> None:
-    """A range that holds nothing is recorded, and opened: torch would refuse the whole program for it."""
-    for symbol, found in serialized.range_constraints.items():
-        low, high = found.min_val, found.max_val
-        if low is not None and high is not None and low > high:
-            add_empty(symbol, low, high, records)
-            found.min_val, found.max_val = high, low
 
 
 def _verifiers(serialized: Any, loaded: LoadedProgram, records: ProgramViolations) -> list[Any]:

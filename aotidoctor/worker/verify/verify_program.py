@@ -384,7 +384,7 @@ def judge(
         if loaded.dialect_known:
             _ask_verifier(program, loaded.verifiers, records, result)
         _look_ahead(program, loaded.missing, declared, records, result)
-        if loaded.missing or _lacks(records, "no-fake"):
+        if loaded.missing or any(item.kind == ("no-fake") for item in records.items):
             result["skipped"]["A02"] = "operators that cannot be traced: the program cannot be decomposed"
         elif records.broken():
             result["skipped"]["A02"] = "the program breaks rules of its verifier, and is not decomposed"
@@ -400,10 +400,6 @@ def _check_shims(program: Any, records: ProgramViolations, result: dict[str, Any
     problem = check_shims(program, records)
     if problem is not None:
         result["skipped"]["A02"] = f"torch cannot decompose the program here: {problem}"
-
-
-def _lacks(records: ProgramViolations, kind: str) -> bool:
-    return any(item.kind == kind for item in records.items)
 
 
 def _look_ahead(
