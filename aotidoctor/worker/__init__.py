@@ -19,7 +19,7 @@ JOBS: dict[str, tuple[str, str, type[jobs.Job]]] = {
     "op_alone": ("aotidoctor.worker.operators.op_calls", "op_alone", jobs.OneOperator),
     "op_inputs": ("aotidoctor.worker.operators.op_calls", "op_inputs", jobs.Run),
     "ops": ("aotidoctor.worker.operators.op_schema", "ops", jobs.Operators),
-    "printed": ("aotidoctor.worker.run_model", "printed", jobs.Run),
+    "printed": ("aotidoctor.worker.run_model", "run_printing", jobs.Run),
     "recompile": ("aotidoctor.worker.compile_program", "recompile", jobs.Recompile),
     "recover": ("aotidoctor.worker.recover", "recover", jobs.Run),
     "rehearse": ("aotidoctor.worker.server_rehearsal", "rehearse", jobs.Run),

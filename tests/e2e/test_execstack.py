@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.artifacts.machines import needs_vector_units
+
 PACKAGE = Path(__file__).parents[1] / "data" / "releases" / "2.8.0" / "dyn" / "model.pt2"
 UNDER_POLICY = """
 import ctypes, os, sys
@@ -33,6 +35,7 @@ def under_policy(*words):
     return done
 
 
+@needs_vector_units
 @pytest.mark.torch
 def test_it_is_named_and_proved_where_it_is_refused(tmp_path):
     pytest.importorskip("torch", reason="torch is not installed")
@@ -45,6 +48,7 @@ def test_it_is_named_and_proved_where_it_is_refused(tmp_path):
     assert diagnosis["remedy"]["verified"] is True
 
 
+@needs_vector_units
 @pytest.mark.torch
 def test_the_fixed_copy_loads_under_the_same_policy(tmp_path):
     pytest.importorskip("torch", reason="torch is not installed")

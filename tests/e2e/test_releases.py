@@ -7,9 +7,10 @@ import json
 import pytest
 from warm import CommandLine
 
+from tests.artifacts.machines import needs_vector_units
 from tests.artifacts.releases import NEEDS_A_RUN, Sample, samples
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, needs_vector_units]
 HEALTHY = [sample for sample in samples() if sample.name == "good"]
 FAULTY = [sample for sample in samples() if sample.cause in NEEDS_A_RUN and sample.name != "index_neg"]
 

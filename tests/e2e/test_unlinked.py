@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from tests.artifacts.machines import needs_vector_units
+
 RELEASE = Path(__file__).parents[1] / "data" / "releases" / "2.10.0" / "dyn"
 # A tag whose value the loader of a shared object does not read.
 DT_DEBUG = struct.pack("<q", 21)
@@ -38,6 +40,7 @@ def package(tmp_path):
     return copy
 
 
+@needs_vector_units
 @pytest.mark.torch
 def test_it_is_named_and_proved(command_line, package):
     done = command_line("run", package, "-i", RELEASE / "samples" / "good.pt", "--format", "json")

@@ -149,7 +149,7 @@ class CommandLine:
         starts = {
             "aotidoctor.commands.minimize": ("Runner", lambda **_: nullcontext(self.runner)),
             "aotidoctor.commands.repro.reproduce": ("start_runner", lambda _: nullcontext(self.runner)),
-            "aotidoctor.commands.diagnose_package": ("given_or_new", self.lend),
+            "aotidoctor.commands.diagnose_package": ("runner_or_new", self.lend),
         }
         with forked(), pytest.MonkeyPatch.context() as patch:
             for module, (name, start) in starts.items():
@@ -176,5 +176,5 @@ class CommandLine:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def lend(self, _given, _environ, _preload):
-        """What ``diagnose.given_or_new`` does, with this runner."""
+        """What ``diagnose.runner_or_new`` does, with this runner."""
         return nullcontext(self.runner)
