@@ -22,7 +22,7 @@ FUZZ_RUNS ?= 200
 GPU_PYTHON ?= python3
 GPU_OUT ?= gpu-outcomes
 
-.PHONY: demo test test-fast docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial trial-emulation triton test-emulation bench bench-fleet install clean
+.PHONY: demo test test-fast coverage docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial trial-emulation triton test-emulation bench bench-fleet install clean
 
 # What it takes to run it; what it takes to test it comes on top.
 $(BIN)/.runnable: pyproject.toml
@@ -47,6 +47,11 @@ test: install
 # The units, for the inner loop: those that start a server, a cluster or a process per test are left to make test.
 test-fast: install
 	$(BIN)/python -m pytest -q -n auto --dist worksteal tests/unit tests/golden -m "not torch and not slow and not browser and not bench and not cuda_sim"
+
+# The lines that the tests reach in this process and its workers, as a page in build/coverage. Child processes are not measured.
+coverage: install
+	$(BIN)/python -m pip install --quiet "pytest-cov>=6"
+	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=html:build/coverage --cov-report=xml:build/coverage/coverage.xml
 
 # The site in build/site; a link that leads nowhere fails.
 docs: install
