@@ -195,20 +195,13 @@ def _value(value: LeafValue) -> dict[str, object]:
 
 
 def host_json(found: Host) -> dict[str, object]:
-    """What this machine offers."""
+    """What this machine offers: every field of the record but those that only a check reads."""
+    left_out = frozenset(("missing_folders", *(("profile", "unstated") if found.profile is None else ())))
+    names = [item.name for item in fields(found) if item.name not in left_out]
     return {
-        **pick_fields(
-            found,
-            "system machine python cpu_model cpu_flags cores threads memory_available memory_total address_space_limit",
-        ),
-        **pick_fields(found, "torch torch_problem gpus cuda_driver libraries"),
+        **pick_fields(found, " ".join(names)),
         "missing_symbols": found.missing_symbols[:NAMES_LISTED],
         "n_missing_symbols": len(found.missing_symbols),
-        **pick_fields(
-            found, "symbols_checked symbols_problem glibc abi_versions executable_stack executable_stack_why"
-        ),
-        **({"profile": found.profile, "unstated": found.unstated} if found.profile is not None else {}),
-        **pick_fields(found, "openmp_runtimes tmpdir tools environment in_container distribution platform packages"),
     }
 
 
