@@ -210,7 +210,8 @@ Cases = Annotated[
 CommandFunction = Callable[..., None]  # type: ignore[explicit-any]  # each has options of its own
 ShowMaker = Callable[..., Show]  # type: ignore[explicit-any]  # what is given to it came through Typer
 # Formats of --report: what a file can hold. `rich` depends on the terminal, so it is not one of them.
-_FILE_FORMATS = (Format.JSON, Format.MD, Format.HTML, Format.SARIF, Format.JUNIT, Format.GITHUB)
+# Colours and widths are of a terminal.
+_FILE_FORMATS = tuple(kind for kind in Format if kind is not Format.RICH)
 # What --output-dir writes: a report to read and one to keep.
 _DIRECTORY_FORMATS = (Format.JSON, Format.MD)
 

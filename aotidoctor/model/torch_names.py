@@ -163,6 +163,34 @@ def element_dtype(name: str) -> str | None:
     return _BY_ELEMENT.get(name.rpartition("::")[2] if "<" not in name else name.partition("::")[2])
 
 
+# Environment variables.
+
+# Prefixes of the variables that change how a package runs, with what ``diff`` calls a difference in one.
+VARIABLES: Mapping[str, str] = {
+    "TORCH": "setting-aoti",
+    "PYTORCH": "setting-aoti",
+    "AOT_": "setting-aoti",
+    "AOTI_": "setting-aoti",
+    "AOTINDUCTOR_": "setting-aoti",
+    "ATEN_": "setting-aoti",
+    "CUDA_": "setting-cuda",
+    "CUBLAS_": "setting-cuda",
+    "CUDNN_": "setting-cuda",
+    "NVIDIA_": "setting",
+    "NCCL_": "setting",
+    "TRITON_": "setting",
+    # AMD GPUs: HIP, its runtime below, and the choice of devices.
+    "HIP_": "setting-cuda",
+    "HSA_": "setting-cuda",
+    "ROCR_": "setting-cuda",
+    "AMD_": "setting-cuda",
+    "OMP_": "setting-threads",
+    "GOMP_": "setting-threads",
+    "KMP_": "setting-threads",
+    "MKL_": "setting-threads",
+    "MALLOC_": "setting-memory",
+}
+
 # Operators, and which of them torch ships.
 
 BUILT_IN = frozenset({

@@ -10,6 +10,7 @@ Everything is collected the way that a user gets at it, so that modules can move
 from __future__ import annotations
 
 import ast
+import dataclasses
 import enum
 import inspect
 import json
@@ -230,6 +231,13 @@ def _exported(value: object) -> object:
 def _parameters(value) -> str:
     """Names with their defaults; an asterisk before those that are given by name."""
     shown = []
+    if isinstance(value, type) and dataclasses.is_dataclass(value):
+        # The constructor of a record is made when it is first called.
+        for item in dataclasses.fields(value):
+            missing = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+            plain = item.default is None or isinstance(item.default, (str, int, float, tuple, bool))
+            shown.append(f"*{item.name}" + ("" if missing else f"={item.default!r}" if plain else "=…"))
+        return ", ".join(shown)
     try:
         parameters = inspect.signature(value).parameters
     except ValueError:  # an exception without a constructor of its own

@@ -12,16 +12,15 @@ from aotidoctor.model.case import Case, Host
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.fleet import DocumentDifference
+from aotidoctor.model.torch_names import VARIABLES
 
 # Flags of /proc/cpuinfo that the code of a package can need.
 _VECTOR = re.compile(r"amx|asimd|avx|bmi|f16c|fma|sse4|sve|vnni|neon")
+# Before the rules of ``VARIABLES``.
 _SETTINGS = (
-    ("setting-threads", re.compile(r"(OMP|GOMP|KMP|MKL)_")),
-    ("setting-device", re.compile(r"(CUDA|NVIDIA)_VISIBLE_DEVICES|CUDA_DEVICE_ORDER")),
+    ("setting-device", re.compile(r"(CUDA|NVIDIA|HIP|ROCR)_VISIBLE_DEVICES|CUDA_DEVICE_ORDER")),
     ("setting-library", re.compile(r"LD_(PRELOAD|LIBRARY_PATH)")),
-    ("setting-memory", re.compile(r"PYTORCH_\w{0,80}?(ALLOC|MEMORY)|MALLOC_")),
-    ("setting-cuda", re.compile(r"(CUDA|CUBLAS|CUDNN)_")),
-    ("setting-aoti", re.compile(r"(AOTI|TORCH|ATEN|AOT_INDUCTOR|AOTINDUCTOR|PYTORCH)_?")),
+    ("setting-memory", re.compile(r"PYTORCH_\w{0,80}?(ALLOC|MEMORY)")),
 )
 # Variables that say where things are, or how a terminal looks.
 _NOISE = frozenset((
@@ -175,7 +174,8 @@ def _environment(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> No
         if name in _NOISE:
             tally.skip("variables of paths and terminals", first, second)
             continue
-        rule = next((rule for rule, pattern in _SETTINGS if pattern.match(name)), "setting")
+        by_prefix = next((rule for prefix, rule in VARIABLES.items() if name.startswith(prefix)), "setting")
+        rule = next((rule for rule, pattern in _SETTINGS if pattern.match(name)), by_prefix)
         tally.compare(rule, name, _set(first), _set(second))
 
 

@@ -16,7 +16,7 @@ from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import MAPPINGS, Container, Leaf, LeafValue, PlainValue, TensorDesc, Tree, child_path
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Diagnosis
-from aotidoctor.model.torch_names import contiguous_stride
+from aotidoctor.model.torch_names import VARIABLES, contiguous_stride
 from aotidoctor.probes.payload import device_index_of, model_name_of
 from aotidoctor.triage.compile_cache import open_cache
 from aotidoctor.version import __version__
@@ -267,9 +267,7 @@ PROGRAM, SETUP = "exported.pt2", "setup_ops.py"
 _BARE = re.compile(
     r"PATH$|HOME$|USER$|LOGNAME$|LANG$|LC_|LD_LIBRARY_PATH$|PYTHONPATH$|VIRTUAL_ENV$|CUDA_VISIBLE_DEVICES$"
 )
-_FURTHER = re.compile(
-    r"(?:AOTI|AOT|TORCH|TORCHINDUCTOR|PYTORCH|OMP|MKL|KMP|GOMP|CUDA|NVIDIA|MALLOC|ATEN|TRITON)_|TMPDIR$"
-)
+_FURTHER = (*VARIABLES, "TMPDIR")
 # Of the caller's own making, on no other machine alike.
 _CACHES = re.compile(r"CACHE|_DIR$|_HOME$|_PATH$")
 
@@ -289,7 +287,7 @@ def further_environment(environ: Mapping[str, str], case: Case) -> tuple[tuple[s
     return tuple(
         (name, environ[name])
         for name in sorted(environ)
-        if _FURTHER.match(name) and (name in shown or name == "TMPDIR") and not _CACHES.search(name)
+        if name.startswith(_FURTHER) and (name in shown or name == "TMPDIR") and not _CACHES.search(name)
     )
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from aotidoctor.model.case import TmpdirState, TorchBuild
 from aotidoctor.model.record import record
+from aotidoctor.model.torch_names import VARIABLES
 from aotidoctor.readers.host.dynamic_loader import defines_symbol, gnu_hash, open_image
 from aotidoctor.readers.host.hardware import text_of_file
 from aotidoctor.readers.package.elf import ElfError
@@ -48,10 +49,6 @@ TOOLS = ("g++", "clang++", "c++", "ld", "gdb", "cuda-gdb", "py-spy", "compute-sa
 # Where the toolkit's installer puts its tools without touching PATH.
 CUDA_TOOLS = "/usr/local/cuda/bin"
 
-_PREFIXES = (
-    "TORCH", "PYTORCH", "AOT_", "AOTI_", "AOTINDUCTOR_", "CUDA_", "CUBLAS_", "CUDNN_", "NCCL_", "OMP_", "GOMP_", "KMP_",
-    "MKL_", "ATEN_", "TRITON_", "MALLOC_", "NVIDIA_",
-)  # fmt: skip
 _NAMES = frozenset({
     "CI", "CXX", "CC", "COLUMNS", "CPATH", "FORCE_COLOR", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LD_PRELOAD",
     "LIBRARY_PATH", "NO_COLOR", "PATH", "PYTHONPATH", "PYTHONUNBUFFERED", "TERM", "TMPDIR", "VIRTUAL_ENV",
@@ -65,7 +62,8 @@ def allowed_variables(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name: environ[name]
         for name in sorted(environ)
-        if (name in _NAMES or name.startswith(_PREFIXES)) and not any(word in name.upper() for word in _SECRET_WORDS)
+        if (name in _NAMES or name.startswith(tuple(VARIABLES)))
+        and not any(word in name.upper() for word in _SECRET_WORDS)
     }
 
 
