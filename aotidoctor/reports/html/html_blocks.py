@@ -314,3 +314,37 @@ def cut(what: str, rows: Sequence[TableLine], room: int) -> tuple[tuple[TableLin
     more = len(rows) - room
     note = (NoteBlock(body=line(f"and {more:,} more {what}"), tone="dim"),) if more > 0 else ()
     return tuple(rows[:room]), note
+
+
+# Rows of the two drawings.
+
+
+@record
+class ValueRow:
+    """A tensor that a call wrote: range of its finite values, what is not finite, and how far it is off.
+
+    ``call`` is empty but for the first tensor of a call. ``error`` is None where there is nothing to hold it against,
+    ``agrees`` None where that is not known.
+    """
+
+    call: str
+    tensor: str
+    low: float | None
+    high: float | None
+    mean: float | None
+    nan: int
+    inf: int
+    error: float | None
+    agrees: bool | None
+    bad: bool
+
+
+@record
+class ErrorRow:
+    """An output: errors in eps of its dtype, of package and reference, and what rounding explains."""
+
+    label: str
+    error: float
+    reference: float | None
+    allowed: float | None
+    bad: bool

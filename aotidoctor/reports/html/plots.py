@@ -17,8 +17,7 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from aotidoctor.reports.html.html_blocks import clean
-from aotidoctor.reports.html.run_sections import ErrorRow, ValueRow
+from aotidoctor.reports.html.html_blocks import ErrorRow, ValueRow, clean
 
 # Stand-ins that matplotlib draws with, and what they become.
 _INK, _DIM, _GRID, _ACCENT, _BAD, _GOOD, _BAND = (f"#0102{number:02x}" for number in range(7))

@@ -15,7 +15,6 @@ from markupsafe import Markup
 
 from aotidoctor.model.evidence import plural
 from aotidoctor.model.localization import Localization, SourceLine, TimelineEntry
-from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
 from aotidoctor.reports import localization_view, run_view
@@ -24,6 +23,7 @@ from aotidoctor.reports.html import html_blocks as html_text
 from aotidoctor.reports.html.html_blocks import (
     Block,
     Cell,
+    ErrorRow,
     Figure,
     Folded,
     NoteBlock,
@@ -31,6 +31,7 @@ from aotidoctor.reports.html.html_blocks import (
     Pairs,
     TableBlock,
     TableLine,
+    ValueRow,
     cell,
     cut,
     mono,
@@ -48,37 +49,6 @@ if TYPE_CHECKING:
 
 _ROWS = 40
 _MISSING = "No drawing: {}. The numbers are in the table. Drawings need matplotlib: pip install matplotlib"
-
-
-@record
-class ValueRow:
-    """A tensor that a call wrote: range of its finite values, what is not finite, and how far it is off.
-
-    ``call`` is empty but for the first tensor of a call. ``error`` is None where there is nothing to hold it against,
-    ``agrees`` None where that is not known.
-    """
-
-    call: str
-    tensor: str
-    low: float | None
-    high: float | None
-    mean: float | None
-    nan: int
-    inf: int
-    error: float | None
-    agrees: bool | None
-    bad: bool
-
-
-@record
-class ErrorRow:
-    """An output: errors in eps of its dtype, of package and reference, and what rounding explains."""
-
-    label: str
-    error: float
-    reference: float | None
-    allowed: float | None
-    bad: bool
 
 
 def plot_value_rows(place: Localization) -> tuple[ValueRow, ...]:

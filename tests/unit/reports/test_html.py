@@ -322,7 +322,7 @@ def test_the_range_is_where_the_axis_says():
     """The line of a row from its smallest to its largest value, in the units of the axis's ticks."""
     pytest.importorskip("matplotlib")
     from aotidoctor.reports.html import plots
-    from aotidoctor.reports.html.run_sections import ValueRow
+    from aotidoctor.reports.html.html_blocks import ValueRow
 
     row = partial(ValueRow, call="k", mean=None, nan=0, inf=0, error=None, agrees=None, bad=False)
     rows = (row(tensor="a", low=0.0, high=10.0), row(tensor="b", low=5.0, high=10.0))
