@@ -44,15 +44,13 @@ def run(case: Case) -> Sequence[Evidence]:
         kind, words = _WHOLE_FILE[case.artifact.kind]
         observed = f"{words} ({case.artifact.problem})" if case.artifact.problem else words
         return [
-            (
-                FIND.error(
-                    kind,
-                    case.artifact.path,
-                    observed=observed,
-                    expected="a complete, readable file",
-                    source=at_member(case, None),
-                    facts={"size": case.artifact.size},
-                )
+            FIND.error(
+                kind,
+                case.artifact.path,
+                observed=observed,
+                expected="a complete, readable file",
+                source=at_member(case, None),
+                facts={"size": case.artifact.size},
             )
         ]
     objects = [
@@ -61,16 +59,14 @@ def run(case: Case) -> Sequence[Evidence]:
     return [
         *_directory(case),
         *(
-            (
-                FIND.error(
-                    "crc",
-                    name,
-                    observed="a checksum that differs from the recorded one",
-                    expected="intact data",
-                    message=f"{name}: the data do not match the recorded checksum; the loader does not check it",
-                    source=at_member(case, name),
-                    facts={"member": name},
-                )
+            FIND.error(
+                "crc",
+                name,
+                observed="a checksum that differs from the recorded one",
+                expected="intact data",
+                message=f"{name}: the data do not match the recorded checksum; the loader does not check it",
+                source=at_member(case, name),
+                facts={"member": name},
             )
             for name in artifact.bad_crc
         ),
@@ -103,14 +99,12 @@ def _object(case: Case, item: SharedObject) -> list[Evidence]:
     source = at_member(case, item.member)
     if item.format == "unknown" and _is_packed(case, item.member):
         return [
-            (
-                FIND.info(
-                    "so-unread",
-                    item.member,
-                    observed=item.problem or "not inspected",
-                    expected="an uncompressed (stored) member, as torch writes it",
-                    source=at_member(case, item.member),
-                )
+            FIND.info(
+                "so-unread",
+                item.member,
+                observed=item.problem or "not inspected",
+                expected="an uncompressed (stored) member, as torch writes it",
+                source=at_member(case, item.member),
             )
         ]
     if item.format != "elf" or item.problem:

@@ -60,15 +60,13 @@ def _top_folder(case: Case) -> list[Evidence]:
             f"the top folder {prefix.rstrip('/')!r}" if prefix else "the top level, as the first two members disagree"
         )
         return [
-            (
-                FIND.error(
-                    "no-prefix" if flat else "mixed-prefix",
-                    case.artifact.path,
-                    observed=f"no {MODELS} below {where}",
-                    expected="one top-level folder that contains everything, as torch writes it",
-                    source=at_member(case, None),
-                    facts={"prefix": prefix, "first_members": tuple(names[:2])},
-                )
+            FIND.error(
+                "no-prefix" if flat else "mixed-prefix",
+                case.artifact.path,
+                observed=f"no {MODELS} below {where}",
+                expected="one top-level folder that contains everything, as torch writes it",
+                source=at_member(case, None),
+                facts={"prefix": prefix, "first_members": tuple(names[:2])},
             )
         ]
     strays = [name for name in names if not name.startswith(prefix) and name not in case.artifact.names_unsafe]
@@ -113,16 +111,14 @@ def _marks(case: Case) -> list[Evidence]:
     if "archive_version" not in tails:
         legacy = "version" in tails or any(model.layout == "legacy" for model in artifact.models)
         found.append(
-            (
-                FIND.info(
-                    "old-layout",
-                    case.artifact.path,
-                    observed="no top folder and no archive_version, as torch 2.6 and 2.7 write it",
-                    expected="any layout that the loader accepts",
-                    message="the layout of torch 2.6 and 2.7: later releases report it as outdated and load it",
-                    source=at_member(case, None),
-                    facts={"harmless": True},
-                )
+            FIND.info(
+                "old-layout",
+                case.artifact.path,
+                observed="no top folder and no archive_version, as torch 2.6 and 2.7 write it",
+                expected="any layout that the loader accepts",
+                message="the layout of torch 2.6 and 2.7: later releases report it as outdated and load it",
+                source=at_member(case, None),
+                facts={"harmless": True},
             )
             if legacy
             else _outdated(case, "no archive_version")

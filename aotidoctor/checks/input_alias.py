@@ -31,14 +31,12 @@ def run(case: Case) -> Findings:
     """One note per couple of tensors whose elements overlap in memory."""
     pairs = list(tensor_pairs(case))
     return [
-        (
-            FIND.info(
-                "overlap",
-                f"{a.path}, {b.path}",
-                observed="one storage, overlapping elements",
-                expected="separate memory if the model writes to its inputs",
-                facts={"path": b.path, "other": a.path},
-            )
+        FIND.info(
+            "overlap",
+            f"{a.path}, {b.path}",
+            observed="one storage, overlapping elements",
+            expected="separate memory if the model writes to its inputs",
+            facts={"path": b.path, "other": a.path},
         )
         for a, b in combinations(pairs, 2)
         if _overlap(a.tensor, b.tensor)

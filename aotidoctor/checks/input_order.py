@@ -41,15 +41,13 @@ def run(case: Case) -> Findings:
     swaps = swapped_pairs(overlay.pairs)
     led = {first.path for first, _ in swaps}
     return [
-        (
-            FIND.error(
-                "swapped",
-                f"{first.path}, {second.path}",
-                observed=f"{_describe_given(first)} and {_describe_given(second)}",
-                expected=f"{describe_spec(first.spec)} and {describe_spec(second.spec)}",
-                source=contract_source(case, first.spec),
-                facts={"path": first.path, "swap_with": second.path, "mutual": (second.path not in led)},
-            )
+        FIND.error(
+            "swapped",
+            f"{first.path}, {second.path}",
+            observed=f"{_describe_given(first)} and {_describe_given(second)}",
+            expected=f"{describe_spec(first.spec)} and {describe_spec(second.spec)}",
+            source=contract_source(case, first.spec),
+            facts={"path": first.path, "swap_with": second.path, "mutual": (second.path not in led)},
         )
         for first, second in swaps
     ]

@@ -41,15 +41,13 @@ def run(case: Case) -> Findings:
     found = [_finding(case, pair) for pair in pairs if pair.spec.rank not in (None, len(pair.tensor.shape))]
     read = list(tensor_pairs(case, "stride"))
     found += [
-        (
-            FIND.error(
-                "slice",
-                one.pair.path,
-                observed=f"{plural(len(one.pair.tensor.shape), 'dim')} {one.pair.tensor.shape}, {one.given} elements",
-                expected=f"one more dim: a kernel reads {one.needed} elements ({one.expr}) in groups of {one.given}",
-                source=contract_source(case, one.pair.spec),
-                facts=one.facts(),
-            )
+        FIND.error(
+            "slice",
+            one.pair.path,
+            observed=f"{plural(len(one.pair.tensor.shape), 'dim')} {one.pair.tensor.shape}, {one.given} elements",
+            expected=f"one more dim: a kernel reads {one.needed} elements ({one.expr}) in groups of {one.given}",
+            source=contract_source(case, one.pair.spec),
+            facts=one.facts(),
         )
         for one in short_reads(read)
         if one.slice and not one.folded

@@ -49,15 +49,13 @@ def run(case: Case) -> Findings:
         *found,
         *odd,
         *(
-            (
-                FIND.error(
-                    "elements",
-                    one.pair.path,
-                    observed=f"{plural(one.given, 'element')} {one.pair.tensor.shape}",
-                    expected=f"at least {one.needed} elements, which a kernel reads ({one.expr})",
-                    source=contract_source(case, one.pair.spec),
-                    facts=one.facts(),
-                )
+            FIND.error(
+                "elements",
+                one.pair.path,
+                observed=f"{plural(one.given, 'element')} {one.pair.tensor.shape}",
+                expected=f"at least {one.needed} elements, which a kernel reads ({one.expr})",
+                source=contract_source(case, one.pair.spec),
+                facts=one.facts(),
             )
             for one in short
         ),

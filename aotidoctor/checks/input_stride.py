@@ -59,16 +59,13 @@ def run(case: Case) -> Findings:
     return [
         *found,
         *(
-            (
-                FIND.error(
-                    "span",
-                    f"{one.pair.path}.stride",
-                    observed=f"{one.pair.tensor.stride} of shape {one.pair.tensor.shape}: memory for {one.given} "
-                    "elements",
-                    expected=f"memory for at least {one.needed} elements, which a kernel reads ({one.expr})",
-                    source=contract_source(case, one.pair.spec),
-                    facts={**one.facts(), "observed_stride": one.pair.tensor.stride or ()},
-                )
+            FIND.error(
+                "span",
+                f"{one.pair.path}.stride",
+                observed=f"{one.pair.tensor.stride} of shape {one.pair.tensor.shape}: memory for {one.given} elements",
+                expected=f"memory for at least {one.needed} elements, which a kernel reads ({one.expr})",
+                source=contract_source(case, one.pair.spec),
+                facts={**one.facts(), "observed_stride": one.pair.tensor.stride or ()},
             )
             for one in short_reads(pairs)
             if one.folded

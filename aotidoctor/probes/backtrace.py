@@ -89,18 +89,16 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             known = hang.where is not None and found.frame is not None
             place = _place(facts) if known else "no identifiable place"
             return [
-                (
-                    evidence(
-                        CODE,
-                        "hang",
-                        Severity.ERROR if known else Severity.INFO,
-                        outcome,
-                        subject=_subject(facts) if known else None,
-                        observed=f"stands in {place}" + (f", {hang.state}" if hang.state else ""),
-                        expected="a return",
-                        stream="stderr",
-                        facts=facts,
-                    )
+                evidence(
+                    CODE,
+                    "hang",
+                    Severity.ERROR if known else Severity.INFO,
+                    outcome,
+                    subject=_subject(facts) if known else None,
+                    observed=f"stands in {place}" + (f", {hang.state}" if hang.state else ""),
+                    expected="a return",
+                    stream="stderr",
+                    facts=facts,
                 )
             ]
         case Signalled() if trace.stop is not None:

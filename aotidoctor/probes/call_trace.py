@@ -83,19 +83,17 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         kind = "runtime"
     after = f" after {last.after}" if last.after is not None else ""
     return [
-        (
-            evidence(
-                CODE,
-                kind,
-                # Bookkeeping (an allocation, a tensor given back) is where damage shows, not where it is done.
-                Severity.INFO if kind == "runtime" else Severity.ERROR,
-                outcome,
-                subject=last.name,
-                observed=f"{ended} in {last.name}{after}",
-                expected="the call to return",
-                message=f"call {last.run} of the model: {ended} in {last.name}{after}",
-                facts=facts,
-            )
+        evidence(
+            CODE,
+            kind,
+            # Bookkeeping (an allocation, a tensor given back) is where damage shows, not where it is done.
+            Severity.INFO if kind == "runtime" else Severity.ERROR,
+            outcome,
+            subject=last.name,
+            observed=f"{ended} in {last.name}{after}",
+            expected="the call to return",
+            message=f"call {last.run} of the model: {ended} in {last.name}{after}",
+            facts=facts,
         )
     ]
 

@@ -134,17 +134,15 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if succeeded(outcome):
         was_failing = not succeeded(plain)
         return [
-            (
-                evidence(
-                    CODE,
-                    "vanishes" if was_failing else "works",
-                    Severity.WARN if was_failing else Severity.INFO,
-                    outcome,
-                    subject=name,
-                    observed=f"{words}: no failure",
-                    expected="the same failure" if was_failing else "no failure",
-                    facts=facts,
-                )
+            evidence(
+                CODE,
+                "vanishes" if was_failing else "works",
+                Severity.WARN if was_failing else Severity.INFO,
+                outcome,
+                subject=name,
+                observed=f"{words}: no failure",
+                expected="the same failure" if was_failing else "no failure",
+                facts=facts,
             )
         ]
     now = read_ending(CODE, case, outcome)

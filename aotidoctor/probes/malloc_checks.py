@@ -118,31 +118,27 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: moved, same, later, heals or unavailable."""
     if outcome.took_effect is False:
         return [
-            (
-                evidence(
-                    CODE,
-                    "unavailable",
-                    Severity.INFO,
-                    outcome,
-                    observed=f"{outcome.took_effect_why}; {LIBRARY} is part of libc6 on Debian, elsewhere of glibc "
-                    "or glibc-utils",
-                    expected="heap checks",
-                )
+            evidence(
+                CODE,
+                "unavailable",
+                Severity.INFO,
+                outcome,
+                observed=f"{outcome.took_effect_why}; {LIBRARY} is part of libc6 on Debian, elsewhere of glibc "
+                "or glibc-utils",
+                expected="heap checks",
             )
         ]
     base = _base(history) or history.outcomes["plain_run"]
     if succeeded(outcome):
         return [
-            (
-                evidence(
-                    CODE,
-                    "heals",
-                    Severity.INFO,
-                    outcome,
-                    observed="no failure, and no damaged block was freed",
-                    expected=f"the same end in {base.stage} as without the checks",
-                    facts={"plain_stage": base.stage},
-                )
+            evidence(
+                CODE,
+                "heals",
+                Severity.INFO,
+                outcome,
+                observed="no failure, and no damaged block was freed",
+                expected=f"the same end in {base.stage} as without the checks",
+                facts={"plain_stage": base.stage},
             )
         ]
     ending = read_ending(CODE, case, outcome)

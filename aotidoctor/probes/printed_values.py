@@ -121,15 +121,13 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     written_by = tuple(
         (
             value.path,
-            (
-                next(
-                    (
-                        number
-                        for number in range(len(calls) - 1, -1, -1)
-                        if any(_may_be(buffer, value) for buffer in calls[number].wrote)
-                    ),
-                    None,
-                )
+            next(
+                (
+                    number
+                    for number in range(len(calls) - 1, -1, -1)
+                    if any(_may_be(buffer, value) for buffer in calls[number].wrote)
+                ),
+                None,
             ),
         )
         for value in call_outputs(outcome, 0)

@@ -95,16 +95,14 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         index = symptom == "index-out-of-bounds"
         refused = index or history.has(RANGE, "low", "high")
         return [
-            (
-                evidence(
-                    CODE,
-                    "raises",
-                    Severity.ERROR if refused else Severity.WARN,
-                    outcome,
-                    observed=f"the exported program raises: {error}",
-                    expected="outputs",
-                    facts={"error": error, **({"symptom": symptom} if index else {})},
-                )
+            evidence(
+                CODE,
+                "raises",
+                Severity.ERROR if refused else Severity.WARN,
+                outcome,
+                observed=f"the exported program raises: {error}",
+                expected="outputs",
+                facts={"error": error, **({"symptom": symptom} if index else {})},
             )
         ]
     return [

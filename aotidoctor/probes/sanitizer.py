@@ -101,19 +101,17 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         if first.kind == "invalid-access":
             facts["symptom"] = "cuda-misaligned" if first.facts.get("what") == "misaligned" else "cuda-illegal-access"
         return [
-            (
-                evidence(
-                    CODE,
-                    first.kind,
-                    # Memory that is read unwritten, and hazards, need not be what made it fail.
-                    Severity.ERROR if first.kind == "invalid-access" else Severity.WARN,
-                    outcome,
-                    subject=first.kernel,
-                    observed=_words(first),
-                    expected="no report",
-                    stream="tool",
-                    facts={**facts, "total": found.total, "other_kernels": others},
-                )
+            evidence(
+                CODE,
+                first.kind,
+                # Memory that is read unwritten, and hazards, need not be what made it fail.
+                Severity.ERROR if first.kind == "invalid-access" else Severity.WARN,
+                outcome,
+                subject=first.kernel,
+                observed=_words(first),
+                expected="no report",
+                stream="tool",
+                facts={**facts, "total": found.total, "other_kernels": others},
             )
         ]
     if found.total is None:

@@ -142,18 +142,15 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         worst = max(result.outputs, key=_difference, default=ComparedOutput())
         path = worst.path or "result"
         return [
-            (
-                evidence(
-                    CODE,
-                    "differs",
-                    Severity.INFO,
-                    outcome,
-                    subject=path,
-                    observed=f"max |difference| {_difference(worst):.3g} in the first {result.rows} of {result.of} "
-                    "rows",
-                    expected="the same rows: they do not influence each other",
-                    facts={"max_abs_diff": _difference(worst), "rows": result.rows, "of": result.of, "output": path},
-                )
+            evidence(
+                CODE,
+                "differs",
+                Severity.INFO,
+                outcome,
+                subject=path,
+                observed=f"max |difference| {_difference(worst):.3g} in the first {result.rows} of {result.of} rows",
+                expected="the same rows: they do not influence each other",
+                facts={"max_abs_diff": _difference(worst), "rows": result.rows, "of": result.of, "output": path},
             )
         ]
     return [evidence(CODE, kind, Severity.INFO, outcome, observed=observed, expected="the same rows")]
