@@ -37,7 +37,22 @@ def run(case: Case) -> Findings:
         return []
     if case.artifact.kind is not ArtifactKind.AOTI_PACKAGE or not case.artifact.members:
         return FIND.unchecked(NO_PACKAGE)
-    return [*_top_folder(case), *_directories(case), *_marks(case)]
+    found = _top_folder(case)
+    # The loader extracts what is below data/aotinductor/<model>/; entries for other directories are not touched.
+    harmful = [name for name in case.artifact.names_directory if name.partition(MODELS)[2]]
+    if harmful:
+        found.append(
+            FIND.error(
+                "directory-entries",
+                harmful[0],
+                observed=f"entries for directories: {list_names(harmful)}",
+                expected="entries for files only",
+                message=f"{harmful[0]} is an entry for a directory, which the loader unpacks as a file; zip with -D",
+                source=at_member(case, None),
+                facts={"entries": len(harmful)},
+            )
+        )
+    return [*found, *_marks(case)]
 
 
 def loader_prefix(names: Sequence[str]) -> str:
@@ -82,24 +97,6 @@ def _top_folder(case: Case) -> list[Evidence]:
             "torch reports the file as outdated and loads it",
             source=at_member(case, None),
             facts={"prefix": prefix, "strays": len(strays), "harmless": True},
-        )
-    ]
-
-
-def _directories(case: Case) -> list[Evidence]:
-    # The loader extracts what stands below data/aotinductor/<model>/; entries for other directories are not touched.
-    harmful = [name for name in case.artifact.names_directory if name.partition(MODELS)[2]]
-    if not harmful:
-        return []
-    return [
-        FIND.error(
-            "directory-entries",
-            harmful[0],
-            observed=f"entries for directories: {list_names(harmful)}",
-            expected="entries for files only",
-            message=f"{harmful[0]} is an entry for a directory, which the loader unpacks as a file; zip with -D",
-            source=at_member(case, None),
-            facts={"entries": len(harmful)},
         )
     ]
 
