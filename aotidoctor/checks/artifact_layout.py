@@ -56,7 +56,7 @@ def run(case: Case) -> Findings:
 
 
 def loader_prefix(names: Sequence[str]) -> str:
-    """The top folder with its slash as the C++ loader takes it: from the first two names, empty if they disagree."""
+    """The top folder with its slash as the C++ loader finds it: from the first two names, empty if they disagree."""
     tops = {name.partition("/")[0] if "/" in name else None for name in names[:2]}
     top = tops.pop() if len(tops) == 1 else None
     return f"{top}/" if top else ""

@@ -34,7 +34,7 @@ FIND = Finder("AD-IN-009", "input_order")
 
 
 def run(case: Case) -> Findings:
-    """One finding per swapped couple."""
+    """One finding per swapped pair."""
     overlay = overlay_of(case)
     if overlay is None:
         return FIND.unchecked(missing_reason(case))

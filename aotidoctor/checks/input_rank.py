@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.call_overlay import (
-    TensorPair,
     contract_source,
     leaf_check,
     one_element,

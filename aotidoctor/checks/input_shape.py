@@ -23,13 +23,12 @@ from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.call_overlay import (
-    TensorPair,
     contract_source,
     leaf_check,
     static_mismatches,
     tensor_pairs,
 )
-from aotidoctor.checks.matching.kernel_reads import Misfit, misfits, short_reads
+from aotidoctor.checks.matching.kernel_reads import misfits, short_reads
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import describe_spec
 from aotidoctor.model.evidence import Evidence, plural
@@ -93,17 +92,17 @@ def _stated_sizes(case: Case) -> list[Evidence]:
                 )
             )
         sizes = enumerate(zip(dims, shape, strict=False))
-        for at in [at for at, (dim, size) in sizes if dim.among and size not in dim.among][:1]:
-            among.append(
-                FIND.error(
-                    "among",
-                    f"{pair.path}.shape[{at}]",
-                    observed=f"{shape[at]} in {shape}",
-                    expected=f"a fixed size: one of {', '.join(map(str, dims[at].among))}",
-                    source=source,
-                    facts=pair.facts(dim=at, size=shape[at], observed_shape=shape),
-                )
+        among += [
+            FIND.error(
+                "among",
+                f"{pair.path}.shape[{at}]",
+                observed=f"{shape[at]} in {shape}",
+                expected=f"a fixed size: one of {', '.join(map(str, dims[at].among))}",
+                source=source,
+                facts=pair.facts(dim=at, size=shape[at], observed_shape=shape),
             )
+            for at in [at for at, (dim, size) in sizes if dim.among and size not in dim.among][:1]
+        ]
     return [*fixed, *among]
 
 

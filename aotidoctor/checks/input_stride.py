@@ -87,7 +87,7 @@ def _walk_evidence(case: Case, one: Misfit) -> Evidence:
 
 
 def _other_strides(pair: TensorPair, values: Mapping[str, int]) -> Strides | None:
-    """The compiled strides if the tensor has others, each None where it is unknown; None if the tensor's fit.
+    """The compiled strides if the tensor has others, each None if it is unknown; None if the tensor's strides fit.
 
     A symbolic stride is known only if the tensor has the sizes that the symbols say: a tensor of another size is
     explained by that, and its strides follow from it.

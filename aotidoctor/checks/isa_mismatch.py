@@ -33,7 +33,7 @@ from aotidoctor.model.evidence import Evidence, FileSource
 
 FIND = Finder("AD-HOST-002", "isa_mismatch")
 KEY = "AOTI_CPU_ISA"
-# Compilers use these only where the source asks for them, and the flag is set on every machine that has them.
+# Compilers use these only on request of the source, and the flag is set on every machine that has them.
 _BY_REQUEST = ("amx_", "avx512_bf16", "avx512_fp16")
 
 # Names of the metadata → flags of /proc/cpuinfo.

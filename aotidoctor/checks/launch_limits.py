@@ -25,7 +25,7 @@ from aotidoctor.checks.matching.call_overlay import overlay_of, tensor_pairs
 from aotidoctor.checks.matching.kernel_reads import SymbolReading, agreed_values, readings
 from aotidoctor.checks.matching.package_facts import at_call, device_of
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import KernelBody, KernelCall, ModelContract
+from aotidoctor.model.contract import KernelCall, ModelContract
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.expr import Expr, evaluate, parse_expr, substitute
 
@@ -101,7 +101,7 @@ def _finding(
 def _reason(
     part: Expr, symbols: Mapping[str, int], found: Sequence[SymbolReading], largest: int
 ) -> Mapping[str, str | int | None]:
-    """The dim that makes the grid impossible, where it is one, and the largest size with which it is possible."""
+    """The dim that makes the grid impossible, if it is a single one, and the largest size that fits."""
     names = sorted(part.symbols)
     reading = next((one for one in found if names == [one.symbol] and str(one.expr) == one.symbol), None)
     if reading is None or reading.value is None:

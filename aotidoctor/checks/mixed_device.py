@@ -19,7 +19,7 @@ When it is wrong
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import at_call
@@ -72,7 +72,7 @@ def run(case: Case) -> Findings:
 
 
 def devices_of(contract: ModelContract) -> Mapping[str, str]:
-    """The device type of each name of the wrapper, as far as the wrapper says it."""
+    """The device type of each name of the wrapper, as far as the wrapper states it."""
     devices = dict(contract.buffer_devices)
     devices |= {one.name: one.device_type for one in contract.constants if one.device_type is not None}
     devices |= {
@@ -92,7 +92,7 @@ def devices_of(contract: ModelContract) -> Mapping[str, str]:
 
 
 def device_of_call(call: KernelCall) -> str | None:
-    """Where the call runs; None where its name does not say."""
+    """The device type that the call runs on; None if its name does not say."""
     if call.kind == "cpp":
         return "cpu"
     if call.kind == "triton":
