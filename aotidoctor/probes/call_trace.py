@@ -79,7 +79,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if kind == "custom" and not foreign([last.name]):
         kind = "extern"  # an operator of torch itself that has no C function of its own
     if kind in ("kernel", "extern") and recognise(outcome.stderr_tail).name == "heap-corruption":
-        # It asked for memory, or gave some back, and the allocator found what another call had done.
+        # It allocated or freed memory, and the allocator found the damage of another call.
         kind = "runtime"
     after = f" after {last.after}" if last.after is not None else ""
     return [
@@ -110,9 +110,9 @@ def _ending(outcome: Outcome) -> tuple[str, dict[str, FactValue]]:
             return f"no end within {limit:.3g} s", {"ending": "timed-out"}
         case Exited(code=code):
             if outcome.error is not None:
-                said = recognise(outcome.error.message)
+                symptom = recognise(outcome.error.message)
                 error = outcome.error.type
-                return error, {"ending": "raised", "type": error, "line": said.line, "symptom": said.name}
+                return error, {"ending": "raised", "type": error, "line": symptom.line, "symptom": symptom.name}
             return f"exit status {code}", {"ending": "exited", "exit_code": code}
         case _:
             return "the end", {"ending": "other"}
