@@ -59,7 +59,7 @@ SAME = ("signalled",)
 
 
 def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
-    """Asked for a signal that neither evidence nor its own words explain; a run that was stopped was looked at then."""
+    """Plan a run for a signal that neither evidence nor its message explains; reuse a plain run that was stopped."""
     failed = next((item for item in history.errors("AD-RUN-001") if item.kind in ("signalled", "timed-out")), None)
     if failed is None or failed.facts.get("stage") in EARLY or failed.facts.get("signal") in SENT:
         return unasked(CODE, NAME, "the plain run did not crash in the package and did not hang")

@@ -36,7 +36,7 @@ _IN_CALL = ("run", "scan", "unload", "done")
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when the call failed and no comparison of the inputs explains it."""
+    """Plan a run if the call failed and no comparison of the inputs explains it."""
     plain = history.plain
     if plain is None or case.inputs is None:
         return unasked(CODE, NAME, "the package was not called")
@@ -86,7 +86,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         evidence(
             CODE,
             kind,
-            # Bookkeeping (an allocation, a tensor given back) is where damage shows, not where it is done.
+            # Damage shows in bookkeeping (an allocation, a freed tensor), but is not done there.
             Severity.INFO if kind == "runtime" else Severity.ERROR,
             outcome,
             subject=last.name,

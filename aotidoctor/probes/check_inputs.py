@@ -45,7 +45,7 @@ _OF_DIMS = ("check-low", "check-high", "check-dim", "check-stride")
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when a complaint would add something to what the static comparison already says."""
+    """Plan a run if a complaint would add something to the static comparison."""
     if "plain_run" not in history.outcomes or case.inputs is None:
         return unasked(CODE, NAME, "there was no call to repeat")
     if checks_compiled_in(case) is False:

@@ -63,7 +63,7 @@ _RUNTIME = (
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when a kernel faulted and the launch trace could not name one of the package."""
+    """Plan a run if a kernel faulted and the launch trace could not name one of the package."""
     reason = why_not(case, history)
     if reason is not None:
         return unasked(CODE, NAME, reason)

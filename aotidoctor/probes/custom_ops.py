@@ -45,7 +45,7 @@ def namespace(target: str) -> str:
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked whenever the package calls custom operators: an argument that a new schema lacks is dropped in silence."""
+    """Plan a run if the package calls custom operators: an argument that a new schema lacks is dropped silently."""
     nodes = custom_nodes(case)
     if not nodes:
         return unasked(CODE, NAME, "the package calls no custom operator")

@@ -34,7 +34,7 @@ SLOWEST_CALL_S = 0.25
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when custom operators run, or by name with --probes."""
+    """Plan a run if custom operators run, or with --probes growth."""
     plain = history.plain
     if plain is None or not succeeded(plain) or case.inputs is None:
         return unasked(CODE, NAME, "the plain run returned no outputs")

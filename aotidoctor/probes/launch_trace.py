@@ -49,7 +49,7 @@ _LOADING = ("cuModuleLoad", "cuModuleGetFunction")
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when a call on CUDA failed and nothing explains it yet."""
+    """Plan a run if a call on CUDA failed and nothing explains it yet."""
     reason = why_not(case, history)
     if reason is not None:
         return unasked(CODE, NAME, reason)

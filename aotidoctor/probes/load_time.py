@@ -59,7 +59,7 @@ _COPIED = re.compile(r"\[AOTI_LOAD\] load_constants: H2D copy completed in (\d{1
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked with --probes, or when the plain run succeeded and took long to load."""
+    """Plan a run with --probes load_time, or if the plain run succeeded and took long to load."""
     plain = history.plain
     if plain is None or not succeeded(plain):
         return unasked(CODE, NAME, "the plain run did not succeed")

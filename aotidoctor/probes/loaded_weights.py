@@ -34,7 +34,7 @@ _LISTED = 4
 
 
 def plan(case: Case, history: History) -> Reuse | NotChecked:
-    """Answered by the plain run, where --setup loaded weights."""
+    """Reuse the plain run if --setup loaded weights, or should have."""
     plain = history.plain
     if plain is None:
         return unasked(CODE, NAME, "there was no plain run")

@@ -56,7 +56,7 @@ OTHER_ALLOCATORS = re.compile(r"jemalloc|tcmalloc|mimalloc|hoard|scudo")
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when a run was killed late or intermittently, or with a heap corruption message."""
+    """Plan a run if a run was killed late or intermittently, or with a heap corruption message."""
     base = _base(history)
     if base is None:
         return unasked(CODE, NAME, "no run ended in a way that a damaged heap explains")
@@ -106,31 +106,15 @@ def _unavailable(case: Case) -> str | None:
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: moved, same, later, heals or unavailable."""
+    info = Severity.INFO
     if outcome.took_effect is False:
-        return [
-            evidence(
-                CODE,
-                "unavailable",
-                Severity.INFO,
-                outcome,
-                observed=f"{outcome.took_effect_why}; {LIBRARY} is part of libc6 on Debian, elsewhere of glibc "
-                "or glibc-utils",
-                expected="heap checks",
-            )
-        ]
+        observed = f"{outcome.took_effect_why}; {LIBRARY} is part of libc6 on Debian, elsewhere of glibc or glibc-utils"
+        return [evidence(CODE, "unavailable", info, outcome, observed=observed, expected="heap checks")]
     base = _base(history) or history.outcomes["plain_run"]
+    expected, facts = f"the same end in {base.stage} as without the checks", {"plain_stage": base.stage}
     if succeeded(outcome):
-        return [
-            evidence(
-                CODE,
-                "heals",
-                Severity.INFO,
-                outcome,
-                observed="no failure, and no damaged block was freed",
-                expected=f"the same end in {base.stage} as without the checks",
-                facts={"plain_stage": base.stage},
-            )
-        ]
+        observed = "no failure, and no damaged block was freed"
+        return [evidence(CODE, "heals", info, outcome, observed=observed, expected=expected, facts=facts)]
     ending = read_ending(CODE, case, outcome)
     place = _place(case, outcome)
     traced = history.outcomes.get("call_trace")
@@ -144,16 +128,16 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         evidence(
             CODE,
             kind,
-            Severity.ERROR if known or kind == "moved" else Severity.INFO,
+            Severity.ERROR if known or kind == "moved" else info,
             outcome,
             subject=place.subject,
             observed=f"{ending.observed} in {outcome.stage}{place.words}",
-            expected=f"the same end in {base.stage} as without the checks",
+            expected=expected,
             stream="stderr",
             facts={
                 **ending.facts,
                 **place.facts,
-                "plain_stage": base.stage,
+                **facts,
                 # The C library reports that the heap is damaged, and the call that it reports it in is known.
                 "damage": known and ending.facts.get("symptom") == "heap-corruption",
                 "loaded_constants": bool(parse_answer(GivenWeights, base.result).loaded_constants),

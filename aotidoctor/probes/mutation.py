@@ -33,7 +33,7 @@ CODE, NAME = "AD-RUN-004", "mutation"
 
 
 def plan(case: Case, history: History) -> Reuse | NotChecked:
-    """Answered by the plain run."""
+    """Reuse the plain run if it returned."""
     if case.inputs is None or not succeeded(history.plain):
         return unasked(CODE, NAME, "the plain run returned no outputs")
     return Reuse(probe="plain_run")

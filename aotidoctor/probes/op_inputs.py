@@ -37,7 +37,7 @@ LATE = ("run", "scan", "unload", "reference", "done")
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when the package calls custom operators, and the plain run got as far as the call."""
+    """Plan a run if the package calls custom operators and the plain run reached the call."""
     nodes = custom_nodes(case)
     plain = history.plain
     reason = _reason(case, history, plain) if nodes else "the package calls no custom operator"

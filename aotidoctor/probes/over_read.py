@@ -34,7 +34,7 @@ SLOWEST = 1.0
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when the package leaves open what inputs must be like, and nothing explains a failure."""
+    """Plan a run if the package does not record the properties of its inputs and nothing explains a failure."""
     plain = history.plain
     if (
         plain is None

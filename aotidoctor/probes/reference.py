@@ -44,7 +44,7 @@ RANGE = "AD-IN-017"
 
 
 def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
-    """Plan a run if a reference was given and the plain run returned; reuse the emulation of a package without one."""
+    """Plan a run if a reference was given and the plain run returned; else reuse the emulation if there was one."""
     if case.options.reference is None:
         return unasked(CODE, NAME, "no --reference was given", moot=False)
     # A package that could not be run here and was emulated.
@@ -161,7 +161,7 @@ def _mutation(item: JsonObject, outcome: Outcome) -> Evidence:
 
 
 def _aliases(result: JsonObject, outcome: Outcome) -> list[Evidence]:
-    """Findings of shared memory. Sharing less than the reference is harmless unless the caller writes to the outputs."""
+    """Findings of shared memory. Sharing less than the reference is harmless unless a caller writes to outputs."""
     found = []
     for item in objects(result.get("alias")):
         ours, theirs = (_names(item.get(side)) for side in ("package", "reference"))

@@ -63,7 +63,7 @@ class _Refused:
 
 
 def plan(case: Case, history: History) -> Reuse | NotChecked:
-    """Answered by what the plain run raised, where inputs are open."""
+    """Reuse the plain run if it raised and the package does not record the properties of its inputs."""
     plain = history.plain
     if plain is None or succeeded(plain) or case.inputs is None or _line(history) is None:
         return unasked(CODE, NAME, "the plain run raised nothing")

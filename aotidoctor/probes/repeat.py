@@ -52,7 +52,7 @@ RANDOM_NAME = re.compile(
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked unless the static findings or the symptom already explain what happens."""
+    """Plan a run unless the static findings or the symptom already explain the outcome."""
     plain = history.plain
     if plain is None:
         return unasked(CODE, NAME, "there was no plain run")
@@ -67,8 +67,8 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if history.hangs_in_operator():
         return unasked(CODE, NAME, "the traced run hung in the same way")
     options, contract, calls = case.options, case.contract, calls_to_compare(case, plain)
-    # One run may answer ``memory_fill`` as well: the same bits in filled memory are the same bits again. If they differ,
-    # ``memory_fill`` repeats the call without the filling, which shows the reason.
+    # One run may answer ``memory_fill`` as well: the same bits in filled memory are the same bits again. If they
+    # differ, ``memory_fill`` repeats the call without the filling, which shows the reason.
     fill = options.rungs is None and not options.skip_rungs and contract is not None and succeeded(plain)
     if fill and device_of(case) == "cpu" and contract is not None:
         varying = contract.needs.random_ops or contract.needs.uninitialized_ops or contract.custom_ops

@@ -48,7 +48,7 @@ class Batch:
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when something about the numbers is odd, or by name."""
+    """Plan a run if the numbers are suspicious, or with --probes sub_batch."""
     if not succeeded(history.plain) or case.inputs is None:
         return unasked(CODE, NAME, "there are no outputs to compare")
     if history.errors("AD-IN"):

@@ -30,12 +30,12 @@ from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
 CODE, NAME = "AD-RUN-006", "threads"
-# Several threads must exceed this multiple of the seconds of one thread, twice, before a time limit counts as a hang.
+# A time limit counts as a hang if several threads exceed this multiple of the seconds of one thread, twice.
 LONGER = 3
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Plan a run if a run died or hung, or its outputs changed or are wrong, and nothing static explains it; or by name."""
+    """Plan a run if one died or hung, or outputs changed or are wrong, and nothing static explains it; or by name."""
     failed = history.has("AD-RUN-001", "signalled", "timed-out") or history.has("AD-RUN-002", "flaky")
     odd = any(item.kind == "differs" for item in history.errors("AD-RUN-002", "AD-RUN-011"))
     requested = case.options.localize or case.options.asks_for(NAME)
