@@ -34,7 +34,7 @@ def run(case: Case) -> Findings:
     """At most one finding."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
-    reason = unavailable(case)
+    reason = unavailable_reason(case)
     if reason is None:
         # The facts that a profile must state before the device is known to be there.
         unknown = unstated_reason(case, "torch", "torch.cuda", "gpus") if device_of(case) in GPU_DEVICES else None
@@ -55,7 +55,7 @@ def run(case: Case) -> Findings:
     ]
 
 
-def unavailable(case: Case) -> tuple[str, str] | None:
+def unavailable_reason(case: Case) -> tuple[str, str] | None:
     """``(kind, reason)`` when the package's device cannot be used here, else None."""
     device = device_of(case)
     if device not in GPU_DEVICES:

@@ -18,7 +18,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.device_unavailable import unavailable
+from aotidoctor.checks.device_unavailable import unavailable_reason
 from aotidoctor.checks.matching.package_facts import (
     NO_MODEL,
     NOT_STATED,
@@ -45,7 +45,7 @@ def run(case: Case) -> Findings:
     missing: list[str] = []
     unknown: list[str] = []
     # The absence of a device is a finding already, which explains its libraries.
-    explained = _OF_A_DEVICE if unavailable(case) is not None and device_of(case) != "cpu" else ()
+    explained = _OF_A_DEVICE if unavailable_reason(case) is not None and device_of(case) != "cpu" else ()
     for name in compiled.needed:
         there = has_library(host, name) if host.profile is not None else host.libraries.get(name, "") is not None
         if not there and not name.startswith(explained):

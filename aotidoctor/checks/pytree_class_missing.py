@@ -46,7 +46,7 @@ def run(case: Case) -> Findings:
         return []
     state = FIND.info if case.options.setup else FIND.warn
     steps = registrations(names)
-    lines = tuple(line_of(step) for step in steps)
+    lines = tuple(import_line(step) for step in steps)
     return [
         state(
             "needs",
@@ -71,7 +71,7 @@ def registrations(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_REGISTRARS.get(name) or name.rpartition(".")[0] for name in names))
 
 
-def line_of(registration: str) -> str:
+def import_line(registration: str) -> str:
     """A registration as a line of Python."""
     module, _, function = registration.partition(":")
     return f"from {module} import {function}; {function}()" if function else f"import {module}"

@@ -27,7 +27,7 @@ from dataclasses import replace
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.cuda_probe import repeat_call, why_not
+from aotidoctor.probes.cuda_probe import reason_to_skip, repeat_call
 from aotidoctor.probes.dead_context import first_fault
 from aotidoctor.probes.probe import History, Probe, evidence, unasked
 from aotidoctor.probes.symptoms import recognise
@@ -64,7 +64,7 @@ _RUNTIME = (
 
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan a run if a kernel faulted and the launch trace could not name one of the package."""
-    reason = why_not(case, history)
+    reason = reason_to_skip(case, history)
     if reason is not None:
         return unasked(CODE, NAME, reason)
     if history.has("AD-RUN-026", "kernel", "refused", "library", "hang"):

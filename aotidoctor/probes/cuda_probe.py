@@ -79,7 +79,7 @@ def symptom_of(case: Case, outcome: Outcome) -> str:
     return str(read_ending("", case, outcome).facts.get("symptom", "other"))
 
 
-def why_not(case: Case, history: History) -> str | None:
+def reason_to_skip(case: Case, history: History) -> str | None:
     """Why no probe for CUDA runs; None if a failure of a call on the GPU needs an explanation."""
     if device_of(case) != "cuda":
         return "the package does not run on CUDA"
@@ -134,7 +134,7 @@ def cuda_probe(
     settings = " and ".join(f"{variable}=1" for variable in variables)
 
     def plan(case: Case, history: History) -> Request | NotChecked:
-        reason = why_not(case, history)
+        reason = reason_to_skip(case, history)
         if reason is not None:
             return unasked(code, name, reason)
         symptom = symptom_of(case, history.outcomes["plain_run"])

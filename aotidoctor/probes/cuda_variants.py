@@ -27,7 +27,15 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.cuda_probe import ACCESS, EARLY, VAGUE, repeat_call, symptom_of, vanished_blocking, why_not
+from aotidoctor.probes.cuda_probe import (
+    ACCESS,
+    EARLY,
+    VAGUE,
+    reason_to_skip,
+    repeat_call,
+    symptom_of,
+    vanished_blocking,
+)
 from aotidoctor.probes.payload import device_index_of, device_of
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Plan, Probe, evidence, succeeded, unasked
@@ -94,7 +102,7 @@ def plan(case: Case, history: History) -> Plan:
 
 
 def _never(case: Case, history: History) -> str | None:
-    reason, plain = why_not(case, history), history.plain
+    reason, plain = reason_to_skip(case, history), history.plain
     if reason is None or device_of(case) != "cuda" or plain is None:
         return reason
     if succeeded(plain):

@@ -40,7 +40,7 @@ from aotidoctor.model.jobs import Watch
 from aotidoctor.model.localization import Emulation, Finding
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes import blame
-from aotidoctor.probes.cuda_probe import why_not
+from aotidoctor.probes.cuda_probe import reason_to_skip
 from aotidoctor.probes.kernel_inputs import kernel_of
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
@@ -114,7 +114,7 @@ def _not_planned(case: Case, history: History) -> str | None:
         return "there are no inputs to call it with"
     if case.options.emulate == "always" or history.errors(UNAVAILABLE):
         return None
-    return why_not(case, history)
+    return reason_to_skip(case, history)
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:

@@ -27,7 +27,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
 from aotidoctor.model.record import record
 from aotidoctor.model.run import NotStarted, Outcome
-from aotidoctor.probes.cuda_probe import place_of, symptom_of, why_not
+from aotidoctor.probes.cuda_probe import place_of, reason_to_skip, symptom_of
 from aotidoctor.probes.probe import History, Plan, Probe, Reuse, evidence, succeeded, unasked
 
 CODE, NAME = "AD-RUN-029", "rung_table"
@@ -52,7 +52,7 @@ class FailureRate:
 
 def plan(case: Case, history: History) -> Plan:
     """Plan the repetitions that decide, then the table of all runs."""
-    reason = why_not(case, history)
+    reason = reason_to_skip(case, history)
     if reason is not None:
         return unasked(CODE, NAME, reason)
     if not any(name in history.outcomes for name in (BLOCKING, UNCACHED, "launch_trace")):

@@ -28,7 +28,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.record import record
 from aotidoctor.model.run import CallKind, Outcome, Request, Signalled, TimedOut, TracedCall
-from aotidoctor.probes.cuda_probe import repeat_call, why_not
+from aotidoctor.probes.cuda_probe import reason_to_skip, repeat_call
 from aotidoctor.probes.dead_context import dead_context_facts, first_fault
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
@@ -50,7 +50,7 @@ _LOADING = ("cuModuleLoad", "cuModuleGetFunction")
 
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan a run if a call on CUDA failed and nothing explains it yet."""
-    reason = why_not(case, history)
+    reason = reason_to_skip(case, history)
     if reason is not None:
         return unasked(CODE, NAME, reason)
     return repeat_call(case, history, NAME, "with a synchronisation before each launch", launch_trace=True)

@@ -32,7 +32,7 @@ CODE, NAME = "AD-RUN-009", "memory_fill"
 
 
 def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
-    """Plan a run, or reuse ``again``, if the plain run returned on the CPU and no static finding explains wrong numbers."""
+    """Plan a run or reuse ``again``, if the plain run returned on the CPU and no static finding explains it."""
     plain = history.plain
     if plain is None or not succeeded(plain) or case.inputs is None:
         return unasked(CODE, NAME, "there are no outputs to compare")

@@ -29,7 +29,7 @@ from aotidoctor.model.jobs import OneOperator
 from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes import op_findings
 from aotidoctor.probes.op_findings import UNKNOWN, promises_of
-from aotidoctor.probes.op_inputs import in_trouble, saved_calls, timeout_of
+from aotidoctor.probes.op_inputs import has_trouble, saved_calls, timeout_of
 from aotidoctor.probes.payload import device_of, user_code
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
@@ -79,7 +79,7 @@ def _request(case: Case, history: History, target: str, plain: Outcome) -> Reque
         device=device_of(case),
         threads=case.options.threads,
         loop=LOOP if op_findings.late_damage(history) else 0,
-        fake=in_trouble(history) or not known,
+        fake=has_trouble(history) or not known,
         opcheck=op_findings.contract_in_doubt(history),
     )
     return Request(
@@ -122,7 +122,7 @@ def _cleared(history: History, outcome: Outcome, found: Sequence[Evidence]) -> l
     ):
         return []
     wrong = any(item.severity is not Severity.INFO or item.kind == "unavailable" for item in known)
-    if wrong or op_findings.doubtful(history):
+    if wrong or op_findings.is_doubtful(history):
         return []
     looped = op_findings.operator_job(outcome).loop > 0
     return [

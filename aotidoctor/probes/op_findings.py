@@ -207,7 +207,7 @@ def late_damage(history: History) -> bool:
     return history.has("AD-RUN-008", "grows") or any(_is_late(item) for item in history.findings)
 
 
-def doubtful(history: History) -> bool:
+def is_doubtful(history: History) -> bool:
     """Whether calls alone that went well do not clear an operator: a damaged heap, or the package died inside one."""
     return history.has("AD-RUN-024", "custom") or any(_is_late(item) for item in history.findings)
 

@@ -59,7 +59,7 @@ def _reason(case: Case, history: History, plain: Outcome | None) -> str | None:
         return "a static finding already explains the behaviour"
     if history.errors("AD-RUN-010"):
         return "the operators registered here are not those of the package"
-    if case.options.asks_for(NAME) or in_trouble(history):
+    if case.options.asks_for(NAME) or has_trouble(history):
         return None
     if device_of(case) != "cpu":
         return "nothing is wrong, and a fresh process per operator is slow; run it with --probes op_inputs,op_alone"
@@ -69,7 +69,7 @@ def _reason(case: Case, history: History, plain: Outcome | None) -> str | None:
     return None
 
 
-def in_trouble(history: History) -> bool:
+def has_trouble(history: History) -> bool:
     """Whether any run gave a sign that something is wrong."""
     return bool(history.errors("AD-RUN-0")) or history.has("AD-RUN-004", "input-changed", "output-alias")
 

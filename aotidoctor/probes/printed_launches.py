@@ -31,7 +31,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.cuda_probe import missing_for_gpu_compile, repeat_call, symptom_of, why_not
+from aotidoctor.probes.cuda_probe import missing_for_gpu_compile, reason_to_skip, repeat_call, symptom_of
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.recompiled import compile_request
 
@@ -52,7 +52,7 @@ REMEDY = "Compile the exported program again on this host and use that package; 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan the compile that prints launches, if a kernel failed and no cheaper probe could name it."""
-    reason = why_not(case, history)
+    reason = reason_to_skip(case, history)
     settled = next((code for code, kinds in SETTLED if history.has(code, *kinds)), None)
     if reason is None and settled is not None and not case.options.asks_for(NAME):
         reason = f"{settled} already answered this without compiling; --probes {NAME} runs it anyway"
@@ -108,7 +108,7 @@ class PrintedRuns:
         return f"{names} ({self.failed} of {self.runs} runs failed)"
 
 
-def side_of(case: Case, history: History, name: str) -> PrintedRuns:
+def summarize_runs(case: Case, history: History, name: str) -> PrintedRuns:
     """The summary of all runs with, or without, blocking launches."""
     outcomes = [outcome for key, outcome in history.outcomes.items() if key.partition("#")[0] == name]
     failed = [outcome for outcome in outcomes if not succeeded(outcome)]
@@ -129,7 +129,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """
     if outcome.request.probe == VALUES:
         return [_values(history, outcome)]
-    free, held = side_of(case, history, FREE), side_of(case, history, BLOCKING)
+    free, held = summarize_runs(case, history, FREE), summarize_runs(case, history, BLOCKING)
     kind = _kind(case, history, free, held)
     kernel = held.last[0][0] if kind in NAMED else None
     severity = _SEVERITY.get(kind, Severity.INFO)

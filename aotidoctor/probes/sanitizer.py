@@ -26,7 +26,7 @@ from aotidoctor.localize.memory_errors import SanitizerReport, read_sanitizer
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.cuda_probe import ACCESS, VAGUE, repeat_call, symptom_of, vanished_blocking, why_not
+from aotidoctor.probes.cuda_probe import ACCESS, VAGUE, reason_to_skip, repeat_call, symptom_of, vanished_blocking
 from aotidoctor.probes.payload import device_of
 from aotidoctor.probes.probe import History, Plan, Probe, evidence, succeeded, unasked
 
@@ -42,7 +42,7 @@ OPTIONS = ("--print-limit", "20", "--show-backtrace", "no", "--log-file", "{run_
 
 def plan(case: Case, history: History) -> Plan:
     """Plan one run per tool that can explain this failure."""
-    reason = why_not(case, history)
+    reason = reason_to_skip(case, history)
     if reason is not None and not _answers_differ(case, history):
         return unasked(CODE, NAME, reason)
     program = case.host.tools.get(TOOL)
