@@ -37,7 +37,7 @@ from aotidoctor.readers.releases.torch_releases import (
 )
 
 FIND = Finder("AD-HOST-006", "abi_mismatch")
-# The functions without which no loader since 2.5 gets to a result; it can do without the others.
+# No loader since 2.5 gets to a result without these functions.
 ENTRY_POINTS = (
     "AOTInductorModelContainerCreateWithDevice",
     "AOTInductorModelContainerRun",
@@ -54,7 +54,7 @@ def run(case: Case) -> Findings:
     compiled = main_object(case)
     if compiled is None:
         return FIND.unchecked(NO_MODEL if case.model is None else "the model has no shared object")
-    entry_points = [*_release(case), *_entry_points(case, compiled)]
+    entry_points = _loader_needs(case, compiled)
     if case.host.profile is not None:
         linkage = link_to_profile(case.host, compiled)
         if linkage.unknown and not linkage.missing:
@@ -64,45 +64,38 @@ def run(case: Case) -> Findings:
         return entry_points or FIND.unchecked(case.host.symbols_problem or "symbols were not resolved")
     plain = [symbol for symbol in case.host.missing_symbols if symbol.version is None]
     versioned = [symbol for symbol in case.host.missing_symbols if symbol.version is not None]
-    return [
-        *entry_points,
-        *_versions(case, compiled.member, versioned),
-        *_symbols(case, compiled, plain),
-    ]
+    return [*entry_points, *_versions(case, compiled.member, versioned), *_symbols(case, compiled, plain)]
 
 
-def _release(case: Case) -> list[Evidence]:
-    """The loader of an older torch looks for the files where they no longer are."""
+def _loader_needs(case: Case, compiled: SharedObject) -> list[Evidence]:
+    """Findings about what the loader looks for: files at the places of its release, and exported functions."""
+    found = []
     here = release_of(case.host.torch.version) if case.host.torch is not None else None
-    if case.model is None or not has_top_folder(case.model) or here is None or here >= PREFIX:
-        return []
-    return [
-        FIND.error(
-            "release",
-            case.artifact.prefix or "archive",
-            observed=f"an archive with a top folder; built by torch {release_text(PREFIX)} or later",
-            expected=f"no top folder, for the loader of torch {release_text(here)}",
-            source=at_member(case, None),
-            facts={"torch_needed": release_text(PREFIX), "torch_here": release_text(here)},
+    if case.model is not None and has_top_folder(case.model) and here is not None and here < PREFIX:
+        found.append(
+            FIND.error(
+                "release",
+                case.artifact.prefix or "archive",
+                observed=f"an archive with a top folder; built by torch {release_text(PREFIX)} or later",
+                expected=f"no top folder, for the loader of torch {release_text(here)}",
+                source=at_member(case, None),
+                facts={"torch_needed": release_text(PREFIX), "torch_here": release_text(here)},
+            )
         )
-    ]
-
-
-def _entry_points(case: Case, compiled: SharedObject) -> list[Evidence]:
-    if compiled.format != "elf" or compiled.problem:
-        return []
-    return [
-        FIND.error(
-            "entry-point",
-            name,
-            observed="not among the exported functions",
-            expected="a function that the loader calls",
-            source=at_member(case, compiled.member),
-            facts={"symbol": name, "exported": len(compiled.defined_entry_points)},
-        )
-        for name in ENTRY_POINTS
-        if name not in compiled.defined_entry_points
-    ]
+    if compiled.format == "elf" and not compiled.problem:
+        found += [
+            FIND.error(
+                "entry-point",
+                name,
+                observed="not among the exported functions",
+                expected="a function that the loader calls",
+                source=at_member(case, compiled.member),
+                facts={"symbol": name, "exported": len(compiled.defined_entry_points)},
+            )
+            for name in ENTRY_POINTS
+            if name not in compiled.defined_entry_points
+        ]
+    return found
 
 
 def _versions(case: Case, member: str, missing: Iterable[MissingSymbol]) -> list[Evidence]:
@@ -129,7 +122,7 @@ def _versions(case: Case, member: str, missing: Iterable[MissingSymbol]) -> list
 
 
 def _may_bring_more(case: Case) -> bool:
-    """Whether the user loads something that was not asked for its symbols."""
+    """Whether the user loads libraries whose symbols were not read."""
     return bool(case.options.custom_op_libraries or case.options.setup)
 
 
@@ -155,13 +148,16 @@ def _symbols(case: Case, compiled: SharedObject, missing: list[MissingSymbol]) -
     if not missing:
         return []
     names = [symbol.name for symbol in missing]
-    # Whether it calls torch and names no library of it: it was not linked with one, on whatever host.
+    # It calls torch but needs no library of torch: it was not linked with one, on whatever host.
     if any(map(is_shim, names)) and not any(library.startswith(_OF_TORCH) for library in compiled.needed):
         return [_unlinked(case, compiled, names)]
     state = FIND.warn if _may_bring_more(case) else FIND.error
     torch = case.host.torch.version if case.host.torch else None
     built = case.needs.torch_version
-    newer = _newer_release(names, torch)
+    here = release_of(torch) if torch is not None else None
+    newest = newest_release(names) if here is not None and any(map(is_shim, names)) else None
+    # The release that added the newest of the missing shims, and that shim; None if torch here is not older.
+    newer = (release_text(newest[0]), newest[1]) if newest and here and newest[0] > here else None
     return [
         state(
             "symbol",
@@ -184,15 +180,6 @@ def _symbols(case: Case, compiled: SharedObject, missing: list[MissingSymbol]) -
             },
         )
     ]
-
-
-def _newer_release(names: list[str], torch: str | None) -> tuple[str, str] | None:
-    """The release that brought the newest of the missing shims, and that shim; None where age is not the reason."""
-    here = release_of(torch) if torch is not None else None
-    found = newest_release(names) if here is not None and any(map(is_shim, names)) else None
-    if found is None or here is None or found[0] <= here:
-        return None
-    return release_text(found[0]), found[1]
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "platform_mismatch"))

@@ -19,9 +19,8 @@ from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import NO_PACKAGE, at_member, is_package
-from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, list_names
+from aotidoctor.model.evidence import list_names
 
 FIND = Finder("AD-ART-006", "artifact_ambiguous")
 
@@ -30,37 +29,33 @@ def run(case: Case) -> Findings:
     """One finding per duplicate name and per model with several shared objects."""
     if not is_package(case):
         return FIND.unchecked(NO_PACKAGE)
-    found = [_duplicate(case, name) for name in case.artifact.names_duplicate]
-    return [*found, *(finding for model in case.artifact.models for finding in _two_objects(case, model))]
-
-
-def _duplicate(case: Case, name: str) -> Evidence:
-    state = FIND.error if name.endswith(".so") else FIND.warn
-    return state(
-        "duplicate",
-        name,
-        observed="the archive contains this member more than once",
-        expected="unique member names",
-        source=at_member(case, None),
-        facts={"member": name},
-    )
-
-
-def _two_objects(case: Case, model: ModelEntry) -> list[Evidence]:
-    names = list(dict.fromkeys(item.member for item in model.shared_objects))
-    wrappers = [name for name in names if name.endswith(".wrapper.so")] if model.layout != "legacy" else names
-    if len(wrappers) < 2:
-        return []
-    return [
-        FIND.error(
-            "two-so",
-            f"data/aotinductor/{model.name}",
-            observed=f"{len(wrappers)} shared objects: {list_names([name.rpartition('/')[2] for name in wrappers])}",
-            expected="1",
-            source=at_member(case, wrappers[-1]),
-            facts={"model": model.name, "members": tuple(wrappers)},
+    found = [
+        (FIND.error if name.endswith(".so") else FIND.warn)(
+            "duplicate",
+            name,
+            observed="the archive contains this member more than once",
+            expected="unique member names",
+            source=at_member(case, None),
+            facts={"member": name},
         )
+        for name in case.artifact.names_duplicate
     ]
+    for model in case.artifact.models:
+        names = list(dict.fromkeys(item.member for item in model.shared_objects))
+        wrappers = [name for name in names if name.endswith(".wrapper.so")] if model.layout != "legacy" else names
+        if len(wrappers) > 1:
+            files = list_names([name.rpartition("/")[2] for name in wrappers])
+            found.append(
+                FIND.error(
+                    "two-so",
+                    f"data/aotinductor/{model.name}",
+                    observed=f"{len(wrappers)} shared objects: {files}",
+                    expected="1",
+                    source=at_member(case, wrappers[-1]),
+                    facts={"model": model.name, "members": tuple(wrappers)},
+                )
+            )
+    return found
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

@@ -19,9 +19,8 @@ from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import DEVICE_KEY, DEVICES, NO_MODEL, at_member, loader_metadata
-from aotidoctor.model.artifact import Metadata
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue
+from aotidoctor.model.evidence import FactValue
 
 FIND = Finder("AD-ART-009", "artifact_bad_metadata")
 
@@ -31,30 +30,26 @@ def run(case: Case) -> Findings:
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
     wanted, _ = loader_metadata(case.model)
-    return [
-        finding
-        for entry in case.model.metadata
-        for finding in _examine(case, entry, read=wanted is None or entry.member == wanted)
-    ]
-
-
-def _examine(case: Case, entry: Metadata, *, read: bool) -> list[Evidence]:
-    state = FIND.error if read else FIND.warn
-    source = at_member(case, entry.member)
-    facts: dict[str, FactValue] = {"member": entry.member, "read_by_loader": read}
-    if entry.problem:
-        # The reader's problems begin with a fixed word: not-json, not-object or not-string.
-        kind = "not-string" if entry.problem.startswith("not-string") else "not-json"
-        expected = "strings only" if kind == "not-string" else "a JSON object"
-        return [state(kind, entry.member, observed=entry.problem, expected=expected, source=source, facts=facts)]
-    device = entry.values.get(DEVICE_KEY)
-    expected = f"one of {', '.join(DEVICES)}"
-    if device is None:
-        return [state("no-device", DEVICE_KEY, observed="no such key", expected=expected, source=source, facts=facts)]
-    if device not in DEVICES:
-        facts["device"] = device
-        return [state("unknown-device", DEVICE_KEY, observed=device, expected=expected, source=source, facts=facts)]
-    return []
+    found = []
+    for entry in case.model.metadata:
+        read = wanted is None or entry.member == wanted
+        facts: dict[str, FactValue] = {"member": entry.member, "read_by_loader": read}
+        device, expected = entry.values.get(DEVICE_KEY), f"one of {', '.join(DEVICES)}"
+        if entry.problem:
+            # The reader's problems begin with a fixed word: not-json, not-object or not-string.
+            kind = "not-string" if entry.problem.startswith("not-string") else "not-json"
+            subject, observed = entry.member, entry.problem
+            expected = "strings only" if kind == "not-string" else "a JSON object"
+        elif device is None:
+            kind, subject, observed = "no-device", DEVICE_KEY, "no such key"
+        elif device not in DEVICES:
+            kind, subject, observed = "unknown-device", DEVICE_KEY, device
+            facts["device"] = device
+        else:
+            continue
+        state, source = FIND.error if read else FIND.warn, at_member(case, entry.member)
+        found.append(state(kind, subject, observed=observed, expected=expected, source=source, facts=facts))
+    return found
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

@@ -39,60 +39,38 @@ _WHOLE_FILE = {
 
 def run(case: Case) -> Sequence[Evidence]:
     """One finding for the file as a whole, or one per damaged member."""
-    artifact = case.artifact
+    artifact, whole = case.artifact, at_member(case, None)
+    problem = artifact.problem
     if artifact.kind in _WHOLE_FILE:
-        kind, words = _WHOLE_FILE[case.artifact.kind]
-        observed = f"{words} ({case.artifact.problem})" if case.artifact.problem else words
-        return [
-            (
-                FIND.error(
-                    kind,
-                    case.artifact.path,
-                    observed=observed,
-                    expected="a complete, readable file",
-                    source=at_member(case, None),
-                    facts={"size": case.artifact.size},
-                )
-            )
-        ]
-    objects = [
-        item for model in artifact.models for item in model.shared_objects if item.member not in artifact.names_symlink
-    ]
-    return [
-        *_directory(case),
-        *(
-            (
-                FIND.error(
-                    "crc",
-                    name,
-                    observed="a checksum that differs from the recorded one",
-                    expected="intact data",
-                    message=f"{name}: the data do not match the recorded checksum; the loader does not check it",
-                    source=at_member(case, name),
-                    facts={"member": name},
-                )
-            )
-            for name in artifact.bad_crc
-        ),
-        *(finding for item in objects for finding in _object(case, item)),
-    ]
-
-
-def _directory(case: Case) -> list[Evidence]:
-    """The archive's own directory: bytes before the archive are refused by the loader, a wrong count is not."""
-    problem = case.artifact.problem
-    if problem is None or not case.artifact.members:
-        return []
-    state = FIND.warn if "the end record states" in problem else FIND.error
-    return [
-        state(
-            "directory",
-            case.artifact.path,
-            observed=problem,
-            expected="an archive as it was written",
-            source=at_member(case, None),
+        kind, words = _WHOLE_FILE[artifact.kind]
+        observed, expected = f"{words} ({problem})" if problem else words, "a complete, readable file"
+        facts = {"size": artifact.size}
+        return [FIND.error(kind, artifact.path, observed=observed, expected=expected, source=whole, facts=facts)]
+    found = []
+    if problem is not None and artifact.members:
+        # The archive's own directory: bytes before the archive are refused by the loader, a wrong count is not.
+        state, expected = (
+            FIND.warn if "the end record states" in problem else FIND.error,
+            "an archive as it was written",
         )
+        found.append(state("directory", artifact.path, observed=problem, expected=expected, source=whole))
+    found += [
+        FIND.error(
+            "crc",
+            name,
+            observed="a checksum that differs from the recorded one",
+            expected="intact data",
+            message=f"{name}: the data do not match the recorded checksum; the loader does not check it",
+            source=at_member(case, name),
+            facts={"member": name},
+        )
+        for name in artifact.bad_crc
     ]
+    for model in artifact.models:
+        for item in model.shared_objects:
+            if item.member not in artifact.names_symlink:
+                found += _object(case, item)
+    return found
 
 
 def _object(case: Case, item: SharedObject) -> list[Evidence]:
@@ -103,19 +81,17 @@ def _object(case: Case, item: SharedObject) -> list[Evidence]:
     source = at_member(case, item.member)
     if item.format == "unknown" and _is_packed(case, item.member):
         return [
-            (
-                FIND.info(
-                    "so-unread",
-                    item.member,
-                    observed=item.problem or "not inspected",
-                    expected="an uncompressed (stored) member, as torch writes it",
-                    source=at_member(case, item.member),
-                )
+            FIND.info(
+                "so-unread",
+                item.member,
+                observed=item.problem or "not inspected",
+                expected="an uncompressed (stored) member, as torch writes it",
+                source=at_member(case, item.member),
             )
         ]
     if item.format != "elf" or item.problem:
         observed = item.problem or "no ELF header"
-        # A library beside the wrapper is unpacked and not opened: it loads all the same (measured).
+        # A library beside the wrapper is unpacked and not opened: the package loads nevertheless (measured).
         main = main_object(case)
         state = (
             FIND.error
@@ -146,7 +122,7 @@ def _is_packed(case: Case, name: str) -> bool:
 
 
 def _not_compared(case: Case) -> str | None:
-    """Which checksums were not compared, and what would compare them."""
+    """The checksums that were not compared, and how to compare them."""
     artifact = case.artifact
     if not artifact.unread_crc:
         return None

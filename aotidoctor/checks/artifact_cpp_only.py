@@ -36,21 +36,19 @@ def run(case: Case) -> Findings:
     header = any(member.name.endswith(".h") for member in model.members)
     if header and bool(model.wrapper_cpp) and not any(CREATE in source for source in sources):
         return [
-            (
-                FIND.error(
-                    "standalone",
-                    f"data/aotinductor/{model.name}",
-                    observed=f"sources of a standalone model: none of them defines {CREATE}",
-                    expected="sources that a loader can use",
-                    source=at_member(case, model.wrapper_member),
-                    facts={
-                        "model": model.name,
-                        "what": "they belong to a standalone model, which no loader can use",
-                        "remedy": "Compile without aot_inductor_mode.compile_standalone, "
-                        "or build it into your C++ program.",
-                        "command": "torch._inductor.aoti_compile_and_package(ep, package_path='model.pt2')",
-                    },
-                )
+            FIND.error(
+                "standalone",
+                f"data/aotinductor/{model.name}",
+                observed=f"sources of a standalone model: none of them defines {CREATE}",
+                expected="sources that a loader can use",
+                source=at_member(case, model.wrapper_member),
+                facts={
+                    "model": model.name,
+                    "what": "they belong to a standalone model, which no loader can use",
+                    "remedy": "Compile without aot_inductor_mode.compile_standalone, "
+                    "or build it into your C++ program.",
+                    "command": "torch._inductor.aoti_compile_and_package(ep, package_path='model.pt2')",
+                },
             )
         ]
     return [

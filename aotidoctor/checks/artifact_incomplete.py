@@ -34,44 +34,36 @@ def run(case: Case) -> Findings:
     """One finding per missing member."""
     if case.model is None or not is_package(case):
         return FIND.unchecked(NO_MODEL)
-    model = case.model
-    return [*_object(case, model), *_metadata(case, model), *_extern(case, model), *_weights(case, model)]
+    model, found = case.model, []
+    if not model.shared_objects and not model.cpp_only:
+        sources = ", and sources without the flags to compile them" if model.wrapper_cpp else ""
+        found.append(
+            FIND.error(
+                "no-so",
+                _folder(model),
+                observed=f"no .so{sources}",
+                expected="one shared object",
+                source=at_member(case, model.wrapper_member),
+                facts={"model": model.name},
+            )
+        )
+    wanted, metadata = loader_metadata(model)
+    if metadata is None and wanted is not None:
+        found.append(
+            FIND.error(
+                "no-metadata",
+                wanted,
+                observed="no such member",
+                expected="the metadata that the loader reads first",
+                source=at_member(case, None),
+                facts={"model": model.name, "others": len(model.metadata)},
+            )
+        )
+    return [*found, *_extern(case, model), *_weights(case, model)]
 
 
 def _folder(model: ModelEntry) -> str:
     return f"data/aotinductor/{model.name}"
-
-
-def _object(case: Case, model: ModelEntry) -> list[Evidence]:
-    if model.shared_objects or model.cpp_only:
-        return []
-    sources = ", and sources without the flags to compile them" if model.wrapper_cpp else ""
-    return [
-        FIND.error(
-            "no-so",
-            _folder(model),
-            observed=f"no .so{sources}",
-            expected="one shared object",
-            source=at_member(case, model.wrapper_member),
-            facts={"model": model.name},
-        )
-    ]
-
-
-def _metadata(case: Case, model: ModelEntry) -> list[Evidence]:
-    wanted, found = loader_metadata(model)
-    if found is not None or wanted is None:
-        return []
-    return [
-        FIND.error(
-            "no-metadata",
-            wanted,
-            observed="no such member",
-            expected="the metadata that the loader reads first",
-            source=at_member(case, None),
-            facts={"model": model.name, "others": len(model.metadata)},
-        )
-    ]
 
 
 def _extern(case: Case, model: ModelEntry) -> list[Evidence]:
@@ -84,21 +76,17 @@ def _extern(case: Case, model: ModelEntry) -> list[Evidence]:
         observed = model.extern_problem
     else:
         observed = "no such member" if model.extern_member is None else f"{len(model.extern_nodes)} operator calls"
+    stem = (model.wrapper_member or f"{_folder(model)}/wrapper.cpp").rpartition(".")[0]
     return [
         FIND.error(
             "no-extern-json",
-            model.extern_member or _extern_name(model),
+            model.extern_member or f"{stem}.json",
             observed=observed,
             expected=f"at least {needed} operator call{'s' if needed > 1 else ''} for the proxy executor",
             source=at_member(case, model.wrapper_member),
             facts={"model": model.name, "calls": needed, "nodes": len(model.extern_nodes)},
         )
     ]
-
-
-def _extern_name(model: ModelEntry) -> str:
-    stem = (model.wrapper_member or f"{_folder(model)}/wrapper.cpp").rpartition(".")[0]
-    return f"{stem}.json"
 
 
 def _weights(case: Case, model: ModelEntry) -> list[Evidence]:

@@ -37,11 +37,26 @@ def run(case: Case) -> Findings:
         return []
     if case.artifact.kind is not ArtifactKind.AOTI_PACKAGE or not case.artifact.members:
         return FIND.unchecked(NO_PACKAGE)
-    return [*_top_folder(case), *_directories(case), *_marks(case)]
+    found = _top_folder(case)
+    # The loader extracts what is below data/aotinductor/<model>/; entries for other directories are not touched.
+    harmful = [name for name in case.artifact.names_directory if name.partition(MODELS)[2]]
+    if harmful:
+        found.append(
+            FIND.error(
+                "directory-entries",
+                harmful[0],
+                observed=f"entries for directories: {list_names(harmful)}",
+                expected="entries for files only",
+                message=f"{harmful[0]} is an entry for a directory, which the loader unpacks as a file; zip with -D",
+                source=at_member(case, None),
+                facts={"entries": len(harmful)},
+            )
+        )
+    return [*found, *_marks(case)]
 
 
 def loader_prefix(names: Sequence[str]) -> str:
-    """The top folder with its slash as the C++ loader takes it: from the first two names, empty if they disagree."""
+    """The top folder with its slash as the C++ loader finds it: from the first two names, empty if they disagree."""
     tops = {name.partition("/")[0] if "/" in name else None for name in names[:2]}
     top = tops.pop() if len(tops) == 1 else None
     return f"{top}/" if top else ""
@@ -60,15 +75,13 @@ def _top_folder(case: Case) -> list[Evidence]:
             f"the top folder {prefix.rstrip('/')!r}" if prefix else "the top level, as the first two members disagree"
         )
         return [
-            (
-                FIND.error(
-                    "no-prefix" if flat else "mixed-prefix",
-                    case.artifact.path,
-                    observed=f"no {MODELS} below {where}",
-                    expected="one top-level folder that contains everything, as torch writes it",
-                    source=at_member(case, None),
-                    facts={"prefix": prefix, "first_members": tuple(names[:2])},
-                )
+            FIND.error(
+                "no-prefix" if flat else "mixed-prefix",
+                case.artifact.path,
+                observed=f"no {MODELS} below {where}",
+                expected="one top-level folder that contains everything, as torch writes it",
+                source=at_member(case, None),
+                facts={"prefix": prefix, "first_members": tuple(names[:2])},
             )
         ]
     strays = [name for name in names if not name.startswith(prefix) and name not in case.artifact.names_unsafe]
@@ -88,24 +101,6 @@ def _top_folder(case: Case) -> list[Evidence]:
     ]
 
 
-def _directories(case: Case) -> list[Evidence]:
-    # The loader extracts what stands below data/aotinductor/<model>/; entries for other directories are not touched.
-    harmful = [name for name in case.artifact.names_directory if name.partition(MODELS)[2]]
-    if not harmful:
-        return []
-    return [
-        FIND.error(
-            "directory-entries",
-            harmful[0],
-            observed=f"entries for directories: {list_names(harmful)}",
-            expected="entries for files only",
-            message=f"{harmful[0]} is an entry for a directory, which the loader unpacks as a file; zip with -D",
-            source=at_member(case, None),
-            facts={"entries": len(harmful)},
-        )
-    ]
-
-
 def _marks(case: Case) -> list[Evidence]:
     artifact = case.artifact
     tails = {name.removeprefix(f"{artifact.prefix}/") for name in _names(artifact)}
@@ -113,16 +108,14 @@ def _marks(case: Case) -> list[Evidence]:
     if "archive_version" not in tails:
         legacy = "version" in tails or any(model.layout == "legacy" for model in artifact.models)
         found.append(
-            (
-                FIND.info(
-                    "old-layout",
-                    case.artifact.path,
-                    observed="no top folder and no archive_version, as torch 2.6 and 2.7 write it",
-                    expected="any layout that the loader accepts",
-                    message="the layout of torch 2.6 and 2.7: later releases report it as outdated and load it",
-                    source=at_member(case, None),
-                    facts={"harmless": True},
-                )
+            FIND.info(
+                "old-layout",
+                case.artifact.path,
+                observed="no top folder and no archive_version, as torch 2.6 and 2.7 write it",
+                expected="any layout that the loader accepts",
+                message="the layout of torch 2.6 and 2.7: later releases report it as outdated and load it",
+                source=at_member(case, None),
+                facts={"harmless": True},
             )
             if legacy
             else _outdated(case, "no archive_version")

@@ -19,42 +19,39 @@ from __future__ import annotations
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import NO_PACKAGE, at_member, is_package
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-ART-004", "artifact_unsafe")
-EXPECTED = "a name inside the package"
 
 
 def run(case: Case) -> Findings:
     """One finding per unsafe member."""
     if not is_package(case) and not case.artifact.members:
         return FIND.unchecked(NO_PACKAGE)
-    return [
-        *(_unsafe(case, name) for name in case.artifact.names_unsafe),
-        *[
+    found = []
+    for name in case.artifact.names_unsafe:
+        parent = ".." in name.replace("\\", "/").split("/")
+        found.append(
             FIND.error(
-                "symlink",
+                "parent" if parent else "absolute",
                 name,
-                observed="a symbolic link",
-                expected="a regular file",
+                observed="a name that points outside the package" if parent else "an absolute name",
+                expected="a name inside the package",
                 source=at_member(case, None),
                 facts={"member": name},
             )
-            for name in case.artifact.names_symlink
-        ],
+        )
+    found += [
+        FIND.error(
+            "symlink",
+            name,
+            observed="a symbolic link",
+            expected="a regular file",
+            source=at_member(case, None),
+            facts={"member": name},
+        )
+        for name in case.artifact.names_symlink
     ]
-
-
-def _unsafe(case: Case, name: str) -> Evidence:
-    parent = ".." in name.replace("\\", "/").split("/")
-    return FIND.error(
-        "parent" if parent else "absolute",
-        name,
-        observed="a name that points outside the package" if parent else "an absolute name",
-        expected=EXPECTED,
-        source=at_member(case, None),
-        facts={"member": name},
-    )
+    return found
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

@@ -27,7 +27,7 @@ from aotidoctor.model.evidence import Evidence
 FIND = Finder("AD-ART-002", "artifact_wrong_kind")
 EXPECTED = "an AOTInductor package"
 
-# What it is, what to do, and a command that leaves the file as it is.
+# A description, the remedy, and a command that does not change the file.
 _LOOK = "file model.pt2"
 _KINDS = {
     ArtifactKind.EXPORTED_PROGRAM: (

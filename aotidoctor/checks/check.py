@@ -12,7 +12,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, Maker, NotChecked, Severity
 from aotidoctor.model.record import record
 
-# What a check gives: its findings, or why it could not look.
+# The result of a check: its findings, or why it could not look.
 Findings = Sequence[Evidence] | NotChecked
 # A statement of this kind may hold any fact.
 ANY = "statement"
@@ -26,9 +26,9 @@ class Check:
 
     ``cause`` is the slug that its error findings suggest. ``stage`` is ``artifact``, ``host``, ``load`` or ``inputs``.
     ``needs`` names the checks whose error findings make this one pointless: it is then reported as ``NotChecked``.
-    ``run`` gives the findings (empty when all is well), or ``NotChecked`` when what it would look at is not there.
-    ``facts`` are the kinds of facts that it takes from the wrapper (those of ``model.contract.Unread``).
-    ``partly`` says which part of what it looks at was not read, and why.
+    ``run`` returns the findings (empty when all is well), or ``NotChecked`` when its subject is not there.
+    ``facts`` are the kinds of facts that it reads from the wrapper (those of ``model.contract.Unread``).
+    ``partly`` says which part of its subject was not read, and why.
     """
 
     code: str
@@ -41,7 +41,7 @@ class Check:
     partly: Callable[[Case], str | None] = lambda _case: None
 
     def overlooked(self, case: Case) -> NotChecked | None:
-        """What this check could not see, as it was not read, or not understood; None when it saw all."""
+        """The parts that this check could not see, as they were not read or not understood; None when it saw all."""
         if part := self.partly(case):
             return self.unchecked(part)
         unread = case.contract.unread if case.contract is not None else ()
@@ -76,7 +76,7 @@ class Finder:
 
     @property
     def warn(self) -> Maker:
-        """A finding that may matter, and by itself fails nothing."""
+        """A finding that may matter, but by itself fails nothing."""
         return Maker(self.code, Severity.WARN)
 
     @property
@@ -85,7 +85,7 @@ class Finder:
         return Maker(self.code, Severity.INFO)
 
     def unchecked(self, reason: str) -> NotChecked:
-        """The check could not look; ``reason`` says why."""
+        """``NotChecked`` with the reason why the check could not look."""
         return NotChecked(code=self.code, name=self.name, reason=reason)
 
     def check(
@@ -97,7 +97,7 @@ class Finder:
         facts: tuple[str, ...] = (),
         partly: Callable[[Case], str | None] = lambda _case: None,
     ) -> Check:
-        """The check of this code, of the stage that the code names; without ``cause`` it is called as the check is."""
+        """The check of this code and of the stage that the code names; ``cause`` is by default its name."""
         cause = cause or self.name.replace("_", "-")
         stage = _STAGES[self.code.split("-")[1]]
         return Check(

@@ -51,7 +51,7 @@ def run(case: Case) -> Findings:
 
 
 def custom_ops(case: Case, model: ModelEntry) -> list[str]:
-    """``namespace::name`` of the operators that torch does not bring along, without overload, in call order."""
+    """``namespace::name`` of the operators that do not come with torch, without overload, in call order."""
     targets = [node.target for node in model.extern_nodes] or list(case.contract.custom_ops if case.contract else ())
     return foreign(targets)
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import NO_MODEL, device_of, device_source
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FileSource
+from aotidoctor.model.evidence import FileSource
 
 FIND = Finder("AD-LOAD-004", "device_index")
 
@@ -30,48 +30,35 @@ def run(case: Case) -> Findings:
     """At most one finding about --device, and one per input elsewhere."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
-    device = device_of(case)
+    device, count = device_of(case), len(case.host.gpus)
     text = (case.options.device or "").partition(":")[2]
     index = int(text) if text.isdecimal() else None
-    asked = [] if index is None else _check_asked_index(case, device, index)
-    return [*asked, *(_inputs(case, index or 0) if device == "cuda" else [])]
-
-
-def _check_asked_index(case: Case, device: str | None, index: int) -> list[Evidence]:
-    count = len(case.host.gpus)
-    if device == "cpu":
-        observed, expected = f"index {index}", "no index: the package is compiled for the CPU"
-    elif device == "cuda" and 0 < count <= index:
-        observed, expected = f"index {index}", f"0 to {count - 1}"
-    else:
-        return []
-    return [
-        FIND.error(
-            "index",
-            "--device",
-            observed=observed,
-            expected=expected,
-            source=device_source(case),
-            facts={"index": index, "gpus": count},
+    expected = None
+    if index is not None and device == "cpu":
+        expected = "no index: the package is compiled for the CPU"
+    elif index is not None and device == "cuda" and 0 < count <= index:
+        expected = f"0 to {count - 1}"
+    found = []
+    if expected is not None:
+        facts, source = {"index": index, "gpus": count}, device_source(case)
+        found.append(
+            FIND.error("index", "--device", observed=f"index {index}", expected=expected, source=source, facts=facts)
         )
-    ]
-
-
-def _inputs(case: Case, index: int) -> list[Evidence]:
-    if case.inputs is None:
-        return []
-    return [
-        FIND.warn(
-            "index",
-            path,
-            observed=tensor.device,
-            expected=f"cuda:{index}",
-            source=FileSource(file=case.inputs.path) if case.inputs.path else None,
-            facts={"path": path, "device": tensor.device, "index": index},
-        )
-        for path, tensor in case.inputs.tensors()
-        if tensor.device.startswith("cuda:") and tensor.device != f"cuda:{index}"
-    ]
+    if device == "cuda" and case.inputs is not None:
+        used = f"cuda:{index or 0}"
+        found += [
+            FIND.warn(
+                "index",
+                path,
+                observed=tensor.device,
+                expected=used,
+                source=FileSource(file=case.inputs.path) if case.inputs.path else None,
+                facts={"path": path, "device": tensor.device, "index": index or 0},
+            )
+            for path, tensor in case.inputs.tensors()
+            if tensor.device.startswith("cuda:") and tensor.device != used
+        ]
+    return found
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"))

@@ -25,7 +25,7 @@ from aotidoctor.checks.matching.package_facts import (
     device_source,
     unstated_reason,
 )
-from aotidoctor.model.case import Case, TorchBuild
+from aotidoctor.model.case import Case
 
 FIND = Finder("AD-HOST-003", "device_unavailable")
 
@@ -34,9 +34,9 @@ def run(case: Case) -> Findings:
     """At most one finding."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
-    reason = unavailable(case)
+    reason = unavailable_reason(case)
     if reason is None:
-        # What a profile would have to state before one can say that the device is there.
+        # The facts that a profile must state before the device is known to be there.
         unknown = unstated_reason(case, "torch", "torch.cuda", "gpus") if device_of(case) in GPU_DEVICES else None
         return FIND.unchecked(unknown) if unknown is not None else []
     kind, words = reason
@@ -55,7 +55,7 @@ def run(case: Case) -> Findings:
     ]
 
 
-def unavailable(case: Case) -> tuple[str, str] | None:
+def unavailable_reason(case: Case) -> tuple[str, str] | None:
     """``(kind, reason)`` when the package's device cannot be used here, else None."""
     device = device_of(case)
     if device not in GPU_DEVICES:
@@ -63,8 +63,10 @@ def unavailable(case: Case) -> tuple[str, str] | None:
     torch = case.host.torch
     if "torch.cuda" in case.host.unstated:
         torch = None
-    if torch is not None and not _built_for(torch, device, case.host.system):
-        return "torch-build", f"torch {torch.version} is not built for it"
+    if torch is not None:
+        built = {"cuda": bool(torch.cuda or torch.hip), "xpu": torch.xpu, "mps": case.host.system == "Darwin"}
+        if not built[device]:
+            return "torch-build", f"torch {torch.version} is not built for it"
     if device != "cuda" or (torch is not None and torch.hip):
         return None
     if case.host.gpus or "gpus" in case.host.unstated:
@@ -73,16 +75,6 @@ def unavailable(case: Case) -> tuple[str, str] | None:
         return "no-driver", "this host has no NVIDIA driver"
     # Some container runtimes and WSL give the device without /proc/driver/nvidia/gpus; a container proves nothing.
     return None if case.host.in_container else ("no-device", "the NVIDIA driver lists no GPU")
-
-
-def _built_for(torch: TorchBuild, device: str, system: str) -> bool:
-    match device:
-        case "cuda":
-            return bool(torch.cuda or torch.hip)
-        case "xpu":
-            return bool(torch.xpu)
-        case _:
-            return system == "Darwin"
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"))

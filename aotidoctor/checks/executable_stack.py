@@ -27,7 +27,7 @@ FIND = Finder("AD-HOST-015", "executable_stack")
 
 
 def run(case: Case) -> Findings:
-    """At most one finding: an error where the host refuses it, else a note."""
+    """At most one finding: an error if the host refuses it, else a note."""
     compiled = main_object(case)
     if compiled is None:
         return FIND.unchecked(NO_MODEL if case.model is None else "the model has no shared object")

@@ -35,7 +35,9 @@ def run(case: Case) -> Findings:
     if device_of(case) != "cuda":
         return []
     missing = _missing_code(case)
-    capability, member = _capability(case)
+    capability, member = metadata_value(case, KEY)
+    if capability is None and case.contract is not None:
+        capability = case.contract.needs.compute_capability
     known = [gpu for gpu in case.host.gpus if gpu.compute_capability]
     if capability is None or not known or (case.host.torch is not None and case.host.torch.hip):
         reason = (
@@ -44,7 +46,8 @@ def run(case: Case) -> Findings:
             else "the package does not record a compute capability"
         )
         return missing or FIND.unchecked(reason)
-    gpu = _used_gpu(case, known)
+    number = (case.options.device or "").partition(":")[2]
+    gpu = next((gpu for gpu in known if not number.isdecimal() or gpu.index == int(number)), None)
     if gpu is None:
         return missing
     marks = (*case.model.gpu_code, *case.model.gpu_targets)
@@ -83,7 +86,7 @@ def runs_on(compiled: str, gpu: str, *, has_ptx: bool) -> bool:
 
 
 def _other_code(case: Case, model: ModelEntry, gpu: Gpu) -> list[Evidence]:
-    """The code itself is for another GPU than the metadata says."""
+    """The finding for code that is for a different GPU from the one in the metadata."""
     machine = [target[3:] for target in model.gpu_targets if target.startswith("sm_")]
     ptx = [target[8:] for target in model.gpu_targets if target.startswith("compute_")]
     fits = any(runs_on(one, gpu.compute_capability or "", has_ptx=False) for one in machine)
@@ -99,20 +102,6 @@ def _other_code(case: Case, model: ModelEntry, gpu: Gpu) -> list[Evidence]:
             facts={"package": model.gpu_targets, "gpu": gpu.compute_capability, "gpu_name": gpu.name},
         )
     ]
-
-
-def _capability(case: Case) -> tuple[str | None, str | None]:
-    value, member = metadata_value(case, KEY)
-    if value is None and case.contract is not None:
-        value = case.contract.needs.compute_capability
-    return value, member
-
-
-def _used_gpu(case: Case, known: list[Gpu]) -> Gpu | None:
-    _, _, number = (case.options.device or "").partition(":")
-    if number.isdecimal():
-        return next((gpu for gpu in known if gpu.index == int(number)), None)
-    return known[0]
 
 
 def _missing_code(case: Case) -> list[Evidence]:

@@ -22,33 +22,28 @@ from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.call_overlay import leaf_check, tensor_pairs
 from aotidoctor.checks.matching.kernel_reads import span
 from aotidoctor.model.case import Case
-from aotidoctor.model.inputs import TensorDesc
 
 FIND = Finder("AD-IN-018", "input_alias")
 
 
 def run(case: Case) -> Findings:
-    """One note per couple of tensors whose elements overlap in memory."""
-    pairs = list(tensor_pairs(case))
-    return [
-        (
-            FIND.info(
-                "overlap",
-                f"{a.path}, {b.path}",
-                observed="one storage, overlapping elements",
-                expected="separate memory if the model writes to its inputs",
-                facts={"path": b.path, "other": a.path},
+    """One note per pair of tensors whose elements overlap in memory."""
+    stored = [pair for pair in tensor_pairs(case) if pair.tensor.storage is not None and pair.tensor.numel]
+    found = []
+    for first, second in combinations(stored, 2):
+        a, b = first.tensor, second.tensor
+        overlap = a.storage_offset < b.storage_offset + span(b) and b.storage_offset < a.storage_offset + span(a)
+        if a.storage == b.storage and overlap:
+            found.append(
+                FIND.info(
+                    "overlap",
+                    f"{first.path}, {second.path}",
+                    observed="one storage, overlapping elements",
+                    expected="separate memory if the model writes to its inputs",
+                    facts={"path": second.path, "other": first.path},
+                )
             )
-        )
-        for a, b in combinations(pairs, 2)
-        if _overlap(a.tensor, b.tensor)
-    ]
-
-
-def _overlap(a: TensorDesc, b: TensorDesc) -> bool:
-    if a.storage is None or a.storage != b.storage or a.numel == 0 or b.numel == 0:
-        return False
-    return a.storage_offset < b.storage_offset + span(b) and b.storage_offset < a.storage_offset + span(a)
+    return found
 
 
 CHECK = leaf_check(FIND, run, facts=("input", "call", "launch"))

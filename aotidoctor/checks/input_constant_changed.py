@@ -17,9 +17,9 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.call_overlay import Pair, describe_plain, missing_reason, overlay_of
+from aotidoctor.checks.matching.call_overlay import describe_plain, missing_reason, overlay_of
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FileSource
+from aotidoctor.model.evidence import FileSource
 from aotidoctor.model.inputs import PlainValue
 
 FIND = Finder("AD-IN-006", "input_constant_changed")
@@ -30,44 +30,38 @@ def run(case: Case) -> Findings:
     overlay = overlay_of(case)
     if overlay is None:
         return FIND.unchecked(missing_reason(case))
-    findings = [
-        _finding(case, pair, pair.value)
-        for pair in overlay.pairs
-        if pair.spec.kind == "constant" and isinstance(pair.value, PlainValue)
-    ]
-    return [finding for finding in findings if finding is not None]
-
-
-def _finding(case: Case, pair: Pair, value: PlainValue) -> Evidence | None:
-    known = case.reference
+    known, source = case.reference, None
+    if known is not None and case.options.reference:
+        source = FileSource(file=case.options.reference)
+    elif case.stamp is not None:
+        source = FileSource(file=case.stamp.member)
     if known is None and case.stamp is not None and case.stamp.stamp is not None:
         known = case.stamp.stamp.facts
-    baked = known.constant_inputs.get(pair.spec.path) if known is not None else None
-    if baked is None:
-        return FIND.info(
-            "ignored",
-            pair.path,
-            observed=describe_plain(value),
-            expected="the value at export (the package does not record it)",
-            message=f"{pair.path}: {describe_plain(value)} has no effect: the value is fixed in the compiled code",
-            facts={"path": pair.path},
-        )
-    if baked == value.text:
-        return None
-    return FIND.error(
-        "changed",
-        pair.path,
-        observed=value.text,
-        expected=f"{baked} (fixed at export)",
-        source=_source(case),
-        facts={"path": pair.path, "baked": baked, "given": value.text},
-    )
-
-
-def _source(case: Case) -> FileSource | None:
-    if case.reference is not None and case.options.reference:
-        return FileSource(file=case.options.reference)
-    return FileSource(file=case.stamp.member) if case.stamp is not None else None
+    found = []
+    for pair in overlay.pairs:
+        value = pair.value
+        if pair.spec.kind != "constant" or not isinstance(value, PlainValue):
+            continue
+        baked = known.constant_inputs.get(pair.spec.path) if known is not None else None
+        if baked is None:
+            text = describe_plain(value)
+            found.append(
+                FIND.info(
+                    "ignored",
+                    pair.path,
+                    observed=text,
+                    expected="the value at export (the package does not record it)",
+                    message=f"{pair.path}: {text} has no effect: the value is fixed in the compiled code",
+                    facts={"path": pair.path},
+                )
+            )
+        elif baked != value.text:
+            facts = {"path": pair.path, "baked": baked, "given": value.text}
+            expected = f"{baked} (fixed at export)"
+            found.append(
+                FIND.error("changed", pair.path, observed=value.text, expected=expected, source=source, facts=facts)
+            )
+    return found
 
 
 CHECK = FIND.check(run, needs=("inputs_file", "input_kwargs", "input_tree", "input_order"), facts=("call-spec",))

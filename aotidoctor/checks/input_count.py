@@ -18,61 +18,47 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.call_overlay import Overlay, describe_tensor, missing_reason, overlay_of, swapped_paths
+from aotidoctor.checks.matching.call_overlay import describe_tensor, missing_reason, overlay_of, swapped_paths
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import TensorDesc
 
 FIND = Finder("AD-IN-005", "input_count")
 
 
 def run(case: Case) -> Findings:
-    """Findings from the trees where there is a call spec, from the bare count otherwise."""
+    """Findings from the trees if there is a call spec, from the bare count otherwise."""
     if case.contract is None or case.inputs is None:
         return FIND.unchecked(missing_reason(case))
     overlay = overlay_of(case)
-    return (
-        _from_count(case)
-        if overlay is None
-        else [
-            *[
-                FIND.error(
-                    difference.kind,
-                    difference.path,
-                    observed=difference.observed,
-                    expected=difference.expected,
-                    facts={"path": difference.path},
-                )
-                for difference in overlay.of("count")
-            ],
-            *_from_constants(overlay),
-        ]
-    )
-
-
-def _from_constants(overlay: Overlay) -> list[Evidence]:
+    if overlay is None:
+        given, wanted = len(case.inputs.tensors()), case.contract.n_inputs
+        kind = "few" if given < wanted else "many"
+        found = FIND.error(kind, "args", observed=f"{given} tensors", expected=f"{wanted} tensors")
+        return [found] if given != wanted else []
     swapped = swapped_paths(overlay)
     return [
-        FIND.error(
-            "many",
-            pair.path,
-            observed=describe_tensor(pair.value),
-            expected="no tensor: this leaf was a plain value (or None) at export",
-            facts={"path": pair.path, "tensor_for_constant": True},
-        )
-        for pair in overlay.pairs
-        if pair.spec.kind == "constant" and isinstance(pair.value, TensorDesc) and pair.path not in swapped
+        *(
+            FIND.error(
+                difference.kind,
+                difference.path,
+                observed=difference.observed,
+                expected=difference.expected,
+                facts={"path": difference.path},
+            )
+            for difference in overlay.of("count")
+        ),
+        *(
+            FIND.error(
+                "many",
+                pair.path,
+                observed=describe_tensor(pair.value),
+                expected="no tensor: this leaf was a plain value (or None) at export",
+                facts={"path": pair.path, "tensor_for_constant": True},
+            )
+            for pair in overlay.pairs
+            if pair.spec.kind == "constant" and isinstance(pair.value, TensorDesc) and pair.path not in swapped
+        ),
     ]
-
-
-def _from_count(case: Case) -> list[Evidence]:
-    assert case.contract is not None  # noqa: S101 - told to the type checker; run() looked
-    assert case.inputs is not None  # noqa: S101
-    given, wanted = len(case.inputs.tensors()), case.contract.n_inputs
-    if given == wanted:
-        return []
-    kind = "few" if given < wanted else "many"
-    return [FIND.error(kind, "args", observed=f"{given} tensors", expected=f"{wanted} tensors")]
 
 
 CHECK = FIND.check(

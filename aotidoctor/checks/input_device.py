@@ -41,7 +41,7 @@ def run(case: Case) -> Findings:
 
 
 def _expected_device(case: Case, spec: LeafSpec) -> str:
-    """The device type of the leaf; that of the package where its leaves do not tell (torch 2.6 and 2.7)."""
+    """The device type of the leaf; that of the package if its leaves do not state one (torch 2.6 and 2.7)."""
     package = case.needs.device_type
     return spec.device_type or package or "cpu"
 

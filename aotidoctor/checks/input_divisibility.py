@@ -17,35 +17,33 @@ from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.call_overlay import contract_source, leaf_check, tensor_pairs
-from aotidoctor.checks.matching.kernel_reads import SymbolReading, readings
+from aotidoctor.checks.matching.kernel_reads import readings
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-IN-015", "input_divisibility")
 
 
 def run(case: Case) -> Findings:
     """One finding per dim that leaves a remainder."""
-    return [_finding(case, reading) for reading in readings(tensor_pairs(case, "stride")) if reading.remainder]
-
-
-def _finding(case: Case, reading: SymbolReading) -> Evidence:
-    pair = reading.pair
-    return FIND.error(
-        "remainder",
-        f"{pair.path}.shape[{reading.dim}]",
-        observed=f"{reading.size}",
-        expected=f"a multiple of {reading.step} ({reading.expr})",
-        source=contract_source(case, pair.spec),
-        facts=pair.facts(
-            dim=reading.dim,
-            size=reading.size,
-            step=reading.step,
-            remainder=reading.remainder,
-            symbol=reading.symbol,
-            expected_size=reading.size - (reading.remainder or 0),
-        ),
-    )
+    return [
+        FIND.error(
+            "remainder",
+            f"{reading.pair.path}.shape[{reading.dim}]",
+            observed=f"{reading.size}",
+            expected=f"a multiple of {reading.step} ({reading.expr})",
+            source=contract_source(case, reading.pair.spec),
+            facts=reading.pair.facts(
+                dim=reading.dim,
+                size=reading.size,
+                step=reading.step,
+                remainder=reading.remainder,
+                symbol=reading.symbol,
+                expected_size=reading.size - reading.remainder,
+            ),
+        )
+        for reading in readings(tensor_pairs(case, "stride"))
+        if reading.remainder
+    ]
 
 
 CHECK = leaf_check(FIND, run, facts=("input", "assert", "symbol"))

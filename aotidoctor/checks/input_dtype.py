@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.call_overlay import (
-    TensorPair,
     contract_source,
     hidden_reason,
     is_mask_for,
@@ -28,7 +27,6 @@ from aotidoctor.checks.matching.call_overlay import (
     unread_reason,
 )
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-IN-010", "input_dtype")
 
@@ -36,25 +34,26 @@ FIND = Finder("AD-IN-010", "input_dtype")
 def run(case: Case) -> Findings:
     """One finding per tensor of another dtype."""
     pairs = list(tensor_pairs(case, "dtype"))
-    found = [_finding(case, pair) for pair in pairs if pair.spec.dtype not in (None, pair.tensor.dtype)]
+    found = []
+    for pair in pairs:
+        wanted, given = pair.spec.dtype, pair.tensor.dtype
+        if wanted in (None, given):
+            continue
+        mask = is_mask_for(wanted or "", pair.tensor)
+        state = FIND.warn if mask or pair.spec.used is False else FIND.error
+        found.append(
+            state(
+                "same-width-mask" if mask else "dtype",
+                pair.path,
+                observed=given,
+                expected=f"{wanted}",
+                source=contract_source(case, pair.spec),
+                facts=pair.facts(observed_dtype=given, expected_dtype=wanted),
+            )
+        )
     unread = [pair.path for pair in pairs if pair.spec.dtype is None and pair.spec.used is not False]
-    hidden = hidden_reason(case)
-    if hidden is not None and not found:
-        return FIND.unchecked(hidden)
-    return FIND.unchecked(unread_reason(case, "dtype", unread)) if unread and not found else found
-
-
-def _finding(case: Case, pair: TensorPair) -> Evidence:
-    mask = is_mask_for(pair.spec.dtype or "", pair.tensor)
-    state = FIND.warn if mask or pair.spec.used is False else FIND.error
-    return state(
-        "same-width-mask" if mask else "dtype",
-        pair.path,
-        observed=pair.tensor.dtype,
-        expected=f"{pair.spec.dtype}",
-        source=contract_source(case, pair.spec),
-        facts=pair.facts(observed_dtype=pair.tensor.dtype, expected_dtype=pair.spec.dtype),
-    )
+    reason = hidden_reason(case) or (unread_reason(case, "dtype", unread) if unread else None)
+    return FIND.unchecked(reason) if reason is not None and not found else found
 
 
 CHECK = leaf_check(FIND, run, facts=("input", "input-check"))

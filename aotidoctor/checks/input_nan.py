@@ -16,31 +16,31 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.call_overlay import TensorPair, leaf_check, tensor_pairs
+from aotidoctor.checks.matching.call_overlay import leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
-from aotidoctor.model.inputs import ValueStats
 
 FIND = Finder("AD-IN-019", "input_nan")
 
 
 def run(case: Case) -> Findings:
     """One finding per tensor with a NaN (warning) or an Inf (note)."""
-    pairs = [(pair, pair.tensor.stats) for pair in tensor_pairs(case, "stride")]
-    return [_finding(pair, stats) for pair, stats in pairs if stats is not None and (stats.nan or stats.inf)]
-
-
-def _finding(pair: TensorPair, stats: ValueStats) -> Evidence:
-    nan, inf = stats.nan, stats.inf
-    state = FIND.warn if nan else FIND.info
-    first = f" (first at element {stats.first_nonfinite})" if stats.first_nonfinite is not None else ""
-    return state(
-        "nan" if nan else "inf",
-        pair.path,
-        observed=f"{nan} NaN and {inf} Inf{first}",
-        expected="finite values",
-        facts=pair.facts(nan=nan, inf=inf),
-    )
+    found = []
+    for pair in tensor_pairs(case, "stride"):
+        stats = pair.tensor.stats
+        if stats is None or not (stats.nan or stats.inf):
+            continue
+        state = FIND.warn if stats.nan else FIND.info
+        first = f" (first at element {stats.first_nonfinite})" if stats.first_nonfinite is not None else ""
+        found.append(
+            state(
+                "nan" if stats.nan else "inf",
+                pair.path,
+                observed=f"{stats.nan} NaN and {stats.inf} Inf{first}",
+                expected="finite values",
+                facts=pair.facts(nan=stats.nan, inf=stats.inf),
+            )
+        )
+    return found
 
 
 CHECK = leaf_check(FIND, run)

@@ -39,15 +39,13 @@ def run(case: Case) -> Findings:
         return FIND.unchecked(missing_reason(case))
     swapped = swapped_paths(overlay)
     return [
-        (
-            FIND.error(
-                KINDS.get(pair.value.type, "number"),
-                pair.path,
-                observed=describe_plain(pair.value),
-                expected=describe_spec(pair.spec),
-                source=contract_source(case, pair.spec),
-                facts={"path": pair.path, "expected_dtype": pair.spec.dtype, "observed_type": pair.value.type},
-            )
+        FIND.error(
+            KINDS.get(pair.value.type, "number"),
+            pair.path,
+            observed=describe_plain(pair.value),
+            expected=describe_spec(pair.spec),
+            source=contract_source(case, pair.spec),
+            facts={"path": pair.path, "expected_dtype": pair.spec.dtype, "observed_type": pair.value.type},
         )
         for pair in overlay.pairs
         if pair.spec.input_index is not None and isinstance(pair.value, PlainValue) and pair.path not in swapped

@@ -34,22 +34,20 @@ FIND = Finder("AD-IN-009", "input_order")
 
 
 def run(case: Case) -> Findings:
-    """One finding per swapped couple."""
+    """One finding per swapped pair."""
     overlay = overlay_of(case)
     if overlay is None:
         return FIND.unchecked(missing_reason(case))
     swaps = swapped_pairs(overlay.pairs)
     led = {first.path for first, _ in swaps}
     return [
-        (
-            FIND.error(
-                "swapped",
-                f"{first.path}, {second.path}",
-                observed=f"{_describe_given(first)} and {_describe_given(second)}",
-                expected=f"{describe_spec(first.spec)} and {describe_spec(second.spec)}",
-                source=contract_source(case, first.spec),
-                facts={"path": first.path, "swap_with": second.path, "mutual": (second.path not in led)},
-            )
+        FIND.error(
+            "swapped",
+            f"{first.path}, {second.path}",
+            observed=f"{_describe_given(first)} and {_describe_given(second)}",
+            expected=f"{describe_spec(first.spec)} and {describe_spec(second.spec)}",
+            source=contract_source(case, first.spec),
+            facts={"path": first.path, "swap_with": second.path, "mutual": (second.path not in led)},
         )
         for first, second in swaps
     ]

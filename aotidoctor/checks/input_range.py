@@ -20,29 +20,52 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.call_overlay import TensorPair, contract_source, leaf_check, tensor_pairs
+from aotidoctor.checks.matching.call_overlay import contract_source, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import Dim, describe_spec
+from aotidoctor.model.contract import describe_spec
 from aotidoctor.model.evidence import Evidence, FactValue
 
 FIND = Finder("AD-IN-017", "input_range")
 
 
 def run(case: Case) -> Findings:
-    """One finding per dim outside its range, one for a batch of one. Warnings only: a run tells whether it matters."""
-    return list(_one_batch([finding for pair in tensor_pairs(case, "stride") for finding in _findings(case, pair)]))
+    """One finding per dim outside its range, one for a batch of one. Warnings only: a run shows whether it matters."""
+    found = []
+    for pair in tensor_pairs(case, "stride"):
+        for at, (dim, size) in enumerate(zip(pair.spec.dims or (), pair.tensor.shape, strict=False)):
+            low, high = dim.min, dim.max
+            if dim.static is not None:
+                continue
+            if low is not None and size < low:
+                kind = "batch-one" if size == 1 and low == 2 else "low"
+            elif high is not None and size > high:
+                kind = "high"
+            else:
+                continue
+            bounds = f"at least {low}" if high is None else f"at most {high}" if low is None else f"{low}..{high}"
+            found.append(
+                FIND.warn(
+                    kind,
+                    f"{pair.path}.shape[{at}]",
+                    observed=f"{size}",
+                    expected=f"{bounds} in {describe_spec(pair.spec)}",
+                    source=contract_source(case, pair.spec),
+                    facts=pair.facts(dim=at, size=size, low=low, high=high, symbol=str(dim.expr) if dim.expr else None),
+                )
+            )
+    return list(_one_batch(found))
 
 
 def _one_batch(findings: Sequence[Evidence]) -> Iterator[Evidence]:
-    """A batch of one is one remark, however many inputs show the batch."""
-    shown: dict[FactValue, list[str]] = {}
+    """Merge the findings about one batch of one, however many inputs have that batch."""
+    batches: dict[FactValue, list[str]] = {}
     for finding in findings:
         symbol = finding.facts.get("symbol")
         if finding.kind == "batch-one" and symbol is not None:
-            shown.setdefault(symbol, []).append(finding.subject or "")
+            batches.setdefault(symbol, []).append(finding.subject or "")
     for finding in findings:
         symbol = finding.facts.get("symbol")
-        places = shown.get(symbol, []) if finding.kind == "batch-one" else []
+        places = batches.get(symbol, []) if finding.kind == "batch-one" else []
         if finding.subject in places[1:]:
             continue
         if len(places) < 2:
@@ -50,35 +73,6 @@ def _one_batch(findings: Sequence[Evidence]) -> Iterator[Evidence]:
             continue
         observed = f"{finding.observed} (and {len(places) - 1} more with the size {symbol})"
         yield replace(finding, observed=observed, facts={**finding.facts, "places": tuple(places)})
-
-
-def _findings(case: Case, pair: TensorPair) -> Iterator[Evidence]:
-    for at, (dim, size) in enumerate(zip(pair.spec.dims or (), pair.tensor.shape, strict=False)):
-        kind = _kind(dim, size)
-        if kind is None:
-            continue
-        yield FIND.warn(
-            kind,
-            f"{pair.path}.shape[{at}]",
-            observed=f"{size}",
-            expected=f"{_range(dim)} in {describe_spec(pair.spec)}",
-            source=contract_source(case, pair.spec),
-            facts=pair.facts(dim=at, size=size, low=dim.min, high=dim.max, symbol=str(dim.expr) if dim.expr else None),
-        )
-
-
-def _kind(dim: Dim, size: int) -> str | None:
-    if dim.static is not None:
-        return None
-    if dim.min is not None and size < dim.min:
-        return "batch-one" if size == 1 and dim.min == 2 else "low"
-    return "high" if dim.max is not None and size > dim.max else None
-
-
-def _range(dim: Dim) -> str:
-    if dim.max is None:
-        return f"at least {dim.min}"
-    return f"at most {dim.max}" if dim.min is None else f"{dim.min}..{dim.max}"
 
 
 CHECK = leaf_check(FIND, run, facts=("input", "input-check"))

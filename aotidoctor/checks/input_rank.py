@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.call_overlay import (
-    TensorPair,
     contract_source,
     leaf_check,
     one_element,
@@ -37,19 +36,31 @@ FIND = Finder("AD-IN-012", "input_rank")
 
 def run(case: Case) -> Findings:
     """One finding per tensor of another rank."""
-    pairs = list(tensor_pairs(case, "rank"))
-    found = [_finding(case, pair) for pair in pairs if pair.spec.rank not in (None, len(pair.tensor.shape))]
+    pairs, found = list(tensor_pairs(case, "rank")), []
+    for pair in pairs:
+        shape, spec = pair.tensor.shape, pair.spec
+        if spec.rank not in (None, len(shape)):
+            harmless = one_element(spec, pair.tensor)
+            state = FIND.warn if harmless or spec.used is False else FIND.error
+            found.append(
+                state(
+                    "one-element" if harmless else "rank",
+                    pair.path,
+                    observed=f"{plural(len(shape), 'dim')} {shape}",
+                    expected=f"{plural(spec.rank or 0, 'dim')}: {describe_spec(spec)}",
+                    source=contract_source(case, spec),
+                    facts=pair.facts(observed_shape=shape, expected_rank=spec.rank),
+                )
+            )
     read = list(tensor_pairs(case, "stride"))
     found += [
-        (
-            FIND.error(
-                "slice",
-                one.pair.path,
-                observed=f"{plural(len(one.pair.tensor.shape), 'dim')} {one.pair.tensor.shape}, {one.given} elements",
-                expected=f"one more dim: a kernel reads {one.needed} elements ({one.expr}) in groups of {one.given}",
-                source=contract_source(case, one.pair.spec),
-                facts=one.facts(),
-            )
+        FIND.error(
+            "slice",
+            one.pair.path,
+            observed=f"{plural(len(one.pair.tensor.shape), 'dim')} {one.pair.tensor.shape}, {one.given} elements",
+            expected=f"one more dim: a kernel reads {one.needed} elements ({one.expr}) in groups of {one.given}",
+            source=contract_source(case, one.pair.spec),
+            facts=one.facts(),
         )
         for one in short_reads(read)
         if one.slice and not one.folded
@@ -57,19 +68,6 @@ def run(case: Case) -> Findings:
     found += [_walk_evidence(case, one) for one in misfits(read) if one.kind == "rank"]
     unread = [pair.path for pair in pairs if pair.spec.rank is None and pair.spec.used is not False]
     return FIND.unchecked(unread_reason(case, "shape", unread)) if unread and not found else found
-
-
-def _finding(case: Case, pair: TensorPair) -> Evidence:
-    harmless = one_element(pair.spec, pair.tensor)
-    state = FIND.warn if harmless or pair.spec.used is False else FIND.error
-    return state(
-        "one-element" if harmless else "rank",
-        pair.path,
-        observed=f"{plural(len(pair.tensor.shape), 'dim')} {pair.tensor.shape}",
-        expected=f"{plural(pair.spec.rank or 0, 'dim')}: {describe_spec(pair.spec)}",
-        source=contract_source(case, pair.spec),
-        facts=pair.facts(observed_shape=pair.tensor.shape, expected_rank=pair.spec.rank),
-    )
 
 
 def _walk_evidence(case: Case, one: Misfit) -> Evidence:

@@ -23,13 +23,12 @@ from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.call_overlay import (
-    TensorPair,
     contract_source,
     leaf_check,
     static_mismatches,
     tensor_pairs,
 )
-from aotidoctor.checks.matching.kernel_reads import Misfit, misfits, short_reads
+from aotidoctor.checks.matching.kernel_reads import misfits, short_reads
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import describe_spec
 from aotidoctor.model.evidence import Evidence, plural
@@ -39,77 +38,72 @@ FIND = Finder("AD-IN-013", "input_shape")
 
 def run(case: Case) -> Findings:
     """One finding per tensor with a static dim of another size, or too few elements; it names the first such dim."""
-    pairs = list(tensor_pairs(case, "shape"))
-    found = [_finding(case, pair) for pair in pairs if static_mismatches(pair.spec, pair.tensor)]
-    read = list(tensor_pairs(case, "stride"))
-    short = [one for one in short_reads(read) if one.partner is None and one.size_alone]
-    odd = [_odd(case, pair, dim) for pair in pairs for dim in _not_among(pair)]
-    walked = [_walk_evidence(case, one) for one in misfits(read) if one.kind == "shape"]
-    return [
-        *found,
-        *odd,
-        *(
-            (
+    found, read = _stated_sizes(case), list(tensor_pairs(case, "stride"))
+    found += [
+        FIND.error(
+            "elements",
+            one.pair.path,
+            observed=f"{plural(one.given, 'element')} {one.pair.tensor.shape}",
+            expected=f"at least {one.needed} elements, which a kernel reads ({one.expr})",
+            source=contract_source(case, one.pair.spec),
+            facts=one.facts(),
+        )
+        for one in short_reads(read)
+        if one.partner is None and one.size_alone
+    ]
+    for walk in misfits(read):
+        dim, shape = walk.dim, walk.pair.tensor.shape
+        as_these = f"a kernel iterates over it as {walk.steps}"
+        if walk.kind == "shape":
+            found.append(
                 FIND.error(
-                    "elements",
-                    one.pair.path,
-                    observed=f"{plural(one.given, 'element')} {one.pair.tensor.shape}",
-                    expected=f"at least {one.needed} elements, which a kernel reads ({one.expr})",
-                    source=contract_source(case, one.pair.spec),
-                    facts=one.facts(),
+                    "walk",
+                    walk.pair.path if dim is None else f"{walk.pair.path}.shape[{dim}]",
+                    observed=f"{shape}, which is only partly read" if dim is None else f"{shape[dim]} in {shape}",
+                    expected=as_these if dim is None else f"{walk.steps.turns[dim][0]}: {as_these}",
+                    source=contract_source(case, walk.pair.spec),
+                    facts=walk.facts(),
                 )
             )
-            for one in short
-        ),
-        *walked,
-    ]
+    return found
 
 
-def _walk_evidence(case: Case, one: Misfit) -> Evidence:
-    dim, shape = one.dim, one.pair.tensor.shape
-    as_these = f"a kernel iterates over it as {one.steps}"
-    return FIND.error(
-        "walk",
-        one.pair.path if dim is None else f"{one.pair.path}.shape[{dim}]",
-        observed=f"{shape}, which is only partly read" if dim is None else f"{shape[dim]} in {shape}",
-        expected=as_these if dim is None else f"{one.steps.turns[dim][0]}: {as_these}",
-        source=contract_source(case, one.pair.spec),
-        facts=one.facts(),
-    )
-
-
-def _not_among(pair: TensorPair) -> list[int]:
-    """The first dim with a size that no fixed one has."""
-    dims = zip(pair.spec.dims or (), pair.tensor.shape, strict=False)
-    return [at for at, (dim, size) in enumerate(dims) if dim.among and size not in dim.among][:1]
-
-
-def _odd(case: Case, pair: TensorPair, dim: int) -> Evidence:
-    size, among = pair.tensor.shape[dim], (pair.spec.dims or ())[dim].among
-    return FIND.error(
-        "among",
-        f"{pair.path}.shape[{dim}]",
-        observed=f"{size} in {pair.tensor.shape}",
-        expected=f"a fixed size: one of {', '.join(map(str, among))}",
-        source=contract_source(case, pair.spec),
-        facts=pair.facts(dim=dim, size=size, observed_shape=pair.tensor.shape),
-    )
-
-
-def _finding(case: Case, pair: TensorPair) -> Evidence:
-    dim, size, wanted = static_mismatches(pair.spec, pair.tensor)[0]
-    expected_shape = tuple(dim.static for dim in pair.spec.dims or ())
-    state = FIND.warn if pair.spec.used is False else FIND.error
-    return state(
-        "static",
-        f"{pair.path}.shape[{dim}]",
-        observed=f"{size} in {pair.tensor.shape}",
-        expected=f"{wanted} in {describe_spec(pair.spec)}",
-        source=contract_source(case, pair.spec),
-        facts=pair.facts(
-            dim=dim, size=size, expected_size=wanted, observed_shape=pair.tensor.shape, expected_shape=expected_shape
-        ),
-    )
+def _stated_sizes(case: Case) -> list[Evidence]:
+    """Findings about sizes that the package states: one fixed size per dim, or several to choose from."""
+    fixed, among = [], []
+    for pair in tensor_pairs(case, "shape"):
+        shape, dims, source = pair.tensor.shape, pair.spec.dims or (), contract_source(case, pair.spec)
+        for at, size, wanted in static_mismatches(pair.spec, pair.tensor)[:1]:
+            state = FIND.warn if pair.spec.used is False else FIND.error
+            fixed.append(
+                state(
+                    "static",
+                    f"{pair.path}.shape[{at}]",
+                    observed=f"{size} in {shape}",
+                    expected=f"{wanted} in {describe_spec(pair.spec)}",
+                    source=source,
+                    facts=pair.facts(
+                        dim=at,
+                        size=size,
+                        expected_size=wanted,
+                        observed_shape=shape,
+                        expected_shape=tuple(dim.static for dim in dims),
+                    ),
+                )
+            )
+        sizes = enumerate(zip(dims, shape, strict=False))
+        among += [
+            FIND.error(
+                "among",
+                f"{pair.path}.shape[{at}]",
+                observed=f"{shape[at]} in {shape}",
+                expected=f"a fixed size: one of {', '.join(map(str, dims[at].among))}",
+                source=source,
+                facts=pair.facts(dim=at, size=shape[at], observed_shape=shape),
+            )
+            for at in [at for at, (dim, size) in sizes if dim.among and size not in dim.among][:1]
+        ]
+    return [*fixed, *among]
 
 
 CHECK = leaf_check(FIND, run, facts=("input", "input-check", "assert", "symbol"))

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.call_overlay import contract_source, leaf_check, tensor_pairs
-from aotidoctor.checks.matching.kernel_reads import ShortRead, SymbolReading, agreed_values, readings, short_reads
+from aotidoctor.checks.matching.kernel_reads import SymbolReading, agreed_values, readings, short_reads
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.expr import evaluate
@@ -35,25 +35,24 @@ def run(case: Case) -> Findings:
     pairs = list(tensor_pairs(case, "stride"))
     found = list(readings(pairs))
     values = agreed_values(found)
-    told = [
+    findings = [
         _finding(case, reading, wanted, found)
         for reading in found
         if (wanted := evaluate(reading.expr, values)) is not None and wanted != reading.size and not reading.remainder
     ]
-    short = () if told else short_reads(pairs)
-    return [*told, *(_too_few(case, one) for one in short if one.partner is not None and one.size_alone)]
-
-
-def _too_few(case: Case, short: ShortRead) -> Evidence:
-    why = f"which a kernel reads ({short.expr}, with {short.symbol} of {short.partner})"
-    return FIND.error(
-        "elements",
-        short.pair.path,
-        observed=f"{short.given} elements {short.pair.tensor.shape}",
-        expected=f"at least {short.needed}, {why}",
-        source=contract_source(case, short.pair.spec),
-        facts=short.facts(),
-    )
+    return findings or [
+        FIND.error(
+            "elements",
+            short.pair.path,
+            observed=f"{short.given} elements {short.pair.tensor.shape}",
+            expected=f"at least {short.needed}, which a kernel reads ({short.expr}, with {short.symbol} of "
+            f"{short.partner})",
+            source=contract_source(case, short.pair.spec),
+            facts=short.facts(),
+        )
+        for short in short_reads(pairs)
+        if short.partner is not None and short.size_alone
+    ]
 
 
 def _finding(case: Case, reading: SymbolReading, wanted: int, found: Sequence[SymbolReading]) -> Evidence:

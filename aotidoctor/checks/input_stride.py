@@ -40,17 +40,17 @@ def run(case: Case) -> Findings:
     values = agreed_values(readings(pairs))
     found = []
     for pair in pairs:
-        wanted = _expected_strides(pair, values)
-        if wanted is not None and _differs(pair, wanted):
+        wanted = _other_strides(pair, values)
+        if wanted is not None:
             stride = pair.tensor.stride or ()
-            shown = ", ".join("?" if value is None else str(value) for value in wanted)
+            text = ", ".join("?" if value is None else str(value) for value in wanted)
             state = FIND.warn if pair.spec.used is False else FIND.error
             found.append(
                 state(
                     "stride",
                     f"{pair.path}.stride",
                     observed=f"{stride} of shape {pair.tensor.shape}",
-                    expected=f"({shown})",
+                    expected=f"({text})",
                     source=contract_source(case, pair.spec),
                     facts=pair.facts(observed_stride=stride, expected_stride=wanted, observed_shape=pair.tensor.shape),
                 )
@@ -59,16 +59,13 @@ def run(case: Case) -> Findings:
     return [
         *found,
         *(
-            (
-                FIND.error(
-                    "span",
-                    f"{one.pair.path}.stride",
-                    observed=f"{one.pair.tensor.stride} of shape {one.pair.tensor.shape}: memory for {one.given} "
-                    "elements",
-                    expected=f"memory for at least {one.needed} elements, which a kernel reads ({one.expr})",
-                    source=contract_source(case, one.pair.spec),
-                    facts={**one.facts(), "observed_stride": one.pair.tensor.stride or ()},
-                )
+            FIND.error(
+                "span",
+                f"{one.pair.path}.stride",
+                observed=f"{one.pair.tensor.stride} of shape {one.pair.tensor.shape}: memory for {one.given} elements",
+                expected=f"memory for at least {one.needed} elements, which a kernel reads ({one.expr})",
+                source=contract_source(case, one.pair.spec),
+                facts={**one.facts(), "observed_stride": one.pair.tensor.stride or ()},
             )
             for one in short_reads(pairs)
             if one.folded
@@ -89,38 +86,27 @@ def _walk_evidence(case: Case, one: Misfit) -> Evidence:
     )
 
 
-def _expected_strides(pair: TensorPair, values: Mapping[str, int]) -> Strides | None:
-    """The strides as numbers, None where they are unknown.
+def _other_strides(pair: TensorPair, values: Mapping[str, int]) -> Strides | None:
+    """The compiled strides if the tensor has others, each None if it is unknown; None if the tensor's strides fit.
 
     A symbolic stride is known only if the tensor has the sizes that the symbols say: a tensor of another size is
     explained by that, and its strides follow from it.
     """
-    constant, exprs = pair.spec.strides, pair.spec.stride_exprs
-    if constant is None or exprs is None or len(exprs) != len(constant):
-        return constant
-    own = {reading.symbol: reading.value for reading in readings([pair]) if reading.symbol is not None}
-    if any(value is None or values.get(symbol) != value for symbol, value in own.items()):
-        return constant
-    if any(
-        evaluate(dim.expr, values) not in (None, size)
-        for dim, size in zip(pair.spec.dims or (), pair.tensor.shape, strict=False)
-        if dim.expr is not None
-    ):
-        return constant
-    return tuple(
-        want if want is not None or expr is None else evaluate(expr, values)
-        for want, expr in zip(constant, exprs, strict=True)
-    )
-
-
-def _differs(pair: TensorPair, wanted: Strides) -> bool:
-    tensor = pair.tensor
-    if tensor.stride is None or tensor.numel == 0:
-        return False
-    return any(
-        want is not None and want != got and size != 1
-        for want, got, size in zip(wanted, tensor.stride, tensor.shape, strict=False)
-    )
+    tensor, wanted, exprs = pair.tensor, pair.spec.strides, pair.spec.stride_exprs
+    if wanted is None or tensor.stride is None or tensor.numel == 0:
+        return None
+    if exprs is not None and len(exprs) == len(wanted):
+        own = {reading.symbol: reading.value for reading in readings([pair]) if reading.symbol is not None}
+        dims = zip(pair.spec.dims or (), tensor.shape, strict=False)
+        if all(value is not None and values.get(symbol) == value for symbol, value in own.items()) and all(
+            dim.expr is None or evaluate(dim.expr, values) in (None, size) for dim, size in dims
+        ):
+            wanted = tuple(
+                want if want is not None or expr is None else evaluate(expr, values)
+                for want, expr in zip(wanted, exprs, strict=True)
+            )
+    strides = zip(wanted, tensor.stride, tensor.shape, strict=False)
+    return wanted if any(want is not None and want != got and size != 1 for want, got, size in strides) else None
 
 
 CHECK = leaf_check(FIND, run, facts=("input", "input-check", "assert", "symbol"))

@@ -18,9 +18,8 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.call_overlay import MOST_KEYS, TreeDifference, missing_reason, overlay_of
+from aotidoctor.checks.matching.call_overlay import MOST_KEYS, missing_reason, overlay_of
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-IN-002", "input_tree")
 
@@ -30,24 +29,25 @@ def run(case: Case) -> Findings:
     overlay = overlay_of(case)
     if overlay is None:
         return FIND.unchecked(missing_reason(case))
-    return [_finding(difference) for difference in overlay.of("tree")]
-
-
-def _finding(difference: TreeDifference) -> Evidence:
-    note = FIND.info if difference.kind == "object" else FIND.warn
-    state = note if difference.harmless else FIND.error
-    return state(
-        difference.kind,
-        difference.path,
-        observed=difference.observed,
-        expected=difference.expected,
-        facts={
-            "keys_observed": difference.keys_observed[:MOST_KEYS],
-            "keys_expected": difference.keys_expected[:MOST_KEYS],
-            "path": difference.path,
-            "harmless": difference.harmless,
-        },
-    )
+    found = []
+    for difference in overlay.of("tree"):
+        note = FIND.info if difference.kind == "object" else FIND.warn
+        state = note if difference.harmless else FIND.error
+        found.append(
+            state(
+                difference.kind,
+                difference.path,
+                observed=difference.observed,
+                expected=difference.expected,
+                facts={
+                    "keys_observed": difference.keys_observed[:MOST_KEYS],
+                    "keys_expected": difference.keys_expected[:MOST_KEYS],
+                    "path": difference.path,
+                    "harmless": difference.harmless,
+                },
+            )
+        )
+    return found
 
 
 CHECK = FIND.check(run, needs=("inputs_file",), facts=("call-spec",))

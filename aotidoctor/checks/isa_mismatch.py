@@ -33,7 +33,7 @@ from aotidoctor.model.evidence import Evidence, FileSource
 
 FIND = Finder("AD-HOST-002", "isa_mismatch")
 KEY = "AOTI_CPU_ISA"
-# Compilers use these only where the source asks for them, and the flag is set on every machine that has them.
+# Compilers use these only on request of the source, and the flag is set on every machine that has them.
 _BY_REQUEST = ("amx_", "avx512_bf16", "avx512_fp16")
 
 # Names of the metadata → flags of /proc/cpuinfo.
@@ -72,19 +72,13 @@ def run(case: Case) -> Findings:
     names = tuple((value or "").split())
     if not names:
         return FIND.unchecked("the package does not record the instructions it was compiled for")
-    return _compare(case, names, at_member(case, member), _TABLES.get(machine, {}))
-
-
-def _compare(
-    case: Case, names: tuple[str, ...], source: FileSource, table: dict[str, tuple[str, ...]]
-) -> list[Evidence]:
-    flags = case.host.cpu_flags
-    # Metadata written on another kind of machine: platform_mismatch speaks about that, the object decides.
+    table, flags = _TABLES.get(machine, {}), case.host.cpu_flags
+    # Metadata written on another kind of machine: platform_mismatch reports that, the object decides.
     foreign = {name for other in _TABLES.values() if other is not table for name in other} - table.keys()
-    wanted = [name for name in (name.lower() for name in names) if name not in foreign and name != "invalid_vec_isa"]
-    lacking = dict.fromkeys(flag for name in wanted for flag in table.get(name, ()) if flag not in flags)
+    wanted = [name for name in map(str.lower, names) if name not in foreign and name != "invalid_vec_isa"]
+    required = dict.fromkeys(flag for name in wanted for flag in table.get(name, ()) if flag not in flags)
     unknown = tuple(name for name in wanted if name not in table and name not in flags)
-    return _findings(case, names, tuple(lacking), unknown, source)
+    return _findings(case, names, tuple(required), unknown, at_member(case, member))
 
 
 def _findings(
@@ -93,7 +87,7 @@ def _findings(
     if not lacking and not unknown:
         return []
     native = case.contract is not None and case.contract.needs.march_native
-    # Whether something that lacks is used for sure, and not merely permitted to the compiler.
+    # An error only if a missing instruction is certainly used, not merely permitted to the compiler.
     state = FIND.error if any(not flag.startswith(_BY_REQUEST) for flag in lacking) else FIND.warn
     missing = ", ".join(lacking or unknown)
     return [

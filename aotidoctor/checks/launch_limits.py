@@ -25,7 +25,7 @@ from aotidoctor.checks.matching.call_overlay import overlay_of, tensor_pairs
 from aotidoctor.checks.matching.kernel_reads import SymbolReading, agreed_values, readings
 from aotidoctor.checks.matching.package_facts import at_call, device_of
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import KernelBody, KernelCall, ModelContract
+from aotidoctor.model.contract import KernelCall, ModelContract
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.expr import Expr, evaluate, parse_expr, substitute
 
@@ -61,24 +61,26 @@ def _of_launch(
 ) -> Iterator[Evidence]:
     sizes = sizes_of(grid, symbols)
     for at, (size, largest) in enumerate(zip(sizes, LARGEST_GRID, strict=False)):
-        shown = f"a grid of ({', '.join('?' if one is None else str(one) for one in sizes)})"
+        text = f"a grid of ({', '.join('?' if one is None else str(one) for one in sizes)})"
         if size == 0 and not call.guarded:
             facts = _reason(grid[at], symbols, found, 0)
-            yield _finding(case, call, "grid-empty", (shown, f"at least one block in {AXES[at]}"), facts)
+            yield _finding(case, call, "grid-empty", (text, f"at least one block in {AXES[at]}"), facts)
         elif size is not None and size > largest:
             facts = _reason(grid[at], symbols, found, largest)
-            yield _finding(case, call, "grid-large", (shown, f"at most {largest} blocks in {AXES[at]}"), facts)
+            yield _finding(case, call, "grid-large", (text, f"at most {largest} blocks in {AXES[at]}"), facts)
     threads = _number(call.warps) * WARP
     if threads > LARGEST_BLOCK:
         yield _finding(case, call, "block", (f"{threads} threads in a block", f"at most {LARGEST_BLOCK}"), {})
-    shared, allowed = _number(call.shared), _shared_memory(case)
-    if allowed is not None and shared > allowed[0]:
-        text = f"at most {allowed[0]} on {allowed[1]}"
-        yield _finding(case, call, "shared", (f"{shared} bytes of shared memory in a block", text), {})
+    shared = _number(call.shared)
+    known = ((SHARED.get(gpu.compute_capability or ""), gpu.name) for gpu in case.host.gpus)
+    allowed, gpu = next(((most, name) for most, name in known if most is not None), (None, ""))
+    if allowed is not None and shared > allowed:
+        texts = (f"{shared} bytes of shared memory in a block", f"at most {allowed} on {gpu}")
+        yield _finding(case, call, "shared", texts, {})
 
 
 def _finding(
-    case: Case, call: KernelCall, kind: str, said: tuple[str, str], facts: Mapping[str, str | int | None]
+    case: Case, call: KernelCall, kind: str, texts: tuple[str, str], facts: Mapping[str, str | int | None]
 ) -> Evidence:
     size, high = facts.get("place"), facts.get("high")
     fitting = f" to at most {high}" if high else ""
@@ -89,8 +91,8 @@ def _finding(
     return FIND.error(
         kind,
         call.name,
-        observed=said[0] + (f" ({size} = {facts['size']})" if size else ""),
-        expected=said[1],
+        observed=texts[0] + (f" ({size} = {facts['size']})" if size else ""),
+        expected=texts[1],
         source=at_call(case, call),
         facts={"kernel": call.name, "advice": advice, **facts},
     )
@@ -99,30 +101,18 @@ def _finding(
 def _reason(
     part: Expr, symbols: Mapping[str, int], found: Sequence[SymbolReading], largest: int
 ) -> Mapping[str, str | int | None]:
-    """The dim that makes the grid impossible, where it is one, and the largest size with which it is possible."""
+    """The dim that makes the grid impossible, if it is a single one, and the largest size that fits."""
     names = sorted(part.symbols)
     reading = next((one for one in found if names == [one.symbol] and str(one.expr) == one.symbol), None)
     if reading is None or reading.value is None:
         return {}
     place = f"{reading.pair.path}.shape[{reading.dim}]"
-    high = _largest_fitting(part, names[0], symbols, reading.size, largest) if largest else None
-    return {"path": reading.pair.path, "dim": reading.dim, "size": reading.size, "place": place, "high": high}
-
-
-def _largest_fitting(part: Expr, symbol: str, symbols: Mapping[str, int], size: int, largest: int) -> int | None:
-    low, high = 0, size
+    low, high = 0, reading.size if largest else 0
     while high - low > 1:
         middle = (low + high) // 2
-        (blocks,) = sizes_of((part,), {**symbols, symbol: middle})
+        (blocks,) = sizes_of((part,), {**symbols, names[0]: middle})
         low, high = (middle, high) if blocks is not None and blocks <= largest else (low, middle)
-    return low or None
-
-
-def _shared_memory(case: Case) -> tuple[int, str] | None:
-    known = [gpu for gpu in case.host.gpus if gpu.compute_capability in SHARED]
-    if not known:
-        return None
-    return SHARED[known[0].compute_capability or ""], known[0].name
+    return {"path": reading.pair.path, "dim": reading.dim, "size": reading.size, "place": place, "high": low or None}
 
 
 def _number(text: str | None) -> int:
@@ -145,20 +135,16 @@ def grids_of(contract: ModelContract) -> Sequence[tuple[KernelCall, tuple[Expr, 
     bodies = {body.name: body for body in contract.bodies}
     found = []
     for call in contract.kernels:
-        names = _arguments(call, bodies.get(call.name))
+        body, names = bodies.get(call.name), {}
+        if body is not None and len(call.arguments) >= len(body.parameters):
+            pairs = zip(body.parameters, call.arguments, strict=False)
+            names = {one.name: parse_expr(text) for one, text in pairs if not one.pointer}
         grid = tuple(substitute(parse_expr(part.replace("/", "//")), names) for part in call.grid)
         if grid:
             found.append((call, grid))
     return found
 
 
-def _arguments(call: KernelCall, body: KernelBody | None) -> Mapping[str, Expr]:
-    if body is None or len(call.arguments) < len(body.parameters):
-        return {}
-    pairs = zip(body.parameters, call.arguments, strict=False)
-    return {one.name: parse_expr(text) for one, text in pairs if not one.pointer}
-
-
 def sizes_of(grid: Sequence[Expr], symbols: Mapping[str, int]) -> tuple[int | None, ...]:
-    """The grid as numbers; None for a part that needs a symbol nobody knows."""
+    """The grid as numbers; None for a part with an unknown symbol."""
     return tuple(evaluate(part, symbols) for part in grid)

@@ -25,7 +25,7 @@ from aotidoctor.model.case import Case
 
 FIND = Finder("AD-HOST-016", "load_call")
 # There is no other release of 2.10.
-_FORGETFUL = ("2.10.0", "2.10")
+_AFFECTED = ("2.10.0", "2.10")
 _MARK = "archive_version"
 _STEP = "import torch._inductor.codecache before aoti_load_package"
 
@@ -33,9 +33,9 @@ _STEP = "import torch._inductor.codecache before aoti_load_package"
 def run(case: Case) -> Findings:
     """At most one finding, a note."""
     version = case.host.torch.version.partition("+")[0] if case.host.torch is not None else ""
-    if version not in _FORGETFUL or case.artifact.kind is not ArtifactKind.AOTI_PACKAGE:
+    if version not in _AFFECTED or case.artifact.kind is not ArtifactKind.AOTI_PACKAGE:
         return []
-    # What the loader in Python refuses for its age goes to the one in C++, and what has no device fails before that.
+    # The loader in Python hands an old package to the one in C++, and a package without a device fails before that.
     marked = any(member.name.rpartition("/")[2] == _MARK for member in case.artifact.members)
     if not marked or metadata_value(case, "AOTI_DEVICE_KEY")[0] is None:
         return []

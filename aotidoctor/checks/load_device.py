@@ -27,17 +27,17 @@ def run(case: Case) -> Findings:
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
     compiled = device_of(case)
-    asked = (case.options.device or "").partition(":")[0]
-    if not asked or compiled is None or asked == compiled:
+    requested = (case.options.device or "").partition(":")[0]
+    if not requested or compiled is None or requested == compiled:
         return []
     return [
         FIND.error(
             "device",
             "--device",
-            observed=asked,
+            observed=requested,
             expected=compiled,
             source=device_source(case),
-            facts={"asked": asked, "compiled": compiled},
+            facts={"asked": requested, "compiled": compiled},
         )
     ]
 

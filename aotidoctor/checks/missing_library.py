@@ -18,7 +18,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.device_unavailable import unavailable
+from aotidoctor.checks.device_unavailable import unavailable_reason
 from aotidoctor.checks.matching.package_facts import (
     NO_MODEL,
     NOT_STATED,
@@ -27,9 +27,8 @@ from aotidoctor.checks.matching.package_facts import (
     has_library,
     main_object,
 )
-from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, list_names
+from aotidoctor.model.evidence import list_names
 
 FIND = Finder("AD-HOST-005", "missing_library")
 _OF_A_DEVICE = ("libcuda.so", "libcudart.so", "libtorch_cuda", "libc10_cuda", "libnv", "libcu", "libtorch_xpu",
@@ -38,45 +37,34 @@ _OF_A_DEVICE = ("libcuda.so", "libcudart.so", "libtorch_cuda", "libc10_cuda", "l
 
 def run(case: Case) -> Findings:
     """One finding per library that is not found."""
-    compiled = main_object(case)
+    compiled, host = main_object(case), case.host
     if compiled is None:
         return FIND.unchecked(NO_MODEL if case.model is None else "the model has no shared object")
-    if case.host.profile is not None:
-        return _on_profile(case, compiled)
-    if not case.host.libraries:
-        return FIND.unchecked(case.host.symbols_problem or "libraries were not resolved")
-    missing = [name for name in compiled.needed if case.host.libraries.get(name, "") is None]
-    given = {path.rpartition("/")[2] for path in case.options.custom_op_libraries}
-    return [_missing(case, compiled.member, name, given) for name in missing if not _is_explained(case, name)]
-
-
-def _on_profile(case: Case, compiled: SharedObject) -> Findings:
-    """What the profile of another machine tells of each library."""
-    given = {path.rpartition("/")[2] for path in case.options.custom_op_libraries}
-    known = {name: has_library(case.host, name) for name in compiled.needed}
-    missing = [name for name, found in known.items() if found is False and not _is_explained(case, name)]
-    unknown = [name for name, found in known.items() if found is None and not _is_explained(case, name)]
+    if host.profile is None and not host.libraries:
+        return FIND.unchecked(host.symbols_problem or "libraries were not resolved")
+    missing: list[str] = []
+    unknown: list[str] = []
+    # The absence of a device is a finding already, which explains its libraries.
+    explained = _OF_A_DEVICE if unavailable_reason(case) is not None and device_of(case) != "cpu" else ()
+    for name in compiled.needed:
+        there = has_library(host, name) if host.profile is not None else host.libraries.get(name, "") is not None
+        if not there and not name.startswith(explained):
+            (unknown if there is None else missing).append(name)
     if unknown and not missing:
-        return FIND.unchecked(f"the profile {case.host.profile}{NOT_STATED}{list_names(unknown)}")
-    return [_missing(case, compiled.member, name, given) for name in missing]
-
-
-def _is_explained(case: Case, name: str) -> bool:
-    """Whether the library belongs to a device whose absence is a finding already."""
-    return unavailable(case) is not None and device_of(case) != "cpu" and name.startswith(_OF_A_DEVICE)
-
-
-def _missing(case: Case, member: str, name: str, given: set[str]) -> Evidence:
-    # The loader takes a library that is loaded already by its soname, which mostly is its file name.
-    state = FIND.info if name in given else FIND.error
-    return state(
-        "needed",
-        name,
-        observed="not found",
-        expected="a library that the dynamic loader finds",
-        source=at_member(case, member),
-        facts={"library": name, "given": name in given},
-    )
+        return FIND.unchecked(f"the profile {host.profile}{NOT_STATED}{list_names(unknown)}")
+    given = {path.rpartition("/")[2] for path in case.options.custom_op_libraries}
+    return [
+        # The loader takes a library that is loaded already by its soname, which is mostly its file name.
+        (FIND.info if name in given else FIND.error)(
+            "needed",
+            name,
+            observed="not found",
+            expected="a library that the dynamic loader finds",
+            source=at_member(case, compiled.member),
+            facts={"library": name, "given": name in given},
+        )
+        for name in missing
+    ]
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "platform_mismatch"))

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, device_of, unstated_reason
-from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-HOST-011", "out_of_memory")
@@ -32,16 +31,22 @@ def run(case: Case) -> Findings:
         return FIND.unchecked(NO_MODEL)
     if device_of(case) in (None, "cpu") and (reason := unstated_reason(case, "memory_total")) is not None:
         return FIND.unchecked(reason)
-    constants = _constants(case, case.model)
-    objects = sum(item.size for item in case.model.shared_objects)
-    limits = [(constants, limit, words) for limit, words in _memory(case) if limit is not None]
-    space = case.options.memory_limit or case.host.address_space_limit
+    host, objects = case.host, case.model.shared_objects
+    declared = sum(constant.data_size or 0 for constant in case.contract.constants) if case.contract else 0
+    constants = declared or sum(item.constants_span or 0 for item in objects)
+    memory: list[tuple[int | None, str]] = []
+    if device_of(case) not in (None, "cpu"):
+        memory = [(gpu.memory_total, "the memory of the GPU") for gpu in host.gpus[:1]]
+    elif case.contract is None or case.contract.weights != "mmap":
+        memory = [(host.memory_total, "all memory"), (host.memory_available, AVAILABLE)]
+    limits = [(constants, limit, words) for limit, words in memory if limit is not None]
+    space = case.options.memory_limit or host.address_space_limit
     if space is not None:
-        limits.append((constants + objects, space, "the address-space limit"))
+        limits.append((constants + sum(item.size for item in objects), space, "the address-space limit"))
     exceeded = [entry for entry in limits if entry[0] > entry[1]]
     if not exceeded:
         return []
-    # What is available changes from minute to minute; what is there in all does not.
+    # Available memory changes from minute to minute; the total does not.
     needed, limit, words = min(exceeded, key=lambda entry: (entry[2] == AVAILABLE, entry[1]))
     state = FIND.warn if words == AVAILABLE else FIND.error
     return [
@@ -54,20 +59,6 @@ def run(case: Case) -> Findings:
             facts={"needed": needed, "limit": limit, "which": words},
         )
     ]
-
-
-def _constants(case: Case, model: ModelEntry) -> int:
-    declared = sum(constant.data_size or 0 for constant in case.contract.constants) if case.contract else 0
-    return declared or sum(item.constants_span or 0 for item in model.shared_objects)
-
-
-def _memory(case: Case) -> list[tuple[int | None, str]]:
-    host = case.host
-    if device_of(case) not in (None, "cpu"):
-        return [(gpu.memory_total, "the memory of the GPU") for gpu in host.gpus[:1]]
-    if case.contract is not None and case.contract.weights == "mmap":
-        return []
-    return [(host.memory_total, "all memory"), (host.memory_available, AVAILABLE)]
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"), facts=("constant", "buffer"))

@@ -48,29 +48,25 @@ def run(case: Case) -> Findings:
         leaves = count_leaves(parse_spec(contract.out_spec))
     except SpecError as error:
         return too_many or FIND.unchecked(f"the out spec cannot be read: {error}")
-    return [*_outputs(case, contract, contract.n_outputs, leaves), *too_many]
-
-
-def _outputs(case: Case, contract: ModelContract, count: int, leaves: int) -> list[Evidence]:
+    count = contract.n_outputs
     if count == leaves:
-        return []
+        return too_many
     shapes = tuple(f"{output.dtype or '?'}[{', '.join(output.shape or ('?',))}]" for output in contract.outputs[:MOST])
-    return [
-        FIND.error(
-            "outputs",
-            "result",
-            observed=plural(count, "output"),
-            expected=f"{plural(leaves, 'output')} in the out spec",
-            message=f"the compiled code returns {plural(count, 'output')}, the out spec of the package has "
-            f"{plural(leaves, 'leaf').replace('leafs', 'leaves')}: Python cannot rebuild the result of any call",
-            source=at_member(case, contract.member),
-            facts={"outputs": count, "leaves": leaves, "shapes": shapes, **({"fix": FIX} if count > leaves else {})},
-        )
-    ]
+    found = FIND.error(
+        "outputs",
+        "result",
+        observed=plural(count, "output"),
+        expected=f"{plural(leaves, 'output')} in the out spec",
+        message=f"the compiled code returns {plural(count, 'output')}, the out spec of the package has "
+        f"{plural(leaves, 'leaf').replace('leafs', 'leaves')}: Python cannot rebuild the result of any call",
+        source=at_member(case, contract.member),
+        facts={"outputs": count, "leaves": leaves, "shapes": shapes, **({"fix": FIX} if count > leaves else {})},
+    )
+    return [found, *too_many]
 
 
 def _inputs(case: Case, contract: ModelContract) -> list[Evidence]:
-    """A call that gives what the in spec asks for has too few tensors; one that gives more of them returns."""
+    """A call that follows the in spec has too few tensors; one with more of them returns."""
     if contract.args is None or contract.kwargs is None:
         return []
     leaves = count_leaves(contract.args) + count_leaves(contract.kwargs)

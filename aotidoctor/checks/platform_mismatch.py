@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, machine_name, metadata_value
-from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 
@@ -32,30 +31,28 @@ def run(case: Case) -> Findings:
     """At most one finding per shared object, and one for metadata that disagree."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
-    found = [finding for item in case.model.shared_objects for finding in _object(case, item)]
+    host_format, machine = _HOST_FORMATS.get(case.host.system, "elf"), case.host.machine
+    found = []
+    for item in case.model.shared_objects:
+        if item.format in _FORMATS and item.format != host_format:
+            kind, observed, expected = "file-format", _FORMATS[item.format], _FORMATS[host_format]
+        elif item.bits not in (None, 64):
+            kind, observed, expected = "bits", f"{item.bits}-bit code", "64-bit code"
+        elif item.machine is not None and machine_name(item.machine) != machine_name(machine):
+            kind, observed, expected = "elf-machine", f"machine {item.machine}", machine
+        else:
+            continue
+        found.append(
+            FIND.error(
+                kind,
+                item.member,
+                observed=observed,
+                expected=expected,
+                source=at_member(case, item.member),
+                facts={"package_machine": item.machine, "package_format": item.format, "host_machine": machine},
+            )
+        )
     return found or _metadata(case)
-
-
-def _object(case: Case, item: SharedObject) -> list[Evidence]:
-    host_format = _HOST_FORMATS.get(case.host.system, "elf")
-    if item.format in _FORMATS and item.format != host_format:
-        return [_mismatch(case, item, "file-format", _FORMATS[item.format], _FORMATS[host_format])]
-    if item.bits not in (None, 64):
-        return [_mismatch(case, item, "bits", f"{item.bits}-bit code", "64-bit code")]
-    if item.machine is not None and machine_name(item.machine) != machine_name(case.host.machine):
-        return [_mismatch(case, item, "elf-machine", f"machine {item.machine}", case.host.machine)]
-    return []
-
-
-def _mismatch(case: Case, item: SharedObject, kind: str, observed: str, expected: str) -> Evidence:
-    return FIND.error(
-        kind,
-        item.member,
-        observed=observed,
-        expected=expected,
-        source=at_member(case, item.member),
-        facts={"package_machine": item.machine, "package_format": item.format, "host_machine": case.host.machine},
-    )
 
 
 def _metadata(case: Case) -> list[Evidence]:

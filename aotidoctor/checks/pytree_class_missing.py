@@ -28,12 +28,12 @@ from aotidoctor.model.contract import ModelContract
 from aotidoctor.model.evidence import list_names
 
 FIND = Finder("AD-LOAD-007", "pytree_class_missing")
-# Names of types as torch writes them; a context may hold the same key, and then in escaped quotes.
+# Names of types as torch writes them; a context may hold the same key, but in escaped quotes.
 _TYPE = re.compile(r'"type": ?"([A-Za-z_][\w.]{0,300})"')
-# Classes that an import alone does not register, and what does.
+# Classes that an import alone does not register, and the functions that do.
 _EXECUTORCH = "transformers.integrations.executorch"
 _REGISTRARS = {"transformers.cache_utils.DynamicCache": f"{_EXECUTORCH}:register_dynamic_cache_export_support"}
-# What importing torch registers.
+# The modules of classes that importing torch registers.
 _OWN = ("builtins", "collections", "torch")
 
 
@@ -46,7 +46,7 @@ def run(case: Case) -> Findings:
         return []
     state = FIND.info if case.options.setup else FIND.warn
     steps = registrations(names)
-    lines = tuple(line_of(step) for step in steps)
+    lines = tuple(import_line(step) for step in steps)
     return [
         state(
             "needs",
@@ -61,17 +61,17 @@ def run(case: Case) -> Findings:
 
 
 def foreign_classes(contract: ModelContract) -> list[str]:
-    """Names of the classes in both specs that come with no import of torch, in order, each once."""
+    """Names of the classes in both specs that importing torch does not register, in order, each once."""
     names = [name for spec in (contract.in_spec, contract.out_spec) for name in _TYPE.findall(spec or "")]
     return [name for name in dict.fromkeys(names) if name.partition(".")[0] not in _OWN and "." in name]
 
 
 def registrations(names: Sequence[str]) -> tuple[str, ...]:
-    """What registers the classes, in order, each once: ``module`` to import, or ``module:function`` to call."""
+    """The steps that register the classes, in order, each once: ``module`` to import or ``module:function`` to call."""
     return tuple(dict.fromkeys(_REGISTRARS.get(name) or name.rpartition(".")[0] for name in names))
 
 
-def line_of(registration: str) -> str:
+def import_line(registration: str) -> str:
     """A registration as a line of Python."""
     module, _, function = registration.partition(":")
     return f"from {module} import {function}; {function}()" if function else f"import {module}"

@@ -18,16 +18,10 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.model.case import Case, user_function
-from aotidoctor.model.evidence import Evidence, FileSource
+from aotidoctor.model.evidence import FileSource
 from aotidoctor.model.report import compile_again
-
-if TYPE_CHECKING:
-    from aotidoctor.readers.provenance.compare_interface import ProgramDifference
 
 FIND = Finder("AD-REF-001", "reference_mismatch")
 
@@ -44,30 +38,29 @@ def run(case: Case) -> Findings:
     from aotidoctor.readers.provenance.compare_program import compare_program
 
     found = compare_program(case.contract, case.reference, case.model).decisive
-    return [_finding(path, found)] if found else ()
-
-
-def _finding(path: str, found: Sequence[ProgramDifference]) -> Evidence:
+    if not found:
+        return ()
     first = found[0]
     more = f" ({len(found) - 1} more difference{'s' if len(found) > 2 else ''})" if len(found) > 1 else ""
-    return FIND.warn(
-        "another-program",
-        first.subject,
-        observed=f"{first.package}{more}",
-        expected=f"{first.program}, as in the reference",
-        message=f"the reference is a different program: {first.subject}: {first.package} in the package, "
-        f"{first.program} "
-        f"in {path}{more}",
-        source=FileSource(file=path),
-        facts={
-            "aspect": first.aspect,
-            "difference": first.kind,
-            "differences": len(found),
-            "remedy": f"The package was compiled from a different program ({first.subject}: {first.package}, "
-            f"the reference: {first.program}). Compile the reference again, or compare with the one that was compiled.",
-            "command": compile_again(path),
-        },
-    )
+    return [
+        FIND.warn(
+            "another-program",
+            first.subject,
+            observed=f"{first.package}{more}",
+            expected=f"{first.program}, as in the reference",
+            message=f"the reference is a different program: {first.subject}: {first.package} in the package, "
+            f"{first.program} in {path}{more}",
+            source=FileSource(file=path),
+            facts={
+                "aspect": first.aspect,
+                "difference": first.kind,
+                "differences": len(found),
+                "remedy": f"The package was compiled from a different program ({first.subject}: {first.package}, the "
+                f"reference: {first.program}). Compile the reference again, or compare with the one that was compiled.",
+                "command": compile_again(path),
+            },
+        )
+    ]
 
 
 CHECK = FIND.check(run, cause="numeric-difference", facts=("output",))

@@ -1,6 +1,6 @@
-"""List ``CHECKS`` in the order in which they are asked, cheapest and most fundamental first.
+"""List ``CHECKS`` in the order in which they run, cheapest and most fundamental first.
 
-Apart from ``check``: this imports every check, and every check imports that.
+Separate from ``check``: this module imports every check, and every check imports ``check``.
 """
 
 from __future__ import annotations

@@ -26,62 +26,48 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FileSource, list_names
 
 if TYPE_CHECKING:
-    from aotidoctor.model.artifact import Stamp, StampSeen
+    from aotidoctor.model.artifact import Stamp
 
 FIND = Finder("AD-ART-012", "stamp_mismatch")
 
 
 def run(case: Case) -> Findings:
-    """Nothing where there is no stamp; a warning per kind of disagreement."""
+    """Nothing if there is no stamp; a warning per kind of disagreement."""
     seen = case.stamp
     if seen is None:
         return ()
+    source = FileSource(file=seen.member)
     if seen.stamp is None:
         problem, expected = str(seen.problem), "a stamp that this version reads"
-        return [FIND.warn("unreadable", "stamp", observed=problem, expected=expected, source=_at(seen))]
-    found = [*_program(case, seen, seen.stamp), *_weights(seen), *_release(case, seen, seen.stamp)]
+        return [FIND.warn("unreadable", "stamp", observed=problem, expected=expected, source=source)]
+    found = []
+    if case.contract is not None:
+        from aotidoctor.readers.provenance.compare_program import compare_program
+
+        for first in compare_program(case.contract, seen.stamp.facts).decisive[:1]:
+            expected, facts = f"{first.program}, as stamped", {"aspect": first.aspect, "difference": first.kind}
+            kind, observed = "another-program", first.package
+            found.append(
+                FIND.warn(kind, first.subject, observed=observed, expected=expected, source=source, facts=facts)
+            )
+    if seen.differing:
+        count = f"{len(seen.differing)} of {len(seen.differing) + seen.equal} constants"
+        found.append(
+            FIND.warn(
+                "other-weights",
+                "weights",
+                observed=f"{count} with different bytes ({list_names(seen.differing)})",
+                expected="those that were stamped",
+                source=source,
+                facts={"weights": seen.differing[:20], "equal": seen.equal},
+            )
+        )
+    found += _release(case, seen.stamp, source)
     return FIND.unchecked(seen.unread) if seen.unread is not None and not found else found
 
 
-def _at(seen: StampSeen) -> FileSource:
-    return FileSource(file=seen.member)
-
-
-def _program(case: Case, seen: StampSeen, stamp: Stamp) -> Iterator[Evidence]:
-    if case.contract is None:
-        return
-    from aotidoctor.readers.provenance.compare_program import compare_program
-
-    for first in compare_program(case.contract, stamp.facts).decisive[:1]:
-        yield FIND.warn(
-            "another-program",
-            first.subject,
-            observed=first.package,
-            expected=f"{first.program}, as stamped",
-            source=_at(seen),
-            facts={"aspect": first.aspect, "difference": first.kind},
-        )
-
-
-def _weights(seen: StampSeen) -> Iterator[Evidence]:
-    if seen.differing:
-        count = f"{len(seen.differing)} of {len(seen.differing) + seen.equal} constants"
-        yield FIND.warn(
-            "other-weights",
-            "weights",
-            observed=f"{count} with different bytes ({list_names(seen.differing)})",
-            expected="those that were stamped",
-            source=_at(seen),
-            facts={"weights": seen.differing[:20], "equal": seen.equal},
-        )
-
-
-def _release(case: Case, seen: StampSeen, stamp: Stamp) -> Iterator[Evidence]:
-    from aotidoctor.readers.releases.torch_releases import (
-        built_by,
-        release_of,
-        release_text,
-    )
+def _release(case: Case, stamp: Stamp, source: FileSource) -> Iterator[Evidence]:
+    from aotidoctor.readers.releases.torch_releases import built_by, release_of, release_text
 
     release = release_of(stamp.torch) if stamp.torch is not None else None
     if case.model is None or release is None:
@@ -97,7 +83,7 @@ def _release(case: Case, seen: StampSeen, stamp: Stamp) -> Iterator[Evidence]:
             "torch",
             observed=f"built by torch {bound} or later: {reason}" if early else f"built before torch {bound}: {reason}",
             expected=f"torch {stamp.torch}, as stamped",
-            source=_at(seen),
+            source=source,
         )
 
 

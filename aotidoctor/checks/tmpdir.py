@@ -33,28 +33,24 @@ def run(case: Case) -> Findings:
         return FIND.unchecked(unstated_reason(case, "tmpdir") or "the temporary folder was not inspected")
     if state.problem is None:
         return []
-    needed = case.artifact.unpacked_size
+    needed, path = case.artifact.unpacked_size, state.path
+    facts: dict[str, FactValue] = {"path": path, "free_bytes": state.free_bytes, "needed_bytes": needed}
+    if state.fixed and case.host.torch is not None:
+        why = f"torch {case.host.torch.version} unpacks to {path} and ignores TMPDIR (2.13 and later use it)"
+        facts |= {"advice": f"Make {path} usable: {why}.", "instead": f"df {path}; findmnt -T {path}"}
     return [
         FIND.error(
             kind_of(state),
-            state.path,
+            path,
             observed=state.problem,
             expected=f"a writable folder with {needed} bytes free that allows execution",
-            facts={"path": state.path, "free_bytes": state.free_bytes, "needed_bytes": needed, **_advice(case, state)},
+            facts=facts,
         )
     ]
 
 
-def _advice(case: Case, state: TmpdirState) -> dict[str, FactValue]:
-    """What helps where TMPDIR does not."""
-    if not state.fixed or case.host.torch is None:
-        return {}
-    why = f"torch {case.host.torch.version} unpacks to {state.path} and ignores TMPDIR (2.13 and later use it)"
-    return {"advice": f"Make {state.path} usable: {why}.", "instead": f"df {state.path}; findmnt -T {state.path}"}
-
-
 def kind_of(state: TmpdirState) -> str:
-    """The kind of finding for a state that has a problem."""
+    """The kind of finding for a state with a problem."""
     if not state.exists:
         return "missing"
     if not state.writable:

@@ -25,7 +25,7 @@ from aotidoctor.model.case import Case
 
 FIND = Finder("AD-HOST-007", "toolchain_missing")
 _COMPILERS = ("g++", "clang++", "c++", "CXX")
-# Any other folder may be missing: the compiler passes over it, and what it held is rarely included.
+# Any other folder may be missing: the compiler skips it, and headers in it are rarely included.
 _OF_TORCH = ("/torch/include", "/torch/lib")
 
 
@@ -52,13 +52,18 @@ def run(case: Case) -> Findings:
 
 
 def _headers(case: Case, model: ModelEntry) -> Findings:
-    """The folders of PyTorch on the host that compiled the package, where they do not exist here."""
+    """The finding for PyTorch's folders on the host that compiled the package, if they do not exist here."""
     missing = case.host.missing_folders
     if missing is None:
         return FIND.unchecked("the folders of headers are not known for this host") if model.build_folders else []
     lost = tuple(folder for folder in model.build_folders if folder in missing and folder.endswith(_OF_TORCH))
     if not lost:
         return []
+    torch, command = case.host.torch, None
+    if torch is not None and torch.path:
+        # These variables lead the compiler to the PyTorch of this host.
+        headers = f"{torch.path}/include"
+        command = f"export CPATH={headers}:{headers}/torch/csrc/api/include LIBRARY_PATH={torch.path}/lib"
     return [
         FIND.error(
             "headers",
@@ -69,19 +74,10 @@ def _headers(case: Case, model: ModelEntry) -> Findings:
             facts={
                 "folders": lost,
                 "remedy": "Ship a package with a .so, or lead the compiler to the PyTorch that is installed here.",
-                "command": _exports(case),
+                "command": command,
             },
         )
     ]
-
-
-def _exports(case: Case) -> str | None:
-    """What leads the compiler to the PyTorch of this host."""
-    torch = case.host.torch
-    if torch is None or not torch.path:
-        return None
-    headers = f"{torch.path}/include"
-    return f"export CPATH={headers}:{headers}/torch/csrc/api/include LIBRARY_PATH={torch.path}/lib"
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

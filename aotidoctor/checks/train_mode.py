@@ -36,15 +36,13 @@ def run(case: Case) -> Findings:
         if origin is not None:
             member = case.contract.member
             return [
-                (
-                    FIND.error(
-                        "batch-norm",
-                        kernel.name,
-                        observed=f"batch statistics ({origin})",
-                        expected="running statistics (export after model.eval())",
-                        source=FileSource(file=member, line=kernel.line) if member is not None else None,
-                        facts={"kernel": kernel.name, "origin": origin},
-                    )
+                FIND.error(
+                    "batch-norm",
+                    kernel.name,
+                    observed=f"batch statistics ({origin})",
+                    expected="running statistics (export after model.eval())",
+                    source=FileSource(file=member, line=kernel.line) if member is not None else None,
+                    facts={"kernel": kernel.name, "origin": origin},
                 )
             ]
     return ()

@@ -33,12 +33,12 @@ from aotidoctor.readers.releases.torch_releases import Release, built_by
 
 FIND = Finder("AD-LOAD-008", "weights_file")
 PREFIXES = ("_orig_mod.", "module.", "model.", "_fsdp_wrapped_module.")
-# What torch.compile, FSDP and activation checkpointing put into the names of what they wrap.
+# The words that torch.compile, FSDP and activation checkpointing insert into names.
 _WRAPPERS = re.compile(r"(?:(?<=\.)|^)(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
-# How export names what a tensor subclass is made of.
+# The names that export gives to the parts of a tensor subclass.
 _PART = re.compile(r"(?P<module>(?:[^.]+\.)*?)parametrizations\.(?P<name>[^.]+)\.original\d+")
-_SHOWN = 20
-# From it on, loading weights makes the next call compute what depends on them again.
+_LISTED = 20
+# From this release on, the first call after loading weights computes the folded constants again.
 _FOLDS_AGAIN: Release = (2, 8)
 
 
@@ -52,22 +52,31 @@ def run(case: Case) -> Findings:
         return FIND.unchecked("the package lists no constants to compare them with")
     wanted = {spec.fqn: spec for spec in case.contract.constants if not spec.from_folded}
     given = {spec.name: spec for spec in case.weights}
-    prefix = _prefix(wanted, given)
-    if prefix:
+    prefix = ""
+    if wanted.keys().isdisjoint(given):
+        prefix = next((one for one in PREFIXES if any(f"{one}{name}" in given for name in wanted)), "")
         given = {name.removeprefix(prefix): spec for name, spec in given.items()}
-    renamed = _match_names(wanted, given)
-    parts = _parts(wanted, given)
+    # Names of the package -> names of the file that are the same except for the words of wrappers.
+    theirs = {_WRAPPERS.sub("", name): name for name in given if name not in wanted}
+    plain = ((name, _WRAPPERS.sub("", name)) for name in wanted if name not in given)
+    renamed = {name: theirs[stripped] for name, stripped in plain if stripped in theirs}
+    # Names of the file -> the constants of the package that are parts of that tensor.
+    parts: dict[str, list[str]] = {}
+    for name in wanted:
+        match = _PART.fullmatch(name)
+        if match is not None and f"{match['module']}{match['name']}" in given:
+            parts.setdefault(f"{match['module']}{match['name']}", []).append(name)
     found = [*_prefix_evidence(case, wanted, prefix, renamed), *_in_parts(case, parts)]
-    told = {*renamed.values(), *parts}
+    explained = {*renamed.values(), *parts}
     given = {
-        **{name: spec for name, spec in given.items() if name not in told},
-        **{name: given[theirs] for name, theirs in renamed.items()},
+        **{name: spec for name, spec in given.items() if name not in explained},
+        **{name: given[their] for name, their in renamed.items()},
     }
     return [*found, *_names(case, wanted, given), *_differences(case, wanted, given), *_folded_constants(case)]
 
 
 def _folded_constants(case: Case) -> Iterator[Evidence]:
-    """Constants that a package of torch 2.6 or 2.7 computes once, of the weights that its first call finds."""
+    """The note for constants that a package of torch 2.6 or 2.7 computes once, in its first call."""
     names = [spec.name for spec in case.contract.constants if spec.from_folded] if case.contract is not None else []
     before = built_by(case.model, main_object(case)).before if case.model is not None and names else None
     if before is not None and before <= _FOLDS_AGAIN:
@@ -80,24 +89,10 @@ def _folded_constants(case: Case) -> Iterator[Evidence]:
         )
 
 
-def _prefix(wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec]) -> str:
-    """The prefix that keeps the names from fitting, empty where they fit or nothing helps."""
-    if any(name in given for name in wanted):
-        return ""
-    return next((one for one in PREFIXES if any(f"{one}{name}" in given for name in wanted)), "")
-
-
-def _match_names(wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec]) -> dict[str, str]:
-    """Names of the package -> names of the file that are the same but for the words of wrappers."""
-    theirs = {_WRAPPERS.sub("", name): name for name in given if name not in wanted}
-    pairs = ((name, theirs.get(_WRAPPERS.sub("", name))) for name in wanted if name not in given)
-    return {name: their for name, their in pairs if their is not None}
-
-
 def _prefix_evidence(
     case: Case, wanted: Mapping[str, ConstantSpec], prefix: str, renamed: Mapping[str, str]
 ) -> Iterator[Evidence]:
-    """Names that differ by what a wrapper adds to them."""
+    """The finding for names that differ by a wrapper's prefix or word."""
     if prefix:
         word, observed, expected = prefix, f"names that begin with {prefix}", f"names like {next(iter(wanted))}"
     elif renamed:
@@ -116,18 +111,8 @@ def _prefix_evidence(
     )
 
 
-def _parts(wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec]) -> dict[str, list[str]]:
-    """Names of the file -> the constants of the package that are parts of that tensor."""
-    parts: dict[str, list[str]] = {}
-    for name in wanted:
-        match = _PART.fullmatch(name)
-        if match is not None and f"{match['module']}{match['name']}" in given:
-            parts.setdefault(f"{match['module']}{match['name']}", []).append(name)
-    return parts
-
-
 def _in_parts(case: Case, parts: Mapping[str, list[str]]) -> Iterator[Evidence]:
-    """Tensor subclasses that are one tensor in the file, and several constants in the package."""
+    """The finding for tensor subclasses: one tensor in the file, several constants in the package."""
     if not parts:
         return
     whole, names = next(iter(parts.items()))
@@ -175,7 +160,7 @@ def _names(case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[str, C
 
 def _differences(case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec]) -> list[Evidence]:
     pairs = ((name, spec, given[name]) for name, spec in wanted.items() if name in given)
-    found = [(name, told) for name, spec, one in pairs if (told := difference(spec, one)) is not None]
+    found = [(name, other) for name, spec, one in pairs if (other := difference(spec, one)) is not None]
     return [
         FIND.error(
             kind,
@@ -185,7 +170,7 @@ def _differences(case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[
             source=FileSource(file=case.options.weights or ""),
             facts={"constant": name, "count": len(found), "found": f"{name} has {observed}, expected {expected}"},
         )
-        for name, (kind, observed, expected) in found[:_SHOWN]
+        for name, (kind, observed, expected) in found[:_LISTED]
     ]
 
 

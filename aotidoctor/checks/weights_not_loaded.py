@@ -47,18 +47,16 @@ def run(case: Case) -> Findings:
         else "model.load_constants(state_dict, check_full_update=True)"
     )
     return [
-        (
-            state(
-                _KINDS[where],
-                names[0] if names else "constants",
-                observed=f"{what} on disk in the package" if where == "disk" else f"{what} outside the package",
-                expected="weights that are loaded with the package, or a call that loads them",
-                message=f"{what} not in the shared object; aoti_load_package leaves them unset and the first run "
-                "crashes: "
-                f"load with {remedy}",
-                source=at_member(case, case.contract.member if case.contract else None),
-                facts={"weights": where, "constants": tuple(names[:50]), "count": count, "remedy": remedy},
-            )
+        state(
+            _KINDS[where],
+            names[0] if names else "constants",
+            observed=f"{what} on disk in the package" if where == "disk" else f"{what} outside the package",
+            expected="weights that are loaded with the package, or a call that loads them",
+            message=f"{what} not in the shared object; aoti_load_package leaves them unset and the first run "
+            "crashes: "
+            f"load with {remedy}",
+            source=at_member(case, case.contract.member if case.contract else None),
+            facts={"weights": where, "constants": tuple(names[:50]), "count": count, "remedy": remedy},
         )
     ]
 

@@ -1,4 +1,4 @@
-"""The ladder: ``PROBES`` in the order in which they are asked, cheapest question first."""
+"""List ``PROBES`` in the order in which they run, cheapest question first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ plain_run blame loaded_weights mutation values call_trace custom_ops check_input
 over_read cuda_blocking cuda_no_caching launch_trace core_dump sanitizer cuda_variants emulation failure_rates reference
 sub_batch threads kernel_values growth load_time op_inputs op_alone backtrace malloc_checks cpp_stack kernel_inputs
 """
-# Asked after the ladder, each by a part of the pipeline of its own: an answer takes a chain of runs.
+# These run after the others, each in a part of the pipeline of its own: an answer takes a chain of runs.
 _LATER = "printed_values recompiled compiler_bisect printed_launches shrink"
 PROBES: tuple[Probe, ...] = tuple(import_module(f"{__name__}.{name}").PROBE for name in _ORDER.split())
 LATER: tuple[Probe, ...] = tuple(import_module(f"{__name__}.{name}").PROBE for name in _LATER.split())

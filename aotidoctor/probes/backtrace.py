@@ -51,15 +51,15 @@ CODE, NAME = "AD-RUN-023", "backtrace"
 INSTALL = "gdb is not installed; apt-get install gdb"
 # Sent from outside, to a process that did nothing wrong at that moment.
 SENT = ("SIGKILL", "SIGTERM")
-# Before the package is looked at.
+# Stages before the package is examined.
 EARLY = ("start", "import", "attach", "setup", "inputs")
 EXPLAINING = (*STATIC, "AD-RUN-003")
-# The same signal again, in a run that asked for something else.
+# The same signal again, in the run of another probe.
 SAME = ("signalled",)
 
 
 def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
-    """Asked for a signal that neither evidence nor its own words explain; a run that was stopped was looked at then."""
+    """Plan a run for a signal that neither evidence nor its message explains; reuse a plain run that was stopped."""
     failed = next((item for item in history.errors("AD-RUN-001") if item.kind in ("signalled", "timed-out")), None)
     if failed is None or failed.facts.get("stage") in EARLY or failed.facts.get("signal") in SENT:
         return unasked(CODE, NAME, "the plain run did not crash in the package and did not hang")
@@ -89,36 +89,29 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             known = hang.where is not None and found.frame is not None
             place = _place(facts) if known else "no identifiable place"
             return [
-                (
-                    evidence(
-                        CODE,
-                        "hang",
-                        Severity.ERROR if known else Severity.INFO,
-                        outcome,
-                        subject=_subject(facts) if known else None,
-                        observed=f"stands in {place}" + (f", {hang.state}" if hang.state else ""),
-                        expected="a return",
-                        stream="stderr",
-                        facts=facts,
-                    )
+                evidence(
+                    CODE,
+                    "hang",
+                    Severity.ERROR if known else Severity.INFO,
+                    outcome,
+                    subject=_subject(facts) if known else None,
+                    observed=f"stands in {place}" + (f", {hang.state}" if hang.state else ""),
+                    expected="a return",
+                    stream="stderr",
+                    facts=facts,
                 )
             ]
         case Signalled() if trace.stop is not None:
             crash = _crash(case, outcome, trace.stop)
-            told = history.has(blame.CODE) or any(item.facts.get("symptom") != "other" for item in history.errors(RUN))
-            return [crash] if told else [crash, *blame.lost_check(case, crash, outcome)]
+            known = history.has(blame.CODE) or any(item.facts.get("symptom") != "other" for item in history.errors(RUN))
+            return [crash] if known else [crash, *blame.lost_check(case, crash, outcome)]
         case _:
-            return [_nothing(outcome)]
-
-
-def _nothing(outcome: Outcome) -> Evidence:
-    if outcome.debugger_problem is not None:
-        observed, kind = outcome.debugger_problem, "unavailable"
-    elif isinstance(outcome.ending, Signalled):
-        observed, kind = "gdb printed no stack", "unavailable"
-    else:
-        observed, kind = "it did not fail under a debugger", "none"
-    return evidence(CODE, kind, Severity.INFO, outcome, observed=observed, expected="a native stack")
+            kind, observed = "none", "it did not fail under a debugger"
+            if outcome.debugger_problem is not None:
+                kind, observed = "unavailable", outcome.debugger_problem
+            elif isinstance(outcome.ending, Signalled):
+                kind, observed = "unavailable", "gdb printed no stack"
+            return [evidence(CODE, kind, Severity.INFO, outcome, observed=observed, expected="a native stack")]
 
 
 def _crash(case: Case, outcome: Outcome, stop: StopReason) -> Evidence:
@@ -146,13 +139,13 @@ def _crash(case: Case, outcome: Outcome, stop: StopReason) -> Evidence:
 
 
 def _with_python(found: Culprit, outcome: Outcome) -> Culprit:
-    """An operator in Python is named by its Python frame; in C there is only the interpreter."""
+    """The culprit with the Python frame of an operator in Python: in C there is only the interpreter."""
     named = operator_frame(outcome.stderr_tail) if found.where == OPERATOR and found.library is None else None
     return found if named is None else replace(found, frame=named)
 
 
 def _python_hang(hang: Hang, outcome: Outcome) -> Hang:
-    """Without a debugger the Python frames still tell an operator in Python from compiled code."""
+    """The hang with its operator in Python, which Python frames show even without a debugger."""
     named = operator_frame(outcome.stderr_tail)
     if hang.culprit is not None:
         return replace(hang, culprit=_with_python(hang.culprit, outcome))
@@ -165,13 +158,18 @@ def _facts(case: Case, outcome: Outcome, found: Culprit, frames: Sequence[Frame]
     frame = with_sources((found.frame,), case.model)[0] if found.frame is not None else None
     if frame is not None and frame.member is None and found.where not in (KERNEL, RUNTIME):
         frame = next((one for one in frames if one.member is not None), None)
+    # A source file that is not in the package: of an operator that was compiled with debug information.
+    here, file = found.frame, None
+    outside = frame is None or frame.member is None or here is None or frame.file != here.file
+    if here is not None and here.file is not None and here.line is not None and outside:
+        file = f"{here.file}:{here.line}"
     ops = custom_ops(case)
     op = called_operator(frames, case.model) or ops["custom_op"] if found.where == OPERATOR else None
     return {
         "where": found.where,
         "function": found.frame.function if found.frame is not None else None,
         "library": found.library,
-        "file": _file(found.frame, frame),
+        "file": file,
         "member": frame.member if frame is not None else None,
         "line": frame.line if frame is not None and frame.member is not None else None,
         "source": (
@@ -184,15 +182,6 @@ def _facts(case: Case, outcome: Outcome, found: Culprit, frames: Sequence[Frame]
         "stage": outcome.stage,
         "has_custom_ops": ops["has_custom_ops"],
     }
-
-
-def _file(frame: Frame | None, shown: Frame | None) -> str | None:
-    """A source file that is not in the package: of an operator, when it was compiled with debug information."""
-    if frame is None or frame.file is None or frame.line is None:
-        return None
-    if shown is not None and shown.member is not None and shown.file == frame.file:
-        return None
-    return f"{frame.file}:{frame.line}"
 
 
 def _subject(facts: dict[str, FactValue]) -> str | None:

@@ -43,10 +43,13 @@ _EXPECTED = {
 
 
 def plan(case: Case, history: History) -> Reuse | NotChecked:
-    """Answered by the plain run: where it ended in a check whose text is in the package, or where there is no check."""
-    if _failure(history) is None and not _may_read_astray(case, history):
+    """Reuse the plain run if it ended in a check whose text is in the package, or if the code has no check."""
+    contract = case.contract
+    raised = any(item.kind == "raised" for item in history.errors("AD-RUN-001"))
+    checks_no_index = contract is not None and bool(contract.kernels) and not contract.bound_checks
+    if _failure(history) is None and (raised or not checks_no_index):
         return unasked(CODE, NAME, "the plain run did not end in a bounds check, an integer division or an assertion")
-    if case.contract is None or not case.contract.kernels:
+    if contract is None or not contract.kernels:
         return unasked(CODE, NAME, "the package contains no sources to trace", moot=False)
     return Reuse(probe="plain_run")
 
@@ -55,11 +58,17 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: the chain, as far as it could be followed."""
     failure = _failure(history)
     if failure is None:
-        return _astray(case, outcome)
+        # An index out of range that nothing in the code checks.
+        unchecked = unchecked_chain(case)
+        if unchecked is None:
+            return []
+        found = finding(*unchecked, outcome)
+        facts = {**found.facts, "symptom": "index-out-of-bounds", "unchecked": True}
+        return [replace(found, severity=Severity.ERROR, facts=facts)]
     if failure.kind == OPERATOR:
         program = program_of(case)
-        told = operator_chain(program, failure) if program is not None else None
-        return [] if told is None else [finding(replace(failure, kind=told[0]), told[1], outcome)]
+        traced = operator_chain(program, failure) if program is not None else None
+        return [] if traced is None else [finding(replace(failure, kind=traced[0]), traced[1], outcome)]
     chain = chain_of(case, failure)
     if chain is None:
         return []
@@ -73,42 +82,25 @@ def _is_nan(chain: Chain, history: History) -> bool:
     return bool(chain.sources) and not chain.elements and holding.issuperset(chain.sources)
 
 
-def _may_read_astray(case: Case, history: History) -> bool:
-    """Whether its code is there and has not one check of an index, and the run ended otherwise than by an exception."""
-    contract = case.contract
-    raised = any(item.kind == "raised" for item in history.errors("AD-RUN-001"))
-    return contract is not None and bool(contract.kernels) and not contract.bound_checks and not raised
-
-
-def _astray(case: Case, outcome: Outcome) -> list[Evidence]:
-    """An index out of range that nothing in the code minds."""
-    told = unchecked_chain(case)
-    if told is None:
-        return []
-    found = finding(*told, outcome)
-    facts = {**found.facts, "symptom": "index-out-of-bounds", "unchecked": True}
-    return [replace(found, severity=Severity.ERROR, facts=facts)]
-
-
 def lost_check(case: Case, crash: Evidence, outcome: Outcome) -> list[Evidence]:
-    """The bounds check on the source line at which a process aborted, where its words were lost.
+    """The bounds check on the source line at which a process aborted and whose message was lost.
 
     Two threads that throw at once end in "terminate called recursively", without a message.
     """
     source, kernel = crash.facts.get("source"), crash.facts.get("kernel")
     if crash.facts.get("signal") != "SIGABRT" or not isinstance(source, str) or not isinstance(kernel, str):
         return []
-    said = recognise(source)
-    if said.name != "index-out-of-bounds" or "variable" not in said.facts:
+    symptom = recognise(source)
+    if symptom.name != "index-out-of-bounds" or "variable" not in symptom.facts:
         return []
-    variable, bound, line = str(said.facts["variable"]), str(said.facts["bound"]), crash.facts.get("line")
+    variable, bound, line = str(symptom.facts["variable"]), str(symptom.facts["bound"]), crash.facts.get("line")
     at = line if isinstance(line, int) else None
     failure = Failure(kind=INDEX, kernel=kernel, line=at, variable=variable, bound=bound)
     chain = chain_of(case, failure)
     if chain is None:
         return []
     found = finding(failure, chain, outcome)
-    return [replace(found, severity=Severity.ERROR, facts={**found.facts, "bound": bound, "symptom": said.name})]
+    return [replace(found, severity=Severity.ERROR, facts={**found.facts, "bound": bound, "symptom": symptom.name})]
 
 
 def _failure(history: History) -> Failure | None:
@@ -117,7 +109,7 @@ def _failure(history: History) -> Failure | None:
 
 
 def finding(failure: Failure, chain: Chain, outcome: Outcome) -> Evidence:
-    """The evidence of a chain, whatever run it was followed from."""
+    """The evidence of a chain, from any run."""
     paths, element = chain.paths, chain.element
     facts: dict[str, FactValue] = {
         "chain": chain.text,
@@ -155,7 +147,7 @@ def finding(failure: Failure, chain: Chain, outcome: Outcome) -> Evidence:
 
 
 def _chain_title(failure: Failure, chain: Chain) -> str | None:
-    """What a title says of it; None where no input is named."""
+    """The text of a title; None if no input is named."""
     origin = f" ({chain.origin})" if chain.origin is not None else ""
     if not chain.elements and chain.sizes:
         return f"{chain.sizes[0]} is more than {chain.most}: {chain.what}{origin}"

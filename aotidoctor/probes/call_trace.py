@@ -36,7 +36,7 @@ _IN_CALL = ("run", "scan", "unload", "done")
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when the call failed and no comparison of the inputs explains it."""
+    """Plan a run if the call failed and no comparison of the inputs explains it."""
     plain = history.plain
     if plain is None or case.inputs is None:
         return unasked(CODE, NAME, "the package was not called")
@@ -79,23 +79,21 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if kind == "custom" and not foreign([last.name]):
         kind = "extern"  # an operator of torch itself that has no C function of its own
     if kind in ("kernel", "extern") and recognise(outcome.stderr_tail).name == "heap-corruption":
-        # It asked for memory, or gave some back, and the allocator found what another call had done.
+        # It allocated or freed memory, and the allocator found the damage of another call.
         kind = "runtime"
     after = f" after {last.after}" if last.after is not None else ""
     return [
-        (
-            evidence(
-                CODE,
-                kind,
-                # Bookkeeping (an allocation, a tensor given back) is where damage shows, not where it is done.
-                Severity.INFO if kind == "runtime" else Severity.ERROR,
-                outcome,
-                subject=last.name,
-                observed=f"{ended} in {last.name}{after}",
-                expected="the call to return",
-                message=f"call {last.run} of the model: {ended} in {last.name}{after}",
-                facts=facts,
-            )
+        evidence(
+            CODE,
+            kind,
+            # Damage shows in bookkeeping (an allocation, a freed tensor), but is not done there.
+            Severity.INFO if kind == "runtime" else Severity.ERROR,
+            outcome,
+            subject=last.name,
+            observed=f"{ended} in {last.name}{after}",
+            expected="the call to return",
+            message=f"call {last.run} of the model: {ended} in {last.name}{after}",
+            facts=facts,
         )
     ]
 
@@ -112,9 +110,9 @@ def _ending(outcome: Outcome) -> tuple[str, dict[str, FactValue]]:
             return f"no end within {limit:.3g} s", {"ending": "timed-out"}
         case Exited(code=code):
             if outcome.error is not None:
-                said = recognise(outcome.error.message)
+                symptom = recognise(outcome.error.message)
                 error = outcome.error.type
-                return error, {"ending": "raised", "type": error, "line": said.line, "symptom": said.name}
+                return error, {"ending": "raised", "type": error, "line": symptom.line, "symptom": symptom.name}
             return f"exit status {code}", {"ending": "exited", "exit_code": code}
         case _:
             return "the end", {"ending": "other"}

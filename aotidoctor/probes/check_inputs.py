@@ -45,31 +45,29 @@ _OF_DIMS = ("check-low", "check-high", "check-dim", "check-stride")
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when a complaint would add something to what the static comparison already says."""
+    """Plan a run if a complaint would add something to the static comparison."""
     if "plain_run" not in history.outcomes or case.inputs is None:
         return unasked(CODE, NAME, "there was no call to repeat")
     if checks_compiled_in(case) is False:
         return unasked(CODE, NAME, f"the package has no input checks compiled in: {VARIABLE} would have no effect")
     if history.hangs_in_operator():
         return unasked(CODE, NAME, "it hangs in an operator, and the checks would only wait for it again")
-    if not _worth_asking(case, history):
+    plain, contract, faults = history.outcomes["plain_run"], case.contract, history.errors("AD-IN")
+    if contract is None or contract.source != "wrapper.cpp" or contract.custom_ops:
+        adds = plain.stage not in ("load", "setup", "inputs", "import")
+    elif succeeded(plain):
+        adds = bool(faults)
+    else:
+        adds = plain.stage.startswith("run") and not history.errors("AD-IN", "AD-HOST")
+    if not adds:
         return unasked(CODE, NAME, "the contract was compared statically and there is no custom operator to check")
     return replace(run_request(case, NAME, "the package's own input checks", calls=1), env={VARIABLE: "1"})
 
 
 def checks_compiled_in(case: Case) -> bool | None:
-    """Whether the shared object has the checks; None when it does not tell."""
+    """Whether the shared object has the checks; None without an object."""
     objects = case.model.shared_objects if case.model is not None else ()
     return objects[0].features.input_checks if objects else None
-
-
-def _worth_asking(case: Case, history: History) -> bool:
-    plain = history.outcomes["plain_run"]
-    if case.contract is None or case.contract.source != "wrapper.cpp" or case.contract.custom_ops:
-        return plain.stage not in ("load", "setup", "inputs", "import")
-    silent_fault = succeeded(plain) and bool(history.errors("AD-IN"))
-    unexplained = not succeeded(plain) and plain.stage.startswith("run") and not history.errors("AD-IN", "AD-HOST")
-    return silent_fault or unexplained
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
@@ -80,7 +78,15 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     symptom = str(ending.facts.get("symptom"))
     words = _in_words(symptom, ending.facts)
     observed, expected, suffix = words or (ending.observed, "no complaint", "")
-    leaf = _subject(case, symptom, ending)
+    given = _input_facts(case, ending)
+    leaf = str(given.get("path") or "") or None
+    if symptom == "check-op":
+        op = ending.facts.get("op")
+        leaf = str(op) if op else ending.subject
+    dtypes = {"observed_dtype": observed, "expected_dtype": expected} if symptom == "check-dtype" else {}
+    # Dims are compared without their number: a complaint about one among too many or too few is not about a size.
+    ranks = [item.facts.get("path") or item.subject for item in history.errors("AD-IN-012")]
+    rank = {"symptom": "check-rank"} if symptom in _OF_DIMS and leaf is not None and leaf in ranks else {}
     subject = f"{leaf}{suffix}" if leaf is not None else None
     severity = Severity.WARN if _refuses_harmless(case, history, symptom, ending) else Severity.ERROR
     return [
@@ -91,58 +97,32 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             observed=observed,
             expected=expected,
             message=f"{subject or ending.facts.get('stage')}: {ending.facts.get('line') or ending.observed}",
-            facts={
-                **ending.facts,
-                **_input_facts(case, ending),
-                **_dtypes(symptom, observed, expected),
-                **_echo(history, symptom, leaf),
-            },
+            facts={**ending.facts, **given, **dtypes, **rank},
         )
     ]
 
 
-def _echo(history: History, symptom: str, leaf: str | None) -> dict[str, FactValue]:
-    """Dims are compared without their number: what is said of one among too many or too few is no size."""
-    ranks = [item.facts.get("path") or item.subject for item in history.errors("AD-IN-012")]
-    return {"symptom": "check-rank"} if symptom in _OF_DIMS and leaf is not None and leaf in ranks else {}
-
-
-def _dtypes(symptom: str, observed: str, expected: str) -> dict[str, FactValue]:
-    """Both dtypes, for the remedy."""
-    return {"observed_dtype": observed, "expected_dtype": expected} if symptom == "check-dtype" else {}
-
-
 def _refuses_harmless(case: Case, history: History, symptom: str, ending: Evidence) -> bool:
-    """The static comparison found nothing worse than a warning: about anything, or at least about this input.
+    """Whether the static comparison found no more than a warning about this input.
 
-    About anything is asked only of a contract that is known in full.
+    If the contract is known in full, it is enough that it found no error about any input.
     """
     if symptom not in INPUT_COMPLAINTS or case.contract is None or history.errors("AD-IN"):
         return False
     path = _input_facts(case, ending).get("path")
     opaque = [item.subject for item in history.of("AD-IN-002", "object")]
     if symptom == "check-dtype" and any(whole is not None and str(path).startswith(whole) for whole in opaque):
-        return False  # what an object of the user's holds was compared by nobody else
+        return False  # only these checks compare the content of an object of the user's
     if case.contract.source == "wrapper.cpp":
         return True
-    return any(
-        item.code.startswith("AD-IN") and item.severity is Severity.WARN and path in _named_leaves(item)
-        for item in history.findings
-    )
-
-
-def _named_leaves(item: Evidence) -> list[object]:
-    """The leaf that a finding is about; of one about a size that several inputs show, all of them."""
-    places = item.facts.get("places")
-    shown = [str(place).partition(".shape[")[0] for place in places] if isinstance(places, tuple) else []
-    return [item.facts.get("path"), *shown]
-
-
-def _subject(case: Case, symptom: str, ending: Evidence) -> str | None:
-    if symptom == "check-op":
-        op = ending.facts.get("op")
-        return str(op) if op else ending.subject
-    return str(_input_facts(case, ending).get("path") or "") or None
+    for item in history.findings:
+        # A finding about a size that several inputs share names all of them.
+        places = item.facts.get("places")
+        leaves = [str(place).partition(".shape[")[0] for place in places] if isinstance(places, tuple) else []
+        about = path in (item.facts.get("path"), *leaves)
+        if about and item.code.startswith("AD-IN") and item.severity is Severity.WARN:
+            return True
+    return False
 
 
 def _input_facts(case: Case, ending: Evidence) -> dict[str, FactValue]:
@@ -156,14 +136,18 @@ def _input_facts(case: Case, ending: Evidence) -> dict[str, FactValue]:
 
 
 def _in_words(symptom: str, facts: Mapping[str, FactValue]) -> tuple[str, str, str] | None:
-    """``(observed, expected, suffix of the subject)``; None for what is no complaint about an input.
+    """``(observed, expected, suffix of the subject)``; None if the symptom is no complaint about an input.
 
     They print dtypes and devices as numbers of c10 (``expected: 4(at::kLong), but got: 3``).
     """
     got, wanted, dim = str(facts.get("got")), str(facts.get("wanted")), facts.get("dim")
     match symptom:
         case "check-dtype":
-            return _dtype(got), SCALAR_NAMES.get(wanted.removeprefix("at::k"), wanted), ""
+            return (
+                scalar_type(_number(got)) or f"dtype {got}",
+                SCALAR_NAMES.get(wanted.removeprefix("at::k"), wanted),
+                "",
+            )
         case "check-low":
             return got, f"at least {wanted}", f".shape[{dim}]"
         case "check-high":
@@ -176,10 +160,6 @@ def _in_words(symptom: str, facts: Mapping[str, FactValue]) -> tuple[str, str, s
             return DEVICE_TYPES.get(_number(got), f"device type {got}"), wanted or "cpu", ""
         case _:
             return None
-
-
-def _dtype(code: str) -> str:
-    return scalar_type(_number(code)) or f"dtype {code}"
 
 
 def _number(text: str) -> int:

@@ -40,34 +40,27 @@ WORDS = {
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """A compile with part of the compiler disabled (the search says which), where the time for many was given."""
+    """Plan a compile with part of the compiler disabled (the search chooses it) if there is time for many compiles."""
     if not history.has(RECOMPILED, "differs"):
         return unasked(CODE, NAME, "the compiler of this host was not found to produce the wrong numbers")
     if not case.options.localize and case.options.budget is None:
-        return unasked(CODE, NAME, f"this takes many compiles: `{_command(case)}` runs them{_estimate(history)}")
+        words = ["aotidoctor", "localize", case.artifact.path]
+        words += ["--inputs", case.inputs_path] if case.inputs_path else []
+        words += ["--reference", case.options.reference] if case.options.reference else []
+        words += ["--setup", case.options.setup] if case.options.setup else []
+        seconds = next((item.facts.get("bisect_seconds") for item in history.of(RECOMPILED)), None)
+        estimate = f", in about {seconds:.0f} s" if isinstance(seconds, float) else ""
+        return unasked(CODE, NAME, f"this takes many compiles: `{shlex.join(words)}` runs them{estimate}")
     return compile_request(case, NAME, "part of the compiler disabled", provenance=False)
 
 
-def _command(case: Case) -> str:
-    words = ["aotidoctor", "localize", case.artifact.path]
-    words += ["--inputs", case.inputs_path] if case.inputs_path else []
-    words += ["--reference", case.options.reference] if case.options.reference else []
-    words += ["--setup", case.options.setup] if case.options.setup else []
-    return shlex.join(words)
-
-
-def _estimate(history: History) -> str:
-    found = next((item.facts.get("bisect_seconds") for item in history.of(RECOMPILED)), None)
-    return f", in about {found:.0f} s" if isinstance(found, float) else ""
-
-
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """What a compile of the search that failed shows; the search itself makes the other findings."""
+    """The finding of a failed compile of the search; the search itself makes the other findings."""
     return [read_compile(case, outcome)]
 
 
 def faulty_step_evidence(outcome: Outcome, facts: Mapping[str, FactValue]) -> Evidence:
-    """The step. ``outcome`` is the last run of the search."""
+    """The finding for the wrong step. ``outcome`` is the last run of the search."""
     word = WORDS.get(str(facts["subsystem"]), str(facts["subsystem"]))
     return evidence(
         CODE,
@@ -82,7 +75,7 @@ def faulty_step_evidence(outcome: Outcome, facts: Mapping[str, FactValue]) -> Ev
 
 
 def not_found(outcome: Outcome, tried: Sequence[str], failed: Sequence[str], runs: int) -> Evidence:
-    """No stage heals it when it is off."""
+    """The finding that disabling no stage removes the difference."""
     cannot = f"; cannot be disabled: {', '.join(failed)}" if failed else ""
     return evidence(
         CODE,
@@ -96,7 +89,7 @@ def not_found(outcome: Outcome, tried: Sequence[str], failed: Sequence[str], run
 
 
 def unfinished_evidence(outcome: Outcome, question: str, done: int, of: int, seconds: float) -> Evidence:
-    """The time was up. The answers are kept."""
+    """The finding of a search that ran out of time. Its answers are stored."""
     return evidence(
         CODE,
         "unfinished",

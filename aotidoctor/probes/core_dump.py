@@ -27,7 +27,7 @@ from dataclasses import replace
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.cuda_probe import repeat_call, why_not
+from aotidoctor.probes.cuda_probe import reason_to_skip, repeat_call
 from aotidoctor.probes.dead_context import first_fault
 from aotidoctor.probes.probe import History, Probe, evidence, unasked
 from aotidoctor.probes.symptoms import recognise
@@ -35,7 +35,7 @@ from aotidoctor.probes.symptoms import recognise
 CODE, NAME = "AD-RUN-027", "core_dump"
 TOOL = "cuda-gdb"
 INSTALL = "cuda-gdb is not installed; it is part of the CUDA toolkit: conda install -c nvidia cuda-gdb"
-# The driver's names for what to leave out; together its "lightweight" set.
+# The driver's names for the parts to leave out; together its "lightweight" set.
 LIGHTWEIGHT = (
     "skip_nonrelocated_elf_images",
     "skip_global_memory",
@@ -51,7 +51,7 @@ FOCUS = re.compile(
     r"thread \((?P<thread>[^)]*)\), device (?P<device>\d+), sm (?P<sm>\d+)"
 )
 FRAME = re.compile(r"^#0\s+(?:0x[0-9a-f]+ in )?(?:void )?(?P<kernel>[\w:~]+)", re.MULTILINE)
-# What the driver calls a fault, in the words of the runtime.
+# The runtime's words for a fault, by the driver's name for it.
 _RUNTIME = (
     (
         re.compile(r"Illegal Address|Out-of-range Address|Invalid Address Space"),
@@ -63,10 +63,14 @@ _RUNTIME = (
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when a kernel faulted and the launch trace could not name one of the package."""
-    reason = why_not(case, history) or _known_reason(history)
+    """Plan a run if a kernel faulted and the launch trace could not name one of the package."""
+    reason = reason_to_skip(case, history)
     if reason is not None:
         return unasked(CODE, NAME, reason)
+    if history.has("AD-RUN-026", "kernel", "refused", "library", "hang"):
+        return unasked(CODE, NAME, "the launch trace has named the kernel")
+    if first_fault(history.outcomes["plain_run"]) is None:
+        return unasked(CODE, NAME, "no kernel faulted, so there is no dump to read")
     if not case.host.tools.get(TOOL):
         return unasked(CODE, NAME, INSTALL, moot=False)
     request = repeat_call(case, history, NAME, "with a GPU core dump at the first fault", file_limit=MAX_BYTES)
@@ -78,13 +82,6 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     return replace(request, env=env, gpu_core=True)
 
 
-def _known_reason(history: History) -> str | None:
-    if history.has("AD-RUN-026", "kernel", "refused", "library", "hang"):
-        return "the launch trace has named the kernel"
-    plain = history.outcomes["plain_run"]
-    return "no kernel faulted, so there is no dump to read" if first_fault(plain) is None else None
-
-
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: exception, or unavailable."""
     text = outcome.debugger_output
@@ -92,8 +89,12 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if exception is None:
         why = outcome.debugger_problem or "cuda-gdb reported no exception in the dump"
         return [evidence(CODE, "unavailable", Severity.INFO, outcome, observed=why, expected="the thread that faulted")]
-    kernel = frame["kernel"] if frame else None
-    facts = _facts(text, exception["exception"].strip())
+    kernel, name = frame["kernel"] if frame else None, exception["exception"].strip()
+    facts: dict[str, FactValue] = {"exception": name}
+    for match in (FOCUS.search(text), PC.search(text)):
+        if match is not None:
+            facts |= {key: value for key, value in match.groupdict().items() if value is not None}
+    facts["symptom"] = recognise(next((words for pattern, words in _RUNTIME if pattern.search(name)), name)).name
     where = f" in block ({facts['block']}) thread ({facts['thread']})" if "block" in facts else ""
     return [
         evidence(
@@ -108,16 +109,6 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             facts={**facts, "kernel": kernel} if kernel else facts,
         )
     ]
-
-
-def _facts(text: str, exception: str) -> dict[str, FactValue]:
-    facts: dict[str, FactValue] = {"exception": exception}
-    for pattern in (FOCUS, PC):
-        match = pattern.search(text)
-        if match:
-            facts |= {key: value for key, value in match.groupdict().items() if value is not None}
-    words = next((said for pattern, said in _RUNTIME if pattern.search(exception)), exception)
-    return {**facts, "symptom": recognise(words).name}
 
 
 PROBE = Probe(

@@ -29,7 +29,7 @@ CODE, NAME = "AD-RUN-007", "cpp_stack"
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked for an exception that nothing explains and that carries no C++ frames yet."""
+    """Plan a run for an exception that nothing explains and that carries no C++ frames yet."""
     raised = history.of("AD-RUN-001", "raised")
     if not raised or raised[0].facts.get("symptom") != "other" or history.errors("AD-IN", "AD-ART", "AD-HOST"):
         return unasked(CODE, NAME, "there is no unexplained exception")

@@ -1,8 +1,7 @@
-"""Plan and read the probes for CUDA: when they are asked, how often they call, where a blocking run failed.
+"""Plan and read the probes for CUDA: when they run, how often they call, where a blocking run failed.
 
-Every probe gets a fresh interpreter: after the first error a context answers the same to everything, and most
-settings are read when it is created. Compiling a program for a GPU takes more than for a CPU: what this host lacks
-for it is named here, too.
+Every probe gets a fresh interpreter: after the first error a context returns the same error to every call, and most
+settings are read when it is created. This module also names what the host lacks for compiling a program for a GPU.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
-# What this host lacks for compiling for its GPU.
+# Requirements of compiling for a GPU that the host may lack.
 
 _COMPILERS = ("CXX", "g++", "clang++")
 _TRITON = ("triton", "pytorch-triton")
@@ -41,7 +40,7 @@ _NEEDS: tuple[tuple[Callable[[Host], bool], str], ...] = (
 
 
 def missing_for_gpu_compile(case: Case) -> str | None:
-    """What is missing here, each thing by name; None where nothing is."""
+    """The missing requirements by name; None if nothing is missing."""
     missing = [words for there, words in _NEEDS if not there(case.host)]
     return f"compiling for CUDA is not possible on this host, which lacks: {', '.join(missing)}" if missing else None
 
@@ -51,7 +50,7 @@ def missing_for_gpu_compile(case: Case) -> str | None:
 BLOCKING, UNCACHED = "AD-RUN-012", "AD-RUN-013"
 # Before these stages have passed, no kernel of the package can have run.
 EARLY = ("start", "import", "attach", "setup", "inputs", "load")
-# Words that tell themselves what is wrong: the same under every setting.
+# Symptoms whose message states the fault: they are the same under every setting.
 PLAIN_WORDS = (
     "cuda-oom",
     "alloc-failed",
@@ -67,21 +66,21 @@ PLAIN_WORDS = (
     "kwarg-mismatch",
     "proxy-missing",
 )
-# Faults of an access to memory: whether they show depends on what lies beside it.
+# Faults of a memory access: whether they show depends on the adjacent memory.
 ACCESS = ("cuda-illegal-access", "cuda-misaligned")
-# Words behind which any fault may hide.
+# Symptoms that any fault may have.
 VAGUE = ("cuda-error", "gpu-library", "other")
 _WHEN = "when a call on CUDA failed, and neither its words nor the inputs explain it"
 _WHEN_ACCESS = "when a CUDA call failed in a way that a bad memory access can cause, and nothing explains it"
 
 
 def symptom_of(case: Case, outcome: Outcome) -> str:
-    """The symptom in the words of a failed run."""
+    """The symptom of a failed run."""
     return str(read_ending("", case, outcome).facts.get("symptom", "other"))
 
 
-def why_not(case: Case, history: History) -> str | None:
-    """Why no probe for CUDA is asked; None where a failure of a call on the GPU is to be explained."""
+def reason_to_skip(case: Case, history: History) -> str | None:
+    """Why no probe for CUDA runs; None if a failure of a call on the GPU needs an explanation."""
     if device_of(case) != "cuda":
         return "the package does not run on CUDA"
     plain = history.plain
@@ -94,9 +93,9 @@ def why_not(case: Case, history: History) -> str | None:
     symptom = symptom_of(case, plain)
     if first_fault(plain) is None and (symptom in PLAIN_WORDS or symptom.startswith("check-")):
         return f"its message states what is wrong ({symptom}): the same under every setting"
-    # With the checks it may as well fail as it did before: only what they complain of explains it.
+    # With the checks it may still fail as before: only their own complaints explain it.
     checked = tuple(f for f in history.errors("AD-RUN-003") if str(f.facts.get("symptom")).startswith("check-"))
-    # An assertion that was followed back to an input has its kernel in its text.
+    # An assertion that was traced back to an input has its kernel in its text.
     blamed = tuple(item for item in history.errors("AD-RUN-022") if item.kind == "index" and item.facts.get("kernel"))
     known = (*history.static_errors(), *checked, *blamed)
     if known and not case.options.localize:
@@ -105,18 +104,18 @@ def why_not(case: Case, history: History) -> str | None:
 
 
 def calls_of(history: History) -> int:
-    """As many calls as the failure needs."""
+    """The number of calls that the failure needs."""
     plain = history.outcomes["plain_run"]
     return 2 if plain.stage == "run2" or "run2" in plain.stages else 1
 
 
 def vanished_blocking(history: History) -> bool:
-    """Whether the failure is gone when each launch is waited for."""
+    """Whether the failure disappeared when each launch was waited for."""
     return history.has(BLOCKING, "vanishes") or history.has("AD-RUN-026", "survived")
 
 
 def repeat_call(case: Case, history: History, name: str, purpose: str, **changes: object) -> Request:
-    """The failing call once more, in a fresh interpreter."""
+    """The request to repeat the failing call in a fresh interpreter."""
     return replace(run_request(case, name, purpose, calls=calls_of(history), observe=(), **changes), fresh=True)
 
 
@@ -130,25 +129,32 @@ def cuda_probe(
 ) -> Probe:
     """A probe that sets ``variables`` to 1 before there is a CUDA context, with the calls of the package traced.
 
-    ``only`` are the symptoms that it can tell something of, all where it is empty.
+    ``only`` lists the symptoms that it can explain; empty means all.
     """
     settings = " and ".join(f"{variable}=1" for variable in variables)
 
     def plan(case: Case, history: History) -> Request | NotChecked:
-        reason = why_not(case, history) or _nothing_to_tell(case, history, only)
+        reason = reason_to_skip(case, history)
         if reason is not None:
             return unasked(code, name, reason)
+        symptom = symptom_of(case, history.outcomes["plain_run"])
+        if only and symptom not in (*only, *VAGUE):
+            return unasked(code, name, f"{symptom} does not depend on it")
         return replace(
             repeat_call(case, history, name, f"with {settings}", trace=True), env=dict.fromkeys(variables, "1")
         )
 
     def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         if not succeeded(outcome):
-            return [_failure_evidence(code, case, outcome)]
-        gone, facts = f"no failure with {settings}", {"variable": variables[0]}
-        return [
-            evidence(code, "vanishes", Severity.WARN, outcome, observed=gone, expected="the same failure", facts=facts)
-        ]
+            # Exception or abort alike, with the call that it ended in.
+            found, place = read_ending(code, case, outcome), place_of(case, outcome)
+            if place is None:
+                return [found]
+            facts = {**found.facts, "call": place.name, "number": place.number, "run": place.run}
+            return [replace(found, subject=found.subject or place.name, facts=facts)]
+        gone, expected = f"no failure with {settings}", "the same failure"
+        variable = {"variable": variables[0]}
+        return [evidence(code, "vanishes", Severity.WARN, outcome, observed=gone, expected=expected, facts=variable)]
 
     return Probe(
         code=code,
@@ -160,14 +166,9 @@ def cuda_probe(
     )
 
 
-def _nothing_to_tell(case: Case, history: History, only: tuple[str, ...]) -> str | None:
-    symptom = symptom_of(case, history.outcomes["plain_run"])
-    return f"{symptom} does not depend on it" if only and symptom not in (*only, *VAGUE) else None
-
-
 @record
 class LaunchPlace:
-    """Where a run with blocking launches ended: the call entered last, by name, and its number in the model's call."""
+    """The place where a run with blocking launches ended: its last call, by name, and the number of that call."""
 
     name: str
     number: int
@@ -175,7 +176,7 @@ class LaunchPlace:
 
 
 def place_of(case: Case, outcome: Outcome) -> LaunchPlace | None:
-    """The computing call under way when a blocking run ended; None when that is not known."""
+    """The computing call in progress when a blocking run ended; None if it is unknown."""
     trace = outcome.trace
     if trace is None or trace.problem is not None or not trace.marks:
         return None
@@ -184,12 +185,3 @@ def place_of(case: Case, outcome: Outcome) -> LaunchPlace | None:
     if not computing:
         return None
     return LaunchPlace(name=launched_name(case, made, computing[-1]), number=len(computing), run=len(trace.marks))
-
-
-def _failure_evidence(code: str, case: Case, outcome: Outcome) -> Evidence:
-    """As it ended, exception or abort alike, with the call that it ended in."""
-    found, place = read_ending(code, case, outcome), place_of(case, outcome)
-    if place is None:
-        return found
-    facts = {**found.facts, "call": place.name, "number": place.number, "run": place.run}
-    return replace(found, subject=found.subject or place.name, facts=facts)

@@ -45,7 +45,7 @@ def namespace(target: str) -> str:
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked whenever the package calls custom operators: an argument that a new schema lacks is dropped in silence."""
+    """Plan a run if the package calls custom operators: an argument that a new schema lacks is dropped silently."""
     nodes = custom_nodes(case)
     if not nodes:
         return unasked(CODE, NAME, "the package calls no custom operator")
@@ -69,20 +69,18 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     registry = parse_answer(Registry, outcome.result).ops
     if registry is None:
         return []
-    nodes = {node.target: node for node in custom_nodes(case)}
-    found = (_judge(node, registry.get(node.target), outcome) for node in nodes.values())
-    return [item for item in found if item is not None]
-
-
-def _judge(node: ExternNode, entry: Operator | None, outcome: Outcome) -> Evidence | None:
-    if entry is None or not entry.registered:
-        return _finding("missing", node, "not registered", "an operator registered before the load", outcome)
-    differing = _schema_difference(node, entry)
-    if differing is not None:
-        return _finding("schema", node, differing[0], differing[1], outcome, schema=str(entry.schema))
-    if entry.kernel is False:
-        return _finding("no-kernel", node, "registered without a kernel", "a kernel for this device", outcome)
-    return None
+    found = []
+    for target, node in {node.target: node for node in custom_nodes(case)}.items():
+        entry = registry.get(target)
+        if entry is None or not entry.registered:
+            expected = "an operator registered before the load"
+            found.append(_finding("missing", node, "not registered", expected, outcome))
+        elif (difference := _schema_difference(node, entry)) is not None:
+            found.append(_finding("schema", node, *difference, outcome, schema=str(entry.schema)))
+        elif entry.kernel is False:
+            observed, expected = "registered without a kernel", "a kernel for this device"
+            found.append(_finding("no-kernel", node, observed, expected, outcome))
+    return found
 
 
 def _schema_difference(node: ExternNode, entry: Operator) -> tuple[str, str] | None:

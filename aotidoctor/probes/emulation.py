@@ -40,7 +40,7 @@ from aotidoctor.model.jobs import Watch
 from aotidoctor.model.localization import Emulation, Finding
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes import blame
-from aotidoctor.probes.cuda_probe import why_not
+from aotidoctor.probes.cuda_probe import reason_to_skip
 from aotidoctor.probes.kernel_inputs import kernel_of
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
@@ -52,7 +52,7 @@ INSTALL = (
     "Triton is not installed here. With it (pip install 'aotidoctor[emulate]') the package can be executed on the CPU, "
     "which names launch, line, lane and input element of a bad access without a GPU"
 )
-# Of the time for one run, what the replay may take; the rest is for torch and Triton to be imported.
+# The share of the time for one run that the replay may take; the rest is for importing torch and Triton.
 SHARE = 0.8
 _WORDS = {
     "out-of-bounds": ("access", "an access inside the allocation"),
@@ -67,7 +67,7 @@ _WORDS = {
     "nan": ("nan", "finite values"),
     "inf": ("inf", "finite values"),
 }
-# What a healthy model may do: a scatter with the same index twice; a number that no address is made of.
+# A healthy model may do these: a scatter with the same index twice; a number that no address depends on.
 _REMARKS = ("int32-overflow", "duplicate-index")
 _SEVERITIES = {"inf": Severity.INFO, **dict.fromkeys(_REMARKS, Severity.WARN)}
 _SYMPTOMS = {
@@ -80,8 +80,8 @@ _SYMPTOMS = {
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked by itself where a CUDA package cannot run here, or where it failed on the GPU and nothing explains it."""
-    reason = _moot(case, history)
+    """Plan a run if a CUDA package cannot run here, or if it failed on the GPU and nothing explains it."""
+    reason = _not_planned(case, history)
     if reason is not None:
         return unasked(CODE, NAME, reason)
     if "triton" not in case.host.packages:
@@ -103,7 +103,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     return replace(request, job="emulate", env={"TRITON_INTERPRET": "1"}, fresh=True)
 
 
-def _moot(case: Case, history: History) -> str | None:
+def _not_planned(case: Case, history: History) -> str | None:
     if device_of(case) != "cuda":
         return "the package does not run on CUDA"
     if case.options.emulate == "never":
@@ -114,32 +114,28 @@ def _moot(case: Case, history: History) -> str | None:
         return "there are no inputs to call it with"
     if case.options.emulate == "always" or history.errors(UNAVAILABLE):
         return None
-    return why_not(case, history)
+    return reason_to_skip(case, history)
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """Findings in the order in which they happened; clean or unavailable where there is none."""
+    """Findings in the order in which they happened; clean, partial or unavailable if there is none."""
     found = read_emulation(outcome)
     if found is None or found.problem is not None:
         return [_quiet("unavailable", outcome, _why_nothing(outcome, found))]
-    made = [item for one in root_findings(found) for item in _tell(case, one, outcome, found)]
+    made = [item for one in root_findings(found) for item in _evidence_of(case, one, outcome, found)]
     if made:
         return made
     if not succeeded(outcome):
         return [_quiet("unavailable", outcome, f"it did not finish: {_why_nothing(outcome, None)}")]
     if found.done < found.launched or found.not_emulated:
-        return [
-            _quiet(
-                "partial",
-                outcome,
-                f"{found.done} of {found.launched} launches without a finding{_alone(found)}; see not checked",
-            )
-        ]
+        quick = f", {found.quick} of them by their addresses alone" if found.quick else ""
+        observed = f"{found.done} of {found.launched} launches without a finding{quick}; see not checked"
+        return [_quiet("partial", outcome, observed)]
     return [_quiet("clean", outcome, f"{found.launched} launches, every access inside its allocation")]
 
 
 def skipped(outcome: Outcome) -> list[NotChecked]:
-    """What was not carried out, one by one."""
+    """The operations that were not emulated, one by one."""
     found = read_emulation(outcome)
     if found is None:
         return []
@@ -160,23 +156,18 @@ def is_bad(outcome: Outcome) -> bool:
 
 
 def went_through(outcome: Outcome) -> bool:
-    """Whether everything was carried out, without a fault."""
+    """Whether everything was emulated, without a fault."""
     found = read_emulation(outcome)
     done = succeeded(outcome) and found is not None and found.problem is None and found.done == found.launched
     return done and not is_bad(outcome)
-
-
-def _alone(found: Emulation) -> str:
-    """What was not computed, in the words of a report."""
-    return f", {found.quick} of them by their addresses alone" if found.quick else ""
 
 
 def _why_nothing(outcome: Outcome, found: Emulation | None) -> str:
     if found is not None and found.problem is not None:
         return found.problem
     if outcome.error is not None:
-        said = outcome.error.message.strip().splitlines() or [""]
-        return f"{outcome.error.type}: {said[0][:200]}"
+        lines = outcome.error.message.strip().splitlines() or [""]
+        return f"{outcome.error.type}: {lines[0][:200]}"
     return f"the run ended in {outcome.stage}"
 
 
@@ -186,12 +177,12 @@ def _quiet(kind: str, outcome: Outcome, observed: str) -> Evidence:
     )
 
 
-def _tell(case: Case, one: Finding, outcome: Outcome, found: Emulation) -> list[Evidence]:
-    """The finding, and the chain behind a failed assertion. A remark that explains a fault is one."""
+def _evidence_of(case: Case, one: Finding, outcome: Outcome, found: Emulation) -> list[Evidence]:
+    """The finding, and the chain behind a failed assertion. A remark that explains a fault counts as a fault."""
     kind, expected = _WORDS.get(one.kind, ("other", "no finding"))
-    shown, path = buffer_text(case, one.buffer)
+    buffer, path = buffer_text(case, one.buffer)
     explained = explained_by(one, found)
-    said = "; ".join([_observed(one, shown), *(f"so {_observed(other, shown)}" for other in explained[:2])])
+    text = "; ".join([_observed(one, buffer), *(f"so {_observed(other, buffer)}" for other in explained[:2])])
     facts: dict[str, FactValue] = {
         "emulated": True,
         "what": one.kind,
@@ -205,7 +196,7 @@ def _tell(case: Case, one: Finding, outcome: Outcome, found: Emulation) -> list[
         "lane": one.lane,
         "argument": one.argument,
         "buffer": one.buffer,
-        "shown": shown if one.buffer is not None else None,
+        "shown": buffer if one.buffer is not None else None,
         "path": path,
         "offset": one.offset,
         "extent": one.extent,
@@ -219,15 +210,15 @@ def _tell(case: Case, one: Finding, outcome: Outcome, found: Emulation) -> list[
         facts["symptom"] = symptom
     chain = chain_of(case, failure) if failure is not None else None
     if chain is None:
-        facts["chain"] = f"{one.place}: {said}"
+        facts["chain"] = f"{one.place}: {text}"
     made = evidence(
         CODE,
         kind,
         Severity.ERROR if explained else _SEVERITIES.get(one.kind, Severity.ERROR),
         outcome,
-        # An index that does not fit is the kernel's own, whatever it leads to.
+        # An index that does not fit is the kernel's own fault.
         subject=(None if one.kind == "int32-overflow" else path) or one.kernel or one.output,
-        observed=f"{one.place}: {said}",
+        observed=f"{one.place}: {text}",
         expected=expected,
         facts=facts,
     )
@@ -237,7 +228,7 @@ def _tell(case: Case, one: Finding, outcome: Outcome, found: Emulation) -> list[
     return [made, replace(followed, facts={**followed.facts, "emulated": True, "on_device": True})]
 
 
-def _observed(one: Finding, shown: str) -> str:
+def _observed(one: Finding, buffer: str) -> str:
     more = f" ({one.count} lanes)" if one.count > 1 else ""
     match one.kind:
         case "device-assert" | "operator-refused":
@@ -247,17 +238,17 @@ def _observed(one: Finding, shown: str) -> str:
         case "int32-overflow":
             return f"an index of 32 bits overflows ({one.value}){more}"
         case "race" | "duplicate-index":
-            return f"{one.access} in {shown}{element_text(one)}{more}"
+            return f"{one.access} in {buffer}{element_text(one)}{more}"
         case "uninitialized" if one.output is not None:
             return f"{one.count} elements of {one.output} were never written"
         case "uninitialized":
-            return f"reads {shown}{element_text(one)}, which nothing has written{more}"
+            return f"reads {buffer}{element_text(one)}, which nothing has written{more}"
         case "use-after-free":
-            return f"{one.access} of {shown}, which was freed before{more}"
+            return f"{one.access} of {buffer}, which was freed before{more}"
         case _:
             verb = {"load": "reads", "store": "writes", "atomic": "updates"}.get(one.access, "accesses")
             odd = " at a misaligned address" if one.kind == "misaligned" else ""
-            return f"{verb} {shown}{element_text(one)}{odd}{more}"
+            return f"{verb} {buffer}{element_text(one)}{odd}{more}"
 
 
 PROBE = Probe(

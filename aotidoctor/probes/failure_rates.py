@@ -24,17 +24,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, FactValue, Severity
 from aotidoctor.model.record import record
-from aotidoctor.model.run import NotStarted, Outcome, Request
-from aotidoctor.probes.cuda_probe import place_of, symptom_of, why_not
+from aotidoctor.model.run import NotStarted, Outcome
+from aotidoctor.probes.cuda_probe import place_of, reason_to_skip, symptom_of
 from aotidoctor.probes.probe import History, Plan, Probe, Reuse, evidence, succeeded, unasked
 
 CODE, NAME = "AD-RUN-029", "rung_table"
 PLAIN, BLOCKING, UNCACHED = "plain_run", "cuda_blocking", "cuda_no_caching"
-# The probes in the order in which they are asked; names of variants and tools follow these.
+# The probes in the order in which they run; names of variants and tools begin with these.
 ORDER = (PLAIN, "check_inputs", BLOCKING, UNCACHED, "launch_trace", "core_dump", "sanitizer", "cuda_variants")
-# Under these the same failure says something of timing; others change more than that.
 REPEATS = 2
 ENOUGH = 3
 
@@ -52,43 +51,50 @@ class FailureRate:
 
 
 def plan(case: Case, history: History) -> Plan:
-    """The repetitions that decide, then the table from all there is."""
-    reason = why_not(case, history)
+    """Plan the repetitions that decide, then the table of all runs."""
+    reason = reason_to_skip(case, history)
     if reason is not None:
         return unasked(CODE, NAME, reason)
     if not any(name in history.outcomes for name in (BLOCKING, UNCACHED, "launch_trace")):
         return unasked(CODE, NAME, "no other probe was run to compare with")
-    return (*_repeats(history), Reuse(probe=PLAIN))
-
-
-def _repeats(history: History) -> tuple[Request | NotChecked, ...]:
-    blocking = history.outcomes.get(BLOCKING)
+    table, blocking = Reuse(probe=PLAIN), history.outcomes.get(BLOCKING)
     if blocking is None or not succeeded(blocking) or blocking.took_effect is False:
-        return ()
-    return tuple(
-        replace(
-            history.outcomes[probe].request, probe=f"{probe}#{number}", purpose="repeated: is the outcome the same?"
-        )
+        return (table,)
+    purpose = "repeated: is the outcome the same?"
+    repetitions = [
+        replace(history.outcomes[probe].request, probe=f"{probe}#{number}", purpose=purpose)
         for number in range(2, REPEATS + 2)
         for probe in (PLAIN, BLOCKING)
-    )
+    ]
+    return (*repetitions, table)
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """Of a repetition nothing; of all: vanishes-blocking, moves-uncached, flaky, stable or undecided."""
+    """One finding of all runs: vanishes-blocking, moves-uncached, flaky, stable or undecided; none of a repetition."""
     if outcome.request.probe != PLAIN:
         return []
     rows = rows_of(case, history)
-    kind, facts = verdict_of(rows), _facts(rows)
-    # Without the cache it fails where it goes wrong, and not where the damage is stumbled over.
-    kernel = facts.get("kernel") if kind == "moves-uncached" else None
+    kind = verdict_of(rows)
+    facts: dict[str, FactValue] = {
+        "rungs": tuple(row.probe for row in rows),
+        "runs": tuple(row.runs for row in rows),
+        "failed": tuple(row.failed for row in rows),
+        "seen": tuple(", ".join(row.seen) for row in rows),
+        "places": tuple(", ".join(row.places) for row in rows),
+        "took_effect": tuple(row.took_effect for row in rows),
+    }
+    named = [row.places[0].partition(" (call")[0] for row in rows if row.probe == UNCACHED and row.places]
+    if named:
+        facts["kernel"] = named[0]
+    # Without the cache it fails at the fault itself, not at a later place that the damage reaches.
+    kernel = named[0] if named and kind == "moves-uncached" else None
     return [
         evidence(
             CODE,
             kind,
             _SEVERITY.get(kind, Severity.INFO),
             outcome,
-            subject=str(kernel) if kernel else None,
+            subject=kernel,
             observed=f"{_WORDS[kind]}: {', '.join(f'{row.probe} {row.failed} of {row.runs}' for row in rows)}",
             expected="the same outcome in all runs",
             facts=facts,
@@ -96,7 +102,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ]
 
 
-# The first two say why the call fails, the third only how.
+# The first two explain the failure, the third only describes it.
 _SEVERITY = {
     "vanishes-blocking": Severity.ERROR,
     "moves-uncached": Severity.ERROR,
@@ -112,7 +118,7 @@ _WORDS = {
 
 
 def rows_of(case: Case, history: History) -> tuple[FailureRate, ...]:
-    """The table, in the order of the ladder."""
+    """The rows of the table, in the order of the probes."""
     groups: dict[str, list[Outcome]] = {}
     for name, outcome in history.outcomes.items():
         probe = name.partition("#")[0]
@@ -127,71 +133,48 @@ def _row(case: Case, history: History, probe: str, outcomes: Sequence[Outcome]) 
     failed = [outcome for outcome in outcomes if not succeeded(outcome)]
     places = [place for outcome in failed if (place := _place(case, history, probe, outcome)) is not None]
     effects = [outcome.took_effect for outcome in outcomes]
+    # The driver ends the program once it has written a dump, which has the symptom.
+    symptoms = (item.facts.get("symptom") for item in history.of("AD-RUN-027"))
+    dumped = next((str(symptom) for symptom in symptoms if symptom), None) if probe == "core_dump" else None
     return FailureRate(
         probe=probe,
         runs=len(outcomes),
         failed=len(failed),
-        seen=tuple(dict.fromkeys(_failure_words(case, history, probe, outcome) for outcome in failed)),
+        seen=tuple(dict.fromkeys(dumped or symptom_of(case, outcome) for outcome in failed)),
         places=tuple(dict.fromkeys(places)),
         took_effect=False if False in effects else None if None in effects else True,
     )
 
 
-def _failure_words(case: Case, history: History, probe: str, outcome: Outcome) -> str:
-    """How it failed. The driver ends the program once it has written a dump: what it was is in there."""
-    told = (item.facts.get("symptom") for item in history.of("AD-RUN-027"))
-    dumped = next((str(symptom) for symptom in told if symptom), None) if probe == "core_dump" else None
-    return dumped or symptom_of(case, outcome)
-
-
 def _place(case: Case, history: History, probe: str, outcome: Outcome) -> str | None:
-    """The call that it failed in. The plain run cannot know: its launches are not waited for."""
+    """The call that it failed in; unknown for the plain run, whose launches are not waited for."""
     if probe in (BLOCKING, UNCACHED):
         place = place_of(case, outcome)
         return f"{place.name} (call {place.number})" if place is not None else None
     tool = probe.removeprefix("sanitizer_") if probe.startswith("sanitizer_") else None
     code = {"launch_trace": "AD-RUN-026", "core_dump": "AD-RUN-027"}.get(probe, "") if tool is None else "AD-RUN-028"
-    told = (item.subject for item in history.of(code) if item.facts.get("tool") == tool)
-    return next((subject for subject in told if subject), None)
+    subjects = (item.subject for item in history.of(code) if item.facts.get("tool") == tool)
+    return next((subject for subject in subjects if subject), None)
 
 
 def verdict_of(rows: Sequence[FailureRate]) -> str:
-    """What the pattern says; ``undecided`` where it could as well be chance."""
+    """The kind that the pattern shows; ``undecided`` if it may be chance."""
     by_name = {row.probe: row for row in rows}
     plain, blocking, uncached = by_name[PLAIN], by_name.get(BLOCKING), by_name.get(UNCACHED)
     if 0 < plain.failed < plain.runs:
         return "flaky"
-    if uncached is not None and blocking is not None and _moves_uncached(blocking, uncached):
-        return "moves-uncached"
+    # At another place without the cache, or only without it; both runs have blocking launches.
+    if uncached is not None and blocking is not None and uncached.failed and uncached.took_effect is not False:
+        known = len(blocking.places) == len(uncached.places) == 1
+        if blocking.failed == 0 or (known and blocking.places != uncached.places):
+            return "moves-uncached"
     if blocking is not None and blocking.failed == 0:
         sure = min(plain.runs, blocking.runs) >= ENOUGH and blocking.took_effect is not False
         return "vanishes-blocking" if sure else "undecided"
-    # A library that a fault came out in says no more than that it could not do its work.
+    # A library reports no more than that it could not do its work.
     alike = {seen for row in rows for seen in row.seen}
     alike = alike - {"gpu-library"} or alike
     return "stable" if len(alike) == 1 and all(row.failed == row.runs for row in rows) else "undecided"
-
-
-def _moves_uncached(blocking: FailureRate, uncached: FailureRate) -> bool:
-    """It fails at another place without the cache, or only without it; both runs have blocking launches."""
-    if not uncached.failed or uncached.took_effect is False:
-        return False
-    known = len(blocking.places) == len(uncached.places) == 1
-    return blocking.failed == 0 or (known and blocking.places != uncached.places)
-
-
-def _facts(rows: Sequence[FailureRate]) -> dict[str, FactValue]:
-    """Column by column."""
-    facts: dict[str, FactValue] = {
-        "rungs": tuple(row.probe for row in rows),
-        "runs": tuple(row.runs for row in rows),
-        "failed": tuple(row.failed for row in rows),
-        "seen": tuple(", ".join(row.seen) for row in rows),
-        "places": tuple(", ".join(row.places) for row in rows),
-        "took_effect": tuple(row.took_effect for row in rows),
-    }
-    named = [row.places[0] for row in rows if row.probe == UNCACHED and row.places]
-    return {**facts, "kernel": named[0].partition(" (call")[0]} if named else facts
 
 
 PROBE = Probe(

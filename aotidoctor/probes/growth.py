@@ -29,27 +29,27 @@ CODE, NAME = "AD-RUN-008", "growth"
 CALLS = 40
 # Less than a page per call is allocator noise.
 LEAST_BYTES_PER_CALL = 4096
-# A call slower than this would make the probe cost more than it can tell.
+# Seconds of a call above which the probe is too expensive.
 SLOWEST_CALL_S = 0.25
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when custom operators run, or by name with --probes."""
+    """Plan a run if custom operators run, or with --probes growth."""
     plain = history.plain
     if plain is None or not succeeded(plain) or case.inputs is None:
         return unasked(CODE, NAME, "the plain run returned no outputs")
     if history.errors("AD-IN"):
         return unasked(CODE, NAME, "a static finding already explains a failure")
-    asked = case.options.asks_for(NAME)
-    if not asked and (case.contract is None or not case.contract.custom_ops):
+    requested = case.options.asks_for(NAME)
+    if not requested and (case.contract is None or not case.contract.custom_ops):
         return unasked(CODE, NAME, "no custom operator runs; run this with --probes growth")
-    if not asked and plain.stages.get("run2", 0.0) > SLOWEST_CALL_S:
+    if not requested and plain.stages.get("run2", 0.0) > SLOWEST_CALL_S:
         return unasked(CODE, NAME, f"a call takes {plain.stages['run2']:.1f} s; run this with --probes growth")
     return run_request(case, NAME, f"{CALLS} calls in one process", calls=CALLS, observe=("rss",))
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding: grows or steady (or the ending, where a later call failed)."""
+    """One finding: grows or steady (or the ending, if a later call failed)."""
     if not succeeded(outcome):
         return [read_ending(CODE, case, outcome)]
     sizes = resident_sizes(outcome)
@@ -72,9 +72,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 
 def growth_rate(sizes: Sequence[int]) -> float:
-    """Bytes per call over the second half, 0 unless both of its quarters grow, and without the largest steps too.
+    """Bytes per call over the second half; 0 unless both of its quarters grow, even without the largest steps.
 
-    An allocator takes much at a time and seldom; what an operator keeps is there after each of its calls.
+    An allocator takes large amounts rarely; an operator that leaks grows in each of its calls.
     """
     half = sizes[len(sizes) // 2 :]
     if len(half) < 8:

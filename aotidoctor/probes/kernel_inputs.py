@@ -27,7 +27,7 @@ from aotidoctor.model.run import Outcome
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
 
 CODE, NAME = "AD-RUN-032", "kernel_inputs"
-# Who names a kernel, the surest first.
+# The probes that name a kernel, the most certain first.
 NAMED_BY = (
     "AD-RUN-026",
     "AD-RUN-027",
@@ -41,7 +41,7 @@ NAMED_BY = (
 
 
 def plan(case: Case, history: History) -> Reuse | NotChecked:
-    """Answered by the package, where a failed run named a kernel of it."""
+    """Reuse the plain run if a failed run named a kernel of the package."""
     plain = history.plain
     if plain is None or succeeded(plain):
         return unasked(CODE, NAME, "no run failed")
@@ -52,7 +52,7 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
 
 
 def kernel_of(case: Case, history: History) -> str | None:
-    """The kernel of the package that failed, as the surest of those names it that name one."""
+    """The kernel of the package that failed, by the most certain finding that names one."""
     known = {call.name for call in case.contract.kernels} if case.contract is not None else set()
     for code in NAMED_BY:
         for item in history.findings:

@@ -41,9 +41,9 @@ UNSEEN = "launches of Triton kernels are not traced: an in-place write would be 
 
 
 def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
-    """Asked for NaN or Inf from clean inputs, for wrong numbers, and by ``localize``.
+    """Plan a run for NaN or Inf from clean inputs, for wrong numbers, and for ``localize``.
 
-    A package that was emulated, as it cannot run here, was followed at the same time.
+    The emulation of a package that cannot run here follows the values at the same time.
     """
     emulated = history.outcomes.get("emulation")
     if "plain_run" not in history.outcomes and emulated is not None and "watch" in emulated.result:
@@ -53,11 +53,11 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     if case.inputs is None or not succeeded(history.plain):
         return unasked(CODE, NAME, "the plain run returned no outputs")
     # NaN or Inf in an output while inputs and constants have none; NaN, while they have no more than Inf.
-    if (
-        not case.options.localize
-        and not any(map(_unexplained, history.of("AD-RUN-005", *NONFINITE)))
-        and not history.has("AD-RUN-011", *WRONG)
-    ):
+    unexplained = any(
+        facts.get("clean") is True or (facts.get("input_inf") is True and facts.get("input_nan") is False)
+        for facts in (item.facts for item in history.of("AD-RUN-005", *NONFINITE))
+    )
+    if not case.options.localize and not unexplained and not history.has("AD-RUN-011", *WRONG):
         return unasked(CODE, NAME, "the outputs are finite, and nothing indicates that they are wrong")
     if not case.options.localize and explains_values(history):
         return unasked(CODE, NAME, "a static finding already explains wrong numbers")
@@ -68,13 +68,8 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     return run_request(case, NAME, "with the values of every kernel", watch=settings, observe=(), calls=1)
 
 
-def _unexplained(item: Evidence) -> bool:
-    facts = item.facts
-    return facts.get("clean") is True or (facts.get("input_inf") is True and facts.get("input_nan") is False)
-
-
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """What was asked for: nan, inf or propagated; diverges or agrees; clean or unavailable."""
+    """Findings: nan, inf or propagated; diverges or agrees; clean or unavailable."""
     if not succeeded(outcome):
         ending = read_ending(CODE, case, outcome)
         return [note("unavailable", outcome, f"the watched run failed: {ending.observed}")]
@@ -85,25 +80,22 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 
 def read_values(case: Case, history: History, watched: WatchedValues, outcome: Outcome) -> list[Evidence]:
-    """The same of values that were followed, by whatever means."""
-    found = [*_nonfinite_findings(case, watched, outcome), *_divergence(case, history, watched, outcome)]
+    """The findings of values that were followed by any means."""
+    found: list[Evidence] = []
+    # NaN first; Inf only without NaN.
+    for nan in (True, False):
+        bad = first_nonfinite(case, watched, nan=nan) if not found else None
+        if bad is not None:
+            found.append(_written(bad, outcome, nan=nan))
+    found += _divergence(case, history, watched, outcome)
     return found or [note("clean", outcome, f"{len(watched.calls)} calls; no NaN or Inf reaches an output")]
 
 
 def note(kind: str, outcome: Outcome, observed: str, **facts: FactValue) -> Evidence:
-    """What is no finding of a call."""
+    """A note that is not about a single call."""
     return evidence(
         CODE, kind, Severity.INFO, outcome, observed=observed, expected="the first call with bad values", facts=facts
     )
-
-
-def _nonfinite_findings(case: Case, watched: WatchedValues, outcome: Outcome) -> list[Evidence]:
-    """NaN first; where there is none, Inf."""
-    for nan in (True, False):
-        bad = first_nonfinite(case, watched, nan=nan)
-        if bad is not None:
-            return [_written(bad, outcome, nan=nan)]
-    return []
 
 
 def _written(bad: FirstBad, outcome: Outcome, *, nan: bool) -> Evidence:
@@ -135,18 +127,13 @@ def _written(bad: FirstBad, outcome: Outcome, *, nan: bool) -> Evidence:
 
 
 def _divergence(case: Case, history: History, watched: WatchedValues, outcome: Outcome) -> list[Evidence]:
-    """A call is blamed only where the outputs are wrong, and not by other weights."""
+    """Blame a call only if the outputs are wrong, and not because of different weights."""
     if not watched.compared:
         return []
     drawn = case.needs.random_ops
     if drawn:
-        return [
-            note(
-                "unavailable",
-                outcome,
-                f"{drawn[0]} draws different random numbers from the program: the values cannot be compared",
-            )
-        ]
+        why = f"{drawn[0]} draws different random numbers from the program: the values cannot be compared"
+        return [note("unavailable", outcome, why)]
     judged = history.has("AD-RUN-011") and not history.has("AD-RUN-011", *WRONG)
     bad = None if judged else first_diverging(case, watched)
     if bad is None:
@@ -163,7 +150,7 @@ def _divergence(case: Case, history: History, watched: WatchedValues, outcome: O
             expected="results of the program, from inputs that agree with it",
             facts={
                 **_place(bad, outcome),
-                # PyTorch's own operators may be called as custom ones are; the contract is then no stranger's.
+                # PyTorch's own operators may be called in the way of custom ones.
                 "custom": bad.call.kind == "custom" and bool(foreign([bad.call.name])),
                 "closest": bad.buffer.matches,
                 "error": bad.buffer.error,

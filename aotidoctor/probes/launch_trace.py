@@ -28,7 +28,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.record import record
 from aotidoctor.model.run import CallKind, Outcome, Request, Signalled, TimedOut, TracedCall
-from aotidoctor.probes.cuda_probe import repeat_call, why_not
+from aotidoctor.probes.cuda_probe import reason_to_skip, repeat_call
 from aotidoctor.probes.dead_context import dead_context_facts, first_fault
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
@@ -49,8 +49,8 @@ _LOADING = ("cuModuleLoad", "cuModuleGetFunction")
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when a call on CUDA failed and nothing explains it yet."""
-    reason = why_not(case, history)
+    """Plan a run if a call on CUDA failed and nothing explains it yet."""
+    reason = reason_to_skip(case, history)
     if reason is not None:
         return unasked(CODE, NAME, reason)
     return repeat_call(case, history, NAME, "with a synchronisation before each launch", launch_trace=True)
@@ -59,8 +59,8 @@ def plan(case: Case, history: History) -> Request | NotChecked:
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding.
 
-    Whose work failed (kernel, extern, custom), what was refused by the driver or inside of an operator (refused,
-    library), hang, before, survived or unavailable.
+    Failed work (kernel, extern, custom), a refusal by the driver or inside of an operator (refused, library), hang,
+    load, under-way, before, not-entered, survived or unavailable.
     """
     seen = parse_answer(Launches, outcome.result)
     if seen.launch_failure is not None:
@@ -77,7 +77,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 @record
 class _Launch:
-    """A computing call of the package, as the child wrote it down."""
+    """A computing call of the package, as the child recorded it."""
 
     name: str
     kind: str
@@ -135,13 +135,28 @@ def _first_failing(case: Case, outcome: Outcome, failure: LaunchFailure) -> Evid
 
 
 def _under_way(case: Case, outcome: Outcome, seen: Launches) -> Evidence:
-    """It failed, and everything launched before had succeeded."""
+    """The finding if everything launched before had succeeded."""
     ending = read_ending(CODE, case, outcome)
     entry = seen.launch_last
     if entry is None:
         return _note("not-entered", outcome, f"{ending.observed} before the first launch")
-    launch = _launch(case, entry)
-    kind = _kind(outcome, seen, launch)
+    launch, words = _launch(case, entry), outcome.stderr_tail
+    if outcome.error is not None:
+        words = f"{outcome.error.message}\n{words}"
+    kind = "under-way"
+    if launch.facts["symbol"] in _LOADING:
+        kind = "load"
+    elif isinstance(outcome.ending, TimedOut):
+        kind = "hang"
+    elif first_fault(outcome) is not None and seen.launch_count is None:
+        # It aborted before it could report: all calls before this one had succeeded, so the fault is in this one.
+        kind = launch.kind
+    elif launch.kind == "kernel" and "CUDA driver error" in words:
+        # The driver calls of a package are checked one by one; an error that torch itself raises has other words.
+        kind = "refused"
+    elif launch.kind != "kernel" and recognise(words).name == "gpu-library" and seen.launch_count is not None:
+        # Waiting before and after it brought no error: it is not the fault of a kernel that surfaced here.
+        kind = "library"
     sure = kind in NAMING or isinstance(outcome.ending, Signalled)
     return evidence(
         CODE,
@@ -153,22 +168,6 @@ def _under_way(case: Case, outcome: Outcome, seen: Launches) -> Evidence:
         expected="success",
         facts={**ending.facts, **launch.facts, "call_kind": launch.kind},
     )
-
-
-def _kind(outcome: Outcome, seen: Launches, launch: _Launch) -> str:
-    if launch.facts["symbol"] in _LOADING:
-        return "load"
-    if isinstance(outcome.ending, TimedOut):
-        return "hang"
-    # It aborted before it could be asked: all calls before this one had succeeded, so the fault is of this one.
-    if first_fault(outcome) is not None and seen.launch_count is None:
-        return launch.kind
-    words = f"{outcome.error.message if outcome.error is not None else ''}\n{outcome.stderr_tail}"
-    # The driver calls of a package are checked one by one; what torch itself raises has other words.
-    if launch.kind == "kernel":
-        return "refused" if "CUDA driver error" in words else "under-way"
-    # Waiting before and after it brought no error: it is not a fault of a kernel that came out here.
-    return "library" if recognise(words).name == "gpu-library" and seen.launch_count is not None else "under-way"
 
 
 def _dims(launch: _Launch) -> str:

@@ -34,14 +34,14 @@ from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
 CODE, NAME = "AD-RUN-035", "load_time"
-# Where the plain load takes longer, it is asked without being named.
+# If the plain load takes longer (seconds), the probe runs without being named.
 SLOW_LOAD_S = 10.0
-# Until the first answer, torch's own import left out.
+# Seconds until the first answer, without torch's own import.
 SLOW_S = 5.0
-# Times the usual limit: compilers are at work.
+# A factor of the usual time limit: compilers run.
 PATIENCE = 4
 FEWER = "TORCHINDUCTOR_VEC_ISA_OK=1"
-# The parts in their order, and what makes each quicker.
+# The parts in their order, and the setting that makes each quicker.
 SETTINGS: Mapping[str, str] = {
     "import": "keep the process: every new one imports torch again",
     "imports": "keep the process, or load with C++ (torch::inductor::AOTIModelPackageLoader), which imports no Python",
@@ -54,18 +54,17 @@ SETTINGS: Mapping[str, str] = {
     "after_load": "weights in the package, or read with torch.load(mmap=True), and user_managed=True",
     "run1": "one call before the first request: it folds constants and loads kernels",
 }
-# What a package of torch 2.14 and later says under AOTI_LOG_LOADING.
+# The line that a package of torch 2.14 and later prints under AOTI_LOG_LOADING.
 _COPIED = re.compile(r"\[AOTI_LOAD\] load_constants: H2D copy completed in (\d{1,12}) ms")
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked with --probes, or when the plain run succeeded and took long to load."""
+    """Plan a run with --probes load_time, or if the plain run succeeded and took long to load."""
     plain = history.plain
     if plain is None or not succeeded(plain):
         return unasked(CODE, NAME, "the plain run did not succeed")
-    asked = case.options.asks_for(NAME)
     loading = plain.stages.get("load", 0.0)
-    if not asked and loading < SLOW_LOAD_S:
+    if not case.options.asks_for(NAME) and loading < SLOW_LOAD_S:
         return unasked(CODE, NAME, f"it loads in {loading:.1f} s; run this with --probes load_time")
     if case.model is not None and case.model.cpp_only:
         return unasked(CODE, NAME, "it is compiled at each load, which takes the time")
@@ -76,9 +75,9 @@ def plan(case: Case, history: History) -> Request | NotChecked:
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding: slow (asked for, and longer than it should), else parts; or the ending.
+    """One finding: slow (requested, and longer than ``SLOW_S``), else parts; or the ending.
 
-    A limit of time that is broken here is slow: the plain run has shown that the model answers.
+    A run that exceeds its time limit is slow: the plain run has shown that the model answers.
     """
     if not succeeded(outcome) and not isinstance(outcome.ending, TimedOut):
         return [read_ending(CODE, case, outcome)]
@@ -87,13 +86,15 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     total, slowest = sum(ours.values()), max(ours, key=ours.__getitem__, default=None)
     if slowest is None:
         return []
-    asked = case.options.asks_for(NAME)
-    slow = asked and (total > SLOW_S or isinstance(outcome.ending, TimedOut))
+    slow = case.options.asks_for(NAME) and (total > SLOW_S or isinstance(outcome.ending, TimedOut))
+    setting, (variable, _, value) = SETTINGS[slowest], FEWER.partition("=")
+    if case.host.environment.get(variable) == value:
+        setting = setting.replace(f"{FEWER} (fewer checks), ", "")
     facts: dict[str, FactValue] = {
         "parts": tuple(parts),
         "seconds": tuple(round(seconds, 3) for seconds in parts.values()),
         "total": round(total, 3),
-        "setting": _setting(slowest, case.host.environment),
+        "setting": setting,
     }
     empty = parse_answer(Acted, outcome.result).compile_cache is False and "cpu_checks" in parts
     table = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in parts.items())
@@ -112,18 +113,11 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ]
 
 
-def _setting(part: str, environment: Mapping[str, str]) -> str:
-    """What makes ``part`` quicker, without what is set already."""
-    name, _, value = FEWER.partition("=")
-    told = SETTINGS[part]
-    return told.replace(f"{FEWER} (fewer checks), ", "") if environment.get(name) == value else told
-
-
 def parts_of(outcome: Outcome) -> dict[str, float]:
-    """Seconds by part, in their order; ``load`` as a whole where its parts are not known."""
+    """Seconds by part, in their order; ``load`` as a whole if its parts are unknown."""
     stages = dict(outcome.stages)
     if isinstance(outcome.ending, TimedOut):
-        # The part that it was in has no end.
+        # The last part has no end.
         stages.setdefault(outcome.stage, max(0.0, outcome.seconds - sum(stages.values())))
     found: dict[str, float] = {name: stages[name] for name in ("import", "imports", "cpu_checks") if name in stages}
     inside = parse_answer(Acted, outcome.result).load_parts

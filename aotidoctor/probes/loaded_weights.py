@@ -34,7 +34,7 @@ _LISTED = 4
 
 
 def plan(case: Case, history: History) -> Reuse | NotChecked:
-    """Answered by the plain run, where --setup loaded weights."""
+    """Reuse the plain run if --setup loaded weights, or should have."""
     plain = history.plain
     if plain is None:
         return unasked(CODE, NAME, "there was no plain run")
@@ -58,28 +58,22 @@ def _loaded_constants(outcome: Outcome) -> tuple[GivenWeight, ...]:
 
 
 def _unloaded(case: Case, outcome: Outcome) -> tuple[str, ...]:
-    """Constants that lie outside the package and were not given, where a call of the loaded model died of it."""
+    """Constants outside the package that were not given, if a call of the loaded model failed for that reason."""
     contract = case.contract
     if contract is None or contract.weights not in _OUTSIDE:
         return ()
     if not case.options.setup or case.setup_loads is False:
-        # Without an after_load the file alone tells it.
+        # Without an after_load the static check finds this.
         return ()
     died = isinstance(outcome.ending, Signalled) and outcome.stage.startswith("run")
-    if not died and not _refused(outcome):
+    # With ``check_full_update`` a parameter that is not given is refused; a buffer is not. The exception often states
+    # only the call that failed, and stderr the reason.
+    texts = (outcome.error.message, outcome.stderr_tail) if outcome.error is not None else ()
+    if not died and all(recognise(text).name != "constant-not-given" for text in texts):
         return ()
     given = {item.name for item in _loaded_constants(outcome)}
     names = (spec.fqn for spec in contract.constants if not spec.from_folded)
     return tuple(name for name in names if name not in given)
-
-
-def _refused(outcome: Outcome) -> bool:
-    """With ``check_full_update`` a parameter that is not given is refused; a buffer is not."""
-    if outcome.error is None:
-        return False
-    # The exception often says only which call failed, and stderr why.
-    texts = (outcome.error.message, outcome.stderr_tail)
-    return any(recognise(text).name == "constant-not-given" for text in texts)
 
 
 def _missing(case: Case, names: tuple[str, ...], outcome: Outcome) -> Evidence:
@@ -98,7 +92,7 @@ def _missing(case: Case, names: tuple[str, ...], outcome: Outcome) -> Evidence:
             "constants": names[:50],
             "count": len(names),
             "given": given,
-            # Its own after_load may have loaded them where that is not seen.
+            # Its own after_load may have loaded them unseen.
             "unseen": not given and parse_answer(GivenWeights, outcome.result).after_load,
             "remedy": f"weights[{names[0]!r}] = ...   # from the state dict; a buffer that is not in it, from {source}",
         },
@@ -110,32 +104,22 @@ def _compare(wanted: dict[str, ConstantSpec], given: Sequence[GivenWeight], outc
         name = item.name
         spec = wanted.get(name)
         if spec is None:
-            yield _unknown(name, item, wanted, outcome)
+            # A name that the package does not have; of tied weights it keeps one name only.
+            owner = next((one for one in item.same_as if one in wanted), None)
+            if owner is None:
+                observed, expected = "no constant of this name", f"one of {list_names(tuple(wanted), _LISTED)}"
+                yield _finding("name", name, observed, expected, outcome, found=f"no constant is called {name}")
+            else:
+                observed = f"{name} is tied to {owner}, and the package keeps it only as {owner}"
+                yield _finding("name", name, observed, f"{owner} alone", outcome, tied_to=owner)
             continue
         difference = _difference(spec, item)
         if difference is not None:
             kind, observed, expected = difference
-            told = (
+            text = (
                 f"{name} has {kind} {observed.removeprefix('strides ')}, expected {expected.removeprefix('strides ')}"
             )
-            yield _finding(kind, name, observed, expected, outcome, expected_dtype=spec.dtype, found=told)
-
-
-def _unknown(name: str, item: GivenWeight, wanted: dict[str, ConstantSpec], outcome: Outcome) -> Evidence:
-    """A name that the package does not have; of tied weights it keeps one name only."""
-    owner = next((one for one in item.same_as if one in wanted), None)
-    if owner is None:
-        told = f"no constant is called {name}"
-        return _finding(
-            "name",
-            name,
-            "no constant of this name",
-            f"one of {list_names(tuple(wanted), _LISTED)}",
-            outcome,
-            found=told,
-        )
-    observed = f"{name} is tied to {owner}, and the package keeps it only as {owner}"
-    return _finding("name", name, observed, f"{owner} alone", outcome, tied_to=owner)
+            yield _finding(kind, name, observed, expected, outcome, expected_dtype=spec.dtype, found=text)
 
 
 def _difference(spec: ConstantSpec, item: GivenWeight) -> tuple[str, str, str] | None:

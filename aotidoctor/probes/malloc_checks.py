@@ -29,7 +29,7 @@ from aotidoctor.model.answers import GivenWeights, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
 from aotidoctor.model.record import record
-from aotidoctor.model.run import CallKind, Outcome, Request, TracedCall
+from aotidoctor.model.run import CallKind, Outcome, Request
 from aotidoctor.probes.payload import device_of, run_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
@@ -43,7 +43,7 @@ SPLIT = (2, 34)
 SIGNALS = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGTRAP")
 # Stages before the first call, in order.
 EARLY = ("start", "import", "setup", "inputs", "load", "trace", "after_load", "constants")
-# Runs that may have died of it, the first of the ladder first.
+# Runs that may have died of it, in their order.
 SUSPECTS = ("plain_run", "again", "memory_fill", "growth")
 # The innermost native frames of a crash inside malloc or free, as gdb prints them.
 IN_ALLOCATOR = re.compile(
@@ -51,12 +51,12 @@ IN_ALLOCATOR = re.compile(
     r"(?:_int_\w+|malloc\w*|calloc|realloc|free|unlink_chunk|tcache_\w+|posix_memalign|_mid_memalign|aligned_alloc) \(",
     re.MULTILINE,
 )
-# An allocator that replaces the C library's takes the blocks out of sight.
+# The C library does not see the blocks of an allocator that replaces its own.
 OTHER_ALLOCATORS = re.compile(r"jemalloc|tcmalloc|mimalloc|hoard|scudo")
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when a run was killed late or intermittently, or with a heap corruption message."""
+    """Plan a run if a run was killed late or intermittently, or with a heap corruption message."""
     base = _base(history)
     if base is None:
         return unasked(CODE, NAME, "no run ended in a way that a damaged heap explains")
@@ -67,33 +67,31 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     missing = _unavailable(case)
     if missing is not None:
         return unasked(CODE, NAME, missing, moot=False)
-    asked = run_of(base)
-    purpose = "with the C library's heap checks"
-    request = run_request(case, NAME, purpose, heap_checks=True, trace=True, calls=asked.calls, observe=asked.observe)
-    return replace(request, fresh=True, env=_environment(case))
+    run, purpose = run_of(base), "with the C library's heap checks"
+    request = run_request(case, NAME, purpose, heap_checks=True, trace=True, calls=run.calls, observe=run.observe)
+    env = {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": PERTURB}
+    if tuple(int(part) for part in re.findall(r"\d+", case.host.glibc or "")[:2]) >= SPLIT:
+        preloaded = case.host.environment.get("LD_PRELOAD")
+        env["LD_PRELOAD"] = f"{LIBRARY}:{preloaded}" if preloaded else LIBRARY
+    return replace(request, fresh=True, env=env)
 
 
 def _base(history: History) -> Outcome | None:
-    """The run that died, if its death looks like one of a damaged heap."""
-    for probe in SUSPECTS:
-        outcome = history.outcomes.get(probe)
-        if outcome is not None and not succeeded(outcome):
-            return outcome if _suspicious(history, outcome) else None
-    return None
-
-
-def _suspicious(history: History, outcome: Outcome) -> bool:
-    died = [
-        item.facts for item in history.findings if isinstance(item.source, RunSource) and item.source.run == outcome.id
-    ]
+    """The run that died, if its death looks like that of a damaged heap."""
+    failed = (one for name in SUSPECTS if (one := history.outcomes.get(name)) is not None and not succeeded(one))
+    outcome = next(failed, None)
+    if outcome is None:
+        return None
+    sources = ((item.facts, item.source) for item in history.findings)
+    died = [facts for facts, source in sources if isinstance(source, RunSource) and source.run == outcome.id]
     facts = next((one for one in died if one.get("signal") in SIGNALS), None)
     if facts is None:
-        return False
+        return None
     late = outcome.stage not in (*EARLY, "run1") or outcome.stage in ("after_load", "constants")
-    words = facts.get("symptom") == "heap-corruption"
     stack = history.outcomes.get("backtrace")
     in_allocator = stack is not None and IN_ALLOCATOR.search(stack.debugger_output) is not None
-    return late or words or in_allocator or history.has("AD-RUN-002", "flaky")
+    reported = facts.get("symptom") == "heap-corruption"
+    return outcome if late or reported or in_allocator or history.has("AD-RUN-002", "flaky") else None
 
 
 def _unavailable(case: Case) -> str | None:
@@ -106,61 +104,44 @@ def _unavailable(case: Case) -> str | None:
     return f"{found[0]} is preloaded in place of the C library's allocator" if found is not None else None
 
 
-def _environment(case: Case) -> dict[str, str | None]:
-    checks: dict[str, str | None] = {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": PERTURB}
-    if tuple(int(part) for part in re.findall(r"\d+", case.host.glibc or "")[:2]) < SPLIT:
-        return checks
-    preloaded = case.host.environment.get("LD_PRELOAD")
-    return {**checks, "LD_PRELOAD": f"{LIBRARY}:{preloaded}" if preloaded else LIBRARY}
-
-
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: moved, same, later, heals or unavailable."""
+    info = Severity.INFO
     if outcome.took_effect is False:
-        return [
-            (
-                evidence(
-                    CODE,
-                    "unavailable",
-                    Severity.INFO,
-                    outcome,
-                    observed=f"{outcome.took_effect_why}; {LIBRARY} is part of libc6 on Debian, elsewhere of glibc "
-                    "or glibc-utils",
-                    expected="heap checks",
-                )
-            )
-        ]
+        observed = f"{outcome.took_effect_why}; {LIBRARY} is part of libc6 on Debian, elsewhere of glibc or glibc-utils"
+        return [evidence(CODE, "unavailable", info, outcome, observed=observed, expected="heap checks")]
     base = _base(history) or history.outcomes["plain_run"]
+    expected, facts = f"the same end in {base.stage} as without the checks", {"plain_stage": base.stage}
     if succeeded(outcome):
-        return [
-            (
-                evidence(
-                    CODE,
-                    "heals",
-                    Severity.INFO,
-                    outcome,
-                    observed="no failure, and no damaged block was freed",
-                    expected=f"the same end in {base.stage} as without the checks",
-                    facts={"plain_stage": base.stage},
-                )
-            )
-        ]
+        observed = "no failure, and no damaged block was freed"
+        return [evidence(CODE, "heals", info, outcome, observed=observed, expected=expected, facts=facts)]
     ending = read_ending(CODE, case, outcome)
     place = _place(case, outcome)
     traced = history.outcomes.get("call_trace")
-    kind = _moved(base, outcome, traced if traced is not None and not succeeded(traced) else base)
+    traced = traced if traced is not None and not succeeded(traced) else base
+    before, now = _position(base), _position(outcome)
+    if before == now and traced.stage == outcome.stage and traced.trace is not None and outcome.trace is not None:
+        before, now = (*before, traced.trace.total), (*now, outcome.trace.total)
+    kind = "same" if before == now else "moved" if now < before else "later"
     known = place.subject is not None
     return [
         evidence(
             CODE,
             kind,
-            Severity.ERROR if known or kind == "moved" else Severity.INFO,
+            Severity.ERROR if known or kind == "moved" else info,
             outcome,
             subject=place.subject,
             observed=f"{ending.observed} in {outcome.stage}{place.words}",
-            expected=f"the same end in {base.stage} as without the checks",
+            expected=expected,
             stream="stderr",
-            facts={**ending.facts, **place.facts, **_more(base, ending, known=known)},
+            facts={
+                **ending.facts,
+                **place.facts,
+                **facts,
+                # The C library reports that the heap is damaged, and the call that it reports it in is known.
+                "damage": known and ending.facts.get("symptom") == "heap-corruption",
+                "loaded_constants": bool(parse_answer(GivenWeights, base.result).loaded_constants),
+            },
         )
     ]
 
@@ -175,15 +156,18 @@ class _Place:
 
 
 def _place(case: Case, outcome: Outcome) -> _Place:
-    """The last computing call, by the operator's name where it is one of an operator."""
+    """The last computing call, by the operator's name if it is a call of a custom operator."""
     calls = outcome.trace.calls if outcome.trace is not None else ()
     computing = [call for call in calls if call.kind is not CallKind.RUNTIME]
     if not outcome.stage.startswith("run") or not computing:
-        op = _only_op(case) if outcome.stage.startswith("run") else None
+        ops = case.contract.custom_ops if case.contract is not None and outcome.stage.startswith("run") else ()
+        op = ops[0] if len(ops) == 1 else None
         return _Place(subject=op, words="", facts={"call_kind": "custom" if op else None, "inside": None})
     last = computing[-1]
-    inside = calls[-1] is last
-    name = _name(case, last)
+    inside, name = calls[-1] is last, last.symbol
+    nodes = case.model.extern_nodes if case.model is not None else ()
+    if last.kind is CallKind.CUSTOM and 0 <= last.argument < len(nodes):
+        name = nodes[last.argument].target
     return _Place(
         subject=name,
         words=f", {'inside' if inside else 'after'} {name}",
@@ -191,42 +175,13 @@ def _place(case: Case, outcome: Outcome) -> _Place:
     )
 
 
-def _name(case: Case, call: TracedCall) -> str:
-    nodes = case.model.extern_nodes if case.model is not None else ()
-    if call.kind is CallKind.CUSTOM and 0 <= call.argument < len(nodes):
-        return nodes[call.argument].target
-    return call.symbol
-
-
-def _only_op(case: Case) -> str | None:
-    ops = case.contract.custom_ops if case.contract is not None else ()
-    return ops[0] if len(ops) == 1 else None
-
-
-def _moved(base: Outcome, outcome: Outcome, traced: Outcome) -> str:
-    """``moved`` for an earlier end than without the checks, ``same``, ``later``."""
-    before, now = _position(base), _position(outcome)
-    if before == now and traced.stage == outcome.stage and traced.trace is not None and outcome.trace is not None:
-        before, now = (*before, traced.trace.total), (*now, outcome.trace.total)
-    return "same" if before == now else "moved" if now < before else "later"
-
-
 def _position(outcome: Outcome) -> tuple[int, ...]:
-    """How far a run came: its phase, the number of calls it began, and whether the last was being looked at."""
+    """The progress of a run: its phase, the number of calls that began, and whether the last one was being examined."""
     calls = sum(name.startswith("run") for name in {*outcome.stages, outcome.stage})
-    looking = outcome.stage == "scan"
-    if calls and (looking or outcome.stage.startswith("run")):
-        return (1, calls, int(looking))
+    scanning = outcome.stage == "scan"
+    if calls and (scanning or outcome.stage.startswith("run")):
+        return (1, calls, int(scanning))
     return (2, calls, 0) if calls else (0, 0, EARLY.index(outcome.stage) if outcome.stage in EARLY else 0)
-
-
-def _more(base: Outcome, ending: Evidence, *, known: bool) -> dict[str, FactValue]:
-    """``damage``: the C library says that the heap is damaged, and the call it says so in is known."""
-    return {
-        "plain_stage": base.stage,
-        "damage": known and ending.facts.get("symptom") == "heap-corruption",
-        "loaded_constants": bool(parse_answer(GivenWeights, base.result).loaded_constants),
-    }
 
 
 PROBE = Probe(

@@ -32,7 +32,7 @@ CODE, NAME = "AD-RUN-009", "memory_fill"
 
 
 def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
-    """Asked when the plain run returned, on the CPU, and no static finding explains wrong numbers."""
+    """Plan a run or reuse ``again``, if the plain run returned on the CPU and no static finding explains it."""
     plain = history.plain
     if plain is None or not succeeded(plain) or case.inputs is None:
         return unasked(CODE, NAME, "there are no outputs to compare")
@@ -48,7 +48,7 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding: depends or independent; before it that of ``again``, where its run left both questions open."""
+    """One finding: depends or independent; before it that of ``again``, if its run left both questions open."""
     before = history.outcomes.get("again")
     if before is None or not is_filled(before) or before is outcome:
         return _judge(case, history, outcome)
@@ -63,7 +63,7 @@ def _judge(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]
     ops = case.needs.uninitialized_ops
     random_between = any(item.facts.get("between_processes") is True for item in history.of("AD-RUN-002"))
     if random_between and ops:
-        # No pattern is needed: fresh processes hold other garbage, and the code is known to read it.
+        # No pattern is needed: fresh processes contain different garbage, and the code is known to read it.
         return [_depends("different values in identical processes", ops, outcome)]
     if same or random_between:
         kind, severity, observed = "independent", Severity.INFO, "bit-identical outputs"

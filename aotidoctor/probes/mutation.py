@@ -33,7 +33,7 @@ CODE, NAME = "AD-RUN-004", "mutation"
 
 
 def plan(case: Case, history: History) -> Reuse | NotChecked:
-    """Answered by the plain run."""
+    """Reuse the plain run if it returned."""
     if case.inputs is None or not succeeded(history.plain):
         return unasked(CODE, NAME, "the plain run returned no outputs")
     return Reuse(probe="plain_run")
@@ -41,40 +41,35 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding per changed input, and one per piece of memory that outputs share."""
-    given, results = seen_inputs(outcome), call_outputs(outcome, 0)
-    changed = [value for value in given if value.changed]
-    found = [_changed(value, history, outcome) for value in changed]
-    return [*found, *(_alias(group, given, outcome) for group in _sharing(results))]
-
-
-def _sharing(results: Sequence[ObservedTensor]) -> list[list[ObservedTensor]]:
-    """Outputs that share memory, those with the same memory together."""
+    given, found = seen_inputs(outcome), []
+    for value in given:
+        if value.changed:
+            aliased = any(value.path in (item.subject or "") for item in history.of("AD-IN-018"))
+            found.append(
+                evidence(
+                    CODE,
+                    "input-changed",
+                    Severity.ERROR if aliased else Severity.WARN,
+                    outcome,
+                    subject=value.path,
+                    observed="changed by the call" + (", and it shares memory with another input" if aliased else ""),
+                    expected="unchanged",
+                    facts={"path": value.path, "aliased": aliased},
+                )
+            )
+    # Outputs that share memory, those with the same memory together.
     groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[ObservedTensor]] = {}
-    for index, value in enumerate(results):
+    for index, value in enumerate(call_outputs(outcome, 0)):
         if value.aliases_inputs or value.aliases_outputs:
             same = tuple(sorted({index, *value.aliases_outputs}))
             groups.setdefault((value.aliases_inputs, same), []).append(value)
-    return list(groups.values())
-
-
-def _changed(value: ObservedTensor, history: History, outcome: Outcome) -> Evidence:
-    aliased = any(value.path in (item.subject or "") for item in history.of("AD-IN-018"))
-    return evidence(
-        CODE,
-        "input-changed",
-        Severity.ERROR if aliased else Severity.WARN,
-        outcome,
-        subject=value.path,
-        observed="changed by the call" + (", and it shares memory with another input" if aliased else ""),
-        expected="unchanged",
-        facts={"path": value.path, "aliased": aliased},
-    )
+    return [*found, *(_alias(group, given, outcome) for group in groups.values())]
 
 
 def _alias(group: list[ObservedTensor], given: Sequence[ObservedTensor], outcome: Outcome) -> Evidence:
-    """Outputs that have one piece of memory, and the inputs whose it is.
+    """The finding for outputs that share one piece of memory, possibly that of inputs.
 
-    Views of one result are what the model returns: a note. A view of an input changes when a server fills that again.
+    Views of one result are a note: the model returns them. A view of an input changes when a server refills the input.
     """
     paths = [value.path for value in group]
     partners = [given[index].path for index in group[0].aliases_inputs if index < len(given)]
@@ -92,25 +87,22 @@ def _alias(group: list[ObservedTensor], given: Sequence[ObservedTensor], outcome
 
 
 def as_the_program(findings: Sequence[Evidence], compared: Outcome | None) -> list[Evidence]:
-    """With the reference seen to write to the same inputs and to share the same memory, this is what the model does."""
+    """The findings, a warning of this probe reduced to a note if the reference does the same to inputs and memory."""
     facts = reference_comparison(compared) if compared is not None else {}
-    if compared is None or not {"mutation", "alias"} <= facts.keys():
+    if not {"mutation", "alias"} <= facts.keys():
         return list(findings)
-    told = [*objects(facts.get("mutation")), *objects(facts.get("alias"))]
-    other = {str(item.get("path")) for item in told if item.get("agrees") is not True}
-    return [_intended_mutation(item) if _is_same(item, other) else item for item in findings]
-
-
-def _is_same(item: Evidence, other: set[str]) -> bool:
-    """A warning of this probe, none of whose leaves differs from the reference's."""
-    paths = item.facts.get("outputs") or (item.facts.get("path"),)
-    named = paths if isinstance(paths, tuple) else ()
-    return item.code == CODE and item.severity is Severity.WARN and not other & {str(path) for path in named}
-
-
-def _intended_mutation(item: Evidence) -> Evidence:
-    message = f"{item.message} (so does the program itself)"
-    return replace(item, severity=Severity.INFO, message=message, facts={**item.facts, "as_the_program": True})
+    effects = [*objects(facts.get("mutation")), *objects(facts.get("alias"))]
+    other = {str(item.get("path")) for item in effects if item.get("agrees") is not True}
+    found = []
+    for item in findings:
+        paths = item.facts.get("outputs") or (item.facts.get("path"),)
+        named = {str(path) for path in paths} if isinstance(paths, tuple) else set()
+        if item.code == CODE and item.severity is Severity.WARN and not other & named:
+            message, agreeing = f"{item.message} (so does the program itself)", {**item.facts, "as_the_program": True}
+            found.append(replace(item, severity=Severity.INFO, message=message, facts=agreeing))
+        else:
+            found.append(item)
+    return found
 
 
 PROBE = Probe(

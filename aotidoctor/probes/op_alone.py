@@ -29,7 +29,7 @@ from aotidoctor.model.jobs import OneOperator
 from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes import op_findings
 from aotidoctor.probes.op_findings import UNKNOWN, promises_of
-from aotidoctor.probes.op_inputs import in_trouble, saved_calls, timeout_of
+from aotidoctor.probes.op_inputs import has_trouble, saved_calls, timeout_of
 from aotidoctor.probes.payload import device_of, user_code
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
@@ -40,7 +40,7 @@ LOOP = 24
 
 
 def plan(case: Case, history: History) -> NotChecked | tuple[Request | NotChecked, ...]:
-    """One child per operator whose arguments were saved."""
+    """Plan one run per operator whose arguments were saved."""
     plain, targets = history.plain, targets_of(history)
     if plain is None or not targets:
         return unasked(CODE, NAME, "no arguments of a custom operator were saved")
@@ -53,14 +53,14 @@ def plan(case: Case, history: History) -> NotChecked | tuple[Request | NotChecke
         for call in saved_calls(history).skipped
         if call.target not in targets
     ]
-    asked = [_request(case, history, target, plain) for target in targets[:MOST_OPERATORS]]
-    return (*asked, *left_out, *unsaved)
+    requests = [_request(case, history, target, plain) for target in targets[:MOST_OPERATORS]]
+    return (*requests, *left_out, *unsaved)
 
 
 def targets_of(history: History) -> list[str]:
-    """Operators in the order in which to ask: where the plain run died, the one that it reached last comes first."""
+    """Operators in the order of their runs: if the plain run died, the one that it reached last comes first."""
     targets = list(dict.fromkeys(call.target for call in _calls(history)))
-    # Whatever was called before the operator that was reached last has returned: it is not what hangs.
+    # Every operator before the one that was reached last has returned: it does not hang.
     return targets[:1] if history.plain is not None and isinstance(history.plain.ending, TimedOut) else targets
 
 
@@ -79,7 +79,7 @@ def _request(case: Case, history: History, target: str, plain: Outcome) -> Reque
         device=device_of(case),
         threads=case.options.threads,
         loop=LOOP if op_findings.late_damage(history) else 0,
-        fake=in_trouble(history) or not known,
+        fake=has_trouble(history) or not known,
         opcheck=op_findings.contract_in_doubt(history),
     )
     return Request(
@@ -94,7 +94,7 @@ def _request(case: Case, history: History, target: str, plain: Outcome) -> Reque
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """What is wrong with the operator, or ``ok``; and once all of them are ``ok``, that they are cleared."""
+    """Faults of the operator, or ``ok``; ``cleared`` once all of them are ``ok``."""
     if op_findings.died_in_operator(outcome):
         return op_findings.read_operator_ending(CODE, case, history, outcome)
     if not parse_answer(OperatorAlone, outcome.result).returned:
@@ -111,18 +111,18 @@ def _note(kind: str, observed: str, outcome: Outcome) -> Evidence:
 
 
 def _cleared(history: History, outcome: Outcome, found: Sequence[Evidence]) -> list[Evidence]:
-    """After the last of all: no operator did anything wrong, and it was in none that the package died."""
+    """The finding after the last operator: none did anything wrong, and the package died in none of them."""
     targets = targets_of(history)
-    asked = [name for name in history.outcomes if name.startswith(f"{NAME}:")]
+    called = [name for name in history.outcomes if name.startswith(f"{NAME}:")]
     known = [*found, *history.of(CODE)]
     if (
         len(targets) > MOST_OPERATORS
         or saved_calls(history).skipped
-        or {f"{NAME}:{target}" for target in targets} != set(asked)
+        or {f"{NAME}:{target}" for target in targets} != set(called)
     ):
         return []
     wrong = any(item.severity is not Severity.INFO or item.kind == "unavailable" for item in known)
-    if wrong or op_findings.doubtful(history):
+    if wrong or op_findings.is_doubtful(history):
         return []
     looped = op_findings.operator_job(outcome).loop > 0
     return [

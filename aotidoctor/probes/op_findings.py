@@ -1,7 +1,7 @@
 """Judge a custom operator that was called alone: how it ended, what it returned, and which promises it broke.
 
-The promises are what the compiled code relies on: dtype, shape, strides, device and number of tensors. Apart from
-``op_alone``, whose page is its manual.
+The promises are the properties that compiled code relies on: dtype, shape, strides, device and number of tensors.
+The manual page is that of ``op_alone``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from aotidoctor.probes.payload import resident_sizes, seen_inputs
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, evidence, succeeded
 
-# What was promised of a result, against what it was.
+# Promises about a result, compared with the result.
 
 # A size that the operator itself decides: nothing can be promised.
 _UNBACKED = re.compile(r"\bu\d+\b")
@@ -33,7 +33,7 @@ Sizes = tuple[int | None, ...]
 
 @record
 class Promised:
-    """A tensor, or what is promised of one; None is "not said". ``used`` tells whether compiled code reads it."""
+    """A tensor, or the promise about one; None is "not stated". ``used``: compiled code reads it."""
 
     dtype: str | None
     shape: Sizes | None
@@ -43,7 +43,7 @@ class Promised:
 
     @property
     def complete(self) -> bool:
-        """Whether all that compiled code relies on is said."""
+        """Whether everything that compiled code relies on is stated."""
         return not self.used or (self.dtype is not None and self.shape is not None and self.stride is not None)
 
 
@@ -61,13 +61,13 @@ class PromiseDifference:
 
 
 def compiled_promises(case: Case, plain: Outcome | None, call: CustomCall) -> list[Promised]:
-    """What the compiled code relies on, with the sizes of this run put in."""
+    """The promises that the compiled code relies on, with the sizes of this run."""
     sizes = symbol_values(case, plain)
     return [_compiled(result, sizes) for result in call.results]
 
 
 def broken_argument(case: Case, plain: Outcome | None, call: CustomCall, given: Sequence[Promised]) -> bool:
-    """Whether an argument is the result of another operator that broke its promise: then ours need not keep its own."""
+    """Whether an argument comes from another operator that broke its promise: this one need not keep its own then."""
     sizes = symbol_values(case, plain)
     promised = [UNKNOWN if one is None else _compiled(one, sizes) for one in call.arguments]
     return len(given) == len(promised) and promise_difference(given, promised) is not None
@@ -104,7 +104,7 @@ def promised_tensors(found: Sequence[ObservedTensor]) -> list[Promised]:
 def promise_difference(
     given: Sequence[Promised], promised: Sequence[Promised], *, strides: bool = True
 ) -> PromiseDifference | None:
-    """The first thing in which the results differ from what was promised; None when all that is said holds."""
+    """The first difference between the results and the promises; None when they fit."""
     if len(given) != len(promised):
         return PromiseDifference(
             what="count", observed=f"{len(given)} tensors", expected=str(len(promised)), path="result"
@@ -118,35 +118,29 @@ def promise_difference(
 
 
 def _tensor_difference(one: Promised, wanted: Promised, *, strides: bool) -> tuple[str, str, str] | None:
-    for what, observed, expected in (
-        ("dtype", one.dtype, wanted.dtype),
-        ("device", _type(one.device), _type(wanted.device)),
-    ):
+    device, wanted_device = ((item.device or "").partition(":")[0] for item in (one, wanted))
+    for what, observed, expected in (("dtype", one.dtype, wanted.dtype), ("device", device, wanted_device)):
         if observed and expected and observed != expected:
             return what, observed, expected
-    if not _fits(one.shape, wanted.shape):
+    if one.shape is None or wanted.shape is None:
+        fits = True
+    else:
+        sizes = zip(one.shape, wanted.shape, strict=False)
+        fits = len(one.shape) == len(wanted.shape) and all(b is None or a == b for a, b in sizes)
+    if not fits:
         return "shape", _describe_sizes(one.shape), _describe_sizes(wanted.shape)
-    if strides and not _strides_fit(one, wanted):
-        return "stride", _describe_sizes(one.stride), _describe_sizes(wanted.stride)
+    # Strides of dims with one element are never used, and none are in an empty tensor.
+    if (
+        strides
+        and one.shape is not None
+        and one.stride is not None
+        and wanted.stride is not None
+        and 0 not in one.shape
+    ):
+        pairs = zip(one.shape, one.stride, wanted.stride, strict=False)
+        if any(size != 1 and b is not None and a != b for size, a, b in pairs):
+            return "stride", _describe_sizes(one.stride), _describe_sizes(wanted.stride)
     return None
-
-
-def _fits(given: Sizes | None, wanted: Sizes | None) -> bool:
-    if given is None or wanted is None:
-        return True
-    return len(given) == len(wanted) and all(b is None or a == b for a, b in zip(given, wanted, strict=True))
-
-
-def _strides_fit(one: Promised, wanted: Promised) -> bool:
-    """Strides of dims with one element mean nothing, and none do in an empty tensor."""
-    if one.shape is None or one.stride is None or wanted.stride is None or 0 in one.shape:
-        return True
-    pairs = zip(one.shape, one.stride, wanted.stride, strict=False)
-    return all(size == 1 or b is None or a == b for size, a, b in pairs)
-
-
-def _type(device: str | None) -> str:
-    return (device or "").partition(":")[0]
 
 
 def _describe_sizes(sizes: Sizes | None) -> str:
@@ -158,30 +152,38 @@ def _describe_sizes(sizes: Sizes | None) -> str:
 CALL_STAGES = ("run1", "again", "loop")
 KILLS = ("SIGKILL", "SIGTERM", "SIGXCPU")
 MEMORY = ("alloc-failed", "storage-overflow", "cuda-oom")
-# What pybind says to a result of a Python kernel that is none.
+# The error of pybind for a result of a Python kernel that is no tensor.
 NO_TENSOR = re.compile(r"Unable to cast .* to (?:Tensor|List\[Tensor\])", re.DOTALL)
 ENDINGS = ("signalled", "raised", "exited", "timed-out", "out-of-memory", "flaky")
 RUNS = ("AD-RUN-001", "AD-RUN-002", "AD-RUN-008", "AD-RUN-009")
 
 
 def operator_job(outcome: Outcome) -> OneOperator:
-    """What the run was asked."""
+    """The job of the run."""
     payload = outcome.request.payload
     return payload if isinstance(payload, OneOperator) else OneOperator(target="")
 
 
 def died_in_operator(outcome: Outcome) -> bool:
-    """Whether a call of the operator itself was the end, or the first look at what it returned."""
+    """Whether the run ended in a call of the operator, or in the first look at its result."""
     if succeeded(outcome) or isinstance(outcome.ending, NotStarted):
         return False
     return outcome.stage in (*CALL_STAGES, "look")
 
 
 def read_operator_ending(code: str, case: Case, history: History, outcome: Outcome) -> list[Evidence]:
-    """One finding: the ending. It is the culprit's only where the package failed, too."""
+    """One finding: the ending. It is an error only if the package failed as well."""
     ending = read_ending(code, case, outcome)
     target = operator_job(outcome).target
-    kind, observed = _kind(ending, outcome), ending.observed
+    kind, observed, symptom = ending.kind, ending.observed, ending.facts.get("symptom")
+    no_tensor = outcome.error is not None and NO_TENSOR.search(outcome.error.message)
+    # A damaged heap may break while results are examined; the results are not the fault then.
+    if no_tensor or (outcome.stage == "look" and symptom != "heap-corruption"):
+        kind = "bad-return"
+    elif ending.facts.get("signal") in KILLS:
+        kind = "killed"
+    elif symptom in MEMORY:
+        kind = "out-of-memory"
     stage = {"again": "in the second call", "loop": "in a later call"}.get(outcome.stage, "")
     failed = any(
         item.code in RUNS and item.severity is Severity.ERROR and item.kind in ENDINGS for item in history.findings
@@ -200,24 +202,12 @@ def read_operator_ending(code: str, case: Case, history: History, outcome: Outco
     ]
 
 
-def _kind(ending: Evidence, outcome: Outcome) -> str:
-    # A damaged heap may break while results are looked at; the results are not what is wrong then.
-    damaged = ending.facts.get("symptom") == "heap-corruption"
-    if (outcome.stage == "look" and not damaged) or (
-        outcome.error is not None and NO_TENSOR.search(outcome.error.message)
-    ):
-        return "bad-return"
-    if ending.facts.get("signal") in KILLS:
-        return "killed"
-    return "out-of-memory" if ending.facts.get("symptom") in MEMORY else ending.kind
-
-
 def late_damage(history: History) -> bool:
-    """Whether one call may be too few: memory grew, the heap was damaged, or it died only later or now and then."""
+    """Whether one call may be too few: memory grew, the heap was damaged, or it died late or intermittently."""
     return history.has("AD-RUN-008", "grows") or any(_is_late(item) for item in history.findings)
 
 
-def doubtful(history: History) -> bool:
+def is_doubtful(history: History) -> bool:
     """Whether calls alone that went well do not clear an operator: a damaged heap, or the package died inside one."""
     return history.has("AD-RUN-024", "custom") or any(_is_late(item) for item in history.findings)
 
@@ -231,7 +221,7 @@ def _is_late(item: Evidence) -> bool:
 
 
 def contract_in_doubt(history: History) -> bool:
-    """Whether what is wrong may come of an operator that breaks its schema: then PyTorch's own check is worth its time.
+    """Whether the fault may come from an operator that breaks its schema: then PyTorch's own check is worth its time.
 
     It takes longer than all other steps together.
     """
@@ -239,16 +229,16 @@ def contract_in_doubt(history: History) -> bool:
     return silent or history.has("AD-RUN-001", "signalled") or history.has("AD-RUN-002", "flaky")
 
 
-# Operators that returned: what was wrong with what they did.
+# Faults of operators that returned.
 
 SEEDED = "nondeterministic_seeded"
 
 
 def read_operator_result(code: str, case: Case, history: History, outcome: Outcome) -> list[Evidence]:
-    """All that is wrong, each kind once; empty when nothing is."""
+    """All faults, each kind once; empty without any."""
     reader = OperatorResultReader(code, case, history, outcome)
     found: dict[str, Evidence] = {}
-    for call in reader.told.calls:
+    for call in reader.answer.calls:
         for item in reader.call(call):
             found.setdefault(item.kind, item)
     for item in reader.whole(bool(found)):
@@ -257,7 +247,7 @@ def read_operator_result(code: str, case: Case, history: History, outcome: Outco
 
 
 def promises_of(case: Case, history: History, saved: SavedCall) -> list[Promised] | None:
-    """What the compiled code relies on in the saved call; None where the package does not tell."""
+    """The promises that the compiled code relies on in the saved call; None if the package states none."""
     found = _compiled_call(case, history, saved)
     return None if found is None else compiled_promises(case, history.plain, found)
 
@@ -281,40 +271,48 @@ class OperatorResultReader:
         self._history = history
         self._outcome = outcome
         self._target = operator_job(outcome).target
-        self.told = parse_answer(OperatorAlone, outcome.result)
+        self.answer = parse_answer(OperatorAlone, outcome.result)
         source = op_inputs.saved_calls(history)
         self._saved = {call.file: call for call in source.captured}
-        # Arguments from the exported program may be laid out otherwise than those of the compiled code.
+        # Arguments from the exported program may have other strides than those of the compiled code.
         self._strides = source.by == "hooks"
 
     def call(self, call: OperatorCall) -> Iterator[Evidence]:
-        """Findings of one call; one that it died in has little to tell."""
+        """Findings of one call; only the bad result of a call that did not finish."""
         if call.bad is not None:
             yield self._make("bad-return", self._at_worst_warn(), call.bad, "a tensor with separate memory")
             return
         if call.outputs is None:
             return
         yield from self._promise(call)
-        yield from self._schema(call)
+        if call.writes:
+            observed = f"writes to {', '.join(call.writes)}"
+            yield self._make("mutates", Severity.ERROR, observed, "no write that its schema does not declare")
+        if call.aliases:
+            one, other = (call.aliases[0] * 2)[:2]
+            observed = f"{one} shares the memory of {other}"
+            yield self._make("aliases", self._at_worst_warn(), observed, "no alias that its schema does not declare")
         yield from self._values(call)
 
     def whole(self, wrong: bool) -> Iterator[Evidence]:
-        """Findings of the loop, and of PyTorch's own check where nothing else was found."""
+        """Findings of the loop, and of PyTorch's own check if nothing else was found."""
         speed = growth_rate(resident_sizes(self._outcome))
         if speed >= LEAST_BYTES_PER_CALL:
             facts: dict[str, FactValue] = {"bytes_per_call": int(speed)}
             observed = f"+{speed / 1024:.1f} KiB per call, called alone"
             yield self._make("grows", Severity.ERROR, observed, "a steady resident size", facts)
-        failed = {key: text for key, text in self.told.opcheck.items() if text != "SUCCESS"}
+        failed = {key: text for key, text in self.answer.opcheck.items() if text != "SUCCESS"}
         for test, text in failed.items() if not wrong else ():
             yield self._make("opcheck", Severity.WARN, f"{test}: {text}"[:400], "SUCCESS", {"test": test})
 
     def _promise(self, call: OperatorCall) -> Iterator[Evidence]:
-        """What the package was compiled for decides; the fake kernel speaks where the package is silent."""
-        if self._misfed(call):
+        """Compare with the promise in the package, or with the fake kernel if the package has none."""
+        saved, plain = self._saved.get(call.file, SavedCall()), self._history.plain
+        found, arguments = _compiled_call(self._case, self._history, saved), promised_tensors(call.arguments)
+        if found is not None and broken_argument(self._case, plain, found, arguments):
             return
         given = promised_tensors(call.outputs or ())
-        compiled = promises_of(self._case, self._history, self._saved.get(call.file, SavedCall()))
+        compiled = promises_of(self._case, self._history, saved)
         fake = promised_tensors(call.fake) if call.fake is not None else None
         by_package = None if compiled is None else promise_difference(given, compiled, strides=self._strides)
         by_fake = None if fake is None else promise_difference(given, fake, strides=self._strides)
@@ -328,12 +326,6 @@ class OperatorResultReader:
         elif by_fake is not None:
             yield self._broken(by_fake, "by its fake kernel", promised_by="fake kernel", fake_agrees=False)
 
-    def _misfed(self, call: OperatorCall) -> bool:
-        saved = self._saved.get(call.file, SavedCall())
-        compiled = _compiled_call(self._case, self._history, saved)
-        plain = self._history.plain
-        return compiled is not None and broken_argument(self._case, plain, compiled, promised_tensors(call.arguments))
-
     def _broken(self, found: PromiseDifference, who: str, *, promised_by: str, fake_agrees: bool) -> Evidence:
         more = "; the fake kernel registered here agrees with the result" if fake_agrees else ""
         return self._make(
@@ -344,19 +336,10 @@ class OperatorResultReader:
             {"what": found.what, "promised_by": promised_by, "fake_agrees": fake_agrees, "output": found.path},
         )
 
-    def _schema(self, call: OperatorCall) -> Iterator[Evidence]:
-        if call.writes:
-            observed = f"writes to {', '.join(call.writes)}"
-            yield self._make("mutates", Severity.ERROR, observed, "no write that its schema does not declare")
-        if call.aliases:
-            one, other = (call.aliases[0] * 2)[:2]
-            observed = f"{one} shares the memory of {other}"
-            yield self._make("aliases", self._at_worst_warn(), observed, "no alias that its schema does not declare")
-
     def _values(self, call: OperatorCall) -> Iterator[Evidence]:
         first, second = ([one for one in many if one is not None] for many in (call.digests, call.again))
         if first and second and first != second:
-            design = SEEDED in self.told.tags or call.generator
+            design = SEEDED in self.answer.tags or call.generator
             why = "; it draws from PyTorch's random generator" if design else ""
             observed = f"different values in the second call with equal arguments{why}"
             severity = self._as_bad_as("AD-RUN-002", "differs")
@@ -371,13 +354,13 @@ class OperatorResultReader:
             yield self._make("nan", severity, observed, "finite values", {"nan": nan, "inf": inf, "clean": True})
 
     def _as_bad_as(self, code: str, kind: str) -> Severity:
-        """As bad as the same sign in the model's outputs; without one it is no more than a note."""
+        """The severity of the same sign in the model's outputs; a note without one."""
         same = self._history.of(code, kind)
         blamed = [item.severity for item in same if item.facts.get("clean") is not False]
         return max(blamed, key=lambda severity: severity.rank, default=Severity.INFO)
 
     def _at_worst_warn(self) -> Severity:
-        """What does harm only here and there is an error where harm was seen."""
+        """An error if any run failed, else a warning: the fault does harm only sometimes."""
         harm = [item for item in self._history.errors("AD-RUN-0") if item.code != self._code]
         return Severity.ERROR if harm else Severity.WARN
 

@@ -29,15 +29,15 @@ from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
 CODE, NAME = "AD-RUN-020", "op_inputs"
-# Without a sign of trouble the question has to be cheap.
+# Seconds of a call: without a sign of trouble the probe has to be cheap.
 SLOWEST_S = 5.0
-# What a run may take beyond the point that the plain run reached, when that one hung behind it.
+# Seconds beyond the point that a hanging plain run reached.
 PATIENCE_S = 5.0
 LATE = ("run", "scan", "unload", "reference", "done")
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when the package calls custom operators, and the plain run got as far as the call."""
+    """Plan a run if the package calls custom operators and the plain run reached the call."""
     nodes = custom_nodes(case)
     plain = history.plain
     reason = _reason(case, history, plain) if nodes else "the package calls no custom operator"
@@ -50,7 +50,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
 
 
 def _reason(case: Case, history: History, plain: Outcome | None) -> str | None:
-    """Why it is not asked, or None."""
+    """Why the probe does not run, or None."""
     if plain is None:
         return "there was no plain run"
     if case.inputs is None or not plain.stage.startswith(LATE):
@@ -59,25 +59,23 @@ def _reason(case: Case, history: History, plain: Outcome | None) -> str | None:
         return "a static finding already explains the behaviour"
     if history.errors("AD-RUN-010"):
         return "the operators registered here are not those of the package"
-    asked = case.options.asks_for(NAME)
-    if asked or in_trouble(history):
+    if case.options.asks_for(NAME) or has_trouble(history):
         return None
     if device_of(case) != "cpu":
         return "nothing is wrong, and a fresh process per operator is slow; run it with --probes op_inputs,op_alone"
     if plain.stages.get("run1", 0.0) > SLOWEST_S:
-        return (
-            f"nothing is wrong, and a call takes {plain.stages['run1']:.1f} s; run it with --probes op_inputs,op_alone"
-        )
+        took = plain.stages["run1"]
+        return f"nothing is wrong, and a call takes {took:.1f} s; run it with --probes op_inputs,op_alone"
     return None
 
 
-def in_trouble(history: History) -> bool:
+def has_trouble(history: History) -> bool:
     """Whether any run gave a sign that something is wrong."""
     return bool(history.errors("AD-RUN-0")) or history.has("AD-RUN-004", "input-changed", "output-alias")
 
 
 def timeout_of(case: Case, plain: Outcome) -> float:
-    """The user's limit; of a hanging package not the whole of it again."""
+    """The user's limit, or less for a package that hangs."""
     if not isinstance(plain.ending, TimedOut):
         return case.options.timeout
     reached = sum(seconds for stage, seconds in plain.stages.items() if not stage.startswith("run"))
@@ -85,7 +83,7 @@ def timeout_of(case: Case, plain: Outcome) -> float:
 
 
 def saved_calls(history: History) -> SavedCalls:
-    """The calls that were seen, in the order in which they were made."""
+    """The calls that were seen, in call order."""
     outcome = history.outcomes.get(NAME)
     return SavedCalls() if outcome is None else parse_answer(SavedCalls, outcome.result)
 
@@ -96,8 +94,13 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     seen = {call.target for call in calls.captured}
     wanted = {node.target for node in custom_nodes(case)}
     observed, kind = f"arguments of {len(seen)} of {len(wanted)} operators", "captured"
-    if not seen:
-        kind, observed = _nothing(calls, outcome)
+    if not seen and calls.skipped:
+        kind, observed = "unavailable", calls.skipped[0].reason
+    elif not seen and calls.by == "hooks" and not succeeded(outcome):
+        # A run that died after the hooks were set never reached an operator.
+        kind, observed = "unreached", "the run ended before it reached a custom operator"
+    elif not seen:
+        kind, observed = "unavailable", calls.unavailable or f"the run ended in {outcome.stage}"
     return [
         evidence(
             CODE,
@@ -110,15 +113,6 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             facts={"captured": tuple(sorted(seen)), "by": calls.by},
         )
     ]
-
-
-def _nothing(calls: SavedCalls, outcome: Outcome) -> tuple[str, str]:
-    """Kind and words where nothing was saved. A run that died after the hooks were set never reached an operator."""
-    if calls.skipped:
-        return "unavailable", calls.skipped[0].reason
-    if calls.by == "hooks" and not succeeded(outcome):
-        return "unreached", "the run ended before it reached a custom operator"
-    return "unavailable", calls.unavailable or f"the run ended in {outcome.stage}"
 
 
 PROBE = Probe(

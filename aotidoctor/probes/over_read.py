@@ -29,12 +29,12 @@ from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
 CODE, NAME = "AD-RUN-036", "read_beyond"
-# Seconds of one call: this takes dozens.
+# Seconds of one call: this probe makes dozens.
 SLOWEST = 1.0
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when the package leaves open what inputs must be like, and nothing explains a failure."""
+    """Plan a run if the package does not record the properties of its inputs and nothing explains a failure."""
     plain = history.plain
     if (
         plain is None
@@ -46,27 +46,27 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "the inputs are not in the memory of the host")
     if history.errors("AD-IN", "AD-LOAD", "AD-RUN-022"):
         return unasked(CODE, NAME, "a finding already explains wrong numbers")
-    asked = case.options.asks_for(NAME)
-    if not asked and case.contract is not None and not case.contract.leaves_open():
+    requested = case.options.asks_for(NAME)
+    if not requested and case.contract is not None and not case.contract.leaves_open():
         return unasked(
             CODE, NAME, "the package records the properties of its inputs; run this with --probes read_beyond"
         )
-    if not asked and plain.stages.get("run1", 0.0) > SLOWEST:
+    if not requested and plain.stages.get("run1", 0.0) > SLOWEST:
         return unasked(CODE, NAME, "a call takes too long to repeat it; run this with --probes read_beyond", moot=False)
     return run_request(case, NAME, "inputs in memory that continues past their end", read_beyond=True, observe=())
 
 
 def read(_case: Case, _history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One per input that is read beyond (``follows``, ``beyond``, ``before``); else ``within`` or ``undecided``."""
-    told = outcome.result.get("read_beyond")
-    if not succeeded(outcome) or not isinstance(told, dict) or told.get("decided") is not True:
-        why = "equal calls already differ" if isinstance(told, dict) else f"the call ended in {outcome.stage}"
+    answer = outcome.result.get("read_beyond")
+    if not succeeded(outcome) or not isinstance(answer, dict) or answer.get("decided") is not True:
+        why = "equal calls already differ" if isinstance(answer, dict) else f"the call ended in {outcome.stage}"
         return [evidence(CODE, "undecided", Severity.INFO, outcome, observed=why, expected="equal outputs")]
-    leaves = objects(told.get("leaves"))
+    leaves = objects(answer.get("leaves"))
     if not leaves:
-        looked = told.get("looked")
-        seen = f"no effect of the memory around {len(looked) if isinstance(looked, list) else 0} input(s)"
-        return [evidence(CODE, "within", Severity.INFO, outcome, observed=seen, expected="no effect")]
+        looked = answer.get("looked")
+        observed = f"no effect of the memory around {len(looked) if isinstance(looked, list) else 0} input(s)"
+        return [evidence(CODE, "within", Severity.INFO, outcome, observed=observed, expected="no effect")]
     return [_finding(leaf, outcome) for leaf in leaves]
 
 
@@ -74,9 +74,10 @@ def _finding(leaf: JsonObject, outcome: Outcome) -> Evidence:
     path, elements, needed, rows = (leaf.get(name) for name in ("path", "elements", "needed", "rows"))
     if not (isinstance(path, str) and isinstance(elements, int) and isinstance(needed, int)):
         raise TypeError(f"unexpected answer of the worker: {leaf}")
-    partner = _partner(leaf)
+    follows = leaf.get("follows")
+    partner = follows[0] if isinstance(follows, list) and follows else None
     facts: dict[str, FactValue] = {"path": path, "elements": elements, "expected_elements": needed}
-    if partner is None or not isinstance(rows, int):
+    if not isinstance(partner, list) or not isinstance(rows, int):
         kind = "before" if leaf.get("before") else "beyond"
         wanted = "no element before the first one" if kind == "before" else f"at least {needed}, which are read"
         return evidence(
@@ -89,7 +90,7 @@ def _finding(leaf: JsonObject, outcome: Outcome) -> Evidence:
             expected=wanted,
             facts=facts,
         )
-    size = rows * elements // needed
+    size, other, at = rows * elements // needed, str(partner[0]), partner[1]
     return evidence(
         CODE,
         "follows",
@@ -97,19 +98,9 @@ def _finding(leaf: JsonObject, outcome: Outcome) -> Evidence:
         outcome,
         subject=f"{path}.shape[0]",
         observed=str(size),
-        expected=f"{rows}, as {partner[0]}.shape[{partner[1]}]: with one less there, one row fewer is read",
-        facts={**facts, "dim": 0, "size": size, "expected_size": rows, "partner": partner[0], "symbol": None},
+        expected=f"{rows}, as {other}.shape[{at}]: with one less there, one row fewer is read",
+        facts={**facts, "dim": 0, "size": size, "expected_size": rows, "partner": other, "symbol": None},
     )
-
-
-def _partner(leaf: JsonObject) -> tuple[str, int] | None:
-    follows = leaf.get("follows")
-    first = follows[0] if isinstance(follows, list) and follows else None
-    match first:
-        case [str() as path, int() as dim]:
-            return path, dim
-        case _:
-            return None
 
 
 PROBE = Probe(

@@ -1,4 +1,4 @@
-"""Build the payload of the worker's ``run`` job from the case, and read what the job saw of its tensors.
+"""Build the payload of the worker's ``run`` job from the case, and read the tensors in the job's answer.
 
 Every probe changes one thing against this base.
 """
@@ -15,7 +15,7 @@ from aotidoctor.model.run import Outcome, Request
 
 
 def device_of(case: Case) -> str:
-    """The device type the package is loaded on: as asked for, else as it was compiled."""
+    """The device type the package is loaded on: that of --device, else the one that it was compiled for."""
     if case.options.device:
         return case.options.device.partition(":")[0]
     compiled = case.needs.device_type
@@ -25,18 +25,18 @@ def device_of(case: Case) -> str:
 
 
 def device_index_of(case: Case) -> int:
-    """The index in ``--device cuda:1``, -1 where none was given."""
+    """The index in ``--device cuda:1``, -1 if none was given."""
     index = (case.options.device or "").partition(":")[2]
     return int(index) if index.isdigit() else -1
 
 
 def model_name_of(case: Case) -> str:
-    """The name the loader is asked for: as given, else ``model`` as PyTorch's own loader does."""
+    """The name of the model: as given, else ``model``, the default of PyTorch's own loader."""
     return case.options.model_name or "model"
 
 
 def user_code(case: Case) -> UserCode:
-    """What is to be loaded before the package or the program."""
+    """The code to load before the package or the program."""
     options = case.options
     return UserCode(
         setup=options.setup,
@@ -46,7 +46,7 @@ def user_code(case: Case) -> UserCode:
 
 
 def base_payload(case: Case) -> Run:
-    """What the plain run is: the package, the inputs, nothing changed."""
+    """The payload of the plain run: the package, the inputs, nothing changed."""
     return Run(
         code=user_code(case),
         package=case.artifact.path,
@@ -62,7 +62,7 @@ def base_payload(case: Case) -> Run:
 
 
 def stored_rows(case: Case) -> tuple[StoredConstant, ...] | None:
-    """How the constants lie in the library, in their order; None where they lie elsewhere or the package is silent."""
+    """The layout of the constants in the library, in their order; None if they are elsewhere or it is unknown."""
     contract = case.contract
     if contract is None or contract.weights != "so":
         return None
@@ -86,7 +86,7 @@ def stored_rows(case: Case) -> tuple[StoredConstant, ...] | None:
 
 
 def inputs_source(case: Case) -> InputsSource | None:
-    """How the worker gets the tensors: from the inputs file, or from a generated document; None to load only."""
+    """The source of the tensors: the inputs file, or a generated document; None to load only."""
     if case.generated is not None:
         return InputsSource(document=case.generated)
     if case.inputs is None or case.inputs.path is None:
@@ -108,7 +108,7 @@ def run_request(case: Case, probe: str, purpose: str, **changes: object) -> Requ
 
 
 def run_of(outcome: Outcome) -> Run:
-    """What a run of the package was asked."""
+    """The payload of a run of the package."""
     payload = outcome.request.payload
     return payload if isinstance(payload, Run) else Run()
 
@@ -123,12 +123,12 @@ def call_outputs(outcome: Outcome, call: int) -> tuple[ObservedTensor, ...]:
 
 
 def count_calls(outcome: Outcome) -> int:
-    """How many calls returned outputs."""
+    """The number of calls that returned outputs."""
     return len(parse_answer(Called, outcome.result).outputs)
 
 
 def seen_inputs(outcome: Outcome) -> tuple[ObservedTensor, ...]:
-    """Input tensors as the child saw them; ``changed`` tells whether a call wrote to them."""
+    """Input tensors as the child saw them; ``changed``: a call wrote to them."""
     return parse_answer(Called, outcome.result).inputs
 
 
@@ -149,5 +149,5 @@ def reference_comparison(outcome: Outcome) -> JsonObject:
 
 
 def same_outputs(a: Sequence[ObservedTensor], b: Sequence[ObservedTensor]) -> bool:
-    """Bit for bit the same, in number, dtype, shape and bytes."""
+    """Whether both are the same in number, dtype, shape and bytes."""
     return [(v.dtype, v.shape, v.sha256) for v in a] == [(v.dtype, v.shape, v.sha256) for v in b]

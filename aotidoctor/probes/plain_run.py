@@ -38,16 +38,16 @@ from aotidoctor.probes.payload import call_outputs, run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.symptoms import CALL_FAILED, Symptom, first_exception, of_compiler, recognise
 
-# Sizes of the inputs from which a failed allocation grew.
+# Sizes of the inputs that a failed allocation depends on.
 
-# A size of one is in every number of bytes.
+# A size of one divides every number of bytes.
 LEAST_SIZE = 2
 
 
 def sizes_behind(case: Case, facts: Mapping[str, FactValue]) -> tuple[str, ...]:
-    """``args[0].shape[0]`` and the like; empty where it cannot be told.
+    """Dims (``args[0].shape[0]``) that a failed allocation depends on; empty if unknown.
 
-    ``facts`` are those of the message: ``sizes`` of a tensor, or ``bytes`` that were asked for.
+    ``facts`` are those of the message: ``sizes`` of a tensor, or ``bytes`` that were requested.
     """
     places = _places(case)
     env = {symbol: size for symbol, (_, size) in places.items()}
@@ -56,7 +56,7 @@ def sizes_behind(case: Case, facts: Mapping[str, FactValue]) -> tuple[str, ...]:
 
 
 def _places(case: Case) -> dict[str, tuple[str, int]]:
-    """Symbol to the first dim that shows it, and its size in these inputs."""
+    """The first dim of each symbol, and its size in these inputs."""
     given = case.tensors
     found: dict[str, tuple[str, int]] = {}
     for leaf in case.contract.tensor_leaves() if case.contract is not None else ():
@@ -90,7 +90,7 @@ def _of_bytes(case: Case, text: FactValue, env: Mapping[str, int]) -> frozenset[
         known = [size for size in sizes if size is not None]
         if len(known) == len(sizes) and math.prod(known) * ITEMSIZE.get(output.dtype or "", 0) == wanted:
             return frozenset().union(*(size.symbols for size in shape))
-    # With one size that can change there is nothing else to grow from.
+    # With only one dynamic size, the allocation depends on it.
     return frozenset(env) if len(env) == 1 and all(wanted % size == 0 for size in env.values()) else frozenset()
 
 
@@ -105,21 +105,21 @@ def _shape(output: OutputSpec) -> list[Expr]:
 CODE, NAME = "AD-RUN-001", "plain_run"
 # No tensor has a dim of this many elements.
 LARGEST_SIZE = 1 << 40
-# Symptoms of memory that could not be had.
+# Symptoms of a failed allocation.
 ALLOCATIONS = ("storage-overflow", "alloc-failed", "cuda-oom")
-# Stages in which nothing but the user's own set-up is at work.
+# Stages of the user's own set-up.
 SETUP_STAGES = ("setup", "after_load")
 SYNCHRONOUS = ("cuda-oom", "alloc-failed")
-# With one of these the package cannot be run, or must not be: its static finding is the answer.
+# Static findings with which the package cannot, or must not, be run.
 FORBIDDING = ("AD-ART-001", "AD-ART-002", "AD-ART-003", "AD-ART-004", "AD-ART-005")
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """One child, unless the static findings forbid it or there is nothing to run it with."""
+    """Plan one run, unless the static findings forbid it or there is nothing to run it with."""
     reason = reason_not_to_run(case, history)
     if reason:
         return unasked(CODE, NAME, reason, moot=False)
-    # Nobody can tell beforehand whether it will hang again: it is looked at when it does.
+    # It may hang: its stacks are read when it does.
     return replace(run_request(case, NAME, "the failure as the user sees it"), stacks=True)
 
 
@@ -141,12 +141,12 @@ def reason_not_to_run(case: Case, history: History) -> str | None:
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """Exactly one finding: how it ended, with the symptom that its words show."""
+    """Exactly one finding: the ending, with the symptom of its message."""
     return [swallowed_error(case, outcome) or read_ending(CODE, case, outcome)]
 
 
 def swallowed_error(case: Case, outcome: Outcome) -> Evidence | None:
-    """An operator raised, and the call returned: packages before 2.13 go on with what it did not make. Else None."""
+    """The finding if an operator raised but the call returned, as packages before 2.13 continue; else None."""
     first = first_exception(outcome.stderr_tail) if succeeded(outcome) else None
     if first is None:
         return None
@@ -175,7 +175,7 @@ def swallowed_error(case: Case, outcome: Outcome) -> Evidence | None:
 
 
 def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:
-    """The ending of a run as evidence with stage, signal, symptom and the facts of its words."""
+    """The ending of a run as evidence with stage, signal, symptom and the facts of its message."""
     if succeeded(outcome):
         count = len(call_outputs(outcome, 0))
         observed = f"{count} output(s)" if count else "loaded"
@@ -184,16 +184,19 @@ def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:
         )
     kind, observed, facts = ending_of(outcome)
     worth_reading = replace(outcome, stderr_tail=text_before_dead_context(outcome.stderr_tail))
-    symptom = first_error_symptom(
-        _at_load(of_compiler(_symptom(worth_reading), outcome.stderr_tail), outcome.stage), outcome
-    )
+    symptom = of_compiler(_symptom(worth_reading), outcome.stderr_tail)
+    invalid = symptom.name == "cuda-error" and str(symptom.facts.get("text")).startswith("invalid argument")
+    if invalid and outcome.stage == "load":
+        # Nothing is launched at load: an argument that CUDA refuses there is the device itself.
+        symptom = replace(symptom, name="cuda-load-argument")
+    symptom = first_error_symptom(symptom, outcome)
     facts |= {
         "stage": outcome.stage,
         "symptom": symptom.name,
         "line": symptom.line,
         **custom_ops(case),
         **symptom.facts,
-        **said_by_runtime(symptom.name, outcome),
+        **runtime_facts(symptom.name, outcome),
         **dead_context_facts(outcome),
     }
     return evidence(
@@ -211,7 +214,7 @@ def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:
 
 
 def ending_of(outcome: Outcome) -> tuple[str, str, dict[str, FactValue]]:
-    """Kind, words and facts of a failure by its ending alone."""
+    """Kind, text and facts of a failure by its ending alone."""
     match outcome.ending:
         case Signalled(name=name, signal=number):
             return "signalled", name, {"signal": name, "number": number}
@@ -232,35 +235,29 @@ def _head(message: str) -> str:
 
 
 def _symptom(outcome: Outcome) -> Symptom:
-    """The words of the exception where there was one; what the child printed on stderr otherwise."""
+    """The symptom of the exception, or of the text on stderr without one."""
     if outcome.error is None:
         return recognise(outcome.stderr_tail)
     text = f"{outcome.error.type}: {outcome.error.message}"
-    said = _without_garbage(recognise(text))
-    handed_on = said.name == "other" and "API call failed" in text
-    # Packages before 2.13 go on after an operator that raised, and fail where they touch what it did not make.
-    first = first_exception(outcome.stderr_tail) if handed_on or said.name == "op-no-storage" else None
+    symptom = _without_garbage(recognise(text))
+    handed_on = symptom.name == "other" and "API call failed" in text
+    # Packages before 2.13 continue after an operator that raised, and fail when they use its missing result.
+    first = first_exception(outcome.stderr_tail) if handed_on or symptom.name == "op-no-storage" else None
     if first is not None:
         raised = _without_garbage(recognise(first))
         return replace(raised, line=_head(first)) if raised.name == "other" else raised
-    kept = parse_answer(Acted, outcome.result).last_error
-    if handed_on and kept is not None and (known := recognise(kept)).name != "other":
+    error = parse_answer(Acted, outcome.result).last_error
+    if handed_on and error is not None and (known := recognise(error)).name != "other":
         return known
-    # cuBLAS says of an earlier kernel's fault only that its own call did not work; the package's clean-up says which.
+    # After a fault of an earlier kernel, cuBLAS reports only that its own call failed; the package's clean-up has more.
     if handed_on or "CUBLAS_STATUS_EXECUTION_FAILED" in text:
         echoed = recognise(outcome.stderr_tail)
-        return echoed if echoed.name != "other" else said
-    return Symptom(name="other", line=_head(text), facts=said.facts) if said.name == "other" else said
+        return echoed if echoed.name != "other" else symptom
+    return Symptom(name="other", line=_head(text), facts=symptom.facts) if symptom.name == "other" else symptom
 
 
-def _at_load(symptom: Symptom, stage: str) -> Symptom:
-    """Nothing is launched at load: an argument that CUDA refuses there is the device itself."""
-    refused = symptom.name == "cuda-error" and str(symptom.facts.get("text")).startswith("invalid argument")
-    return replace(symptom, name="cuda-load-argument") if refused and stage == "load" else symptom
-
-
-def said_by_runtime(symptom: str, outcome: Outcome) -> dict[str, FactValue]:
-    """What only stderr tells: the assertion that failed on the GPU, the call of the wrapper that raised."""
+def runtime_facts(symptom: str, outcome: Outcome) -> dict[str, FactValue]:
+    """The facts that only stderr has: the assertion that failed on the GPU, the call of the wrapper that raised."""
     facts: dict[str, FactValue] = {}
     asserted = device_asserts(outcome.stderr_tail) if symptom == "cuda-assert" else ()
     if asserted:
@@ -273,13 +270,13 @@ def said_by_runtime(symptom: str, outcome: Outcome) -> dict[str, FactValue]:
     if failed is not None and failed["file"].endswith(".cpp"):
         facts |= {"shim": failed["shim"], "wrapper_line": int(failed["line"])}
         if symptom in SYNCHRONOUS:
-            # Unlike a fault, it is raised by the very call that ran into it.
+            # Unlike a fault, it is raised by the call in which it occurs.
             facts["kernel"] = failed["shim"]
     return facts
 
 
 def _without_garbage(symptom: Symptom) -> Symptom:
-    """Sizes that no caller gave are garbage that was read as sizes; that is no shortage of memory."""
+    """The symptom, ``storage-garbage`` if garbage was read as sizes: that is no shortage of memory."""
     sizes = re.findall(r"\d+", str(symptom.facts.get("sizes", "")))
     if symptom.name == "storage-overflow" and any(int(size) > LARGEST_SIZE for size in sizes):
         return replace(symptom, name="storage-garbage")
@@ -287,7 +284,7 @@ def _without_garbage(symptom: Symptom) -> Symptom:
 
 
 def custom_ops(case: Case) -> dict[str, FactValue]:
-    """Operators that PyTorch did not make; ``custom_op`` is set where there is one only."""
+    """Operators that PyTorch does not ship; ``custom_op`` is set if there is only one."""
     called = case.contract.custom_ops if case.contract is not None else ()
     if not called and case.model is not None:
         called = tuple(dict.fromkeys(node.target for node in case.model.extern_nodes))
@@ -296,8 +293,13 @@ def custom_ops(case: Case) -> dict[str, FactValue]:
 
 
 def _subject(case: Case, facts: dict[str, FactValue]) -> str | None:
-    if facts.get("stage") in SETUP_STAGES and (setup := _setup(case, facts)) is not None:
-        return setup
+    if facts.get("stage") in SETUP_STAGES:
+        # The library that the message names, else the setup module or file.
+        libraries = case.options.custom_op_libraries
+        named = next((one for one in libraries if one in str(facts.get("line"))), None)
+        setup = named or case.options.setup or (libraries[0] if len(libraries) == 1 else None)
+        if setup is not None:
+            return setup
     if facts.get("symptom") in ALLOCATIONS and (sizes := sizes_behind(case, facts)):
         return ", ".join(sizes)
     for key in ("class_name", "op", "kernel", "missing", "custom_op"):
@@ -305,13 +307,6 @@ def _subject(case: Case, facts: dict[str, FactValue]) -> str | None:
         if isinstance(value, str):
             return value
     return None
-
-
-def _setup(case: Case, facts: dict[str, FactValue]) -> str | None:
-    """What the set-up is made of: the library that the words name, else the setup module or file."""
-    libraries = case.options.custom_op_libraries
-    named = next((one for one in libraries if one in str(facts.get("line"))), None)
-    return named or case.options.setup or (libraries[0] if len(libraries) == 1 else None)
 
 
 PROBE = Probe(

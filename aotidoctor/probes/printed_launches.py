@@ -31,7 +31,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.cuda_probe import missing_for_gpu_compile, repeat_call, symptom_of, why_not
+from aotidoctor.probes.cuda_probe import missing_for_gpu_compile, reason_to_skip, repeat_call, symptom_of
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.recompiled import compile_request
 
@@ -40,7 +40,7 @@ FREE, BLOCKING, VALUES = f"{NAME}_free", f"{NAME}_blocking", f"{NAME}_values"
 PRINT_VALUES, PRINT_NAMES = 2, 3
 RUNS = 2
 NAMED = ("kernel", "extern")
-# Each of these has told already which kernel it is, or that it is none, without a compile.
+# Each of these findings names the kernel, or shows that it is none, without a compile.
 SETTLED = (
     ("AD-RUN-026", ("kernel", "extern", "custom", "refused", "library", "hang")),
     ("AD-RUN-027", ("exception",)),
@@ -51,36 +51,27 @@ REMEDY = "Compile the exported program again on this host and use that package; 
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """The compile that prints launches, where a kernel failed and no cheaper probe could name it."""
-    reason = (
-        why_not(case, history) or _settled(case, history) or _nothing_to_compile(case) or missing_for_gpu_compile(case)
-    )
+    """Plan the compile that prints launches, if a kernel failed and no cheaper probe could name it."""
+    reason = reason_to_skip(case, history)
+    settled = next((code for code, kinds in SETTLED if history.has(code, *kinds)), None)
+    if reason is None and settled is not None and not case.options.asks_for(NAME):
+        reason = f"{settled} already answered this without compiling; --probes {NAME} runs it anyway"
+    if reason is None and case.reference is None:
+        reason = "there is no exported program to compile with the value printer: --reference exported.pt2"
+    reason = reason or missing_for_gpu_compile(case)
     if reason is not None:
         return unasked(CODE, NAME, reason)
     return compile_request(case, NAME, "the same program, printing each launch", printer=PRINT_NAMES)
 
 
-def _settled(case: Case, history: History) -> str | None:
-    if case.options.asks_for(NAME):
-        return None
-    told = next((code for code, kinds in SETTLED if history.has(code, *kinds)), None)
-    return f"{told} already answered this without compiling; --probes {NAME} runs it anyway" if told else None
-
-
-def _nothing_to_compile(case: Case) -> str | None:
-    if case.reference is not None:
-        return None
-    return "there is no exported program to compile with the value printer: --reference exported.pt2"
-
-
 def values_request(case: Case, kernel: str) -> Request:
-    """The second compile: the arguments of one kernel."""
+    """The request for the second compile, which prints the arguments of one kernel."""
     purpose = f"the same program, printing the arguments of {kernel} gets"
     return compile_request(case, NAME, purpose, printer=PRINT_VALUES, printed_kernels=kernel)
 
 
 def call_requests(case: Case, history: History, package: str) -> tuple[Request, ...]:
-    """The failing call of the package that prints launches, as it is and with blocking launches."""
+    """Requests for the failing call of the package that prints launches, unchanged and with blocking launches."""
     return tuple(
         call_request(case, history, package, PRINT_NAMES, f"{probe}#{number}", blocking=probe == BLOCKING)
         for number in range(1, RUNS + 1)
@@ -91,7 +82,7 @@ def call_requests(case: Case, history: History, package: str) -> tuple[Request, 
 def call_request(
     case: Case, history: History, package: str, level: int, name: str, *, blocking: bool = True
 ) -> Request:
-    """One call of a package that prints."""
+    """The request for one call of a package that prints."""
     purpose = f"printing launches, {'each waited for' if blocking else 'as it is'}"
     request = repeat_call(
         case, history, name, purpose,
@@ -112,13 +103,13 @@ class PrintedRuns:
 
     @property
     def words(self) -> str:
-        """``x (2 of 2 failed)``."""
+        """``x (2 of 2 runs failed)``."""
         names = " or ".join(dict.fromkeys(name for name, _ in self.last)) or "none"
         return f"{names} ({self.failed} of {self.runs} runs failed)"
 
 
-def side_of(case: Case, history: History, name: str) -> PrintedRuns:
-    """All runs of one of the two."""
+def summarize_runs(case: Case, history: History, name: str) -> PrintedRuns:
+    """The summary of all runs with, or without, blocking launches."""
     outcomes = [outcome for key, outcome in history.outcomes.items() if key.partition("#")[0] == name]
     failed = [outcome for outcome in outcomes if not succeeded(outcome)]
     printed = [found[-1] for outcome in failed if (found := printed_launches(outcome.stdout_tail))]
@@ -138,11 +129,11 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """
     if outcome.request.probe == VALUES:
         return [_values(history, outcome)]
-    free, held = side_of(case, history, FREE), side_of(case, history, BLOCKING)
+    free, held = summarize_runs(case, history, FREE), summarize_runs(case, history, BLOCKING)
     kind = _kind(case, history, free, held)
     kernel = held.last[0][0] if kind in NAMED else None
     severity = _SEVERITY.get(kind, Severity.INFO)
-    told = _WORDS[kind].format(held=held, free=free)
+    observed = _WORDS[kind].format(held=held, free=free)
     return [
         evidence(
             CODE,
@@ -150,9 +141,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             severity,
             outcome,
             subject=kernel,
-            observed=told,
+            observed=observed,
             expected="the launch that fails",
-            message=f"{kernel}: {told}{_warning(free, held)}" if kernel else "",
+            message=f"{kernel}: {observed}{_warning(free, held)}" if kernel else "",
             facts=_facts(case, kind, kernel, free, held),
         )
     ]
@@ -165,18 +156,15 @@ def _kind(case: Case, history: History, free: PrintedRuns, held: PrintedRuns) ->
         return "agrees"
     if held.failed == 0:
         return "vanishes"
-    if held.failed < held.runs or len(set(held.last)) != 1 or not _alike(case, history, held):
+    # Whether the package compiled here fails as this one does. A library reports no more than that it failed.
+    seen = {symptom_of(case, one) for name, one in history.outcomes.items() if name in ("plain_run", "cuda_blocking")}
+    alike = bool(set(held.symptoms) & seen) or bool(seen & {"gpu-library", "cuda-error", "other"})
+    if held.failed < held.runs or len(set(held.last)) != 1 or not alike:
         return "undecided"
     name, returned = held.last[0]
     if returned:
         return "elsewhere"
     return "extern" if name.startswith("aoti_torch_") else "kernel"
-
-
-def _alike(case: Case, history: History, held: PrintedRuns) -> bool:
-    """Whether the package compiled here fails as this one does. A library tells no more than that it failed."""
-    seen = {symptom_of(case, one) for name, one in history.outcomes.items() if name in ("plain_run", "cuda_blocking")}
-    return bool(set(held.symptoms) & seen) or bool(seen & {"gpu-library", "cuda-error", "other"})
 
 
 _SEVERITY = {
@@ -199,7 +187,7 @@ _WORDS = {
 
 
 def _warning(free: PrintedRuns, held: PrintedRuns) -> str:
-    """What the same lines say without waiting, and why that counts for nothing."""
+    """A clause about the last launch printed without blocking launches, which names no kernel."""
     if not free.failed:
         return "; without blocking launches it did not fail"
     same = {name for name, _ in free.last} == {name for name, _ in held.last}
@@ -232,21 +220,21 @@ def _facts(case: Case, kind: str, kernel: str | None, free: PrintedRuns, held: P
 
 
 def _values(history: History, outcome: Outcome) -> Evidence:
-    """What the kernel got."""
+    """The finding with the arguments of the kernel."""
     kernel = next((item.subject or "" for item in history.of(CODE, *NAMED)), "")
-    shown = launch_arguments(outcome.stdout_tail, kernel)
-    if not shown:
-        told = f"the printer showed no argument of {kernel}"
-        return evidence(CODE, "unavailable", Severity.INFO, outcome, observed=told, expected="its arguments")
+    arguments = launch_arguments(outcome.stdout_tail, kernel)
+    if not arguments:
+        observed = f"the printer showed no argument of {kernel}"
+        return evidence(CODE, "unavailable", Severity.INFO, outcome, observed=observed, expected="its arguments")
     return evidence(
         CODE,
         "values",
         Severity.INFO,
         outcome,
         subject=kernel,
-        observed=f"before its launch: {'; '.join(shown)}",
+        observed=f"before its launch: {'; '.join(arguments)}",
         expected="arguments as compiled for",
-        facts={"kernel": kernel, "arguments": shown},
+        facts={"kernel": kernel, "arguments": arguments},
     )
 
 

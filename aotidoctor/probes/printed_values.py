@@ -45,7 +45,7 @@ BY_HAND = "a package compiled on the GPU with AOT_INDUCTOR_DEBUG_INTERMEDIATE_VA
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """The compile with the printer, where kernel_values was asked and could not tell."""
+    """Plan the compile with the printer, if kernel_values was inconclusive."""
     reason = _why_not(case, history)
     if reason is not None:
         return unasked(CODE, NAME, reason)
@@ -67,17 +67,12 @@ def _why_not(case: Case, history: History) -> str | None:
             return NO_GPU
     if case.reference is None:
         return "there is no exported program to compile with the value printer: --reference exported.pt2"
-    static = history.static_errors()
-    return f"{static[0].code} explains it already" if static else _cannot_compile(case)
-
-
-def _cannot_compile(case: Case) -> str | None:
-    """For a GPU it takes more than a C++ compiler, which every compile asks for by itself."""
-    device = device_of(case)
-    if device == "cpu":
-        return None
-    told = missing_for_gpu_compile(case) if device == "cuda" else f"this host cannot compile for {device}"
-    return f"{told}; by hand: {BY_HAND}" if told else None
+    static, device = history.static_errors(), device_of(case)
+    if static:
+        return f"{static[0].code} explains it already"
+    # A GPU needs more than a C++ compiler, which every compile looks for by itself.
+    missing = missing_for_gpu_compile(case) if device == "cuda" else f"this host cannot compile for {device}"
+    return f"{missing}; by hand: {BY_HAND}" if missing and device != "cpu" else None
 
 
 def _nonfinite(history: History) -> bool:
@@ -85,7 +80,7 @@ def _nonfinite(history: History) -> bool:
 
 
 def call_request(case: Case, package: str, level: int) -> Request:
-    """One call of the package that prints."""
+    """The request for one call of the package that prints."""
     request = run_request(
         case,
         NAME,
@@ -102,34 +97,27 @@ def call_request(case: Case, package: str, level: int) -> Request:
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """What kernel_values finds: nan, inf or propagated; diverges or agrees; clean or unavailable."""
+    """The findings of kernel_values: nan, inf or propagated; diverges or agrees; clean or unavailable."""
     if not succeeded(outcome):
         return [note("unavailable", outcome, f"the printing run failed: {read_ending(CODE, case, outcome).observed}")]
     if not _alike(history, outcome):
-        return [
-            note(
-                "unavailable",
-                outcome,
-                "the recompiled program gives different outputs, so its values cannot be attributed to this package",
-            )
-        ]
+        why = "the recompiled program gives different outputs, so its values cannot be attributed to this package"
+        return [note("unavailable", outcome, why)]
     order, bodies = (case.contract.kernels, case.contract.bodies) if case.contract is not None else ((), ())
     text, saved = outcome.result.get("printed"), outcome.result.get("saved")
     printed = isinstance(text, str)
     calls = read_value_printer(str(text), order, bodies) if printed else read_saved_values(saved, order, bodies)
-    # Which call wrote the output: the last one with a result of the same size and the same statistics.
+    # The call that wrote the output: the last one with a result of the same size and the same statistics.
     written_by = tuple(
         (
             value.path,
-            (
-                next(
-                    (
-                        number
-                        for number in range(len(calls) - 1, -1, -1)
-                        if any(_may_be(buffer, value) for buffer in calls[number].wrote)
-                    ),
-                    None,
-                )
+            next(
+                (
+                    number
+                    for number in range(len(calls) - 1, -1, -1)
+                    if any(_may_be(buffer, value) for buffer in calls[number].wrote)
+                ),
+                None,
             ),
         )
         for value in call_outputs(outcome, 0)
@@ -142,7 +130,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 
 def _alike(history: History, outcome: Outcome) -> bool:
-    """Whether the package that printed does what this one does: the same bits, or NaN and Inf in the same number."""
+    """Whether the package that printed gives the same bits as this one, or NaN and Inf in the same number."""
     plain = history.plain
     if plain is None:
         return False
@@ -152,7 +140,7 @@ def _alike(history: History, outcome: Outcome) -> bool:
 
 
 def _may_be(buffer: BufferValues, value: ObservedTensor) -> bool:
-    """The same tensor, perhaps of another shape. The printer rounds, and tells no bounds where there is NaN."""
+    """Whether it is the same tensor, perhaps of another shape. The printer rounds, and prints no bounds beside NaN."""
     if buffer.dtype != value.dtype or math.prod(buffer.shape) != math.prod(value.sizes):
         return False
     if bool(buffer.nan) != bool(value.nan):

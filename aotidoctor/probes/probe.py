@@ -1,7 +1,7 @@
 """Define the ``Probe`` record: a question to a child run, split into a pure plan and a pure reading.
 
-``plan`` gives the child run that would answer (``Request``), says that an earlier run already did (``Reuse``), or why
-the question is not asked (``NotChecked``): a run is only made if its answer can change the diagnosis. A question
+``plan`` returns the child run that would answer (``Request``), an earlier run that already did (``Reuse``), or the
+reason why there is no run (``NotChecked``): a run is only made if its answer can change the diagnosis. A question
 about several similar things has one of these for each, as a tuple; each run is read by itself, and its outcome is
 stored under the name in its request. ``read`` turns an outcome into evidence. Neither does any I/O, so a probe is
 tested with recorded outcomes.
@@ -17,7 +17,7 @@ from aotidoctor.model.evidence import Evidence, FactValue, Maker, NotChecked, Ru
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
 
-# Codes of what is compared without a run of the model.
+# Codes of the comparisons without a run of the model.
 STATIC = ("AD-IN", "AD-ART", "AD-HOST", "AD-LOAD")
 
 
@@ -30,14 +30,14 @@ class Reuse:
 
 @record
 class History:
-    """What is known so far: outcomes by probe name, in order, and all findings (static ones included)."""
+    """Everything known so far: outcomes by probe name, in order, and all findings (static ones included)."""
 
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     findings: tuple[Evidence, ...] = ()
 
     @property
     def plain(self) -> Outcome | None:
-        """What came of the plain run; None where there was none."""
+        """The outcome of the plain run; None if there was none."""
         return self.outcomes.get("plain_run")
 
     def of(self, code: str, *kinds: str) -> tuple[Evidence, ...]:
@@ -49,7 +49,7 @@ class History:
         return bool(self.of(code, *kinds))
 
     def hangs_in_operator(self) -> bool:
-        """True when the call trace saw the call hang in a custom operator: to wait for it again tells nothing new."""
+        """True when the call trace saw the call hang in a custom operator: another run would only wait for it again."""
         return any(item.facts.get("ending") == "timed-out" for item in self.of("AD-RUN-024", "custom"))
 
     def static_errors(self) -> tuple[Evidence, ...]:
@@ -66,7 +66,7 @@ Plan = Request | Reuse | NotChecked | tuple[Request | Reuse | NotChecked, ...]
 
 @record
 class Probe:
-    """One probe of the ladder. ``asked_when`` is one line for ``--plan``."""
+    """One probe. ``asks`` is its question, ``asked_when`` one line for ``--plan``."""
 
     code: str
     name: str
@@ -77,12 +77,12 @@ class Probe:
 
 
 def succeeded(outcome: Outcome | None) -> bool:
-    """There was such a run, and it succeeded."""
+    """Whether there was such a run, and it succeeded."""
     return outcome is not None and outcome.succeeded
 
 
 def unasked(code: str, name: str, reason: str, *, moot: bool = True) -> NotChecked:
-    """The probe is not asked; ``reason`` says why. Not ``moot``: the reader could have it asked."""
+    """``NotChecked`` with the reason why the probe does not run. Not ``moot``: the user can make it run."""
     return NotChecked(code=code, name=name, reason=reason, moot=moot)
 
 

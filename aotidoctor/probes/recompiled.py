@@ -39,49 +39,46 @@ COMPARISON = "AD-RUN-011"
 WRONG = ("differs", "nan", "structure", "dtype")
 REMEDY = "Compile the exported program again on this host: that package is right. Then find out how this one was built."
 COMMAND = compile_again("exported.pt2")
-# Each of these accounts for other numbers than the reference's.
+# Each of these explains numbers that differ from the reference's.
 EXPLAINED = (
     ("AD-RUN-002", "differs"),
     ("AD-RUN-009", "depends"),
     ("AD-RUN-015", "fake-kernel"),
     (COMPARISON, "weights"),
 )
-# Big models compile for minutes; --budget bounds it for those who want it bounded.
+# Large models compile for minutes; --budget sets a lower limit.
 COMPILE_TIMEOUT_S = 1800.0
-# Tuned anew, kernels for a GPU add up in another order: other numbers say nothing of this package.
+# Kernels for a GPU that are tuned again add in a different order: their numbers show nothing about this package.
 NO_GPU = "numbers are compared with a package compiled again only for the CPU: for a GPU the kernels are tuned again"
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """The compile, when the package is wrong and nothing but its code can be the reason."""
-    reason = _why_not(case, history)
-    return unasked(CODE, NAME, reason) if reason else compile_request(case, NAME, "the same program, compiled here")
-
-
-def _why_not(case: Case, history: History) -> str | None:
-    if case.options.reference is None:
-        return "no --reference was given"
-    if case.reference is None:
-        return "the reference is not an exported program: there is nothing to compile"
-    if not history.has(COMPARISON, *WRONG):
-        return "the package was not found to differ from the reference"
-    if device_of(case) != "cpu":
-        return NO_GPU
+    """Plan the compile if the package is wrong and only its code can be the reason."""
     static = history.static_errors()
-    if static:
-        return f"{static[0].code} explains wrong numbers already"
     found = next((code for code, kind in EXPLAINED if history.has(code, kind)), None)
-    return f"{found} explains wrong numbers already" if found else None
+    if case.options.reference is None:
+        reason = "no --reference was given"
+    elif case.reference is None:
+        reason = "the reference is not an exported program: there is nothing to compile"
+    elif not history.has(COMPARISON, *WRONG):
+        reason = "the package was not found to differ from the reference"
+    elif device_of(case) != "cpu":
+        reason = NO_GPU
+    elif static or found:
+        reason = f"{static[0].code if static else found} explains wrong numbers already"
+    else:
+        return compile_request(case, NAME, "the same program, compiled here")
+    return unasked(CODE, NAME, reason)
 
 
 def compile_of(request: Request) -> Recompile:
-    """The compile that a request of the job ``recompile`` asks for."""
+    """The compile of a request of the job ``recompile``."""
     payload = request.payload
     return payload if isinstance(payload, Recompile) else Recompile(reference="", config=None)
 
 
 def compile_request(case: Case, probe: str, purpose: str, **changes: object) -> Request:
-    """A compile of the reference with the settings that the package tells. Where to is for the caller to add."""
+    """A compile of the reference with the settings that the package shows. The caller adds the target path."""
     payload = Recompile(
         reference=case.options.reference or "",
         code=user_code(case),
@@ -111,30 +108,34 @@ def settings_of(case: Case) -> JsonObject:
 
 
 def comparison_request(history: History, probe: str, package: str, purpose: str) -> Request:
-    """The comparison of this package with the reference, of another package that was compiled here."""
-    asked = history.outcomes["reference"]
-    payload = replace(run_of(asked), package=package, kind="aoti-package", model_name="model")
-    return replace(asked.request, probe=probe, payload=payload, purpose=purpose)
+    """The request to compare ``package``, compiled here, with the reference in the same way as this package."""
+    compared = history.outcomes["reference"]
+    payload = replace(run_of(compared), package=package, kind="aoti-package", model_name="model")
+    return replace(compared.request, probe=probe, payload=payload, purpose=purpose)
 
 
 def verdict_of(outcome: Outcome) -> bool | None:
-    """Whether a run did what its reference does, as far as the dtype can; None when it did not get so far."""
+    """Whether a run agrees with its reference within its dtype's precision; None without a comparison."""
     compared = read_comparison(outcome) if succeeded(outcome) else ()
     return all(item.verdict in FINE for item in compared) if compared else None
 
 
 def read_compile(case: Case, outcome: Outcome) -> Evidence:
-    """What a compile that gave no package shows."""
+    """The finding of a compile that made no package."""
     ending = read_ending(CODE, case, outcome)
-    told = ending.observed if outcome.error is None else f"{outcome.error.type}: {_last_line(outcome.error.message)}"
+    text = ending.observed
+    if outcome.error is not None:
+        lines = [line.strip() for line in outcome.error.message.splitlines() if line.strip()]
+        line = next((line for line in lines if "rror" in line), lines[0] if lines else "")
+        text = f"{outcome.error.type}: {line[:300]}"
     return evidence(
         CODE,
         "failed",
         Severity.WARN,
         outcome,
-        observed=f"the exported program does not compile here: {told}"[:400],
+        observed=f"the exported program does not compile here: {text}"[:400],
         expected="a package",
-        facts={"stage": outcome.stage, "error": told[:300]},
+        facts={"stage": outcome.stage, "error": text[:300]},
     )
 
 
@@ -144,23 +145,24 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 
 def read_with(history: History, outcome: Outcome, facts: Mapping[str, FactValue]) -> Evidence:
-    """The same, with facts of the two packages' code."""
+    """One finding, with facts of the two packages' code."""
     agrees = verdict_of(outcome)
     if agrees is None:
-        why = (
-            "it returned no outputs to compare"
-            if not succeeded(outcome)
-            else "the reference returned nothing to compare"
-        )
+        why = f"{'the reference returned nothing' if succeeded(outcome) else 'it returned no outputs'} to compare"
         return evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected="a comparison", facts=facts)
     if agrees:
+        difference = f", with different code: {facts['first_difference']}" if facts.get("first_difference") else ""
+        if facts.get("same_sources") is True:
+            difference = ", from the same generated code: a different C++ compiler, or a damaged package"
+        elif facts.get("same_kernels") is False:
+            difference = f", with different kernels: {facts.get('first_difference')}"
         return evidence(
             CODE,
             "agrees",
             Severity.WARN,
             outcome,
             subject=next((item.subject for item in history.of(COMPARISON)), None),
-            observed=f"right when compiled here{_difference_of_code(facts)}",
+            observed=f"right when compiled here{difference}",
             expected="the same numbers as this package",
             facts={**facts, "remedy": REMEDY, "command": COMMAND},
         )
@@ -176,19 +178,6 @@ def read_with(history: History, outcome: Outcome, facts: Mapping[str, FactValue]
         expected="the reference's outputs",
         facts={**facts, "max_abs_diff": worst, "same_outputs": same},
     )
-
-
-def _difference_of_code(facts: Mapping[str, FactValue]) -> str:
-    if facts.get("same_sources") is True:
-        return ", from the same generated code: a different C++ compiler, or a damaged package"
-    if facts.get("same_kernels") is False:
-        return f", with different kernels: {facts.get('first_difference')}"
-    return f", with different code: {facts.get('first_difference')}" if facts.get("first_difference") else ""
-
-
-def _last_line(message: str) -> str:
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    return next((line for line in lines if "rror" in line), lines[0] if lines else "")[:300]
 
 
 PROBE = Probe(

@@ -38,16 +38,18 @@ from aotidoctor.probes.reference_findings import CODE, of_another_program, outpu
 from aotidoctor.probes.symptoms import recognise
 
 NAME, EMULATION = "reference", "emulation"
-# The worker is there once the outputs were compared and only the float64 run is missing.
+# The stage of the worker after the outputs were compared, when only the float64 run is missing.
 FLOAT64 = "float64"
 RANGE = "AD-IN-017"
 
 
 def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
-    """Asked when a reference was given and the plain run returned, or the emulation did where there was none."""
+    """Plan a run if a reference was given and the plain run returned; else reuse the emulation if there was one."""
     if case.options.reference is None:
         return unasked(CODE, NAME, "no --reference was given", moot=False)
-    if "plain_run" not in history.outcomes and "reference" in _emulated_result(history):
+    # A package that could not be run here and was emulated.
+    emulated = history.outcomes.get(EMULATION)
+    if "plain_run" not in history.outcomes and emulated is not None and "reference" in emulated.result:
         return Reuse(probe=EMULATION)
     if case.inputs is None or not succeeded(history.plain):
         return unasked(CODE, NAME, "the plain run returned no outputs to compare")
@@ -55,7 +57,7 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
 
 
 def comparison(case: Case) -> dict[str, object]:
-    """What the worker needs to compare with the reference of the options."""
+    """The fields of a run that compares with the reference of the options."""
     return {
         "reference": case.options.reference,
         "stored": stored_rows(case),
@@ -65,58 +67,52 @@ def comparison(case: Case) -> dict[str, object]:
     }
 
 
-def _emulated_result(history: History) -> JsonObject:
-    """The result of a package that could not be run here and was emulated."""
-    outcome = history.outcomes.get(EMULATION)
-    return outcome.result if outcome is not None else {}
-
-
 def _spell_tolerances(given: Sequence[Tolerance]) -> tuple[tuple[str | None, float], ...]:
     return tuple((one.output, one.value) for one in given)
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """Of the outputs: agrees, precision, differs, nan, dtype or structure; else raises or unavailable.
+    """One finding of the outputs: agrees, precision, differs, nan, dtype or structure; else raises or unavailable.
 
-    Also weights (instead of the outputs that they explain), mutation and alias, where there is something to say.
+    In addition weights (instead of the outputs that they explain), mutation, alias and tolerance if they apply.
     """
     result = reference_comparison(outcome)
     if not succeeded(outcome) and not (outcome.stage == FLOAT64 and result):
         return [_unfinished_reason(case, outcome)]
     if result.get("unavailable") or not result:
         why = str(result.get("unavailable") or "no comparison was made").strip().splitlines()[0][:300]
-        return [
-            evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected="a reference that can run")
-        ]
+        expected = "a reference that can run"
+        return [evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected=expected)]
     if result.get("error"):
-        # A size beyond its range, or an index, that the program refuses is no mere remark any more.
+        # A size out of its range, or an index, that the program refuses is an error.
         error = str(result["error"])[:300]
         symptom = recognise(error).name
         index = symptom == "index-out-of-bounds"
         refused = index or history.has(RANGE, "low", "high")
         return [
-            (
-                evidence(
-                    CODE,
-                    "raises",
-                    Severity.ERROR if refused else Severity.WARN,
-                    outcome,
-                    observed=f"the exported program raises: {error}",
-                    expected="outputs",
-                    facts={"error": error, **({"symptom": symptom} if index else {})},
-                )
+            evidence(
+                CODE,
+                "raises",
+                Severity.ERROR if refused else Severity.WARN,
+                outcome,
+                observed=f"the exported program raises: {error}",
+                expected="outputs",
+                facts={"error": error, **({"symptom": symptom} if index else {})},
             )
         ]
-    return [
-        *_numbers(case, history, outcome),
-        *[_mutation(item, outcome) for item in objects(result.get("mutation")) if item.get("agrees") is False],
-        *_aliases(result, outcome),
-        *_unused(result, outcome),
-    ]
+    found = _numbers(case, history, outcome)
+    found += [_mutation(item, outcome) for item in objects(result.get("mutation")) if item.get("agrees") is False]
+    found += _aliases(result, outcome)
+    named = _names(result.get("unused_tolerances"))
+    if named:
+        outputs = ", ".join(str(item.get("path")) for item in objects(result.get("outputs")))
+        observed, expected = f"a tolerance for {', '.join(named)}", f"one of {outputs}"
+        found.append(evidence(CODE, "tolerance", Severity.WARN, outcome, observed=observed, expected=expected))
+    return found
 
 
 def _unfinished_reason(case: Case, outcome: Outcome) -> Evidence:
-    """The package had answered before: an end before its call, in the reference or at our limit is not its fault."""
+    """The ending as a finding. The package had answered before: only an end in its own call is its fault."""
     ending = read_ending(CODE, case, outcome)
     if outcome.stage.startswith(("run", "scan", "unload")) and not isinstance(outcome.ending, TimedOut):
         return ending
@@ -125,23 +121,23 @@ def _unfinished_reason(case: Case, outcome: Outcome) -> Evidence:
 
 
 def _numbers(case: Case, history: History, outcome: Outcome) -> list[Evidence]:
-    """Weights and outputs; wrong outputs need no finding of their own where other weights explain them."""
+    """Findings of weights and outputs; wrong outputs need no finding of their own if other weights explain them."""
     source = RunSource(run=outcome.id, stream="result")
     weights, outputs = read_weights(outcome), read_comparison(outcome)
     another = of_another_program(history.findings)
     # What else was compared, and what was not.
-    told = []
+    notes = []
     if weights.equal and not weights.names:
-        told.append(f"{weights.equal} weights equal")
+        notes.append(f"{weights.equal} weights equal")
     if weights.alone:
-        told.append(f"{len(weights.alone)} not compared (folded, written into the code, or not used)")
+        notes.append(f"{len(weights.alone)} not compared (folded, written into the code, or not used)")
     if weights.unread:
-        told.append(f"weights not compared: {weights.unread}")
+        notes.append(f"weights not compared: {weights.unread}")
     judge = reference_comparison(outcome).get(FLOAT64)
-    kept = judge.get("kept") if isinstance(judge, dict) else None
-    if isinstance(kept, list) and kept:
-        told.append(f"not in float64: {', '.join(map(str, kept[:4]))}")
-    found = output_finding(outputs, source, note="".join(f"; {item}" for item in told), another=another)
+    unchanged = judge.get("kept") if isinstance(judge, dict) else None
+    if isinstance(unchanged, list) and unchanged:
+        notes.append(f"not in float64: {', '.join(map(str, unchanged[:4]))}")
+    found = output_finding(outputs, source, note="".join(f"; {item}" for item in notes), another=another)
     if not weights.names:
         return [found]
     named = weights_finding(weights, outputs, source)
@@ -151,10 +147,8 @@ def _numbers(case: Case, history: History, outcome: Outcome) -> list[Evidence]:
 def _mutation(item: JsonObject, outcome: Outcome) -> Evidence:
     ours, theirs = item.get("package") is True, item.get("reference") is True
     if ours and theirs:
-        observed, expected = (
-            f"different values written; the difference is {item.get('max_abs_diff')}",
-            "what the reference writes",
-        )
+        observed = f"different values written; the difference is {item.get('max_abs_diff')}"
+        expected = "what the reference writes"
     elif ours:
         observed, expected = "changed by the package", "unchanged, as by the reference"
     else:
@@ -167,7 +161,7 @@ def _mutation(item: JsonObject, outcome: Outcome) -> Evidence:
 
 
 def _aliases(result: JsonObject, outcome: Outcome) -> list[Evidence]:
-    """A package that shares less than its reference harms nobody who does not write to the outputs."""
+    """Findings of shared memory. Sharing less than the reference is harmless unless a caller writes to outputs."""
     found = []
     for item in objects(result.get("alias")):
         ours, theirs = (_names(item.get(side)) for side in ("package", "reference"))
@@ -185,15 +179,6 @@ def _aliases(result: JsonObject, outcome: Outcome) -> list[Evidence]:
             )
         )
     return found
-
-
-def _unused(result: JsonObject, outcome: Outcome) -> list[Evidence]:
-    named = _names(result.get("unused_tolerances"))
-    if not named:
-        return []
-    there = tuple(str(item.get("path")) for item in objects(result.get("outputs")))
-    observed, expected = f"a tolerance for {', '.join(named)}", f"one of {', '.join(there)}"
-    return [evidence(CODE, "tolerance", Severity.WARN, outcome, observed=observed, expected=expected)]
 
 
 def _names(value: JsonValue) -> tuple[str, ...]:

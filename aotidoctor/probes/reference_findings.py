@@ -1,4 +1,4 @@
-"""Turn the comparison with the reference into findings; also used to judge a saved report anew."""
+"""Turn the comparison with the reference into findings; also used to judge a saved report again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REMEDIES = {
     "cast": "Cast the model before the export, and compile from that export.",
     "stale-one": "Export and compile again, after the last change to the weights.",
 }
-# Kinds that are made of the outputs; the others are kept when tolerances change.
+# Kinds of findings of the outputs; the others remain when tolerances change.
 OUTPUT_KINDS = ("agrees", "precision", "differs", "nan", "dtype", "structure")
 
 
@@ -26,10 +26,16 @@ def output_finding(
 ) -> Evidence:
     """One finding for all outputs: agrees, precision, structure, dtype, nan or differs, the worst there is.
 
-    ``note`` is added to what was observed. ``another``: the package is known to come from another program, so that
-    rounding is no excuse for outputs which are further from float64 than the reference's.
+    ``note`` is appended to the observation. ``another``: the package is known to come from another program, so that
+    rounding does not excuse outputs that are further from float64 than the reference's.
     """
-    wrong = [item for item in found if item.verdict not in FINE or (another and _is_further(item))]
+    wrong = []
+    for item in found:
+        ours, theirs = item.error, item.reference_error
+        # Far enough for the other operator to be the reason: compiling changes rounding less.
+        further = ours is not None and theirs is not None and ours > FURTHER * max(theirs, 1.0)
+        if item.verdict not in FINE or (another and further and item.verdict == "both-within"):
+            wrong.append(item)
     imprecise = [item for item in found if item.verdict in FINE[1:] and item not in wrong]
     if not wrong and not imprecise:
         facts: dict[str, FactValue] = {"outputs": len(found), "max_abs_diff": max(map(_size, found), default=0.0)}
@@ -42,7 +48,12 @@ def output_finding(
             facts=facts,
         )
     worst = max(wrong or imprecise, key=_rank)
-    kind, severity = (_kind(worst), Severity.ERROR) if wrong else ("precision", _loudness(imprecise))
+    # Rounding is no fault; a wrong reference, or a tolerance of the user's that is not met, is a warning.
+    loud = any(item.asked or item.verdict == "reference-imprecise" for item in imprecise)
+    kind, severity = "precision", Severity.WARN if loud else Severity.INFO
+    if wrong:
+        kind, severity = "nan" if worst.nan_differs else "differs", Severity.ERROR
+        kind = "structure" if worst.verdict in STRUCTURAL else "dtype" if worst.verdict == "dtype" else kind
     observed = _describe_measured(worst) + note
     return Maker(CODE, severity)(
         kind, worst.path, observed=observed, expected=EXPECTED, source=source, facts=facts_of(worst)
@@ -50,25 +61,12 @@ def output_finding(
 
 
 def of_another_program(findings: Iterable[Evidence]) -> bool:
-    """Whether the reference was read to be another program than the one that the package was compiled from."""
+    """Whether the reference was found to be a different program from the one that was compiled."""
     return any((item.code, item.kind) == ("AD-REF-001", "another-program") for item in findings)
 
 
-def _is_further(item: OutputComparison) -> bool:
-    """Far enough for the other operator to be the reason: what compiling does to rounding is less."""
-    if item.verdict != "both-within" or item.error is None or item.reference_error is None:
-        return False
-    return item.error > FURTHER * max(item.reference_error, 1.0)
-
-
-def _loudness(imprecise: Sequence[OutputComparison]) -> Severity:
-    """Rounding is no fault; a reference that is off, or a tolerance of the user's that is not met, is a warning."""
-    loud = any(item.asked or item.verdict == "reference-imprecise" for item in imprecise)
-    return Severity.WARN if loud else Severity.INFO
-
-
 def weights_finding(weights: WeightsCompared, found: Sequence[OutputComparison], source: Source | None) -> Evidence:
-    """Weights that differ. They explain outputs that differ; where the outputs agree, they are only a warning."""
+    """The finding for weights that differ: they explain outputs that differ; with equal outputs it is a warning."""
     wrong = any(item.verdict not in FINE for item in found)
     worst = max(found, key=_rank, default=None)
     facts: dict[str, FactValue] = {
@@ -93,7 +91,7 @@ def weights_finding(weights: WeightsCompared, found: Sequence[OutputComparison],
 
 
 def facts_of(item: OutputComparison) -> dict[str, FactValue]:
-    """What playbooks and reports may need of one output."""
+    """The facts of one output for playbooks and reports."""
     return {
         "output": item.path,
         "verdict": item.verdict,
@@ -110,16 +108,8 @@ def facts_of(item: OutputComparison) -> dict[str, FactValue]:
     }
 
 
-def _kind(item: OutputComparison) -> str:
-    if item.verdict in STRUCTURAL:
-        return "structure"
-    if item.verdict == "dtype":
-        return "dtype"
-    return "nan" if item.nan_differs else "differs"
-
-
 def _describe_measured(item: OutputComparison) -> str:
-    """What was measured of one output, in words."""
+    """The measurement of one output, in words."""
     match item.verdict:
         case "missing":
             return f"no {item.path}"
@@ -133,24 +123,21 @@ def _describe_measured(item: OutputComparison) -> str:
             return f"shape {_shape(item.shape)}, the reference's is {_shape(item.reference_shape)}"
         case "dtype":
             return f"{item.dtype}, the reference's is {item.reference_dtype}"
-    return f"{_difference(item)}; {_judge_output(item)}"
-
-
-def _difference(item: OutputComparison) -> str:
+    difference = f"max |difference| {_size(item):.3g}"
     if item.nan != item.reference_nan or item.inf != item.reference_inf:
-        ours, theirs = f"{item.nan} NaN and {item.inf} Inf", f"{item.reference_nan} and {item.reference_inf}"
-        return f"{ours}, the reference has {theirs}"
-    if item.nan_differs:
-        return "NaN or Inf at different positions"
-    return f"max |difference| {_size(item):.3g}"
+        theirs = f"{item.reference_nan} and {item.reference_inf}"
+        difference = f"{item.nan} NaN and {item.inf} Inf, the reference has {theirs}"
+    elif item.nan_differs:
+        difference = "NaN or Inf at different positions"
+    return f"{difference}; {_judge_output(item)}"
 
 
 def _judge_output(item: OutputComparison) -> str:
     if item.error is None or item.reference_error is None:
-        hang = "which hang on rounding" if item.verdict == "both-within" else item.reason
+        reason = "which hang on rounding" if item.verdict == "both-within" else item.reason
         if item.verdict in ("package-wrong", "reference-imprecise"):
-            hang = f"a float64 run has the {'reference' if item.verdict == 'package-wrong' else 'package'}'s values"
-        return hang or "there is no float64 run to judge by"
+            reason = f"a float64 run has the {'reference' if item.verdict == 'package-wrong' else 'package'}'s values"
+        return reason or "there is no float64 run to judge by"
     errors = f"off by {_eps(item.error)} eps from float64, the reference by {_eps(item.reference_error)}"
     explains = f"rounding in {item.reference_dtype} explains {_eps(item.allowed)}"
     match item.verdict:

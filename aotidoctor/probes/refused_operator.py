@@ -52,7 +52,7 @@ _NAMES = {name.lower(): dtype for name, dtype in SCALAR_NAMES.items()}
 
 @record
 class _Refused:
-    """What the message says of one input."""
+    """The fault of one input according to the message."""
 
     kind: str
     path: str
@@ -63,7 +63,7 @@ class _Refused:
 
 
 def plan(case: Case, history: History) -> Reuse | NotChecked:
-    """Answered by what the plain run raised, where inputs are open."""
+    """Reuse the plain run if it raised and the package does not record the properties of its inputs."""
     plain = history.plain
     if plain is None or succeeded(plain) or case.inputs is None or _line(history) is None:
         return unasked(CODE, NAME, "the plain run raised nothing")
@@ -85,10 +85,15 @@ def _line(history: History) -> str | None:
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding, if the message can mean one input only."""
+    """One finding, if the message fits one input only."""
     line = _line(history) or ""
-    inputs = _inputs(case, history)
-    told = [one for reader in (_of_product, _of_batches, _of_dims, _of_dtypes) for one in reader(line, inputs, case)]
+    # The inputs that the operator received, if the package names them; else all.
+    raised = _raised_message(history)
+    names = [raised.facts.get(name) for name in ("custom_op", "shim")] if raised is not None else []
+    arguments = [one for name in names if isinstance(name, str) for one in kernel_inputs(case, name)]
+    received = {one.name for one in arguments if one.source == "input"}
+    inputs = {path: one for path, one in case.tensors.items() if path in received} or case.tensors
+    found = [one for reader in (_of_product, _of_batches, _of_dims, _of_dtypes) for one in reader(line, inputs, case)]
     return [
         evidence(
             CODE,
@@ -100,22 +105,8 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             expected=f"{one.expected} ({line})" if len(line) < 200 else one.expected,
             facts={"path": one.path, **one.facts},
         )
-        for one in told[:1]
+        for one in found[:1]
     ]
-
-
-def _inputs(case: Case, history: History) -> dict[str, TensorDesc]:
-    """The tensors that were given; those that the operator was handed, where the package tells."""
-    raised = _raised_message(history)
-    names = [raised.facts.get(name) for name in ("custom_op", "shim")] if raised is not None else []
-    handed = {
-        one.name
-        for name in names
-        if isinstance(name, str)
-        for one in kernel_inputs(case, name)
-        if one.source == "input"
-    }
-    return {path: one for path, one in case.tensors.items() if path in handed} or case.tensors
 
 
 def _only(inputs: dict[str, TensorDesc], fits: list[str]) -> tuple[str, TensorDesc] | None:
@@ -134,7 +125,7 @@ def _of_size(path: str, tensor: TensorDesc, dim: int, wanted: int) -> _Refused:
 
 
 def _of_product(line: str, inputs: dict[str, TensorDesc], _case: Case) -> Iterator[_Refused]:
-    """A factor of a product of matrices: its rows may be several dims."""
+    """A factor of a matrix product: its rows may be several dims."""
     found = _PRODUCT.search(line)
     if found is None:
         return
@@ -163,7 +154,7 @@ def _of_batches(line: str, inputs: dict[str, TensorDesc], _case: Case) -> Iterat
 
 
 def _of_dims(line: str, inputs: dict[str, TensorDesc], _case: Case) -> Iterator[_Refused]:
-    """Another number of dims than an operator takes."""
+    """A number of dims that the operator does not take."""
     if (found := _EXACT.search(line)) is not None:
         dims, wanted = int(found["got"]), {"matrix": 2, "vector": 1}[found["what"]]
         fits = [path for path, one in inputs.items() if len(one.shape) == dims]
@@ -189,7 +180,7 @@ def _of_dims(line: str, inputs: dict[str, TensorDesc], _case: Case) -> Iterator[
 
 
 def _of_dtypes(line: str, inputs: dict[str, TensorDesc], case: Case) -> Iterator[_Refused]:
-    """Two dtypes: where the message does not say which is right, that of the constants is."""
+    """One of two dtypes: if the message does not say which is right, that of the constants is."""
     found = next((match for form in _DTYPES if (match := form.search(line)) is not None), None)
     if found is None:
         return

@@ -40,7 +40,7 @@ from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
 CODE, NAME = "AD-RUN-002", "again"
-# Not 0x00 (what fresh pages hold anyway) and not 0xFF (NaN in every float type, which a later max() may swallow).
+# Not 0x00 (the content of fresh pages) and not 0xFF (NaN in every float type, which a later max() may hide).
 FILL = 0x5A
 IN_KERNEL = re.compile(r" in (\w+)$")
 TRAINING = re.compile(r"dropout|bernoulli|rrelu|fractional_max_pool")
@@ -52,7 +52,7 @@ RANDOM_NAME = re.compile(
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked unless the static findings or the symptom already explain what happens."""
+    """Plan a run unless the static findings or the symptom already explain the outcome."""
     plain = history.plain
     if plain is None:
         return unasked(CODE, NAME, "there was no plain run")
@@ -66,22 +66,16 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "nothing was called: there are no inputs")
     if history.hangs_in_operator():
         return unasked(CODE, NAME, "the traced run hung in the same way")
-    if _answers_both(case, history, plain):
-        calls = calls_to_compare(case, plain)
-        return run_request(case, NAME, "the same, in a separate process, in filled memory", calls=calls, perturb=FILL)
-    return run_request(case, NAME, "the same, in a separate process", calls=calls_to_compare(case, plain))
-
-
-def _answers_both(case: Case, history: History, plain: Outcome) -> bool:
-    """Whether one run may answer ``memory_fill`` as well: the same bits in filled memory are the same bits again.
-
-    Where they differ, ``memory_fill`` repeats the call without the filling and tells which of the two it was.
-    """
-    options, contract = case.options, case.contract
-    if options.rungs is not None or options.skip_rungs or contract is None or not succeeded(plain):
-        return False
-    expected = contract.needs.random_ops or contract.needs.uninitialized_ops or contract.custom_ops
-    return device_of(case) == "cpu" and not expected
+    options, contract, calls = case.options, case.contract, calls_to_compare(case, plain)
+    # One run may answer ``memory_fill`` as well: the same bits in filled memory are the same bits again. If they
+    # differ, ``memory_fill`` repeats the call without the filling, which shows the reason.
+    fill = options.rungs is None and not options.skip_rungs and contract is not None and succeeded(plain)
+    if fill and device_of(case) == "cpu" and contract is not None:
+        varying = contract.needs.random_ops or contract.needs.uninitialized_ops or contract.custom_ops
+        if not varying:
+            purpose = "the same, in a separate process, in filled memory"
+            return run_request(case, NAME, purpose, calls=calls, perturb=FILL)
+    return run_request(case, NAME, "the same, in a separate process", calls=calls)
 
 
 def is_filled(outcome: Outcome | None) -> bool:
@@ -90,9 +84,9 @@ def is_filled(outcome: Outcome | None) -> bool:
 
 
 def calls_to_compare(case: Case, plain: Outcome) -> int:
-    """One call is enough to compare it with the first; where one may damage the next, as many as the plain run made.
+    """The number of calls: one, to compare it with the first; two if a call may damage the next.
 
-    So it is where the second call gave something else: a model that keeps a state gives the same, call by call.
+    Two also if the second call gave other outputs: a model with a state gives the same in each process, call by call.
     """
     if count_calls(plain) > 1 and not same_outputs(call_outputs(plain, 0), call_outputs(plain, 1)):
         return 2
@@ -100,7 +94,7 @@ def calls_to_compare(case: Case, plain: Outcome) -> int:
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding: same, flaky, or differs; none of a run in filled memory that went otherwise."""
+    """One finding: same, flaky, slow or differs; none of a run in filled memory with a different outcome."""
     plain = history.outcomes["plain_run"]
     undecided = not succeeded(outcome) or not same_outputs(call_outputs(plain, 0), call_outputs(outcome, 0))
     return [] if is_filled(outcome) and undecided else read_repeated(case, plain, outcome)
@@ -148,10 +142,15 @@ def _compare(case: Case, plain: Outcome, outcome: Outcome) -> Evidence:
         return evidence(
             CODE, "same", Severity.INFO, outcome, observed="bit-identical outputs", expected="the same bits"
         )
-    state = _state(case) if between and not random_ops and _repeats(plain, outcome) else ()
-    # With inputs or buffers changed by the first call the second call is another call: no verdict on determinism.
+    # Another process gave the same in its second call, too.
+    both = count_calls(plain) > 1 and count_calls(outcome) > 1
+    repeated = both and same_outputs(call_outputs(plain, 1), call_outputs(outcome, 1))
+    state = _state(case) if between and not random_ops and repeated else ()
+    # If the first call changed inputs or buffers, the second call is a different one: no verdict on determinism.
     severity = Severity.INFO if (changed and between) or state else Severity.ERROR
-    if _samples(random_ops) and not within and case.options.reference is None:
+    # The model draws numbers by design (noise, sampling); dropout was left on by mistake.
+    samples = bool(random_ops) and not any(TRAINING.search(text) for text in random_ops)
+    if samples and not within and case.options.reference is None:
         severity = Severity.WARN
     return evidence(
         CODE,
@@ -171,19 +170,8 @@ def _compare(case: Case, plain: Outcome, outcome: Outcome) -> Evidence:
     )
 
 
-def _samples(random_ops: Sequence[str]) -> bool:
-    """Whether the model draws numbers as it was written to (noise, sampling); dropout was left on by mistake."""
-    return bool(random_ops) and not any(TRAINING.search(text) for text in random_ops)
-
-
-def _repeats(plain: Outcome, outcome: Outcome) -> bool:
-    """Whether another process gave the same in its second call, too."""
-    both = count_calls(plain) > 1 and count_calls(outcome) > 1
-    return both and same_outputs(call_outputs(plain, 1), call_outputs(outcome, 1))
-
-
 def _state(case: Case) -> tuple[str, ...]:
-    """Buffers of the model that its own kernels write to: each call begins where the one before has left them."""
+    """Buffers of the model that its own kernels write to, which each call starts from."""
     program = program_of(case)
     if program is None:
         return ()
@@ -193,9 +181,9 @@ def _state(case: Case) -> tuple[str, ...]:
 
 
 def _operators(random_ops: Sequence[str]) -> list[str]:
-    """The random operators by name, ``aten.native_dropout (cpp_fused_mul_native_dropout_0)`` where a kernel holds one.
+    """The random operators by name, ``aten.native_dropout (cpp_fused_mul_native_dropout_0)`` inside a kernel.
 
-    The seeds that such a kernel is given are drawn by a call of their own, which is no operator of the model.
+    The seeds of such a kernel are drawn by a separate call, which is no operator of the model.
     """
     kernels = [found[1] for text in random_ops if (found := IN_KERNEL.search(text)) is not None]
     names = [

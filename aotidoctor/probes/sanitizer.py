@@ -24,9 +24,9 @@ from dataclasses import replace
 
 from aotidoctor.localize.memory_errors import SanitizerReport, read_sanitizer
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue, Severity
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.cuda_probe import ACCESS, VAGUE, repeat_call, symptom_of, vanished_blocking, why_not
+from aotidoctor.probes.cuda_probe import ACCESS, VAGUE, reason_to_skip, repeat_call, symptom_of, vanished_blocking
 from aotidoctor.probes.payload import device_of
 from aotidoctor.probes.probe import History, Plan, Probe, evidence, succeeded, unasked
 
@@ -35,49 +35,40 @@ TOOL = "compute-sanitizer"
 INSTALL = (
     "compute-sanitizer is not installed; it is part of the CUDA toolkit: conda install -c nvidia cuda-sanitizer-api"
 )
-# How much longer than without it a call may take.
+# The factor by which a call may take longer than without it.
 SLOWER = 10
 OPTIONS = ("--print-limit", "20", "--show-backtrace", "no", "--log-file", "{run_dir}/tool.log")
 
 
 def plan(case: Case, history: History) -> Plan:
-    """One run per tool that can tell something of this failure."""
-    reason = why_not(case, history)
+    """Plan one run per tool that can explain this failure."""
+    reason = reason_to_skip(case, history)
     if reason is not None and not _answers_differ(case, history):
         return unasked(CODE, NAME, reason)
     program = case.host.tools.get(TOOL)
     if not program:
         return unasked(CODE, NAME, INSTALL, moot=False)
-    return tuple(
-        _request(case, history, program, tool) if why is None else unasked(CODE, f"{NAME} {tool}", why)
-        for tool, why in _tools(case, history)
-    )
-
-
-def _answers_differ(case: Case, history: History) -> bool:
-    """It returns, and not the same each time."""
-    return device_of(case) == "cuda" and history.has("AD-RUN-002", "differs")
-
-
-def _tools(case: Case, history: History) -> tuple[tuple[str, str | None], ...]:
     plain = history.outcomes["plain_run"]
     symptom = "an answer" if succeeded(plain) else symptom_of(case, plain)
     varies = vanished_blocking(history) or _answers_differ(case, history)
-    return (
-        ("memcheck", None if symptom in (*ACCESS, *VAGUE) else f"{symptom} is not a memory access fault"),
-        ("initcheck", None if varies else "nothing indicates that the call depends on earlier memory contents"),
-        ("racecheck", None if varies else "the failure does not depend on timing, as far as observed"),
-    )
+    planned: list[Request | NotChecked] = []
+    for tool, useful, why in (
+        ("memcheck", symptom in (*ACCESS, *VAGUE), f"{symptom} is not a memory access fault"),
+        ("initcheck", varies, "nothing indicates that the call depends on earlier memory contents"),
+        ("racecheck", varies, "the failure does not depend on timing, as far as observed"),
+    ):
+        if not useful:
+            planned.append(unasked(CODE, f"{NAME} {tool}", why))
+            continue
+        request = repeat_call(case, history, f"{NAME}_{tool}", f"under compute-sanitizer --tool {tool}")
+        command, env = (program, "--tool", tool, *OPTIONS), {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+        planned.append(replace(request, wrapper=command, env=env, timeout=request.timeout * SLOWER))
+    return tuple(planned)
 
 
-def _request(case: Case, history: History, program: str, tool: str) -> Request:
-    request = repeat_call(case, history, f"{NAME}_{tool}", f"under compute-sanitizer --tool {tool}")
-    return replace(
-        request,
-        wrapper=(program, "--tool", tool, *OPTIONS),
-        env={"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
-        timeout=request.timeout * SLOWER,
-    )
+def _answers_differ(case: Case, history: History) -> bool:
+    """Whether it returns different outputs each time."""
+    return device_of(case) == "cuda" and history.has("AD-RUN-002", "differs")
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
@@ -85,8 +76,8 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     found = read_sanitizer(outcome.tool_output)
     tool = outcome.request.probe.removeprefix(f"{NAME}_")
     if not found.started:
-        said = (outcome.stderr_tail.strip().splitlines() or [f"it ended in {outcome.stage}"])[-1][:200]
-        return [_quiet("unavailable", outcome, f"{tool} did not start: {said}", tool)]
+        why = (outcome.stderr_tail.strip().splitlines() or [f"it ended in {outcome.stage}"])[-1][:200]
+        return [_quiet("unavailable", outcome, f"{tool} did not start: {why}", tool)]
     if found.reports:
         first = found.reports[0]
         others = tuple(dict.fromkeys(one.kernel for one in found.reports if one.kernel not in (None, first.kernel)))
@@ -101,19 +92,17 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         if first.kind == "invalid-access":
             facts["symptom"] = "cuda-misaligned" if first.facts.get("what") == "misaligned" else "cuda-illegal-access"
         return [
-            (
-                evidence(
-                    CODE,
-                    first.kind,
-                    # Memory that is read unwritten, and hazards, need not be what made it fail.
-                    Severity.ERROR if first.kind == "invalid-access" else Severity.WARN,
-                    outcome,
-                    subject=first.kernel,
-                    observed=_words(first),
-                    expected="no report",
-                    stream="tool",
-                    facts={**facts, "total": found.total, "other_kernels": others},
-                )
+            evidence(
+                CODE,
+                first.kind,
+                # Reads of unwritten memory, and hazards, need not be the reason of the failure.
+                Severity.ERROR if first.kind == "invalid-access" else Severity.WARN,
+                outcome,
+                subject=first.kernel,
+                observed=_words(first),
+                expected="no report",
+                stream="tool",
+                facts={**facts, "total": found.total, "other_kernels": others},
             )
         ]
     if found.total is None:

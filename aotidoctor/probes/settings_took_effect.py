@@ -1,12 +1,11 @@
 """Determine whether the setting of a probe took effect.
 
-A setting without effect proves nothing, and the report says so.
-``(True | False | None, why)``; None is "unknown".
+A setting without effect proves nothing, and the report says so. An effect is ``(True | False | None, why)``; None is
+"unknown".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.model.answers import Acted, Compiled, Launches, SideBySide, parse_answer
@@ -18,12 +17,13 @@ from aotidoctor.probes.payload import run_of
 from aotidoctor.probes.symptoms import RAISED_FROM, recognise
 
 Effect = tuple[bool | None, str]
-# They act together, or not at all: judged as one.
+_UNREPORTED: Effect = (None, "the child exited before it reported this")
+# These variables act together, or not at all.
 HEAP_CHECKS = ("LD_PRELOAD", "MALLOC_CHECK_", "MALLOC_PERTURB_")
 
 
 def with_effect(case: Case, outcome: Outcome) -> Outcome:
-    """The outcome, told whether what its request changed against the plain run acted."""
+    """The outcome, with the effect of the changes that its request makes against the plain run."""
     if isinstance(outcome.ending, NotStarted):
         return replace(outcome, took_effect=False, took_effect_why="the child did not start")
     payload, seen = run_of(outcome), parse_answer(Acted, outcome.result)
@@ -34,17 +34,16 @@ def with_effect(case: Case, outcome: Outcome) -> Outcome:
         effects.append((False, outcome.debugger_problem) if outcome.debugger_problem else (True, "gdb was attached"))
     effects += _of_cuda(outcome)
     if payload.perturb is not None:
-        effects.append(
-            (True, "the allocator fills new blocks")
-            if seen.memory_filled
-            else (False, "this C library cannot fill memory")
-        )
+        unable = (False, "this C library cannot fill memory")
+        effects.append((True, "the allocator fills new blocks") if seen.memory_filled else unable)
     if payload.threads is not None:
         effects.append(_threads(payload.threads, seen.threads))
     if payload.against_threads is not None:
-        effects.append(_threads(payload.against_threads, _second(outcome)))
+        compared = parse_answer(SideBySide, outcome.result).against_threads
+        counts = compared.threads if compared is not None else ()
+        effects.append(_threads(payload.against_threads, counts[1] if len(counts) == 2 else None))
     if payload.treatment:
-        effects.append(_treatment_effect(seen.applied))
+        effects.append((True, "; ".join(seen.applied)[:300]) if seen.applied else _UNREPORTED)
     compiled = outcome.request.payload
     if isinstance(compiled, Recompile) and (compiled.bisect or compiled.printer):
         effects.append(_compiler(compiled, outcome))
@@ -65,15 +64,12 @@ def _variable(case: Case, outcome: Outcome, name: str) -> Effect:
                 return False, "no input checks are compiled into the package"
             if not outcome.stage.startswith(("run", "scan", "unload", "reference", "done")):
                 return False, f"the run ended in {outcome.stage}, before the first call reads it"
-            return (
-                (True, "compiled in and read at the first call")
-                if compiled_in
-                else (None, "the library does not report it")
-            )
+            unknown = (None, "the library does not report it")
+            return (True, "compiled in and read at the first call") if compiled_in else unknown
         case "TORCH_SHOW_CPP_STACKTRACES":
             text = outcome.error.message if outcome.error is not None else ""
-            shown = RAISED_FROM.search(text) is not None or "frame #" in text
-            return (True, "the exception carries C++ frames") if shown else (None, "no exception carried C++ frames")
+            found = RAISED_FROM.search(text) is not None or "frame #" in text
+            return (True, "the exception carries C++ frames") if found else (None, "no exception carried C++ frames")
         case "CUDA_LAUNCH_BLOCKING" | "PYTORCH_NO_CUDA_MEMORY_CACHING" | "PYTORCH_CUDA_ALLOC_CONF":
             if outcome.forked:
                 return False, "set after CUDA was initialised"
@@ -90,9 +86,9 @@ def _variable(case: Case, outcome: Outcome, name: str) -> Effect:
 
 
 def _heap_checks(outcome: Outcome, seen: Acted) -> Effect:
-    """Before glibc 2.34 nothing is preloaded, and the variable is all there is to see."""
+    """The effect of the heap checks. Before glibc 2.34 nothing is preloaded: only the variable shows it."""
     if seen.heap_checks is None or seen.env_took_effect is None:
-        return None, "the child exited before it reported this"
+        return _UNREPORTED
     if seen.env_took_effect.get("MALLOC_CHECK_") is not True:
         return False, "the C library does not see MALLOC_CHECK_"
     if "LD_PRELOAD" in outcome.request.env and not seen.heap_checks:
@@ -102,41 +98,39 @@ def _heap_checks(outcome: Outcome, seen: Acted) -> Effect:
 
 def _threads(wanted: int, seen: int | None) -> Effect:
     if seen is None:
-        return None, "the child exited before it reported this"
+        return _UNREPORTED
     return (True, f"torch ran with {seen}") if seen == wanted else (False, f"torch ran with {seen}, not {wanted}")
 
 
-def _second(outcome: Outcome) -> int | None:
-    """The other of the two thread counts that were compared."""
-    compared = parse_answer(SideBySide, outcome.result).against_threads
-    return compared.threads[1] if compared is not None and len(compared.threads) == 2 else None
-
-
-def _compiler(asked: Recompile, outcome: Outcome) -> Effect:
-    """Of a compile: its switch counts the steps that it asked about, and Inductor refuses options it does not know."""
-    switch, steps = asked.bisect, parse_answer(Compiled, outcome.result).switchable
+def _compiler(request: Recompile, outcome: Outcome) -> Effect:
+    """The effect of a compile: its switch counts the steps, and Inductor refuses options that it does not know."""
+    switch, steps = request.bisect, parse_answer(Compiled, outcome.result).switchable
     if steps is None:
         return None, "the compile ended before it reported this"
     if switch is None:
-        return True, f"compiled with the value printer, level {asked.printer}"
-    counted, kept = steps.get(str(switch.get("subsystem"))), switch.get("max")
-    off = len(counted) - kept - 1 if counted is not None and isinstance(kept, int) else 0
+        return True, f"compiled with the value printer, level {request.printer}"
+    counted, last = steps.get(str(switch.get("subsystem"))), switch.get("max")
+    off = len(counted) - last - 1 if counted is not None and isinstance(last, int) else 0
     return (True, f"{off} {switch.get('subsystem')} were off") if off > 0 else (False, "there was nothing to turn off")
 
 
-def _treatment_effect(steps: Sequence[str]) -> Effect:
-    if steps:
-        return True, "; ".join(steps)[:300]
-    return None, "the child exited before it reported this"
-
-
 def _of_cuda(outcome: Outcome) -> list[Effect]:
-    """Hooks on launches, the value printer, tools around the child, the GPU's core dump, variants of the call."""
-    request, payload, effects = outcome.request, run_of(outcome), []
-    if payload.launch_trace:
-        effects.append(_hook_effect(outcome))
-    if payload.unbuffered:
-        effects.append(_print_effect(outcome))
+    """Effects of launch hooks, the value printer, tools around the child, the GPU's core dump, variants of the call."""
+    request, payload = outcome.request, run_of(outcome)
+    effects: list[Effect] = []
+    hooked = parse_answer(Launches, outcome.result)
+    if payload.launch_trace and hooked.launch_problem is not None:
+        effects.append((False, hooked.launch_problem.text or str(hooked.launch_problem.name)))
+    elif payload.launch_trace:
+        hooks = (True, "the package's calls of the driver were hooked")
+        effects.append(hooks if hooked.launch_trace is not None else _UNREPORTED)
+    if payload.unbuffered and "before_launch" in outcome.stdout_tail:
+        # The lines of a package compiled with the value printer.
+        effects.append((True, "the value printer printed launches"))
+    elif payload.unbuffered:
+        called = outcome.stage.startswith(("run", "scan", "unload", "done"))
+        early = (None, f"the run ended in {outcome.stage}, before a launch")
+        effects.append((False, "the value printer printed nothing") if called else early)
     if request.wrapper:
         started = "COMPUTE-SANITIZER" in outcome.tool_output
         effects.append((started, "the tool wrote its log" if started else "the tool wrote nothing"))
@@ -149,28 +143,10 @@ def _of_cuda(outcome: Outcome) -> list[Effect]:
     return effects
 
 
-def _print_effect(outcome: Outcome) -> Effect:
-    """Of a package compiled with the value printer: its lines are there, or it was not compiled in."""
-    if "before_launch" in outcome.stdout_tail:
-        return True, "the value printer printed launches"
-    if not outcome.stage.startswith(("run", "scan", "unload", "done")):
-        return None, f"the run ended in {outcome.stage}, before a launch"
-    return False, "the value printer printed nothing"
-
-
-def _hook_effect(outcome: Outcome) -> Effect:
-    seen = parse_answer(Launches, outcome.result)
-    if seen.launch_problem is not None:
-        return False, seen.launch_problem.text or str(seen.launch_problem.name)
-    if seen.launch_trace is not None:
-        return True, "the package's calls of the driver were hooked"
-    return None, "the child exited before it reported this"
-
-
 def _variant(outcome: Outcome, *, captures: bool) -> Effect:
     seen = parse_answer(Acted, outcome.result)
     if seen.cuda_memory is None:
-        return None, "the child exited before it reported this"
+        return _UNREPORTED
     if captures and outcome.stage in ("run1", "capture") and seen.variant is None:
         return (True, "it ended in the capture") if outcome.stage == "capture" else (False, "it ended before a capture")
     return True, "the call was made as requested"

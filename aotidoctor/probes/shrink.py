@@ -35,59 +35,53 @@ _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """The plain run again, with inputs that the search cuts, where that was asked for."""
-    reason = _why_not(case, history)
-    if reason is not None:
-        return unasked(CODE, NAME, reason)
-    return run_request(case, NAME, "with smaller inputs")
-
-
-def _why_not(case: Case, history: History) -> str | None:
-    if not case.options.shrink:
-        return "run this with --shrink"
+    """Plan the plain run again, with inputs that the search cuts, if --shrink was given."""
     plain = history.plain
-    if plain is None or isinstance(plain.ending, NotStarted):
-        return "the package could not be run on this host"
-    if succeeded(plain):
-        return "the plain run returned: there is no failure to keep"
-    if not plain.stage.startswith(("run", "scan")):
-        return f"it failed at the stage {plain.stage}, before the sizes of the inputs mattered"
-    if case.inputs is None or case.contract is None:
-        return "the sizes of the inputs are unknown"
-    return None if sizes_of(case) else "no dynamic size is larger than the least that was compiled"
+    if not case.options.shrink:
+        reason = "run this with --shrink"
+    elif plain is None or isinstance(plain.ending, NotStarted):
+        reason = "the package could not be run on this host"
+    elif succeeded(plain):
+        reason = "the plain run returned: there is no failure to keep"
+    elif not plain.stage.startswith(("run", "scan")):
+        reason = f"it failed at the stage {plain.stage}, before the sizes of the inputs mattered"
+    elif case.inputs is None or case.contract is None:
+        reason = "the sizes of the inputs are unknown"
+    elif not sizes_of(case):
+        reason = "no dynamic size is larger than the least that was compiled"
+    else:
+        return run_request(case, NAME, "with smaller inputs")
+    return unasked(CODE, NAME, reason)
 
 
 def signature_of(case: Case, outcome: Outcome) -> Signature | None:
-    """How a run failed, without the numbers in its words; None where it returned or there was no run."""
+    """The failure of a run without the numbers in its message; None if it returned or did not start."""
     if succeeded(outcome) or isinstance(outcome.ending, NotStarted):
         return None
     item = read_ending(CODE, case, outcome)
-    said = item.facts.get("line")
-    words = _NUMBER.sub("#", said) if isinstance(said, str) and item.facts.get("symptom") == "other" else ""
-    return (
-        item.kind,
-        *(item.facts.get(key) for key in ("signal", "type", "symptom", "kernel", "op", "variable")),
-        words,
-    )
+    line = item.facts.get("line")
+    words = _NUMBER.sub("#", line) if isinstance(line, str) and item.facts.get("symptom") == "other" else ""
+    facts = (item.facts.get(key) for key in ("signal", "type", "symptom", "kernel", "op", "variable"))
+    return (item.kind, *facts, words)
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """Nothing by itself: the search makes the finding."""
+    """No finding: the search makes it."""
     return []
 
 
 def finding(
     sizes: Sequence[CuttableSize], end: SmallestSizes, outcome: Outcome, runs: int, *, finished: bool = True
 ) -> Evidence:
-    """What is left, or is so far. ``outcome`` is the last run that failed alike."""
+    """The finding with the smallest sizes so far. ``outcome`` is the last run that failed in the same way."""
     found = dim_cuts(sizes, end.parts)
-    kept = {one.name: end.parts[one.name] for one in sizes}
+    parts = {one.name: end.parts[one.name] for one in sizes}
     named = {one.name: str(one.places[0]) for one in sizes}
-    smaller = [one for one in sizes if kept[one.name].size < one.value]
+    smaller = [one for one in sizes if parts[one.name].size < one.value]
     facts: dict[str, FactValue] = {
         "runs": runs,
-        "sizes": tuple(f"{named[one.name]} = {kept[one.name].size}" for one in sizes),
-        "starts": tuple(kept[one.name].start for one in sizes),
+        "sizes": tuple(f"{named[one.name]} = {parts[one.name].size}" for one in sizes),
+        "starts": tuple(parts[one.name].start for one in sizes),
         "given": tuple(one.value for one in sizes),
         "gone": tuple(f"{named[name]} = {size}" for name, size in end.gone.items()),
         "command": lines_of(found),

@@ -48,20 +48,14 @@ class Batch:
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when something about the numbers is odd, or by name."""
+    """Plan a run if the numbers are suspicious, or with --probes sub_batch."""
     if not succeeded(history.plain) or case.inputs is None:
         return unasked(CODE, NAME, "there are no outputs to compare")
     if history.errors("AD-IN"):
         return unasked(CODE, NAME, "a static finding already explains wrong numbers")
-    asked = case.options.localize or case.options.asks_for(NAME)
-    if not (
-        asked
-        or any(
-            item.severity is not Severity.INFO and (item.code, kind) in SUSPICIONS
-            for item in history.findings
-            for kind in (item.kind, None)
-        )
-    ):
+    remarks = [item for item in history.findings if item.severity is not Severity.INFO]
+    suspicious = any((item.code, kind) in SUSPICIONS for item in remarks for kind in (item.kind, None))
+    if not suspicious and not case.options.localize and not case.options.asks_for(NAME):
         return unasked(CODE, NAME, "the numbers are not suspicious; run this with --probes sub_batch")
     batch = None if case.contract is None else shared_batch(case.contract)
     if batch is None:
@@ -117,9 +111,8 @@ def _rows(case: Case, batch: Batch) -> int | None:
     sizes = {value.shape[0] for value in tensors if value.shape}
     if len(sizes) != 1 or len(tensors) != len(batch.inputs) or case.contract is None:
         return None
-    lows = [
-        dim.min for path, _, dim in _dims(case.contract, first=True) if path in batch.inputs and dim.min is not None
-    ]
+    firsts = _dims(case.contract, first=True)
+    lows = [dim.min for path, _, dim in firsts if path in batch.inputs and dim.min is not None]
     rows = max(min(sizes) // 2, FEWEST_ROWS, *lows)
     return rows if rows < min(sizes) else None
 
@@ -127,7 +120,7 @@ def _rows(case: Case, batch: Batch) -> int | None:
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: same, differs or undecided; none of them is a verdict."""
     if not succeeded(outcome):
-        # The call was made up here: indices may refer to rows that were cut off (the edges of a graph).
+        # This call is not the user's: indices may refer to rows that were cut off (the edges of a graph).
         ended = read_ending(CODE, case, outcome)
         why = f"the first half of the rows alone: {ended.observed}"
         return [evidence(CODE, "undecided", Severity.INFO, outcome, observed=why, expected="the same rows")]
@@ -142,18 +135,15 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         worst = max(result.outputs, key=_difference, default=ComparedOutput())
         path = worst.path or "result"
         return [
-            (
-                evidence(
-                    CODE,
-                    "differs",
-                    Severity.INFO,
-                    outcome,
-                    subject=path,
-                    observed=f"max |difference| {_difference(worst):.3g} in the first {result.rows} of {result.of} "
-                    "rows",
-                    expected="the same rows: they do not influence each other",
-                    facts={"max_abs_diff": _difference(worst), "rows": result.rows, "of": result.of, "output": path},
-                )
+            evidence(
+                CODE,
+                "differs",
+                Severity.INFO,
+                outcome,
+                subject=path,
+                observed=f"max |difference| {_difference(worst):.3g} in the first {result.rows} of {result.of} rows",
+                expected="the same rows: they do not influence each other",
+                facts={"max_abs_diff": _difference(worst), "rows": result.rows, "of": result.of, "output": path},
             )
         ]
     return [evidence(CODE, kind, Severity.INFO, outcome, observed=observed, expected="the same rows")]

@@ -1,4 +1,4 @@
-"""Parse the words of a failing run into a symptom and facts. A symptom is wording, never a cause."""
+"""Parse the messages of a failing run into a symptom and facts. A symptom is wording, never a cause."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
         r"(?P<detail>expected (?:size|ndim) [^\n]{0,300}?(?:==|but got)[^\n]*)(?:\nError in op: (?P<op>\S+))?",
     ),
     ("nan-assert", r"At least one (?:NaN|INF) in (?P<buffer>\w+)"),
-    # What a GPU prints for a failed assertion; the message of the exception that follows says nothing of it.
+    # The output of a GPU for a failed assertion; the exception that follows does not contain it.
     (
         "cuda-assert",
         (
@@ -88,7 +88,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
         "index-out-of-bounds",
         r"index out of bounds: (?:0 <= )?(?P<variable>\w+) < (?P<bound>[^\s`\"]+(?: [-+] [^\s`\"]+)*)",
     ),
-    # What operators of ATen say that check their own indices and offsets.
+    # The messages of ATen operators that check their own indices and offsets.
     (
         "index-out-of-bounds",
         (
@@ -165,7 +165,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
             r"Pointer argument .{0,20}cannot be accessed from Triton"
         ),
     ),
-    # A library could not do its work: because of a fault before it, or by itself. The words tell neither.
+    # A library could not do its work: because of an earlier fault, or by itself. The message does not say which.
     (
         "gpu-library",
         r"(?P<status>CU(?:BLAS|DNN|SPARSE|SOLVER)_STATUS_(?:EXECUTION_FAILED\w*|INTERNAL_ERROR\w*|MAPPING_ERROR))",
@@ -223,25 +223,25 @@ PATTERNS: tuple[tuple[str, str], ...] = (
 COMPILED = tuple((symptom, re.compile(pattern)) for symptom, pattern in PATTERNS)
 
 RAISED_FROM = re.compile(r"Exception raised from (?P<function>\S+) at (?P<file>[^\s:]+):(?P<line>\d+)")
-# The C++ runtime prints the call that failed, with all arguments, before it hands on a code without words.
+# The C++ runtime prints the failed call, with all arguments, before it returns a bare error code.
 CALL_FAILED = re.compile(
     r"Error: (?P<shim>aoti_torch_\w+)\([^\n]{0,2000}? API call failed at (?P<file>[^\s,]+), line (?P<line>\d+)"
 )
-# The shims print each exception of theirs; before 2.13 the caller may be handed a later one, or none of the words.
+# The shims print each of their exceptions; before 2.13 the caller may get a later one, or no message.
 _IN_SHIM = re.compile(r"Exception in aoti_torch: ")
 _NEXT_LOG_LINE = re.compile(r"^\[[A-Z]\d{4} \d\d:\d\d:\d\d\.|^Error: ", re.MULTILINE)
-# What a compiler or linker says of a file that it looked for in vain, and of code that it does not take.
+# The messages of compilers and linkers for a file that they do not find, and for code that they refuse.
 NOT_FOUND = re.compile(
     r"error: [^\w\s./+-]?([\w./+-]{1,200})[^\w\s./+-]?(?:: No such file| file not found)|"
     r"cannot find (-l[\w.+-]{1,100})|\b((?:g\+\+|clang\+\+|c\+\+)(?:-\d{1,3})?): (?:command )?not found"
 )
 REFUSED_CODE = re.compile(r"\.(?:cpp|h|hpp|cuh|inl):\d{1,7}(?::\d{1,5})?: error: ")
-# Of a long complaint only the end is kept: whoever warns is there, and has found what it was to read.
+# Only the end of long output is stored: a compiler that warns is present and has found its input.
 _WARNED = re.compile(r"\.(?:cpp|h|hpp|cuh|inl):\d{1,7}(?::\d{1,5})?: warning: ")
 KERNEL = re.compile(r"\b((?:cpp|triton)_\w*?fused_\w+)")
 
 
-# A pattern cannot name two groups alike.
+# A pattern cannot have two groups of one name.
 _SECOND = {
     "value_in": "value", "value_of": "value", "value_id": "value",
     "size_of": "size", "size_below": "size", "size_axis": "size",
@@ -250,7 +250,7 @@ _SECOND = {
 
 @record
 class Symptom:
-    """The wording that was recognised (``other`` when none was), its facts, and the line that says it."""
+    """The wording that was recognised (``other`` when none was), its facts, and the line that contains it."""
 
     name: str
     line: str
@@ -267,13 +267,14 @@ def recognise(text: str) -> Symptom:
             if "op" in facts:
                 facts["op"] = qualified_name(str(facts["op"]))
             return Symptom(name=name, line=line_at(text, match.start()), facts={**facts, **_place(text)})
-    return Symptom(name="other", line=_first_line(text), facts=_place(text))
+    first = next((line.strip()[:300] for line in text.splitlines() if line.strip()), "")
+    return Symptom(name="other", line=first, facts=_place(text))
 
 
 def of_compiler(symptom: Symptom, text: str) -> Symptom:
-    """Why a package could not be compiled at its load, which only the compiler's own words in ``text`` (stderr) tell.
+    """The symptom of a package that could not be compiled at its load, from the compiler's output in ``text`` (stderr).
 
-    What it did not find becomes the fact ``missing``. Code that it refuses (``compile-failed``) is no lack of a tool.
+    The file that it did not find becomes the fact ``missing``. If it refuses code, the symptom is ``compile-failed``.
     """
     if symptom.name != "link-failed":
         return symptom
@@ -284,17 +285,17 @@ def of_compiler(symptom: Symptom, text: str) -> Symptom:
     refused = REFUSED_CODE.search(text) or _WARNED.search(text)
     if refused is None:
         return symptom
-    said = line_at(text, refused.start()) if refused.re is REFUSED_CODE else symptom.line
-    return Symptom(name="compile-failed", line=said, facts={**symptom.facts, "what": "the compiler here refuses them"})
+    line = line_at(text, refused.start()) if refused.re is REFUSED_CODE else symptom.line
+    return Symptom(name="compile-failed", line=line, facts={**symptom.facts, "what": "the compiler here refuses them"})
 
 
 def first_exception(text: str) -> str | None:
-    """The first exception of a shim that ``text`` (of stderr) tells of, with all its lines; None without any."""
-    told = _IN_SHIM.search(text)
-    if told is None:
+    """The first exception of a shim in ``text`` (of stderr), with all its lines; None without any."""
+    start = _IN_SHIM.search(text)
+    if start is None:
         return None
-    end = _NEXT_LOG_LINE.search(text, told.end())
-    return text[told.end() : end.start() if end is not None else len(text)].strip()
+    end = _NEXT_LOG_LINE.search(text, start.end())
+    return text[start.end() : end.start() if end is not None else len(text)].strip()
 
 
 def _place(text: str) -> dict[str, FactValue]:
@@ -309,7 +310,7 @@ def _place(text: str) -> dict[str, FactValue]:
 
 
 def line_at(text: str, position: int) -> str:
-    """The line in which the position is, cut."""
+    """The line at the position, cut to 300 characters."""
     start = text.rfind("\n", 0, position) + 1
     end = text.find("\n", position)
     return text[start : end if end >= 0 else len(text)].strip()[:300]

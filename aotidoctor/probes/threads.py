@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.model.answers import Acted, SideBySide, ThreadsCompared, parse_answer
+from aotidoctor.model.answers import Acted, SideBySide, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request, TimedOut
@@ -30,16 +30,16 @@ from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
 CODE, NAME = "AD-RUN-006", "threads"
-# Times the seconds of one thread that several must have had, twice, before a time limit is taken for a hang.
+# A time limit counts as a hang if several threads exceed this multiple of the seconds of one thread, twice.
 LONGER = 3
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
-    """Asked when a run died or hung, its outputs changed or are wrong, and nothing static explains it; or by name."""
+    """Plan a run if one died or hung, or outputs changed or are wrong, and nothing static explains it; or by name."""
     failed = history.has("AD-RUN-001", "signalled", "timed-out") or history.has("AD-RUN-002", "flaky")
     odd = any(item.kind == "differs" for item in history.errors("AD-RUN-002", "AD-RUN-011"))
-    asked = case.options.localize or case.options.asks_for(NAME)
-    if not failed and not odd and not (asked and succeeded(history.plain)):
+    requested = case.options.localize or case.options.asks_for(NAME)
+    if not failed and not odd and not (requested and succeeded(history.plain)):
         return unasked(CODE, NAME, "nothing crashed, hung or was intermittent; run this with --probes threads")
     if history.static_errors():
         return unasked(CODE, NAME, "a static finding already explains it; its treatment is tried instead")
@@ -60,13 +60,16 @@ def plan(case: Case, history: History) -> Request | NotChecked:
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding: heals or same; of outputs that change also rounding or differs."""
+    """One finding: heals, same or slow; for outputs that change also rounding or differs."""
     if run_of(outcome).against_threads is not None:
         return _read_changing(case, outcome)
     if not succeeded(outcome):
         observed = f"{read_ending(CODE, case, outcome).observed} with one thread"
         return [evidence(CODE, "same", Severity.INFO, outcome, observed=observed, expected="no failure")]
-    if not _hung_for_certain(history, outcome):
+    # No hang but a busy machine, unless both runs with several threads had far longer than one thread needed.
+    runs = [history.outcomes.get(name) for name in ("plain_run", "again")]
+    limits = [run.ending.limit for run in runs if run is not None and isinstance(run.ending, TimedOut)]
+    if limits and (len(limits) < len(runs) or min(limits) < LONGER * outcome.seconds):
         return [
             evidence(
                 CODE,
@@ -92,49 +95,30 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ]
 
 
-def _hung_for_certain(history: History, outcome: Outcome) -> bool:
-    """Whether it was no busy machine: both runs with several threads had far longer than one thread needed."""
-    runs = [history.outcomes.get(name) for name in ("plain_run", "again")]
-    limits = [run.ending.limit for run in runs if run is not None and isinstance(run.ending, TimedOut)]
-    if not limits:
-        return True
-    return len(limits) == len(runs) and min(limits) >= LONGER * outcome.seconds
-
-
 def _read_changing(case: Case, outcome: Outcome) -> Sequence[Evidence]:
     if not succeeded(outcome):
         return [read_ending(CODE, case, outcome)]
     found = parse_answer(SideBySide, outcome.result).against_threads
     if found is None:
         return []
-    kind, observed = _verdict(found)
-    far = _farthest(found)
+    far = max((item.max_abs_diff or 0.0 for item in found.outputs), default=0.0)
+    # Only calls that can be repeated with both counts can be compared with each other.
+    match found.repeatable:
+        case (False, True):
+            kind, observed = "heals", "equal outputs with one thread, changing ones with several"
+        case (True, True) if found.same:
+            kind, observed = "same", "the same outputs with one thread"
+        case (True, True) if found.agrees:
+            kind = "rounding"
+            observed = f"max |difference| {far:.3g} with one thread: a different order of summation"
+        case (True, True):
+            kind, observed = "differs", f"max |difference| {far:.3g} between one thread and several"
+        case _:
+            kind, observed = "same", "changing outputs with one thread as well"
     facts: dict[str, FactValue] = {"threads": 1, "max_abs_diff": far}
     severity = Severity.ERROR if kind in ("heals", "differs") else Severity.INFO
     expected = "equal outputs in equal calls"
     return [evidence(CODE, kind, severity, outcome, observed=observed, expected=expected, facts=facts)]
-
-
-def _verdict(found: ThreadsCompared) -> tuple[str, str]:
-    """Kind and words. Only calls that can be repeated with both counts can be compared with each other."""
-    match found.repeatable:
-        case (False, True):
-            return "heals", "equal outputs with one thread, changing ones with several"
-        case (True, True) if found.same:
-            return "same", "the same outputs with one thread"
-        case (True, True) if found.agrees:
-            return (
-                "rounding",
-                f"max |difference| {_farthest(found):.3g} with one thread: a different order of summation",
-            )
-        case (True, True):
-            return "differs", f"max |difference| {_farthest(found):.3g} between one thread and several"
-        case _:
-            return "same", "changing outputs with one thread as well"
-
-
-def _farthest(found: ThreadsCompared) -> float:
-    return max((item.max_abs_diff or 0.0 for item in found.outputs), default=0.0)
 
 
 PROBE = Probe(

@@ -1,8 +1,8 @@
 """Detect failures in aotidoctor's own stages of a run: examining results, reading weights, hooking calls.
 
 A signal, an exception or a time limit there says nothing about the model. The run is repeated without the stage that
-failed, and the report says that aotidoctor failed. Three things surface late and are the model's all the same: memory
-that was damaged before, the result of a custom operator, and a fault on a GPU.
+failed, and the report says that aotidoctor failed. Three faults of the model may surface there: memory that was damaged
+before, the result of a custom operator, and a fault on a GPU.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from aotidoctor.probes.plain_run import ending_of
 from aotidoctor.probes.probe import succeeded
 from aotidoctor.probes.symptoms import recognise
 
-# What aotidoctor does in its own stages.
+# The work of aotidoctor in its own stages.
 DOES: Mapping[str, str] = {
     "start": "started a process",
     "import": "imported torch",
@@ -31,14 +31,14 @@ DOES: Mapping[str, str] = {
 }
 _DAMAGED = "heap-corruption"
 _STARTING = ("start", "import")
-# A second call that takes so many times as long as the first hangs.
+# A second call that takes this many times as long as the first hangs.
 _HANGS = 3.0
 
 
 def own_failure(case: Case, outcome: Outcome) -> str | None:
-    """The stage of ours in which the run ended badly; None where it may be the model's end, or was a good one."""
+    """The stage of aotidoctor in which the run failed; None if it succeeded or may have failed in the model."""
     if isinstance(outcome.ending, TimedOut):
-        # Our limit is for all stages together: a call that had returned once was only not given enough of it.
+        # The limit is for all stages together: a call that had returned once merely ran out of time.
         if outcome.stage in DOES:
             return outcome.stage
         first = outcome.stages.get("run1")
@@ -61,30 +61,25 @@ def without_stage(request: Request, stage: str) -> Request:
     """The same run without what aotidoctor does in ``stage``."""
     payload = request.payload
     if not isinstance(payload, Run) or stage in _STARTING:
-        return request  # What was slow to be read from disk is in memory now.
+        return request  # The files that were slow to read from disk are in memory now.
     if stage == "again":
         return replace(request, payload=replace(payload, calls=1))
     if stage == "trace":
         return replace(request, payload=replace(payload, trace=False))
-    left = tuple(item for item in payload.observe if item != "constants") if stage == "constants" else ()
-    return replace(request, payload=replace(payload, observe=left))
+    observe = tuple(item for item in payload.observe if item != "constants") if stage == "constants" else ()
+    return replace(request, payload=replace(payload, observe=observe))
 
 
 def tool_failure_note(code: str, name: str, outcome: Outcome, stage: str) -> NotChecked:
-    """What to tell of a run that ended badly in a stage of ours."""
+    """The note for a run that failed in a stage of aotidoctor."""
     doing = DOES.get(stage, stage)
-    reason = f"{FAILED_HERE}: {_ending(outcome)} while it {doing}; this is not a finding about the model"
-    return NotChecked(code=code, name=name, reason=reason)
-
-
-def _ending(outcome: Outcome) -> str:
     match outcome.ending:
-        case Exited(code=code):
+        case Exited(code=status):
             error = outcome.error
-            return (
-                f"{error.type}: {error.message.strip().splitlines()[0][:200]}"
-                if error is not None and error.message.strip()
-                else f"exit status {code}"
-            )
+            ending = f"exit status {status}"
+            if error is not None and error.message.strip():
+                ending = f"{error.type}: {error.message.strip().splitlines()[0][:200]}"
         case _:
-            return ending_of(outcome)[1]
+            ending = ending_of(outcome)[1]
+    reason = f"{FAILED_HERE}: {ending} while it {doing}; this is not a finding about the model"
+    return NotChecked(code=code, name=name, reason=reason)

@@ -28,12 +28,12 @@ from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, 
 
 CODE, NAME = "AD-RUN-005", "values"
 NONFINITE = ("nan-output", "inf-output")
-# The check of strides: a package may go by the strides that it is given.
+# The check of strides: a package may use the strides of its inputs.
 STRIDE = "AD-IN-014"
 
 
 def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
-    """Answered by the plain run where all outputs are finite: then nobody asks what the weights hold."""
+    """Reuse the plain run if all outputs are finite: then the content of the weights does not matter."""
     plain = history.plain
     if plain is None or case.inputs is None or not succeeded(plain):
         return unasked(CODE, NAME, "the plain run returned no outputs")
@@ -41,12 +41,12 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
         return unasked(CODE, NAME, "aotidoctor could not look at the values")
     if not _bad(plain) or explains_values(history):
         return Reuse(probe="plain_run")
-    asked = {"inputs": None, "observe": ("constants",), "stored": stored_rows(case)}
-    return run_request(case, NAME, "the constants of the package", **asked)
+    changes = {"inputs": None, "observe": ("constants",), "stored": stored_rows(case)}
+    return run_request(case, NAME, "the constants of the package", **changes)
 
 
 def explains_values(history: History) -> bool:
-    """Whether the inputs are wrong in a way that makes NaN of clean weights; strides may turn out to be harmless."""
+    """Whether a fault of the inputs can make NaN with clean weights; strides may turn out to be harmless."""
     return any(item.code != STRIDE for item in history.errors("AD-IN"))
 
 
@@ -55,22 +55,16 @@ def _bad(plain: Outcome) -> list[ObservedTensor]:
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
-    """One finding: clean, nan-output or inf-output with what the inputs and constants hold."""
+    """One finding: clean, nan-output or inf-output, with the content of inputs and constants."""
     plain = history.plain or outcome
     bad = _bad(plain)
     if not bad:
         return [evidence(CODE, "clean", Severity.INFO, plain, observed="finite outputs", expected="finite outputs")]
     weights = None if explains_values(history) else outcome
-    # What the contract takes for memory that nobody wrote, of the kernels that hold a NaN as a constant.
+    # Operators that may read unwritten memory, in kernels with a NaN as a constant.
     needs = case.needs
-    return [
-        _finding(
-            bad[0],
-            plain,
-            weights,
-            tuple(text for text in needs.uninitialized_ops if any(kernel in text for kernel in needs.nan_constants)),
-        )
-    ]
+    unwritten = [text for text in needs.uninitialized_ops if any(kernel in text for kernel in needs.nan_constants)]
+    return [_finding(bad[0], plain, weights, tuple(unwritten))]
 
 
 def _finding(bad: ObservedTensor, plain: Outcome, weights: Outcome | None, unwritten: tuple[str, ...]) -> Evidence:
@@ -78,7 +72,7 @@ def _finding(bad: ObservedTensor, plain: Outcome, weights: Outcome | None, unwri
     held = seen_constants(weights) if weights is not None else []
     dirty_constants = [value.name for value in held if value.nan or value.inf]
     half = bad.dtype in HALF or any(value.dtype in HALF for value in [*seen_inputs(plain), *held])
-    # Where reading them failed, the run was repeated without that.
+    # If reading them failed, the run was repeated without that.
     read_all = weights is not None and succeeded(weights) and run_of(weights).observe != ()
     nan, inf = bad.nan or 0, bad.inf or 0
     facts: dict[str, FactValue] = {
@@ -93,24 +87,21 @@ def _finding(bad: ObservedTensor, plain: Outcome, weights: Outcome | None, unwri
         "nan": nan,
         "inf": inf,
     }
+    origin = " from finite inputs and constants" if read_all else " from finite inputs (the constants were not read)"
+    if dirty_inputs:
+        origin = f", and in {', '.join(dirty_inputs)}"
+    elif dirty_constants:
+        origin = f", and in the constants {', '.join(dirty_constants[:4])}"
     return evidence(
         CODE,
         "nan-output" if nan else "inf-output",
         Severity.ERROR if nan or dirty_constants or half else Severity.WARN,
         plain,
         subject=", ".join(dirty_inputs or dirty_constants or unwritten) or bad.path,
-        observed=f"{nan} NaN and {inf} Inf in {bad.path}{_origin(dirty_inputs, dirty_constants, read_all)}",
+        observed=f"{nan} NaN and {inf} Inf in {bad.path}{origin}",
         expected="finite values",
         facts=facts,
     )
-
-
-def _origin(dirty_inputs: list[str], dirty_constants: list[str], read_all: bool) -> str:
-    if dirty_inputs:
-        return f", and in {', '.join(dirty_inputs)}"
-    if dirty_constants:
-        return f", and in the constants {', '.join(dirty_constants[:4])}"
-    return " from finite inputs and constants" if read_all else " from finite inputs (the constants were not read)"
 
 
 PROBE = Probe(

@@ -35,7 +35,7 @@ from aotidoctor.probes.symptoms import recognise
 CODE, NAME = "AD-RUN-033", "watched_program"
 _ABORTS = "SIGABRT"
 _HIGHEST_SIGNAL = 64
-# What Python and the C++ runtime print last, with the lines of the message.
+# The last output of Python and the C++ runtime, with the lines of the message.
 _MARKS = ("Traceback (most recent call last):\n", "terminate called after throwing an instance of '")
 _TERMINATE = re.compile(
     r"terminate called after throwing an instance of '(?P<type>[^'\n]+)'"
@@ -48,7 +48,7 @@ _TRACEBACK = re.compile(
 
 
 def plan(case: Case, history: History) -> NotChecked:
-    """Not a probe: ``watch`` and ``guard`` have the program already."""
+    """Plan no run: ``watch`` and ``guard`` already have the program."""
     return unasked(CODE, NAME, "this probe is for aotidoctor watch and aotidoctor.guard()")
 
 
@@ -56,10 +56,10 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: ok, raised, exited, signalled, timed-out, out-of-memory or not-started."""
     kind, observed, facts = _ending(outcome)
     good = kind == "ok"
-    said = recognise(outcome.error.message if outcome.error is not None else "")
+    symptom = recognise(outcome.error.message if outcome.error is not None else "")
     facts |= {"stage": outcome.stage, **custom_ops(case)}
     if outcome.error is not None:
-        facts |= {"type": outcome.error.type, "symptom": said.name, "line": said.line, **said.facts}
+        facts |= {"type": outcome.error.type, "symptom": symptom.name, "line": symptom.line, **symptom.facts}
     program = PurePosixPath(outcome.argv[0]).name if outcome.argv else "the program"
     return [
         evidence(
@@ -70,7 +70,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             subject=program,
             observed=observed,
             expected="no exception" if isinstance(outcome.ending, Exited) and outcome.ending.done else "exit status 0",
-            message=f"{program}: {observed}" + (f": {said.line}" if said.line else ""),
+            message=f"{program}: {observed}" + (f": {symptom.line}" if symptom.line else ""),
             stream="stderr",
             facts=facts,
         )
@@ -78,7 +78,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 
 def raised_in(text: str) -> ChildError | None:
-    """The exception that ended a program, as far as its output tells of one: the last one it tells of."""
+    """The exception that ended a program: the last one in its output; None without any."""
     starts = [at for mark in _MARKS if (at := text.rfind(mark)) >= 0]
     last = next(
         (
@@ -92,14 +92,14 @@ def raised_in(text: str) -> ChildError | None:
         return None
     lines = (last["what"] or "").rstrip().splitlines()
     # A message ends before the next traceback, and before what a shell or the interpreter adds.
-    kept: list[str] = []
+    message: list[str] = []
     for line in lines:
         if line.startswith(("Traceback (", "During handling", "The above exception", "Fatal Python error")):
             break
-        kept.append(line)
-    while kept and not kept[-1].strip():
-        kept.pop()
-    return ChildError(type=last["type"], message="\n".join(kept), traceback=last[0].rstrip())
+        message.append(line)
+    while message and not message[-1].strip():
+        message.pop()
+    return ChildError(type=last["type"], message="\n".join(message), traceback=last[0].rstrip())
 
 
 def _ending(outcome: Outcome) -> tuple[str, str, dict[str, FactValue]]:
@@ -117,7 +117,7 @@ def _ending(outcome: Outcome) -> tuple[str, str, dict[str, FactValue]]:
             return kind, f"exit status {code}{after}{passed_on}", known
         case Signalled(name=name, signal=number):
             if after and name == _ABORTS:
-                # The exception is the failure; that nobody caught it ended the program.
+                # The exception is the failure; it ended the program because nothing caught it.
                 return "raised", f"{name}{after}", {"ended_by": name}
             return "signalled", f"{name}{after}", {"signal": name, "number": number}
         case _:

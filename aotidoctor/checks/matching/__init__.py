@@ -1,1 +1,1 @@
-"""How a call is laid over the call spec: shared by the ``input_*`` checks, each of which reads its own part of it."""
+"""Match a call with the call spec; shared by the ``input_*`` checks, each of which reads its own part."""

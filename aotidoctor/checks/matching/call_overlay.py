@@ -1,6 +1,6 @@
 """Lay the observed call over the call spec: pairs of leaves, differences of the trees, swapped arguments.
 
-Each ``input_*`` check reads its own part of it, without the pairs that an earlier question has already answered.
+Each ``input_*`` check reads its own part of it, without the pairs that already have an earlier fault.
 
 The runtime itself never compares trees: it sorts top-level keywords by name, flattens, drops what is not a tensor and
 counts. So a difference here is either harmless (a list for a tuple flattens alike) or silently shifts tensors into
@@ -33,10 +33,10 @@ from aotidoctor.model.record import record
 # The overlay.
 
 SEQUENCES = ("tuple", "list", "namedtuple", "structseq")
-# Of a finding; the text of one names fewer.
+# The most keys in the facts of a finding; its text lists fewer.
 MOST_KEYS = 100
-_KEYS_SHOWN = 20
-# What is certainly no instance of a class registered with pytree; any other leaf may hold tensors nobody sees here.
+_MOST_LISTED = 20
+# Certainly no instances of a class registered with pytree; any other leaf may hold tensors that are not seen here.
 PLAIN_TYPES = frozenset({"None", "NoneType", "bool", "int", "float", "complex", "str", "bytes", "ndarray", "set"})
 
 
@@ -85,7 +85,7 @@ class Overlay:
         harmless: bool = False,
         keys: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
     ) -> None:
-        """Note a difference; ``keys`` are the observed and the expected ones."""
+        """Add a difference; ``keys`` are the observed and the expected ones."""
         self.differences.append(
             TreeDifference(
                 part=part,
@@ -105,7 +105,7 @@ def overlay_call(contract: ModelContract, inputs: InputSet) -> Overlay:
     overlay = Overlay()
     if contract.args is None or contract.kwargs is None:
         return overlay
-    _overlay_signature(overlay, contract, inputs)
+    _overlay_signature(overlay, contract.args, contract.kwargs, inputs)
     for index, (spec, given) in enumerate(zip(contract.args.children, inputs.args.children, strict=False)):
         _overlay_tree(overlay, contract, spec, given, child_path("args", inputs.args, index))
     given_kwargs = dict(zip(inputs.kwargs.keys, inputs.kwargs.children, strict=True))
@@ -115,22 +115,20 @@ def overlay_call(contract: ModelContract, inputs: InputSet) -> Overlay:
     return overlay
 
 
-def _overlay_signature(overlay: Overlay, contract: ModelContract, inputs: InputSet) -> None:
+def _overlay_signature(overlay: Overlay, args: Container[int], kwargs: Container[int], inputs: InputSet) -> None:
     """Positional and keyword arguments: which are missing, extra, renamed or given the other way."""
-    assert contract.args is not None  # noqa: S101 - told to the type checker; the caller looked
-    assert contract.kwargs is not None  # noqa: S101
-    wanted, given = contract.kwargs.keys, inputs.kwargs.keys
+    wanted, given = kwargs.keys, inputs.kwargs.keys
     keys = (tuple(map(str, given)), tuple(map(str, wanted)))
     missing = [name for name in wanted if name not in given]
     extra = [name for name in given if name not in wanted]
-    surplus = len(inputs.args.children) - len(contract.args.children)
+    surplus = len(inputs.args.children) - len(args.children)
     while extra and surplus < 0:
         name, surplus = extra.pop(0), surplus + 1
         overlay.add(
             "kwargs", "positional-as-keyword", f"kwargs[{name!r}]", "given by keyword", "by position", keys=keys
         )
     if missing and surplus >= len(missing):
-        names = ", ".join(map(str, missing[:_KEYS_SHOWN]))
+        names = ", ".join(map(str, missing[:_MOST_LISTED]))
         overlay.add("kwargs", "keyword-as-positional", "args", "given by position", f"by keyword: {names}", keys=keys)
         surplus, missing = surplus - len(missing), []
     for _ in range(min(len(missing), len(extra))):
@@ -142,20 +140,15 @@ def _overlay_signature(overlay: Overlay, contract: ModelContract, inputs: InputS
         overlay.add("kwargs", "extra", f"kwargs[{name!r}]", "given", f"keywords {_list_keys(wanted)}", keys=keys)
     if surplus == 0:
         return
-    kind, first = ("many", len(contract.args.children)) if surplus > 0 else ("few", len(inputs.args.children))
-    overlay.add(
-        "count",
-        kind,
-        f"args[{first}]",
-        f"{len(inputs.args.children)} positional arguments",
-        f"{len(contract.args.children)}",
-    )
+    count, expected = len(inputs.args.children), len(args.children)
+    kind, first = ("many", expected) if surplus > 0 else ("few", count)
+    overlay.add("count", kind, f"args[{first}]", f"{count} positional arguments", f"{expected}")
 
 
 def _overlay_tree(
     overlay: Overlay, contract: ModelContract, spec: Tree[int], given: Tree[LeafValue], path: str
 ) -> None:
-    # An object of some class where a registered one belongs: only the process that flattens it sees inside.
+    # An object in place of a registered class: only the process that flattens it sees its content.
     match spec, given:
         case Leaf(value=index), Leaf(value=value):
             overlay.pairs.append(Pair(spec=contract.leaves[index], path=path, value=value))
@@ -180,34 +173,27 @@ def _overlay_containers(
     elif spec.type != given.type and not (spec.type.startswith("namedtuple") and given.type.startswith("namedtuple")):
         overlay.add("tree", "list-for-tuple", path, given.type, spec.type, harmless=True)
     if wanted == got == "mapping":
-        _overlay_mappings(overlay, contract, spec, given, path)
+        keys = (tuple(map(str, given.keys)), tuple(map(str, spec.keys)))
+        texts = (f"keys {_list_keys(given.keys)}", f"keys {_list_keys(spec.keys)}")
+        if set(spec.keys) != set(given.keys):
+            overlay.add("tree", "keys", path, *texts, keys=keys)
+        elif spec.keys != given.keys:
+            overlay.add("tree", "key-order", path, *texts, keys=keys)
+        children = dict(zip(given.keys, given.children, strict=True))
+        for key, child in zip(spec.keys, spec.children, strict=True):
+            if key in children:
+                _overlay_tree(overlay, contract, child, children[key], f"{path}[{key!r}]")
         return
     if len(spec.children) != len(given.children) and wanted == got:
         overlay.add("tree", "length", path, f"{len(given.children)} elements", f"{len(spec.children)} elements")
-    for index, (wanted_child, child) in enumerate(zip(spec.children, given.children, strict=False)):
-        _overlay_tree(overlay, contract, wanted_child, child, child_path(path, given, index))
-
-
-def _overlay_mappings(
-    overlay: Overlay, contract: ModelContract, spec: Container[int], given: Container[LeafValue], path: str
-) -> None:
-    keys = (tuple(map(str, given.keys)), tuple(map(str, spec.keys)))
-    if set(spec.keys) != set(given.keys):
-        overlay.add("tree", "keys", path, f"keys {_list_keys(given.keys)}", f"keys {_list_keys(spec.keys)}", keys=keys)
-    elif spec.keys != given.keys:
-        overlay.add(
-            "tree", "key-order", path, f"keys {_list_keys(given.keys)}", f"keys {_list_keys(spec.keys)}", keys=keys
-        )
-    children = dict(zip(given.keys, given.children, strict=True))
-    for key, child in zip(spec.keys, spec.children, strict=True):
-        if key in children:
-            _overlay_tree(overlay, contract, child, children[key], f"{path}[{key!r}]")
+    for index, (child, given_child) in enumerate(zip(spec.children, given.children, strict=False)):
+        _overlay_tree(overlay, contract, child, given_child, child_path(path, given, index))
 
 
 def _list_keys(keys: Sequence[object]) -> str:
     """``['a', 'b']``; of many the first ones."""
-    more = f", … {len(keys) - _KEYS_SHOWN} more]" if len(keys) > _KEYS_SHOWN else "]"
-    return f"[{', '.join(map(repr, keys[:_KEYS_SHOWN]))}{more}"
+    more = f", … {len(keys) - _MOST_LISTED} more]" if len(keys) > _MOST_LISTED else "]"
+    return f"[{', '.join(map(repr, keys[:_MOST_LISTED]))}{more}"
 
 
 def _family(kind: str) -> str:
@@ -224,14 +210,14 @@ def _container_text(container: Container[int] | Container[LeafValue]) -> str:
 
 
 def describe(tree: Tree[LeafValue]) -> str:
-    """What was given, in a few words: ``float32[4, 16]``, ``None``, ``3 (int)``, ``list of 2``."""
+    """A short text for a given value: ``float32[4, 16]``, ``None``, ``3 (int)``, ``list of 2``."""
     if isinstance(tree, Container):
         return _container_text(tree)
     return describe_tensor(tree.value) if isinstance(tree.value, TensorDesc) else describe_plain(tree.value)
 
 
 def describe_tensor(tensor: TensorDesc) -> str:
-    """``float32[4, 16]``, with the device where it is not the CPU."""
+    """``float32[4, 16]``, with the device if it is not the CPU."""
     where = "" if tensor.device_type == "cpu" else f" on {tensor.device}"
     return f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}]{where}"
 
@@ -245,7 +231,7 @@ def describe_plain(plain: PlainValue) -> str:
     return f"{plain.text} ({plain.type})"
 
 
-# Does a tensor fit a leaf? Would two arguments fit if they were swapped?
+# Whether a tensor fits a leaf, and whether two arguments would fit if they were swapped.
 
 # More misplaced arguments than this are another call, not a wrong order.
 MOST_MISPLACED = 6
@@ -261,17 +247,17 @@ def is_mask_for(spec_dtype: str, tensor: TensorDesc) -> bool:
 
 
 def dtype_fits(spec: LeafSpec, tensor: TensorDesc) -> bool:
-    """The dtype is the expected one, or a harmless stand-in."""
+    """Whether the dtype is the expected one, or a harmless stand-in."""
     return spec.dtype is None or tensor.dtype == spec.dtype or is_mask_for(spec.dtype, tensor)
 
 
 def rank_fits(spec: LeafSpec, tensor: TensorDesc) -> bool:
-    """The number of dims is the expected one, or unknown."""
+    """Whether the number of dims is the expected one, or unknown."""
     return spec.rank is None or len(tensor.shape) == spec.rank
 
 
 def one_element(spec: LeafSpec, tensor: TensorDesc) -> bool:
-    """One element either way: the same bytes whatever the rank."""
+    """Whether it is one element either way: the same bytes whatever the rank."""
     if tensor.numel != 1 or spec.rank is None:
         return False
     return spec.rank == 0 or all(dim.static == 1 for dim in spec.dims or (None,) if dim is not None)
@@ -287,7 +273,7 @@ def static_mismatches(spec: LeafSpec, tensor: TensorDesc) -> list[tuple[int, int
 
 
 def fits(spec: LeafSpec, value: LeafValue) -> bool:
-    """It could be this argument: a tensor of its dtype, rank and static dims, or a plain value for a constant."""
+    """Whether it could be this argument: a tensor of its dtype, rank and static dims, or a constant's plain value."""
     match value:
         case PlainValue():
             return spec.input_index is None
@@ -299,13 +285,13 @@ def fits(spec: LeafSpec, value: LeafValue) -> bool:
 
 
 def swapped_pairs(pairs: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
-    """``(pair, the pair whose value belongs here)`` for arguments that fit each other's places. One answer only.
+    """``(pair, the pair whose value belongs here)`` for arguments that fit each other's places, if it is unambiguous.
 
     Two swapped arguments come as one tuple; more that were rotated come as one tuple each.
     """
     misfits = [pair for pair in pairs if not fits(pair.spec, pair.value) and pair.spec.kind != "unknown"]
     if not misfits:
-        # Two tensors of one element, where a rank alone does no harm, that have exactly each other's ranks.
+        # Two tensors of one element, whose rank alone does no harm, that have exactly each other's ranks.
         odd = [
             pair
             for pair in pairs
@@ -337,7 +323,7 @@ def swapped_pairs(pairs: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
 
 
 def _assignments(places: Sequence[Sequence[int]], at: int, taken: frozenset[int]) -> Iterator[tuple[int, ...]]:
-    """All ways to give each place a value of its own that fits."""
+    """All ways to assign to each place a value of its own that fits."""
     if at == len(places):
         yield ()
         return
@@ -348,7 +334,7 @@ def _assignments(places: Sequence[Sequence[int]], at: int, taken: frozenset[int]
 
 
 def _couples(misfits: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
-    """Two that fit each other's places where something else is wrong, too."""
+    """Pairs of arguments that fit each other's places although something else is wrong as well."""
     found = [
         (first, second)
         for first, second in combinations(misfits, 2)
@@ -360,7 +346,7 @@ def _couples(misfits: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
 
 # The pairs that a per-leaf check looks at.
 
-# What must be right before the leaves of two trees can be compared at all.
+# The checks that must pass before the leaves of two trees can be compared.
 LEAF_NEEDS = ("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count")
 STAGES = ("device", "dtype", "rank", "shape", "stride")
 DENSE = ("strided",)
@@ -370,7 +356,7 @@ DENSE = ("strided",)
 class TensorPair:
     """A tensor leaf of the call spec and the tensor given for it.
 
-    ``guessed``: it was made up here, with sizes that the package does not record. What is wrong with them is our doing.
+    ``guessed``: it was generated, with sizes that the package does not record. A fault in them is no fault of the user.
     """
 
     spec: LeafSpec
@@ -390,7 +376,7 @@ class TensorPair:
 
 
 def leaf_check(find: Finder, run: Callable[[Case], Findings], *, facts: tuple[str, ...] = ()) -> Check:
-    """The check that ``run`` makes of the leaves, where they can be compared."""
+    """The check that runs ``run`` if the leaves can be compared."""
 
     def compare(case: Case) -> Findings:
         return find.unchecked(missing_reason(case)) if overlay_of(case) is None else run(case)
@@ -417,14 +403,14 @@ def missing_reason(case: Case) -> str:
 
 
 def unread_reason(case: Case, what: str, unread: Sequence[str]) -> str:
-    """Why ``what`` of the tensors at ``unread`` cannot be judged, and what would tell it."""
+    """Why ``what`` of the tensors at ``unread`` cannot be judged, and which option provides it."""
     named = list_names(unread)
     program = "" if case.options.reference is not None else "; --reference exported.pt2 provides it"
     return f"the package does not record the {what} of {named} (no input checks before torch 2.7){program}"
 
 
 def hidden_reason(case: Case) -> str | None:
-    """Why tensors within an object of the user's (a dataclass, a cache) cannot be judged; None where there is none."""
+    """Why tensors within a user's object (a dataclass, a cache) cannot be judged; None without such an object."""
     overlay = overlay_of(case)
     hidden = [item.path for item in overlay.of("tree") if item.kind == "object"] if overlay is not None else []
     if not hidden:
@@ -433,12 +419,12 @@ def hidden_reason(case: Case) -> str | None:
 
 
 def swapped_paths(overlay: Overlay) -> frozenset[str]:
-    """Paths of the arguments that were swapped: they are explained, and other checks leave them alone."""
+    """Paths of the arguments that were swapped: they are explained, and other checks skip them."""
     return frozenset(pair.path for swap in swapped_pairs(overlay.pairs) for pair in swap)
 
 
 def tensor_pairs(case: Case, stage: str | None = None) -> Iterator[TensorPair]:
-    """Tensor leaves whose earlier questions (``STAGES`` before ``stage``) are all answered well."""
+    """Tensor leaves that fit in all properties that come before ``stage`` in ``STAGES``."""
     overlay = overlay_of(case)
     if overlay is None:
         return
@@ -446,35 +432,24 @@ def tensor_pairs(case: Case, stage: str | None = None) -> Iterator[TensorPair]:
     earlier = STAGES[: STAGES.index(stage)] if stage is not None else ()
     generated = case.inputs is not None and case.inputs.format == "generated"
     for pair in overlay.pairs:
-        match pair:
-            case Pair(spec=spec, path=path, value=TensorDesc() as tensor):
-                if spec.input_index is None or path in swapped:
-                    continue
-                found = TensorPair(spec=spec, path=path, tensor=tensor, guessed=generated and spec.has_open_sizes)
-                if all(_answers_well(found, question) for question in earlier):
-                    yield found
-
-
-def _answers_well(pair: TensorPair, question: str) -> bool:
-    spec, tensor = pair.spec, pair.tensor
-    match question:
-        case "device":
-            # Where it lies says nothing about what it is: both are told.
-            return tensor.layout in DENSE
-        case "dtype":
-            return dtype_fits(spec, tensor)
-        case "rank":
-            return rank_fits(spec, tensor)
-        case "shape":
-            return not static_mismatches(spec, tensor)
-        case _:
-            return True
+        spec, tensor = pair.spec, pair.value
+        if not isinstance(tensor, TensorDesc) or spec.input_index is None or pair.path in swapped:
+            continue
+        fitting = {
+            # Only the layout: the device says nothing about the other properties, and both are reported.
+            "device": tensor.layout in DENSE,
+            "dtype": dtype_fits(spec, tensor),
+            "rank": rank_fits(spec, tensor),
+            "shape": not static_mismatches(spec, tensor),
+        }
+        if all(fitting[name] for name in earlier):
+            yield TensorPair(spec=spec, path=pair.path, tensor=tensor, guessed=generated and spec.has_open_sizes)
 
 
 def device_fits(spec: LeafSpec, tensor: TensorDesc) -> bool:
-    """The device type is the expected one (the compiled check never looks at the index).
+    """Whether the device type is the expected one (the compiled check never looks at the index).
 
-    Where none is known a meta tensor is wrong all the same: it has no memory, which every compiled kernel reads.
+    A meta tensor is wrong even if no device is known: it has no memory, which every compiled kernel reads.
     """
     if spec.device_type is None:
         return tensor.device_type != "meta"
@@ -482,7 +457,7 @@ def device_fits(spec: LeafSpec, tensor: TensorDesc) -> bool:
 
 
 def contract_source(case: Case, spec: LeafSpec) -> FileSource | None:
-    """Where it stands what is expected of this leaf: in wrapper.cpp, or in the reference where that is silent."""
+    """The place that states what is expected of this leaf: wrapper.cpp, or the reference for what that lacks."""
     contract = case.contract
     if contract is not None and spec.path in contract.completed and case.options.reference is not None:
         return FileSource(file=case.options.reference)

@@ -1,9 +1,9 @@
 """Compare tensors with what the kernels read of them: sizes that symbols share, extents, strides of loops.
 
-Where no check in the package states sizes or strides (before torch 2.7), the kernels still tell how far they read and
-in which steps their loops go. A tensor *bears* a walk if each loop runs along one dim, along part of one, or along
-several from end to end, which is how views, slices and reshapes of that tensor look. Some programs do otherwise on
-purpose (a reshape that cuts rows, and reads all of it), so a tensor is only suspected where besides
+If no check in the package states sizes or strides (before torch 2.7), the kernels still show how far they read and in
+which steps their loops go. A tensor *bears* a walk if each loop runs along one dim, along part of one, or along
+several from end to end, which is how views, slices and reshapes of that tensor look. Some programs differ on
+purpose (a reshape that cuts rows, and reads all of it), so a tensor is only suspected if in addition
 
 * it is not contiguous, and a contiguous one of its shape bears all that this one does not: its strides; or
 * the kernels leave elements of it unread, and they go through it in no other way: its shape; or
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from aotidoctor.checks.matching.call_overlay import TensorPair
-from aotidoctor.model.contract import Reads, Walk
+from aotidoctor.model.contract import Walk
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.expr import Expr, Sym, evaluate, solve
 from aotidoctor.model.inputs import TensorDesc
@@ -46,21 +46,23 @@ def readings(pairs: Iterable[TensorPair]) -> Iterator[SymbolReading]:
     """One reading per dynamic dim that is compiled in terms of symbols, in call order."""
     for pair in pairs:
         for at, (dim, size) in enumerate(zip(pair.spec.dims or (), pair.tensor.shape, strict=False)):
-            if dim.static is None and dim.expr is not None:
-                yield _symbol_reading(pair, at, size, dim.expr)
-
-
-def _symbol_reading(pair: TensorPair, dim: int, size: int, expr: Expr) -> SymbolReading:
-    names = sorted(expr.symbols)
-    if len(names) != 1:
-        return SymbolReading(pair=pair, dim=dim, size=size, expr=expr, symbol=None, value=None)
-    solved = solve(expr, size)
-    if solved is not None:
-        return SymbolReading(pair=pair, dim=dim, size=size, expr=expr, symbol=names[0], value=solved[1])
-    step, remainder = _remainder(expr, names[0], size)
-    return SymbolReading(
-        pair=pair, dim=dim, size=size, expr=expr, symbol=names[0], value=None, step=step, remainder=remainder
-    )
+            expr = dim.expr
+            if dim.static is not None or expr is None:
+                continue
+            names = sorted(expr.symbols)
+            symbol = names[0] if len(names) == 1 else None
+            solved = solve(expr, size) if symbol is not None else None
+            step, remainder = _remainder(expr, symbol, size) if symbol is not None and solved is None else (None, None)
+            yield SymbolReading(
+                pair=pair,
+                dim=at,
+                size=size,
+                expr=expr,
+                symbol=symbol,
+                value=solved[1] if solved is not None else None,
+                step=step,
+                remainder=remainder,
+            )
 
 
 def _remainder(expr: Expr, symbol: str, size: int) -> tuple[int | None, int | None]:
@@ -73,7 +75,7 @@ def _remainder(expr: Expr, symbol: str, size: int) -> tuple[int | None, int | No
 
 
 def agreed_values(found: Iterable[SymbolReading]) -> dict[str, int]:
-    """The value of each symbol: the one that most dims say, the first one where they are even."""
+    """The value of each symbol: the one that most dims have, the first one in a tie."""
     votes: dict[str, dict[int, int]] = {}
     for reading in found:
         if reading.symbol is not None and reading.value is not None:
@@ -82,16 +84,16 @@ def agreed_values(found: Iterable[SymbolReading]) -> dict[str, int]:
     return {symbol: max(count, key=lambda value: count[value]) for symbol, count in votes.items()}
 
 
-# Tensors that end before the code has read what it reads of them.
+# Tensors that end before the last element that the code reads.
 
 
 @record
 class ShortRead:
     """A kernel reads ``pair`` as far as ``needed`` elements, ``expr`` in terms of symbols, and it has ``given``.
 
-    ``folded`` tells that it has elements enough, in a memory that is too short for them (expanded, or overlapping).
-    ``slice`` tells that it is just what one turn of the outermost loop reads, and is no such slice by its shape: a dim
-    may be missing. ``partner`` is another input whose size the number comes from, ``symbol`` the name of that size.
+    ``folded``: it has enough elements, in a memory that is too short for them (expanded, or overlapping).
+    ``slice``: it is exactly what one turn of the outermost loop reads, and its shape is not that of such a slice: a
+    dim may be missing. ``partner`` is another input whose size the number comes from, ``symbol`` the name of that size.
     """
 
     pair: TensorPair
@@ -105,11 +107,11 @@ class ShortRead:
 
     @property
     def size_alone(self) -> bool:
-        """It has too few elements, and nothing hints at strides or at a missing dim."""
+        """Whether it has too few elements, and nothing hints at strides or at a missing dim."""
         return not (self.folded or self.slice)
 
     def facts(self) -> dict[str, FactValue]:
-        """What every finding about it carries."""
+        """The facts that every finding about it carries."""
         return self.pair.facts(
             elements=self.given,
             expected_elements=self.needed,
@@ -122,7 +124,7 @@ class ShortRead:
 def short_reads(pairs: Iterable[TensorPair]) -> list[ShortRead]:
     """One per tensor that is too short.
 
-    A number that comes from another input counts only where that one is long enough itself.
+    A number that comes from another input counts only if that input is long enough itself.
     """
     listed = [pair for pair in pairs if not pair.guessed]
     if not any(pair.spec.reads for pair in listed):
@@ -146,7 +148,7 @@ def _short(pair: TensorPair, sizes: Sequence[SymbolReading], values: Mapping[str
     if pair.spec.rank is not None and all(
         dim.static is not None or dim.expr is not None for dim in pair.spec.dims or ()
     ):
-        # Its sizes are known by now, from the exported program, and each is compared.
+        # Its sizes are known from the exported program, and each is compared.
         return None
     if tensor.stride is None or any(step < 0 for step in tensor.stride):
         return None
@@ -158,25 +160,21 @@ def _short(pair: TensorPair, sizes: Sequence[SymbolReading], values: Mapping[str
         extent, given = evaluate(reads.extent, values), span(tensor)
         if extent is None or extent <= given:
             continue
-        # Where another input gives one of the sizes; None where this one gives them all.
+        # Another input that gives one of the sizes; None if this one gives them all.
         own = {one.symbol for one in sizes if one.pair.path == pair.path}
         source = next((one for one in sizes if one.symbol in names - own), None)
+        step = evaluate(reads.step, values) if reads.step is not None else None
         return ShortRead(
             pair=pair,
             needed=extent,
             given=min(given, tensor.numel),
             expr=reads.extent,
             folded=tensor.numel >= extent,
-            slice=_is_slice(tensor, reads, values),
+            slice=step == tensor.numel and tensor.shape[:1] != (1,),
             partner=source.pair.path if source is not None else None,
             symbol=source.symbol if source is not None else None,
         )
     return None
-
-
-def _is_slice(tensor: TensorDesc, reads: Reads, values: Mapping[str, int]) -> bool:
-    step = evaluate(reads.step, values) if reads.step is not None else None
-    return step == tensor.numel and tensor.shape[:1] != (1,)
 
 
 # Tensors whose shape or strides the loops do not follow.
@@ -199,7 +197,7 @@ class WalkSteps:
         return 1 + self.start + sum((trips - 1) * step for trips, step in self.turns)
 
     def __str__(self) -> str:
-        """As a sentence names it: ``(3, 7) with strides (7, 1)``."""
+        """The words for a sentence: ``(3, 7) with strides (7, 1)``."""
         sizes, strides = ([one[at] for one in self.turns] for at in (0, 1))
         return f"({', '.join(map(str, sizes))}) with strides ({', '.join(map(str, strides))})"
 
@@ -214,14 +212,14 @@ class Misfit:
 
     @property
     def dim(self) -> int | None:
-        """The only dim with another size than the loops have, where the others are the same."""
+        """The only dim whose size differs from the loops; None if none or several differ."""
         sizes = [trips for trips, _ in self.steps.turns]
         shape = self.pair.tensor.shape
         other = [at for at, size in enumerate(shape) if len(sizes) == len(shape) and size != sizes[at]]
         return other[0] if len(other) == 1 else None
 
     def facts(self) -> dict[str, FactValue]:
-        """What every finding about it carries."""
+        """The facts that every finding about it carries."""
         return self.pair.facts(
             observed_shape=self.pair.tensor.shape,
             observed_stride=self.pair.tensor.stride or (),
@@ -231,7 +229,7 @@ class Misfit:
 
 
 def misfits(pairs: Iterable[TensorPair]) -> list[Misfit]:
-    """At most one per tensor; none of one that ends before it is read, which says so itself."""
+    """At most one per tensor; none for a tensor that is too short, which has its own finding."""
     listed = [pair for pair in pairs if not pair.guessed]
     if not any(pair.spec.walks for pair in listed):
         return []
@@ -250,25 +248,25 @@ def _misfit(pair: TensorPair, values: Mapping[str, int]) -> Misfit | None:
     plain = _dims(tensor.shape, contiguous_stride(tensor.shape))
     odd = [steps for steps in walks if not bears(given, steps, reordered=not (steps.parted and steps.turns == plain))]
     if odd and given != plain:
-        meant = all(bears(plain, steps) for steps in odd)
-        return Misfit(pair=pair, steps=_most_telling(odd), kind="stride") if meant else None
+        contiguous = all(bears(plain, steps) for steps in odd)
+        return Misfit(pair=pair, steps=_most_telling(odd), kind="stride") if contiguous else None
     along = _along_another(pair, values)
     if along is not None:
         return Misfit(pair=pair, steps=along, kind="rank" if len(along.turns) != len(tensor.shape) else "shape")
     complete = pair.spec.walked and len(walks) == len(pair.spec.walks)
     if not odd or not complete or max(steps.end for steps in walks) >= tensor.numel:
         return None
-    told = _most_telling(odd)
-    return Misfit(pair=pair, steps=told, kind="shape" if len(told.turns) == len(tensor.shape) else "rank")
+    steps = _most_telling(odd)
+    return Misfit(pair=pair, steps=steps, kind="shape" if len(steps.turns) == len(tensor.shape) else "rank")
 
 
 def _most_telling(odd: Sequence[WalkSteps]) -> WalkSteps:
-    """The one that says most."""
+    """The walk with the most loops, and of those the one that reaches furthest."""
     return max(odd, key=lambda steps: (len(steps.turns), steps.end))
 
 
 def _dims(shape: Sequence[int], strides: Sequence[int]) -> Dims:
-    """Those that a walk can go along."""
+    """The dims that a walk can go along."""
     return tuple((size, step) for size, step in zip(shape, strides, strict=True) if size > 1 and step > 0)
 
 
@@ -288,8 +286,8 @@ def _numbers(walk: Walk, values: Mapping[str, int]) -> WalkSteps | None:
         parts = _parts(trips, beside, dims) if known and beside else None
         parted = parted and parts is not None
         turns += [(part, step * ahead) for part, ahead in parts or [(trips, 1)]]
-    kept = sorted(((trips, step) for trips, step in turns if trips > 1), key=lambda one: -one[1])
-    return WalkSteps(start=walk.start, turns=tuple(kept), parted=parted)
+    loops = sorted(((trips, step) for trips, step in turns if trips > 1), key=lambda one: -one[1])
+    return WalkSteps(start=walk.start, turns=tuple(loops), parted=parted)
 
 
 def _parts(trips: int, beside: int, dims: Sequence[tuple[int, int]]) -> list[tuple[int, int]] | None:
@@ -306,12 +304,12 @@ def _parts(trips: int, beside: int, dims: Sequence[tuple[int, int]]) -> list[tup
 
 
 def bears(dims: Dims, steps: WalkSteps, *, reordered: bool = True) -> bool:
-    """Whether a tensor with these dims is gone through so by views, slices and reshapes that cut no row.
+    """Whether views, slices and reshapes that cut no row go through a tensor with these dims in these steps.
 
     ``reordered``: the dims may have been put in the order of the memory first, and joined then.
     """
     if steps.start:
-        # Where it starts decides how far it may go: not worked out.
+        # Its start limits how far it may go, which is not computed.
         return True
     used: dict[int, int] = {}
     by_memory = tuple(sorted(dims, key=lambda one: -one[1])) if reordered else dims
@@ -351,7 +349,7 @@ def _across(dims: Dims, at: int, trips: int, inner: int) -> bool:
 
 
 def _along_another(pair: TensorPair, values: Mapping[str, int]) -> WalkSteps | None:
-    """A walk in which the loop over the size of one of its own dims goes within that dim, as no diagonal does."""
+    """A walk in which the loop over the size of one of the tensor's dims stays within that dim, as no diagonal does."""
     tensor = pair.tensor
     strides = tensor.stride or ()
     for at, dim in enumerate(pair.spec.dims or ()):
@@ -363,13 +361,10 @@ def _along_another(pair: TensorPair, values: Mapping[str, int]) -> WalkSteps | N
             for turn in walk.turns
             if turn.trips == dim.expr
         ]
-        if loops and all(step is not None and step < strides[at] for _, step in loops) and _only(pair, dim.expr):
+        name = dim.expr.name
+        alone = sum(other.expr is not None and name in other.expr.symbols for other in pair.spec.dims or ()) == 1
+        walks = (any(turn.trips == dim.expr for turn in walk.turns) for walk in pair.spec.walks)
+        within = loops and all(step is not None and step < strides[at] for _, step in loops)
+        if within and alone and pair.spec.walked and all(walks):
             return _numbers(loops[0][0], values)
     return None
-
-
-def _only(pair: TensorPair, symbol: Sym) -> bool:
-    """Whether the size is that of one dim, and each walk has a loop over it alone."""
-    dims = [dim for dim in pair.spec.dims or () if dim.expr is not None and symbol.name in dim.expr.symbols]
-    walks = (any(turn.trips == symbol for turn in walk.turns) for walk in pair.spec.walks)
-    return len(dims) == 1 and pair.spec.walked and all(walks)

@@ -1,7 +1,7 @@
 """Answer questions about the package from metadata, the contract or the wrapper, whichever is there.
 
-Also whether a machine that is only known from its profile would provide what a shared object needs: versions instead of
-files.
+Also compare the symbols that a shared object needs with a machine that is only known from its profile: versions instead
+of files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def is_package(case: Case) -> bool:
 
 
 def at_member(case: Case, member: str | None) -> FileSource:
-    """The place of a member: the package's own path when there is none."""
+    """The place of a member, or the package's own path without one."""
     return FileSource(file=member or case.artifact.path)
 
 
@@ -52,7 +52,7 @@ def loader_metadata(model: ModelEntry) -> tuple[str | None, Metadata | None]:
 
 
 def metadata_value(case: Case, key: str) -> tuple[str | None, str | None]:
-    """``(value, member)`` of a metadata key, from the file the loader reads where it has the key."""
+    """``(value, member)`` of a metadata key, from the file that the loader reads if it has the key."""
     if case.model is None:
         return None, None
     _, first = loader_metadata(case.model)
@@ -68,7 +68,7 @@ def at_call(case: Case, call: KernelCall) -> FileSource:
 
 
 def device_of(case: Case) -> str | None:
-    """Device type the package was compiled for (``cpu``, ``cuda``...), None when nothing tells."""
+    """Device type the package was compiled for (``cpu``, ``cuda``...), None if it is not recorded."""
     value, _ = metadata_value(case, DEVICE_KEY)
     if value:
         return value
@@ -76,7 +76,7 @@ def device_of(case: Case) -> str | None:
 
 
 def device_source(case: Case) -> FileSource:
-    """Where the device type stands."""
+    """The place that states the device type."""
     return at_member(case, metadata_value(case, DEVICE_KEY)[1])
 
 
@@ -93,14 +93,14 @@ def main_object(case: Case) -> SharedObject | None:
 
 
 def unstated_reason(case: Case, *facts: str) -> str | None:
-    """Why nothing can be said: the profile of the host does not state one of ``facts``. None where it states all."""
+    """Why the check cannot be made: the host's profile does not state one of ``facts``. None if it states all."""
     missing = [name for name in facts if name in case.host.unstated]
     return f"the profile {case.host.profile}{NOT_STATED}{list_names(missing)}" if missing else None
 
 
 # Linking against a profile of a host.
 
-# Which libraries come with which fact of a profile.
+# The libraries that come with each fact of a profile.
 _OF_TORCH = frozenset(("libtorch.so", "libtorch_cpu.so", "libc10.so"))
 _OF_CUDA_TORCH = ("libtorch_cuda.so", "libc10_cuda.so")
 _OF_C = ("libc.so.", "libm.so.", "libdl.so.", "libpthread.so.", "librt.so.", "ld-linux")
@@ -111,14 +111,14 @@ _OF_LIBTORCH = ("_ZN2at", "_ZNK2at", "_ZN3c10", "_ZNK3c10", "_ZN5torch", "_ZNK5t
 
 @record
 class ProfileLinkage:
-    """``missing`` are symbols that the machine lacks for sure; ``unknown`` says what cannot be told, or nothing."""
+    """``missing`` are symbols that the machine certainly lacks; ``unknown`` says what cannot be determined."""
 
     missing: tuple[MissingSymbol, ...] = ()
     unknown: str = ""
 
 
 def has_library(host: Host, name: str) -> bool | None:
-    """Whether the machine has the library; None where its profile does not tell."""
+    """Whether the machine has the library; None if its profile does not say."""
     if name in host.libraries:
         return host.libraries[name] is not None
     if name in _OF_TORCH:
@@ -133,13 +133,17 @@ def has_library(host: Host, name: str) -> bool | None:
 
 
 def link_to_profile(host: Host, compiled: SharedObject) -> ProfileLinkage:
-    """Every undefined symbol against the versions that the profile states."""
+    """Compare every undefined symbol with the versions that the profile states."""
     wanted = [ref for ref in compiled.undefined if not ref.weak]
     versioned = [ref for ref in wanted if ref.version is not None]
     shims = [ref.name for ref in wanted if ref.version is None and is_shim(ref.name)]
     native = [ref.name for ref in wanted if ref.version is None and ref.name.startswith(_OF_LIBTORCH)]
     missing, unknown = _shims(host, shims)
-    missing += [_missing(ref) for ref in versioned if _provides(host, ref) is False]
+    missing += [
+        MissingSymbol(name=ref.name, version=ref.version, wanted_from=ref.library)
+        for ref in versioned
+        if _provides(host, ref) is False
+    ]
     families = sorted({_split(ref.version or "")[0] for ref in versioned if _provides(host, ref) is None})
     if families:
         unknown.append(f"the profile {host.profile}{NOT_STATED}{', '.join(f'versions of {one}' for one in families)}")
@@ -163,10 +167,6 @@ def _shims(host: Host, names: list[str]) -> tuple[list[MissingSymbol], list[str]
     strange = [name for name, known in answers.items() if known is None]
     unknown = [f"no known release of torch has {strange[0]}"] if strange else []
     return [MissingSymbol(name=name) for name, known in answers.items() if known is False], unknown
-
-
-def _missing(ref: SymbolRef) -> MissingSymbol:
-    return MissingSymbol(name=ref.name, version=ref.version, wanted_from=ref.library)
 
 
 def _provides(host: Host, ref: SymbolRef) -> bool | None:

@@ -355,7 +355,7 @@ def test_the_pattern_of_the_probes(outcomes, kind):
     assert (item.severity is Severity.ERROR) == (kind in ("vanishes-blocking", "moves-uncached"))
 
 
-def test_the_table_has_a_row_for_each_probe_in_the_order_of_the_ladder():
+def test_the_table_has_a_row_for_each_probe_in_the_order_of_the_probes():
     item = table(sanitizer_memcheck=OK, cuda_blocking=BLOCKED, plain_run=FAULT, threads=OK)
     assert item.facts["rungs"] == ("plain_run", "cuda_blocking", "sanitizer_memcheck")
     assert item.facts["runs"] == (1, 1, 1)
