@@ -57,13 +57,12 @@ def fields_of(message: str) -> dict[str, FieldType]:
         key, _, value = message[1:-1].partition(",")
         entry = {"key": key, "value": value}
         return {name: FieldType(type=kind, repeated=False, oneof=None) for name, kind in entry.items()}
-    return dict(_field(text) for text in _MESSAGES[message].split())
-
-
-def _field(text: str) -> tuple[str, FieldType]:
-    name, _, rest = text.partition(":")
-    rest, _, oneof = rest.partition("|")
-    return name, FieldType(type=rest.rstrip("*"), repeated=rest.endswith("*"), oneof=oneof or None)
+    found = {}
+    for text in _MESSAGES[message].split():
+        name, _, rest = text.partition(":")
+        kind, _, oneof = rest.partition("|")
+        found[name] = FieldType(type=kind.rstrip("*"), repeated=kind.endswith("*"), oneof=oneof or None)
+    return found
 
 
 def enumerators(enum: str) -> tuple[str, ...]:

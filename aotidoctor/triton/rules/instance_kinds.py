@@ -19,14 +19,14 @@ _NO_GPU = "the model is not loaded: there is no GPU for it."
 
 @record
 class Clash:
-    """What goes wrong, in words."""
+    """A failure of a package on a kind of instance."""
 
     consequence: Consequence
     message: str
 
 
 def clash_of(kind: str, device: str, has_gpu: bool) -> Clash | None:
-    """What goes wrong with a package for ``device`` in an instance of ``kind``; None where nothing does."""
+    """Failure of a package for ``device`` in an instance of ``kind``; None where there is none."""
     if device == "cpu":
         if kind == GPU:
             return Clash(consequence=Consequence.FAILS_TO_LOAD, message=_WRONG_RUNNER)
@@ -41,7 +41,7 @@ def clash_of(kind: str, device: str, has_gpu: bool) -> Clash | None:
 
 
 def kind_remark(clash: Clash, kind: str, device: str, version: ServedVersion, at: Position) -> Remark:
-    """The remark of rule 36."""
+    """Remark of rule 36."""
     want = CPU if device == "cpu" else GPU
     return Remark(
         kind="kind",
@@ -102,19 +102,12 @@ def kind_is_stated(model: ServedModel) -> Said:
     devices = tuple(devices_of(model))
     if not devices:
         return (NotJudged(reason="the package does not record its device"),)
+    # The top of the file where no group is written.
+    groups = model.instance_groups
+    unstated = [group.kind_at for group in groups if group.effective_kind == AUTOMATIC] if groups else [TOP]
     return [
-        remark
-        for at in _unstated(model)
-        for version, device in devices
-        for remark in _left_open(model, version, device, at)
+        remark for at in unstated for version, device in devices for remark in _left_open(model, version, device, at)
     ]
-
-
-def _unstated(model: ServedModel) -> tuple[Position, ...]:
-    """Where a kind is missing; the top of the file where no group is written."""
-    if not model.instance_groups:
-        return (TOP,)
-    return tuple(group.kind_at for group in model.instance_groups if group.effective_kind == AUTOMATIC)
 
 
 def _left_open(model: ServedModel, version: ServedVersion, device: str, at: Position) -> Iterator[Remark]:
@@ -141,7 +134,7 @@ def _left_open(model: ServedModel, version: ServedVersion, device: str, at: Posi
 
 
 def devices_of(model: ServedModel) -> Iterator[tuple[ServedVersion, str]]:
-    """The served versions with the device that each was compiled for, where the package tells it."""
+    """Yield the served versions with the device that each was compiled for, where the package records it."""
     for version in model.served:
         values = [item.values.get("AOTI_DEVICE_KEY") for item in (version.entry.metadata if version.entry else ())]
         found = next((value for value in values if value), None)

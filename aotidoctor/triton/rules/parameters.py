@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
-from aotidoctor.model.serving_config import PARAMETER, ModelConfig, ParameterConfig, written_text
+from aotidoctor.model.serving_config import PARAMETER, ParameterConfig, written_text
 from aotidoctor.triton.rules.parameter_keys import BOOLS, COUNTS, KNOWN, READ_SINCE
 
 RULES = Family("parameters")
@@ -118,7 +118,8 @@ def cudnn_is_inverted(model: ServedModel) -> Sequence[Remark]:
         _note(
             item,
             "inverted",
-            f"as the source of 26.05 has it, this {'enables' if _is_true(item) else 'disables'} cuDNN: the value is "
+            "as the source of 26.05 has it, this "
+            f"{'enables' if written_text(item.value).lower() in _BOOLS[:3] else 'disables'} cuDNN: the value is "
             "stored as 'enabled'.",
             "no DISABLE_CUDNN",
         )
@@ -141,18 +142,10 @@ def threads_are_shared(model: ServedModel) -> Sequence[Remark]:
     said = []
     for item in (item for item in model.parameters if item.key.value in COUNTS):
         own = written_text(item.value)
-        others = {name: found for name, config in model.siblings.items() if (found := _count(config, item.key.value))}
-        unequal = sorted(f"{name} has {value}" for name, value in others.items() if value != own)
+        given = ((name, config.parameter(item.key.value)) for name, config in model.siblings.items())
+        others = [(name, written_text(found.value)) for name, found in given if found is not None]
+        unequal = sorted(f"{name} has {value}" for name, value in others if value and value != own)
         if unequal:
             message = f"the first model that is loaded decides for all: {', '.join(unequal)}."
             said.append(_note(item, "unequal", message, "one count for all models"))
     return said
-
-
-def _count(config: ModelConfig, key: str) -> str:
-    found = config.parameter(key)
-    return "" if found is None else written_text(found.value)
-
-
-def _is_true(item: ParameterConfig) -> bool:
-    return written_text(item.value).lower() in ("true", "on", "1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
-from aotidoctor.model.serving_config import ConfigMessage, ModelConfig, Position, TensorConfig, written_text
+from aotidoctor.model.serving_config import ConfigMessage, Position, TensorConfig, written_text
 from aotidoctor.triton.text_format import enum_of, numbers_of, text_of
 
 RULES = Family("rest")
@@ -25,20 +25,19 @@ def warmup_fits(model: ServedModel) -> Sequence[Remark]:
     config = model.config
     if config is None:
         return ()
-    return [remark for warmup in config.warmups for remark in _warmup(warmup, config)]
-
-
-def _warmup(warmup: ConfigMessage, config: ModelConfig) -> Iterator[Remark]:
-    given = {_key(entry): entry for entry in warmup.messages("inputs")}
-    wanted = {tensor.label: tensor for tensor in config.inputs}
-    missing = sorted(wanted.keys() - given.keys())
-    unknown = sorted(given.keys() - wanted.keys())
-    if missing or unknown:
-        differs = [f"without {name}" for name in missing] + [f"with {name}, which is not an input" for name in unknown]
-        at = given[unknown[0]].at if unknown else warmup.at
-        yield _unfit("names", ", ".join(differs), "every input of the config, and no other", at)
-    for name in sorted(given.keys() & wanted.keys()):
-        yield from _warmup_input(name, given[name], wanted[name])
+    found = []
+    inputs = {tensor.label: tensor for tensor in config.inputs}
+    for warmup in config.warmups:
+        given = {_key(entry): entry for entry in warmup.messages("inputs")}
+        missing, unknown = sorted(inputs.keys() - given.keys()), sorted(given.keys() - inputs.keys())
+        if missing or unknown:
+            differs = [f"without {name}" for name in missing]
+            differs += [f"with {name}, which is not an input" for name in unknown]
+            at = given[unknown[0]].at if unknown else warmup.at
+            found.append(_unfit("names", ", ".join(differs), "every input of the config, and no other", at))
+        for name in sorted(given.keys() & inputs.keys()):
+            found += _warmup_input(name, given[name], inputs[name])
+    return found
 
 
 def _warmup_input(name: str, entry: ConfigMessage, tensor: TensorConfig) -> Iterator[Remark]:
@@ -52,7 +51,7 @@ def _warmup_input(name: str, entry: ConfigMessage, tensor: TensorConfig) -> Iter
     dims = numbers_of(value, "dims")
     variable = next((dim for dim in dims if dim.value < 0), None)
     fits = len(dims) == len(tensor.dims) and all(
-        asked.value in (-1, dim.value) for asked, dim in zip(tensor.dims, dims, strict=True)
+        declared.value in (-1, dim.value) for declared, dim in zip(tensor.dims, dims, strict=True)
     )
     if variable is not None:
         yield _unfit("dims", f"{name} with a dimension of {variable.value}", "a size for every dimension", variable.at)
@@ -144,14 +143,10 @@ def ensembles_use_its_names(model: ServedModel) -> Sequence[Remark]:
     return [
         _step(model, ensemble, step)
         for ensemble, config in sorted(model.siblings.items())
-        for step in _steps(config)
+        if (scheduling := config.tree.message("ensemble_scheduling")) is not None
+        for step in scheduling.messages("step")
         if written_text(text_of(step, "model_name")) == model.name
     ]
-
-
-def _steps(config: ModelConfig) -> tuple[ConfigMessage, ...]:
-    ensemble = config.tree.message("ensemble_scheduling")
-    return ensemble.messages("step") if ensemble is not None else ()
 
 
 def _step(model: ServedModel, ensemble: str, step: ConfigMessage) -> Remark:

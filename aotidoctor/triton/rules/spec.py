@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import NameRow, TensorConfig
 from aotidoctor.triton.tensor_names import JoinedTables, each_version, obstacles_of
 
 RULES = Family("spec")
@@ -90,21 +89,22 @@ def no_empty_dict(model: ServedModel) -> Said:
 
 def _shifted(joined: JoinedTables) -> list[Remark]:
     """Outputs of the config that an empty dict before them moves."""
-    return [_moved(joined, tensor, row) for tensor, row in joined.outputs.pairs if row.kind == "shifted"]
-
-
-def _moved(joined: JoinedTables, tensor: TensorConfig, row: NameRow) -> Remark:
-    handed = joined.contract.outputs
-    past = row.slot >= len(handed)
-    answer = "is read past the end of its results" if past else f"answers with {handed[row.slot].path}"
-    return Remark(
-        kind="shifted",
-        consequence=Consequence.REQUESTS_FAIL if past else Consequence.SILENTLY_WRONG,
-        message=f"an empty dict takes a number among the outputs, and the compiled code returns nothing for it: "
-        f"{tensor.label} {answer}.",
-        observed=f"{row.path} as output {row.slot}",
-        expected="only outputs before the empty dict",
-        subject=tensor.label,
-        remedy="Export without the empty dict, or leave the output out of the config.",
-        at=tensor.at,
-    )
+    found = []
+    returned = joined.contract.outputs
+    for tensor, row in (pair for pair in joined.outputs.pairs if pair[1].kind == "shifted"):
+        past = row.slot >= len(returned)
+        answer = "is read past the end of its results" if past else f"answers with {returned[row.slot].path}"
+        found.append(
+            Remark(
+                kind="shifted",
+                consequence=Consequence.REQUESTS_FAIL if past else Consequence.SILENTLY_WRONG,
+                message="an empty dict takes a number among the outputs, and the compiled code returns nothing for it: "
+                f"{tensor.label} {answer}.",
+                observed=f"{row.path} as output {row.slot}",
+                expected="only outputs before the empty dict",
+                subject=tensor.label,
+                remedy="Export without the empty dict, or leave the output out of the config.",
+                at=tensor.at,
+            )
+        )
+    return found
