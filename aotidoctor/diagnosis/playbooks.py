@@ -48,7 +48,7 @@ LOG_STAGES = ("compile", "other")
 
 
 class PlaybookError(AotidoctorError):
-    """A playbook breaks the form; the message says where, observed and expected."""
+    """A playbook has a wrong form; the message has the place, observed and expected."""
 
 
 def split_head(text: str, where: str) -> tuple[str, str]:
@@ -71,7 +71,7 @@ def parse_toml(text: str, where: str) -> dict[str, object]:
 
 
 class Head:
-    """Typed access to one table. Each getter removes its key, so what is left over was not understood."""
+    """Typed access to one table. Each getter removes its key; the keys that are left were not understood."""
 
     error: type[AotidoctorError] = PlaybookError
 
@@ -142,7 +142,7 @@ class Head:
         return value
 
     def done(self) -> None:
-        """Raise ``PlaybookError`` if a key was not asked for."""
+        """Raise ``PlaybookError`` if a key is left over."""
         if self._left:
             raise self.error(f"{self.where}: unknown key {', '.join(sorted(self._left))}")
 
@@ -192,7 +192,7 @@ HEADINGS = ("What happened", "Why", "Confirm it", "Fix", "When this is not it", 
 MATCHES, DOES_NOT = "matches", "does-not-match"
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _EXAMPLE = re.compile(r"^```toml (matches|does-not-match)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# What a log says when this is the cause: read by aotidoctor.logs, and by it alone.
+# Lines of a log for this cause; only aotidoctor.logs reads them.
 _LOG = re.compile(r"^```toml (?:log|known)\n.*?^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -207,16 +207,13 @@ def load_playbooks(mentioning: Collection[str] | None = None) -> tuple[Playbook,
 
 @lru_cache(maxsize=8)
 def _load(paths: tuple[Path, ...], mentioning: frozenset[str] | None) -> tuple[Playbook, ...]:
-    found = [playbook for path in paths if (playbook := _read(path, mentioning)) is not None]
+    found = []
+    for path in paths:
+        head, _ = split_head(_text(path), str(path))
+        # `TRITON-*` of `TRITON-R27`.
+        if mentioning is None or any(code in head or f"{code.partition('-')[0]}-*" in head for code in mentioning):
+            found.append(parse_playbook(head, path))
     return tuple(sorted(found, key=lambda playbook: (playbook.weight, playbook.cause)))
-
-
-def _read(path: Path, mentioning: frozenset[str] | None) -> Playbook | None:
-    head, _ = split_head(_text(path), str(path))
-    # `TRITON-*` of `TRITON-R27`.
-    if mentioning is not None and not any(code in head or f"{code.partition('-')[0]}-*" in head for code in mentioning):
-        return None
-    return parse_playbook(head, path)
 
 
 def find_playbook(cause: str) -> Playbook | None:
@@ -311,7 +308,7 @@ def with_facts(lead: Evidence, evidence: Sequence[Evidence]) -> Evidence:
 
 
 def fill_text(template: str, lead: Evidence) -> str:
-    """The template with the facts of ``lead``."""
+    """Fill the template with the facts of ``lead``."""
 
     def value(found: re.Match[str]) -> str:
         return _fact_text(_fact(lead, found.group(1))) or found.group(2) or "?"
@@ -320,14 +317,14 @@ def fill_text(template: str, lead: Evidence) -> str:
 
 
 def title_of(template: str, lead: Evidence, evidence: Sequence[Evidence]) -> str:
-    """The title, with a count of other subjects that have the same trouble."""
+    """Fill the title, with the number of other subjects of the same finding."""
     others = {item.subject for item in evidence if item.code == lead.code and item.kind == lead.kind} - {lead.subject}
     title = fill_text(template, lead)
     return f"{title} (and {len(others)} more)" if others else title
 
 
 def subject_of(lead: Evidence) -> str | None:
-    """What the evidence is about; an operator always as ``ops::scale``."""
+    """Subject of the evidence; an operator always as ``ops::scale``."""
     subject = lead.subject
     return qualified_name(subject) if subject is not None and subject.startswith("torch.ops.") else subject
 

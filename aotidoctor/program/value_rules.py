@@ -188,13 +188,13 @@ def _bound(value: int | None) -> int | None:
 
 
 def add_empty(symbol: str, low: int | None, high: int | None, found: ViolationCollector) -> None:
-    """A range that holds nothing."""
+    """Report a range without any size in it."""
     observed = f"{symbol} in {low}..{high}: no size lies there"
     found.add("A06", "empty", target=symbol, observed=observed, expected="a lower bound that is not above the upper")
 
 
 def add_outside(symbol: str, size: int, low: int | None, high: int | None, found: ViolationCollector) -> None:
-    """A sample that the range leaves out."""
+    """Report a sample outside the range."""
     observed = f"the sample input has {symbol} = {size}, its range is {_text(low, high)}"
     expected = "a sample inside the range"
     found.add(
@@ -254,7 +254,7 @@ SWITCHES = ("train", "training")
 
 @record
 class NodeCall:
-    """A node and what it calls (``aten.add.Tensor``); an input of a graph may have no target."""
+    """A node and its target (``aten.add.Tensor``); an input of a graph may have none."""
 
     graph: str
     node: NodeLocation | str
@@ -262,13 +262,13 @@ class NodeCall:
 
 
 def add_val_missing(call: NodeCall, observed: str, found: ViolationCollector) -> None:
-    """The graph says nothing of a value."""
+    """Report a value without metadata."""
     expected = "a val: the result of the node as a fake tensor, a number or a symbol"
     _add(call, found)("G01", "val-missing", observed=observed, expected=expected)
 
 
 def add_operator_kind(call: NodeCall, kind: str, found: ViolationCollector, **facts: str) -> None:
-    """The dialect has no place for a target of this ``kind``."""
+    """Report a target of a ``kind`` that the dialect does not have."""
     expected = (
         "an operator (torch.ops...), a higher-order operator, or one of the Python and torch functions of the dialect"
     )
@@ -277,14 +277,14 @@ def add_operator_kind(call: NodeCall, kind: str, found: ViolationCollector, **fa
 
 
 def add_not_functional(call: NodeCall, dialect: str, found: ViolationCollector) -> None:
-    """The operator writes, which the dialect forbids."""
+    """Report an operator that writes, which the dialect forbids."""
     observed = f"{call.target} writes to its arguments"
     expected = f"an operator that changes no argument, as dialect {dialect or 'ATEN'} requires"
     _add(call, found)("G04", "not-functional", observed=observed, expected=expected, dialect=dialect)
 
 
 def check_training(call: NodeCall, *, trains: bool, found: ViolationCollector) -> None:
-    """One of PyTorch's operators; ``trains`` says whether one of ``SWITCHES`` is on."""
+    """Check one of PyTorch's operators for training mode; ``trains``: one of ``SWITCHES`` is on."""
     namespace, _, rest = (call.target or "").partition(".")
     name, _, overload = rest.partition(".")
     trains = trains and not overload.startswith("no_stats")
@@ -294,7 +294,7 @@ def check_training(call: NodeCall, *, trains: bool, found: ViolationCollector) -
 
 
 def add_custom(call: NodeCall, found: ViolationCollector) -> None:
-    """An operator that is not PyTorch's own; ``target`` is its qualified name."""
+    """Report an operator that is not PyTorch's own; ``target`` is its qualified name."""
     expected = "that it is registered wherever the package is loaded"
     _add(call, found)("A03", "custom-op", observed=f"{call.target} is called by name", expected=expected)
 

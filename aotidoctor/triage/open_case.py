@@ -5,11 +5,11 @@ Executes nothing from the package or the inputs file.
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from aotidoctor.model.artifact import ArtifactKind
@@ -204,7 +204,7 @@ def setup_loads(setup: str | None) -> bool | None:
     if setup is None or not setup.endswith(".py"):
         return None
     try:
-        with open(setup, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - no Path of strangers' bytes
+        with Path(setup).open(encoding="utf-8", errors="replace") as file:
             return "after_load" in file.read(MAX_SETUP_CHARS)
     except (OSError, ValueError):
         return None
@@ -212,7 +212,13 @@ def setup_loads(setup: str | None) -> bool | None:
 
 def is_reference_missing(reference: str | None) -> bool:
     """Whether ``--reference`` names a file that is not there; of ``module.py:function``, the module's file."""
-    return reference is not None and not os.path.exists(file_of(reference))  # noqa: PTH110 - no ValueError
+    if reference is None:
+        return False
+    try:
+        Path(file_of(reference)).stat()
+    except (OSError, ValueError):
+        return True
+    return False
 
 
 def check_reference(reference: str | None) -> None:

@@ -31,7 +31,7 @@ from aotidoctor.localize.comparison import CodeComparison, compare_code
 from aotidoctor.model.answers import Compiled, CompilerStep, parse_answer
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import ModelContract
-from aotidoctor.model.evidence import FactValue, NotChecked, describe_failure
+from aotidoctor.model.evidence import FactValue, NotChecked
 from aotidoctor.model.jobs import change_fields
 from aotidoctor.model.record import JsonObject, record
 from aotidoctor.model.run import Exited, Outcome, Request
@@ -192,14 +192,12 @@ def ask_planned(session: Session, probe: Probe, ask: Callable[[Request], T]) -> 
 
     An error of ours, or a cache that fails, costs only this probe.
     """
-    try:
+    with session.guard(probe.code, probe.name):
         plan = plan_of(probe, session)
         if isinstance(plan, Request):
             return ask(plan)
         parts = plan if isinstance(plan, tuple) else (plan,)
         session.not_checked += [part for part in parts if isinstance(part, NotChecked)]
-    except Exception:  # noqa: BLE001 - a broken probe must not cost the rest of the report
-        session.leave_out(probe.code, probe.name, describe_failure())
     return None
 
 

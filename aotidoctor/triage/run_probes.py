@@ -21,7 +21,7 @@ from aotidoctor.model.answers import Acted, parse_answer
 from aotidoctor.model.artifact import RUNNABLE_KINDS
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import UsageError
-from aotidoctor.model.evidence import NotChecked, Severity, describe_failure
+from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.jobs import Job, UserCode
 from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.probes import LATER, PROBES
@@ -74,7 +74,7 @@ def _all() -> tuple[Probe, ...]:
 
 
 def _ask_probe(probe: Probe, session: Session) -> None:
-    try:
+    with session.guard(probe.code, probe.name):
         plan = plan_of(probe, session)
         for part in plan if isinstance(plan, tuple) else (plan,):
             match part:
@@ -83,14 +83,10 @@ def _ask_probe(probe: Probe, session: Session) -> None:
                 case Reuse(probe=name) if name not in session.outcomes:
                     session.not_checked.append(unasked(probe.code, probe.name, f"{name} was not run"))
                 case Reuse(probe=name):
-                    session.add(
-                        probe.read(session.case, session.history(), session.outcomes[name]),
-                        probe.left_out(session.outcomes[name]),
-                    )
+                    outcome = session.outcomes[name]
+                    session.add(probe.read(session.case, session.history(), outcome), probe.left_out(outcome))
                 case Request():
                     _run_probe(probe, part, session)
-    except Exception:  # noqa: BLE001 - a broken probe must not cost the rest of the report
-        session.leave_out(probe.code, probe.name, describe_failure())
 
 
 def plan_of(probe: Probe, session: Session) -> Plan:

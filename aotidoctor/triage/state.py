@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from aotidoctor.model.evidence import FAILED_HERE, Evidence, NotChecked
+from aotidoctor.model.evidence import FAILED_HERE, Evidence, NotChecked, describe_failure
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Event, EventKind
 
@@ -73,6 +74,14 @@ class Session:
     def leave_out(self, code: str, name: str, reason: str) -> None:
         """Add the reason why something was not checked."""
         self.not_checked.append(NotChecked(code=code, name=name, reason=reason))
+
+    @contextmanager
+    def guard(self, code: str, name: str) -> Iterator[None]:
+        """Turn an exception into ``NotChecked``: a fault of one check or probe must not cost the rest of the report."""
+        try:
+            yield
+        except Exception:  # noqa: BLE001 - see above
+            self.leave_out(code, name, describe_failure())
 
     def begins(self, name: str) -> None:
         """Report that a run called ``name`` begins."""

@@ -365,8 +365,13 @@ class _SpecReader:
         keys = self._keys(node.get("context"), known, path)
         children = node.get("children_spec")
         below = children if isinstance(children, list) else []
-        if len(self.failures) == before:
-            self._count(known, keys, children, path)
+        if len(self.failures) == before and isinstance(children, list):
+            if known in ("list", "tuple") and not children:
+                words = "must have at least one entry when 'type' is 'builtins.list' or 'builtins.tuple'."
+                self._fail("R10", f"Property 'children_spec' {words}", path, f"an empty {known}")
+            if known == "dict" and len(children) != len(keys):
+                words = "Number of entries in 'children_spec' does not match number of entries in 'context'."
+                self._fail("R9", words, path, known)
         labels = [repr(key) for key in keys] if len(keys) == len(below) else [str(at) for at in range(len(below))]
         nodes = []
         for at, (child, label) in enumerate(zip(below, labels, strict=True)):
@@ -403,16 +408,6 @@ class _SpecReader:
                 self._fail("R11", f"Context entry at index {at} is not a string.", path, f"the key {json.dumps(key)}")
                 break
         return value
-
-    def _count(self, kind: str, keys: list[JsonValue], children: JsonValue, path: str) -> None:
-        if not isinstance(children, list):
-            return
-        if kind in ("list", "tuple") and not children:
-            words = "must have at least one entry when 'type' is 'builtins.list' or 'builtins.tuple'."
-            self._fail("R10", f"Property 'children_spec' {words}", path, f"an empty {kind}")
-        if kind == "dict" and len(children) != len(keys):
-            words = "Number of entries in 'children_spec' does not match number of entries in 'context'."
-            self._fail("R9", words, path, kind)
 
     def _fail(self, rule: str, detail: str, path: str, found: str) -> None:
         self.failures.append(SpecFailure(rule=rule, detail=detail, path=path, found=found))

@@ -47,7 +47,24 @@ NAMES_SINCE = "26.05"
 def name_table(contract: ModelContract, release: Release) -> NameTable | None:
     """Names of the package's tensors; None where the release needs a call spec and the package has none."""
     if release.before(NAMES_SINCE):
-        return _by_slot(contract, release)
+        # The tensors as the compiled code counts them; ordinals are one way to address them.
+        inputs = tuple(
+            _input(leaf, leaf.input_index or 0, f"INPUT__{leaf.input_index}", None, release)
+            for leaf in contract.tensor_leaves()
+        )
+        places = (
+            NameRow(slot=item.index, ordinal=f"OUTPUT__{item.index}", forward=None, path=item.path)
+            for item in contract.outputs
+        )
+        return NameTable(
+            release=release.name,
+            inputs=inputs,
+            outputs=tuple(
+                _output(item, place, contract, release) for item, place in zip(contract.outputs, places, strict=True)
+            ),
+            obstacles=old_obstacles(contract, inputs, release),
+            wanted=contract.n_inputs,
+        )
     if contract.in_spec is None or contract.out_spec is None:
         return None
     parsed_inputs, parsed_outputs = parse_inputs(contract.in_spec), parse_outputs(contract.out_spec)
@@ -67,30 +84,6 @@ def name_table(contract: ModelContract, release: Release) -> NameTable | None:
 def find_row(rows: Sequence[NameRow], name: str) -> NameRow | None:
     """Row that the server finds under ``name``."""
     return next((row for row in rows if name in row.names), None)
-
-
-def _by_slot(contract: ModelContract, release: Release) -> NameTable:
-    """The tensors as the compiled code counts them; ordinals are one way to address them."""
-    inputs = tuple(
-        _input(leaf, leaf.input_index or 0, f"INPUT__{leaf.input_index}", None, release)
-        for leaf in contract.tensor_leaves()
-    )
-    outputs = tuple(
-        _output(
-            output,
-            NameRow(slot=output.index, ordinal=f"OUTPUT__{output.index}", forward=None, path=output.path),
-            contract,
-            release,
-        )
-        for output in contract.outputs
-    )
-    return NameTable(
-        release=release.name,
-        inputs=inputs,
-        outputs=outputs,
-        obstacles=old_obstacles(contract, inputs, release),
-        wanted=contract.n_inputs,
-    )
 
 
 def _inputs(contract: ModelContract, parsed: ParsedSpec, release: Release) -> tuple[NameRow, ...]:
@@ -294,15 +287,13 @@ def rows_in_comments(comments: Sequence[Given[str]], rows: Sequence[NameRow]) ->
     for row in rows:
         key = key_of(row)
         words = (row.path, row.forward if row.forward != "RESULT" else None, key[1] if key is not None else None)
-        if any(word and _is_in(word, text) for word in words):
-            found.append(row)
+        for word in filter(None, words):
+            start = r"(?<![\w\])'\"])" if word[0].isalnum() or word[0] == "_" else ""
+            end = r"(?![\w\[(])" if word[-1].isalnum() or word[-1] == "_" else r"(?!\[)"
+            if re.search(start + re.escape(word) + end, text):
+                found.append(row)
+                break
     return tuple(found)
-
-
-def _is_in(word: str, text: str) -> bool:
-    start = r"(?<![\w\])'\"])" if word[0].isalnum() or word[0] == "_" else ""
-    end = r"(?![\w\[(])" if word[-1].isalnum() or word[-1] == "_" else r"(?!\[)"
-    return re.search(start + re.escape(word) + end, text) is not None
 
 
 def key_of(row: NameRow) -> tuple[str, str] | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said
-from aotidoctor.model.serving_config import NameRow, TensorConfig
-from aotidoctor.triton.call_spec import DimMismatch, compare_dims, dims_text, fixed_symbols
+from aotidoctor.model.serving_config import TensorConfig
+from aotidoctor.triton.call_spec import compare_dims, dims_text, fixed_symbols
 from aotidoctor.triton.tensor_names import JoinedTables, Pair, for_each_version, unrecorded_remark
 
 RULES = Family("tensors")
@@ -63,32 +63,28 @@ def input_dims_are_compiled(joined: JoinedTables) -> Said:
             silent.append(row.label)
             continue
         mismatches = compare_dims(tensor, row.dims, batched=joined.config.batch_size > 0)
-        found.extend(_remark(tensor, row, item) for item in mismatches if item.kind != "batch-missing")
+        for item in (item for item in mismatches if item.kind != "batch-missing"):
+            consequence, message = _MESSAGES.get(item.kind, (Consequence.SILENTLY_WRONG, _MISREAD))
+            expected = row.dims[1:] if item.kind == "batch-written" else row.dims
+            written = ", ".join("-1" if dim.static is None else str(dim.static) for dim in expected)
+            harmless = consequence is Consequence.NOTE
+            remark = Remark(
+                kind=item.kind,
+                consequence=consequence,
+                message=message,
+                observed=item.observed if item.dim is None else f"{item.observed} in dim {item.dim}",
+                expected=f"{item.expected} ({row.path} is {dims_text(row.dims)})",
+                subject=tensor.label,
+                remedy="No change is needed." if harmless else f"Write dims: [ {written} ].",
+                at=item.at,
+                facts={"path": row.path, "dim": item.dim},
+            )
+            found.append(remark)
     return [*found, *_disagreeing(joined), *unrecorded_remark("the dims", silent)]
 
 
 def _compared(joined: JoinedTables) -> list[Pair]:
     return [(tensor, row) for tensor, row in joined.inputs.pairs if row.may_be_tensor and tensor.shape]
-
-
-def _remark(tensor: TensorConfig, row: NameRow, item: DimMismatch) -> Remark:
-    consequence, message = _MESSAGES.get(item.kind, (Consequence.SILENTLY_WRONG, _MISREAD))
-    where = "" if item.dim is None else f" in dim {item.dim}"
-    harmless = consequence is Consequence.NOTE
-    compiled = row.dims or ()
-    expected = compiled[1:] if item.kind == "batch-written" else compiled
-    written = ", ".join("-1" if dim.static is None else str(dim.static) for dim in expected)
-    return Remark(
-        kind=item.kind,
-        consequence=consequence,
-        message=message,
-        observed=f"{item.observed}{where}",
-        expected=f"{item.expected} ({row.path} is {dims_text(compiled)})",
-        subject=tensor.label,
-        remedy="No change is needed." if harmless else f"Write dims: [ {written} ].",
-        at=item.at,
-        facts={"path": row.path, "dim": item.dim},
-    )
 
 
 def _disagreeing(joined: JoinedTables) -> Iterator[Remark]:

@@ -1,4 +1,4 @@
-"""What must run before the package is loaded: the init library, and weights that lie beside the package."""
+"""Family hook: the init library, which runs before the package is loaded, and weights beside the package."""
 
 from __future__ import annotations
 
@@ -132,30 +132,16 @@ def _symbols(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
         message = f"{hook.path} does not export {INIT_FUNCTION}{_WHY[how]}"
         yield init_remark(kind, given, message, remedy, seen=_seen(hook), wanted=INIT_FUNCTION)
     if RELEASE not in hook.symbols:
-        yield _no_release(hook, given)
-
-
-def _no_release(hook: HookLibrary, given: ParameterConfig) -> Remark:
-    how, remedy = _why_absent(hook, RELEASE)
-    unknown = "whether the server then refuses the library is unknown, and what init allocated is never freed"
-    if how == "absent" and OLD_RELEASE in hook.symbols:
-        message = (
-            f"{hook.path} exports {OLD_RELEASE}, the name from before the feature was merged, and not {RELEASE}: "
-            "its cleanup is never called, so a reload finds leftovers of the last load."
-        )
-        return init_remark(
-            "old-abi",
-            given,
-            message,
-            f"rename it: {_SIGNATURES[RELEASE]}",
-            seen=OLD_RELEASE,
-            wanted=RELEASE,
-            consequence=Consequence.WASTE,
-        )
-    message = f"{hook.path} does not export {RELEASE}{_WHY[how]}; {unknown}."
-    return init_remark(
-        "no-release", given, message, remedy, seen=_seen(hook), wanted=RELEASE, consequence=Consequence.WASTE
-    )
+        how, remedy = _why_absent(hook, RELEASE)
+        kind, seen = "no-release", _seen(hook)
+        message = f"{hook.path} does not export {RELEASE}{_WHY[how]}; whether the server then refuses the library is "
+        message += "unknown, and what init allocated is never freed."
+        if how == "absent" and OLD_RELEASE in hook.symbols:
+            kind, seen, remedy = "old-abi", OLD_RELEASE, f"rename it: {_SIGNATURES[RELEASE]}"
+            message = f"{hook.path} exports {OLD_RELEASE}, the name from before the feature was merged, and not "
+            message += f"{RELEASE}: its cleanup is never called, so a reload finds leftovers of the last load."
+        waste = Consequence.WASTE
+        yield init_remark(kind, given, message, remedy, seen=seen, wanted=RELEASE, consequence=waste)
 
 
 _WHY = {

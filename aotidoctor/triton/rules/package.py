@@ -39,13 +39,13 @@ def custom_operators(model: ServedModel) -> Sequence[Remark]:
     How it was seen: in the sources of torch and of the backend, not run in a server.
     Remedy: start tritonserver with the operators' library in LD_PRELOAD. Operators written in Python cannot be served.
     """
-    said = []
+    found = []
     for version in model.served:
         names = foreign(node.target for node in version.entry.extern_nodes) if version.entry is not None else []
         if not names and version.contract is not None:
             names = foreign(version.contract.custom_ops)
         if names:
-            said.append(
+            found.append(
                 Remark(
                     kind="custom-operators",
                     message=f"the package calls {', '.join(names)}, which the server does not have: the model does not "
@@ -59,7 +59,7 @@ def custom_operators(model: ServedModel) -> Sequence[Remark]:
                     facts={"ops": tuple(names)},
                 )
             )
-    return said
+    return found
 
 
 @RULES.rule("R49", "the package is made for the machine that serves it", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)

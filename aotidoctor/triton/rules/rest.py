@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
 from aotidoctor.model.serving_config import ConfigMessage, Position, TensorConfig, written_text
@@ -89,38 +90,36 @@ def reshape_is_what_counts(model: ServedModel) -> Sequence[Remark]:
     config = model.config
     tensors = (*config.inputs, *config.outputs) if config is not None else ()
     batched = config is not None and config.batch_size > 0
-    return [_reshaped(tensor, batched=batched) for tensor in tensors if tensor.reshape is not None]
-
-
-def _reshaped(tensor: TensorConfig, *, batched: bool) -> Remark:
-    dims, shape = [item.value for item in tensor.dims], [item.value for item in tensor.shape]
-    written = tensor.tree.first("reshape")
-    at = written.at if written is not None else tensor.at
-    fits = _parts(dims) == _parts(shape) and all(size >= 1 or size == -1 for size in shape)
-    if fits and (shape or batched):
-        return Remark(
-            kind="reshape",
-            consequence=Consequence.NOTE,
-            message=f"clients send {dims}, the compiled code gets {shape}: the server reshapes before the backend.",
-            observed=f"reshape to {shape}",
-            expected="",
+    found = []
+    for tensor in (tensor for tensor in tensors if tensor.reshape is not None):
+        dims, shape = [item.value for item in tensor.dims], [item.value for item in tensor.shape]
+        written = tensor.tree.first("reshape")
+        fits = _parts(dims) == _parts(shape) and all(size >= 1 or size == -1 for size in shape)
+        remark = Remark(
+            kind="reshape-size",
+            message="the model is not loaded: dims and reshape have different sizes, or nothing is left of the shape.",
+            observed=f"dims {dims}, reshape {shape}",
+            expected="as many elements between variable dimensions in both",
             subject=tensor.label,
-            remedy="No change is needed.",
-            at=at,
+            remedy="Give the reshape as many elements as dims.",
+            at=written.at if written is not None else tensor.at,
         )
-    return Remark(
-        kind="reshape-size",
-        message="the model is not loaded: dims and reshape have different sizes, or nothing is left of the shape.",
-        observed=f"dims {dims}, reshape {shape}",
-        expected="as many elements between variable dimensions in both",
-        subject=tensor.label,
-        remedy="Give the reshape as many elements as dims.",
-        at=at,
-    )
+        if fits and (shape or batched):
+            remark = replace(
+                remark,
+                kind="reshape",
+                consequence=Consequence.NOTE,
+                message=f"clients send {dims}, the compiled code gets {shape}: the server reshapes before the backend.",
+                observed=f"reshape to {shape}",
+                expected="",
+                remedy="No change is needed.",
+            )
+        found.append(remark)
+    return found
 
 
 def _parts(sizes: Sequence[int]) -> list[int]:
-    """How many elements there are before, between and after the variable dimensions."""
+    """Number of elements before, between and after the variable dimensions."""
     parts = [1]
     for size in sizes:
         if size == -1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel
-from aotidoctor.triton.tensor_names import JoinedTables, each_version, obstacles_of
+from aotidoctor.triton.tensor_names import JoinedTables, for_each_version, obstacle_remarks, obstacles_of
 
 RULES = Family("spec")
 
@@ -75,7 +75,8 @@ def arguments_are_tensors(model: ServedModel) -> Said:
 
 
 @RULES.rule("R15", "an empty dict in the call", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def no_empty_dict(model: ServedModel) -> Said:
+@for_each_version
+def no_empty_dict(joined: JoinedTables) -> Said:
     """No dict may be empty: the server treats it as a tensor.
 
     Versions: 26.05 and later.
@@ -84,12 +85,7 @@ def no_empty_dict(model: ServedModel) -> Said:
     How it was seen: as an argument, run with the 26.05 backend; in the outputs, read in its source.
     Remedy: export without the empty dict.
     """
-    return [*obstacles_of(model, "R15"), *each_version(model, _shifted)]
-
-
-def _shifted(joined: JoinedTables) -> list[Remark]:
-    """Outputs of the config that an empty dict before them moves."""
-    found = []
+    found = obstacle_remarks(joined, "R15")
     returned = joined.contract.outputs
     for tensor, row in (pair for pair in joined.outputs.pairs if pair[1].kind == "shifted"):
         past = row.slot >= len(returned)
