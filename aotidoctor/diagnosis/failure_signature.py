@@ -1,4 +1,4 @@
-"""Compute the signature of a failure: equal for the same trouble on another machine, day, path or build.
+"""Compute the signature of a failure: equal for the same fault on another machine, day, path or build.
 
 Rules in order, each giving one part or none. The *family* takes in the cause, what kind of failure showed and what
 kind of thing it is about; the *exact* one also the thing itself, the variant of the cause, the words of the failure,
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from aotidoctor.model.report import LogEvent, LogReading
 
 
-# Frames that tell failures apart.
+# Frames that distinguish failures.
 
 MOST = 3
-"""Frames in a signature: more of them tell callers apart, not failures."""
+"""Frames in a signature: more of them would distinguish callers, not failures."""
 
 _SENTINEL = re.compile(
     r"^(?:(?:__GI_)?_*(?:abort|raise|gsignal|pthread_kill\w*|assert_fail\w*|fortify_fail\w*|chk_fail|stack_chk_fail)"
@@ -72,12 +72,12 @@ _KERNEL = re.compile(r"\b((?:cpp|triton)_\w*?)_\d+\b")
 
 
 def plain_kernel(name: str) -> str:
-    """``cpp_fused_embedding_mul_0`` without its number, which is its place among the kernels of this one build."""
+    """Strip the number of ``cpp_fused_embedding_mul_0``: its place among the kernels of one build."""
     return _KERNEL.sub(r"\1", name)
 
 
 def normal_function(name: str) -> str:
-    """A function's name without arguments, template arguments and what a build or an address adds."""
+    """Strip arguments, template arguments and additions of a build or an address from a function's name."""
     text = re.sub(r" \[clone [^\]]*\]", "", name).replace("(anonymous namespace)::", "")
     text = _ADDRESS.sub("", BUILD.sub("", _LAMBDA.sub("{lambda}", _CLONE.sub("", text))))
     text = _without_nested(_without_nested(text, "(", ")"), "<", ">")
@@ -95,7 +95,7 @@ def _without_nested(text: str, opening: str, closing: str) -> str:
 
 
 def top_frames(frames: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """At most three names out of pairs of function and file or library, innermost first."""
+    """At most three names from pairs of function and file or library, innermost first."""
     last = max((at for at, (function, _) in enumerate(frames) if _SENTINEL.match(function)), default=-1)
     kept: list[str] = []
     own = 0
@@ -120,13 +120,13 @@ def native_frames(frames: Iterable[Frame]) -> tuple[str, ...]:
 
 
 def python_frames(traceback: str) -> tuple[str, ...]:
-    """Those of a Python traceback, whose innermost frame comes last; of chained ones the last, which was raised."""
+    """Frames of a Python traceback, innermost first; of chained ones those of the last, which was raised."""
     found = list(_PYTHON.finditer(traceback.rpartition("Traceback (most recent call last)")[2]))
     return top_frames([(one["function"], one["file"]) for one in reversed(found)])
 
 
 def logged_frames(frames: Sequence[str]) -> tuple[str, ...]:
-    """Those of an event of a log: a symbol, ``file:line`` or ``function (file:line)``; lines say nothing elsewhere."""
+    """Frames of an event of a log: a symbol, ``file:line`` or ``function (file:line)``, without line numbers."""
     pairs = []
     for one in frames:
         placed = _PLACED.match(one)
@@ -154,7 +154,7 @@ _LIBRARY_VERSION = re.compile(r"(\.so)(?:\.\d+)*\.?(?=\W|$)")
 
 
 def subject_kind(subject: str | None) -> str:
-    """``input``, ``size``, ``output``, ``operator``, ``kernel``, ``library``, ``member``, ``file``, ``key``..."""
+    """Kind of a subject: ``input``, ``size``, ``output``, ``operator``, ``kernel``, ``library``, ``member``..."""
     if not subject:
         return "none"
     if _LEAF.match(subject):
@@ -172,7 +172,7 @@ def subject_kind(subject: str | None) -> str:
 
 
 def normal_subject(subject: str | None) -> str:
-    """The subject itself, where it is a name that means the same elsewhere; nothing for a file of this machine."""
+    """The subject, where its name means the same elsewhere; empty for a file of this machine."""
     kind = subject_kind(subject)
     if subject is None or kind == "file":
         return ""
@@ -193,9 +193,9 @@ WATCHED = "AD-RUN-033"
 EXACT = f"aotidoctor{SIGNATURE_VERSION}:"
 FAMILY = f"aotidoctor{SIGNATURE_VERSION}f:"
 LENGTH = 16
-# Where the cause is a property of files or of the host, and what it leads to is luck.
+# Stages where the cause is a property of files or of the host, and its consequences are chance.
 STATIC_STAGES = ("artifact", "host", "load", "inputs")
-# Except for these: how it failed is all that is known of it.
+# Except for these, of which only the failure is known.
 NO_STATIC_CAUSES = ("setup-failed",)
 # And these, which show while running: memory that is not theirs decides between garbage, a crash and nothing, and
 # the number of threads between an exception and an abort.
@@ -209,7 +209,7 @@ LUCKY_CAUSES = (
     "integer-division",
     "runtime-assert",
 )
-# What the checked heap of the C library says: the stack is where the damage was noticed, not where it was done.
+# Messages of the checked heap of the C library: the stack shows where damage was detected, not where it was done.
 _HEAP = re.compile(
     r"(?i)heap-corruption|double free|free\(\)|(?:m|re)alloc\w{0,30}\(\)|corrupted|invalid (?:pointer|next size)"
 )
@@ -327,7 +327,7 @@ def _kind_of_failure(seen: FailureFacts) -> Text:
 def _kind_of_subject(seen: FailureFacts) -> Text:
     if seen.first is None:
         return None
-    # The set-up is a file of this machine: what raised in it tells one failure from another.
+    # The setup is a file of this machine: the exception distinguishes failures, not the file.
     return ("none" if seen.first.cause == "setup-failed" else subject_kind(seen.first.subject), "")
 
 

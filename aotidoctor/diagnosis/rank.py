@@ -115,7 +115,7 @@ def _tree(path: str, lead: Evidence, case: Case, findings: Sequence[Evidence]) -
 
 
 def _numbers(case: Case, path: str) -> bool:
-    """A nest of plain values at ``path``, which one tensor can be made of."""
+    """Whether the container at ``path`` holds plain values only, which can become one tensor."""
     leaves = case.inputs.leaves() if case.inputs is not None else ()
     inside = [value for name, value in leaves if name.startswith(f"{path}[")]
     return bool(inside) and not any(isinstance(value, TensorDesc) for value in inside)
@@ -219,7 +219,7 @@ def _divisibility(path: str, lead: Evidence, case: Case, _findings: Sequence[Evi
 
 
 def _weights(_path: str, lead: Evidence, case: Case, _findings: Sequence[Evidence]) -> CaseRemedy:
-    """With the reference there is nothing left to ask: it can be compiled."""
+    """With the reference, the remedy is to compile it again."""
     reference = case.options.reference if case.reference is not None else None
     if reference is None or lead.facts.get("remedy") is not None:
         return CaseRemedy()
@@ -227,7 +227,7 @@ def _weights(_path: str, lead: Evidence, case: Case, _findings: Sequence[Evidenc
 
 
 def _disagree(path: str, _lead: Evidence, case: Case, findings: Sequence[Evidence]) -> CaseRemedy:
-    """Cutting the one that is too long is what a user would do; cutting all others to it is not."""
+    """A user would cut the one that is too long, but not cut all others to it."""
     lines = _treatment_lines("input-shape-disagree", case, findings)
     return CaseRemedy(
         command=lines if lines is not None and lines.startswith(f"{path} = ") and "\n" not in lines else ""
@@ -327,7 +327,7 @@ def diagnose(
     refuted: Collection[str] = (),
     case: Case | None = None,
 ) -> tuple[Diagnosis, ...]:
-    """Diagnoses, best first; empty when nothing explains what was found.
+    """Diagnose the findings, best first; empty when no playbook explains them.
 
     ``refuted`` are causes whose treatment was tried and changed nothing. With ``case`` a cause that lies in the values
     of inputs names those inputs, and commands name the files in question.
@@ -372,7 +372,7 @@ def is_guess(cause: str, case: Case) -> bool:
 
 
 def _is_symptom(diagnosis: Diagnosis, found: Match, case: Case) -> bool:
-    """Whether it is such a guess, and nothing but the outputs or an operator of PyTorch speaks for it (rule 6)."""
+    """Whether it is such a guess, and only the outputs or an operator of PyTorch suggest it (rule 6)."""
     if diagnosis.status is not Status.SUSPECTED or not is_guess(diagnosis.cause, case):
         return False
     if diagnosis.cause == "operator-refused":
@@ -421,8 +421,8 @@ def rerank(diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
 
 
 def _promote(found: Match, findings: Sequence[Evidence]) -> Match:
-    """Rule 2: the failed run joins the evidence, and lifts its severity."""
-    # What the compiled code does not read, or what is known to change nothing, kills no run.
+    """Apply rule 2: add the failed run to the evidence, which raises its severity."""
+    # Inputs that the compiled code does not read, or that are known to be harmless, end no run.
     if found.severity is not Severity.WARN or all(
         (item.facts.get("unused") is True or item.facts.get("harmless") is True) for item in found.loud()
     ):
@@ -435,7 +435,7 @@ def _promote(found: Match, findings: Sequence[Evidence]) -> Match:
 
 
 def _without_symptoms(matches: Sequence[Match], refuted: Collection[str]) -> tuple[list[Match], dict[int, list[Match]]]:
-    """Those that stay, and by the id of an explanation its symptoms, which do not."""
+    """Split matches into causes, and symptoms by the id of their cause."""
     gone: dict[int, Match] = {}
     causes = sorted(matches, key=lambda found: (not found.grounded, found.playbook.weight))
     for cause in causes:

@@ -36,7 +36,7 @@ from aotidoctor.model.torch_names import contiguous_stride
 
 # Tensors.
 
-# More dims than this are never permuted by mistake, and their permutations are many.
+# More dims are hardly permuted by mistake, and have too many permutations.
 MAX_PERMUTED = 6
 # Refusal by an operator of PyTorch of an input that no check describes.
 REFUSED = "AD-RUN-037"
@@ -83,7 +83,7 @@ def _restride_one(case: Case, item: Evidence) -> TreatmentPlan | None:
 
 
 def _expected_strides(case: Case, item: Evidence, path: str) -> tuple[int, ...] | None:
-    """All strides as numbers; None when one is not constant and the tensor is meant to be contiguous."""
+    """All strides as numbers; None when one is not constant, as the tensor is then to be contiguous."""
     value = item.facts.get("expected_stride")
     spec = spec_at(case, path)
     strides = (
@@ -151,7 +151,7 @@ def plan_reshape(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | No
 
 
 def _leading_dims_plan(case: Case, item: Evidence) -> TreatmentPlan | None:
-    """As many dims as an operator asks for, by sizes of 1 in front."""
+    """Add leading sizes of 1, up to the rank that an operator requires."""
     path, wanted = path_of(item), item.facts.get("expected_rank")
     tensor = tensor_at(case, path)
     if path is None or tensor is None or not isinstance(wanted, int) or wanted <= len(tensor.shape):
@@ -198,7 +198,7 @@ def _reshape_one(case: Case, item: Evidence) -> TreatmentPlan | None:
 
 
 def _grown(path: str, dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]) -> tuple[JsonObject, ...]:
-    """A size brought to the one that another input has, or else up to the least that the package's checks accept."""
+    """Steps to the size that another input has, or else to the least that the package's checks accept."""
     wanted = [
         size if dim.static is not None else known.get(str(dim.expr), max(size, dim.min or 0))
         for dim, size in zip(dims, shape, strict=True)
@@ -225,7 +225,7 @@ def _known_shape(dims: Sequence[Dim], numel: int, known: Mapping[str, int]) -> t
 
 
 def _fits(dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]) -> bool:
-    """Sizes that the dims allow, and that agree with those of the other inputs."""
+    """Whether the dims allow the sizes, and the other inputs have the same."""
     pairs = list(zip(dims, shape, strict=True))
     return all(allows(dim, size) and known.get(str(dim.expr), size) == size for dim, size in pairs)
 
@@ -269,7 +269,7 @@ def plan_permute(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | No
 
 
 def _resize_refused_dim(item: Evidence) -> TreatmentPlan | None:
-    """The dim that an operator refuses at the size that it asks for: cut, or filled up with its last entry."""
+    """Resize the dim that an operator refuses: cut it, or repeat its last entry."""
     path, dim, wanted = path_of(item), item.facts.get("dim"), item.facts.get("expected_size")
     if path is None or not isinstance(dim, int) or not isinstance(wanted, int):
         return None
@@ -278,7 +278,7 @@ def _resize_refused_dim(item: Evidence) -> TreatmentPlan | None:
 
 
 def _resize_one(case: Case, path: str) -> TreatmentPlan | None:
-    """Each static dim of another size at its own: cut, or filled up with its last entry. No remedy: no command."""
+    """Resize each wrong static dim: cut it, or repeat its last entry. A proof, no remedy: no command."""
     spec, tensor = spec_at(case, path), tensor_at(case, path)
     if spec is None or tensor is None or len(spec.dims or ()) != len(tensor.shape):
         return None
@@ -335,7 +335,7 @@ Given = tuple[str, Tree[LeafValue]]
 
 @record
 class Hole:
-    """A tensor leaf of the spec that nothing given can fill."""
+    """A tensor leaf of the spec without a given value."""
 
     path: str
     spec: LeafSpec
@@ -369,7 +369,7 @@ class _Matcher:
         self.result = Assignment()
 
     def call(self, inputs: InputSet) -> Assignment:
-        """Positional arguments and keywords; either may have been given as the other."""
+        """Assign positional arguments and keywords, where either may have been given as the other."""
         wanted_args, wanted_kwargs = self.contract.args, self.contract.kwargs
         if wanted_args is None or wanted_kwargs is None:
             raise UnfitError
@@ -473,7 +473,7 @@ class _Matcher:
         self.result.dropped.extend(path for path, _ in spare)
 
     def _may(self, spec: Tree[int], given: Tree[LeafValue]) -> bool:
-        """The given tree could be this part of the spec, leaf by leaf."""
+        """Whether the given tree fits this part of the spec, leaf by leaf."""
         match spec, given:
             case Leaf(value=index), _ if _spells(self.contract.leaves[index], given):
                 return True
@@ -489,7 +489,7 @@ def leaf_fits(spec: LeafSpec, value: LeafValue) -> bool:
     """Whether a value fits a leaf: a tensor of its dtype, rank and dims, or a plain value for a constant."""
     match value:
         case PlainValue():
-            # A leaf that the code does not read: a constant, or a tensor that nobody uses.
+            # A leaf that the code does not read: a constant, or an unused tensor.
             return spec.kind == "constant" or (
                 spec.kind == "unknown" and spec.input_index is None and spec.dtype is None
             )
@@ -500,7 +500,7 @@ def leaf_fits(spec: LeafSpec, value: LeafValue) -> bool:
 
 
 def _spells(spec: LeafSpec, given: Tree[LeafValue]) -> bool:
-    """Lists of numbers that have the rank and sizes of a tensor leaf."""
+    """Whether lists of numbers have the rank and sizes of a tensor leaf."""
     if spec.dtype is None or spec.rank is None:
         return False
     if isinstance(given, Leaf):

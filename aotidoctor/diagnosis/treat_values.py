@@ -65,13 +65,13 @@ def evidence_of_code(findings: Sequence[Evidence], code: str, *kinds: str) -> li
 
 
 def path_of(item: Evidence) -> str | None:
-    """The leaf that the evidence is about, by the user's path."""
+    """User's path of the leaf that the evidence is about."""
     path = item.facts.get("path")
     return path if isinstance(path, str) else leaf_of(item.subject)
 
 
 def paths_of(items: Sequence[Evidence]) -> list[str]:
-    """The leaves of several findings, each once, in order."""
+    """Paths of the leaves of several findings, each once, in order."""
     return list(dict.fromkeys(path for item in items if (path := path_of(item)) is not None))
 
 
@@ -82,25 +82,25 @@ def value_at(case: Case, path: str | None) -> LeafValue | None:
 
 
 def tensor_at(case: Case, path: str | None) -> TensorDesc | None:
-    """The tensor given at ``path``; None when there is none."""
+    """Tensor given at ``path``; None when there is none."""
     value = value_at(case, path)
     return value if isinstance(value, TensorDesc) else None
 
 
 def spec_at(case: Case, path: str | None) -> LeafSpec | None:
-    """The leaf of the contract at the user's ``path``."""
+    """Leaf of the contract at the user's ``path``."""
     leaves = case.contract.leaves if case.contract is not None else ()
     return next((leaf for leaf in leaves if leaf.path == path), None)
 
 
 def exported_program(case: Case) -> str | None:
-    """The path of the exported program that is given as reference; None where there is none."""
+    """Path of the exported program that is the reference; None without one."""
     reference = case.options.reference
     return reference if reference is not None and reference.endswith(".pt2") else None
 
 
 def couples(case: Case) -> Iterator[tuple[str, LeafSpec, TensorDesc]]:
-    """``(path, leaf of the contract, tensor)`` wherever both trees have a tensor at the same place."""
+    """Yield ``(path, leaf of the contract, tensor)`` wherever both trees have a tensor at the same place."""
     contract, inputs = case.contract, case.inputs
     if contract is None or inputs is None or contract.args is None or contract.kwargs is None:
         return
@@ -130,7 +130,7 @@ def _place(wanted: Container[int], given: Container[LeafValue], at: int) -> int 
 
 
 def template(kind: str, keys: Sequence[str | int], children: Sequence[JsonObject]) -> JsonObject:
-    """A template container of the family of ``kind``, which is the type of a ``Container``."""
+    """Make a template container of the family of ``kind``, which is the type of a ``Container``."""
     items: list[JsonValue] = [*children]
     if kind.endswith("dict"):
         return {"dict": [[key, item] for key, item in zip(keys, items, strict=True)]}
@@ -315,7 +315,7 @@ def suspects(cause: str, about: Case, findings: Sequence[Evidence]) -> list[str]
 
 
 def _is_position(findings: Sequence[Evidence]) -> bool:
-    """The index was followed to its end, and no input's value is in it."""
+    """Whether the index depends on no input's value."""
     return any(item.code == VALUES_BLAME and item.facts.get("position") is True for item in findings)
 
 
@@ -333,7 +333,7 @@ def _blamed_inputs(findings: Sequence[Evidence], kind: str) -> list[str]:
 
 
 def _indirect(findings: Sequence[Evidence], kind: str) -> bool:
-    """The kernel computes its index or divisor from the input: correcting the input's own value proves nothing."""
+    """Whether the kernel computes its index or divisor from the input: a corrected input then proves nothing."""
     chain = _chain(findings, kind)
     return chain is not None and chain.facts.get("direct") is not True
 
@@ -366,7 +366,7 @@ def plan_clamp(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None
 
 
 def _bounds(failed: Evidence) -> tuple[int, int | None]:
-    """Lowest and highest good index. The kernel says ``0 <= tmp < bound``: ``bound`` itself is out."""
+    """Lowest and highest valid index. The kernel asserts ``0 <= tmp < bound``."""
     low, bound, high = (failed.facts.get(name) for name in ("low", "bound", "high"))
     size = _number(bound)
     return (low if isinstance(low, int) else 0), size - 1 if size is not None else _number(high)
@@ -446,7 +446,7 @@ def plan_stand_in(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | 
 
 
 def _plan(case: Case, items: Sequence[Evidence], name: str, text: str) -> TreatmentPlan | None:
-    """None where values were followed in emulation: there the package cannot be called."""
+    """Plan one step for a call; None where values come from emulation, as the package cannot be called there."""
     facts = items[0].facts if len(items) == 1 else {}
     symbol, index = facts.get("symbol"), facts.get("index")
     if facts.get("beyond") is not True or not isinstance(symbol, str) or not isinstance(index, int):

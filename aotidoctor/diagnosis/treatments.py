@@ -218,7 +218,7 @@ def plan_global_libtorch(_case: Case, findings: Sequence[Evidence]) -> Treatment
 
 def plan_repack(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Load a copy of the package in the layout of the compiler, with the members that are there."""
-    # What the loader minds about the archive; its marks it does not ask for.
+    # Faults of the archive that the loader rejects; it does not need the marks of the format.
     if not any(
         item.kind in ("no-prefix", "mixed-prefix", "directory-entries")
         for item in evidence_of_code(findings, "AD-ART-007")
@@ -288,7 +288,7 @@ def _template_dtypes(form: JsonValue) -> list[tuple[str, str]]:
 
 
 def _leaves_call_unchanged(form: JsonValue, given: JsonValue) -> bool:
-    """Whether a template leaves the call as it was given but for the tensors that it makes."""
+    """Whether a template leaves the call as given, except for the tensors that it makes."""
     match form, given:
         case {"tensor_of": _}, _:
             return True
@@ -351,7 +351,7 @@ def _template(given: Tree[LeafValue], path: str, moves: dict[str, str]) -> JsonO
 
 
 def plan_nontensor(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """Make tensors of numbers and arrays where a tensor belongs; a stand-in for None."""
+    """Make tensors of numbers and arrays where the program takes one, and a stand-in for None."""
     return merge_plans([_to_tensor(case, item) for item in evidence_of_code(findings, "AD-IN-004")])
 
 

@@ -48,7 +48,7 @@ class Union:
 
 
 def parse_union(value: JsonValue) -> Union:
-    """The only entry of an object, without its ``as_``."""
+    """Parse a union: the only entry of an object, without its ``as_``."""
     found = as_object(value)
     if len(found) != 1:
         return Union(kind="", value=None)
@@ -89,12 +89,12 @@ class SerialisedGraph:
 
 
 def parse_graphs(document: JsonObject) -> tuple[SerialisedGraph, ...]:
-    """The top graph, then those that it passes to higher-order operators."""
+    """Parse the top graph, then those that it passes to higher-order operators."""
     return tuple(_graphs(as_object(as_object(document.get("graph_module")).get("graph")), "", 0))
 
 
 def argument_name(item: Union) -> str:
-    """Name of the value that a graph's input or output is, empty for a constant."""
+    """Name of the value of a graph's input or output, empty for a constant."""
     inner = as_object(item.value)
     return as_text(inner.get("name")) or as_text(inner.get("as_name"))
 
@@ -141,7 +141,7 @@ def _node(raw: JsonObject) -> SerialisedNode:
 
 
 def source_line(trace: Sequence[str]) -> Where | None:
-    """The innermost line of the user's source in a stack trace: modules of torch itself do not count."""
+    """Innermost line of the user's source in a stack trace, outside of torch's modules."""
     frames = ((at, match) for at, text in enumerate(trace) if (match := _FRAME.match(text)) is not None)
     found = [(at, match) for at, match in frames if "/site-packages/torch/" not in match["file"]]
     if not found:
@@ -188,7 +188,7 @@ def _value(graph: SerialisedGraph, name: str, node: NodeLocation, target: str | 
 
 
 def _symbols(value: JsonValue) -> frozenset[str]:
-    """Of the symbols that come from data, those that are in the value."""
+    """Symbols in the value that come from data."""
     return frozenset(symbol for text in _expressions(value, 0) for symbol in UNBACKED.findall(text))
 
 

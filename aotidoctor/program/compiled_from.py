@@ -26,7 +26,7 @@ from aotidoctor.readers.provenance.compare_program import compare_program
 # Bytes of constants.
 
 CHUNK = 1 << 20
-# Elements that are looked at one by one: where the layouts differ, and where pieces are not equal.
+# Elements to compare one by one: where the layouts differ, and where pieces are not equal.
 MAX_SINGLE = 1 << 22
 FEW = 8
 
@@ -60,7 +60,7 @@ def compare_contents(ours: StoredTensor, theirs: StoredTensor) -> JsonObject | s
 
 
 class _UnreadableError(Exception):
-    """There is nothing to compare after all."""
+    """The bytes cannot be compared."""
 
 
 def _pieces(ours: StoredTensor, theirs: StoredTensor) -> Iterator[tuple[int, bytes, bytes]]:
@@ -235,7 +235,7 @@ def judge_origin(question: OriginCase) -> tuple[list[Evidence], list[NotChecked]
 
 
 def _contents(question: OriginCase, other: set[str]) -> tuple[list[JsonObject], list[str]]:
-    """Facts of each pair of constants, and what could not be compared, each reason once."""
+    """Facts of each pair of constants, and each reason why some could not be compared."""
     theirs = {**(question.archive.constants or {}), **(question.archive.weights or {})}
     items: list[JsonObject] = []
     reasons: dict[str, list[str]] = {}

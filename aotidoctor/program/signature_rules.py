@@ -188,7 +188,7 @@ class _Input:
 
 
 def _check_outputs(signature: ProgramSignature, returned: Sequence[GraphOutput], found: ViolationCollector) -> None:
-    """As the verifier counts: tokens, then mutations, then what the user gets."""
+    """Check outputs in the verifier's order: tokens, then mutations, then the user's results."""
     specs = signature.outputs
     if len(returned) != len(specs):
         found.add(
@@ -241,7 +241,7 @@ _EXPECTED = {
 
 @record
 class InputWrite:
-    """``node`` writes to the graph's input ``root``, by calling ``target``."""
+    """A write by ``node`` to the graph's input ``root``, by calling ``target``."""
 
     node: NodeLocation
     target: str

@@ -148,7 +148,7 @@ def check_state(
 
 
 def _writes(top: SerialisedGraph) -> Iterator[InputWrite]:
-    """By each of PyTorch's operators that writes to an input, also through views of it."""
+    """Writes of PyTorch's operators to an input, also through views of it."""
     roots = {name: name for item in top.inputs if (name := argument_name(item))}
     for node in top.nodes:
         places = written_arguments(node)
@@ -163,7 +163,7 @@ def _writes(top: SerialisedGraph) -> Iterator[InputWrite]:
 
 
 def _is_lost(archive: ProgramArchive, leaf: ProgramLeaf, top: SerialisedGraph) -> bool:
-    """A number that is also the size of an input can be had from there; one that nothing reads does not matter."""
+    """Whether a number is used and cannot be derived from the size of an input."""
     used = any(argument_name(given) == leaf.name for node in top.nodes for _, given in node.inputs)
     sizes = {
         symbol
@@ -179,7 +179,7 @@ def _is_lost(archive: ProgramArchive, leaf: ProgramLeaf, top: SerialisedGraph) -
 
 NAME = "verify_static"
 NEWEST_SCHEMA = (8, 20)
-"""The newest format that was looked at: torch 2.13."""
+"""Newest known format: that of torch 2.13."""
 
 _PARTLY = {
     "G04": "for operators other than PyTorch's own, the name does not show whether they change their arguments",

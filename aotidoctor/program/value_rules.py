@@ -1,6 +1,6 @@
 """Check values, symbols and operators of an exported program: rules A01, A03, A04, A06, A07, A10, G01, G03, G04.
 
-Violations of one program are collected for whoever reads it: the archive's own reader, or the child that rebuilds it.
+Both the reader of the archive and the child that rebuilds the program collect violations here.
 The rules cover tensors on several devices, dtypes that the generated code has no name for, symbols that come from
 data, the ranges of all symbols, values without metadata, and the operators that nodes call.
 """
@@ -19,7 +19,7 @@ from aotidoctor.model.record import record
 
 # Collected violations.
 
-# A program with ten thousand bad nodes has one fault; the count says the rest.
+# A program with ten thousand bad nodes has one fault; the others are only counted.
 MAX_EACH = 50
 MAX_TEXT = 2000
 
@@ -34,7 +34,7 @@ class NodeLocation:
 
 @dataclass(slots=True)
 class ViolationCollector:
-    """What was found so far; ``counts`` also counts what is beyond ``MAX_EACH`` of a code."""
+    """Violations so far; ``counts`` includes those beyond ``MAX_EACH`` of a code."""
 
     items: list[Violation] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -51,7 +51,7 @@ class ViolationCollector:
         graph: str = "",
         **facts: FactValue,
     ) -> None:
-        """Keep one violation of ``code`` (``G03``). ``target`` is what the node calls or refers to."""
+        """Add one violation of ``code`` (``G03``). ``target`` is what the node calls or refers to."""
         self.counts[code] += 1
         if self.counts[code] > MAX_EACH:
             return
@@ -70,7 +70,7 @@ class ViolationCollector:
         )
 
     def cut(self) -> dict[str, int]:
-        """Code -> how many violations of it were left out."""
+        """Number of violations left out, by code."""
         return {code: count - MAX_EACH for code, count in self.counts.items() if count > MAX_EACH}
 
     def broken(self) -> bool:
@@ -83,7 +83,7 @@ class ViolationCollector:
 
 @record
 class Value:
-    """A tensor or a number that a node gives. ``target`` is what the node calls, None for an input of the graph.
+    """A tensor or a number that a node returns. ``target`` is what the node calls, None for an input of the graph.
 
     ``name`` is the value's own, ``rank`` None for a number; ``symbols`` are those in its sizes, or in the number.
     """
@@ -99,7 +99,7 @@ class Value:
 
 
 def check_devices(values: Sequence[Value], found: ViolationCollector) -> None:
-    """Single numbers on the CPU go with any device."""
+    """Check that all values are on one device, except single numbers on the CPU."""
     devices: dict[str, list[Value]] = {}
     for value in values:
         if value.device and (value.device != "cpu" or value.rank):
@@ -123,7 +123,7 @@ def check_devices(values: Sequence[Value], found: ViolationCollector) -> None:
 def check_dtypes(
     values: Sequence[Value], users: Container[str], nameless: Container[str], found: ViolationCollector
 ) -> None:
-    """Each dtype of ``nameless`` once; ``users`` are the names of the inputs that the caller gives."""
+    """Report each dtype of ``nameless`` once; ``users`` are the names of the inputs that the caller gives."""
     seen: set[str] = set()
     for value in values:
         if value.dtype not in nameless or value.dtype in seen:
@@ -145,7 +145,7 @@ def check_dtypes(
 
 UNBACKED = re.compile(r"\b(?:zuf|u)\d+\b")
 _FROM_DATA = ("aten.item.default", "aten._local_scalar_dense.default")
-# A bound in name only, as the size of nonzero has it.
+# A bound that does not limit anything, as that of the size of nonzero.
 _UNBOUNDED = 2**62
 # Symbol -> dims of inputs that it is the size of, each with the sample's size there.
 Places = Mapping[str, Sequence[tuple[str, int | None]]]
@@ -154,7 +154,7 @@ Places = Mapping[str, Sequence[tuple[str, int | None]]]
 def check_symbols(
     ranges: Mapping[str, SizeRange], places: Places, values: Sequence[Value], found: ViolationCollector
 ) -> None:
-    """What the ranges say, and what they leave open."""
+    """Check the ranges of all symbols, and symbols without bounds."""
     for symbol, bounds in ranges.items():
         low, high = _bound(bounds.low), _bound(bounds.high)
         is_empty = low is not None and high is not None and low > high

@@ -53,23 +53,23 @@ def print_values(session: Session, cache: CompileCache | None = None) -> None:
 
 
 def _print_values(session: Session, cache: CompileCache, plan: Request) -> None:
-    package = printing_package(session, cache, VALUES_PROBE, plan)
-    if package is None:
+    compiled = printing_package(session, cache, VALUES_PROBE, plan)
+    if compiled is None:
         return
-    outcome = session.run(printed_values.call_request(session.case, str(package.package), compile_of(plan).printer))
+    outcome = session.run(printed_values.call_request(session.case, str(compiled.package), compile_of(plan).printer))
     if outcome is None:
         session.leave_out(VALUES_PROBE.code, VALUES_PROBE.name, session.refusal())
         return
-    read_kernel_values(session, VALUES_PROBE, outcome, package.seconds + outcome.seconds)
+    read_kernel_values(session, VALUES_PROBE, outcome, compiled.seconds + outcome.seconds)
 
 
 def printing_package(session: Session, cache: CompileCache, probe: Probe, request: Request) -> CachedCompile | None:
     """The package that ``request`` describes; None where its values do not hold for this one."""
     session.begins(f"{probe.name}: {PATIENCE}")
-    package = obtain_package(session, cache, request)
-    reason = why_unfit(session, str(package.package), compile_of(request).printer) if package is not None else None
+    compiled = obtain_package(session, cache, request)
+    reason = why_unfit(session, str(compiled.package), compile_of(request).printer) if compiled is not None else None
     if reason is None:
-        return package
+        return compiled
     session.leave_out(probe.code, probe.name, reason)
     return None
 
@@ -83,7 +83,7 @@ def read_kernel_values(session: Session, probe: Probe, outcome: Outcome, seconds
 
 
 def why_unfit(session: Session, package: str, level: int) -> str | None:
-    """Why the values that ``package`` prints do not hold for this one; None where they do."""
+    """Reason why the values that ``package`` prints do not hold for this one; None where they do."""
     model, contract = model_in(package)
     features = model.shared_objects[0].features if model is not None and model.shared_objects else None
     if features is None or features.printer_level != level:
@@ -105,31 +105,31 @@ def print_launches(session: Session, cache: CompileCache | None = None) -> None:
 
 
 def _print_launches(session: Session, cache: CompileCache, plan: Request) -> None:
-    package = printing_package(session, cache, LAUNCHES_PROBE, plan)
-    if package is None:
+    compiled = printing_package(session, cache, LAUNCHES_PROBE, plan)
+    if compiled is None:
         return
-    requests = printed_launches.call_requests(session.case, session.history(), str(package.package))
+    requests = printed_launches.call_requests(session.case, session.history(), str(compiled.package))
     outcomes = [outcome for request in requests if (outcome := _run_call(session, request)) is not None]
     if len(outcomes) < len(requests):
         session.leave_out(LAUNCHES_PROBE.code, LAUNCHES_PROBE.name, session.refusal())
         return
     found = read_kernel_values(
-        session, LAUNCHES_PROBE, outcomes[-1], package.seconds + sum(outcome.seconds for outcome in outcomes)
+        session, LAUNCHES_PROBE, outcomes[-1], compiled.seconds + sum(outcome.seconds for outcome in outcomes)
     )
     if found.kind not in printed_launches.NAMED or found.subject is None:
         return
     # The arguments of the kernel that fails.
     request = printed_launches.values_request(session.case, found.subject)
-    package = printing_package(session, cache, LAUNCHES_PROBE, request)
-    if package is None:
+    compiled = printing_package(session, cache, LAUNCHES_PROBE, request)
+    if compiled is None:
         return
     level, name = printed_launches.PRINT_VALUES, printed_launches.VALUES
-    request = printed_launches.call_request(session.case, session.history(), str(package.package), level, name)
+    request = printed_launches.call_request(session.case, session.history(), str(compiled.package), level, name)
     outcome = _run_call(session, request)
     if outcome is None:
         session.leave_out(LAUNCHES_PROBE.code, name, session.refusal())
         return
-    read_kernel_values(session, LAUNCHES_PROBE, outcome, package.seconds + outcome.seconds)
+    read_kernel_values(session, LAUNCHES_PROBE, outcome, compiled.seconds + outcome.seconds)
 
 
 def _run_call(session: Session, request: Request) -> Outcome | None:

@@ -192,7 +192,7 @@ def select_model(artifact: Artifact, name: str | None) -> ModelEntry | None:
 
 
 def read_reference(path: str | None) -> ExportedFacts | None:
-    """The static facts of an exported program; None for a ``module.py:function`` reference or an unreadable file."""
+    """Static facts of an exported program; None for a ``module.py:function`` reference or an unreadable file."""
     if path is None or user_function(path) is not None:
         return None
     facts = read_exported(path)
@@ -230,7 +230,7 @@ def check_reference(reference: str | None) -> None:
 
 
 def with_inputs(case: Case, live: InputSet | None = None) -> Case:
-    """The case with its inputs: ``live`` ones, read from the file, generated, or none."""
+    """Add the inputs to the case: ``live`` ones, read from the file, generated, or none."""
     inputs = live
     error: InputsError | None = None
     generated: JsonObject | None = None

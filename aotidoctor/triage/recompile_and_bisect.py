@@ -361,7 +361,7 @@ def _bisect_facts(search: CompilerSearch, found: WrongStep) -> dict[str, FactVal
         "answers": len(search.answers),
         "seconds": round(search.seconds, 1),
         "good_run": search.runs.get(f"{found.subsystem}:{found.heals_at}"),
-        # Where that was asked in an earlier call: it is on in the compile with nothing off as well.
+        # Where an earlier call had that answer: the step is on in the compile with nothing off as well.
         "bad_run": search.runs.get(f"{found.subsystem}:{found.number}", search.whole),
     }
 

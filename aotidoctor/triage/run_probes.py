@@ -94,7 +94,7 @@ def plan_of(probe: Probe, session: Session) -> Plan:
     options = session.case.options
     if probe.name in options.skip_rungs:
         return NotChecked(code=probe.code, name=probe.name, reason="--skip-probes")
-    # The plain run is what everything else is compared with.
+    # All other runs are compared with the plain run.
     if options.rungs is not None and probe.name not in (*options.rungs, "plain_run"):
         return NotChecked(code=probe.code, name=probe.name, reason="not among --probes")
     return probe.plan(session.case, session.history())

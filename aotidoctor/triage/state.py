@@ -47,7 +47,7 @@ class TreatedRun:
 
 @record(kw_only=False, frozen=False)
 class Session:
-    """What is known so far.
+    """State of one examination.
 
     ``deadline`` is in seconds of the monotonic clock, None without ``--budget``. ``judge_effect`` adds to a finished
     run whether its setting took effect.
@@ -94,7 +94,7 @@ class Session:
         self.on_event(Event(kind=kind, name=name, seconds=seconds, verdict=verdict, ok=ok))
 
     def refusal(self) -> str:
-        """Why ``run`` gave no outcome."""
+        """Reason why ``run`` returned None."""
         return "the time budget is spent" if self.out_of_time else "no child processes in this command"
 
     def run(self, request: Request) -> Outcome | None:

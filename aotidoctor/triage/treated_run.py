@@ -35,15 +35,15 @@ from aotidoctor.triage.state import Session, TreatedRun
 # One treated run, compared with the run without the treatment.
 
 TREATMENT_CODE, TREATMENT = "AD-TREAT-001", "treatment"
-# Its treatment hands over the same values in the order in which the compiled code reads them, and the same bits show
-# that this code goes by the tensor's own strides, or its lazy bits (an extern operator does). A cast is no such proof:
-# a narrower tensor is read past its end, and the zeros that happen to be there may give the right answer today.
+# Causes whose treatment passes the same values in the order in which the compiled code reads them: equal bits then show
+# that this code uses the tensor's own strides, or its lazy bits (an extern operator does). A cast is no such proof: a
+# narrower tensor is read past its end, and the zeros that happen to be there may give the right answer.
 VALUE_PRESERVING = ("input-stride", "input-lazy-bit")
 # Causes whose treatment has to leave no NaN: another kind of wrong is no proof.
 CLEARING = ("input-nan",)
-# Treatments that are right by the reference alone, and that clear outputs of NaN and Inf whatever the reference says.
+# Treatments that are judged by the reference alone, and those that clear outputs of NaN and Inf.
 BY_REFERENCE, BY_FINITE = ("nodes",), ("zeros",)
-# They put in values that nobody means: a reference without the operator has others.
+# Treatments with made-up values: a reference without the operator has others.
 MADE_UP = (*BY_FINITE, "stand-in")
 LINE = 160
 
@@ -160,15 +160,15 @@ def kind_of(trial: TreatedRun) -> str:
 
 # Treatments in the order of the causes.
 
-# Steps that show what is wrong, with values that nobody meant. Where a user would take them, there is a command.
+# Steps with made-up values, which prove a cause and are no remedy; where they are one, there is a command.
 PROOFS = ("stand_in", "stand_in_operator", "fill_weights", "clamp_dim", "mend_offsets", "put_nodes", "put_zeros")
 # A failure in one of these stages, or none at all, is judged by the first call.
 BEFORE_SECOND = ("start", "import", "attach", "setup", "inputs", "load", "trace", "after_load", "run1")
-# What is read beyond the end of an input differs with every setting: a failure that goes away proves nothing there.
+# Reads beyond the end of an input differ with every setting: a failure that goes away proves nothing there.
 BY_CHANCE = ("threading",)
 # Importing a library does not always register its classes: a failure that stays proves nothing.
 NEVER_REFUTED = ("pytree-class-missing",)
-# Before, a package without its weights dies in the call even after they were loaded: there, and with later torch.
+# First release where loading weights later works; a package of an earlier one fails also with a later torch.
 WEIGHTS_WORK = (2, 7)
 
 

@@ -104,7 +104,7 @@ VARIABLE = -1
 
 @record
 class DimMismatch:
-    """One difference. ``dim`` counts in the compiled shape, None where the number of dims differs.
+    """One difference between dims. ``dim`` counts in the compiled shape, None where the number of dims differs.
 
     ``kind``: ``rank``, ``batch-written`` (the batch dim stands in dims), ``batch-missing`` (dims leave out the first
     dim, and nothing is batched), ``scalar`` (one element for a tensor without dims), ``size``, ``wider`` (any size for
@@ -123,16 +123,16 @@ def compare_dims(tensor: TensorConfig, compiled: Sequence[Dim], *, batched: bool
     given = tensor.shape
     expected = compiled[1:] if batched else compiled
     if len(given) != len(expected) or (batched and not compiled):
-        kind = "rank"
+        other = "rank"
         if batched and compiled and _fits(given, compiled):
-            kind = "batch-written"
+            other = "batch-written"
         elif not batched and compiled and _fits(given, compiled[1:]):
-            kind = "batch-missing"
+            other = "batch-missing"
         elif not batched and not compiled and [item.value for item in given] == [1]:
-            kind = "scalar"
+            other = "scalar"
         observed = f"[{', '.join(str(item.value) for item in given)}]" + (" after the batch dim" if batched else "")
         place = given[0].at if given else tensor.at
-        return (DimMismatch(kind=kind, observed=observed, expected=dims_text(compiled), at=place),)
+        return (DimMismatch(kind=other, observed=observed, expected=dims_text(compiled), at=place),)
     return tuple(
         DimMismatch(kind=kind, observed=str(item.value), expected=dim_text(spec), at=item.at, dim=dim)
         for dim, (item, spec) in enumerate(zip(given, expected, strict=True), start=1 if batched else 0)
@@ -297,7 +297,7 @@ def output_names(root: SpecNode) -> tuple[SpecName, ...]:
 
 
 def walk(node: SpecNode) -> Iterator[SpecNode]:
-    """The node and all below it, in order."""
+    """Yield the node and all below it, in order."""
     yield node
     for child in node.children:
         yield from walk(child)

@@ -38,7 +38,7 @@ _SCALARS = frozenset({*INTEGERS, "string", "bool", "float", "double"})
 
 @record
 class FieldType:
-    """``type`` is a scalar, an enumeration, a message, or ``{key,value}`` for an entry of a map."""
+    """Type of a field. ``type`` is a scalar, an enumeration, a message, or ``{key,value}`` for an entry of a map."""
 
     type: str
     repeated: bool
@@ -46,13 +46,13 @@ class FieldType:
 
     @property
     def is_message(self) -> bool:
-        """Whether the value stands in braces."""
+        """Whether the value is written in braces."""
         return self.type not in _SCALARS and self.type not in ENUMS
 
 
 @cache
 def fields_of(message: str) -> dict[str, FieldType]:
-    """The fields of a message type, those of a map entry included."""
+    """Fields of a message type, or of a map entry."""
     if message.startswith("{"):
         key, _, value = message[1:-1].partition(",")
         entry = {"key": key, "value": value}
@@ -66,7 +66,7 @@ def fields_of(message: str) -> dict[str, FieldType]:
 
 
 def enumerators(enum: str) -> tuple[str, ...]:
-    """The names of an enumeration; they are numbered from 0."""
+    """Names of an enumeration, which are numbered from 0."""
     return tuple(ENUMS[enum].split())
 
 
@@ -236,7 +236,7 @@ QUOTES = ('"', "'")
 
 
 class TextFormatError(ValueError):
-    """The text breaks the format; ``at`` says where."""
+    """A fault of the text; ``at`` is its position."""
 
     def __init__(self, message: str, at: Position) -> None:
         super().__init__(message)
@@ -252,7 +252,7 @@ class ConfigToken:
 
 
 def tokens(text: str) -> Iterator[ConfigToken]:
-    """All tokens, and one that is empty at the end. Raises TextFormatError, and LimitReachedError for too many."""
+    """Yield all tokens, and an empty one at the end. Raises TextFormatError, and LimitReachedError for too many."""
     lines = text.split("\n")
     left = iter(range(MOST_TOKENS))
     for number, line in enumerate(lines, start=1):
@@ -276,7 +276,7 @@ def tokens(text: str) -> Iterator[ConfigToken]:
 
 
 def comments(text: str) -> tuple[Given[str], ...]:
-    """What stands after ``#``, without it."""
+    """Comments: the text after ``#``."""
     found = []
     for number, line in enumerate(text.split("\n"), start=1):
         column = 0
@@ -289,7 +289,7 @@ def comments(text: str) -> tuple[Given[str], ...]:
 
 
 def string_value(token: ConfigToken) -> str:
-    """The value of a string token. Raises TextFormatError."""
+    """Value of a string token. Raises TextFormatError."""
     text = token.text
     if len(text) < 2 or text[-1] != text[0]:
         raise TextFormatError(f"the string {text} has no closing quote", token.at)
@@ -316,7 +316,7 @@ _SCHEMA = Path("grpc", "model_config_pb2.py")
 
 @record
 class ProtobufVerdict:
-    """``accepted`` is None where protobuf or the schema is missing; ``problem`` says why it is not True."""
+    """Verdict of protobuf: ``accepted`` is None where it or the schema is missing, ``problem`` why it is not True."""
 
     accepted: bool | None
     problem: str = ""
@@ -324,7 +324,7 @@ class ProtobufVerdict:
 
 
 def parse_with_protobuf(text: str) -> ProtobufVerdict:
-    """Whether the server would take the text as a config."""
+    """Parse the text as a config with protobuf, as the server does."""
     try:
         from google.protobuf import text_format
 

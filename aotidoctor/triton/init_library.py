@@ -1,4 +1,4 @@
-"""Examine the library of MODEL_INIT_LIBRARY, weights beside the package, and what calling the library did.
+"""Examine the library of MODEL_INIT_LIBRARY, weights beside the package, and the result of calling the library.
 
 The library is read in place; nothing is executed here.
 """

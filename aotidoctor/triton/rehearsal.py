@@ -27,7 +27,7 @@ from aotidoctor.triton.tensor_names import NAMES_SINCE, resolve
 if TYPE_CHECKING:
     from aotidoctor.model.run import Outcome
 
-# The tensor that clients intend.
+# Intended tensors.
 
 _ORDINAL = re.compile(r"(?:INPUT|OUTPUT)__(\d+)")
 _LAST_KEY = re.compile(r"\['([^']+)'\]$")
@@ -176,7 +176,7 @@ def plan_rehearsal(
             names = f"{seen[wire.row.slot]} and {wire.name}"
             raise CannotRehearseError(f"{names} are both {wire.row.path}, so a different input is never set")
         seen[wire.row.slot] = wire.name
-    merged, notes = requests or MERGED, ()
+    merged, notes = requests or MERGED, tuple[str, ...]()
     scheduler = config.scheduling.name if config.scheduling is not None else ""
     if scheduler != "dynamic_batching" or config.batch_size <= 1:
         why = "dynamic_batching with max_batch_size above 1"
@@ -254,7 +254,7 @@ def _wires(
 
 # Wording.
 
-# What a finding is about, for a headline; by its kind.
+# Headlines of findings, by kind.
 TITLES = {
     "swapped": "tensors are swapped in the server",
     "unseen": "names that refer to different tensors than they suggest",
@@ -336,7 +336,7 @@ def answer_text(answer: JsonObject) -> str:
 
 
 def facts_of(answer: JsonObject) -> dict[str, FactValue]:
-    """The answer as facts."""
+    """Facts of an answer."""
     names = ("request", "what", "far", "numel", "max_abs_diff", "same_as", "foreign", "bytes")
     return {name: value for name in names if isinstance(value := answer.get(name), str | int | float)}
 
@@ -347,7 +347,7 @@ def _pair(value: JsonValue) -> tuple[str, str]:
 
 
 def sizes_text(sizes: Sequence[int]) -> str:
-    """Sizes as a config writes them."""
+    """Format sizes as a config writes them."""
     return "[ " + ", ".join(map(str, sizes)) + " ]" if sizes else "[ ]"
 
 
@@ -361,7 +361,7 @@ def number(value: JsonValue) -> int:
     return int(value) if isinstance(value, int | float) else 0
 
 
-# Rules that explain a difference.
+# Explanations by rules.
 
 
 @record

@@ -186,7 +186,7 @@ def _nothing_back(outputs: Sequence[NameRow]) -> tuple[Obstacle, ...]:
 
 
 def listable(row: NameRow) -> bool:
-    """Whether the output can stand in a config: a tensor of one dim or more with a type of Triton's."""
+    """Whether a config can list the output: a tensor of one dim or more with a type of Triton's."""
     typed = row.dtype is None or row.data_type is not None
     return row.may_be_tensor and typed and row.dims != () and not row.lost
 
@@ -194,7 +194,7 @@ def listable(row: NameRow) -> bool:
 # The config.
 
 ORDINAL, FORWARD = "ordinal", "forward"
-# Before, an empty file name means model.pt.
+# In earlier releases an empty file name means model.pt.
 _DEFAULT_SINCE = "26.04"
 
 
@@ -253,7 +253,7 @@ def write_config(table: NameTable, release: Release, device: str, wanted: Config
 
 
 def _left_out(row: NameRow, batch: Dim | None) -> str | None:
-    """Why an output cannot stand in the config, None where it can."""
+    """Why a config cannot list an output, None where it can."""
     words = {"none": "None", "number": "a number, without dims", "shifted": "after an empty dict"}
     if row.kind in words:
         return words[row.kind]
@@ -294,7 +294,7 @@ def _comment(row: NameRow) -> str:
 
 
 def _escaped(name: str) -> str:
-    """The name as a string of the text format."""
+    """Escape the name for a string of the text format."""
     return "".join(
         f"\\{letter}"
         if letter in '"\\'

@@ -213,10 +213,10 @@ def nearest_name(name: str, rows: Sequence[NameRow]) -> str | None:
         known = next((valid for valid in row.names if _plain(valid) == plain), None)
         if known is not None:
             return known
-    row = next((row for row in rows if plain in _other_names(row) and row.names), None)
-    if row is not None:
-        by_number = row.forward is None or row.forward.startswith("KWARGS")
-        return row.names[0 if by_number else -1]
+    for row in rows:
+        if plain in _other_names(row) and row.names:
+            by_number = row.forward is None or row.forward.startswith("KWARGS")
+            return row.names[0 if by_number else -1]
     valid = [known for row in rows for known in row.names]
     alike = difflib.get_close_matches(name.upper(), [known.upper() for known in valid], n=1, cutoff=0.75)
     return next((known for known in valid if alike and known.upper() == alike[0]), None)

@@ -105,7 +105,7 @@ class _ConfigReader:
         return TextFormatError(message, self._token.at)
 
     def _fields(self, kind: str, end: str, *, depth: int) -> tuple[ConfigField, ...]:
-        """Fields up to ``end``, which is taken, too."""
+        """Parse fields up to and including ``end``."""
         if depth > _TOO_DEEP:
             raise self._error("messages in messages, too deep")
         known = {} if kind == "?" else fields_of(kind)
@@ -243,7 +243,7 @@ SCHEDULERS = ("dynamic_batching", "sequence_batching", "ensemble_scheduling")
 
 
 def empty_config() -> ModelConfig:
-    """The config of a model without config.pbtxt."""
+    """Config of a model without config.pbtxt."""
     return ModelConfig(tree=ConfigMessage(fields=(), at=TOP))
 
 
@@ -297,12 +297,12 @@ def enum_of(message: ConfigMessage, name: str, enum: str) -> Given[str] | None:
 
 
 def numbers_of(message: ConfigMessage, name: str) -> tuple[Given[int], ...]:
-    """The whole numbers of a repeated field."""
+    """Whole numbers of a repeated field."""
     return tuple(Given(value=integer(item.value), at=item.at) for item in texts_of(message, name))
 
 
 def texts_of(message: ConfigMessage, name: str) -> tuple[Given[str], ...]:
-    """The scalars of a repeated field, as text."""
+    """Scalars of a repeated field, as text."""
     found = (item.value for item in message.all(name))
     return tuple(Given(value=item.text, at=item.at) for item in found if isinstance(item, ConfigScalar))
 

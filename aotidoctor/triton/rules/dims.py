@@ -1,4 +1,4 @@
-"""Family tensors, the dims of inputs: nobody compares them with what was compiled."""
+"""Family tensors, the dims of inputs, which the server does not compare with the compiled ones."""
 
 from __future__ import annotations
 

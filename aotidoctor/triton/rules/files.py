@@ -1,4 +1,4 @@
-"""Family config, second half: the files that the server opens, the versions it serves, what is in the package."""
+"""Family config, second half: files that the server opens, versions that it serves, content of the package."""
 
 from __future__ import annotations
 

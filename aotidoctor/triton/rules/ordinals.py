@@ -90,7 +90,7 @@ def _misnamed(side: TensorSide, tensor: TensorConfig, row: NameRow, named: Seque
 
 
 def _alike(one: NameRow, other: NameRow) -> bool:
-    """Whether the two could trade places without anybody seeing it."""
+    """Whether a swap of the two could go unnoticed."""
     shapes = [None if row.dims is None else [dim.static for dim in row.dims] for row in (one, other)]
     return one.dtype == other.dtype and shapes[0] == shapes[1]
 

@@ -1,4 +1,4 @@
-"""Family package: what the package needs of the server's machine, whatever the config says."""
+"""Family package: the package's needs of the server's machine, independent of the config."""
 
 from __future__ import annotations
 

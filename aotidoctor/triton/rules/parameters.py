@@ -1,4 +1,4 @@
-"""Family parameters, the values: by which release they are read, and what becomes of them."""
+"""Family parameters, the values: which releases read them, and with what effect."""
 
 from __future__ import annotations
 

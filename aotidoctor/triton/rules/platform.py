@@ -1,4 +1,4 @@
-"""Family config, the platform: what the server takes the model for."""
+"""Family config, the platform: which loader the server uses for the model."""
 
 from __future__ import annotations
 
