@@ -69,7 +69,8 @@ class Probe:
     """One probe. ``asked_when`` is one line for ``--plan``.
 
     ``left_out`` gives what a run of it did not look at. ``revise`` gives the earlier findings as they are after the
-    run. ``thread_checks`` are checks to repeat when the run shows another number of threads than was assumed.
+    run. ``thread_checks`` are checks to repeat when the run shows another number of threads than was assumed. Only
+    built-in probes have these three.
     """
 
     code: str

@@ -196,17 +196,8 @@ def add_empty(symbol: str, low: int | None, high: int | None, found: ViolationCo
 def add_outside(symbol: str, size: int, low: int | None, high: int | None, found: ViolationCollector) -> None:
     """Report a sample outside the range."""
     observed = f"the sample input has {symbol} = {size}, its range is {_text(low, high)}"
-    expected = "a sample inside the range"
-    found.add(
-        "A06",
-        "example-outside",
-        target=symbol,
-        observed=observed,
-        expected=expected,
-        symbol=symbol,
-        lower=low,
-        upper=high,
-    )
+    add = partial(found.add, target=symbol, symbol=symbol, lower=low, upper=high)
+    add("A06", "example-outside", observed=observed, expected="a sample inside the range")
 
 
 def _text(low: int | None, high: int | None) -> str:

@@ -316,12 +316,12 @@ def _advise_diagnosis(diagnosis: Diagnosis, lead: Evidence | None) -> Diagnosis:
     if lead is None:
         return diagnosis
     advice = ADVICE.get((lead.code, lead.kind), Advice())
-    said = lead.facts.get("verifier")
+    message = lead.facts.get("verifier")
     subject = lead.subject or "it"
     remedy = replace(
         diagnosis.remedy,
         text=advice.remedy.replace("{subject}", subject) or diagnosis.remedy.text,
         command=advice.command.replace("{subject}", subject) or diagnosis.remedy.command,
     )
-    looked_like = str(said) if isinstance(said, str) else advice.looked_like or diagnosis.looked_like
+    looked_like = message if isinstance(message, str) else advice.looked_like or diagnosis.looked_like
     return replace(diagnosis, looked_like=looked_like, remedy=remedy)

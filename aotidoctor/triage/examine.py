@@ -175,9 +175,8 @@ def _shrink(session: Session, plan: Request) -> None:
     session.begins(SHRINK_PROBE.name)
     end = _search(session, search)
     if end is None:
-        session.add(
-            [shrink.finding(sizes, SmallestSizes(parts=search.parts), search.last, search.runs, finished=False)]
-        )
+        smallest = SmallestSizes(parts=search.parts)
+        session.add([shrink.finding(sizes, smallest, search.last, search.runs, finished=False)])
         session.leave_out(SHRINK_PROBE.code, SHRINK_PROBE.name, f"{session.refusal()}; not finished")
     else:
         session.add([shrink.finding(sizes, end, search.last, search.runs)])

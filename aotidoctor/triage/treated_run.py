@@ -96,11 +96,7 @@ def same_failure(baseline: Outcome, treated: Outcome) -> bool:
 
 
 def _how(baseline: Outcome, outcome: Outcome, agrees: bool, *, written: tuple[str, ...] = ()) -> str:
-    without = (
-        f"fails untreated ({baseline.id})"
-        if not succeeded(baseline)
-        else f"different outputs untreated ({baseline.id})"
-    )
+    without = f"{'different outputs' if succeeded(baseline) else 'fails'} untreated ({baseline.id})"
     checked = " under AOTI_RUNTIME_CHECK_INPUTS=1" if baseline.request.probe == "check_inputs" else ""
     also = ", and the outputs agree with the reference" if agrees else ""
     if written:
@@ -226,19 +222,11 @@ def treat(session: Session, diagnoses: Sequence[Diagnosis], *, quiet: bool = Fal
 
 def apply_verdicts(diagnoses: Sequence[Diagnosis], verdicts: TreatmentVerdicts) -> tuple[Diagnosis, ...]:
     """Mark the diagnoses that trials confirmed, and rank proven ones first."""
-    return rerank(
-        [
-            confirm(
-                item,
-                verdicts.confirmed[item.cause],
-                remedied=item.cause not in verdicts.shown,
-                emulated=verdicts.emulated,
-            )
-            if item.cause in verdicts.confirmed
-            else item
-            for item in diagnoses
-        ]
-    )
+    made = []
+    for item in diagnoses:
+        how, remedied = verdicts.confirmed.get(item.cause), item.cause not in verdicts.shown
+        made.append(confirm(item, how, remedied=remedied, emulated=verdicts.emulated) if how is not None else item)
+    return rerank(made)
 
 
 def demote_harmless(findings: Sequence[Evidence], harmless: Sequence[str]) -> list[Evidence]:
