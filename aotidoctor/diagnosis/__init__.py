@@ -1,1 +1,1 @@
-"""From findings to a ranked cause: playbooks, matching, ranking, the signature. Treatments: ``treatments``."""
+"""Derive ranked causes from findings: playbooks, matching, ranking, signature, treatments."""

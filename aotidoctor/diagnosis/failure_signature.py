@@ -1,4 +1,4 @@
-"""Compute the signature of a failure: equal for the same trouble on another machine, day, path or build.
+"""Compute the signature of a failure: equal for the same fault on another machine, day, path or build.
 
 Rules in order, each giving one part or none. The *family* takes in the cause, what kind of failure showed and what
 kind of thing it is about; the *exact* one also the thing itself, the variant of the cause, the words of the failure,
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from aotidoctor.model.report import LogEvent, LogReading
 
 
-# Frames that tell failures apart.
+# Frames that distinguish failures.
 
 MOST = 3
-"""Frames in a signature: more of them tell callers apart, not failures."""
+"""Frames in a signature: more of them would distinguish callers, not failures."""
 
 _SENTINEL = re.compile(
     r"^(?:(?:__GI_)?_*(?:abort|raise|gsignal|pthread_kill\w*|assert_fail\w*|fortify_fail\w*|chk_fail|stack_chk_fail)"
@@ -72,12 +72,12 @@ _KERNEL = re.compile(r"\b((?:cpp|triton)_\w*?)_\d+\b")
 
 
 def plain_kernel(name: str) -> str:
-    """``cpp_fused_embedding_mul_0`` without its number, which is its place among the kernels of this one build."""
+    """Strip the number of ``cpp_fused_embedding_mul_0``: its place among the kernels of one build."""
     return _KERNEL.sub(r"\1", name)
 
 
 def normal_function(name: str) -> str:
-    """A function's name without arguments, template arguments and what a build or an address adds."""
+    """Strip arguments, template arguments and additions of a build or an address from a function's name."""
     text = re.sub(r" \[clone [^\]]*\]", "", name).replace("(anonymous namespace)::", "")
     text = _ADDRESS.sub("", BUILD.sub("", _LAMBDA.sub("{lambda}", _CLONE.sub("", text))))
     text = _without_nested(_without_nested(text, "(", ")"), "<", ">")
@@ -95,7 +95,7 @@ def _without_nested(text: str, opening: str, closing: str) -> str:
 
 
 def top_frames(frames: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """At most three names out of pairs of function and file or library, innermost first."""
+    """At most three names from pairs of function and file or library, innermost first."""
     last = max((at for at, (function, _) in enumerate(frames) if _SENTINEL.match(function)), default=-1)
     kept: list[str] = []
     own = 0
@@ -115,18 +115,18 @@ def top_frames(frames: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def native_frames(frames: Iterable[Frame]) -> tuple[str, ...]:
-    """Those of a native stack, innermost first."""
+    """Frames of a native stack, innermost first."""
     return top_frames([(one.function or "", one.file or one.library or "") for one in frames])
 
 
 def python_frames(traceback: str) -> tuple[str, ...]:
-    """Those of a Python traceback, whose innermost frame comes last; of chained ones the last, which was raised."""
+    """Frames of a Python traceback, innermost first; of chained ones those of the last, which was raised."""
     found = list(_PYTHON.finditer(traceback.rpartition("Traceback (most recent call last)")[2]))
     return top_frames([(one["function"], one["file"]) for one in reversed(found)])
 
 
 def logged_frames(frames: Sequence[str]) -> tuple[str, ...]:
-    """Those of an event of a log: a symbol, ``file:line`` or ``function (file:line)``; lines say nothing elsewhere."""
+    """Frames of an event of a log: a symbol, ``file:line`` or ``function (file:line)``, without line numbers."""
     pairs = []
     for one in frames:
         placed = _PLACED.match(one)
@@ -154,7 +154,7 @@ _LIBRARY_VERSION = re.compile(r"(\.so)(?:\.\d+)*\.?(?=\W|$)")
 
 
 def subject_kind(subject: str | None) -> str:
-    """``input``, ``size``, ``output``, ``operator``, ``kernel``, ``library``, ``member``, ``file``, ``key``..."""
+    """Kind of a subject: ``input``, ``size``, ``output``, ``operator``, ``kernel``, ``library``, ``member``..."""
     if not subject:
         return "none"
     if _LEAF.match(subject):
@@ -172,7 +172,7 @@ def subject_kind(subject: str | None) -> str:
 
 
 def normal_subject(subject: str | None) -> str:
-    """The subject itself, where it is a name that means the same elsewhere; nothing for a file of this machine."""
+    """The subject, where its name means the same elsewhere; empty for a file of this machine."""
     kind = subject_kind(subject)
     if subject is None or kind == "file":
         return ""
@@ -193,9 +193,9 @@ WATCHED = "AD-RUN-033"
 EXACT = f"aotidoctor{SIGNATURE_VERSION}:"
 FAMILY = f"aotidoctor{SIGNATURE_VERSION}f:"
 LENGTH = 16
-# Where the cause is a property of files or of the host, and what it leads to is luck.
+# Stages where the cause is a property of files or of the host, and its consequences are chance.
 STATIC_STAGES = ("artifact", "host", "load", "inputs")
-# Except for these: how it failed is all that is known of it.
+# Except for these, of which only the failure is known.
 NO_STATIC_CAUSES = ("setup-failed",)
 # And these, which show while running: memory that is not theirs decides between garbage, a crash and nothing, and
 # the number of threads between an exception and an abort.
@@ -209,7 +209,7 @@ LUCKY_CAUSES = (
     "integer-division",
     "runtime-assert",
 )
-# What the checked heap of the C library says: the stack is where the damage was noticed, not where it was done.
+# Messages of the checked heap of the C library: the stack shows where damage was detected, not where it was done.
 _HEAP = re.compile(
     r"(?i)heap-corruption|double free|free\(\)|(?:m|re)alloc\w{0,30}\(\)|corrupted|invalid (?:pointer|next size)"
 )
@@ -222,7 +222,7 @@ _WORD = re.compile(r"(?<![^\s(])[A-Za-z]+(?:::[A-Za-z_]+)*(?=[\s,;:.)]*(?:\s|$))
 
 @record
 class FailureFacts:
-    """All that the rules look at."""
+    """Facts of a failure that the rules use."""
 
     first: Diagnosis | None
     findings: Sequence[Evidence]
@@ -233,33 +233,33 @@ class FailureFacts:
 
     @property
     def is_static(self) -> bool:
-        """Whether the cause can be read off the files."""
+        """Whether the files alone show the cause."""
         if self.first is None or self.first.cause in NO_STATIC_CAUSES:
             return False
         return self.first.stage in STATIC_STAGES
 
     @property
     def is_lucky(self) -> bool:
-        """Whether the cause is what it is, whatever showed."""
+        """Whether the cause is the same however the failure looks."""
         return self.is_static or (self.first is not None and self.first.cause in LUCKY_CAUSES)
 
     @property
     def is_of_operator(self) -> bool:
-        """Whether the subject is an operator: then the kernels around it say what happened to be packed with it."""
+        """Whether the subject is an operator: the kernels around it then depend on the package only."""
         return self.first is not None and subject_kind(self.first.subject) == "operator"
 
     @property
     def event(self) -> LogEvent | None:
-        """The event of the log that the cause, or else the failure, is told by."""
+        """Event of the log for the cause, or else for the failure."""
         if self.log is None:
             return None
         cause = self.first.cause if self.first is not None else ""
-        told = [match.event for match in self.log.matches if match.pattern.cause == cause]
-        return next(iter((*told, *self.log.unknown)), None)
+        events = [match.event for match in self.log.matches if match.pattern.cause == cause]
+        return next(iter((*events, *self.log.unknown)), None)
 
 
 Text = tuple[str, str] | None
-"""What a rule says: the text, and the id of the evidence or run it is from."""
+"""Result of a rule: the text, and the id of the evidence or run that it is from."""
 
 
 def fingerprint(
@@ -269,27 +269,23 @@ def fingerprint(
     localization: Localization | None,
     log: LogReading | None = None,
 ) -> Signature:
-    """Both fingerprints, with what went into them. A failure without a known cause has them, too."""
-    # The end of a program of the user's, where that is the failure.
+    """Compute both fingerprints and their parts; also for a failure without a known cause."""
+    # A failed run, or the end of a watched program of the user's.
+    failures = (
+        item for item in findings if is_failure(item) or (item.code == WATCHED and item.severity is Severity.ERROR)
+    )
     seen = FailureFacts(
         first=diagnoses[0] if diagnoses else None,
         findings=findings,
         runs=runs,
         place=localization,
         log=log,
-        failed=next(
-            (
-                item
-                for item in findings
-                if is_failure(item) or (item.code == WATCHED and item.severity is Severity.ERROR)
-            ),
-            None,
-        ),
+        failed=next(failures, None),
     )
     parts = tuple(
-        SignaturePart(rule=name, text=said[0], granularity=granularity, source=said[1])
+        SignaturePart(rule=name, text=text[0], granularity=granularity, source=text[1])
         for name, granularity, rule in RULES
-        if (said := rule(seen)) is not None and said[0]
+        if (text := rule(seen)) is not None and text[0]
     )
     family = tuple(part for part in parts if part.granularity == "family")
     return Signature(family=FAMILY + _hash(family), exact=EXACT + _hash(parts), parts=parts)
@@ -300,60 +296,51 @@ def _hash(parts: Sequence[SignaturePart]) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:LENGTH]
 
 
-def _cause(seen: FailureFacts) -> Text:
-    return (seen.first.cause, next(iter(seen.first.evidence), "")) if seen.first is not None else ("unknown", "")
-
-
 def _kind_of_failure(seen: FailureFacts) -> Text:
-    """``any`` where it does not matter, else how it ended."""
+    """How the run ended; ``any`` where that does not matter."""
     if seen.is_lucky:
         return "any", ""
     if seen.failed is not None:
         return seen.failed.kind, seen.failed.id
     if seen.event is not None:
-        # In the words of a run, as far as the form of the event tells it.
-        crashed = seen.event.form in (
-            "signal",
-            "kernel",
-            "terminate",
-            "sanitizer",
-            "gdb",
-        ) or seen.event.kind.startswith("SIG")
+        # As for a run, as far as the form of the event shows it.
+        crashes = ("signal", "kernel", "terminate", "sanitizer", "gdb")
+        crashed = seen.event.form in crashes or seen.event.kind.startswith("SIG")
         return ("signalled" if crashed else "raised"), ""
-    return (_ending(seen.runs[0]), seen.runs[0].id) if seen.runs else ("not run", "")
-
-
-def _ending(run: Outcome) -> str:
+    if not seen.runs:
+        return "not run", ""
+    run = seen.runs[0]
     match run.ending:
         case Signalled():
-            return "signalled"
+            kind = "signalled"
         case TimedOut():
-            return "timed-out"
+            kind = "timed-out"
         case OutOfMemory():
-            return "out-of-memory"
+            kind = "out-of-memory"
         case NotStarted():
-            return "not-started"
+            kind = "not-started"
         case Exited():
-            return "returned" if run.error is None else "raised"
+            kind = "returned" if run.error is None else "raised"
+    return kind, run.id
 
 
 def _kind_of_subject(seen: FailureFacts) -> Text:
     if seen.first is None:
         return None
-    # The set-up is a file of this machine: what raised in it tells one failure from another.
+    # The setup is a file of this machine: the exception distinguishes failures, not the file.
     return ("none" if seen.first.cause == "setup-failed" else subject_kind(seen.first.subject), "")
 
 
-def _subject(seen: FailureFacts) -> Text:
-    return (normal_subject(seen.first.subject), "") if seen.first is not None else None
-
-
 def _variant(seen: FailureFacts) -> Text:
-    """Which of its findings the cause rests on: an HTML page and a tar archive are two wrong kinds of file."""
+    """Finding that the cause rests on: an HTML page and a tar archive are two wrong kinds of file."""
     if seen.first is None or not seen.is_static:
         return None
     known = {item.id: item for item in seen.findings}
-    grounds = [known[one] for one in seen.first.evidence if one in known and _is_ground(known[one])]
+    grounds = [
+        item
+        for item in (known[one] for one in seen.first.evidence if one in known)
+        if not item.code.startswith(("AD-RUN", "AD-LOG")) and item.severity is not Severity.INFO
+    ]
     if not grounds:
         return None
     first = next((item for item in grounds if item.subject == seen.first.subject), grounds[0])
@@ -363,23 +350,19 @@ def _variant(seen: FailureFacts) -> Text:
     return " ".join(one for one in (rule, first.kind, *details) if one), first.id
 
 
-def _is_ground(item: Evidence) -> bool:
-    return not item.code.startswith(("AD-RUN", "AD-LOG")) and item.severity is not Severity.INFO
-
-
 def _symptom(seen: FailureFacts) -> Text:
-    """What was said: the signal, the name of a known message, else its words without names and numbers."""
+    """The signal and the name of a known message, else the message without names and numbers."""
     if seen.is_lucky:
         return None
     if seen.failed is None:
-        told = seen.event if seen.first is None else None
-        return (f"{told.kind} {_words(told.text)}".strip(), "") if told is not None else None
+        event = seen.event if seen.first is None else None
+        return (f"{event.kind} {_words(event.text)}".strip(), "") if event is not None else None
     facts = seen.failed.facts
     name = str(facts.get("symptom") or "").removeprefix("other")
     error = next((run.error.type for run in seen.runs[:1] if run.error is not None), "")
     words = _words(str(facts.get("line") or "")) if error and not name else ""
-    said = (name, str(facts.get("signal") or ""), error, words.removeprefix(f"{error} "))
-    return " ".join(one for one in said if one), seen.failed.id
+    parts = (name, str(facts.get("signal") or ""), error, words.removeprefix(f"{error} "))
+    return " ".join(one for one in parts if one), seen.failed.id
 
 
 def _words(line: str) -> str:
@@ -387,7 +370,7 @@ def _words(line: str) -> str:
 
 
 def _fact(name: str, seen: FailureFacts) -> Text:
-    """Of the failed run if it names one, else of the findings that the cause rests on, else of any."""
+    """Fact of the failed run if it has one, else of the findings that the cause rests on, else of any."""
     if seen.is_static or seen.is_of_operator:
         return None
     grounds = seen.first.evidence if seen.first is not None else ()
@@ -397,13 +380,13 @@ def _fact(name: str, seen: FailureFacts) -> Text:
 
 
 def _frames(seen: FailureFacts) -> Text:
-    """The top frames of a crash or an exception. A hang is somewhere else each time one looks."""
+    """Top frames of a crash or an exception. Those of a hang differ each time."""
     if seen.is_lucky:
         return None
     if seen.failed is None:
         return (" | ".join(logged_frames(seen.event.frames)), "") if seen.event is not None else None
-    said = f"{seen.failed.facts.get('symptom')} {seen.failed.facts.get('line')}"
-    if seen.failed.kind == "timed-out" or _HEAP.search(said):
+    message = f"{seen.failed.facts.get('symptom')} {seen.failed.facts.get('line')}"
+    if seen.failed.kind == "timed-out" or _HEAP.search(message):
         return None
     native = native_frames(seen.place.frames) if seen.place is not None else ()
     error = next((run.error for run in seen.runs[:1] if run.error is not None), None)
@@ -411,10 +394,14 @@ def _frames(seen: FailureFacts) -> Text:
 
 
 RULES: tuple[tuple[str, str, Callable[[FailureFacts], Text]], ...] = (
-    ("cause", "family", _cause),
+    (
+        "cause",
+        "family",
+        lambda seen: (seen.first.cause, next(iter(seen.first.evidence), "")) if seen.first else ("unknown", ""),
+    ),
     ("failure", "family", _kind_of_failure),
     ("kind-of-subject", "family", _kind_of_subject),
-    ("subject", "exact", _subject),
+    ("subject", "exact", lambda seen: (normal_subject(seen.first.subject), "") if seen.first else None),
     ("variant", "exact", _variant),
     ("symptom", "exact", _symptom),
     ("kernel", "exact", partial(_fact, "kernel")),

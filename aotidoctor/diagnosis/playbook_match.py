@@ -1,4 +1,4 @@
-"""Match playbooks with the evidence, and tell which causes explain others and what the user saw.
+"""Match playbooks with the evidence, find causes that explain others, and describe how the failure looked.
 
 A playbook fits when one of ``any_of`` is there (or ``any_of`` is empty), all of ``all_of`` are there and none of
 ``none_of`` is. The *lead* is the evidence that names the case in the title: the worst that meets the first condition
@@ -13,7 +13,7 @@ A playbook may list in ``explains`` what follows from its cause:
 
 A cause that rests on nothing but run evidence which another, better grounded cause accounts for is a symptom of that
 one, and is dropped; its evidence goes to the explanation. Only errors explain: a warning may be right and beside the
-point. What the user saw comes from the plain run; without one, the playbook tells what PyTorch would have shown.
+point. How the failure looked comes from the plain run; without one, from the playbook, as PyTorch would report it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Match:
 
     @property
     def symptomatic(self) -> bool:
-        """True when it rests on nothing but what child runs did."""
+        """True when it rests on evidence of child runs alone."""
         return all(is_run(item) for item in self.loud())
 
     def loud(self) -> tuple[Evidence, ...]:
@@ -67,12 +67,12 @@ class Match:
 
 
 def is_run(item: Evidence) -> bool:
-    """True for evidence that a child run gave."""
+    """True for evidence from a child run."""
     return item.code.startswith("AD-RUN-")
 
 
 def match(playbook: Playbook, findings: Sequence[Evidence]) -> Match | None:
-    """The match, or None: also for a cause that only the lines of a log can tell."""
+    """Match a playbook; None where it does not fit, or where only the lines of a log can show its cause."""
     if not playbook.any_of and not playbook.all_of:
         return None
     if any(holds(condition, item) for condition in playbook.none_of for item in findings):
@@ -82,11 +82,12 @@ def match(playbook: Playbook, findings: Sequence[Evidence]) -> Match | None:
     if not all(required) or (playbook.any_of and not any(optional)):
         return None
     evidence = tuple({id(item): item for group in (*optional, *required) for item in group}.values())
+    loud = (group for group in (*optional, *required) if any(item.severity is not Severity.INFO for item in group))
     met = [c for c, group in zip(playbook.any_of, optional, strict=True) if group]
     shares = [playbook.confidence if c.confidence is None else c.confidence for c in met]
     return Match(
         playbook=playbook,
-        lead=_lead((*optional, *required), evidence),
+        lead=max(next(loud, evidence), key=lambda item: item.severity.rank),
         evidence=evidence,
         confidence=max(shares, default=playbook.confidence),
         certain=any(
@@ -96,13 +97,8 @@ def match(playbook: Playbook, findings: Sequence[Evidence]) -> Match | None:
     )
 
 
-def _lead(groups: Sequence[Sequence[Evidence]], evidence: Sequence[Evidence]) -> Evidence:
-    loud = (group for group in groups if any(item.severity is not Severity.INFO for item in group))
-    return max(next(loud, evidence), key=lambda item: item.severity.rank)
-
-
 def holds(condition: Condition, item: Evidence) -> bool:
-    """True when ``item`` is what ``condition`` asks for."""
+    """True when ``item`` meets ``condition``."""
     if not (
         item.code.startswith(condition.code[:-1]) if condition.code.endswith("*") else item.code == condition.code
     ) or condition.kind not in (None, item.kind):
@@ -132,31 +128,26 @@ _EARLY = ("start", "import", "setup", "inputs", "load", "after_load")
 
 
 def is_failure(item: Evidence) -> bool:
-    """True for a run that did not return, and for a reference that has no answer where the package gave one."""
+    """True for a run that did not return, and for a reference that raised where the package returned."""
     if item.severity is not Severity.ERROR:
         return False
     return item.code == PLAIN_RUN or (item.code == REFERENCE and item.kind == "raises")
 
 
 def accounts_for(match: Match, item: Evidence) -> bool:
-    """True when the cause of ``match`` would make a run show ``item``."""
+    """True when the cause of ``match`` would produce ``item`` in a run."""
     if not is_run(item):
         return False
     explains = match.playbook.explains
+    group = "@load" if item.facts.get("stage") in _EARLY else "@run"
     # The stack of a failed run is a sign of that run's ending.
-    shown = (
+    signs = (
         (_ENDINGS.get(item.kind, item.kind) if item.code == BACKTRACE else item.kind),
         item.facts.get("symptom"),
         item.facts.get("signal"),
-        _group(item),
+        group if item.code in (PLAIN_RUN, BACKTRACE) else "@output",
     )
-    return any(sign in explains for sign in shown)
-
-
-def _group(item: Evidence) -> str:
-    if item.code not in (PLAIN_RUN, BACKTRACE):
-        return "@output"
-    return "@load" if item.facts.get("stage") in _EARLY else "@run"
+    return any(sign in explains for sign in signs)
 
 
 def explained_by(symptom: Match, cause: Match) -> bool:
@@ -171,15 +162,14 @@ def explained_by(symptom: Match, cause: Match) -> bool:
 
 
 def supporting(match: Match, dropped: Sequence[Match], findings: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """The evidence of ``match``, of the symptoms it explains, and the failed run it accounts for."""
+    """Evidence of ``match``, of the symptoms that it explains, and the failed run that it accounts for."""
     extra = [item for other in dropped for item in other.evidence if item.severity is not Severity.INFO]
     if match.severity is Severity.ERROR:
         extra += [item for item in findings if is_failure(item) and accounts_for(match, item)]
-    kept = {id(item): item for item in (*match.evidence, *extra)}
-    return tuple(kept.values())
+    return tuple({id(item): item for item in (*match.evidence, *extra)}.values())
 
 
-# What the user saw.
+# How the failure looked.
 
 RETURNED = "returned without an error"
 LIMIT = 200
@@ -196,7 +186,7 @@ _STAGES = {
 
 
 def looked_like(playbook: Playbook, lead: Evidence, evidence: Sequence[Evidence], findings: Sequence[Evidence]) -> str:
-    """One line: the failure that the evidence accounts for, else the silent return, else the playbook's words."""
+    """One line: the failure that the evidence accounts for, else the silent return, else the playbook's text."""
     failed = next((item for item in evidence if item.code == PLAIN_RUN and item.severity is Severity.ERROR), None)
     if failed is not None:
         return symptom_text(failed)
@@ -208,7 +198,7 @@ def looked_like(playbook: Playbook, lead: Evidence, evidence: Sequence[Evidence]
 
 
 def symptom_text(item: Evidence) -> str:
-    """What a failed plain run showed, in one line."""
+    """Describe a failed plain run in one line."""
     match item.kind:
         case "signalled":
             showed = f"killed by {item.facts.get('signal') or 'a signal'}"
@@ -219,8 +209,8 @@ def symptom_text(item: Evidence) -> str:
         case "out-of-memory":
             showed = "killed for memory"
         case "raised":
-            kind, said = item.facts.get("type"), item.facts.get("line")
-            line = _first_line(said if isinstance(said, str) and said else item.observed)
+            kind, message = item.facts.get("type"), item.facts.get("line")
+            line = _first_line(message if isinstance(message, str) and message else item.observed)
             showed = line if not isinstance(kind, str) or line.startswith(kind) else f"{kind}: {line}"
         case _:
             return _first_line(item.observed)
@@ -228,7 +218,7 @@ def symptom_text(item: Evidence) -> str:
 
 
 def stage_text(stage: object) -> str:
-    """``at the first call`` for ``run1``; empty for what is unknown."""
+    """Describe a stage: ``in the first call`` for ``run1``; empty for an unknown one."""
     if not isinstance(stage, str):
         return ""
     if stage.startswith("run"):

@@ -48,11 +48,11 @@ LOG_STAGES = ("compile", "other")
 
 
 class PlaybookError(AotidoctorError):
-    """A playbook breaks the form; the message says where, observed and expected."""
+    """A playbook has a wrong form; the message has the place, observed and expected."""
 
 
 def split_head(text: str, where: str) -> tuple[str, str]:
-    """``(head, prose)`` of a playbook file. Raises ``PlaybookError`` when the fences are not there."""
+    """Split a playbook file into ``(head, prose)``. Raises ``PlaybookError`` when the fences are not there."""
     if not text.startswith(FENCE + "\n"):
         raise PlaybookError(f"{where}: observed {text[:20]!r}, expected a first line of {FENCE}")
     head, fence, prose = text[len(FENCE) + 1 :].partition(f"\n{FENCE}\n")
@@ -62,7 +62,7 @@ def split_head(text: str, where: str) -> tuple[str, str]:
 
 
 def parse_toml(text: str, where: str) -> dict[str, object]:
-    """The TOML table. Raises ``PlaybookError`` with the parser's line and column."""
+    """Parse a TOML table. Raises ``PlaybookError`` with the parser's line and column."""
     try:
         table: dict[str, object] = toml.loads(text)
     except toml.TOMLDecodeError as error:
@@ -71,7 +71,7 @@ def parse_toml(text: str, where: str) -> dict[str, object]:
 
 
 class Head:
-    """Typed access to one table. Each getter removes its key, so what is left over was not understood."""
+    """Typed access to one table. Each getter removes its key; the keys that are left were not understood."""
 
     error: type[AotidoctorError] = PlaybookError
 
@@ -80,21 +80,21 @@ class Head:
         self.where = where
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A string; required when ``default`` is None."""
+        """Read a string; required when ``default`` is None."""
         value = self._take(key, default)
         if not isinstance(value, str):
             raise self.wrong(key, value, "a string")
         return value
 
     def number(self, key: str, allowed: range) -> int:
-        """A required whole number inside ``allowed``."""
+        """Read a required whole number inside ``allowed``."""
         value = self._take(key, None)
         if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
             raise self.wrong(key, value, f"{allowed.start}..{allowed.stop - 1}")
         return value
 
     def share(self, key: str, *, optional: bool = False) -> float | None:
-        """A number in 0..1; None only if ``optional`` and absent."""
+        """Read a number in 0..1; None only if ``optional`` and absent."""
         value = self._left.pop(key, None) if optional else self._take(key, None)
         if value is None:
             return None
@@ -103,51 +103,51 @@ class Head:
         return float(value)
 
     def flag(self, key: str) -> bool:
-        """True or false; false when absent."""
+        """Read a bool, false when absent."""
         value = self._left.pop(key, False)
         if not isinstance(value, bool):
             raise self.wrong(key, value, "true or false")
         return value
 
     def severity(self, key: str) -> Severity:
-        """``warn`` or ``error``: information never makes a diagnosis."""
+        """Read ``warn`` or ``error``: information never makes a diagnosis."""
         value = self._take(key, None)
         if value not in ("warn", "error"):
             raise self.wrong(key, value, "'warn' or 'error'")
         return Severity(value)
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of strings, empty when absent."""
+        """Read a list of strings, empty when absent."""
         value = self._left.pop(key, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self.wrong(key, value, "a list of strings")
         return tuple(value)
 
     def tables(self, key: str) -> tuple[Head, ...]:
-        """A list of inline tables, empty when absent."""
+        """Read a list of inline tables, empty when absent."""
         value = self._left.pop(key, [])
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise self.wrong(key, value, "a list of tables")
         return tuple(Head(item, f"{self.where}: {key}[{at}]") for at, item in enumerate(value))
 
     def conditions(self, key: str) -> tuple[Condition, ...]:
-        """A list of conditions, empty when absent."""
+        """Read a list of conditions, empty when absent."""
         return tuple(condition(table) for table in self.tables(key))
 
     def facts(self, key: str) -> dict[str, str | int | float | bool]:
-        """A table of scalars, empty when absent."""
+        """Read a table of scalars, empty when absent."""
         value = self._left.pop(key, {})
         if not isinstance(value, dict) or not all(isinstance(item, (str, int, float)) for item in value.values()):
             raise self.wrong(key, value, "a table of strings, numbers and booleans")
         return value
 
     def done(self) -> None:
-        """Raise ``PlaybookError`` if a key was not asked for."""
+        """Raise ``PlaybookError`` if a key is left over."""
         if self._left:
             raise self.error(f"{self.where}: unknown key {', '.join(sorted(self._left))}")
 
     def wrong(self, key: str, observed: object, expected: str) -> AotidoctorError:
-        """The error for a value that is not what it must be."""
+        """Make the error for a wrong value."""
         return self.error(f"{self.where}: {key}: observed {observed!r}, expected {expected}")
 
     def _take(self, key: str, default: object) -> object:
@@ -157,7 +157,7 @@ class Head:
 
 
 def condition(head: Head) -> Condition:
-    """A condition from its inline table."""
+    """Read a condition from its inline table."""
     code = head.text("code")
     if not CODE.match(code):
         raise head.wrong(
@@ -179,7 +179,7 @@ def condition(head: Head) -> Condition:
 
 
 def one_of(head: Head, key: str, choices: Iterable[str]) -> str:
-    """A required string out of ``choices``."""
+    """Read a required string that is one of ``choices``."""
     value, known = head.text(key), tuple(choices)
     if value not in known:
         raise head.wrong(key, value, f"one of {', '.join(known)}")
@@ -192,12 +192,12 @@ HEADINGS = ("What happened", "Why", "Confirm it", "Fix", "When this is not it", 
 MATCHES, DOES_NOT = "matches", "does-not-match"
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _EXAMPLE = re.compile(r"^```toml (matches|does-not-match)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# What a log says when this is the cause: read by aotidoctor.logs, and by it alone.
+# Lines of a log for this cause; only aotidoctor.logs reads them.
 _LOG = re.compile(r"^```toml (?:log|known)\n.*?^```$", re.MULTILINE | re.DOTALL)
 
 
 def load_playbooks(mentioning: Collection[str] | None = None) -> tuple[Playbook, ...]:
-    """All playbooks by weight; with ``mentioning`` only those whose head names one of these evidence codes.
+    """Load all playbooks by weight; with ``mentioning`` only those whose head names one of these evidence codes.
 
     Raises ``PlaybookError`` for a file that breaks the form.
     """
@@ -207,31 +207,28 @@ def load_playbooks(mentioning: Collection[str] | None = None) -> tuple[Playbook,
 
 @lru_cache(maxsize=8)
 def _load(paths: tuple[Path, ...], mentioning: frozenset[str] | None) -> tuple[Playbook, ...]:
-    found = [playbook for path in paths if (playbook := _read(path, mentioning)) is not None]
+    found = []
+    for path in paths:
+        head, _ = split_head(_text(path), str(path))
+        # `TRITON-*` of `TRITON-R27`.
+        if mentioning is None or any(code in head or f"{code.partition('-')[0]}-*" in head for code in mentioning):
+            found.append(parse_playbook(head, path))
     return tuple(sorted(found, key=lambda playbook: (playbook.weight, playbook.cause)))
 
 
-def _read(path: Path, mentioning: frozenset[str] | None) -> Playbook | None:
-    head, _ = split_head(_text(path), str(path))
-    # `TRITON-*` of `TRITON-R27`.
-    if mentioning is not None and not any(code in head or f"{code.partition('-')[0]}-*" in head for code in mentioning):
-        return None
-    return parse_playbook(head, path)
-
-
 def find_playbook(cause: str) -> Playbook | None:
-    """The playbook of one cause, None when there is none. Reads that one file only."""
+    """Load the playbook of one cause, None when there is none."""
     path = extensions.find_playbook(cause)
     return None if path is None else read_playbook(path)
 
 
 def read_playbook(path: Path) -> Playbook:
-    """One playbook file. Raises ``PlaybookError``."""
+    """Load one playbook file. Raises ``PlaybookError``."""
     return parse_playbook(split_head(_text(path), str(path))[0], path)
 
 
 def parse_playbook(text: str, path: Path) -> Playbook:
-    """The head ``text`` of the file ``path``, checked. Raises ``PlaybookError``."""
+    """Parse and check ``text``, the head of the file ``path``. Raises ``PlaybookError``."""
     head = Head(parse_toml(text, path.name), path.name)
     stage = one_of(head, "stage", HEAD_STAGES)
     playbook = Playbook(
@@ -260,7 +257,7 @@ def parse_playbook(text: str, path: Path) -> Playbook:
 
 
 def sections_of(playbook: Playbook) -> dict[str, str]:
-    """Heading to text, in order; the example blocks are left out."""
+    """Text by heading, in order, without the example blocks."""
     _, prose = split_head(_text(Path(playbook.path)), playbook.path)
     parts = _HEADING.split(_LOG.sub("", _EXAMPLE.sub("", prose)))
     return {title.strip(): text.strip() for title, text in zip(parts[1::2], parts[2::2], strict=True)}
@@ -304,14 +301,14 @@ _PART = re.compile(r"\.(?:shape\[\d+\]|shape|stride|dtype|device)$")
 
 
 def with_facts(lead: Evidence, evidence: Sequence[Evidence]) -> Evidence:
-    """``lead`` with the facts that quieter evidence adds to its own."""
+    """Add to ``lead`` the facts of less severe evidence that it lacks."""
     notes = [item.facts for item in evidence if item.severity.rank < lead.severity.rank]
     added = {key: value for facts in notes for key, value in facts.items() if lead.facts.get(key) is None}
     return replace(lead, facts={**lead.facts, **added}) if added else lead
 
 
 def fill_text(template: str, lead: Evidence) -> str:
-    """The template with the facts of ``lead``."""
+    """Fill the template with the facts of ``lead``."""
 
     def value(found: re.Match[str]) -> str:
         return _fact_text(_fact(lead, found.group(1))) or found.group(2) or "?"
@@ -320,20 +317,20 @@ def fill_text(template: str, lead: Evidence) -> str:
 
 
 def title_of(template: str, lead: Evidence, evidence: Sequence[Evidence]) -> str:
-    """The title, with a count of other subjects that have the same trouble."""
+    """Fill the title, with the number of other subjects of the same finding."""
     others = {item.subject for item in evidence if item.code == lead.code and item.kind == lead.kind} - {lead.subject}
     title = fill_text(template, lead)
     return f"{title} (and {len(others)} more)" if others else title
 
 
 def subject_of(lead: Evidence) -> str | None:
-    """What the evidence is about; an operator always as ``ops::scale``."""
+    """Subject of the evidence; an operator always as ``ops::scale``."""
     subject = lead.subject
     return qualified_name(subject) if subject is not None and subject.startswith("torch.ops.") else subject
 
 
 def leaf_of(subject: str | None) -> str | None:
-    """``args[0]`` of ``args[0].shape[1]``; None where there is no subject."""
+    """Leaf of a subject: ``args[0]`` of ``args[0].shape[1]``; None where there is no subject."""
     return None if subject is None else _PART.sub("", subject)
 
 

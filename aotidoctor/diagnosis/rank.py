@@ -1,17 +1,17 @@
-"""Rank diagnoses from findings, and give each a remedy in the terms of the case. Pure.
+"""Rank diagnoses from findings, and give each a remedy for the case at hand. Pure.
 
 Rules, in this order:
 
 1. A playbook makes a diagnosis when its conditions hold and the worst of its evidence is at least as severe as the
    playbook asks (``warn`` or ``error``). Notes never make one.
 2. A warning becomes an error when a run failed in a way that its playbook explains: a batch beyond the compiled
-   range is a remark until the run dies of it. Not so for inputs that the compiled code does not read.
+   range is a warning until a run fails because of it. Not so for inputs that the compiled code does not read.
 3. Explanations beat symptoms: a cause that another one accounts for is not listed, its evidence is.
 4. What was refuted (the treatment did not help) explains nothing and comes last.
 5. Errors come before warnings, and those that are errors by themselves before promoted ones; then by weight: artifact,
    host, load, inputs, run, output; then by confidence.
-6. While the package leaves dtype, rank or a size of an input open, what such inputs lead to is no more than a guess.
-   It is no cause at all where nothing but the outcome speaks for it: outputs that change from call to call without a
+6. While the package leaves dtype, rank or a size of an input open, consequences of such inputs are only a guess.
+   They are no cause at all where only the outcome suggests it: outputs that change from call to call without a
    random operator, an operator of PyTorch itself that refused its arguments. The cause is then unknown.
 
 Confidence is a judgement on a fixed scale, not a frequency:
@@ -21,14 +21,14 @@ Confidence is a judgement on a fixed scale, not a frequency:
       or the file itself is the proof (it is not there, cut off, or of another kind)
 0.95  the package itself contradicts what it was given, read without running;
       or confirmed as above in the emulation of a GPU, and not on hardware
-0.85  the runtime named it in so many words, or two independent signs agree
+0.85  the runtime named it explicitly, or two independent signs agree
 0.70  inferred: one strong sign, other causes looked at and not found
 0.50  by elimination
 0.35  a guess worth one experiment
 ====  =======================================================================
 
-A playbook's remedy serves every case of its cause. Where the case tells more (which dimension, what it is and what it
-should be, where a dimension is too many), the text, the command, or both are replaced.
+A playbook's remedy fits every case of its cause. Where more is known of the case (which dimension, its size and the
+right one, the place of a superfluous dimension), the text, the command, or both are replaced.
 """
 
 from __future__ import annotations
@@ -56,50 +56,42 @@ from aotidoctor.model.record import record
 from aotidoctor.model.report import Diagnosis, Playbook, Remedy, Status, compile_again
 from aotidoctor.model.torch_names import foreign
 
-# Remedies in the terms of the case.
+# Remedies for the case at hand.
 
 LONGEST = 240  # of a command that is a whole call
 
 
 @record
 class CaseRemedy:
-    """None keeps what the playbook says; an empty command is none."""
+    """Texts that replace the playbook's; None keeps them, and an empty command removes it."""
 
     text: str | None = None
     command: str | None = None
 
 
-Teller = Callable[[str, Evidence, Case, Sequence[Evidence]], CaseRemedy]
+RemedyMaker = Callable[[str, Evidence, Case, Sequence[Evidence]], CaseRemedy]
 
 
 def remedy_in(cause: str, remedy: Remedy, lead: Evidence, case: Case, findings: Sequence[Evidence]) -> Remedy:
-    """``remedy`` of the playbook with what the case tells; ``lead`` is the evidence that names the case."""
+    """Adapt the playbook's ``remedy`` to the case; ``lead`` is the evidence that names the case."""
     path = path_of(lead)
     if cause in BY_VALUE:
-        told = _values(cause, lead, case, findings)
-    elif cause in TELLERS and path is not None:
-        told = TELLERS[cause](path, lead, case, findings)
+        own = _values(cause, lead, case, findings)
+    elif path is None:
+        return remedy
+    elif cause == "input-nontensor" and lead.kind == "none":
+        own = CaseRemedy(text=f"Pass {_expected_input(case, path)} for {path}; None was given.", command="")
+    elif cause == "input-device" and lead.kind == "meta":
+        device = lead.facts.get("expected_device") or "a device"
+        own = CaseRemedy(text=f"Make {path} on {device}: a meta tensor has no values to move.", command="")
+    elif cause in CASE_REMEDIES:
+        own = CASE_REMEDIES[cause](path, lead, case, findings)
     else:
         return remedy
     return replace(
         remedy,
-        text=remedy.text if told.text is None else told.text,
-        command=remedy.command if told.command is None else told.command,
-    )
-
-
-def _nontensor(path: str, lead: Evidence, case: Case, _findings: Sequence[Evidence]) -> CaseRemedy:
-    if lead.kind != "none":
-        return CaseRemedy()
-    return CaseRemedy(text=f"Pass {_expected_input(case, path)} for {path}; None was given.", command="")
-
-
-def _device(path: str, lead: Evidence, _case: Case, _findings: Sequence[Evidence]) -> CaseRemedy:
-    if lead.kind != "meta":
-        return CaseRemedy()
-    return CaseRemedy(
-        text=f"Make {path} on {lead.facts.get('expected_device') or 'a device'}: a meta tensor has no values to move.",
-        command="",
+        text=remedy.text if own.text is None else own.text,
+        command=remedy.command if own.command is None else own.command,
     )
 
 
@@ -123,7 +115,7 @@ def _tree(path: str, lead: Evidence, case: Case, findings: Sequence[Evidence]) -
 
 
 def _numbers(case: Case, path: str) -> bool:
-    """A nest of plain values at ``path``, which one tensor can be made of."""
+    """Whether the container at ``path`` holds plain values only, which can become one tensor."""
     leaves = case.inputs.leaves() if case.inputs is not None else ()
     inside = [value for name, value in leaves if name.startswith(f"{path}[")]
     return bool(inside) and not any(isinstance(value, TensorDesc) for value in inside)
@@ -164,7 +156,7 @@ def _rank(path: str, _lead: Evidence, case: Case, _findings: Sequence[Evidence])
     spec, tensor = spec_at(case, path), tensor_at(case, path)
     if spec is None or tensor is None or spec.rank is None:
         return CaseRemedy()
-    more, both = len(tensor.shape) - spec.rank, f"{describe_spec(spec)} was exported, {_sizes(tensor.shape)} is given"
+    more, both = len(tensor.shape) - spec.rank, f"{describe_spec(spec)} was exported, {list(tensor.shape)} is given"
     ones = [at for at, size in enumerate(tensor.shape) if size == 1]
     if more == 1 and ones:
         text = f"Take the dimension of size 1 out of {path}"
@@ -227,7 +219,7 @@ def _divisibility(path: str, lead: Evidence, case: Case, _findings: Sequence[Evi
 
 
 def _weights(_path: str, lead: Evidence, case: Case, _findings: Sequence[Evidence]) -> CaseRemedy:
-    """With the reference there is nothing left to ask: it can be compiled."""
+    """With the reference, the remedy is to compile it again."""
     reference = case.options.reference if case.reference is not None else None
     if reference is None or lead.facts.get("remedy") is not None:
         return CaseRemedy()
@@ -235,7 +227,7 @@ def _weights(_path: str, lead: Evidence, case: Case, _findings: Sequence[Evidenc
 
 
 def _disagree(path: str, _lead: Evidence, case: Case, findings: Sequence[Evidence]) -> CaseRemedy:
-    """Cutting the one that is too long is what a user would do; cutting all others to it is not."""
+    """A user would cut the one that is too long, but not cut all others to it."""
     lines = _treatment_lines("input-shape-disagree", case, findings)
     return CaseRemedy(
         command=lines if lines is not None and lines.startswith(f"{path} = ") and "\n" not in lines else ""
@@ -255,13 +247,11 @@ def _values(cause: str, lead: Evidence, case: Case, findings: Sequence[Evidence]
         most, origin = lead.facts.get("most"), lead.facts.get("origin") or "the table"
         text = f"Keep dim {dim} of {path} at most {most}, or make {origin} larger."
         return CaseRemedy(text=text, command=_treatment_lines("index-out-of-range", case, findings) or "")
-    bound = next((item.facts["bound"] for item in (lead, *findings) if _is_bound(item.facts.get("bound"))), None)
-    allowed = f"   # must be in 0..{int(str(bound).rstrip('L')) - 1}" if bound is not None else ""
+    bounds = (item.facts.get("bound") for item in (lead, *findings))
+    texts = (str(bound) for bound in bounds if isinstance(bound, int | str))
+    bound = next((text for text in texts if re.fullmatch(r"\d{1,18}L?", text)), None)
+    allowed = f"   # must be in 0..{int(bound.rstrip('L')) - 1}" if bound is not None else ""
     return CaseRemedy(command="\n".join(f"print(int({path}.min()), int({path}.max())){allowed}" for path in paths[:3]))
-
-
-def _is_bound(value: object) -> bool:
-    return isinstance(value, int | str) and re.fullmatch(r"\d{1,18}L?", str(value)) is not None
 
 
 def _treatment_lines(cause: str, case: Case, findings: Sequence[Evidence]) -> str | None:
@@ -283,19 +273,13 @@ def _expected_input(case: Case, path: str) -> str:
     return "a tensor" if spec is None else describe_spec(spec)
 
 
-def _sizes(shape: Sequence[int]) -> str:
-    return f"[{', '.join(map(str, shape))}]"
-
-
 def _symbol(path: str, dim: int) -> str:
     """A name for the dimension, from the input's own: ``input_ids_1`` of ``kwargs['input_ids']``."""
     words = re.findall(r"\w+", path)
     return "_".join([*(words[1:] if words[:1] == ["kwargs"] else words), str(dim)])
 
 
-TELLERS: dict[str, Teller] = {
-    "input-nontensor": _nontensor,
-    "input-device": _device,
+CASE_REMEDIES: dict[str, RemedyMaker] = {
     "input-tree": _tree,
     "input-kwargs": _kwargs,
     "input-count": _count,
@@ -307,7 +291,7 @@ TELLERS: dict[str, Teller] = {
     "input-shape-disagree": _disagree,
     "weights-differ": _weights,
 }
-# What lies in values: the inputs come from the findings together, not from the evidence in front.
+# Causes in values: the inputs come from all findings together, not from the leading evidence.
 BY_VALUE = ("index-out-of-range", "cuda-device-assert", "integer-division")
 
 
@@ -320,14 +304,14 @@ PLAIN_PATH = re.compile(r"[\w./+-]+")
 PROMOTED = 0.75
 SEEN = "the file itself shows it"
 REFUTED = 0.3
-# What inputs of another dtype or shape lead to, and how sure it is while nothing tells which are right.
+# Consequences of inputs of another dtype or shape, and their confidence while the right ones are unknown.
 BY_INPUTS = (
     "index-out-of-range", "nondeterministic", "custom-op-exception", "operator-refused", "kernel-crash", "nan-produced",
     "uninitialized-read", "overflow", "threading", "integer-division", "custom-op-crash",
 )  # fmt: skip
 UNREAD = 0.35
-# What shows in the outputs alone, or comes and goes with the layout of memory, and what in the code would be a reason.
-_SHOWN_BY = (
+# Findings in the outputs alone, or that depend on the layout of memory; and facts of the code that would explain them.
+_OUTCOMES = (
     ("AD-RUN-002", "differs"),
     ("AD-RUN-006", "differs"),
     ("AD-RUN-006", "heals"),
@@ -343,24 +327,33 @@ def diagnose(
     refuted: Collection[str] = (),
     case: Case | None = None,
 ) -> tuple[Diagnosis, ...]:
-    """Diagnoses, best first; empty when nothing explains what was found.
+    """Diagnose the findings, best first; empty when no playbook explains them.
 
     ``refuted`` are causes whose treatment was tried and changed nothing. With ``case`` a cause that lies in the values
     of inputs names those inputs, and commands name the files in question.
     """
     matches = [_promote(found, findings) for p in playbooks if (found := match(p, findings)) is not None]
     strong = [found for found in matches if found.severity.rank >= max(found.playbook.severity.rank, 1)]
-    kept, dropped = _without_symptoms(strong, refuted)
-    kept.sort(key=lambda found: _order(found, refuted))
+    causes, symptoms = _without_symptoms(strong, refuted)
+    # Refuted ones last; errors first, and those by themselves before promoted ones.
+    causes.sort(
+        key=lambda found: (
+            found.playbook.cause in refuted,
+            -found.severity.rank,
+            found.promoted,
+            found.playbook.weight,
+            -found.confidence,
+        )
+    )
     made = tuple(
-        _diagnosis(found, rank, supporting(found, dropped.get(id(found), ()), findings), findings, refuted)
-        for rank, found in enumerate(kept, start=1)
+        _diagnosis(found, rank, supporting(found, symptoms.get(id(found), ()), findings), findings, refuted)
+        for rank, found in enumerate(causes, start=1)
     )
     if case is None:
         return made
-    told = [(item, found) for item, found in zip(made, kept, strict=True) if not _is_symptom(item, found, case)]
+    pairs = [(item, found) for item, found in zip(made, causes, strict=True) if not _is_symptom(item, found, case)]
     return tuple(
-        replace(_in_case(item, found, case, findings), rank=rank) for rank, (item, found) in enumerate(told, start=1)
+        replace(_in_case(item, found, case, findings), rank=rank) for rank, (item, found) in enumerate(pairs, start=1)
     )
 
 
@@ -374,19 +367,19 @@ def _in_case(diagnosis: Diagnosis, found: Match, case: Case, findings: Sequence[
 
 
 def is_guess(cause: str, case: Case) -> bool:
-    """Whether inputs of which the package leaves open what they must be like may as well be the reason (rule 6)."""
+    """Whether inputs whose dtype or shape the package leaves open may as well be the reason (rule 6)."""
     return cause in BY_INPUTS and case.inputs is not None and case.contract is not None and case.contract.leaves_open()
 
 
 def _is_symptom(diagnosis: Diagnosis, found: Match, case: Case) -> bool:
-    """Whether it is such a guess, and nothing but the outputs or an operator of PyTorch speaks for it (rule 6)."""
+    """Whether it is such a guess, and only the outputs or an operator of PyTorch suggest it (rule 6)."""
     if diagnosis.status is not Status.SUSPECTED or not is_guess(diagnosis.cause, case):
         return False
     if diagnosis.cause == "operator-refused":
         return True
     if diagnosis.cause == "custom-op-exception":
         return bool(diagnosis.subject) and not foreign([diagnosis.subject or ""])
-    return all((item.code, item.kind) in _SHOWN_BY for item in found.loud()) and not _explains_change(found)
+    return all((item.code, item.kind) in _OUTCOMES for item in found.loud()) and not _explains_change(found)
 
 
 def _explains_change(found: Match) -> bool:
@@ -395,7 +388,7 @@ def _explains_change(found: Match) -> bool:
 
 
 def with_paths(diagnosis: Diagnosis, case: Case) -> Diagnosis:
-    """The remedy's command with the user's files for the ``model.pt2`` and ``sample.pt`` of the playbooks.
+    """Put the user's files in the place of ``model.pt2`` and ``sample.pt`` in the remedy's command.
 
     A path that a shell or Python would not take as it stands is left out: the command then stays an example.
     """
@@ -410,9 +403,9 @@ def with_paths(diagnosis: Diagnosis, case: Case) -> Diagnosis:
 
 
 def confirm(diagnosis: Diagnosis, how: str, *, remedied: bool = True, emulated: bool = False) -> Diagnosis:
-    """The diagnosis as confirmed by treatment; ``how`` says what was run.
+    """Mark a diagnosis as confirmed by treatment; ``how`` describes the runs.
 
-    ``remedied``: what was run is what a user would do, and not only a proof. ``emulated``: in emulation only.
+    ``remedied``: the treatment is also the remedy, and not only a proof. ``emulated``: in emulation only.
     """
     confirmed = replace(diagnosis, confirmation=how, would_confirm="")
     if emulated:
@@ -422,14 +415,14 @@ def confirm(diagnosis: Diagnosis, how: str, *, remedied: bool = True, emulated: 
 
 
 def rerank(diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
-    """Confirmed ones first, else in the order given, with ranks counted anew: proof beats every rule above."""
+    """Sort confirmed ones first, otherwise as given, and number the ranks anew: proof beats every rule above."""
     ordered = sorted(diagnoses, key=lambda item: _PROOF.index(item.status))
     return tuple(replace(item, rank=rank) for rank, item in enumerate(ordered, start=1))
 
 
 def _promote(found: Match, findings: Sequence[Evidence]) -> Match:
-    """Rule 2: the failed run joins the evidence, and lifts its severity."""
-    # What the compiled code does not read, or what is known to change nothing, kills no run.
+    """Apply rule 2: add the failed run to the evidence, which raises its severity."""
+    # Inputs that the compiled code does not read, or that are known to be harmless, end no run.
     if found.severity is not Severity.WARN or all(
         (item.facts.get("unused") is True or item.facts.get("harmless") is True) for item in found.loud()
     ):
@@ -442,7 +435,7 @@ def _promote(found: Match, findings: Sequence[Evidence]) -> Match:
 
 
 def _without_symptoms(matches: Sequence[Match], refuted: Collection[str]) -> tuple[list[Match], dict[int, list[Match]]]:
-    """Those that stay, and by the id of an explanation its symptoms, which do not."""
+    """Split matches into causes, and symptoms by the id of their cause."""
     gone: dict[int, Match] = {}
     causes = sorted(matches, key=lambda found: (not found.grounded, found.playbook.weight))
     for cause in causes:
@@ -456,16 +449,6 @@ def _without_symptoms(matches: Sequence[Match], refuted: Collection[str]) -> tup
         if id(found) in gone:
             symptoms.setdefault(id(gone[id(found)]), []).append(found)
     return [found for found in matches if id(found) not in gone], symptoms
-
-
-def _order(found: Match, refuted: Collection[str]) -> tuple[bool, int, bool, int, float]:
-    return (
-        found.playbook.cause in refuted,
-        -found.severity.rank,
-        found.promoted,
-        found.playbook.weight,
-        -found.confidence,
-    )
 
 
 def _diagnosis(

@@ -1,6 +1,6 @@
 """Add the fingerprint to a report.
 
-Apart from ``signature``, whose rules a report without a failure need not import.
+Separate from ``failure_signature``, which a report without a failure does not import.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def with_fingerprint(report: Report) -> Report:
-    """``report`` with both fingerprints, where there is a failure to tell from others."""
+    """Add both fingerprints to ``report``, where it has a failure."""
     if not report.diagnoses and all(item.severity is not Severity.ERROR for item in report.findings):
         return report
     from aotidoctor.diagnosis.failure_signature import fingerprint

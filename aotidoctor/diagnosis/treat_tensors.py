@@ -4,8 +4,8 @@ Tensors: dtype, device, layout, lazy bits, rank, shape, strides, shared memory.
 
 Leaves are assigned by key where both have keys, by position where the numbers agree; the rest is matched by
 elimination, and among several candidates by dtype and dims, if exactly one fits. A constant leaf takes any plain
-value, as does one about which nothing is known. Lists of numbers for a tensor leaf become the tensor that they spell.
-Nothing is guessed.
+value, as does one about which nothing is known. Lists of numbers for a tensor leaf become a tensor.
+An ambiguous call is not assigned at all.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from aotidoctor.model.torch_names import contiguous_stride
 
 # Tensors.
 
-# More dims than this are never permuted by mistake, and their permutations are many.
+# More dims are hardly permuted by mistake, and have too many permutations.
 MAX_PERMUTED = 6
-# What an operator of PyTorch says of an input that no check describes.
+# Refusal by an operator of PyTorch of an input that no check describes.
 REFUSED = "AD-RUN-037"
 
 
@@ -83,7 +83,7 @@ def _restride_one(case: Case, item: Evidence) -> TreatmentPlan | None:
 
 
 def _expected_strides(case: Case, item: Evidence, path: str) -> tuple[int, ...] | None:
-    """All strides as numbers; None when one is not constant and the tensor is meant to be contiguous."""
+    """All strides as numbers; None when one is not constant, as the tensor is then to be contiguous."""
     value = item.facts.get("expected_stride")
     spec = spec_at(case, path)
     strides = (
@@ -112,13 +112,13 @@ def _move(item: Evidence) -> TreatmentPlan | None:
 
 
 def plan_resolve(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """Carry out conj and neg bits."""
+    """Resolve conj and neg bits."""
     paths = paths_of(evidence_of_code(findings, "AD-IN-011"))
     return each_leaf(paths, "resolve", "resolve the lazy bits of {0}", "{0} = {0}.resolve_conj().resolve_neg()")
 
 
 def plan_dense(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """Sparse and mkldnn to dense. How to pad a nested tensor is the caller's choice."""
+    """Make sparse, mkldnn and quantized tensors dense. How to pad a nested tensor is the caller's choice."""
     items = evidence_of_code(findings, "AD-IN-007")
     if any(item.kind not in ("sparse", "quantized") for item in items):
         return None
@@ -151,7 +151,7 @@ def plan_reshape(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | No
 
 
 def _leading_dims_plan(case: Case, item: Evidence) -> TreatmentPlan | None:
-    """As many dims as an operator asks for, by sizes of 1 in front."""
+    """Add leading sizes of 1, up to the rank that an operator requires."""
     path, wanted = path_of(item), item.facts.get("expected_rank")
     tensor = tensor_at(case, path)
     if path is None or tensor is None or not isinstance(wanted, int) or wanted <= len(tensor.shape):
@@ -198,7 +198,7 @@ def _reshape_one(case: Case, item: Evidence) -> TreatmentPlan | None:
 
 
 def _grown(path: str, dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]) -> tuple[JsonObject, ...]:
-    """A size brought to the one that another input has, or else up to the least that the package's checks accept."""
+    """Steps to the size that another input has, or else to the least that the package's checks accept."""
     wanted = [
         size if dim.static is not None else known.get(str(dim.expr), max(size, dim.min or 0))
         for dim, size in zip(dims, shape, strict=True)
@@ -225,13 +225,13 @@ def _known_shape(dims: Sequence[Dim], numel: int, known: Mapping[str, int]) -> t
 
 
 def _fits(dims: Sequence[Dim], shape: Sequence[int], known: Mapping[str, int]) -> bool:
-    """Sizes that the dims allow, and that agree with those of the other inputs."""
+    """Whether the dims allow the sizes, and the other inputs have the same."""
     pairs = list(zip(dims, shape, strict=True))
     return all(allows(dim, size) and known.get(str(dim.expr), size) == size for dim, size in pairs)
 
 
 def known_sizes(case: Case, without: str) -> dict[str, int]:
-    """The value of each symbolic size, as the inputs other than ``without`` have it."""
+    """Value of each symbolic size in the inputs other than ``without``."""
     return {
         str(dim.expr): size
         for path, spec, tensor in couples(case)
@@ -242,7 +242,7 @@ def known_sizes(case: Case, without: str) -> dict[str, int]:
 
 
 def fitting_shape(dims: Sequence[Dim], numel: int) -> tuple[int, ...] | None:
-    """The one shape of ``numel`` elements that ``dims`` allow; None when there is none, or a choice."""
+    """The only shape of ``numel`` elements that ``dims`` allow; None when there is none, or a choice."""
     free = [at for at, dim in enumerate(dims) if dim.static is None]
     fixed = prod(dim.static for dim in dims if dim.static is not None)
     if len(free) > 1 or fixed == 0 or numel % fixed or (not free and numel != fixed):
@@ -254,7 +254,7 @@ def fitting_shape(dims: Sequence[Dim], numel: int) -> tuple[int, ...] | None:
 
 
 def allows(dim: Dim, size: int) -> bool:
-    """The size is the static one, or inside the compiled range. Below a minimum of 2 a size of 1 still computes."""
+    """Whether a size is the static one, or in the compiled range. Below a minimum of 2 a size of 1 still works."""
     if dim.static is not None:
         return dim.static == size
     low = 1 if dim.min == 2 else dim.min
@@ -269,7 +269,7 @@ def plan_permute(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | No
 
 
 def _resize_refused_dim(item: Evidence) -> TreatmentPlan | None:
-    """The dim that an operator refuses at the size that it asks for: cut, or filled up with its last entry."""
+    """Resize the dim that an operator refuses: cut it, or repeat its last entry."""
     path, dim, wanted = path_of(item), item.facts.get("dim"), item.facts.get("expected_size")
     if path is None or not isinstance(dim, int) or not isinstance(wanted, int):
         return None
@@ -278,7 +278,7 @@ def _resize_refused_dim(item: Evidence) -> TreatmentPlan | None:
 
 
 def _resize_one(case: Case, path: str) -> TreatmentPlan | None:
-    """Each static dim of another size at its own: cut, or filled up with its last entry. No remedy: no command."""
+    """Resize each wrong static dim: cut it, or repeat its last entry. A proof, no remedy: no command."""
     spec, tensor = spec_at(case, path), tensor_at(case, path)
     if spec is None or tensor is None or len(spec.dims or ()) != len(tensor.shape):
         return None
@@ -335,7 +335,7 @@ Given = tuple[str, Tree[LeafValue]]
 
 @record
 class Hole:
-    """A tensor leaf of the spec that nothing given can fill."""
+    """A tensor leaf of the spec without a given value."""
 
     path: str
     spec: LeafSpec
@@ -351,15 +351,15 @@ class Assignment:
     dropped: list[str] = field(default_factory=list)
 
 
-class Unfit(Exception):  # noqa: N818 - a signal inside this module
+class UnfitError(Exception):
     """The trees cannot be matched without guessing."""
 
 
 def assign(contract: ModelContract, inputs: InputSet) -> Assignment | None:
-    """The given call in the form of the call spec; None when that would need a guess."""
+    """Assign the given call to the call spec; None when that would need a guess."""
     try:
         return _Matcher(contract).call(inputs)
-    except Unfit:
+    except UnfitError:
         return None
 
 
@@ -369,10 +369,10 @@ class _Matcher:
         self.result = Assignment()
 
     def call(self, inputs: InputSet) -> Assignment:
-        """Positional arguments and keywords; either may have been given as the other."""
+        """Assign positional arguments and keywords, where either may have been given as the other."""
         wanted_args, wanted_kwargs = self.contract.args, self.contract.kwargs
         if wanted_args is None or wanted_kwargs is None:
-            raise Unfit
+            raise UnfitError
         given = _children(inputs.args, "args")
         named = dict(zip(inputs.kwargs.keys, _children(inputs.kwargs, "kwargs"), strict=True))
         by_name: dict[Key, Given | None] = {key: named.pop(key, None) for key in wanted_kwargs.keys}
@@ -393,7 +393,7 @@ class _Matcher:
             for key, spec, item in zip(names, wanted_kwargs.children, values, strict=True)
         ]
         if None in args[: max((at for at, item in enumerate(args) if item is not None), default=-1)]:
-            raise Unfit
+            raise UnfitError
         self.result.args = {"tuple": [item for item in args if item is not None]}
         self.result.kwargs = {
             "dict": [[key, item] for key, item in zip(names, kwargs, strict=True) if item is not None]
@@ -402,7 +402,8 @@ class _Matcher:
 
     def _fill(self, places: list[Given | None], specs: Sequence[Tree[int]], spare: list[Given]) -> None:
         """Put spare arguments into empty places: all in order if as many, otherwise only what fits one place alone."""
-        empty = [at for at, item in enumerate(places) if item is None and self._needed(specs[at])]
+        needed = [not isinstance(spec, Leaf) or self.contract.leaves[spec.value].kind != "constant" for spec in specs]
+        empty = [at for at, item in enumerate(places) if item is None and needed[at]]
         if not empty or not spare:
             return
         if len(empty) == len(spare):
@@ -414,7 +415,7 @@ class _Matcher:
         for at in empty:
             fitting = [item for item in spare if self._may(specs[at], item[1])]
             if len(fitting) > 1:
-                raise Unfit
+                raise UnfitError
             for item in fitting:
                 places[at] = item
                 spare.remove(item)
@@ -423,11 +424,8 @@ class _Matcher:
         """The template of one argument; None leaves a hole."""
         if given is not None:
             return self._tree(spec, given[1], given[0])
-        return self._missing(spec, path)
-
-    def _missing(self, spec: Tree[int], path: str) -> JsonObject | None:
         if not isinstance(spec, Leaf):
-            raise Unfit
+            raise UnfitError
         leaf = self.contract.leaves[spec.value]
         if leaf.kind == "constant":
             return {"value": None}
@@ -438,8 +436,11 @@ class _Matcher:
         match spec, given:
             case Leaf(value=index), _ if _spells(self.contract.leaves[index], given):
                 return {"tensor_of": path, "dtype": self.contract.leaves[index].dtype}
-            case Leaf(value=index), Leaf(value=value):
-                return self._leaf(self.contract.leaves[index], value, path)
+            case Leaf(value=index), Leaf(value=TensorDesc()) if self.contract.leaves[index].kind == "constant":
+                self.result.dropped.append(path)
+                return {"value": None}
+            case Leaf(), Leaf():
+                return {"leaf": path}
             case Leaf(), Container() if len(given.children) == 1:
                 return self._tree(spec, given.children[0], child_path(path, given, 0))
             case Container(), Leaf() if len(spec.children) == 1:
@@ -447,13 +448,7 @@ class _Matcher:
             case Container(), Container():
                 return template(spec.type, spec.keys, self._pairs(spec, given, path))
             case _:
-                raise Unfit
-
-    def _leaf(self, spec: LeafSpec, value: LeafValue, path: str) -> JsonObject:
-        if spec.kind == "constant" and isinstance(value, TensorDesc):
-            self.result.dropped.append(path)
-            return {"value": None}
-        return {"leaf": path}
+                raise UnfitError
 
     def _pairs(self, spec: Container[int], given: Container[LeafValue], path: str) -> list[JsonObject]:
         children = _children(given, path)
@@ -467,23 +462,18 @@ class _Matcher:
             spare = children[len(spec.children) :]
         self._fill(places, spec.children, spare)
         self._drop(spare)
-        return [self._inner(child, item, path) for child, item in zip(spec.children, places, strict=True)]
-
-    def _inner(self, spec: Tree[int], given: Given | None, path: str) -> JsonObject:
-        """Inside a container nothing can be inserted later without shifting its neighbours."""
-        slot = self._slot(spec, given, path)
-        if slot is None:
-            raise Unfit
-        return slot
+        slots = [self._slot(child, item, path) for child, item in zip(spec.children, places, strict=True)]
+        filled = [slot for slot in slots if slot is not None]
+        # Inside a container nothing can be inserted later without shifting its neighbours.
+        if len(filled) < len(slots):
+            raise UnfitError
+        return filled
 
     def _drop(self, spare: Sequence[Given]) -> None:
         self.result.dropped.extend(path for path, _ in spare)
 
-    def _needed(self, spec: Tree[int]) -> bool:
-        return not isinstance(spec, Leaf) or self.contract.leaves[spec.value].kind != "constant"
-
     def _may(self, spec: Tree[int], given: Tree[LeafValue]) -> bool:
-        """The given tree could be this part of the spec, leaf by leaf."""
+        """Whether the given tree fits this part of the spec, leaf by leaf."""
         match spec, given:
             case Leaf(value=index), _ if _spells(self.contract.leaves[index], given):
                 return True
@@ -496,10 +486,10 @@ class _Matcher:
 
 
 def leaf_fits(spec: LeafSpec, value: LeafValue) -> bool:
-    """A tensor of this dtype, rank and dims for a tensor leaf; a plain value for a constant."""
+    """Whether a value fits a leaf: a tensor of its dtype, rank and dims, or a plain value for a constant."""
     match value:
         case PlainValue():
-            # A leaf that the code does not read: a constant, or a tensor that nobody uses.
+            # A leaf that the code does not read: a constant, or an unused tensor.
             return spec.kind == "constant" or (
                 spec.kind == "unknown" and spec.input_index is None and spec.dtype is None
             )
@@ -510,7 +500,7 @@ def leaf_fits(spec: LeafSpec, value: LeafValue) -> bool:
 
 
 def _spells(spec: LeafSpec, given: Tree[LeafValue]) -> bool:
-    """Lists of numbers that have the rank and sizes of a tensor leaf."""
+    """Whether lists of numbers have the rank and sizes of a tensor leaf."""
     if spec.dtype is None or spec.rank is None:
         return False
     if isinstance(given, Leaf):

@@ -1,12 +1,12 @@
-"""Plan treatments of sizes, values and results of calls, with the questions that all planners ask of a case.
+"""Plan treatments of sizes, values and results of calls, with look-ups that all planners use.
 
 A size is changed for its symbol, hence in every input that shows the symbol: cutting one tensor of a batch would only
 move the disagreement. Tensors are cut (into a range, to a common size, to a multiple), never padded: what to pad with
 is the caller's knowledge.
 
 Values: replace NaN, clamp indices, replace zero divisors. Results: other values in place of those of one call of the
-compiled code or of an operator. Both prove whose fault it was, and are no remedy. Where the call itself writes the
-outputs there is nothing after it, and so nothing to prove.
+compiled code or of an operator. Both prove which call is at fault, and are no remedy. Where the call itself writes the
+outputs nothing comes after it, so nothing can be proven.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from aotidoctor.model.expr import evaluate, solve
 from aotidoctor.model.inputs import Container, Leaf, LeafValue, TensorDesc, Tree, child_path
 from aotidoctor.model.record import JsonObject, JsonValue, record
 
-# Plans, and questions of planners.
+# Plans, and look-ups for planners.
 
 
 @record
 class TreatmentPlan:
-    """Steps for the worker, the same in words, and as lines of Python for the user."""
+    """A treatment: steps for the worker, a description, and lines of Python for the user."""
 
     text: str
     steps: tuple[JsonObject, ...]
@@ -34,7 +34,7 @@ class TreatmentPlan:
 
 
 def merge_plans(plans: Sequence[TreatmentPlan | None]) -> TreatmentPlan | None:
-    """One plan out of several; None when any of them is missing, since half a treatment proves nothing."""
+    """Merge several plans; None when any of them is missing, since half a treatment proves nothing."""
     whole = [plan for plan in plans if plan is not None]
     if not whole or len(whole) < len(plans):
         return None
@@ -46,7 +46,7 @@ def merge_plans(plans: Sequence[TreatmentPlan | None]) -> TreatmentPlan | None:
 
 
 def each_leaf(paths: Sequence[str], op: str, text: str, command: str, **more: JsonValue) -> TreatmentPlan | None:
-    """The same step for every leaf, whose path stands for ``{0}`` in ``text`` and ``command``."""
+    """Plan the same step for every leaf; its path replaces ``{0}`` in ``text`` and ``command``."""
     return merge_plans(
         [
             TreatmentPlan(
@@ -58,49 +58,49 @@ def each_leaf(paths: Sequence[str], op: str, text: str, command: str, **more: Js
 
 
 def evidence_of_code(findings: Sequence[Evidence], code: str, *kinds: str) -> list[Evidence]:
-    """Evidence of one code, the errors if there are any, else the warnings; notes only where a kind is asked for."""
+    """Evidence of one code: the errors if there are any, else the warnings; notes only where ``kinds`` are given."""
     hits = [item for item in findings if item.code == code and (not kinds or item.kind in kinds)]
     errors = [item for item in hits if item.severity is Severity.ERROR]
     return errors or [item for item in hits if item.severity is Severity.WARN] or (hits if kinds else [])
 
 
 def path_of(item: Evidence) -> str | None:
-    """The leaf that the evidence is about, by the user's path."""
+    """User's path of the leaf that the evidence is about."""
     path = item.facts.get("path")
     return path if isinstance(path, str) else leaf_of(item.subject)
 
 
 def paths_of(items: Sequence[Evidence]) -> list[str]:
-    """The leaves of several findings, each once, in order."""
+    """Paths of the leaves of several findings, each once, in order."""
     return list(dict.fromkeys(path for item in items if (path := path_of(item)) is not None))
 
 
 def value_at(case: Case, path: str | None) -> LeafValue | None:
-    """What was given at ``path``; None when nothing was."""
+    """Value given at ``path``; None when there is none."""
     leaves = case.inputs.leaves() if case.inputs is not None else ()
     return next((value for name, value in leaves if name == path), None)
 
 
 def tensor_at(case: Case, path: str | None) -> TensorDesc | None:
-    """The tensor given at ``path``; None when there is none."""
+    """Tensor given at ``path``; None when there is none."""
     value = value_at(case, path)
     return value if isinstance(value, TensorDesc) else None
 
 
 def spec_at(case: Case, path: str | None) -> LeafSpec | None:
-    """The leaf of the contract at the user's ``path``."""
+    """Leaf of the contract at the user's ``path``."""
     leaves = case.contract.leaves if case.contract is not None else ()
     return next((leaf for leaf in leaves if leaf.path == path), None)
 
 
 def exported_program(case: Case) -> str | None:
-    """The path of the exported program that is given as reference; None where there is none."""
+    """Path of the exported program that is the reference; None without one."""
     reference = case.options.reference
     return reference if reference is not None and reference.endswith(".pt2") else None
 
 
 def couples(case: Case) -> Iterator[tuple[str, LeafSpec, TensorDesc]]:
-    """``(path, leaf of the contract, tensor)`` wherever both trees have a tensor at the same place."""
+    """Yield ``(path, leaf of the contract, tensor)`` wherever both trees have a tensor at the same place."""
     contract, inputs = case.contract, case.inputs
     if contract is None or inputs is None or contract.args is None or contract.kwargs is None:
         return
@@ -130,7 +130,7 @@ def _place(wanted: Container[int], given: Container[LeafValue], at: int) -> int 
 
 
 def template(kind: str, keys: Sequence[str | int], children: Sequence[JsonObject]) -> JsonObject:
-    """A template container of the family of ``kind``, which is the type of a ``Container``."""
+    """Make a template container of the family of ``kind``, which is the type of a ``Container``."""
     items: list[JsonValue] = [*children]
     if kind.endswith("dict"):
         return {"dict": [[key, item] for key, item in zip(keys, items, strict=True)]}
@@ -146,11 +146,17 @@ SIZES_BLAME = "AD-RUN-022"
 def plan_into_range(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Cut each dim above its maximum down to it; else fill each below its minimum up to that."""
     items = evidence_of_code(findings, "AD-IN-017", "high")
-    return (
-        _shorten(case, _sizes_by_place(items, "high"))
-        if items
-        else _lengthen(case, evidence_of_code(findings, "AD-IN-017", "low"))
-    )
+    if items:
+        return _shorten(case, _sizes_by_place(items, "high"))
+    # The last entry is repeated, which is a proof and no remedy: no command.
+    low = _sizes_by_place(evidence_of_code(findings, "AD-IN-017", "low"), "low") or {}
+    symbols = {str(dim.expr): low[path, at] for path, at, _, dim in _dims(case) if (path, at) in low and dim.expr}
+    grown = [
+        (path, at, symbols[str(dim.expr)], size)
+        for path, at, size, dim in _dims(case)
+        if 0 < size < symbols.get(str(dim.expr), 0)
+    ]
+    return _resize_plan("fill", grown)
 
 
 def plan_into_grid(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
@@ -188,9 +194,9 @@ def plan_divisible(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | 
 
 
 def _sizes_by_place(items: Sequence[Evidence], name: str) -> dict[DimPlace, int] | None:
-    """The size that each finding has under ``name``, by its place; None where one does not tell both."""
-    told = {place: size for item in items if (place := _dim_place(item)) and (size := _int(item, name)) is not None}
-    return told if len(told) == len(items) else None
+    """The size that each finding has under ``name``, by its place; None where one lacks either."""
+    sizes = {place: size for item in items if (place := _dim_place(item)) and (size := _int(item, name)) is not None}
+    return sizes if len(sizes) == len(items) else None
 
 
 def _shorten(case: Case, wanted: Mapping[DimPlace, int] | None) -> TreatmentPlan | None:
@@ -205,18 +211,6 @@ def _shorten(case: Case, wanted: Mapping[DimPlace, int] | None) -> TreatmentPlan
     ]
     lines = [f"{path} = {path}.narrow({at}, 0, {new}).contiguous()" for path, at, new, _ in cuts]
     return _resize_plan("cut", cuts, "\n".join(lines))
-
-
-def _lengthen(case: Case, items: Sequence[Evidence]) -> TreatmentPlan | None:
-    """Every dim of the symbols in question at the least size, its last entry repeated. It shows what is wrong only."""
-    low = _sizes_by_place(items, "low") or {}
-    symbols = {str(dim.expr): low[path, at] for path, at, _, dim in _dims(case) if (path, at) in low and dim.expr}
-    grown = [
-        (path, at, symbols[str(dim.expr)], size)
-        for path, at, size, dim in _dims(case)
-        if 0 < size < symbols.get(str(dim.expr), 0)
-    ]
-    return _resize_plan("fill", grown)
 
 
 def _resize_plan(verb: str, changes: Sequence[tuple[str, int, int, int]], command: str = "") -> TreatmentPlan | None:
@@ -273,13 +267,13 @@ _INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64", "uint16", "ui
 
 
 def plan_nan_to_num(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """Finite numbers in place of NaN and Inf."""
+    """Replace NaN and Inf by finite numbers."""
     items = [*evidence_of_code(findings, "AD-IN-019", "nan"), *evidence_of_code(findings, "AD-IN-019", "inf")]
     return each_leaf(paths_of(items), "nan_to_num", "replace NaN and Inf in {0}", "{0} = torch.nan_to_num({0})")
 
 
 def suspects(cause: str, about: Case, findings: Sequence[Evidence]) -> list[str]:
-    """The inputs whose values would make the run fail as it did, for the causes that lie in values; else none."""
+    """Inputs whose values would make the run fail as it did, for causes in values; none for other causes."""
     match cause:
         case "index-out-of-range" | "cuda-device-assert":
             failed = _with_symptom(findings, *INDEX_SYMPTOMS)
@@ -296,7 +290,11 @@ def suspects(cause: str, about: Case, findings: Sequence[Evidence]) -> list[str]
                 or _blamed_inputs(findings, "index")
                 or _blamed_inputs(findings, "offsets")
                 or _named_input(about, failed)
-                or ([] if _is_position(findings) else _out_of_bounds(about, *_bounds(failed)))
+                or [
+                    path
+                    for path, tensor in _integers(about)
+                    if not _is_position(findings) and _beyond(tensor, *_bounds(failed))
+                ]
             )
         case "integer-division":
             failed = _with_symptom(findings, "integer-division")
@@ -308,19 +306,16 @@ def suspects(cause: str, about: Case, findings: Sequence[Evidence]) -> list[str]
                 or [path for path, tensor in _integers(about) if tensor.stats is not None and tensor.stats.zeros]
             )
         case "runtime-assert":
-            return _blamed_inputs(findings, "assertion") or _read_alone(findings)
+            # Else the only input that the call in question reads.
+            read = next((item.facts.get("inputs") for item in findings if item.code == READ_BY), None)
+            alone = [str(path) for path in read] if isinstance(read, tuple) and len(read) == 1 else []
+            return _blamed_inputs(findings, "assertion") or alone
         case _:
             return []
 
 
-def _read_alone(findings: Sequence[Evidence]) -> list[str]:
-    """The only input that the call in question reads."""
-    read = next((item.facts.get("inputs") for item in findings if item.code == READ_BY), None)
-    return [str(path) for path in read] if isinstance(read, tuple) and len(read) == 1 else []
-
-
 def _is_position(findings: Sequence[Evidence]) -> bool:
-    """The index was followed to its end, and no input's value is in it."""
+    """Whether the index depends on no input's value."""
     return any(item.code == VALUES_BLAME and item.facts.get("position") is True for item in findings)
 
 
@@ -338,7 +333,7 @@ def _blamed_inputs(findings: Sequence[Evidence], kind: str) -> list[str]:
 
 
 def _indirect(findings: Sequence[Evidence], kind: str) -> bool:
-    """The kernel computes its index or divisor from the input: correcting the input's own value proves nothing."""
+    """Whether the kernel computes its index or divisor from the input: a corrected input then proves nothing."""
     chain = _chain(findings, kind)
     return chain is not None and chain.facts.get("direct") is not True
 
@@ -364,18 +359,14 @@ def plan_clamp(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None
     bound = chain.facts.get("bound") if chain is not None else None
     if high is None and isinstance(bound, int):
         high = bound - 1
-    return merge_plans([_clamp_one(path, low, high) for path in paths]) if high is not None else None
-
-
-def _clamp_one(path: str, low: int, high: int) -> TreatmentPlan:
-    step: JsonObject = {"op": "clamp_values", "path": path, "low": low, "high": high}
-    return TreatmentPlan(
-        text=f"clamp {path} to {low}..{high}", steps=(step,), command=f"{path} = {path}.clamp({low}, {high})"
-    )
+    if high is None:
+        return None
+    text, command = f"clamp {{0}} to {low}..{high}", f"{{0}} = {{0}}.clamp({low}, {high})"
+    return each_leaf(paths, "clamp_values", text, command, low=low, high=high)
 
 
 def _bounds(failed: Evidence) -> tuple[int, int | None]:
-    """Lowest and highest good index. The kernel says ``0 <= tmp < bound``: ``bound`` itself is out."""
+    """Lowest and highest valid index. The kernel asserts ``0 <= tmp < bound``."""
     low, bound, high = (failed.facts.get(name) for name in ("low", "bound", "high"))
     size = _number(bound)
     return (low if isinstance(low, int) else 0), size - 1 if size is not None else _number(high)
@@ -403,7 +394,7 @@ def _beyond(tensor: TensorDesc, low: int, high: int | None) -> bool:
 
 
 def plan_replace_zeros(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """Ones in place of the zeros of integer inputs."""
+    """Replace the zeros of integer inputs by ones."""
     paths = [] if _indirect(findings, "division") else suspects("integer-division", case, findings)
     command = "{0} = {0}.masked_fill({0} == 0, 1)"
     return each_leaf(paths, "replace_value", "replace the zeros of {0} by ones", command, old=0, new=1)
@@ -411,10 +402,6 @@ def plan_replace_zeros(case: Case, findings: Sequence[Evidence]) -> TreatmentPla
 
 def _with_symptom(findings: Sequence[Evidence], *symptoms: str) -> Evidence | None:
     return next((item for item in findings if item.facts.get("symptom") in symptoms), None)
-
-
-def _out_of_bounds(case: Case, low: int, high: int | None) -> list[str]:
-    return [path for path, tensor in _integers(case) if _beyond(tensor, low, high)]
 
 
 def _integers(case: Case) -> list[tuple[str, TensorDesc]]:
@@ -428,27 +415,27 @@ _ENDS_ALONE = ("signalled", "raised", "exited", "timed-out", "bad-return", "fake
 
 
 def plan_nodes(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """The values of the exported program in place of what the first diverging call wrote."""
+    """Put the values of the exported program in place of those that the first diverging call wrote."""
     if exported_program(case) is None:
         return None
     return _plan(case, evidence_of_code(findings, VALUES, "diverges"), "put_nodes", "the program's values in place of")
 
 
 def plan_operator_nodes(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """The same for a custom operator in place of which the exported program has operators of PyTorch."""
+    """As ``plan_nodes``, for a custom operator that the exported program replaces by operators of PyTorch."""
     custom = [item for item in evidence_of_code(findings, VALUES, "diverges") if item.facts.get("custom") is True]
     return plan_nodes(case, custom)
 
 
 def plan_zeros(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """Zeros in place of the NaN and Inf that the first such call made."""
+    """Put zeros in place of the NaN and Inf that the first such call wrote."""
     return _plan(
         case, evidence_of_code(findings, VALUES, "nan", "inf"), "put_zeros", "zeros in place of the NaN and Inf in"
     )
 
 
 def plan_stand_in(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """Zeros of the form that its fake kernel promises from the one operator that fails when it is called alone."""
+    """Replace the result of the one operator that fails when called alone by zeros of the form of its fake kernel."""
     names = list(dict.fromkeys(item.subject for item in evidence_of_code(findings, ALONE, *_ENDS_ALONE)))
     if len(names) != 1 or names[0] is None:
         return None
@@ -459,7 +446,7 @@ def plan_stand_in(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | 
 
 
 def _plan(case: Case, items: Sequence[Evidence], name: str, text: str) -> TreatmentPlan | None:
-    """None where values were followed in emulation: there the package cannot be called."""
+    """Plan one step for a call; None where values come from emulation, as the package cannot be called there."""
     facts = items[0].facts if len(items) == 1 else {}
     symbol, index = facts.get("symbol"), facts.get("index")
     if facts.get("beyond") is not True or not isinstance(symbol, str) or not isinstance(index, int):

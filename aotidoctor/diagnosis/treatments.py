@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from aotidoctor.diagnosis import treat_tensors, treat_values
-from aotidoctor.diagnosis.treat_tensors import Assignment, Hole, assign
+from aotidoctor.diagnosis.treat_tensors import assign
 from aotidoctor.diagnosis.treat_values import (
     TreatmentPlan,
     couples,
@@ -28,7 +28,7 @@ from aotidoctor.diagnosis.treat_values import (
 )
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec
-from aotidoctor.model.evidence import Evidence, FactValue
+from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import Leaf, LeafValue, PlainValue, Tree, child_path
 from aotidoctor.model.record import JsonObject, JsonValue
 from aotidoctor.model.report import Treatment
@@ -39,7 +39,7 @@ _MISFITS = ("name", "dtype", "shape", "stride")
 
 
 def plan_model_name(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """The only model there is. Which of several is meant, only the user knows."""
+    """Load the only model there is; among several, only the user can choose."""
     names = [model.name for model in case.artifact.models]
     if len(names) != 1:
         return None
@@ -51,7 +51,7 @@ def plan_model_name(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan 
 
 
 def plan_threads(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """As many threads as the narrowest kernel was compiled for."""
+    """Run with as many threads as the narrowest kernel was compiled for."""
     baked = case.needs.baked_threads.values()
     facts = [item.facts.get("baked") for item in evidence_of_code(findings, "AD-HOST-010")]
     known = [number for number in (*baked, *facts) if isinstance(number, int) and number > 0]
@@ -59,7 +59,7 @@ def plan_threads(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | No
 
 
 def plan_one_thread(_case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """No second thread, no race."""
+    """Run with one thread, which cannot race."""
     return _with_threads(1)
 
 
@@ -73,7 +73,7 @@ def _with_threads(number: int) -> TreatmentPlan:
 
 
 def plan_load_weights(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """The weights that lie in the package, or those of the exported program given as reference."""
+    """Load the weights in the package, or those of the exported program given as reference."""
     items = evidence_of_code(findings, "AD-LOAD-005", "missing") or evidence_of_code(findings, "AD-LOAD-002")
     if any(item.kind == "on-disk" for item in items):
         return TreatmentPlan(
@@ -113,7 +113,7 @@ def plan_register_classes(_case: Case, findings: Sequence[Evidence]) -> Treatmen
 
 
 def _zeros(case: Case, items: Sequence[Evidence]) -> TreatmentPlan | None:
-    """Zeros for what is missing: they show whose absence ended the call, and are no remedy."""
+    """Load zeros for missing constants: a proof that their absence ended the call, and no remedy."""
     named = [item.facts.get("constants") for item in items if item.kind == "missing"]
     missing = {name for names in named if isinstance(names, tuple) for name in names}
     contract = case.contract
@@ -133,7 +133,7 @@ def _zeros(case: Case, items: Sequence[Evidence]) -> TreatmentPlan | None:
 
 
 def plan_differing_weights(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """The weights of the exported program in place of those in the package."""
+    """Load the weights of the exported program in place of those in the package."""
     reference = exported_program(case)
     if reference is None:
         return None
@@ -141,7 +141,7 @@ def plan_differing_weights(case: Case, _findings: Sequence[Evidence]) -> Treatme
 
 
 def plan_fit_weights(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """Weights as the code wants them: names it does not know left out, others cast or taken from the reference."""
+    """Fit weights to the code: leave out unknown names, cast others or take them from the reference."""
     misfits = {
         kind: [item for item in evidence_of_code(findings, "AD-LOAD-005") if item.kind == kind] for kind in _MISFITS
     }
@@ -158,27 +158,22 @@ def plan_fit_weights(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan 
         return TreatmentPlan(text=f"load the weights of {reference} instead of those that do not fit", steps=(step,))
     if names["shape"] or any("tied_to" not in item.facts for item in misfits["name"]):
         return None
-    return _fit_weights_plan(
-        names, {str(item.facts["constant"]): item.facts.get("expected_dtype") for item in misfits["dtype"]}
-    )
-
-
-def _fit_weights_plan(names: Mapping[str, Sequence[str]], dtypes: Mapping[str, FactValue]) -> TreatmentPlan:
-    """Without a reference: what can be done to the very tensors that were given."""
-    step: JsonObject = {
+    # Without a reference, the given tensors themselves are changed.
+    dtypes = {str(item.facts["constant"]): item.facts.get("expected_dtype") for item in misfits["dtype"]}
+    change: JsonObject = {
         "op": "fit_weights",
         "drop": [*names["name"]],
         "cast": {name: str(dtype) for name, dtype in dtypes.items()},
         "contiguous": [*names["stride"]],
     }
-    told = [f"cast {name} to {dtype}" for name, dtype in dtypes.items()]
-    told += [f"leave out {name}" for name in names["name"]]
-    told += [f"make {name} contiguous" for name in names["stride"]]
-    return TreatmentPlan(text="; ".join(told), steps=(step,))
+    changes = [f"cast {name} to {dtype}" for name, dtype in dtypes.items()]
+    changes += [f"leave out {name}" for name in names["name"]]
+    changes += [f"make {name} contiguous" for name in names["stride"]]
+    return TreatmentPlan(text="; ".join(changes), steps=(change,))
 
 
 def plan_tmpdir(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """A directory that exists, has room and allows execution; none where the loader does not ask for one."""
+    """Load with a temporary directory that exists, has room and allows execution; none where the loader needs none."""
     if case.host.tmpdir is not None and case.host.tmpdir.fixed:
         return None
     return TreatmentPlan(
@@ -189,7 +184,7 @@ def plan_tmpdir(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | No
 
 
 def plan_headers(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """The headers and libraries of the PyTorch of this host, for a package that names those of another one."""
+    """Compile with the headers and libraries of this host's PyTorch, for a package that names those of another one."""
     items = evidence_of_code(findings, "AD-HOST-007", "headers")
     if not items:
         return None
@@ -201,7 +196,7 @@ def plan_headers(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | N
 
 
 def plan_clear_execstack(_case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan:
-    """A copy of the package that does not ask for an executable stack."""
+    """Load a copy of the package that does not request an executable stack."""
     return TreatmentPlan(
         text="load a copy of the package without the flag for an executable stack",
         steps=({"op": "clear_execstack"},),
@@ -210,7 +205,7 @@ def plan_clear_execstack(_case: Case, _findings: Sequence[Evidence]) -> Treatmen
 
 
 def plan_global_libtorch(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """The symbols of libtorch for a package that names no library of it."""
+    """Make the symbols of libtorch global, for a package that names no library of it."""
     items = evidence_of_code(findings, "AD-HOST-006", "unlinked")
     if not items:
         return None
@@ -222,8 +217,8 @@ def plan_global_libtorch(_case: Case, findings: Sequence[Evidence]) -> Treatment
 
 
 def plan_repack(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """A copy of the package in the layout of the compiler, with the members that are there."""
-    # What the loader minds about the archive; its marks it does not ask for.
+    """Load a copy of the package in the layout of the compiler, with the members that are there."""
+    # Faults of the archive that the loader rejects; it does not need the marks of the format.
     if not any(
         item.kind in ("no-prefix", "mixed-prefix", "directory-entries")
         for item in evidence_of_code(findings, "AD-ART-007")
@@ -236,7 +231,7 @@ def plan_repack(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | No
 
 
 def plan_load_device(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """The device type that the package was compiled for, without an index."""
+    """Load for the device type that the package was compiled for, without an index."""
     wanted = case.needs.device_type
     if wanted is None:
         return None
@@ -258,8 +253,11 @@ def plan_tree(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | None
     assignment = assign(contract, inputs)
     if assignment is None:
         return None
-    stand_ins = [_stand_in(case, hole) for hole in assignment.holes]
-    if any(step is None for step in stand_ins):
+    made = [(hole.path, made_up(case, hole.spec)) for hole in assignment.holes]
+    stand_ins: list[JsonObject] = [
+        {"op": "insert", "path": path, "tensor": tensor} for path, tensor in made if tensor is not None
+    ]
+    if len(stand_ins) < len(made):
         return None
     step: JsonObject = {"op": "tree", "args": assignment.args, "kwargs": assignment.kwargs}
     spelt = [*_template_dtypes(assignment.args), *_template_dtypes(assignment.kwargs)]
@@ -269,11 +267,13 @@ def plan_tree(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | None
         lines = [f"{path} = torch.as_tensor({path}, dtype=torch.{dtype})" for path, dtype in spelt]
         text = f"make {'a tensor' if len(spelt) == 1 else 'tensors'} of {', '.join(path for path, _ in spelt)}"
         return TreatmentPlan(text=text, steps=(step,), command="\n".join(lines))
-    return TreatmentPlan(
-        text=_text(assignment),
-        steps=(step, *(item for item in stand_ins if item is not None)),
-        command=_call(assignment.args, assignment.kwargs),
-    )
+    parts = ["put the call into the form it was exported with"]
+    if assignment.dropped:
+        parts.append(f"without {', '.join(assignment.dropped)}")
+    if assignment.holes:
+        parts.append(f"with a stand-in tensor for {', '.join(hole.path for hole in assignment.holes)}")
+    command = _call(assignment.args, assignment.kwargs)
+    return TreatmentPlan(text=", ".join(parts), steps=(step, *stand_ins), command=command)
 
 
 def _template_dtypes(form: JsonValue) -> list[tuple[str, str]]:
@@ -288,7 +288,7 @@ def _template_dtypes(form: JsonValue) -> list[tuple[str, str]]:
 
 
 def _leaves_call_unchanged(form: JsonValue, given: JsonValue) -> bool:
-    """Whether a template leaves the call as it was given but for the tensors that it makes."""
+    """Whether a template leaves the call as given, except for the tensors that it makes."""
     match form, given:
         case {"tensor_of": _}, _:
             return True
@@ -300,23 +300,8 @@ def _leaves_call_unchanged(form: JsonValue, given: JsonValue) -> bool:
             return form == given
 
 
-def _text(assignment: Assignment) -> str:
-    parts = ["put the call into the form it was exported with"]
-    if assignment.dropped:
-        parts.append(f"without {', '.join(assignment.dropped)}")
-    if assignment.holes:
-        parts.append(f"with a stand-in tensor for {', '.join(hole.path for hole in assignment.holes)}")
-    return ", ".join(parts)
-
-
-def _stand_in(case: Case, hole: Hole) -> JsonObject | None:
-    """Insert a made-up tensor for a leaf that is missing; None when its shape or dtype is unknown."""
-    tensor = made_up(case, hole.spec)
-    return None if tensor is None else {"op": "insert", "path": hole.path, "tensor": tensor}
-
-
 def made_up(case: Case, spec: LeafSpec) -> JsonObject | None:
-    """A JSON tensor leaf of the dtype and shape of ``spec``; dynamic dims as the other inputs have them."""
+    """JSON of a tensor with the dtype and shape of ``spec``; dynamic dims as in the other inputs."""
     if spec.dtype is None or (spec.dims is None and spec.rank != 0):
         return None
     sizes = {
@@ -347,15 +332,14 @@ def plan_swap(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
         return None
     args = _template(case.inputs.args, "args", moves)
     kwargs = _template(case.inputs.kwargs, "kwargs", moves)
-    text = "; ".join(filter(None, (_words(place, source, moves) for place, source in moves.items())))
+    parts = []
+    for place, source in moves.items():
+        if moves.get(source) != place:
+            parts.append(f"give {source} as {place}")
+        elif place < source:
+            parts.append(f"exchange {place} and {source}")
     step: JsonObject = {"op": "tree", "args": args, "kwargs": kwargs}
-    return TreatmentPlan(text=text, steps=(step,), command=_call(args, kwargs))
-
-
-def _words(place: str, source: str, moves: dict[str, str]) -> str:
-    if moves.get(source) != place:
-        return f"give {source} as {place}"
-    return f"exchange {place} and {source}" if place < source else ""
+    return TreatmentPlan(text="; ".join(parts), steps=(step,), command=_call(args, kwargs))
 
 
 def _template(given: Tree[LeafValue], path: str, moves: dict[str, str]) -> JsonObject:
@@ -367,7 +351,7 @@ def _template(given: Tree[LeafValue], path: str, moves: dict[str, str]) -> JsonO
 
 
 def plan_nontensor(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """Make tensors of numbers and arrays where a tensor belongs; a stand-in for None."""
+    """Make tensors of numbers and arrays where the program takes one, and a stand-in for None."""
     return merge_plans([_to_tensor(case, item) for item in evidence_of_code(findings, "AD-IN-004")])
 
 
@@ -379,20 +363,12 @@ def _to_tensor(case: Case, item: Evidence) -> TreatmentPlan | None:
     if item.kind == "none":
         tensor = made_up(case, spec)
         text = f"put a stand-in tensor at {path}, to see the call return"
-        return (
-            TreatmentPlan(text=text, steps=({"op": "stand_in", "path": path, **tensor},))
-            if tensor is not None
-            else None
-        )
-    if (
-        item.kind == "number"
-        and spec.rank not in (0, None)
-        and not (spec.dims is not None and all(dim.static == 1 for dim in spec.dims))
-    ):
+        step: JsonObject = {"op": "stand_in", "path": path, **(tensor or {})}
+        return TreatmentPlan(text=text, steps=(step,)) if tensor is not None else None
+    one_element = spec.rank in (0, None) or (spec.dims is not None and all(dim.static == 1 for dim in spec.dims))
+    if item.kind not in ("number", "ndarray") or (item.kind == "number" and not one_element):
         return None
-    if item.kind not in ("number", "ndarray"):
-        return None
-    step: JsonObject = {"op": "to_tensor", "path": path, "dtype": spec.dtype}
+    step = {"op": "to_tensor", "path": path, "dtype": spec.dtype}
     made = f"torch.as_tensor({path}, dtype=torch.{spec.dtype})"
     return TreatmentPlan(text=f"make a tensor of {path}", steps=(step,), command=f"{path} = {made}")
 
@@ -482,7 +458,7 @@ PLANNERS: Mapping[str, tuple[str, Planner]] = {
 
 
 def plan_treatment(cause: str, case: Case, findings: Sequence[Evidence]) -> Treatment | None:
-    """What to change so that the failure goes away if ``cause`` is right; None when nothing unambiguous is known."""
+    """Plan the change that removes the failure if ``cause`` is right; None when nothing unambiguous is known."""
     if cause not in PLANNERS:
         return None
     name, planner = PLANNERS[cause]
@@ -493,7 +469,7 @@ def plan_treatment(cause: str, case: Case, findings: Sequence[Evidence]) -> Trea
 
 
 def combine(treatments: Sequence[Treatment]) -> Treatment | None:
-    """All treatments in one, in the order given, for inputs with several faults at once; None when there is none."""
+    """Combine treatments in the order given, for inputs with several faults at once; None without any."""
     if len(treatments) < 2:
         return treatments[0] if treatments else None
     return Treatment(

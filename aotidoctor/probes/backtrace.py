@@ -197,6 +197,12 @@ def _place(facts: dict[str, FactValue]) -> str:
     return f"{function}, {by} {base_name(str(facts['member']))}:{facts['line']}"
 
 
+def left_out(outcome: Outcome) -> list[NotChecked]:
+    """Why the debugger could not do its work."""
+    problem = outcome.debugger_problem
+    return [NotChecked(code=CODE, name=NAME, reason=problem)] if problem is not None else []
+
+
 PROBE = Probe(
     code=CODE,
     name=NAME,
@@ -204,4 +210,5 @@ PROBE = Probe(
     asked_when="for an unexplained signal, and for a run that had to be stopped (no further run)",
     plan=plan,
     read=read,
+    left_out=left_out,
 )

@@ -77,6 +77,11 @@ _SYMPTOMS = {
     "device-assert": "cuda-assert",
     "operator-refused": "index-out-of-bounds",
 }
+# What stands in for the device, by code and kind of the finding that misses it.
+_STANDS_IN = {
+    (UNAVAILABLE, ""): "it was emulated on the CPU instead",
+    ("AD-IN-008", "device"): "in emulation, CPU tensors replace those of the device",
+}
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
@@ -132,6 +137,22 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         observed = f"{found.done} of {found.launched} launches without a finding{quick}; see not checked"
         return [_quiet("partial", outcome, observed)]
     return [_quiet("clean", outcome, f"{found.launched} launches, every access inside its allocation")]
+
+
+def revise(findings: Sequence[Evidence], outcome: Outcome) -> list[Evidence]:
+    """Turn errors about the missing device and inputs on the CPU into warnings: neither is a fault in emulation."""
+    found = read_emulation(outcome)
+    if found is None or found.problem is not None:
+        return list(findings)
+    return [
+        replace(
+            item, severity=Severity.WARN, message=f"{item.message}; {words}", facts={**item.facts, "emulated": True}
+        )
+        if item.severity is Severity.ERROR
+        and (words := _STANDS_IN.get((item.code, item.kind)) or _STANDS_IN.get((item.code, ""))) is not None
+        else item
+        for item in findings
+    ]
 
 
 def skipped(outcome: Outcome) -> list[NotChecked]:
@@ -258,4 +279,6 @@ PROBE = Probe(
     asked_when="for a CUDA package that cannot run here, or failed on the GPU without an explanation; needs Triton",
     plan=plan,
     read=read,
+    left_out=skipped,
+    revise=revise,
 )

@@ -33,6 +33,7 @@ from aotidoctor.model.torch_names import foreign
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
+from aotidoctor.probes.tool_failures import tool_failure_note
 from aotidoctor.probes.values import NONFINITE, explains_values
 
 CODE, NAME = "AD-RUN-016", "kernel_values"
@@ -178,6 +179,12 @@ def _place(bad: FirstBad, outcome: Outcome) -> dict[str, FactValue]:
     }
 
 
+def left_out(outcome: Outcome) -> list[NotChecked]:
+    """A note where watching failed: the package itself had returned before."""
+    failed = outcome.request.probe == NAME and not succeeded(outcome)
+    return [tool_failure_note(CODE, NAME, outcome, "watch")] if failed else []
+
+
 PROBE = Probe(
     code=CODE,
     name=NAME,
@@ -185,4 +192,5 @@ PROBE = Probe(
     asked_when="for NaN or Inf from clean inputs, and for outputs that differ from the reference",
     plan=plan,
     read=read,
+    left_out=left_out,
 )

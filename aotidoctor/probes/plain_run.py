@@ -316,4 +316,5 @@ PROBE = Probe(
     asked_when="always, unless the file cannot or must not be executed on this host",
     plan=plan,
     read=read,
+    thread_checks=("threads_exceed_build",),
 )

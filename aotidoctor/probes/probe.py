@@ -66,7 +66,12 @@ Plan = Request | Reuse | NotChecked | tuple[Request | Reuse | NotChecked, ...]
 
 @record
 class Probe:
-    """One probe. ``asks`` is its question, ``asked_when`` one line for ``--plan``."""
+    """One probe. ``asks`` is its question, ``asked_when`` one line for ``--plan``.
+
+    ``left_out`` gives what a run of it did not look at. ``revise`` gives the earlier findings as they are after the
+    run. ``thread_checks`` are checks to repeat when the run shows another number of threads than was assumed. Only
+    built-in probes have these three.
+    """
 
     code: str
     name: str
@@ -74,6 +79,9 @@ class Probe:
     asked_when: str
     plan: Callable[[Case, History], Plan]
     read: Callable[[Case, History, Outcome], Sequence[Evidence]]
+    left_out: Callable[[Outcome], Sequence[NotChecked]] = lambda _outcome: ()
+    revise: Callable[[Sequence[Evidence], Outcome], list[Evidence]] = lambda findings, _outcome: list(findings)
+    thread_checks: tuple[str, ...] = ()
 
 
 def succeeded(outcome: Outcome | None) -> bool:

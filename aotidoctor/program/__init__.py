@@ -1,1 +1,1 @@
-"""Exported programs: the rules, and what a child or the archive itself says about them. Pure reading."""
+"""Rules for exported programs, applied to the archive or to the answer of a child. Pure reading."""

@@ -35,7 +35,7 @@ _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d{1,9})(?:, in 
 
 
 def as_text(value: JsonValue) -> str:
-    """The value if it is text, else nothing. Lone surrogates, which no stream can print, are replaced."""
+    """The value if it is text, else an empty one. Lone surrogates, which no stream can print, are replaced."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
@@ -48,7 +48,7 @@ class Union:
 
 
 def parse_union(value: JsonValue) -> Union:
-    """The only entry of an object, without its ``as_``."""
+    """Parse a union: the only entry of an object, without its ``as_``."""
     found = as_object(value)
     if len(found) != 1:
         return Union(kind="", value=None)
@@ -73,7 +73,7 @@ class SerialisedNode(NodeLocation):
 
 @record
 class SerialisedGraph:
-    """A graph: ``path`` of the submodule (empty for the top), inputs, nodes, outputs, and the values that it knows."""
+    """A graph: ``path`` of the submodule (empty for the top), inputs, nodes, outputs, and metadata of its values."""
 
     path: str
     inputs: tuple[Union, ...]
@@ -89,12 +89,12 @@ class SerialisedGraph:
 
 
 def parse_graphs(document: JsonObject) -> tuple[SerialisedGraph, ...]:
-    """The top graph, then those that it passes to higher-order operators."""
+    """Parse the top graph, then those that it passes to higher-order operators."""
     return tuple(_graphs(as_object(as_object(document.get("graph_module")).get("graph")), "", 0))
 
 
 def argument_name(item: Union) -> str:
-    """Name of the value that a graph's input or output is, empty for a constant."""
+    """Name of the value of a graph's input or output, empty for a constant."""
     inner = as_object(item.value)
     return as_text(inner.get("name")) or as_text(inner.get("as_name"))
 
@@ -141,7 +141,7 @@ def _node(raw: JsonObject) -> SerialisedNode:
 
 
 def source_line(trace: Sequence[str]) -> Where | None:
-    """The innermost line of the user's source in a stack trace: modules of torch itself do not count."""
+    """Innermost line of the user's source in a stack trace, outside of torch's modules."""
     frames = ((at, match) for at, text in enumerate(trace) if (match := _FRAME.match(text)) is not None)
     found = [(at, match) for at, match in frames if "/site-packages/torch/" not in match["file"]]
     if not found:
@@ -159,7 +159,7 @@ _SYMBOL = re.compile(r"^[A-Za-z]+\d+$")
 
 
 def graph_values(graph: SerialisedGraph) -> Iterator[Value]:
-    """Those of its inputs, then those of its nodes."""
+    """Yield the values of a graph: those of its inputs, then those of its nodes."""
     for item in graph.inputs:
         name = argument_name(item)
         yield from _value(graph, name, NodeLocation(name=name), None)
@@ -188,7 +188,7 @@ def _value(graph: SerialisedGraph, name: str, node: NodeLocation, target: str | 
 
 
 def _symbols(value: JsonValue) -> frozenset[str]:
-    """Of the symbols that come from data, those that are in the value."""
+    """Symbols in the value that come from data."""
     return frozenset(symbol for text in _expressions(value, 0) for symbol in UNBACKED.findall(text))
 
 
@@ -208,14 +208,14 @@ def _expressions(value: JsonValue, depth: int) -> Iterator[str]:
 
 
 def symbol_ranges(archive: ProgramArchive, everything: Sequence[SerialisedGraph]) -> Mapping[str, SizeRange]:
-    """Those of the archive; symbols that come from data and have no entry at all have no bounds."""
+    """Ranges of all symbols; those that come from data and have no entry in the archive have no bounds."""
     texts = [text for graph in everything for part in (graph.tensors, graph.numbers) for text in _expressions(part, 0)]
     listed = archive.facts.ranges
     return {**listed, **{name: SizeRange() for text in texts for name in UNBACKED.findall(text) if name not in listed}}
 
 
 def symbol_places(archive: ProgramArchive, top: SerialisedGraph) -> Places:
-    """Where each symbol is a size of an input."""
+    """Places where each symbol is a size of an input."""
     found: dict[str, list[tuple[str, int | None]]] = {}
     for leaf in archive.facts.leaves:
         for dim, size in enumerate((leaf.tensor and leaf.tensor.shape) or ()):
@@ -225,7 +225,7 @@ def symbol_places(archive: ProgramArchive, top: SerialisedGraph) -> Places:
 
 
 def _example(top: SerialisedGraph, name: str, dim: int) -> int | None:
-    """The sample's size, as the hint in the metadata tells it."""
+    """Size of the sample, from the hint in the metadata."""
     sizes = as_list(as_object(top.tensors.get(name)).get("sizes"))
     expression = as_object(as_object(sizes[dim]).get("as_expr")) if dim < len(sizes) else {}
     return as_integer(as_object(expression.get("hint")).get("as_int"))
@@ -262,7 +262,9 @@ _TORCH_NAMESPACES = ("aten.", "prims.")
 
 def writes_argument(node: SerialisedNode) -> bool:
     """Whether the operator is one of PyTorch's that writes to an argument."""
-    return bool(written_arguments(node)) or _is_out(node)
+    overload = node.target.rpartition(".")[2]
+    out = (overload == "out" or overload.endswith("_out")) and any(name == "out" for name, _ in node.inputs)
+    return bool(written_arguments(node)) or (out and node.target.startswith(_TORCH_NAMESPACES))
 
 
 def written_arguments(node: SerialisedNode) -> tuple[int, ...]:
@@ -277,14 +279,8 @@ def written_arguments(node: SerialisedNode) -> tuple[int, ...]:
 
 
 def may_return_view(node: SerialisedNode) -> bool:
-    """Whether what the operator gives may be the memory of its first argument."""
+    """Whether the operator may return the memory of its first argument."""
     return node.target.rpartition(".")[0] in _VIEWS
-
-
-def _is_out(node: SerialisedNode) -> bool:
-    overload = node.target.rpartition(".")[2]
-    named = overload == "out" or overload.endswith("_out")
-    return node.target.startswith(_TORCH_NAMESPACES) and named and any(name == "out" for name, _ in node.inputs)
 
 
 # Rules G01, G03, G04, A03 and A07 by name.
@@ -307,7 +303,7 @@ _OWN = ("aten", "prim", "prims")
 
 
 def check_graph(graph: SerialisedGraph, dialects: Sequence[str], found: ViolationCollector) -> None:
-    """Metadata of all values, and targets of all nodes, of one graph."""
+    """Check metadata of all values and targets of all nodes of one graph."""
     strict = next((dialect for dialect in dialects if dialect != "TRAINING"), None)
     for item in graph.inputs:
         if item.kind in ("tensor", "sym_int", "sym_float", "sym_bool"):
@@ -325,7 +321,7 @@ def check_graph(graph: SerialisedGraph, dialects: Sequence[str], found: Violatio
 
 
 def check_operators(everything: Sequence[SerialisedGraph], found: ViolationCollector) -> None:
-    """Training mode at each place; each custom operator once."""
+    """Check training mode at each place, and each custom operator once."""
     seen: set[str] = set()
     for path, node in ((graph.path, node) for graph in everything for node in graph.nodes if node.is_operator):
         check_training(

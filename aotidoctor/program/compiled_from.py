@@ -13,27 +13,27 @@ from itertools import product
 from math import prod
 
 from aotidoctor.localize.comparison import WeightsCompared, judge_weights
-from aotidoctor.model.artifact import ArchivePayload, ModelEntry, ProgramArchive, StoredTensor
+from aotidoctor.model.artifact import ModelEntry, ProgramArchive, StoredTensor
 from aotidoctor.model.contract import ModelContract
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, NotChecked, list_names
 from aotidoctor.model.record import JsonObject, JsonValue, record
 from aotidoctor.model.torch_names import ITEMSIZE, index_at, is_row_major
 from aotidoctor.program.rules import BY_CODE
 from aotidoctor.readers.inputs.tensor_values import decode
-from aotidoctor.readers.provenance.compare_interface import ProgramComparison, ProgramDifference
+from aotidoctor.readers.provenance.compare_interface import ProgramComparison
 from aotidoctor.readers.provenance.compare_program import compare_program
 
 # Bytes of constants.
 
 CHUNK = 1 << 20
-# Elements that are looked at one by one: where the layouts differ, and where pieces are not equal.
+# Elements to compare one by one: where the layouts differ, and where pieces are not equal.
 MAX_SINGLE = 1 << 22
 FEW = 8
 
 
 @dataclass(slots=True)
 class _Tally:
-    """What differs so far. ``looked`` counts elements of pieces that are not equal."""
+    """Differences so far. ``looked`` counts elements of pieces that are not equal."""
 
     differing: int = 0
     looked: int = 0
@@ -41,7 +41,7 @@ class _Tally:
 
 
 def compare_contents(ours: StoredTensor, theirs: StoredTensor) -> JsonObject | str:
-    """Facts of one pair of one dtype and shape; a text that says why they cannot be compared."""
+    """Compare two constants of one dtype and shape: facts, or the reason why they cannot be compared."""
     if ours.content is None or theirs.content is None:
         return ours.problem or theirs.problem or "no bytes to compare"
     if ours.dtype is None or ours.shape is None or ours.dtype not in ITEMSIZE:
@@ -54,13 +54,13 @@ def compare_contents(ours: StoredTensor, theirs: StoredTensor) -> JsonObject | s
             _look(*piece, ITEMSIZE[ours.dtype], tally)
             if tally.looked > MAX_SINGLE:
                 break
-    except _Unreadable as error:
+    except _UnreadableError as error:
         return str(error)
     return _facts(ours, tally)
 
 
-class _Unreadable(Exception):  # noqa: N818 - a control-flow signal
-    """There is nothing to compare after all."""
+class _UnreadableError(Exception):
+    """The bytes cannot be compared."""
 
 
 def _pieces(ours: StoredTensor, theirs: StoredTensor) -> Iterator[tuple[int, bytes, bytes]]:
@@ -78,7 +78,7 @@ def _pieces(ours: StoredTensor, theirs: StoredTensor) -> Iterator[tuple[int, byt
         return
     count = _numel(ours)
     if count > MAX_SINGLE:
-        raise _Unreadable(f"{count} elements in a different order: too many to compare one by one")
+        raise _UnreadableError(f"{count} elements in a different order: too many to compare one by one")
     for at, (one, other) in enumerate(zip(_places(ours), _places(theirs), strict=True)):
         yield at, _read(ours, one * size, size), _read(theirs, other * size, size)
 
@@ -86,7 +86,7 @@ def _pieces(ours: StoredTensor, theirs: StoredTensor) -> Iterator[tuple[int, byt
 def _read(tensor: StoredTensor, start: int, length: int) -> bytes:
     data = tensor.content.read_at(start, length) if tensor.content is not None else b""
     if len(data) < length:
-        raise _Unreadable(f"the storage ends after {tensor.content.size if tensor.content else 0} bytes")
+        raise _UnreadableError(f"the storage ends after {tensor.content.size if tensor.content else 0} bytes")
     return data
 
 
@@ -94,7 +94,7 @@ def _places(tensor: StoredTensor) -> Iterator[int]:
     """Positions in the storage, in row-major order."""
     shape, stride = tensor.shape or (), tensor.stride or ()
     if len(stride) != len(shape):
-        raise _Unreadable("its strides are unknown")
+        raise _UnreadableError("its strides are unknown")
     for index in product(*map(range, shape)):
         yield tensor.offset + sum(at * step for at, step in zip(index, stride, strict=True))
 
@@ -128,15 +128,21 @@ def _look(first: int, one: bytes, other: bytes, size: int, tally: _Tally) -> Non
 
 def _facts(ours: StoredTensor, tally: _Tally) -> JsonObject:
     shape = list(ours.shape or ())
-    told: JsonObject = {"name": ours.fqn, "dtype": ours.dtype, "shape": [*shape]}
+    tensor: JsonObject = {"name": ours.fqn, "dtype": ours.dtype, "shape": [*shape]}
     if not tally.differing:
-        return {**told, "equal": True, "what": None}
+        return {**tensor, "equal": True, "what": None}
     count = _numel(ours)
-    elements = [_element(ours, *place) for place in tally.places[:FEW]]
+    elements: list[JsonObject] = []
+    for at, left, right in tally.places[:FEW]:
+        apart = int.from_bytes(left, "little") ^ int.from_bytes(right, "little")
+        index: list[JsonValue] = [*index_at(at, ours.shape or ())]
+        flipped: list[JsonValue] = [bit for bit in range(len(left) * 8) if apart >> bit & 1]
+        values = {"observed": _value(ours.dtype, left), "expected": _value(ours.dtype, right)}
+        elements.append({"index": index, **values, "bits": flipped})
     few = tally.differing <= FEW and (tally.differing == 1 or tally.differing * 2 <= count)
     single = few and all(isinstance(bits := item["bits"], list) and len(bits) == 1 for item in elements)
     return {
-        **told,
+        **tensor,
         "equal": False,
         "what": "flipped-bit" if single else "few" if few else "values",
         "differing": tally.differing,
@@ -144,13 +150,6 @@ def _facts(ours: StoredTensor, tally: _Tally) -> JsonObject:
         "share": tally.differing / count if tally.looked <= MAX_SINGLE else tally.differing / tally.looked,
         "elements": [*elements],
     }
-
-
-def _element(ours: StoredTensor, at: int, left: bytes, right: bytes) -> JsonObject:
-    apart = int.from_bytes(left, "little") ^ int.from_bytes(right, "little")
-    index: list[JsonValue] = [*index_at(at, ours.shape or ())]
-    bits: list[JsonValue] = [bit for bit in range(len(left) * 8) if apart >> bit & 1]
-    return {"index": index, "observed": _value(ours.dtype, left), "expected": _value(ours.dtype, right), "bits": bits}
 
 
 def _value(dtype: str | None, data: bytes) -> JsonValue:
@@ -189,53 +188,69 @@ class OriginCase:
 
 
 def judge_origin(question: OriginCase) -> tuple[list[Evidence], list[NotChecked]]:
-    """What differs, the verdict last; and what could not be compared."""
+    """Findings about differences, the verdict last; and what could not be compared."""
     compared = compare_program(question.contract, question.archive.facts, question.model)
     other = {item.subject for item in compared.differences if item.aspect == "constants"}
     items, unread = _contents(question, other)
     weights = judge_weights(items)
-    found = [_difference(question, item) for item in compared.differences[:MAX_FINDINGS]]
+    found = [
+        _evidence(
+            question,
+            _CODES[item.aspect],
+            item.kind if item.decisive else f"{item.kind}-hint",
+            subject=item.subject,
+            observed=item.package,
+            expected=f"{item.program}, as in the program",
+            facts={"package": item.package, "program": item.program, "decisive": item.decisive},
+        )
+        for item in compared.differences[:MAX_FINDINGS]
+    ]
     if weights.names:
         found.append(_weights(question, weights))
     left_out = [*compared.left_out, *unread]
     if len(compared.differences) > MAX_FINDINGS:
         left_out.append(f"{len(compared.differences) - MAX_FINDINGS} more differences are not listed")
     kind, observed = _judge(question, compared, weights, left_out)
-    # The operators that the package calls, by the names of their shims or their own.
+    # Operators that the package calls, by the names of their shims or their own.
+    called = sorted({call.name for call in question.contract.kernels if call.kind in ("extern", "custom")})
     facts: dict[str, FactValue] = {
         "compared": compared.aspects,
         "equal_constants": weights.equal,
         "differing_constants": len(weights.names),
         "decisive": tuple(f"{item.aspect}: {item.subject}" for item in compared.decisive[:_LISTED]),
         "left_out": len(left_out),
-        "called": tuple(sorted({call.name for call in question.contract.kernels if call.kind in ("extern", "custom")}))[
-            :MOST_CALLED
-        ],
+        "called": tuple(called[:MOST_CALLED]),
     }
-    expected = f"a package that was compiled from {question.archive.path}"
-    found.append(
-        _evidence(
-            question,
-            ORIGIN_VERDICT,
-            kind,
-            subject=question.package,
-            observed=observed,
-            expected=expected,
-            facts=facts,
-        )
+    verdict = _evidence(
+        question,
+        ORIGIN_VERDICT,
+        kind,
+        subject=question.package,
+        observed=observed,
+        expected=f"a package that was compiled from {question.archive.path}",
+        facts=facts,
     )
+    found.append(verdict)
     return found, [NotChecked(code=ORIGIN_VERDICT, name=BY_CODE[ORIGIN_VERDICT].name, reason=text) for text in left_out]
 
 
 def _contents(question: OriginCase, other: set[str]) -> tuple[list[JsonObject], list[str]]:
-    """Facts of each pair of constants, and what could not be compared, each reason once."""
+    """Facts of each pair of constants, and each reason why some could not be compared."""
     theirs = {**(question.archive.constants or {}), **(question.archive.weights or {})}
     items: list[JsonObject] = []
     reasons: dict[str, list[str]] = {}
     for name, ours in question.stored.items():
         if name in other:
             continue
-        answer = _pair(ours, theirs.get(name))
+        payload = theirs.get(name)
+        if payload is None:
+            answer: JsonObject | str = "not in the program under this name"
+        elif None not in (ours.shape, payload.stored.shape) and ours.shape != payload.stored.shape:
+            answer = f"a different shape in the program's list ({ours.shape}, {payload.stored.shape})"
+        elif None not in (ours.dtype, payload.stored.dtype) and ours.dtype != payload.stored.dtype:
+            answer = f"a different dtype in the program's list ({ours.dtype}, {payload.stored.dtype})"
+        else:
+            answer = compare_contents(ours, payload.stored)
         if isinstance(answer, str):
             reasons.setdefault(answer, []).append(name)
         else:
@@ -244,25 +259,6 @@ def _contents(question: OriginCase, other: set[str]) -> tuple[list[JsonObject], 
         if payloads is None and question.stored:
             reasons.setdefault("the archive has no list of them that can be read", []).append(f"the program's {what}")
     return items, [f"content of {list_names(names, _LISTED)}: {reason}" for reason, names in reasons.items()]
-
-
-def _pair(ours: StoredTensor, payload: ArchivePayload | None) -> JsonObject | str:
-    if payload is None:
-        return "not in the program under this name"
-    theirs = payload.stored
-    if None not in (ours.shape, theirs.shape) and ours.shape != theirs.shape:
-        return f"a different shape in the program's list ({ours.shape}, {theirs.shape})"
-    if None not in (ours.dtype, theirs.dtype) and ours.dtype != theirs.dtype:
-        return f"a different dtype in the program's list ({ours.dtype}, {theirs.dtype})"
-    return compare_contents(ours, theirs)
-
-
-def _difference(question: OriginCase, item: ProgramDifference) -> Evidence:
-    code = _CODES[item.aspect]
-    kind = item.kind if item.decisive else f"{item.kind}-hint"
-    facts: dict[str, FactValue] = {"package": item.package, "program": item.program, "decisive": item.decisive}
-    expected = f"{item.program}, as in the program"
-    return _evidence(question, code, kind, subject=item.subject, observed=item.package, expected=expected, facts=facts)
 
 
 def _weights(question: OriginCase, weights: WeightsCompared) -> Evidence:
@@ -306,7 +302,12 @@ def _judge(
         if item.kind != "containers"
         and not (item.kind == "range" and not item.decisive and bool(weights.equal) and not weights.names)
     ]
-    agreed = ", ".join(_agreeing_aspects(compared, weights))
+    words = {"call": "call spec", "inputs": "inputs", "outputs": "outputs", "operators": "operators"}
+    differing = {item.aspect for item in compared.differences}
+    agreeing = [word for aspect, word in words.items() if aspect in compared.aspects and aspect not in differing]
+    if weights.equal:
+        agreeing.append(f"the content of {weights.equal} constant{'s' if weights.equal > 1 else ''}")
+    agreed = ", ".join(agreeing)
     if "call" not in compared.aspects or "inputs" not in compared.aspects:
         return "unknown", "too little can be compared" + (f" ({agreed} agree)" if agreed else "")
     if hints:
@@ -317,15 +318,6 @@ def _judge(
         return "unknown", f"this program, as far as {agreed} show; whether with its weights is unknown"
     rest = f"; not compared: {left_out[0]}" + (" and more" if len(left_out) > 1 else "") if left_out else ""
     return "same", f"compiled from this program, as far as {agreed} show{rest}"
-
-
-def _agreeing_aspects(compared: ProgramComparison, weights: WeightsCompared) -> list[str]:
-    words = {"call": "call spec", "inputs": "inputs", "outputs": "outputs", "operators": "operators"}
-    differing = {item.aspect for item in compared.differences}
-    agreed = [word for aspect, word in words.items() if aspect in compared.aspects and aspect not in differing]
-    if weights.equal:
-        agreed.append(f"the content of {weights.equal} constant{'s' if weights.equal > 1 else ''}")
-    return agreed
 
 
 def _evidence(

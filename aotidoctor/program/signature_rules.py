@@ -21,7 +21,7 @@ _FORMS = {
     "custom_obj": ("S06", "custom object", "CustomObjArgument"),
 }
 KINDS = ("user_input", *_FORMS, "token", "constant_input")
-# What an output may be the new value of.
+# Kinds of inputs that an output may be the new value of.
 MUTATIONS = {
     "buffer_mutation": "buffer",
     "parameter_mutation": "parameter",
@@ -33,8 +33,8 @@ MUTATIONS = {
 class SignatureSpec:
     """An input or output of the signature. ``kind`` is as the archive writes it, ``name`` that of the graph's value.
 
-    ``argument`` is the class of what stands there, ``target`` what it stands for. ``named`` says that the placeholder
-    must have the name, ``value`` is what outputs are compared by, ``text`` how a list shows it.
+    ``argument`` is the class of the argument, ``target`` the name of the parameter, buffer or other object. ``named``:
+    the placeholder must have the name. Outputs are compared by ``value`` and listed as ``text``.
     """
 
     kind: str
@@ -49,7 +49,7 @@ class SignatureSpec:
 
 @record
 class GraphOutput:
-    """What the graph returns at one place: a value by its ``name``, empty for a constant."""
+    """One output of the graph: a value by its ``name``, empty for a constant."""
 
     name: str
     text: str
@@ -77,7 +77,7 @@ class ProgramState:
 
 @record
 class ProgramSignature:
-    """What the rules look at. ``returned`` is None where the graph has no outputs to be counted.
+    """A program's signature, graph and state. ``returned`` is None where the graph has no outputs to be counted.
 
     ``kinds`` are those of an input that exist, as the reader writes them.
     """
@@ -94,7 +94,7 @@ class ProgramSignature:
 
 
 def check_signature(signature: ProgramSignature, found: ViolationCollector) -> None:
-    """Every input with its placeholder and with what it stands for, the outputs, the names in the module call graph."""
+    """Check every input with its placeholder and its target, the outputs, and names in the module call graph."""
     placeholders, specs = signature.placeholders, signature.inputs
     same_count = len(placeholders) == len(specs)
     if not same_count:
@@ -138,7 +138,7 @@ def _input_count(
 
 
 class _Input:
-    """One input of the signature, held against the weights and constants."""
+    """One input of the signature, compared with the weights and constants."""
 
     def __init__(self, spec: SignatureSpec, node: NodeLocation | str | None, found: ViolationCollector) -> None:
         self.spec, self.node, self.found = spec, node, found
@@ -147,7 +147,7 @@ class _Input:
         self.found.add(code, kind, node=self.node, target=self.spec.target, observed=observed, expected=expected)
 
     def check(self, signature: ProgramSignature) -> None:
-        """The rule of its kind."""
+        """Apply the rule of its kind."""
         spec, state = self.spec, signature.state
         if spec.kind not in KINDS:
             self.add("S08", "input-kind", f"kind {spec.kind or '(none)'}", ", ".join(signature.kinds))
@@ -155,20 +155,17 @@ class _Input:
             form = f"that is a {spec.argument}" if spec.argument else "without a name"
             self.add("S07", "not-token", f"a token {form}", "a TokenArgument")
         elif spec.kind in _FORMS:
-            self._check_form(*_FORMS[spec.kind])
+            code, what, form = _FORMS[spec.kind]
+            if spec.argument != form:
+                kind = "not-object" if spec.kind == "custom_obj" else "not-tensor"
+                self.add(code, kind, f"a {what} that is a {spec.argument}", f"a {form}")
+            if spec.target is None:
+                self.add(code, "no-target", f"a {what} without the name of what it represents", "its name")
             if spec.kind == "buffer" and spec.persistent is None:
                 observed = f"buffer {spec.target} does not declare whether it is persistent"
                 self.add("S04", "no-persistence", observed, "True or False")
             if spec.target is not None:
                 self._check_value(spec.target, state)
-
-    def _check_form(self, code: str, what: str, wanted: str) -> None:
-        """The type that the kind asks for, and the name of what it stands for."""
-        if self.spec.argument != wanted:
-            kind = "not-object" if self.spec.kind == "custom_obj" else "not-tensor"
-            self.add(code, kind, f"a {what} that is a {self.spec.argument}", f"a {wanted}")
-        if self.spec.target is None:
-            self.add(code, "no-target", f"a {what} without the name of what it represents", "its name")
 
     def _check_value(self, target: str, state: ProgramState) -> None:
         code, what, _ = _FORMS[self.spec.kind]
@@ -180,21 +177,18 @@ class _Input:
                     observed = f"{target} is a {state.weights[target]}"
                     self.add("S03", "not-parameter", observed, "a torch.nn.Parameter")
             case "buffer" if state.weights is not None:
-                self._check_buffer(target, state.weights, state.kept)
+                persistent, kept = self.spec.persistent, state.kept
+                if persistent is True and target not in state.weights and kept is not None and target not in kept:
+                    self.add("S04", "absent", f"persistent buffer {target} is not in the state dict", "its value")
+                if persistent is False and target in state.weights:
+                    observed = f"the state dict contains {target}, which is not persistent"
+                    self.add("S04", "unwanted", observed, "no entry: it is among the constants")
             case "tensor_constant" | "custom_obj" if state.constants is not None and target not in state.constants:
                 self.add(code, "absent", f"{what} {target} is not among the program's constants", "its value")
 
-    def _check_buffer(self, target: str, weights: Iterable[str], kept: Iterable[str] | None) -> None:
-        is_weight = target in weights
-        if self.spec.persistent is True and not is_weight and kept is not None and target not in kept:
-            self.add("S04", "absent", f"persistent buffer {target} is not in the state dict", "its value")
-        if self.spec.persistent is False and is_weight:
-            observed = f"the state dict contains {target}, which is not persistent"
-            self.add("S04", "unwanted", observed, "no entry: it is among the constants")
-
 
 def _check_outputs(signature: ProgramSignature, returned: Sequence[GraphOutput], found: ViolationCollector) -> None:
-    """As the verifier counts: tokens, then mutations, then what the user gets."""
+    """Check outputs in the verifier's order: tokens, then mutations, then the user's results."""
     specs = signature.outputs
     if len(returned) != len(specs):
         found.add(
@@ -247,7 +241,7 @@ _EXPECTED = {
 
 @record
 class InputWrite:
-    """``node`` writes to the graph's input ``root``, by calling ``target``."""
+    """A write by ``node`` to the graph's input ``root``, by calling ``target``."""
 
     node: NodeLocation
     target: str
@@ -270,7 +264,7 @@ class NonTensorLeaf:
 def check_mutations(
     signature: ProgramSignature, paths: Mapping[str, str], writes: Iterable[InputWrite], found: ViolationCollector
 ) -> None:
-    """By the signature, then by the operators that are called. ``paths`` are the user's, by the names of inputs."""
+    """Check mutations by the signature, then by the operators. ``paths`` are the user's, by the names of inputs."""
     for spec in signature.outputs:
         if spec.kind in MUTATIONS:
             kind, name = MUTATIONS[spec.kind], spec.target or ""
@@ -296,7 +290,7 @@ def _add_write(kind: str, name: str, node: NodeLocation | None, by: str, found: 
 
 
 def check_size(sizes: Mapping[str, int], found: ViolationCollector) -> None:
-    """Bytes of weights and constants, by name."""
+    """Check the total of ``sizes``, bytes of weights and constants by name."""
     total = sum(sizes.values())
     if total > LARGE:
         largest = max(sizes, key=lambda name: sizes[name])
@@ -306,7 +300,7 @@ def check_size(sizes: Mapping[str, int], found: ViolationCollector) -> None:
 
 
 def check_leaf(leaf: NonTensorLeaf, found: ViolationCollector) -> None:
-    """What the package cannot be called with."""
+    """Report a leaf that the package cannot be called with."""
     match leaf.kind:
         case "object":
             kind, observed = "object-input", f"{leaf.path} is a custom object ({leaf.text})"
@@ -322,6 +316,6 @@ def check_leaf(leaf: NonTensorLeaf, found: ViolationCollector) -> None:
 
 
 def add_missing_part(what: str, observed: str, found: ViolationCollector) -> None:
-    """``weights``, ``constants`` or ``sample-inputs`` that cannot be had."""
+    """Report ``weights``, ``constants`` or ``sample-inputs`` that the archive lacks."""
     expected = f"the {what.replace('-', ' ')} of the program"
     found.add("L03", what, target=what, observed=observed, expected=expected)

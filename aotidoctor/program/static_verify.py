@@ -1,19 +1,19 @@
 """Judge an exported program from its JSON alone, without torch, by the same codes as the child.
 
-It sees names where the child sees operators: whether one changes its arguments is known of PyTorch's own alone,
-whether one is registered, has a fake kernel or a C shim is not known at all. ``StaticReading`` names the rules that
-it cannot answer.
+It sees names where the child sees operators: whether one changes its arguments is known only of PyTorch's own, and
+whether one is registered, has a fake kernel or a C shim is unknown. ``StaticReading`` names the rules that cannot be
+checked in this way.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import prod
 
 from aotidoctor.model.artifact import ProgramArchive, ProgramLeaf
 from aotidoctor.model.evidence import NotChecked, Violation, list_names
-from aotidoctor.model.record import JsonObject, JsonValue, as_list, as_object, record
+from aotidoctor.model.record import JsonValue, as_list, as_object, record
 from aotidoctor.model.torch_names import ITEMSIZE
 from aotidoctor.program.archive_graph import (
     NAMELESS,
@@ -55,21 +55,41 @@ _ARGUMENTS = {"custom_obj": "CustomObjArgument", "token": "TokenArgument"}
 
 
 def parse_signature(archive: ProgramArchive, top: SerialisedGraph) -> ProgramSignature:
-    """Of an object's class the archive shows only what its kind says. Inputs have no line of the source."""
+    """Read the signature. An archive shows an object's class only by its kind, and inputs have no source line."""
     module = as_object(archive.document.get("graph_module"))
     raw = as_object(module.get("signature"))
     placeholders = [NodeLocation(name=argument_name(item)) for item in top.inputs]
     nodes = {item.name: item for item in (*placeholders, *top.nodes)}
     nodes.update({name: node for node in top.nodes for item in node.outputs for name in value_names(item)})
+    returned = [(item, argument_name(item)) for item in top.outputs]
+    entries = [as_object(item) for item in as_list(module.get("module_call_graph"))]
+    # None at all where the archive lacks them, None where they cannot be read.
+    weights = {} if archive.weights is None and archive.weights_pickle is None else archive.weights
+    constants = {} if archive.constants is None and archive.constants_pickle is None else archive.constants
+    classes = {name: "Parameter" if item.parameter else "Tensor" for name, item in (weights or {}).items()}
     return ProgramSignature(
         placeholders=placeholders,
         inputs=[_spec(item) for item in as_list(raw.get("input_specs"))],
         outputs=[_spec(item) for item in as_list(raw.get("output_specs"))],
-        returned=[_read_returned(item, nodes) for item in top.outputs],
-        calls=[_call(as_object(item)) for item in as_list(module.get("module_call_graph"))],
+        returned=[
+            GraphOutput(name=name, text=name or item.kind, value=name or item, node=nodes.get(name, name or "output"))
+            for item, name in returned
+        ],
+        calls=[
+            ModuleCall(
+                fqn=as_text(entry.get("fqn")),
+                inputs=_argument_names(as_object(entry.get("signature")).get("inputs")),
+                outputs=_argument_names(as_object(entry.get("signature")).get("outputs")),
+            )
+            for entry in entries
+        ],
         nodes=nodes,
-        state=_state(archive),
+        state=ProgramState(weights=None if weights is None else classes, constants=constants, kept=constants),
     )
+
+
+def _argument_names(values: JsonValue) -> list[str]:
+    return [argument_name(parse_union(item)) for item in as_list(values)]
 
 
 def _spec(item: JsonValue) -> SignatureSpec:
@@ -94,32 +114,7 @@ def _spec(item: JsonValue) -> SignatureSpec:
     )
 
 
-def _read_returned(item: Union, nodes: Mapping[str, NodeLocation]) -> GraphOutput:
-    name = argument_name(item)
-    return GraphOutput(name=name, text=name or item.kind, value=name or item, node=nodes.get(name, name or "output"))
-
-
-def _call(entry: JsonObject) -> ModuleCall:
-    call = as_object(entry.get("signature"))
-    inputs, outputs = (
-        [argument_name(parse_union(item)) for item in as_list(call.get(key))] for key in ("inputs", "outputs")
-    )
-    return ModuleCall(fqn=as_text(entry.get("fqn")), inputs=inputs, outputs=outputs)
-
-
-def _state(archive: ProgramArchive) -> ProgramState:
-    """Weights and constants: none at all where the archive lacks them, None where they cannot be read."""
-    weights = {} if archive.weights is None and archive.weights_pickle is None else archive.weights
-    constants = {} if archive.constants is None and archive.constants_pickle is None else archive.constants
-    classes = (
-        None
-        if weights is None
-        else {name: "Parameter" if item.parameter else "Tensor" for name, item in weights.items()}
-    )
-    return ProgramState(weights=classes, constants=constants, kept=constants)
-
-
-# State: what the package will change, carry and drop, and what the archive has lost.
+# State that the package changes, carries and drops, and parts that the archive has lost.
 
 _SYMBOL = re.compile(r"\b(?:zuf|zf|[suz])\d+\b")
 
@@ -127,18 +122,13 @@ _SYMBOL = re.compile(r"\b(?:zuf|zf|[suz])\d+\b")
 def check_state(
     archive: ProgramArchive, signature: ProgramSignature, top: SerialisedGraph, found: ViolationCollector
 ) -> None:
-    """All of it."""
+    """Check mutations, sizes, lost parts of the archive, and inputs that are no tensors."""
     paths = {leaf.name: leaf.path for leaf in archive.facts.leaves if leaf.name}
     check_mutations(signature, paths, _writes(top), found)
     lists = (archive.weights or {}, archive.constants or {})
-    check_size(
-        {
-            name: (ITEMSIZE.get(payload.stored.dtype or "", 0) * prod(payload.stored.shape or ()))
-            for listed in lists
-            for name, payload in listed.items()
-        },
-        found,
-    )
+    stored = {name: payload.stored for listed in lists for name, payload in listed.items()}
+    sizes = {name: ITEMSIZE.get(item.dtype or "", 0) * prod(item.shape or ()) for name, item in stored.items()}
+    check_size(sizes, found)
     for what, payloads, pickle in (
         ("weights", archive.weights, archive.weights_pickle),
         ("constants", archive.constants, archive.constants_pickle),
@@ -158,7 +148,7 @@ def check_state(
 
 
 def _writes(top: SerialisedGraph) -> Iterator[InputWrite]:
-    """By each of PyTorch's operators that writes to an input, also through views of it."""
+    """Writes of PyTorch's operators to an input, also through views of it."""
     roots = {name: name for item in top.inputs if (name := argument_name(item))}
     for node in top.nodes:
         places = written_arguments(node)
@@ -173,7 +163,7 @@ def _writes(top: SerialisedGraph) -> Iterator[InputWrite]:
 
 
 def _is_lost(archive: ProgramArchive, leaf: ProgramLeaf, top: SerialisedGraph) -> bool:
-    """A number that is also the size of an input can be had from there; one that nothing reads does not matter."""
+    """Whether a number is used and cannot be derived from the size of an input."""
     used = any(argument_name(given) == leaf.name for node in top.nodes for _, given in node.inputs)
     sizes = {
         symbol
@@ -189,7 +179,7 @@ def _is_lost(archive: ProgramArchive, leaf: ProgramLeaf, top: SerialisedGraph) -
 
 NAME = "verify_static"
 NEWEST_SCHEMA = (8, 20)
-"""The newest format that was looked at: torch 2.13."""
+"""Newest known format: that of torch 2.13."""
 
 _PARTLY = {
     "G04": "for operators other than PyTorch's own, the name does not show whether they change their arguments",
@@ -217,27 +207,27 @@ _NEVER = {
 
 @record
 class StaticReading:
-    """``not_checked`` names the rules that it answers in part or not at all; others it answers as the child does."""
+    """Result of reading the archive alone. ``not_checked`` names the rules that it covers in part or not at all."""
 
     violations: tuple[Violation, ...]
     not_checked: tuple[NotChecked, ...]
 
 
 def judge_static(archive: ProgramArchive) -> StaticReading:
-    """Everything that the archive tells of one program."""
+    """Apply all rules to the archive of one program."""
     found = ViolationCollector()
     everything = parse_graphs(archive.document)
     top: SerialisedGraph = everything[0]
     for graph in everything:
         check_graph(graph, archive.facts.dialects, found)
-    said = parse_signature(archive, top)
-    check_signature(said, found)
+    signature = parse_signature(archive, top)
+    check_signature(signature, found)
     given = [value for graph in everything for value in graph_values(graph)]
     check_devices(given, found)
     check_dtypes(given, {leaf.name for leaf in archive.facts.leaves}, NAMELESS, found)
     check_symbols(symbol_ranges(archive, everything), symbol_places(archive, top), given, found)
     check_operators(everything, found)
-    check_state(archive, said, top, found)
+    check_state(archive, signature, top, found)
     notes = {**_NEVER, **_PARTLY, **_unreadable_lists(archive)}
     return StaticReading(
         violations=tuple(found.items),

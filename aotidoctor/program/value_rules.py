@@ -1,6 +1,6 @@
 """Check values, symbols and operators of an exported program: rules A01, A03, A04, A06, A07, A10, G01, G03, G04.
 
-Violations of one program are collected for whoever reads it: the archive's own reader, or the child that rebuilds it.
+Both the reader of the archive and the child that rebuilds the program collect violations here.
 The rules cover tensors on several devices, dtypes that the generated code has no name for, symbols that come from
 data, the ranges of all symbols, values without metadata, and the operators that nodes call.
 """
@@ -19,7 +19,7 @@ from aotidoctor.model.record import record
 
 # Collected violations.
 
-# A program with ten thousand bad nodes has one fault; the count says the rest.
+# A program with ten thousand bad nodes has one fault; the others are only counted.
 MAX_EACH = 50
 MAX_TEXT = 2000
 
@@ -34,7 +34,7 @@ class NodeLocation:
 
 @dataclass(slots=True)
 class ViolationCollector:
-    """What was found so far; ``counts`` also counts what is beyond ``MAX_EACH`` of a code."""
+    """Violations so far; ``counts`` includes those beyond ``MAX_EACH`` of a code."""
 
     items: list[Violation] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -51,7 +51,7 @@ class ViolationCollector:
         graph: str = "",
         **facts: FactValue,
     ) -> None:
-        """Keep one violation of ``code`` (``G03``). ``target`` is what the node calls or refers to."""
+        """Add one violation of ``code`` (``G03``). ``target`` is what the node calls or refers to."""
         self.counts[code] += 1
         if self.counts[code] > MAX_EACH:
             return
@@ -70,7 +70,7 @@ class ViolationCollector:
         )
 
     def cut(self) -> dict[str, int]:
-        """Code -> how many violations of it were left out."""
+        """Number of violations left out, by code."""
         return {code: count - MAX_EACH for code, count in self.counts.items() if count > MAX_EACH}
 
     def broken(self) -> bool:
@@ -83,7 +83,7 @@ class ViolationCollector:
 
 @record
 class Value:
-    """A tensor or a number that a node gives. ``target`` is what the node calls, None for an input of the graph.
+    """A tensor or a number that a node returns. ``target`` is what the node calls, None for an input of the graph.
 
     ``name`` is the value's own, ``rank`` None for a number; ``symbols`` are those in its sizes, or in the number.
     """
@@ -99,7 +99,7 @@ class Value:
 
 
 def check_devices(values: Sequence[Value], found: ViolationCollector) -> None:
-    """Single numbers on the CPU go with any device."""
+    """Check that all values are on one device, except single numbers on the CPU."""
     devices: dict[str, list[Value]] = {}
     for value in values:
         if value.device and (value.device != "cpu" or value.rank):
@@ -123,7 +123,7 @@ def check_devices(values: Sequence[Value], found: ViolationCollector) -> None:
 def check_dtypes(
     values: Sequence[Value], users: Container[str], nameless: Container[str], found: ViolationCollector
 ) -> None:
-    """Each dtype of ``nameless`` once; ``users`` are the names of the inputs that the caller gives."""
+    """Report each dtype of ``nameless`` once; ``users`` are the names of the inputs that the caller gives."""
     seen: set[str] = set()
     for value in values:
         if value.dtype not in nameless or value.dtype in seen:
@@ -145,7 +145,7 @@ def check_dtypes(
 
 UNBACKED = re.compile(r"\b(?:zuf|u)\d+\b")
 _FROM_DATA = ("aten.item.default", "aten._local_scalar_dense.default")
-# A bound in name only, as the size of nonzero has it.
+# A bound that does not limit anything, as that of the size of nonzero.
 _UNBOUNDED = 2**62
 # Symbol -> dims of inputs that it is the size of, each with the sample's size there.
 Places = Mapping[str, Sequence[tuple[str, int | None]]]
@@ -154,7 +154,7 @@ Places = Mapping[str, Sequence[tuple[str, int | None]]]
 def check_symbols(
     ranges: Mapping[str, SizeRange], places: Places, values: Sequence[Value], found: ViolationCollector
 ) -> None:
-    """What the ranges say, and what they leave open."""
+    """Check the ranges of all symbols, and symbols without bounds."""
     for symbol, bounds in ranges.items():
         low, high = _bound(bounds.low), _bound(bounds.high)
         is_empty = low is not None and high is not None and low > high
@@ -188,25 +188,16 @@ def _bound(value: int | None) -> int | None:
 
 
 def add_empty(symbol: str, low: int | None, high: int | None, found: ViolationCollector) -> None:
-    """A range that holds nothing."""
+    """Report a range without any size in it."""
     observed = f"{symbol} in {low}..{high}: no size lies there"
     found.add("A06", "empty", target=symbol, observed=observed, expected="a lower bound that is not above the upper")
 
 
 def add_outside(symbol: str, size: int, low: int | None, high: int | None, found: ViolationCollector) -> None:
-    """A sample that the range leaves out."""
+    """Report a sample outside the range."""
     observed = f"the sample input has {symbol} = {size}, its range is {_text(low, high)}"
-    expected = "a sample inside the range"
-    found.add(
-        "A06",
-        "example-outside",
-        target=symbol,
-        observed=observed,
-        expected=expected,
-        symbol=symbol,
-        lower=low,
-        upper=high,
-    )
+    add = partial(found.add, target=symbol, symbol=symbol, lower=low, upper=high)
+    add("A06", "example-outside", observed=observed, expected="a sample inside the range")
 
 
 def _text(low: int | None, high: int | None) -> str:
@@ -254,7 +245,7 @@ SWITCHES = ("train", "training")
 
 @record
 class NodeCall:
-    """A node and what it calls (``aten.add.Tensor``); an input of a graph may have no target."""
+    """A node and its target (``aten.add.Tensor``); an input of a graph may have none."""
 
     graph: str
     node: NodeLocation | str
@@ -262,13 +253,13 @@ class NodeCall:
 
 
 def add_val_missing(call: NodeCall, observed: str, found: ViolationCollector) -> None:
-    """The graph says nothing of a value."""
+    """Report a value without metadata."""
     expected = "a val: the result of the node as a fake tensor, a number or a symbol"
     _add(call, found)("G01", "val-missing", observed=observed, expected=expected)
 
 
 def add_operator_kind(call: NodeCall, kind: str, found: ViolationCollector, **facts: str) -> None:
-    """The dialect has no place for a target of this ``kind``."""
+    """Report a target of a ``kind`` that the dialect does not have."""
     expected = (
         "an operator (torch.ops...), a higher-order operator, or one of the Python and torch functions of the dialect"
     )
@@ -277,14 +268,14 @@ def add_operator_kind(call: NodeCall, kind: str, found: ViolationCollector, **fa
 
 
 def add_not_functional(call: NodeCall, dialect: str, found: ViolationCollector) -> None:
-    """The operator writes, which the dialect forbids."""
+    """Report an operator that writes, which the dialect forbids."""
     observed = f"{call.target} writes to its arguments"
     expected = f"an operator that changes no argument, as dialect {dialect or 'ATEN'} requires"
     _add(call, found)("G04", "not-functional", observed=observed, expected=expected, dialect=dialect)
 
 
 def check_training(call: NodeCall, *, trains: bool, found: ViolationCollector) -> None:
-    """One of PyTorch's operators; ``trains`` says whether one of ``SWITCHES`` is on."""
+    """Check one of PyTorch's operators for training mode; ``trains``: one of ``SWITCHES`` is on."""
     namespace, _, rest = (call.target or "").partition(".")
     name, _, overload = rest.partition(".")
     trains = trains and not overload.startswith("no_stats")
@@ -294,7 +285,7 @@ def check_training(call: NodeCall, *, trains: bool, found: ViolationCollector) -
 
 
 def add_custom(call: NodeCall, found: ViolationCollector) -> None:
-    """An operator that is not PyTorch's own; ``target`` is its qualified name."""
+    """Report an operator that is not PyTorch's own; ``target`` is its qualified name."""
     expected = "that it is registered wherever the package is loaded"
     _add(call, found)("A03", "custom-op", observed=f"{call.target} is called by name", expected=expected)
 

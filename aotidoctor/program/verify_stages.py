@@ -1,7 +1,7 @@
 """Run the stages of verify that need no torch: open the program, judge it, read the answer of the child.
 
-Nothing is loaded, run or unpickled. Playbooks speak of packages: their words for how a fault looks and what to do are
-right for most rules of exported programs, and replaced here for the others.
+Nothing is loaded, run or unpickled. Playbooks are written for packages: their texts about how a fault looks and what to
+do fit most rules of exported programs, and are replaced here for the others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from aotidoctor.model.errors import InputsError
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, Severity, Violation
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Diagnosis
-from aotidoctor.model.run import Ending, Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
+from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
 from aotidoctor.program import compiled_from
 from aotidoctor.program.rules import BY_CODE, RULES
 from aotidoctor.program.static_verify import NAME as STATIC
@@ -30,7 +30,7 @@ from aotidoctor.readers.package.zip_archive import describe_damage
 
 
 def violation_evidence(found: Violation, path: str, *, accepted: bool = False) -> Evidence:
-    """The finding, as severe as its rule says. Raises ``KeyError`` for a rule or a kind that does not exist.
+    """Finding for a violation, with its rule's severity. Raises ``KeyError`` for an unknown rule or kind.
 
     ``accepted``: the installed verifier passes the program, so a rule of its own is no error here.
     """
@@ -69,48 +69,44 @@ def violation_evidence(found: Violation, path: str, *, accepted: bool = False) -
 
 
 def judged_programs(outcome: Outcome | None) -> tuple[JudgedProgram, ...]:
-    """The programs that the child was given; empty when it never got there."""
+    """Programs that the child judged; empty where it did not get there."""
     return parse_answer(Verified, outcome.result).programs if outcome is not None else ()
 
 
 def why_no_answer(outcome: Outcome | None) -> str:
-    """Why there is no program in the answer."""
+    """Reason why there is no program in the answer."""
     if outcome is None:
         return "the time budget is spent"
     if outcome.error is not None:
         return f"{outcome.error.type}: {outcome.error.message}"[:500]
-    return f"the child ended in stage {outcome.stage}: {_describe_ending(outcome.ending)}"
-
-
-def _describe_ending(ending: Ending) -> str:
-    match ending:
+    match outcome.ending:
         case Signalled(name=name):
-            return name
+            how = name
         case TimedOut(limit=limit):
-            return f"no end within {limit:g} s"
+            how = f"no end within {limit:g} s"
         case OutOfMemory(reason=reason) | NotStarted(reason=reason):
-            return reason
+            how = reason
         case Exited(code=code):
-            return f"exit {code}"
+            how = f"exit {code}"
+    return f"the child ended in stage {outcome.stage}: {how}"
 
 
 def program_findings(program: JudgedProgram, path: str) -> list[Evidence]:
-    """The findings of one program. Raises ``KeyError`` for a record of no known rule.
+    """Findings of one program. Raises ``KeyError`` for a record of no known rule.
 
-    Violations of the verifier's rules know what it says itself: the one sentence that its users see.
+    Violations of the verifier's rules have its own message as a fact.
     """
     made = [violation_evidence(item, path, accepted=program.verifier == "passes") for item in program.records]
-    said = program.verifier_says
-    return made if said is None else [_with_sentence(item, said) for item in made]
-
-
-def _with_sentence(item: Evidence, said: str) -> Evidence:
-    of_torch = BY_CODE[item.code].of_torch
-    return replace(item, facts={**item.facts, "verifier": said}) if of_torch else item
+    if (message := program.verifier_says) is None:
+        return made
+    return [
+        replace(item, facts={**item.facts, "verifier": message}) if BY_CODE[item.code].of_torch else item
+        for item in made
+    ]
 
 
 def rules_left_out(program: JudgedProgram) -> list[NotChecked]:
-    """Rules that were not judged, and violations that are too many to be listed."""
+    """Rules that were not checked, and numbers of violations that are not listed."""
     names = {rule.code: rule.name for rule in RULES} | {"VERIFY-G": "graph", "VERIFY-S": "signature"}
     too_many = {code: f"{count} more of the same kind are not listed" for code, count in program.cut.items()}
     return [
@@ -120,7 +116,7 @@ def rules_left_out(program: JudgedProgram) -> list[NotChecked]:
 
 
 def verifier_result(runs: Sequence[Outcome]) -> dict[str, str]:
-    """``passes``, ``refuses`` or ``not-asked``, for the report; empty where no child had a program."""
+    """Verifier's result for the report: ``passes``, ``refuses`` or ``not-asked``; empty without a judged program."""
     given = judged_programs(runs[0] if runs else None)
     return {"verifier": given[0].verifier} if given else {}
 
@@ -132,7 +128,7 @@ SHIM = "VERIFY-A02"
 
 
 def open_program(path: str, name: str | None = None) -> ProgramArchive | str:
-    """The program with its weights, also of older archives, which keep them in one pickle; or why there is none."""
+    """Open the program with its weights (older archives have them in one pickle), or say why there is none."""
     archive = read_program_archive(path, name)
     if isinstance(archive, str):
         return archive
@@ -166,8 +162,13 @@ def judge_against(
     artifact = read_artifact(package)
     found = artifact.model(model_name or "model")
     model = artifact.models[0] if found is None and len(artifact.models) == 1 and model_name is None else found
+    if model is None and not artifact.models:
+        why = f" ({artifact.problem})" if artifact.problem else ""
+        what = f"not a readable AOTInductor package (found: {artifact.kind.value}{why})"
+        return [], [origin_unchecked(f"{artifact.path} is {what}")]
     if model is None:
-        return [], [origin_unchecked(_no_model(artifact, model_name))]
+        names = ", ".join(model.name for model in artifact.models)
+        return [], [origin_unchecked(f"{artifact.path} has no model called {model_name or 'model'}: {names}")]
     if damaged := describe_damage(artifact.bad_crc):
         return [], [origin_unchecked(f"{package} {damaged}")]
     contract = read_contract(artifact, model)
@@ -181,27 +182,18 @@ def judge_against(
     return compiled_from.judge_origin(question)
 
 
-def _no_model(artifact: Artifact, name: str | None) -> str:
-    if not artifact.models:
-        why = f" ({artifact.problem})" if artifact.problem else ""
-        return f"{artifact.path} is not a readable AOTInductor package (found: {artifact.kind.value}{why})"
-    return (
-        f"{artifact.path} has no model called {name or 'model'}: {', '.join(model.name for model in artifact.models)}"
-    )
-
-
 def static_answer(archive: ProgramArchive, seen: Sequence[Evidence]) -> tuple[list[Evidence], list[NotChecked]]:
-    """What the archive itself tells of the program's faults; what was ``seen`` before is not told twice."""
+    """Findings from the archive alone, without those that were ``seen`` before."""
     reading = judge_static(archive)
-    told = {(item.code, item.kind, item.subject) for item in seen}
+    known = {(item.code, item.kind, item.subject) for item in seen}
     made = [violation_evidence(violation, archive.path) for violation in reading.violations]
     problems = [NotChecked(code="VERIFY-L03", name=STATIC, reason=text) for text in archive.problems]
-    found = [item for item in made if (item.code, item.kind, item.subject) not in told]
+    found = [item for item in made if (item.code, item.kind, item.subject) not in known]
     return found, [*reading.not_checked, *problems]
 
 
 def origin_unchecked(reason: str) -> NotChecked:
-    """``--against`` could not be answered."""
+    """Note that ``--against`` could not be checked, for this reason."""
     return NotChecked(code=compiled_from.ORIGIN_VERDICT, name=AGAINST, reason=reason)
 
 
@@ -211,7 +203,7 @@ def is_other_program(found: Sequence[Evidence]) -> bool:
 
 
 def without_called_shims(found: Sequence[Evidence]) -> list[Evidence]:
-    """All but the shims that are said to be missing of operators which the package calls all the same."""
+    """Drop findings about missing shims of operators that the package calls all the same."""
     verdict = next((item for item in found if item.code == compiled_from.ORIGIN_VERDICT), None)
     return [
         item
@@ -223,7 +215,7 @@ def without_called_shims(found: Sequence[Evidence]) -> list[Evidence]:
 
 
 def origin_sentence(found: Sequence[Evidence]) -> dict[str, str]:
-    """The verdict's sentence, for the head of the report."""
+    """Sentence of the verdict, for the head of the report."""
     return next(({"origin": item.observed} for item in found if item.code == compiled_from.ORIGIN_VERDICT), {})
 
 
@@ -248,7 +240,7 @@ _OTHER_FILES = {
 
 
 def why_no_program(artifact: Artifact) -> str | None:
-    """What the file is instead; None where there is a program in it, or where it is too broken to tell."""
+    """Reason why the file is no exported program; None where it is one, or is too damaged to decide."""
     if artifact.exported or artifact.kind not in _OTHER_FILES:
         return None
     return f"{artifact.path} is not an exported program (torch.export.save) but {_OTHER_FILES[artifact.kind]}"
@@ -261,7 +253,7 @@ _SAVE = "torch.export.save(torch.export.export(model, args), 'exported.pt2')"
 
 @record
 class Advice:
-    """Texts in place of the playbook's; ``{subject}`` is the finding's. An empty one leaves the playbook's."""
+    """Texts that replace the playbook's, unless empty; ``{subject}`` is that of the finding."""
 
     looked_like: str = ""
     remedy: str = ""
@@ -315,7 +307,7 @@ ADVICE: Mapping[tuple[str, str], Advice] = {
 
 
 def with_advice(diagnoses: Sequence[Diagnosis], findings: Sequence[Evidence]) -> tuple[Diagnosis, ...]:
-    """The diagnoses with the words for a program, and with the verifier's sentence where it is about that."""
+    """Put the texts for a program, and the verifier's message, into the diagnoses."""
     by_id = {item.id: item for item in findings}
     return tuple(_advise_diagnosis(item, by_id.get(item.evidence[0]) if item.evidence else None) for item in diagnoses)
 
@@ -324,12 +316,12 @@ def _advise_diagnosis(diagnosis: Diagnosis, lead: Evidence | None) -> Diagnosis:
     if lead is None:
         return diagnosis
     advice = ADVICE.get((lead.code, lead.kind), Advice())
-    said = lead.facts.get("verifier")
+    message = lead.facts.get("verifier")
     subject = lead.subject or "it"
     remedy = replace(
         diagnosis.remedy,
         text=advice.remedy.replace("{subject}", subject) or diagnosis.remedy.text,
         command=advice.command.replace("{subject}", subject) or diagnosis.remedy.command,
     )
-    looked_like = str(said) if isinstance(said, str) else advice.looked_like or diagnosis.looked_like
+    looked_like = message if isinstance(message, str) else advice.looked_like or diagnosis.looked_like
     return replace(diagnosis, looked_like=looked_like, remedy=remedy)

@@ -1,1 +1,1 @@
-"""The engine of run, compare and localize: open the case, run checks and probes, name causes, treat them."""
+"""Examine a case for run, compare and localize: open it, run checks and probes, name causes, treat them."""

@@ -3,11 +3,11 @@
 $XDG_CACHE_HOME/aotidoctor/            ~/.cache/aotidoctor without it
     recompiled/<key>/model.pt2         with facts.json: what the compile reported, and the package's digest
     compiler/                          the compiler's own: precompiled headers, what it learnt of the CPU
-    bisect/<key>.json                  answered questions of a bisect
+    bisect/<key>.json                  answers of a bisect
 
-An entry appears by rename and is checked against its digest when it is taken, so a half-written or damaged one is
-made again. A cached package is executed: every folder is for this user alone, whatever the umask, and what others own
-or can write is not taken. The oldest entries go when all together are too big. Nothing here is ever unpickled.
+An entry appears by rename and is checked against its digest when it is used, so a half-written or damaged one is
+made again. A cached package is executed: every folder is for this user alone, whatever the umask, and entries that
+others own or can write are not used. The oldest entries are removed above a total size. Nothing here is unpickled.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from aotidoctor.model.record import JsonObject
 def make_private(folder: Path, root: Path) -> None:
     """Make ``folder`` and each level of it from ``root`` on, mode 0700. Raises OSError.
 
-    What is above ``root`` is made as usual. A level that is somebody else's raises PermissionError.
+    Folders above ``root`` are made as usual. A level that another user owns raises PermissionError.
     """
     root.parent.mkdir(parents=True, exist_ok=True)
     for level in _levels(folder, root):
@@ -44,20 +44,20 @@ def make_private(folder: Path, root: Path) -> None:
 
 
 def close_to_others(path: Path) -> None:
-    """Take from everybody else what the umask gave them of ``path`` and what is in it. Raises OSError."""
+    """Remove the permissions of other users on ``path`` and its content. Raises OSError."""
     for one in (path, *(path.rglob("*") if path.is_dir() else ())):
         if not one.is_symlink():
             one.chmod(stat.S_IMODE(one.lstat().st_mode) & 0o700)
 
 
 def is_private(path: Path, root: Path) -> bool:
-    """Whether nobody else can have written ``path``, a file or folder below ``root``, and what is in it."""
+    """Whether only this user can have written ``path``, a file or folder below ``root``, and its content."""
     inside = path.rglob("*") if path.is_dir() and not path.is_symlink() else ()
     return all(_is_ours(one) for one in (*_levels(path, root), *inside))
 
 
 def _levels(path: Path, root: Path) -> list[Path]:
-    """``root`` and what is below it on the way to ``path``, outermost first."""
+    """Folders from ``root`` to ``path``, outermost first."""
     between = [path, *path.parents]
     return between[: between.index(root) + 1][::-1]
 
@@ -76,10 +76,10 @@ def _is_ours(path: Path) -> bool:
 PACKAGE, FACTS = "model.pt2", "facts.json"
 LIMIT = 2 << 30
 COMPILER_LIMIT = 512 << 20
-# What a compile reads of these decides what it makes.
+# Variables with these prefixes affect the result of a compile.
 _VARIABLES = ("TORCHINDUCTOR_", "AOT_INDUCTOR_", "AOTINDUCTOR_", "TORCH_BISECT_", "CXX", "CC", "CFLAGS", "CXXFLAGS")
-# Made anew only at great cost, and the same for every model.
-_KEPT = frozenset({"precompiled_headers", "locks"})
+# Expensive to make again, and the same for every model.
+_PERMANENT = frozenset({"precompiled_headers", "locks"})
 
 
 class CachedCompile(NamedTuple):
@@ -102,7 +102,7 @@ class CompileCache:
         return self.root / "compiler"
 
     def take(self, key: str) -> CachedCompile | None:
-        """The entry of ``key``; None when there is none. A damaged one is removed."""
+        """Look up the entry of ``key``; None when there is none. A damaged one is removed."""
         folder = self._folder(key)
         facts = _read(folder / FACTS) if is_private(folder, self.root) else None
         if facts is None or facts.get("sha256") != digest_of(folder / PACKAGE):
@@ -113,7 +113,7 @@ class CompileCache:
         return CachedCompile(folder / PACKAGE, facts)
 
     def begin(self, key: str) -> Path:
-        """Where a compile shall write its package: in a private folder, which ``commit`` or ``discard`` takes away.
+        """Path for the package of a compile: in a private folder, which ``commit`` or ``discard`` removes.
 
         Raises:
             OSError: the cache cannot be written to.
@@ -124,7 +124,7 @@ class CompileCache:
         return folder / PACKAGE
 
     def commit(self, key: str, package: Path, facts: JsonObject) -> CachedCompile:
-        """Make the package that was written where ``begin`` said the entry of ``key``.
+        """Store the package at a path from ``begin`` as the entry of ``key``.
 
         Raises:
             OSError: there is no such package, or the disk is full.
@@ -141,12 +141,12 @@ class CompileCache:
         entries = [entry for entry in (self.root / "recompiled").iterdir() if entry != target]
         _drop_oldest(entries, LIMIT - _size(target))
         if self.compiler.is_dir():
-            _drop_oldest([entry for entry in self.compiler.iterdir() if entry.name not in _KEPT], COMPILER_LIMIT)
+            _drop_oldest([entry for entry in self.compiler.iterdir() if entry.name not in _PERMANENT], COMPILER_LIMIT)
             _drop_oldest(list((self.compiler / "precompiled_headers").glob("*/*.gch")), 2 * COMPILER_LIMIT)
         return CachedCompile(target / PACKAGE, stored)
 
     def discard(self, package: Path, *, headers: bool) -> None:
-        """Forget what a compile left. ``headers``: it was killed, so a header that it began may be a torso."""
+        """Remove the files of a compile. ``headers``: it was killed, so a header may be incomplete."""
         with suppress(OSError):
             began = package.parent.stat().st_mtime
             for header in (self.compiler / "precompiled_headers").rglob("*.gch") if headers else ():
@@ -155,13 +155,13 @@ class CompileCache:
         shutil.rmtree(package.parent, ignore_errors=True)
 
     def answers(self, key: str) -> dict[str, str]:
-        """What a bisect answered before."""
-        kept = self.root / "bisect" / f"{key}.json"
-        found = (_read(kept) if is_private(kept, self.root) else None) or {}
+        """Answers of an earlier bisect."""
+        stored = self.root / "bisect" / f"{key}.json"
+        found = (_read(stored) if is_private(stored, self.root) else None) or {}
         return {name: answer for name, answer in found.items() if isinstance(answer, str)}
 
     def remember(self, key: str, answers: Mapping[str, str]) -> None:
-        """Keep the answers; a cache that cannot be written to only costs the next call its time."""
+        """Store the answers; without a writable cache the next call starts again."""
         with suppress(OSError):
             folder = self.root / "bisect"
             make_private(folder, self.root)
@@ -175,14 +175,14 @@ class CompileCache:
 
 
 def open_cache(environ: Mapping[str, str] | None = None) -> CompileCache:
-    """The user's cache."""
+    """Open the user's cache."""
     variables = os.environ if environ is None else environ
     home = variables.get("XDG_CACHE_HOME") or str(Path(variables.get("HOME") or "~").expanduser() / ".cache")
     return CompileCache(Path(home).absolute() / "aotidoctor")
 
 
 def key_of(*parts: JsonObject | str | None, files: tuple[str | None, ...] = ()) -> str:
-    """The key of what these parts, the content of ``files`` and this environment's settings of the compiler give."""
+    """Key for these parts, the content of ``files`` and this environment's settings of the compiler."""
     settings = {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)}
     contents = [None if name is None else digest_of(Path(name)) or name for name in files]
     text = json.dumps([parts, contents, settings], sort_keys=True)
@@ -190,7 +190,7 @@ def key_of(*parts: JsonObject | str | None, files: tuple[str | None, ...] = ()) 
 
 
 def compiler_of(tools: Mapping[str, str | None]) -> str | None:
-    """The C++ compiler that Inductor would call, with what changes when it is another one; None without one."""
+    """Identify the C++ compiler that Inductor would call, by path, size and time; None without one."""
     name = os.environ.get("CXX")
     path = shutil.which(name) if name else next((tools[one] for one in ("g++", "clang++") if tools.get(one)), None)
     if path is None:

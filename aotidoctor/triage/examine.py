@@ -4,16 +4,15 @@ Then the chains of several child runs: values of kernels from a recompiled packa
 they cannot be followed otherwise), launches that print, and inputs that shrink as far as the failure stays.
 
 Values take two child runs: a compile with the value printer (or a cached package), and one call; see
-``probes.printed_values`` and ``localize.printed``. Launches take up to seven, the most expensive question of all: a
-compile with the printer at level 3, the failing call twice as it is and twice with blocking launches; where that
-names a kernel, a compile with level 2 for that kernel alone, and one call; see ``probes.printed_launches``. Shrinking
-takes one child run per question; see ``localize.smaller`` and ``probes.shrink``. Imported only by commands that run
-the model.
+``probes.printed_values``. Launches take up to seven, more than any other question: a compile with the printer at
+level 3, the failing call twice as it is and twice with blocking launches; where that names a kernel, a compile with
+level 2 for that kernel alone, and one call; see ``probes.printed_launches``. Shrinking takes one child run per
+question; see ``localize.bisection`` and ``probes.shrink``. Imported only by commands that run the model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from aotidoctor.localize.bisection import (
@@ -39,8 +38,9 @@ from aotidoctor.probes.settings_took_effect import with_effect
 from aotidoctor.triage import recompile_and_bisect, treated_run
 from aotidoctor.triage.compile_cache import CachedCompile, CompileCache, open_cache
 from aotidoctor.triage.recompile_and_bisect import PATIENCE, ask_planned, model_in, obtain_package
-from aotidoctor.triage.run_probes import check_probe_names, history_of, recover_contract, run_probes, skip_probes
-from aotidoctor.triage.static_checks import Session, name_causes, run_checks
+from aotidoctor.triage.run_probes import check_probe_names, recover_contract, run_probes, skip_probes
+from aotidoctor.triage.state import Session
+from aotidoctor.triage.static_checks import name_causes, run_checks
 
 # Values of kernels.
 
@@ -48,42 +48,42 @@ VALUES_PROBE = printed_values.PROBE
 
 
 def print_values(session: Session, cache: CompileCache | None = None) -> None:
-    """Ask it, if nothing else told; adds its findings."""
+    """Print values of kernels, if no other probe found them; adds findings."""
     ask_planned(session, VALUES_PROBE, lambda plan: _print_values(session, cache or open_cache(), plan))
 
 
 def _print_values(session: Session, cache: CompileCache, plan: Request) -> None:
-    kept = printing_package(session, cache, VALUES_PROBE, plan)
-    if kept is None:
+    compiled = printing_package(session, cache, VALUES_PROBE, plan)
+    if compiled is None:
         return
-    outcome = session.run(printed_values.call_request(session.case, str(kept.package), compile_of(plan).printer))
+    outcome = session.run(printed_values.call_request(session.case, str(compiled.package), compile_of(plan).printer))
     if outcome is None:
         session.leave_out(VALUES_PROBE.code, VALUES_PROBE.name, session.refusal())
         return
-    read_kernel_values(session, VALUES_PROBE, outcome, kept.seconds + outcome.seconds)
+    read_kernel_values(session, VALUES_PROBE, outcome, compiled.seconds + outcome.seconds)
 
 
 def printing_package(session: Session, cache: CompileCache, probe: Probe, request: Request) -> CachedCompile | None:
-    """The package that ``request`` describes, where what it prints speaks of this one."""
+    """The package that ``request`` describes; None where its values do not hold for this one."""
     session.begins(f"{probe.name}: {PATIENCE}")
-    kept = obtain_package(session, cache, request)
-    reason = why_unfit(session, str(kept.package), compile_of(request).printer) if kept is not None else None
+    compiled = obtain_package(session, cache, request)
+    reason = why_unfit(session, str(compiled.package), compile_of(request).printer) if compiled is not None else None
     if reason is None:
-        return kept
+        return compiled
     session.leave_out(probe.code, probe.name, reason)
     return None
 
 
 def read_kernel_values(session: Session, probe: Probe, outcome: Outcome, seconds: float) -> Evidence:
-    """Keep what was printed; the first finding."""
-    found = list(probe.read(session.case, history_of(session), outcome))
+    """Add findings from what was printed; returns the first."""
+    found = list(probe.read(session.case, session.history(), outcome))
     session.add(found)
     session.ended(probe.name, seconds, found[0].observed)
     return found[0]
 
 
 def why_unfit(session: Session, package: str, level: int) -> str | None:
-    """Why what that package prints would not speak of this one; None where it does."""
+    """Reason why the values that ``package`` prints do not hold for this one; None where they do."""
     model, contract = model_in(package)
     features = model.shared_objects[0].features if model is not None and model.shared_objects else None
     if features is None or features.printer_level != level:
@@ -100,38 +100,36 @@ LAUNCHES_PROBE = printed_launches.PROBE
 
 
 def print_launches(session: Session, cache: CompileCache | None = None) -> None:
-    """Ask it, if no cheaper probe named the kernel; adds its findings."""
+    """Print launches, if no cheaper probe named the kernel; adds findings."""
     ask_planned(session, LAUNCHES_PROBE, lambda plan: _print_launches(session, cache or open_cache(), plan))
 
 
 def _print_launches(session: Session, cache: CompileCache, plan: Request) -> None:
-    kept = printing_package(session, cache, LAUNCHES_PROBE, plan)
-    if kept is None:
+    compiled = printing_package(session, cache, LAUNCHES_PROBE, plan)
+    if compiled is None:
         return
-    requests = printed_launches.call_requests(session.case, history_of(session), str(kept.package))
+    requests = printed_launches.call_requests(session.case, session.history(), str(compiled.package))
     outcomes = [outcome for request in requests if (outcome := _run_call(session, request)) is not None]
     if len(outcomes) < len(requests):
         session.leave_out(LAUNCHES_PROBE.code, LAUNCHES_PROBE.name, session.refusal())
         return
     found = read_kernel_values(
-        session, LAUNCHES_PROBE, outcomes[-1], kept.seconds + sum(outcome.seconds for outcome in outcomes)
+        session, LAUNCHES_PROBE, outcomes[-1], compiled.seconds + sum(outcome.seconds for outcome in outcomes)
     )
-    if found.kind in printed_launches.NAMED and found.subject is not None:
-        _print_kernel_values(session, cache, found.subject)
-
-
-def _print_kernel_values(session: Session, cache: CompileCache, kernel: str) -> None:
-    """What the kernel that fails got."""
-    kept = printing_package(session, cache, LAUNCHES_PROBE, printed_launches.values_request(session.case, kernel))
-    if kept is None:
+    if found.kind not in printed_launches.NAMED or found.subject is None:
+        return
+    # The arguments of the kernel that fails.
+    request = printed_launches.values_request(session.case, found.subject)
+    compiled = printing_package(session, cache, LAUNCHES_PROBE, request)
+    if compiled is None:
         return
     level, name = printed_launches.PRINT_VALUES, printed_launches.VALUES
-    request = printed_launches.call_request(session.case, history_of(session), str(kept.package), level, name)
+    request = printed_launches.call_request(session.case, session.history(), str(compiled.package), level, name)
     outcome = _run_call(session, request)
     if outcome is None:
         session.leave_out(LAUNCHES_PROBE.code, name, session.refusal())
         return
-    read_kernel_values(session, LAUNCHES_PROBE, outcome, kept.seconds + outcome.seconds)
+    read_kernel_values(session, LAUNCHES_PROBE, outcome, compiled.seconds + outcome.seconds)
 
 
 def _run_call(session: Session, request: Request) -> Outcome | None:
@@ -148,7 +146,7 @@ SHRINK_PROBE = shrink.PROBE
 
 @dataclass(slots=True)
 class _ShrinkAnswers:
-    """The search so far: the last run that failed alike, and what it was given."""
+    """The search so far, with the last run that failed alike and its inputs."""
 
     plan: Request
     sizes: Sequence[CuttableSize]
@@ -161,7 +159,7 @@ class _ShrinkAnswers:
 
 
 def shrink_inputs(session: Session) -> None:
-    """Ask it; adds its finding."""
+    """Shrink the inputs of a failing call, with ``--shrink``; adds its finding."""
     if session.case.options.shrink:
         ask_planned(session, SHRINK_PROBE, lambda plan: _shrink(session, plan))
 
@@ -177,58 +175,51 @@ def _shrink(session: Session, plan: Request) -> None:
     session.begins(SHRINK_PROBE.name)
     end = _search(session, search)
     if end is None:
-        session.add(
-            [shrink.finding(sizes, SmallestSizes(parts=search.parts), search.last, search.runs, finished=False)]
-        )
+        smallest = SmallestSizes(parts=search.parts)
+        session.add([shrink.finding(sizes, smallest, search.last, search.runs, finished=False)])
         session.leave_out(SHRINK_PROBE.code, SHRINK_PROBE.name, f"{session.refusal()}; not finished")
     else:
         session.add([shrink.finding(sizes, end, search.last, search.runs)])
     session.ended(SHRINK_PROBE.name, search.seconds, session.findings[-1].observed)
 
 
-def _search(session: Session, asked: _ShrinkAnswers) -> SmallestSizes | None:
-    """To its end; None when there was no time for it."""
-    search = search_smallest(asked.sizes)
+def _search(session: Session, search: _ShrinkAnswers) -> SmallestSizes | None:
+    """Search to the end; None when there was no time for it."""
+    questions = search_smallest(search.sizes)
     try:
-        parts = next(search)
+        parts = next(questions)
         while True:
-            answer = _fails(session, asked, parts)
+            answer = _fails(session, search, parts)
             if answer is None:
                 return None
-            parts = search.send(answer)
+            parts = questions.send(answer)
     except StopIteration as end:
         found: SmallestSizes = end.value
         return found
 
 
-def _fails(session: Session, asked: _ShrinkAnswers, parts: DimRanges) -> bool | None:
-    """Whether the failure stays; None when it could not be asked."""
+def _fails(session: Session, search: _ShrinkAnswers, parts: DimRanges) -> bool | None:
+    """Whether the failure stays; None when there was no run."""
     key = tuple(parts.items())
-    if key not in asked.answers:
-        payload = change_fields(asked.plan.payload, {"treatment": tuple(steps_of(dim_cuts(asked.sizes, parts)))})
-        outcome = session.run(
-            replace(
-                asked.plan,
-                payload=payload,
-                purpose="with " + ", ".join(f"{name} = {part.size}" for name, part in parts.items()),
-            )
-        )
+    if key not in search.answers:
+        payload = change_fields(search.plan.payload, {"treatment": tuple(steps_of(dim_cuts(search.sizes, parts)))})
+        purpose = "with " + ", ".join(f"{name} = {part.size}" for name, part in parts.items())
+        outcome = session.run(replace(search.plan, payload=payload, purpose=purpose))
         if outcome is None:
             return None
-        asked.runs += 1
-        asked.seconds += outcome.seconds
-        failed = shrink.signature_of(session.case, outcome) == asked.wanted
-        asked.answers[key] = failed
+        search.runs += 1
+        search.seconds += outcome.seconds
+        failed = shrink.signature_of(session.case, outcome) == search.wanted
+        search.answers[key] = failed
         if failed:
-            asked.last, asked.parts = outcome, parts
-    return asked.answers[key]
+            search.last, search.parts = outcome, parts
+    return search.answers[key]
 
 
 # Examination.
 
-# Is it an answer at all, and the same one each time? Then it can be held against the reference's.
+# These show the failure as it is, and do not repeat a call that failed.
 FIRST = ("plain_run", "blame", "loaded_weights", "mutation", "values")
-"""What shows the failure as it is; no further run of a call that failed."""
 
 CONFIRMED = (
     "the cause is named and its treatment confirmed it; run it by name with --probes, or with aotidoctor localize"
@@ -236,11 +227,12 @@ CONFIRMED = (
 
 ANOTHER = "the package comes from a different program and the difference is confirmed: compiling would add nothing"
 
+# Whether it answers at all, and the same each time: only then can the answer be compared with the reference's.
 COMPARING = ("plain_run", "loaded_weights", "mutation", "values", "again", "memory_fill", "emulation", "reference")
 
 
 def examine(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
-    """Checks, probes, causes, treatment, and whether it was interrupted: then with what was found until then."""
+    """Run checks, probes and treatments: the diagnoses, and whether it was interrupted and they are incomplete."""
     check_probe_names(session.case)
     session.judge_effect = with_effect
     try:
@@ -257,20 +249,20 @@ def examine(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
 
 
 def _check(session: Session) -> None:
-    """All checks, with a contract from the loaded code where nothing else tells it."""
+    """Run all checks, with a contract from the loaded code where there is no other."""
     if session.case.contract is None:
         recover_contract(session)
     run_checks(session)
 
 
 def _treated_early(session: Session) -> treated_run.TreatmentVerdicts | None:
-    """The verdict on a failure whose words name the element that is at fault, if its treatment proves it.
+    """Treat a failure whose message names the faulty element; None unless the treatment proves it.
 
-    Nothing that the other probes find could then change the diagnosis. A command that asks for the place, or for
-    probes by name, gets them all the same.
+    No other probe could then change the diagnosis. With ``--localize``, ``--shrink`` or ``--probes`` they run all the
+    same.
     """
     options = session.case.options
-    if options.localize or options.shrink or options.rungs is not None or not history_of(session).has(blame.CODE):
+    if options.localize or options.shrink or options.rungs is not None or not session.history().has(blame.CODE):
         return None
     diagnoses = name_causes(session)
     named = {item.id for item in session.findings if item.code == blame.CODE and item.facts.get("path") is not None}
@@ -281,7 +273,7 @@ def _treated_early(session: Session) -> treated_run.TreatmentVerdicts | None:
 
 
 def compare_runs(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
-    """What a comparison with the reference needs, and no treatment."""
+    """Run what a comparison with the reference needs, and no treatment."""
     session.judge_effect = with_effect
     try:
         _check(session)
@@ -300,28 +292,23 @@ def _treat_causes(session: Session) -> tuple[Diagnosis, ...]:
         session.findings = treated_run.demote_harmless(session.findings, verdicts.harmless)
     if verdicts.harmless or verdicts.refuted:
         diagnoses = name_causes(session, refuted=verdicts.refuted)
-    if _compile_again(session, verdicts.confirmed):
+    before = len(session.findings)
+    print_values(session)
+    if recompile_and_bisect.RECOMPILE_CAUSE in verdicts.confirmed and of_another_program(session.findings):
+        session.not_checked.append(unasked(recompiled.CODE, recompiled.NAME, ANOTHER))
+    elif (made := recompile_and_bisect.recompile(session)) is not None:
+        recompile_and_bisect.bisect(session, made)
+    print_launches(session)
+    if len(session.findings) > before:
         diagnoses = name_causes(session, refuted=verdicts.refuted)
         proven = {**recompile_and_bisect.recompile_proof(session), **recompile_and_bisect.bisect_proof(session)}
-        shown = tuple(cause for cause in verdicts.shown if cause not in proven)
         known = verdicts.confirmed
         how = {cause: f"{known[cause]}; {words}" if cause in known else words for cause, words in proven.items()}
-        verdicts = replace(verdicts, confirmed={**known, **how}, shown=shown)
+        no_remedies = tuple(cause for cause in verdicts.shown if cause not in proven)
+        verdicts = replace(verdicts, confirmed={**known, **how}, shown=no_remedies)
     shrink_inputs(session)
     return treated_run.apply_verdicts(diagnoses, verdicts)
 
 
 def _accept_intended_mutations(session: Session) -> None:
     session.findings[:] = mutation.as_the_program(session.findings, session.outcomes.get("reference"))
-
-
-def _compile_again(session: Session, confirmed: Collection[str]) -> bool:
-    """What packages tell that are made of the exported program here; whether that found anything."""
-    known = len(session.findings)
-    print_values(session)
-    if recompile_and_bisect.RECOMPILE_CAUSE in confirmed and of_another_program(session.findings):
-        session.not_checked.append(unasked(recompiled.CODE, recompiled.NAME, ANOTHER))
-    elif (made := recompile_and_bisect.recompile(session)) is not None:
-        recompile_and_bisect.bisect(session, made)
-    print_launches(session)
-    return len(session.findings) > known

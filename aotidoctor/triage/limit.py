@@ -1,6 +1,6 @@
 """Report what a limit of time or memory left out.
 
-Apart from all others because ``--help`` imports it.
+A module of its own because ``--help`` imports it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ LIMIT_CODE = "AD-LIMIT"
 
 
 def limit_not_checked(name: str, reached: LimitReachedError) -> NotChecked:
-    """``name`` was not finished. Raises ``reached`` again where nothing but the report may follow."""
+    """Note that ``name`` was not finished. Raises ``reached`` again where only the report may follow."""
     if reached.final:
         raise reached
     return NotChecked(code=LIMIT_CODE, name=name, reason=str(reached))

@@ -5,11 +5,11 @@ Executes nothing from the package or the inputs file.
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from aotidoctor.model.artifact import ArtifactKind
@@ -22,7 +22,7 @@ from aotidoctor.triage.limit import limit_not_checked
 
 if TYPE_CHECKING:
     from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry, StampSeen
-    from aotidoctor.model.contract import ConstantSpec, ModelContract
+    from aotidoctor.model.contract import ModelContract
     from aotidoctor.model.inputs import Container, InputSet
     from aotidoctor.model.record import JsonObject
 
@@ -40,11 +40,11 @@ def open_case(
     on_artifact: Callable[[Artifact], None] | None = None,
     live: InputSet | None = None,
 ) -> tuple[Case, list[NotChecked]]:
-    """Read everything that can be read. ``on_artifact`` is told of the artifact as soon as it is known.
+    """Read everything that can be read. ``on_artifact`` is called with the artifact as soon as it is known.
 
     ``live`` are inputs that are described already, in place of a file's.
 
-    A reader that fails by a fault of its own costs only what it would have told: ``NotChecked`` says so.
+    A reader that fails by a fault of its own costs only what it would have read, and becomes a ``NotChecked``.
     """
     failed: list[NotChecked] = []
     artifact, model, contract = open_package(path, options.model_name, failed, on_artifact=on_artifact)
@@ -53,6 +53,11 @@ def open_case(
     stamp = _read_guarded("stamp", partial(stamp_of, artifact, model, contract), None, failed)
     contract = _read_guarded("stamp", partial(with_stamp, contract, reference, stamp), contract, failed)
     contract = _read_guarded("reference", partial(with_reference, contract, reference), contract, failed)
+    weights = None
+    if (saved := options.weights) is not None:
+        from aotidoctor.readers.inputs.saved_weights import read_weights
+
+        weights = _read_guarded("weights", partial(read_weights, saved), None, failed)
     case = Case(
         artifact=artifact,
         host=host,
@@ -61,7 +66,7 @@ def open_case(
         contract=contract,
         inputs_path=inputs_path,
         setup_loads=setup_loads(options.setup),
-        weights=_read_guarded("weights", partial(_weights, options.weights), None, failed),
+        weights=weights,
         reference=reference,
         stamp=stamp,
     )
@@ -69,7 +74,7 @@ def open_case(
 
 
 def stamp_of(artifact: Artifact, model: ModelEntry | None, contract: ModelContract | None) -> StampSeen | None:
-    """What the package says of its own origin; None where it carries no stamp."""
+    """Stamp of the package's origin; None where it carries none."""
     if model is None or all(one.stamp is None for one in model.metadata):
         return None
     from aotidoctor.readers.package.constants import read_stamp
@@ -80,7 +85,7 @@ def stamp_of(artifact: Artifact, model: ModelEntry | None, contract: ModelContra
 def with_stamp(
     contract: ModelContract | None, reference: ExportedFacts | None, seen: StampSeen | None
 ) -> ModelContract | None:
-    """What the package leaves open of its inputs and its release, from its stamp. A reference comes before it."""
+    """Complete the contract from the package's stamp; a reference has priority for the inputs."""
     if contract is None or seen is None or seen.stamp is None:
         return contract
     needs = contract.needs
@@ -89,7 +94,7 @@ def with_stamp(
 
 
 def with_reference(contract: ModelContract | None, reference: ExportedFacts | None) -> ModelContract | None:
-    """What the package leaves open of its inputs, the program tells that it was made of."""
+    """Complete what the package leaves open of its inputs from the program that it was made of."""
     if contract is None or reference is None:
         return contract
     from aotidoctor.readers.provenance.compare_program import complete_contract
@@ -98,7 +103,7 @@ def with_reference(contract: ModelContract | None, reference: ExportedFacts | No
 
 
 def with_library_texts(case: Case, failed: list[NotChecked]) -> Case:
-    """The case with what the texts of a bare library tell of its inputs, where it is not loaded to be asked."""
+    """Complete the case from the texts of a bare library, which is not loaded."""
     if case.contract is not None or case.artifact.kind is not ArtifactKind.BARE_SO:
         return case
     from aotidoctor.readers.contract.sourceless_contract import library_contract
@@ -110,14 +115,6 @@ def with_library_texts(case: Case, failed: list[NotChecked]) -> Case:
     return case if found is None else with_inputs(known, case.inputs if case.inputs_path is None else None)
 
 
-def _weights(path: str | None) -> tuple[ConstantSpec, ...] | None:
-    if path is None:
-        return None
-    from aotidoctor.readers.inputs.saved_weights import read_weights
-
-    return read_weights(path)
-
-
 def open_package(
     path: str,
     model_name: str | None,
@@ -125,7 +122,7 @@ def open_package(
     *,
     on_artifact: Callable[[Artifact], None] | None = None,
 ) -> tuple[Artifact, ModelEntry | None, ModelContract | None]:
-    """The file alone: artifact, the model that would be loaded, its contract. What fails is added to ``failed``."""
+    """Read the file alone: artifact, the model that would be loaded, its contract. Failures go to ``failed``."""
     artifact = read_artifact(path)
     if on_artifact is not None:
         on_artifact(artifact)
@@ -153,7 +150,7 @@ def _read_guarded(name: str, read: Callable[[], T], otherwise: T, failed: list[N
 
 
 def host_of(options: Options, artifact: Artifact | None, environ: Mapping[str, str]) -> Host:
-    """The host that is meant: this machine, or that of a profile, with its torch or another one.
+    """Host to examine for: this machine, or that of a profile, with its torch or another one.
 
     Raises:
         UsageError: there is no such profile or release.
@@ -171,7 +168,7 @@ def host_of(options: Options, artifact: Artifact | None, environ: Mapping[str, s
 
 
 def _bare_host(profile: str | None) -> Host:
-    """What stands for a host that could not be read: of another machine nothing is known at all."""
+    """Substitute for a host that could not be read; nothing is known of a profile's machine."""
     unstated = frozenset(item.name for item in fields(Host)) if profile is not None else frozenset[str]()
     return Host(
         system=platform.system(),
@@ -183,10 +180,10 @@ def _bare_host(profile: str | None) -> Host:
 
 
 def select_model(artifact: Artifact, name: str | None) -> ModelEntry | None:
-    """The entry called ``name`` (``model`` when None is given), else the only one there is, else None.
+    """The entry called ``name`` (default ``model``), else the only one there is, else None.
 
-    PyTorch's loader would not take the only one under another name; the ``model_name`` check says so, and the rest of
-    the package is examined all the same.
+    PyTorch's loader would not take the only one under another name; the ``model_name`` check reports that, and the
+    rest of the package is examined all the same.
     """
     found = artifact.model(name or "model")
     if found is None and len(artifact.models) == 1:
@@ -195,7 +192,7 @@ def select_model(artifact: Artifact, name: str | None) -> ModelEntry | None:
 
 
 def read_reference(path: str | None) -> ExportedFacts | None:
-    """The static facts of an exported program; None for a ``module.py:function`` reference or an unreadable file."""
+    """Static facts of an exported program; None for a ``module.py:function`` reference or an unreadable file."""
     if path is None or user_function(path) is not None:
         return None
     facts = read_exported(path)
@@ -203,11 +200,11 @@ def read_reference(path: str | None) -> ExportedFacts | None:
 
 
 def setup_loads(setup: str | None) -> bool | None:
-    """Whether a setup file may load weights after the model: by its text, for nothing of it is executed here."""
+    """Whether a setup file may load weights after the model, by its text: nothing of it is executed here."""
     if setup is None or not setup.endswith(".py"):
         return None
     try:
-        with open(setup, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - no Path of strangers' bytes
+        with Path(setup).open(encoding="utf-8", errors="replace") as file:
             return "after_load" in file.read(MAX_SETUP_CHARS)
     except (OSError, ValueError):
         return None
@@ -215,11 +212,17 @@ def setup_loads(setup: str | None) -> bool | None:
 
 def is_reference_missing(reference: str | None) -> bool:
     """Whether ``--reference`` names a file that is not there; of ``module.py:function``, the module's file."""
-    return reference is not None and not os.path.exists(file_of(reference))  # noqa: PTH110 - no ValueError
+    if reference is None:
+        return False
+    try:
+        Path(file_of(reference)).stat()
+    except (OSError, ValueError):
+        return True
+    return False
 
 
 def check_reference(reference: str | None) -> None:
-    """Raises CannotExamineError: there is no such file, or it is damaged, which PyTorch would not notice."""
+    """Raise CannotExamineError where the file is missing, or damaged in a way that PyTorch would not notice."""
     if is_reference_missing(reference):
         raise CannotExamineError(f"no such file: {reference}")
     if damage := read_damage(reference or ""):
@@ -227,7 +230,7 @@ def check_reference(reference: str | None) -> None:
 
 
 def with_inputs(case: Case, live: InputSet | None = None) -> Case:
-    """The case with its inputs: ``live`` ones, read from the file, generated, or none."""
+    """Add the inputs to the case: ``live`` ones, read from the file, generated, or none."""
     inputs = live
     error: InputsError | None = None
     generated: JsonObject | None = None
@@ -250,7 +253,7 @@ def with_inputs(case: Case, live: InputSet | None = None) -> Case:
 
 
 def expected_trees(contract: ModelContract | None) -> tuple[Container[int], Container[int]] | None:
-    """The call spec's trees, which decide how an ambiguous inputs file is meant."""
+    """Trees of the call spec, which decide how an ambiguous inputs file is read."""
     if contract is None or contract.args is None or contract.kwargs is None:
         return None
     return contract.args, contract.kwargs

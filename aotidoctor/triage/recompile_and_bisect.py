@@ -1,12 +1,11 @@
 """Compile the exported program again on this host, and bisect the step of the compiler that breaks it.
 
 A chain of up to two child runs after the probes: a compile (or a cached package), and one call of the result,
-compared with the reference. When to ask, and what the answers mean, is in ``probes.recompiled``; what the two
-packages' code has in common in ``localize.package_code``.
+compared with the reference. ``probes.recompiled`` decides when to run it and reads the results;
+``localize.comparison`` compares the code of the two packages.
 
-The bisect takes one compile and one call per question. The next question is decided in ``localize.compiler_steps``;
-here the questions are put to children, within the budget, and every answer is written down at once, so that an
-interrupted search goes on where it stopped.
+The bisect takes one compile and one call per step. ``localize.bisection`` decides the next step; here it runs in
+children, within the budget, and every result is saved at once, so that an interrupted search resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from aotidoctor.localize.comparison import CodeComparison, compare_code
 from aotidoctor.model.answers import Compiled, CompilerStep, parse_answer
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import ModelContract
-from aotidoctor.model.evidence import FactValue, NotChecked, describe_failure
+from aotidoctor.model.evidence import FactValue, NotChecked
 from aotidoctor.model.jobs import change_fields
 from aotidoctor.model.record import JsonObject, record
 from aotidoctor.model.run import Exited, Outcome, Request
@@ -45,8 +44,8 @@ from aotidoctor.readers.contract.read_contract import read_contract
 from aotidoctor.readers.package.read_package import read_artifact
 from aotidoctor.triage.compile_cache import CachedCompile, CompileCache, compiler_of, key_of, open_cache
 from aotidoctor.triage.open_case import select_model
-from aotidoctor.triage.run_probes import history_of, plan_of
-from aotidoctor.triage.static_checks import Session
+from aotidoctor.triage.run_probes import plan_of
+from aotidoctor.triage.state import Session
 from aotidoctor.version import __version__
 
 # Compile again.
@@ -61,8 +60,8 @@ PATIENCE = "compiling; the first time takes half a minute longer"
 class Recompiled:
     """A package that the compiler of this host made of the reference.
 
-    ``kind`` is that of the finding (``agrees``, ``differs``, ``unavailable``); ``seconds`` what the compile took when
-    it was made; ``steps`` what the compiler's switch can turn off, by subsystem; ``key`` the content key.
+    ``kind`` is that of the finding (``agrees``, ``differs``, ``unavailable``); ``seconds`` the time of the compile
+    that made it; ``steps`` the compiler steps that can be turned off, by subsystem; ``key`` the content key.
     """
 
     package: str
@@ -76,26 +75,26 @@ class Recompiled:
 
 
 def recompile(session: Session, cache: CompileCache | None = None) -> Recompiled | None:
-    """Ask it, if its answer can change the diagnosis; None where there is no such package."""
+    """Compile again, if that can change the diagnosis; None where there is no such package."""
     return ask_planned(session, recompiled.PROBE, lambda plan: _recompile(session, cache or open_cache(), plan))
 
 
 def _recompile(session: Session, cache: CompileCache, plan: Request) -> Recompiled | None:
     probe = recompiled.PROBE
     session.begins(f"{probe.name}: {PATIENCE}")
-    kept = obtain_package(session, cache, plan)
-    if kept is None:
+    cached = obtain_package(session, cache, plan)
+    if cached is None:
         return None
-    ran = session.run(recompiled.comparison_request(history_of(session), probe.name, str(kept.package), plan.purpose))
+    ran = session.run(recompiled.comparison_request(session.history(), probe.name, str(cached.package), plan.purpose))
     if ran is None:
         session.leave_out(probe.code, probe.name, session.refusal())
         return None
     session.outcomes[probe.name] = ran
     key = key_for(session, plan) or ""
-    model, contract = model_in(str(kept.package))
-    compiled = parse_answer(Compiled, kept.facts)
+    model, contract = model_in(str(cached.package))
+    compiled = parse_answer(Compiled, cached.facts)
     made = Recompiled(
-        package=str(kept.package),
+        package=str(cached.package),
         key=key,
         kind="unavailable",
         seconds=compiled.seconds,
@@ -104,14 +103,26 @@ def _recompile(session: Session, cache: CompileCache, plan: Request) -> Recompil
         contract=contract,
         steps=compiled.switchable or {},
     )
-    finding = recompiled.read_with(history_of(session), ran, _facts(made, plan))
+    code = made.code
+    kernels = f"{', '.join(code.kernels[:4])} here {', '.join(code.other_kernels[:4])}"
+    lines = f"{code.where}: `{code.ours}`, here `{code.theirs}`" if code.where else None
+    facts: dict[str, FactValue] = {
+        "same_kernels": code.same_kernels,
+        "same_sources": code.same_sources,
+        "first_difference": kernels if code.same_kernels is False else lines,
+        "where": code.where,
+        "settings": tuple(f"{name}={value}" for name, value in (compile_of(plan).config or {}).items()),
+        "seconds": round(made.seconds, 1),
+        "bisect_seconds": round(made.seconds * most_steps(made.steps), 0),
+    }
+    finding = recompiled.read_with(session.history(), ran, facts)
     session.add([finding])
-    session.ended(probe.name, ran.seconds + kept.seconds, finding.observed, ok=finding.kind == "agrees")
+    session.ended(probe.name, ran.seconds + cached.seconds, finding.observed, ok=finding.kind == "agrees")
     return replace(made, kind=finding.kind)
 
 
 def recompile_proof(session: Session) -> dict[str, str]:
-    """The cause that a package which is right when it is compiled here proves, with how."""
+    """Cause proven by a package that is right when compiled here, with how; empty where there is none."""
     item = next((item for item in session.findings if item.code == recompiled.CODE and item.kind == "agrees"), None)
     as_it_is, here = session.outcomes.get("reference"), session.outcomes.get(recompiled.NAME)
     if item is None or as_it_is is None or here is None:
@@ -123,14 +134,14 @@ def recompile_proof(session: Session) -> dict[str, str]:
 
 
 def obtain_package(session: Session, cache: CompileCache, request: Request) -> CachedCompile | None:
-    """The package that ``request`` describes, from the cache or compiled now. What prevents it is told."""
+    """The package that ``request`` describes, from the cache or compiled now; None, with the reason reported."""
     key = key_for(session, request)
     if key is None:
         session.leave_out(recompiled.CODE, request.probe, NO_COMPILER)
         return None
-    kept = cache.take(key)
-    if kept is not None:
-        return kept
+    cached = cache.take(key)
+    if cached is not None:
+        return cached
     made = compile_now(session, cache, request, key)
     if not isinstance(made, Outcome):
         session.leave_out(recompiled.CODE, request.probe, made)
@@ -145,7 +156,7 @@ def obtain_package(session: Session, cache: CompileCache, request: Request) -> C
 
 
 def compile_now(session: Session, cache: CompileCache, request: Request, key: str) -> Outcome | str:
-    """Run the compile of ``request``; why not, where it did not begin. The caller takes its folder away."""
+    """Run the compile of ``request``, or say why it did not begin. The caller removes its folder."""
     try:
         target = cache.begin(key)
     except OSError as error:
@@ -159,7 +170,7 @@ def compile_now(session: Session, cache: CompileCache, request: Request, key: st
 
 
 def key_for(session: Session, request: Request) -> str | None:
-    """The content key of what ``request`` makes; None where there is no compiler to make it with."""
+    """Content key of the package that ``request`` makes; None where there is no compiler to make it."""
     host, payload = session.case.host, compile_of(request)
     compiler = compiler_of(host.tools)
     if compiler is None or host.torch is None:
@@ -177,23 +188,21 @@ def key_for(session: Session, request: Request) -> str | None:
 
 
 def ask_planned(session: Session, probe: Probe, ask: Callable[[Request], T]) -> T | None:
-    """``ask`` of what ``probe`` wants to run; None, with the reasons kept, where it wants nothing.
+    """Call ``ask`` with the request of ``probe``; None, with the reasons reported, where it has none.
 
-    The ladder's guard: an error of ours, or a cache that fails, costs this question only.
+    An error of ours, or a cache that fails, costs only this probe.
     """
-    try:
+    with session.guard(probe.code, probe.name):
         plan = plan_of(probe, session)
         if isinstance(plan, Request):
             return ask(plan)
         parts = plan if isinstance(plan, tuple) else (plan,)
         session.not_checked += [part for part in parts if isinstance(part, NotChecked)]
-    except Exception:  # noqa: BLE001 - as in the ladder
-        session.leave_out(probe.code, probe.name, describe_failure())
     return None
 
 
 def target_of(outcome: Outcome) -> Path:
-    """Where the compile of ``outcome`` wrote to."""
+    """Path that the compile of ``outcome`` wrote to."""
     return Path(compile_of(outcome.request).target)
 
 
@@ -204,26 +213,10 @@ def model_in(package: str) -> tuple[ModelEntry | None, ModelContract | None]:
     return model, read_contract(artifact, model) if model is not None else None
 
 
-def _facts(made: Recompiled, plan: Request) -> dict[str, FactValue]:
-    code = made.code
-    config = compile_of(plan).config or {}
-    kernels = f"{', '.join(code.kernels[:4])} here {', '.join(code.other_kernels[:4])}"
-    lines = f"{code.where}: `{code.ours}`, here `{code.theirs}`" if code.where else None
-    return {
-        "same_kernels": code.same_kernels,
-        "same_sources": code.same_sources,
-        "first_difference": kernels if code.same_kernels is False else lines,
-        "where": code.where,
-        "settings": tuple(f"{name}={value}" for name, value in config.items()),
-        "seconds": round(made.seconds, 1),
-        "bisect_seconds": round(made.seconds * most_steps(made.steps), 0),
-    }
-
-
 # Bisect.
 
 BISECT_CAUSE = "codegen-bug"
-# Of a compile's usual time; one that would be cut short answers nothing.
+# Least time for a compile as a multiple of its usual time; one that is cut short shows nothing.
 MARGIN = 1.3
 _OVERLOAD = re.compile(r"<OpOverload\(op='(?P<op>[\w.]+)', overload='(?P<overload>\w+)'\)>")
 
@@ -232,8 +225,8 @@ _OVERLOAD = re.compile(r"<OpOverload\(op='(?P<op>[\w.]+)', overload='(?P<overloa
 class CompilerSearch:
     """A search under way.
 
-    ``answers`` are those of earlier calls as well, ``runs`` maps those of this call to the ids of their runs. ``last``
-    is the run that answered last, ``whole`` the id of the one with the whole compiler on.
+    ``answers`` include those of earlier calls; ``runs`` maps those of this call to the ids of their runs. ``last`` is
+    the last run, ``whole`` the id of the run with the whole compiler on, ``count`` the number of answers in this call.
     """
 
     made: Recompiled
@@ -243,17 +236,17 @@ class CompilerSearch:
     last: Outcome
     whole: str
     runs: dict[str, str] = field(default_factory=dict)
-    asked: int = 0
+    count: int = 0
     seconds: float = 0.0
 
 
 def bisect(session: Session, made: Recompiled, cache: CompileCache | None = None) -> None:
-    """Search, if ``made`` is wrong as well and the time for it was given; adds its finding."""
+    """Bisect the compiler, if ``made`` is wrong as well and there is time; adds its finding."""
     ask_planned(session, compiler_bisect.PROBE, lambda plan: _bisect(session, made, cache or open_cache(), plan))
 
 
 def bisect_proof(session: Session) -> dict[str, str]:
-    """The cause that a search has proven, with how: wrong with the step on, right with it disabled."""
+    """Cause proven by a search, with how: wrong with the step on, right with it disabled; empty without one."""
     item = next((item for item in session.findings if item.code == compiler_bisect.CODE and item.kind == "found"), None)
     if item is None:
         return {}
@@ -271,18 +264,19 @@ def _bisect(session: Session, made: Recompiled, cache: CompileCache, plan: Reque
         if reason is not None:
             left = (step.of - step.done) * made.seconds
             session.add([compiler_bisect.unfinished_evidence(search.last, _text(step), step.done, step.of, left)])
-            told = f"{reason}; the same command resumes from here"
-            session.leave_out(compiler_bisect.CODE, compiler_bisect.NAME, told)
+            session.leave_out(
+                compiler_bisect.CODE, compiler_bisect.NAME, f"{reason}; the same command resumes from here"
+            )
             return
     match step:
         case WrongStep():
             session.add([compiler_bisect.faulty_step_evidence(search.last, _bisect_facts(search, step))])
         case StepNotFound():
-            session.add([compiler_bisect.not_found(search.last, step.tried, step.failed, search.asked)])
+            session.add([compiler_bisect.not_found(search.last, step.tried, step.failed, search.count)])
 
 
 def _next(search: CompilerSearch) -> BisectionStep | WrongStep | StepNotFound:
-    """What to do next. That a step heals is shown in this call, also where an earlier one answered it."""
+    """Next step. A healing step is run again in this call where only an earlier call had its answer."""
     step = next_step(search.made.steps, search.answers)
     if isinstance(step, WrongStep) and f"{step.subsystem}:{step.heals_at}" not in search.runs:
         known = len(search.answers)
@@ -294,7 +288,7 @@ def _next(search: CompilerSearch) -> BisectionStep | WrongStep | StepNotFound:
 
 
 def _ask(session: Session, cache: CompileCache, search: CompilerSearch, question: BisectionStep) -> str | None:
-    """Put one question; why it was not answered, or None."""
+    """Run one step; the reason why there is no answer, or None."""
     if session.deadline is not None and session.deadline - time.monotonic() < MARGIN * search.made.seconds:
         return "the time budget is too short for one more compile"
     began = time.monotonic()
@@ -302,7 +296,7 @@ def _ask(session: Session, cache: CompileCache, search: CompilerSearch, question
     answer = _answer(session, cache, search, question)
     if answer not in (GOOD, BAD, FAILED):
         return answer
-    search.asked += 1
+    search.count += 1
     search.seconds += time.monotonic() - began
     search.answers[question.key] = answer
     search.runs[question.key] = search.last.id
@@ -330,18 +324,17 @@ def _answer(session: Session, cache: CompileCache, search: CompilerSearch, quest
         if not isinstance(compiled.ending, Exited):
             return "a compile did not finish"
         search.last = compiled
-        return _call(session, search, str(package), _text(question)) if succeeded(compiled) else FAILED
+        if not succeeded(compiled):
+            return FAILED
+        request = recompiled.comparison_request(session.history(), compiler_bisect.NAME, str(package), _text(question))
+        ran = session.run(request)
+        if ran is None:
+            return session.refusal()
+        search.last = ran
+        verdict = recompiled.verdict_of(ran)
+        return FAILED if verdict is None else GOOD if verdict else BAD
     finally:
         cache.discard(package, headers=not isinstance(compiled.ending, Exited))
-
-
-def _call(session: Session, search: CompilerSearch, package: str, purpose: str) -> str:
-    ran = session.run(recompiled.comparison_request(history_of(session), compiler_bisect.NAME, package, purpose))
-    if ran is None:
-        return session.refusal()
-    search.last = ran
-    verdict = recompiled.verdict_of(ran)
-    return FAILED if verdict is None else GOOD if verdict else BAD
 
 
 def _bisect_facts(search: CompilerSearch, found: WrongStep) -> dict[str, FactValue]:
@@ -364,17 +357,17 @@ def _bisect_facts(search: CompilerSearch, found: WrongStep) -> dict[str, FactVal
         "where": culprit.where,
         "workaround": own if decomposition else variables,
         "command": f"{own}  # before compiling it" if decomposition else f"{variables} python compile.py",
-        "runs": search.asked,
+        "runs": search.count,
         "answers": len(search.answers),
         "seconds": round(search.seconds, 1),
         "good_run": search.runs.get(f"{found.subsystem}:{found.heals_at}"),
-        # Where that was asked in an earlier call: it is on in the compile with nothing off as well.
+        # Where an earlier call had that answer: the step is on in the compile with nothing off as well.
         "bad_run": search.runs.get(f"{found.subsystem}:{found.number}", search.whole),
     }
 
 
 def operator_of(step: CompilerStep) -> str:
-    """The operator of a lowering or decomposition, as ``torch.ops`` spells it; the name of a pass."""
+    """Operator of a lowering or decomposition, as ``torch.ops`` spells it, or the name of a pass."""
     if step.target is not None:
         return step.target
     overload = _OVERLOAD.fullmatch(step.name)
@@ -390,6 +383,6 @@ def _name(question: BisectionStep) -> str:
 
 
 def _text(question: BisectionStep) -> str:
-    kept = question.max + 1
+    count = question.max + 1
     of = f"{question.steps} {question.subsystem}"
-    return f"none of {of}" if kept == 0 else f"the first {kept} of {of}"
+    return f"none of {of}" if count == 0 else f"the first {count} of {of}"

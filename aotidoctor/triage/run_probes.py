@@ -1,9 +1,9 @@
 """Run probes in child processes, each only if its answer can change the diagnosis.
 
-The same guard as for checks: a probe that raises becomes ``NotChecked`` with its traceback, and the session goes on.
+As with checks, a probe that raises becomes ``NotChecked`` with its traceback, and the session goes on.
 
-Setups of plugins are modules that every child imports before the package. Each is tried alone first: one that raises,
-hangs or crashes would end every run in its own way, and look like a fault of the model. It is left out and named.
+Setups of plugins are modules that every child imports before the package. Each is imported alone first: one that
+raises, hangs or crashes would end every run and look like a fault of the model. It is left out and reported.
 
 A package without wrapper.cpp has its contract recovered in a child. The package's own input checks are called with
 stand-in tensors (on the meta device, so nothing can be read), one complaint at a time, until dtype, dims, bounds,
@@ -21,39 +21,33 @@ from aotidoctor.model.answers import Acted, parse_answer
 from aotidoctor.model.artifact import RUNNABLE_KINDS
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import UsageError
-from aotidoctor.model.evidence import NotChecked, Severity, describe_failure
+from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.jobs import Job, UserCode
 from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.probes import LATER, PROBES
 from aotidoctor.probes.payload import base_payload, device_of
-from aotidoctor.probes.probe import History, Plan, Probe, Reuse, succeeded, unasked
+from aotidoctor.probes.probe import Plan, Probe, Reuse, succeeded, unasked
 from aotidoctor.probes.tool_failures import own_failure, tool_failure_note, without_stage
 from aotidoctor.readers.contract.sourceless_contract import recovered_contract
 from aotidoctor.triage.open_case import with_inputs, with_reference
-from aotidoctor.triage.static_checks import Session, ask_check
+from aotidoctor.triage.state import Session
+from aotidoctor.triage.static_checks import ask_check
 
-# Checks whose answer depends on the number of threads.
-THREAD_CHECKS = ("threads_exceed_build",)
-BACKTRACE = "backtrace"
-# Asked of a package that answers: what fails is the watching.
-WATCHING = ("kernel_values",)
 HANG_S = 5.0
 DEFAULT_TIMEOUT = Options().timeout
-# Bytes in a second in which a package is at least unpacked and loaded.
+# Lower bound of the rate at which a package is unpacked and loaded, in bytes per second.
 SLOWEST_READ = 20e6
-# A probe may take so many times as long as the plain run.
+# Limit of a probe's time as a multiple of the plain run's.
 SLOWER = 6.0
 
 
-def history_of(session: Session) -> History:
-    """What probes may see."""
-    return History(outcomes=dict(session.outcomes), findings=tuple(session.findings))
-
-
 def run_probes(session: Session, *, only: Collection[str] | None = None, but: Collection[str] = ()) -> None:
-    """All probes in order, each only if its answer can change the diagnosis. Raises KeyboardInterrupt, once told.
+    """Run all probes in order, each only if its answer can change the diagnosis.
 
-    ``only`` are the names of those that are asked now, ``but`` of those that are not; they are not even mentioned.
+    ``only`` are the names of those that run now, ``but`` of those that do not; these are not reported as unchecked.
+
+    Raises:
+        KeyboardInterrupt: the user interrupted; the probes that were left are in ``session.not_checked``.
     """
     left = [
         probe
@@ -70,7 +64,7 @@ def run_probes(session: Session, *, only: Collection[str] | None = None, but: Co
 
 
 def skip_probes(session: Session, reason: str, *, but: Collection[str]) -> None:
-    """Ask none of the probes but those in ``but``, and say why."""
+    """Leave out all probes but those in ``but``, for this reason."""
     left = [probe for probe in _all() if probe.name not in but]
     session.not_checked += [NotChecked(code=probe.code, name=probe.name, reason=reason) for probe in left]
 
@@ -80,7 +74,7 @@ def _all() -> tuple[Probe, ...]:
 
 
 def _ask_probe(probe: Probe, session: Session) -> None:
-    try:
+    with session.guard(probe.code, probe.name):
         plan = plan_of(probe, session)
         for part in plan if isinstance(plan, tuple) else (plan,):
             match part:
@@ -89,23 +83,21 @@ def _ask_probe(probe: Probe, session: Session) -> None:
                 case Reuse(probe=name) if name not in session.outcomes:
                     session.not_checked.append(unasked(probe.code, probe.name, f"{name} was not run"))
                 case Reuse(probe=name):
-                    session.add(probe.read(session.case, history_of(session), session.outcomes[name]))
-                    _note_debugger(probe, session.outcomes[name], session)
+                    outcome = session.outcomes[name]
+                    session.add(probe.read(session.case, session.history(), outcome), probe.left_out(outcome))
                 case Request():
                     _run_probe(probe, part, session)
-    except Exception:  # noqa: BLE001 - the same guard
-        session.leave_out(probe.code, probe.name, describe_failure())
 
 
 def plan_of(probe: Probe, session: Session) -> Plan:
-    """What a probe wants to run, as far as the options let it."""
+    """Plan of a probe, as far as the options permit it."""
     options = session.case.options
     if probe.name in options.skip_rungs:
         return NotChecked(code=probe.code, name=probe.name, reason="--skip-probes")
-    # The plain run is what everything else is compared with.
+    # All other runs are compared with the plain run.
     if options.rungs is not None and probe.name not in (*options.rungs, "plain_run"):
         return NotChecked(code=probe.code, name=probe.name, reason="not among --probes")
-    return probe.plan(session.case, history_of(session))
+    return probe.plan(session.case, session.history())
 
 
 def _run_probe(probe: Probe, request: Request, session: Session) -> None:
@@ -114,49 +106,36 @@ def _run_probe(probe: Probe, request: Request, session: Session) -> None:
     if outcome is None:
         session.leave_out(probe.code, probe.name, session.refusal())
         return
-    outcome = _without_ours(probe, outcome, session)
+    stage = own_failure(session.case, outcome)
+    if stage is not None:
+        # The same run without the stage of ours that failed. A signal in the call that comes all the same was not
+        # caused by that stage.
+        repeated = session.run(_shorten_timeout(without_stage(outcome.request, stage), session))
+        both = repeated is not None and all(isinstance(one.ending, Signalled) for one in (outcome, repeated))
+        if repeated is None or not (both and repeated.stage.startswith("run")):
+            session.not_checked.append(tool_failure_note(probe.code, probe.name, outcome, stage))
+        outcome = repeated or outcome
     if probe.name != "plain_run" and outcome.error is not None and own_failure(session.case, outcome) == "scan":
-        # It failed in our hands once more, and that is said: nothing of it is the model's.
+        # Our stage failed once more, which is noted already: the model has no part in it.
         session.ended(probe.name, outcome.seconds, "failed here")
         return
-    if probe.name == "emulation":
-        # Its rules are of the emulation alone.
-        from aotidoctor.triage.treated_run import note_stand_ins as note_emulated
-
-        note_emulated(session, outcome)
-    if probe.name in WATCHING and not succeeded(outcome):
-        session.not_checked.append(tool_failure_note(probe.code, probe.name, outcome, "watch"))
+    session.not_checked += probe.left_out(outcome)
+    session.findings[:] = probe.revise(session.findings, outcome)
     session.outcomes[request.probe] = outcome
-    if probe.name == "plain_run":
-        _correct_threads(session, outcome)
-    found = list(probe.read(session.case, history_of(session), outcome))
+    if probe.thread_checks:
+        _correct_threads(session, outcome, probe.thread_checks)
+    found = list(probe.read(session.case, session.history(), outcome))
     session.add(found)
-    _note_debugger(probe, outcome, session)
     verdict = found[0].observed if found else "as expected"
     fine = not any(item.severity is Severity.ERROR for item in found)
     session.ended(probe.name, outcome.seconds, verdict, ok=fine)
 
 
-def _without_ours(probe: Probe, outcome: Outcome, session: Session) -> Outcome:
-    """Where a run failed in a stage of ours: the same run without that, and a word about it.
-
-    What dies of a signal in the call when nobody looks at the results was not killed by the looking.
-    """
-    stage = own_failure(session.case, outcome)
-    if stage is None:
-        return outcome
-    repeated = session.run(_shorten_timeout(without_stage(outcome.request, stage), session))
-    signals = isinstance(outcome.ending, Signalled) and repeated is not None and isinstance(repeated.ending, Signalled)
-    if repeated is None or not (signals and repeated.stage.startswith("run")):
-        session.not_checked.append(tool_failure_note(probe.code, probe.name, outcome, stage))
-    return repeated or outcome
-
-
 def _shorten_timeout(request: Request, session: Session) -> Request:
-    """A hang need not be waited for as long a second time: until it is reached, and some seconds more.
+    """Limit the wait for a hang that is known: until the stage is reached, and some seconds more.
 
-    What takes long by itself may take longer under another setting: the limit grows with what the plain run took, and
-    its own with the size of the package, unless the user has set one.
+    A slow run may be slower under another setting: the limit grows with the time of the plain run, and that of the
+    plain run with the size of the package, unless the user has set one.
     """
     plain = session.outcomes.get("plain_run")
     if plain is None:
@@ -174,28 +153,22 @@ def _extend_timeout(request: Request, seconds: float, session: Session) -> Reque
     return replace(request, timeout=seconds)
 
 
-def _note_debugger(probe: Probe, outcome: Outcome, session: Session) -> None:
-    """A debugger that could not do its work is something that was not looked at."""
-    if probe.name == BACKTRACE and outcome.debugger_problem is not None:
-        session.leave_out(probe.code, probe.name, outcome.debugger_problem)
-
-
-def _correct_threads(session: Session, outcome: Outcome) -> None:
-    """A setup file may set the thread count: what the child saw replaces what was assumed, and is checked again."""
+def _correct_threads(session: Session, outcome: Outcome, names: Collection[str]) -> None:
+    """Take the thread count from the child, as a setup file may set it, and repeat the checks that depend on it."""
     threads = parse_answer(Acted, outcome.result).threads
     host = session.case.host
     if threads is None or threads == (session.case.options.threads or host.threads):
         return
     session.case = replace(session.case, host=replace(host, threads=threads))
     known = {item.code for item in session.findings}
-    for check in (check for check in CHECKS if check.name in THREAD_CHECKS and check.code not in known):
+    for check in (check for check in CHECKS if check.name in names and check.code not in known):
         result = ask_check(check, session)
         if not isinstance(result, NotChecked):
             session.add(result)
 
 
 def check_probe_names(case: Case) -> None:
-    """UsageError for a probe that does not exist."""
+    """Raise UsageError for a probe that does not exist."""
     known = [probe.name for probe in _all()]
     for option, names in (("--probes", case.options.rungs or ()), ("--skip-probes", case.options.skip_rungs)):
         for name in names:
@@ -204,7 +177,7 @@ def check_probe_names(case: Case) -> None:
 
 
 def plan_lines(session: Session) -> tuple[str, ...]:
-    """What would be asked, and why, without running anything."""
+    """One line per probe: whether it would run, and why; nothing is run."""
     lines = []
     for probe in _all():
         match plan_of(probe, session):
@@ -224,7 +197,7 @@ _LIMIT_S = 30.0
 
 
 def admit_plugin_setups(session: Session) -> None:
-    """Put the setups that can be imported into the options of the case."""
+    """Add the plugins' setups that can be imported to the options of the case."""
     if session.runner is None:
         return
     good = []
@@ -232,25 +205,19 @@ def admit_plugin_setups(session: Session) -> None:
         request = Request(
             probe="plugin_setup", job="setup_only", payload=Job(code=UserCode(imports=(module,))), timeout=_LIMIT_S
         )
-        problem = _problem(session.runner.run(request))
-        if problem is None:
-            good.append(module)
-        else:
-            reason = f"the plugin cannot be used: {problem}"
-            session.leave_out(PLUGIN_SETUP_CODE, f"setup {module}", reason)
+        outcome = session.runner.run(request)
+        match outcome.error, outcome.ending:
+            case None, Exited(done=True):
+                good.append(module)
+                continue
+            case None, ending:
+                problem = f"importing it ended in {type(ending).__name__}"
+            case error, _:
+                problem = f"{error.type}: {error.message[:500]}"
+        session.leave_out(PLUGIN_SETUP_CODE, f"setup {module}", f"the plugin cannot be used: {problem}")
     if good:
         options = replace(session.case.options, imports=tuple(good))
         session.case = replace(session.case, options=options)
-
-
-def _problem(outcome: Outcome) -> str | None:
-    if outcome.error is not None:
-        return f"{outcome.error.type}: {outcome.error.message[:500]}"
-    match outcome.ending:
-        case Exited(done=True):
-            return None
-        case ending:
-            return f"importing it ended in {type(ending).__name__}"
 
 
 # Contracts of packages without wrapper.cpp.
@@ -259,7 +226,7 @@ CODE, NAME = "AD-RUN-014", "recover_contract"
 
 
 def recover_contract(session: Session) -> None:
-    """Replace the case's missing contract by a recovered one, or say why there is none."""
+    """Replace the case's missing contract by a recovered one, or note why there is none."""
     reason = _why_not(session)
     if reason is not None:
         session.leave_out(CODE, NAME, reason)
@@ -275,7 +242,13 @@ def recover_contract(session: Session) -> None:
     )
     outcome = session.run(request)
     if outcome is None or not succeeded(outcome):
-        session.leave_out(CODE, NAME, session.refusal() if outcome is None else _failure(outcome))
+        if outcome is None:
+            reason = session.refusal()
+        elif outcome.error is not None:
+            reason = f"probing failed in {outcome.stage}: {outcome.error.type}: {outcome.error.message[:200]}"
+        else:
+            reason = f"the probing child ended in {outcome.stage}"
+        session.leave_out(CODE, NAME, reason)
         return
     contract = recovered_contract(name, outcome.result)
     session.case = with_inputs(replace(session.case, contract=with_reference(contract, session.case.reference)))
@@ -290,9 +263,3 @@ def _why_not(session: Session) -> str | None:
     if case.host.torch is None:
         return "torch is not installed here"
     return "a CUDA package is not probed" if device_of(case) != "cpu" else None
-
-
-def _failure(outcome: Outcome) -> str:
-    if outcome.error is not None:
-        return f"probing failed in {outcome.stage}: {outcome.error.type}: {outcome.error.message[:200]}"
-    return f"the probing child ended in {outcome.stage}"

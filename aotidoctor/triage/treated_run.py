@@ -22,57 +22,46 @@ from aotidoctor.checks.matching.package_facts import main_object
 from aotidoctor.checks.registry import CHECKS
 from aotidoctor.diagnosis.rank import confirm, is_guess, rerank
 from aotidoctor.diagnosis.treatments import combine, plan_treatment
-from aotidoctor.localize.memory_errors import read_emulation
 from aotidoctor.model.evidence import Evidence, Severity, list_names
 from aotidoctor.model.record import as_list, record
 from aotidoctor.model.report import Diagnosis, EventKind, Treatment
-from aotidoctor.model.run import Outcome, Request
+from aotidoctor.model.run import Outcome
 from aotidoctor.probes import emulation
-from aotidoctor.probes.emulation import NAME, UNAVAILABLE
 from aotidoctor.probes.payload import call_outputs, reference_comparison, run_of, same_outputs
 from aotidoctor.probes.probe import evidence, succeeded
 from aotidoctor.readers.releases.torch_releases import built_by, release_of
-from aotidoctor.triage.run_probes import history_of
-from aotidoctor.triage.static_checks import Session
+from aotidoctor.triage.state import Session, TreatedRun
 
 # One treated run, compared with the run without the treatment.
 
 TREATMENT_CODE, TREATMENT = "AD-TREAT-001", "treatment"
-# Its treatment hands over the same values in the order in which the compiled code reads them, and the same bits show
-# that this code goes by the tensor's own strides, or its lazy bits (an extern operator does). A cast is no such proof:
-# a narrower tensor is read past its end, and the zeros that happen to be there may give the right answer today.
+# Causes whose treatment passes the same values in the order in which the compiled code reads them: equal bits then show
+# that this code uses the tensor's own strides, or its lazy bits (an extern operator does). A cast is no such proof: a
+# narrower tensor is read past its end, and the zeros that happen to be there may give the right answer.
 VALUE_PRESERVING = ("input-stride", "input-lazy-bit")
 # Causes whose treatment has to leave no NaN: another kind of wrong is no proof.
 CLEARING = ("input-nan",)
-# Treatments that are right by the reference alone, and that clear outputs of NaN and Inf whatever the reference says.
+# Treatments that are judged by the reference alone, and those that clear outputs of NaN and Inf.
 BY_REFERENCE, BY_FINITE = ("nodes",), ("zeros",)
-# They put in values that nobody means: a reference without the operator has others.
+# Treatments with made-up values: a reference without the operator has others.
 MADE_UP = (*BY_FINITE, "stand-in")
 LINE = 160
 
 
-@record
-class TreatedRun:
-    """One treated run. ``healed`` as defined above; ``harmless`` when nothing changed although values were kept."""
-
-    treatment: Treatment
-    baseline: Outcome
-    outcome: Outcome
-    healed: bool
-    harmless: bool
-    how: str
-
-
 def judge_treated_run(session: Session, treatment: Treatment, baseline: Outcome, outcome: Outcome) -> TreatedRun:
-    """What ``outcome`` of the treated call shows beside ``baseline``."""
+    """Compare ``outcome`` of the treated call with ``baseline``."""
     plain = session.outcomes["plain_run"]
     same = succeeded(plain) and succeeded(outcome) and same_outputs(call_outputs(plain, 0), call_outputs(outcome, 0))
     compared = reference_comparison(outcome)
     disagrees = bool(compared) and compared.get("agrees") is False
-    keeps_values = (
-        treatment.cause in VALUE_PRESERVING and bool(call_outputs(outcome, 0)) and _values_tell(session, treatment)
+    # Another order of the values cannot be seen in a tensor of equal ones, such as a mask of ones.
+    tensors = dict(session.case.inputs.tensors()) if session.case.inputs is not None else {}
+    stats = [tensors[path].stats for step in treatment.steps if (path := str(step.get("path"))) in tensors]
+    constant = any(
+        one is not None and one.low is not None and one.low == one.high and not one.nan + one.inf for one in stats
     )
-    harmless = same and keeps_values and not history_of(session).has("AD-RUN-002", "differs")
+    keeps_values = treatment.cause in VALUE_PRESERVING and bool(call_outputs(outcome, 0)) and not constant
+    harmless = same and keeps_values and not session.history().has("AD-RUN-002", "differs")
     # Nothing can be loaded into constants of the code: the outputs stay, and the reference is the one that changes.
     written = tuple(map(str, as_list(compared.get("written"))))
     changed = (not same or bool(written)) and (treatment.cause not in CLEARING or nonfinite(outcome) == 0)
@@ -92,12 +81,12 @@ def judge_treated_run(session: Session, treatment: Treatment, baseline: Outcome,
 
 
 def nonfinite(outcome: Outcome, *, inf: bool = False) -> int:
-    """How many NaN the first call returned; with ``inf`` how many Inf as well."""
+    """Number of NaN in the outputs of the first call; with ``inf``, of NaN and Inf."""
     return sum((value.nan or 0) + ((value.inf or 0) if inf else 0) for value in call_outputs(outcome, 0))
 
 
 def same_failure(baseline: Outcome, treated: Outcome) -> bool:
-    """Both failed, and alike. Where the treated run fails in another way, there is a second fault behind the first."""
+    """Whether both failed, and alike. A treated run that fails in another way has a second fault behind the first."""
     if succeeded(baseline) or succeeded(treated):
         return False
     if baseline.error is None or treated.error is None:
@@ -106,27 +95,8 @@ def same_failure(baseline: Outcome, treated: Outcome) -> bool:
     return (baseline.error.type, baseline.error.message) == (treated.error.type, treated.error.message)
 
 
-def _values_tell(session: Session, treatment: Treatment) -> bool:
-    """Whether another order of the values could be seen at all: not in a mask of ones."""
-    tensors = dict(session.case.inputs.tensors()) if session.case.inputs is not None else {}
-    touched = [
-        tensors[path] for step in treatment.steps if isinstance(path := step.get("path"), str) and path in tensors
-    ]
-    return not any(
-        tensor.stats is not None
-        and tensor.stats.low is not None
-        and tensor.stats.low == tensor.stats.high
-        and not tensor.stats.nan + tensor.stats.inf
-        for tensor in touched
-    )
-
-
 def _how(baseline: Outcome, outcome: Outcome, agrees: bool, *, written: tuple[str, ...] = ()) -> str:
-    without = (
-        f"fails untreated ({baseline.id})"
-        if not succeeded(baseline)
-        else f"different outputs untreated ({baseline.id})"
-    )
+    without = f"{'different outputs' if succeeded(baseline) else 'fails'} untreated ({baseline.id})"
     checked = " under AOTI_RUNTIME_CHECK_INPUTS=1" if baseline.request.probe == "check_inputs" else ""
     also = ", and the outputs agree with the reference" if agrees else ""
     if written:
@@ -136,14 +106,25 @@ def _how(baseline: Outcome, outcome: Outcome, agrees: bool, *, written: tuple[st
 
 
 def evidence_of(trial: TreatedRun) -> Evidence:
-    """What the report shows of the trial."""
-    kind = kind_of(trial)
-    observed = {
-        "healed": trial.how,
-        "harmless": "bit-identical outputs with and without it",
-        "untried": f"it could not be tried, the run ended in {trial.outcome.stage}",
-        "stayed": _describe_remaining_failure(trial),
-    }[kind]
+    """Finding that describes the trial."""
+    kind, error = kind_of(trial), trial.outcome.error
+    if kind == "healed":
+        observed = trial.how
+    elif kind == "harmless":
+        observed = "bit-identical outputs with and without it"
+    elif kind == "untried":
+        observed = f"it could not be tried, the run ended in {trial.outcome.stage}"
+    elif not succeeded(trial.outcome):
+        alike = succeeded(trial.baseline) or same_failure(trial.baseline, trial.outcome)
+        lines = error.message.strip().splitlines() if error is not None else []
+        words = lines[0][:LINE] if lines else f"it ended in {trial.outcome.stage}"
+        observed = "the failure remained" if alike else f"a different failure: {words}"
+    elif not succeeded(trial.baseline) or same_outputs(call_outputs(trial.baseline, 0), call_outputs(trial.outcome, 0)):
+        observed = "the same outputs"
+    elif reference_comparison(trial.outcome).get("agrees") is False:
+        observed = "different outputs, which also disagree with the reference"
+    else:
+        observed = "different outputs, but not those that would prove it"
     return evidence(
         TREATMENT_CODE,
         kind,
@@ -155,24 +136,6 @@ def evidence_of(trial: TreatedRun) -> Evidence:
     )
 
 
-def _describe_remaining_failure(trial: TreatedRun) -> str:
-    if not succeeded(trial.outcome):
-        alike = succeeded(trial.baseline) or same_failure(trial.baseline, trial.outcome)
-        return "the failure remained" if alike else f"a different failure: {_words_of(trial.outcome)}"
-    same = not succeeded(trial.baseline) or same_outputs(
-        call_outputs(trial.baseline, 0), call_outputs(trial.outcome, 0)
-    )
-    if not same and reference_comparison(trial.outcome).get("agrees") is False:
-        return "different outputs, which also disagree with the reference"
-    return "the same outputs" if same else "different outputs, but not those that would prove it"
-
-
-def _words_of(outcome: Outcome) -> str:
-    """The first line of the error; how it ended where there is none."""
-    told = outcome.error.message.strip() if outcome.error is not None else ""
-    return told.splitlines()[0][:LINE] if told else f"it ended in {outcome.stage}"
-
-
 VERDICTS = {
     "healed": "healed",
     "harmless": "no difference",
@@ -182,35 +145,32 @@ VERDICTS = {
 
 
 def kind_of(trial: TreatedRun) -> str:
-    """A key of ``VERDICTS``."""
+    """Key of ``VERDICTS`` for a trial."""
     if trial.healed or trial.harmless:
         return "healed" if trial.healed else "harmless"
-    # The treated run ended on its way to the call, where the untreated one had come further.
+    # The treated run ended before the call, while the untreated one had come further.
     before = ("start", "import", "setup", "inputs")
-    return (
-        "untried"
-        if (not succeeded(trial.outcome) and trial.outcome.stage in before and trial.baseline.stage not in before)
-        else "stayed"
-    )
+    ended = not succeeded(trial.outcome) and trial.outcome.stage in before and trial.baseline.stage not in before
+    return "untried" if ended else "stayed"
 
 
 # Treatments in the order of the causes.
 
-# Steps that show what is wrong, with values that nobody meant. Where a user would take them, there is a command.
+# Steps with made-up values, which prove a cause and are no remedy; where they are one, there is a command.
 PROOFS = ("stand_in", "stand_in_operator", "fill_weights", "clamp_dim", "mend_offsets", "put_nodes", "put_zeros")
 # A failure in one of these stages, or none at all, is judged by the first call.
 BEFORE_SECOND = ("start", "import", "attach", "setup", "inputs", "load", "trace", "after_load", "run1")
-# What is read beyond the end of an input differs with every setting: a failure that goes away proves nothing there.
+# Reads beyond the end of an input differ with every setting: a failure that goes away proves nothing there.
 BY_CHANCE = ("threading",)
 # Importing a library does not always register its classes: a failure that stays proves nothing.
 NEVER_REFUTED = ("pytree-class-missing",)
-# Before, a package without its weights dies in the call even after they were loaded: there, and with later torch.
+# First release where loading weights later works; a package of an earlier one fails also with a later torch.
 WEIGHTS_WORK = (2, 7)
 
 
 @record
 class TreatmentVerdicts:
-    """What the trials showed: causes confirmed (with how), refuted, and found harmless.
+    """Causes that trials confirmed (with how), refuted, or found harmless.
 
     ``shown`` are causes confirmed by something that is no remedy, such as a stand-in.
     """
@@ -225,13 +185,18 @@ class TreatmentVerdicts:
 def treat(session: Session, diagnoses: Sequence[Diagnosis], *, quiet: bool = False) -> TreatmentVerdicts:
     """Try the treatment of the first cause; with several faults at once, all of them together.
 
-    ``quiet`` leaves unsaid that there is none to try: somebody will ask again.
+    ``quiet``: do not report that there is no treatment to try, as the caller tries again later.
     """
-    baseline = _baseline(session)
+    # The run in which the failure shows; the plain run where it shows in none.
+    baseline, checked = session.outcomes.get("plain_run"), session.outcomes.get("check_inputs")
+    if succeeded(baseline) and checked is not None and not succeeded(checked):
+        baseline = checked
     found = planned_treatments(session, diagnoses)
     if baseline is None or not found:
-        if not quiet:
-            _say_untreated(session, diagnoses, "there is no run to compare a treated one with" if found else None)
+        if diagnoses and not quiet:
+            none = f"there is no unambiguous treatment of {diagnoses[0].cause} to try"
+            reason = "there is no run to compare a treated one with" if found else none
+            session.leave_out(TREATMENT_CODE, TREATMENT, reason)
         return TreatmentVerdicts(confirmed={})
     first = _try(session, found[0], baseline)
     if first is None:
@@ -242,8 +207,12 @@ def treat(session: Session, diagnoses: Sequence[Diagnosis], *, quiet: bool = Fal
         return TreatmentVerdicts(confirmed={found[0].cause: first.how}, shown=_no_remedies(found[:1]))
     both = combine(found)
     if len(found) < 2 or both is None:
-        fails_alike = _can_refute(session, found[0].cause) and _refutes(found[0], baseline, first.outcome)
-        return TreatmentVerdicts(confirmed={}, refuted=(found[0].cause,) if fails_alike else ())
+        fails_alike = same_failure(baseline, first.outcome)
+        if found[0].cause in CLEARING and succeeded(baseline) and succeeded(first.outcome):
+            # It has as many NaN as before, where it should have none.
+            fails_alike = 0 < nonfinite(baseline) <= nonfinite(first.outcome)
+        refuted = fails_alike and _can_refute(session, found[0].cause)
+        return TreatmentVerdicts(confirmed={}, refuted=(found[0].cause,) if refuted else ())
     trial = _try(session, both, baseline)
     if trial is None or not trial.healed:
         return TreatmentVerdicts(confirmed={})
@@ -252,56 +221,42 @@ def treat(session: Session, diagnoses: Sequence[Diagnosis], *, quiet: bool = Fal
 
 
 def apply_verdicts(diagnoses: Sequence[Diagnosis], verdicts: TreatmentVerdicts) -> tuple[Diagnosis, ...]:
-    """The diagnoses with what the trials confirmed, proven ones first."""
-    return rerank(
-        [
-            confirm(
-                item,
-                verdicts.confirmed[item.cause],
-                remedied=item.cause not in verdicts.shown,
-                emulated=verdicts.emulated,
-            )
-            if item.cause in verdicts.confirmed
-            else item
-            for item in diagnoses
-        ]
-    )
+    """Mark the diagnoses that trials confirmed, and rank proven ones first."""
+    made = []
+    for item in diagnoses:
+        how, remedied = verdicts.confirmed.get(item.cause), item.cause not in verdicts.shown
+        made.append(confirm(item, how, remedied=remedied, emulated=verdicts.emulated) if how is not None else item)
+    return rerank(made)
 
 
 def demote_harmless(findings: Sequence[Evidence], harmless: Sequence[str]) -> list[Evidence]:
-    """Findings of harmless causes become warnings, and the input checks' complaint about them with them."""
+    """Turn errors of harmless causes into warnings, with the package's own complaint about those inputs."""
     names = {cause.replace("-", "_") for cause in harmless}
     codes = {check.code for check in CHECKS if check.name in names} | {"AD-RUN-003"}
-    return [_demote_evidence(item, codes) for item in findings]
-
-
-def _demote_evidence(item: Evidence, codes: set[str]) -> Evidence:
-    if item.code not in codes or item.severity is not Severity.ERROR:
-        return item
-    note = f"{item.message} (harmless here: the repaired call gives bit-identical outputs)"
-    return replace(item, severity=Severity.WARN, message=note, facts={**item.facts, "harmless": True})
+    return [
+        replace(
+            item,
+            severity=Severity.WARN,
+            message=f"{item.message} (harmless here: the repaired call gives bit-identical outputs)",
+            facts={**item.facts, "harmless": True},
+        )
+        if item.code in codes and item.severity is Severity.ERROR
+        else item
+        for item in findings
+    ]
 
 
 def planned_treatments(session: Session, diagnoses: Sequence[Diagnosis]) -> list[Treatment]:
     """Treatments of the error diagnoses that have one, in rank order, one per name."""
     made: dict[str, Treatment] = {}
     for item in diagnoses:
-        if item.severity is not Severity.ERROR:
-            continue
-        if item.cause in BY_CHANCE and is_guess(item.cause, session.case):
+        guess = item.cause in BY_CHANCE and is_guess(item.cause, session.case)
+        if item.severity is not Severity.ERROR or guess:
             continue
         plan = plan_treatment(item.cause, session.case, session.findings)
         if plan is not None:
             made.setdefault(plan.name, plan)
     return list(made.values())
-
-
-def _baseline(session: Session) -> Outcome | None:
-    """The run in which the failure shows; the plain run where it shows in none."""
-    plain, checked = session.outcomes.get("plain_run"), session.outcomes.get("check_inputs")
-    if succeeded(plain) and checked is not None and not succeeded(checked):
-        return checked
-    return plain
 
 
 def _no_remedies(plans: Sequence[Treatment]) -> tuple[str, ...]:
@@ -319,15 +274,13 @@ def _can_refute(session: Session, cause: str) -> bool:
     return not old_torch and not (before is not None and before <= WEIGHTS_WORK)
 
 
-def _refutes(plan: Treatment, baseline: Outcome, treated: Outcome) -> bool:
-    """The treated run fails as before; or it has as many NaN as before, where it should have none."""
-    if plan.cause in CLEARING and succeeded(baseline) and succeeded(treated):
-        return 0 < nonfinite(baseline) <= nonfinite(treated)
-    return same_failure(baseline, treated)
-
-
 def _try(session: Session, treatment: Treatment, baseline: Outcome) -> TreatedRun | None:
-    request = _request(session, treatment, baseline)
+    payload = replace(run_of(baseline), treatment=tuple(treatment.steps))
+    if succeeded(baseline) or baseline.stage in BEFORE_SECOND:
+        payload = replace(payload, calls=1)
+    if session.case.options.reference is not None and treatment.name not in MADE_UP:
+        payload = replace(payload, reference=session.case.options.reference)
+    request = replace(baseline.request, probe=TREATMENT, payload=payload, purpose=treatment.text)
     tried = next((trial for trial in session.trials if trial.outcome.request.payload == request.payload), None)
     if tried is not None and tried.baseline is baseline:
         return tried
@@ -344,51 +297,12 @@ def _try(session: Session, treatment: Treatment, baseline: Outcome) -> TreatedRu
     return trial
 
 
-def _request(session: Session, treatment: Treatment, baseline: Outcome) -> Request:
-    payload = replace(run_of(baseline), treatment=tuple(treatment.steps))
-    if succeeded(baseline) or baseline.stage in BEFORE_SECOND:
-        payload = replace(payload, calls=1)
-    if session.case.options.reference is not None and treatment.name not in MADE_UP:
-        payload = replace(payload, reference=session.case.options.reference)
-    return replace(baseline.request, probe=TREATMENT, payload=payload, purpose=treatment.text)
-
-
-def _say_untreated(session: Session, diagnoses: Sequence[Diagnosis], reason: str | None) -> None:
-    if not diagnoses:
-        return
-    told = reason or f"there is no unambiguous treatment of {diagnoses[0].cause} to try"
-    session.leave_out(TREATMENT_CODE, TREATMENT, told)
-
-
-# Emulated runs: what they left out, what they stand for, and treatments in emulation.
-
-_STANDS_IN = {
-    (UNAVAILABLE, ""): "it was emulated on the CPU instead",
-    ("AD-IN-008", "device"): "in emulation, CPU tensors replace those of the device",
-}
-
-
-def note_stand_ins(session: Session, outcome: Outcome) -> None:
-    """Say what was left out; that this host has no such device is no longer what ends the examination."""
-    session.not_checked += emulation.skipped(outcome)
-    found = read_emulation(outcome)
-    if found is None or found.problem is not None:
-        return
-    session.findings = [_stands_in(item) for item in session.findings]
-
-
-def _stands_in(item: Evidence) -> Evidence:
-    """There is no such device here, and inputs lie on the CPU: in emulation neither is a fault."""
-    words = _STANDS_IN.get((item.code, item.kind)) or _STANDS_IN.get((item.code, ""))
-    if words is None or item.severity is not Severity.ERROR:
-        return item
-    facts = {**item.facts, "emulated": True}
-    return replace(item, severity=Severity.WARN, message=f"{item.message}; {words}", facts=facts)
+# Treatments in emulation.
 
 
 def treat_in_emulation(session: Session, diagnoses: Sequence[Diagnosis]) -> TreatmentVerdicts | None:
-    """The verdict of treatments tried in emulation; None where no fault was emulated or the GPU itself was there."""
-    baseline = session.outcomes.get(NAME)
+    """Try treatments in emulation; None where no fault was emulated or the GPU itself was there."""
+    baseline = session.outcomes.get(emulation.NAME)
     if baseline is None or "plain_run" in session.outcomes or not emulation.is_bad(baseline):
         return None
     for plan in planned_treatments(session, diagnoses)[:2]:

@@ -1,4 +1,4 @@
-"""Triton Inference Server: would it serve this package with this config.pbtxt, and what would it answer?
+"""Judge how Triton Inference Server would serve a package with a config.pbtxt, and rehearse its answers.
 
 Pure reading: nothing is executed, and torch is not needed.
 """

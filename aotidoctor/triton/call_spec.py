@@ -32,7 +32,7 @@ from aotidoctor.model.serving_config import Given, Position, TensorConfig
 # Releases.
 
 FIRST_RELEASE = "26.03"
-# From this release on requests are put together along dim 0, and the answer is taken apart again.
+# From this release on requests are merged along dim 0, and the answer is split again.
 SPLITS_SINCE = "26.06"
 _SERVERS = {
     "26.02": "2.66",
@@ -51,7 +51,7 @@ NEWEST_RELEASE = KNOWN_RELEASES[-1]
 
 
 def find_release(text: str | None) -> Release:
-    """The release called ``26.05``; the newest known for None. Raises UsageError for what is no release."""
+    """Release called ``26.05``; the newest known for None. Raises UsageError for any other text."""
     if text is None:
         return NEWEST_RELEASE
     found = re.fullmatch(r"(\d\d)\.(\d\d)(?:-py3\S*)?", text.strip())
@@ -59,12 +59,11 @@ def find_release(text: str | None) -> Release:
         raise UsageError(f"{text!r} is not a release of Triton; write year and month, such as {NEWEST_RELEASE.name}")
     name = f"{found[1]}.{found[2]}"
     known = next((release for release in KNOWN_RELEASES if release.name == name), None)
-    asked = Release(name=name)
-    return known or Release(name=name, known=asked.key < NEWEST_RELEASE.key)
+    return known or Release(name=name, known=Release(name=name).key < NEWEST_RELEASE.key)
 
 
 def unknown_release_note(release: Release) -> str | None:
-    """What must be said of a release that the rules know nothing of; None where nothing must."""
+    """Note about a release that the rules do not cover; None for one that they cover."""
     if release.known:
         return None
     newest = NEWEST_RELEASE.name
@@ -89,7 +88,7 @@ _BFLOAT16 = {"TYPE_BF16": "bfloat16"}
 
 
 def data_types(release: Release) -> Mapping[str, str]:
-    """The types that the backend takes, with torch's name of each."""
+    """Types that the backend accepts, with torch's name of each."""
     return {**_TYPES, **_BFLOAT16} if release.since(BFLOAT16_SINCE) else _TYPES
 
 
@@ -105,7 +104,7 @@ VARIABLE = -1
 
 @record
 class DimMismatch:
-    """One difference. ``dim`` counts in the compiled shape, None where the number of dims differs.
+    """One difference between dims. ``dim`` counts in the compiled shape, None where the number of dims differs.
 
     ``kind``: ``rank``, ``batch-written`` (the batch dim stands in dims), ``batch-missing`` (dims leave out the first
     dim, and nothing is batched), ``scalar`` (one element for a tensor without dims), ``size``, ``wider`` (any size for
@@ -120,29 +119,25 @@ class DimMismatch:
 
 
 def compare_dims(tensor: TensorConfig, compiled: Sequence[Dim], *, batched: bool) -> tuple[DimMismatch, ...]:
-    """What differs between a tensor of the config, as the backend sees it, and the compiled dims."""
+    """Compare a tensor of the config, as the backend sees it, with the compiled dims."""
     given = tensor.shape
     expected = compiled[1:] if batched else compiled
     if len(given) != len(expected) or (batched and not compiled):
-        return (_other_rank(tensor, compiled, batched=batched),)
-    first = 1 if batched else 0
-    pairs = enumerate(zip(given, expected, strict=True), start=first)
-    found = (_dim(dim, item, spec) for dim, (item, spec) in pairs)
-    return tuple(item for item in found if item is not None)
-
-
-def _other_rank(tensor: TensorConfig, compiled: Sequence[Dim], *, batched: bool) -> DimMismatch:
-    given = tensor.shape
-    kind = "rank"
-    if batched and compiled and _fits(given, compiled):
-        kind = "batch-written"
-    elif not batched and compiled and _fits(given, compiled[1:]):
-        kind = "batch-missing"
-    elif not batched and not compiled and [item.value for item in given] == [1]:
-        kind = "scalar"
-    shown = f"[{', '.join(str(item.value) for item in given)}]" + (" after the batch dim" if batched else "")
-    place = given[0].at if given else tensor.at
-    return DimMismatch(kind=kind, observed=shown, expected=dims_text(compiled), at=place)
+        other = "rank"
+        if batched and compiled and _fits(given, compiled):
+            other = "batch-written"
+        elif not batched and compiled and _fits(given, compiled[1:]):
+            other = "batch-missing"
+        elif not batched and not compiled and [item.value for item in given] == [1]:
+            other = "scalar"
+        observed = f"[{', '.join(str(item.value) for item in given)}]" + (" after the batch dim" if batched else "")
+        place = given[0].at if given else tensor.at
+        return (DimMismatch(kind=other, observed=observed, expected=dims_text(compiled), at=place),)
+    return tuple(
+        DimMismatch(kind=kind, observed=str(item.value), expected=dim_text(spec), at=item.at, dim=dim)
+        for dim, (item, spec) in enumerate(zip(given, expected, strict=True), start=1 if batched else 0)
+        if (kind := _kind(item.value, spec)) is not None
+    )
 
 
 def _fits(given: Sequence[Given[int]], compiled: Sequence[Dim]) -> bool:
@@ -150,13 +145,6 @@ def _fits(given: Sequence[Given[int]], compiled: Sequence[Dim]) -> bool:
     return len(given) == len(compiled) and all(
         spec.static in (None, item.value) for item, spec in zip(given, compiled, strict=True)
     )
-
-
-def _dim(dim: int, given: Given[int], spec: Dim) -> DimMismatch | None:
-    kind = _kind(given.value, spec)
-    if kind is None:
-        return None
-    return DimMismatch(kind=kind, observed=str(given.value), expected=dim_text(spec), at=given.at, dim=dim)
 
 
 def _kind(value: int, spec: Dim) -> str | None:
@@ -176,7 +164,7 @@ def _kind(value: int, spec: Dim) -> str | None:
 def fixed_symbols(
     tensor: TensorConfig, compiled: Sequence[Dim], *, batched: bool
 ) -> Iterator[tuple[str, int, Given[int]]]:
-    """``(symbol, value, place)`` for each dynamic dim that the config gives one size."""
+    """Yield ``(symbol, value, place)`` for each dynamic dim that has one size in the config."""
     expected = compiled[1:] if batched else compiled
     if len(tensor.shape) != len(expected):
         return
@@ -187,12 +175,12 @@ def fixed_symbols(
 
 
 def dims_text(dims: Sequence[Dim]) -> str:
-    """``[s17:2..64, 1024]``."""
+    """Format dims: ``[s17:2..64, 1024]``."""
     return f"[{', '.join(map(dim_text, dims))}]"
 
 
 def dim_text(dim: Dim) -> str:
-    """``16``, ``s77:2..64``, ``s77``, ``?``."""
+    """Format a dim: ``16``, ``s77:2..64``, ``s77``, ``?``."""
     if dim.static is not None:
         return str(dim.static)
     name = str(dim.expr) if dim.expr is not None else ""
@@ -201,7 +189,7 @@ def dim_text(dim: Dim) -> str:
 
 
 def range_text(dim: Dim) -> str:
-    """``2..64``, ``2..``; empty where there are no bounds."""
+    """Format the bounds of a dim: ``2..64``, ``2..``; empty where there are none."""
     if dim.static is not None or (dim.min is None and dim.max is None):
         return ""
     return f"{'' if dim.min is None else dim.min}..{'' if dim.max is None else dim.max}"
@@ -215,7 +203,7 @@ _DEEPEST = 200
 
 @record
 class SpecNode:
-    """A node. ``kind`` is ``dict``, ``list``, ``tuple``, ``tensor`` or ``other`` (a type the backend does not know).
+    """Node of a call spec. ``kind``: ``dict``, ``list``, ``tuple``, ``tensor``, or ``other`` (unknown to the backend).
 
     ``path`` is the user's. ``number`` counts tensors in flattening order, None for containers. ``type`` is the type's
     serialised name.
@@ -231,9 +219,9 @@ class SpecNode:
 
 @record
 class SpecFailure:
-    """Why the backend does not parse the spec. ``rule`` is its id, ``detail`` the words of the server's log.
+    """Reason why the backend does not parse the spec. ``rule`` is its id, ``detail`` the message in the server's log.
 
-    ``path`` is the user's path of what it stops at and ``found`` what is there.
+    ``path`` is the user's path of the place where it stops, and ``found`` what is there.
     """
 
     rule: str
@@ -244,7 +232,7 @@ class SpecFailure:
 
 @record
 class ParsedSpec:
-    """A spec. ``root`` is None where the text is no spec at all. The backend stops at the first of ``failures``."""
+    """A parsed spec. ``root`` is None where the text is no spec. The backend stops at the first of ``failures``."""
 
     root: SpecNode | None
     failures: tuple[SpecFailure, ...] = ()
@@ -252,14 +240,14 @@ class ParsedSpec:
 
 @record
 class SpecName:
-    """A name the backend makes, with the place that it stands for: a tensor, or a container that it takes for one."""
+    """A name that the backend makes, with its node: a tensor, or a container that it takes for one."""
 
     name: str
     node: SpecNode
 
 
 def parse_inputs(text: str) -> ParsedSpec:
-    """The spec of the inputs: a tuple of args and kwargs."""
+    """Parse the spec of the inputs: a tuple of args and kwargs."""
     parsed = _parse(text, "inputs")
     root = parsed.root
     if root is None or parsed.failures:
@@ -283,12 +271,12 @@ def parse_inputs(text: str) -> ParsedSpec:
 
 
 def parse_outputs(text: str) -> ParsedSpec:
-    """The spec of what the model returns."""
+    """Parse the spec of the results."""
     return _parse(text, "result")
 
 
 def input_names(root: SpecNode) -> tuple[SpecName, ...]:
-    """The names of the inputs in the order of their ordinals: ``ARGS[1][a]``, ``KWARGSmask``.
+    """Names of the inputs in the order of their ordinals: ``ARGS[1][a]``, ``KWARGSmask``.
 
     A keyword is written without brackets, and what is inside of it is not looked at.
     """
@@ -302,14 +290,14 @@ def input_names(root: SpecNode) -> tuple[SpecName, ...]:
 
 
 def output_names(root: SpecNode) -> tuple[SpecName, ...]:
-    """The names of the outputs: ``RESULT`` for what is no container, else ``RESULT[0]``, ``RESULT[a]``."""
+    """Names of the outputs: ``RESULT`` for a result that is no container, else ``RESULT[0]``, ``RESULT[a]``."""
     if not root.children:
         return (SpecName(name="RESULT", node=root),)
     return tuple(SpecName(name=f"RESULT{suffix}", node=node) for suffix, node in _suffixes(root))
 
 
 def walk(node: SpecNode) -> Iterator[SpecNode]:
-    """The node and all below it, in order."""
+    """Yield the node and all below it, in order."""
     yield node
     for child in node.children:
         yield from walk(child)
@@ -334,21 +322,17 @@ def _spec_text(node: SpecNode) -> str:
 
 
 def _parse(text: str, root: str) -> ParsedSpec:
+    reader = _SpecReader()
+    top, problem = None, "Expected [version, spec] array."
     try:
-        document = _document(text)
-        reader = _SpecReader()
-        top = reader.read(document, root, 0)
+        document = _json(text)
+        if isinstance(document, list) and len(document) == 2:
+            top = reader.read(document[1], root, 0)
     except (ValueError, RecursionError) as error:
-        return ParsedSpec(root=None, failures=(SpecFailure(rule="R9", detail=str(error), path=root, found="no spec"),))
+        problem = str(error)
+    if top is None:
+        return ParsedSpec(root=None, failures=(SpecFailure(rule="R9", detail=problem, path=root, found="no spec"),))
     return ParsedSpec(root=top, failures=tuple(reader.failures))
-
-
-def _document(text: str) -> JsonValue:
-    """The second of ``[version, spec]``, whatever it is. Raises ValueError; the version is not looked at."""
-    document = _json(text)
-    if not isinstance(document, list) or len(document) != 2:
-        raise ValueError("Expected [version, spec] array.")
-    return document[1]
 
 
 def _json(text: str) -> JsonValue:
@@ -381,25 +365,32 @@ class _SpecReader:
         keys = self._keys(node.get("context"), known, path)
         children = node.get("children_spec")
         below = children if isinstance(children, list) else []
-        if len(self.failures) == before:
-            self._count(known, keys, children, path)
+        if len(self.failures) == before and isinstance(children, list):
+            if known in ("list", "tuple") and not children:
+                words = "must have at least one entry when 'type' is 'builtins.list' or 'builtins.tuple'."
+                self._fail("R10", f"Property 'children_spec' {words}", path, f"an empty {known}")
+            if known == "dict" and len(children) != len(keys):
+                words = "Number of entries in 'children_spec' does not match number of entries in 'context'."
+                self._fail("R9", words, path, known)
         labels = [repr(key) for key in keys] if len(keys) == len(below) else [str(at) for at in range(len(below))]
+        nodes = []
+        for at, (child, label) in enumerate(zip(below, labels, strict=True)):
+            place = f"{path}[{label}]"
+            if not depth and path == "inputs":
+                # The two below the root of the inputs are called args and kwargs.
+                place = ("args", "kwargs")[at] if at < 2 else f"inputs[{at}]"
+            if isinstance(child, dict):
+                nodes.append(self.read(child, place, depth + 1))
+            else:
+                self._fail("R9", f"Child spec at index {at} is not an object.", place, "no spec")
+                nodes.append(SpecNode(kind="other", path=place))
         return SpecNode(
             kind=known,
             path=path,
             type=kind,
             keys=tuple(key for key in keys if isinstance(key, str)),
-            children=tuple(
-                self._child(child, at, _place(path, root=not depth, label=label, at=at), depth)
-                for at, (child, label) in enumerate(zip(below, labels, strict=True))
-            ),
+            children=tuple(nodes),
         )
-
-    def _child(self, child: JsonValue, at: int, path: str, depth: int) -> SpecNode:
-        if not isinstance(child, dict):
-            self._fail("R9", f"Child spec at index {at} is not an object.", path, "no spec")
-            return SpecNode(kind="other", path=path)
-        return self.read(child, path, depth + 1)
 
     def _keys(self, context: JsonValue, kind: str, path: str) -> list[JsonValue]:
         """The context as a list; that of a type the backend does not know only where it is one."""
@@ -418,22 +409,5 @@ class _SpecReader:
                 break
         return value
 
-    def _count(self, kind: str, keys: list[JsonValue], children: JsonValue, path: str) -> None:
-        if not isinstance(children, list):
-            return
-        if kind in ("list", "tuple") and not children:
-            words = "must have at least one entry when 'type' is 'builtins.list' or 'builtins.tuple'."
-            self._fail("R10", f"Property 'children_spec' {words}", path, f"an empty {kind}")
-        if kind == "dict" and len(children) != len(keys):
-            words = "Number of entries in 'children_spec' does not match number of entries in 'context'."
-            self._fail("R9", words, path, kind)
-
     def _fail(self, rule: str, detail: str, path: str, found: str) -> None:
         self.failures.append(SpecFailure(rule=rule, detail=detail, path=path, found=found))
-
-
-def _place(path: str, *, root: bool, label: str, at: int) -> str:
-    """The user's path of a child. The two below the root of the inputs are ``args`` and ``kwargs``."""
-    if root and path == "inputs":
-        return ("args", "kwargs")[at] if at < 2 else f"inputs[{at}]"
-    return f"{path}[{label}]"

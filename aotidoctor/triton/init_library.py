@@ -1,4 +1,4 @@
-"""Examine the library of MODEL_INIT_LIBRARY, weights beside the package, and what calling the library did.
+"""Examine the library of MODEL_INIT_LIBRARY, weights beside the package, and the result of calling the library.
 
 The library is read in place; nothing is executed here.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,7 @@ INIT_LIBRARY_SINCE = "26.07"
 
 
 def init_library(model: ServedModel) -> ParameterConfig | None:
-    """The parameter, None where the config has none."""
+    """Parameter MODEL_INIT_LIBRARY, None where the config has none."""
     return None if model.config is None else model.config.parameter(PARAMETER)
 
 
@@ -49,7 +49,7 @@ def init_remark(
     wanted: str,
     consequence: Consequence = Consequence.FAILS_TO_LOAD,
 ) -> Remark:
-    """A remark at the parameter."""
+    """Make a remark about the parameter."""
     return Remark(
         kind=kind,
         consequence=consequence,
@@ -66,14 +66,14 @@ def init_remark(
 
 
 def read_hook(config: ModelConfig, environ: Mapping[str, str]) -> HookLibrary | None:
-    """The library that the config names by an absolute path; None where it names none."""
+    """Read the library that the config names by an absolute path; None where it names none."""
     given = config.parameter(PARAMETER)
     path = "" if given is None else written_text(given.value)
     return read_library(path, environ) if path.startswith("/") else None
 
 
 def read_library(path: str, environ: Mapping[str, str]) -> HookLibrary:
-    """Facts of the library at ``path``, an absolute one. Raises nothing for a file that is none."""
+    """Read the library at ``path``, an absolute one; a file that is no library has a ``problem``."""
     try:
         target = os.path.realpath(path)
         if not Path(target).exists():
@@ -84,6 +84,8 @@ def read_library(path: str, environ: Mapping[str, str]) -> HookLibrary:
     except (OSError, ValueError) as error:
         return HookLibrary(path=path, exists=True, problem=getattr(error, "strerror", None) or str(error))
     compiled = found.compiled
+    places = (target, posixpath.dirname(target), posixpath.dirname(path))
+    modes = {place: Path(place).stat().st_mode for place in places}
     return HookLibrary(
         path=path,
         exists=True,
@@ -95,21 +97,18 @@ def read_library(path: str, environ: Mapping[str, str]) -> HookLibrary:
         symbols=found.exported,
         hidden=found.hidden,
         libraries=library_dependencies(target, environ),
-        writable=tuple(_writable(dict.fromkeys((target, os.path.dirname(target), os.path.dirname(path))))),  # noqa: PTH120
+        # By group or others; in a sticky folder they cannot replace a file that is not theirs.
+        writable=tuple(
+            place
+            for place, mode in modes.items()
+            if mode & (stat.S_IWGRP | stat.S_IWOTH) and not (stat.S_ISDIR(mode) and mode & stat.S_ISVTX)
+        ),
         problem=compiled.problem,
     )
 
 
 def _other(path: str, target: str) -> str | None:
     return None if target == os.path.normpath(path) else target
-
-
-def _writable(paths: Iterable[str]) -> Iterable[str]:
-    """Those that group or others may write to; in a sticky folder they cannot replace a file that is not theirs."""
-    for path in paths:
-        mode = Path(path).stat().st_mode
-        if mode & (stat.S_IWGRP | stat.S_IWOTH) and not (stat.S_ISDIR(mode) and mode & stat.S_ISVTX):
-            yield path
 
 
 # Weights beside the package, and who loads them.
@@ -127,11 +126,24 @@ def check_sidecars(model: ServedModel) -> Sequence[Remark]:
     """
     given = init_library(model)
     acts = given is not None and model.release.since(INIT_LIBRARY_SINCE)
-    return (
-        *(remark for version in model.served for remark in _beside(model, version, acts=acts)),
-        *(() if given is None else _misplaced_remarks(model, given)),
-        *(remark for version in model.served for remark in _unshipped_remarks(version)),
-    )
+    found = [remark for version in model.served for remark in _beside(model, version, acts=acts)]
+    tables = _tables(model.loose)
+    if given is not None and tables and not any(_tables(version.files) for version in model.served):
+        message = (
+            f"{list_names(tables, 2)} are outside the folder of a version, and {INIT_FUNCTION} receives only that "
+        )
+        found.append(
+            init_remark(
+                "misplaced",
+                given,
+                f"{message}that folder: the first inference fails.",
+                "move them into the version's folder",
+                seen=f"{model.name}/{tables[0]}",
+                wanted=f"{model.name}/<version>/{tables[0]}",
+                consequence=Consequence.REQUESTS_FAIL,
+            )
+        )
+    return [*found, *(remark for version in model.served for remark in _unshipped_remarks(version))]
 
 
 def _beside(model: ServedModel, version: ServedVersion, *, acts: bool) -> Iterator[Remark]:
@@ -161,21 +173,6 @@ def _beside(model: ServedModel, version: ServedVersion, *, acts: bool) -> Iterat
             expected="what the library loads",
             subject=f"version {version.number}",
             file=version.directory,
-        )
-
-
-def _misplaced_remarks(model: ServedModel, given: ParameterConfig) -> Iterator[Remark]:
-    tables = _tables(model.loose)
-    if tables and not any(_tables(version.files) for version in model.served):
-        yield init_remark(
-            "misplaced",
-            given,
-            f"{list_names(tables, 2)} are outside the folder of a version, and {INIT_FUNCTION} receives only that "
-            "folder: the first inference fails.",
-            "move them into the version's folder",
-            seen=f"{model.name}/{tables[0]}",
-            wanted=f"{model.name}/<version>/{tables[0]}",
-            consequence=Consequence.REQUESTS_FAIL,
         )
 
 
@@ -214,8 +211,8 @@ _STAGES = {
 
 
 def read_hook_run(model: ServedModel, outcome: Outcome) -> Evidence:
-    """One finding. A library without the function that cleans up has been told of by the rule; NULL is no failure."""
-    # Not at the top: the rules alone call nothing.
+    """Finding about the call. NULL is no failure; the rule reports a library without the function that cleans up."""
+    # Not at the top: the rules alone have no runs.
     from aotidoctor.model.answers import HookCalled, parse_answer
     from aotidoctor.triton.rehearsal import ending_words
 

@@ -1,6 +1,6 @@
 """Apply every rule to a model, each guarded against its own failure, and make findings of the remarks.
 
-Apart from what rules import, and hence from all other modules: it imports the rules.
+A module of its own because it imports the rules, which import the other modules.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, describe_failure
 from aotidoctor.model.serving import Consequence, Needs, NotJudged, Release, Remark, Said, ServedModel, ServingRule
-from aotidoctor.model.serving_config import Position
 from aotidoctor.triton.call_spec import FIRST_RELEASE
 from aotidoctor.triton.rules import RULES
 
@@ -26,11 +25,16 @@ _ORDER = tuple(Needs)
 def judge_model(
     model: ServedModel, rules: Sequence[ServingRule] = RULES
 ) -> tuple[tuple[Evidence, ...], tuple[NotChecked, ...]]:
-    """What the rules say of one model, the worst first, and which could not be asked."""
+    """Findings of the rules about one model, the worst first, and the rules that could not be applied."""
     findings: list[Evidence] = []
     not_checked: list[NotChecked] = []
     for rule in rules:
-        for item in _apply_rule(rule, model):
+        missing = _missing(rule.needs, model)
+        try:
+            found: Said = rule.check(model) if missing is None else (NotJudged(reason=missing),)
+        except Exception:  # noqa: BLE001 - a broken rule must not cost the rest of the report
+            found = (NotJudged(reason=describe_failure()),)
+        for item in found:
             if isinstance(item, NotJudged):
                 not_checked.append(NotChecked(code=rule.code, name=f"{model.name} {rule.id}", reason=item.reason))
             else:
@@ -39,18 +43,8 @@ def judge_model(
     return tuple(findings), tuple(not_checked)
 
 
-def _apply_rule(rule: ServingRule, model: ServedModel) -> Said:
-    missing = _missing(rule.needs, model)
-    if missing is not None:
-        return (NotJudged(reason=missing),)
-    try:
-        return rule.check(model)
-    except Exception:  # noqa: BLE001 - the guard: a broken rule must not cost the rest of the report
-        return (NotJudged(reason=describe_failure()),)
-
-
 def _missing(needs: Needs, model: ServedModel) -> str | None:
-    """Why a rule with these needs cannot be asked."""
+    """Why a rule with these needs cannot be applied; None where it can."""
     level = _ORDER.index(needs)
     if level >= _ORDER.index(Needs.CONFIG) and (model.config is None or model.settled is None):
         return "config.pbtxt does not parse"
@@ -65,10 +59,13 @@ def _missing(needs: Needs, model: ServedModel) -> str | None:
 
 
 def finding_of(rule: ServingRule, remark: Remark, model: ServedModel) -> Evidence:
-    """The finding that a remark of a rule is."""
-    file = remark.file or model.config_path
-    source = _place(file, remark.at) if file else None
+    """Finding for a remark of a rule."""
+    file, at, release = remark.file or model.config_path, remark.at, model.release
     consequence = remark.consequence or rule.worst
+    message = remark.message
+    if release.key > Release(name=rule.last_seen).key:
+        note = f"(Seen up to {rule.last_seen}; nothing is known of a change up to {release.name}.)"
+        message = f"{message} {note}" if message else note
     return Evidence(
         code=rule.code,
         kind=remark.kind,
@@ -76,11 +73,11 @@ def finding_of(rule: ServingRule, remark: Remark, model: ServedModel) -> Evidenc
         subject=model.name if remark.subject is None else f"{model.name}: {remark.subject}",
         observed=remark.observed,
         expected=remark.expected,
-        message=" ".join(part for part in (remark.message, _last_seen_note(rule, model.release)) if part),
-        source=source,
+        message=message,
+        source=FileSource(file=file, line=at.line if at else None, column=at.column if at else None) if file else None,
         facts={
             "consequence": consequence.value,
-            "release": model.release.name,
+            "release": release.name,
             "last_seen": rule.last_seen,
             "remedy": remark.remedy,
             "model": model.name,
@@ -89,14 +86,3 @@ def finding_of(rule: ServingRule, remark: Remark, model: ServedModel) -> Evidenc
             **remark.facts,
         },
     )
-
-
-def _place(file: str, at: Position | None) -> FileSource:
-    return FileSource(file=file) if at is None else FileSource(file=file, line=at.line, column=at.column)
-
-
-def _last_seen_note(rule: ServingRule, release: Release) -> str:
-    """What must be said where the behaviour was last seen in an older release."""
-    if release.key <= Release(name=rule.last_seen).key:
-        return ""
-    return f"(Seen up to {rule.last_seen}; nothing is known of a change up to {release.name}.)"

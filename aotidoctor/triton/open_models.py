@@ -7,17 +7,16 @@ the policy, and turns KIND_AUTO into KIND_GPU where it finds a GPU. The defaults
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from aotidoctor.checks import gpu_arch_mismatch, isa_mismatch, platform_mismatch
-from aotidoctor.model.artifact import Artifact, ModelEntry
 from aotidoctor.model.case import Case, Host
-from aotidoctor.model.contract import ModelContract
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.evidence import Evidence, NotChecked, describe_failure
+from aotidoctor.model.evidence import NotChecked, describe_failure
 from aotidoctor.model.record import record
 from aotidoctor.model.serving import PLATFORM, Release, ServedModel, ServedVersion, Settled
 from aotidoctor.model.serving_config import ModelConfig, Position, written_text
@@ -42,9 +41,9 @@ _LARGEST_CONFIG = 16 << 20
 class ModelFolder:
     """One model's folder.
 
-    ``folders`` are its folders by name, with the files below each, relative; ``files`` are the files beside them but
-    the config. ``text`` is that of the config, None
-    without one; bytes that are not UTF-8 are lone surrogates in it.
+    ``folders`` are its folders by name, with the relative paths of the files below each; ``files`` are the files
+    beside them except the config. ``text`` is that of the config, None without one; bytes that are not UTF-8 are lone
+    surrogates in it.
     """
 
     name: str
@@ -55,12 +54,12 @@ class ModelFolder:
 
     @property
     def config_path(self) -> str | None:
-        """The path of the config, None where there is none."""
-        return None if self.text is None else os.path.join(self.path, CONFIG)  # noqa: PTH118 - as the user wrote it
+        """Path of the config, None where there is none."""
+        return None if self.text is None else posixpath.join(self.path, CONFIG)
 
 
 def read_repository(path: str) -> tuple[ModelFolder, ...]:
-    """The models below ``path``, or the one that it is. Raises CannotExamineError."""
+    """Read the models below ``path``, or the one that it is. Raises CannotExamineError."""
     place = Path(path)
     if place.name == CONFIG and place.is_file():
         place = place.parent
@@ -84,22 +83,17 @@ def _folders(place: Path) -> tuple[Path, ...]:
 
 
 def _read(place: Path) -> ModelFolder:
+    config = place / CONFIG
+    if config.exists() and (not config.is_file() or config.stat().st_size > _LARGEST_CONFIG):
+        raise CannotExamineError(f"{config} is not a text file of the size of a config")
     return ModelFolder(
         # The server takes the name from the folder, however the user wrote the path.
         name=Path(os.path.realpath(place)).name if place.name in ("", "..") else place.name,
         path=str(place),
-        text=_text(place / CONFIG),
+        text=config.read_bytes().decode("utf-8", "surrogateescape") if config.exists() else None,
         folders=tuple((folder.name, tuple(_files(folder))) for folder in _folders(place)),
         files=tuple(sorted(item.name for item in place.iterdir() if item.is_file() and item.name != CONFIG)),
     )
-
-
-def _text(path: Path) -> str | None:
-    if not path.exists():
-        return None
-    if not path.is_file() or path.stat().st_size > _LARGEST_CONFIG:
-        raise CannotExamineError(f"{path} is not a text file of the size of a config")
-    return path.read_bytes().decode("utf-8", "surrogateescape")
 
 
 def _files(folder: Path) -> Iterator[str]:
@@ -118,9 +112,9 @@ def _files(folder: Path) -> Iterator[str]:
 
 @record
 class ConfigReading:
-    """What became of the text.
+    """Result of reading a config.
 
-    ``config`` is None where the text is none; ``problem`` is then what is wrong with it. ``unchecked`` says why the
+    ``config`` is None where the text does not parse, for the reason in ``problem``. ``unchecked`` is the reason why the
     text was not checked against Triton's own schema.
     """
 
@@ -131,7 +125,7 @@ class ConfigReading:
 
 
 def read_config(text: str | None) -> ConfigReading:
-    """What the server reads. Without a config it goes by the files alone."""
+    """Read a config as the server does; without one it goes by the files alone."""
     if text is None:
         return ConfigReading(config=empty_config())
     try:
@@ -146,7 +140,7 @@ def read_config(text: str | None) -> ConfigReading:
 
 
 def _reject(text: str, error: TextFormatError) -> ConfigReading:
-    """Refused, unless all that is wrong is a field that a newer schema has and the own table of types has not."""
+    """Refuse the text, unless its only fault is a field that Triton's schema has and our table of types has not."""
     refused = ConfigReading(config=None, problem=f"{error.at.line}:{error.at.column}: {error}", at=error.at)
     try:
         lenient = read_fields(text_format.parse_config(text, lenient=True), text)
@@ -159,7 +153,7 @@ def _reject(text: str, error: TextFormatError) -> ConfigReading:
 
 
 def is_for_aotinductor(config: ModelConfig | None, folder: ModelFolder) -> bool:
-    """Whether somebody meant this for the AOTInductor loader: by its platform, its file name, or a file ``*.pt2``."""
+    """Whether a model is for the AOTInductor loader: by its platform, its file name, or a file ``*.pt2``."""
     names = [name for _, files in folder.folders for name in files]
     if config is not None:
         platform = written_text(config.platform).lower()
@@ -176,15 +170,19 @@ DEFAULT_FILE, LIBTORCH_FILE = "model.pt2", "model.pt"
 
 
 def server_defaults(config: ModelConfig, folder: ModelFolder, release: Release, host: Host) -> Settled:
-    """The config with the server's defaults."""
+    """Fill in the server's defaults."""
     platform, platform_from = _platform(config, folder, release)
     backend = written_text(config.backend) or (BACKEND if platform in (PLATFORM, LIBTORCH) else "")
+    # For a platform that has to be corrected first, the default that will hold then.
+    default = LIBTORCH_FILE if platform == PLATFORM and release.before("26.04") else DEFAULT_FILE
+    automatic = "KIND_GPU" if host.gpus else "KIND_CPU"
+    kinds = [group.effective_kind for group in config.instance_groups] or ["KIND_AUTO"]
     return Settled(
         backend=backend,
         platform=platform,
-        filename=_default_filename(config, platform, release),
+        filename=written_text(config.default_model_filename) or default,
         platform_from=platform_from,
-        kinds=_kinds(config, host),
+        kinds=tuple(automatic if kind == "KIND_AUTO" else kind for kind in kinds),
         policy=_policy(config),
     )
 
@@ -205,19 +203,6 @@ def _platform(config: ModelConfig, folder: ModelFolder, release: Release) -> tup
     return "", "core"
 
 
-def _default_filename(config: ModelConfig, platform: str, release: Release) -> str:
-    if name := written_text(config.default_model_filename):
-        return name
-    # For a platform that has to be corrected first, what will count then.
-    return LIBTORCH_FILE if platform == PLATFORM and release.before("26.04") else DEFAULT_FILE
-
-
-def _kinds(config: ModelConfig, host: Host) -> tuple[str, ...]:
-    automatic = "KIND_GPU" if host.gpus else "KIND_CPU"
-    kinds = [group.effective_kind for group in config.instance_groups] or ["KIND_AUTO"]
-    return tuple(automatic if kind == "KIND_AUTO" else kind for kind in kinds)
-
-
 def _policy(config: ModelConfig) -> str:
     policy = config.tree.message("version_policy")
     if policy is None:
@@ -234,7 +219,7 @@ def _policy(config: ModelConfig) -> str:
 
 
 def pick_versions(policy: str, numbers: Sequence[int]) -> frozenset[int]:
-    """The versions that a policy picks out of those that are there."""
+    """Versions that a policy picks from ``numbers``."""
     kind, _, rest = policy.partition(":")
     if kind == "all":
         return frozenset(numbers)
@@ -245,7 +230,7 @@ def pick_versions(policy: str, numbers: Sequence[int]) -> frozenset[int]:
 
 # Models.
 
-# The checks that compare a package with this host, as far as a server on such a host would feel it.
+# Checks that compare a package with this host, as far as they matter to a server on such a host.
 _HOST_CHECKS = (platform_mismatch.CHECK, isa_mismatch.CHECK, gpu_arch_mismatch.CHECK)
 # Beside those that are served, versions are read to compare them: this many of the newest.
 _COMPARED = 3
@@ -254,7 +239,7 @@ _VERSION = re.compile(r"([+-]?[0-9]+)")
 
 @record
 class OpenedModels:
-    """The models that are meant for AOTInductor, and what was not looked at."""
+    """Models for AOTInductor, and what was not examined."""
 
     models: tuple[ServedModel, ...]
     host: Host
@@ -264,7 +249,9 @@ class OpenedModels:
 def open_models(path: str, release: Release, environ: Mapping[str, str]) -> OpenedModels:
     """Read a repository, or the one model that ``path`` is. Raises CannotExamineError."""
     folders = read_repository(path)
-    host = _visible_host(read_host(artifact=None, environ=environ), environ)
+    host = read_host(artifact=None, environ=environ)
+    if environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
+        host = replace(host, gpus=())
     readings = {folder.name: read_config(folder.text) for folder in folders}
     configs = {name: reading.config for name, reading in readings.items() if reading.config is not None}
     models: list[ServedModel] = []
@@ -272,17 +259,15 @@ def open_models(path: str, release: Release, environ: Mapping[str, str]) -> Open
     for folder in folders:
         reading = readings[folder.name]
         if len(folders) > 1 and reading.problem is None and not is_for_aotinductor(reading.config, folder):
-            platform = (
-                reading.config.platform.value
-                if reading.config is not None and reading.config.platform is not None
-                else "no platform"
-            )
+            given = reading.config.platform if reading.config is not None else None
+            platform = given.value if given is not None else "no platform"
             not_checked.append(
                 NotChecked(code="TRITON", name=folder.name, reason=f"not a model for torch_aoti: {platform}, no .pt2")
             )
             continue
         config = reading.config
         settled = server_defaults(config, folder, release, host) if config is not None else None
+        unnumbered = [(name, files) for name, files in folder.folders if _number(name) is None]
         model = ServedModel(
             name=folder.name,
             path=folder.path,
@@ -297,11 +282,10 @@ def open_models(path: str, release: Release, environ: Mapping[str, str]) -> Open
             versions=_versions(folder, config, settled, host) if config is not None and settled is not None else (),
             ignored=tuple(
                 name
-                for name, files in folder.folders
-                if _number(name) is None
-                and (any(letter.isdigit() for letter in name) and any(item.endswith((".pt2", ".pt")) for item in files))
+                for name, files in unnumbered
+                if any(map(str.isdigit, name)) and any(item.endswith((".pt2", ".pt")) for item in files)
             ),
-            loose=_loose(folder),
+            loose=(*folder.files, *(f"{name}/{item}" for name, files in unnumbered for item in files)),
         )
         others = {name: config for name, config in configs.items() if name != folder.name}
         hook = read_hook(model.config, environ) if model.config is not None else None
@@ -312,20 +296,10 @@ def open_models(path: str, release: Release, environ: Mapping[str, str]) -> Open
     return OpenedModels(models=tuple(models), host=host, not_checked=tuple(not_checked))
 
 
-def _visible_host(host: Host, environ: Mapping[str, str]) -> Host:
-    """Without the GPUs that the environment hides."""
-    return replace(host, gpus=()) if environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1") else host
-
-
 def _number(name: str) -> int | None:
-    """The version that the server takes a folder's name for: what stands behind the digits does not matter to it."""
+    """Version number that the server derives from a folder's name; it ignores what follows the digits."""
     found = _VERSION.match(name)
     return int(found[1]) if found is not None and (len(name) == 1 or name[0] != "0") else None
-
-
-def _loose(folder: ModelFolder) -> tuple[str, ...]:
-    deeper = [f"{name}/{item}" for name, files in folder.folders if _number(name) is None for item in files]
-    return (*folder.files, *deeper)
 
 
 def _versions(folder: ModelFolder, config: ModelConfig, settled: Settled, host: Host) -> tuple[ServedVersion, ...]:
@@ -333,11 +307,14 @@ def _versions(folder: ModelFolder, config: ModelConfig, settled: Settled, host: 
     files = {number: items for name, items in named if (number := _number(name)) is not None}
     chosen = pick_versions(settled.policy, sorted(files))
     read = chosen | frozenset(sorted(files)[-_COMPARED:])
-    filename = _instance_filename(config, settled, host)
+    filename = settled.filename
+    if "KIND_GPU" in settled.kinds and host.gpus and (capability := host.gpus[0].compute_capability):
+        # An instance on a GPU may have a file of its own for its compute capability.
+        filename = config.cc_model_filenames.get(f"{capability[:-1]}.{capability[-1]}", filename)
     made = []
     for number in sorted(files):
-        directory = os.path.join(folder.path, str(number))  # noqa: PTH118 - as the user wrote it
-        package = os.path.join(directory, filename)  # noqa: PTH118
+        directory = posixpath.join(folder.path, str(number))
+        package = posixpath.join(directory, filename)
         version = ServedVersion(
             number=number, directory=directory, package=package, served=number in chosen, files=files[number]
         )
@@ -345,44 +322,26 @@ def _versions(folder: ModelFolder, config: ModelConfig, settled: Settled, host: 
     return tuple(made)
 
 
-def _instance_filename(config: ModelConfig, settled: Settled, host: Host) -> str:
-    """An instance on a GPU may have a file of its own for its compute capability."""
-    if "KIND_GPU" in settled.kinds and host.gpus and (capability := host.gpus[0].compute_capability):
-        return config.cc_model_filenames.get(f"{capability[:-1]}.{capability[-1]}", settled.filename)
-    return settled.filename
-
-
 def _open_version(version: ServedVersion, host: Host) -> ServedVersion:
     if not Path(version.package).exists():
         return version
     artifact = read_artifact(version.package)
     chosen = select_model(artifact, None)
-    contract, problem = _contract(artifact, chosen)
+    contract, problem = None, None
+    if chosen is None:
+        problem = artifact.problem or "the package has no model to read a call spec of"
+    else:
+        try:
+            contract = read_contract(artifact, chosen)
+        except Exception:  # noqa: BLE001 - the rest of the model is still worth judging
+            problem = describe_failure()
+    case = Case(artifact=artifact, host=host, model=chosen, contract=contract)
+    results = [check.run(case) for check in _HOST_CHECKS]
     return replace(
         version,
         artifact=artifact,
         entry=artifact.model("model"),
         contract=contract,
         problem=problem,
-        host_findings=_host_findings(artifact, chosen, contract, host),
+        host_findings=tuple(item for found in results if not isinstance(found, NotChecked) for item in found),
     )
-
-
-def _contract(artifact: Artifact, entry: ModelEntry | None) -> tuple[ModelContract | None, str | None]:
-    if entry is None:
-        return None, artifact.problem or "the package has no model to read a call spec of"
-    try:
-        return read_contract(artifact, entry), None
-    except Exception:  # noqa: BLE001 - the guard around readers: the rest of the model is still worth judging
-        return None, describe_failure()
-
-
-def _host_findings(
-    artifact: Artifact, entry: ModelEntry | None, contract: ModelContract | None, host: Host
-) -> tuple[Evidence, ...]:
-    case = Case(artifact=artifact, host=host, model=entry, contract=contract)
-    found: list[Evidence] = []
-    for check in _HOST_CHECKS:
-        said = check.run(case)
-        found.extend(() if isinstance(said, NotChecked) else said)
-    return tuple(found)

@@ -4,14 +4,15 @@ A client sends each tensor under a name of the config, in the type that the conf
 the slot that its release makes of the name, and answers with the outputs behind the names of the config. The worker
 does that with real tensors (job ``rehearse``), and compares with the plain call.
 
-Which tensor a client means by a name: a name by place in the call says it (``ARGS[1][a]``). An ordinal says only where
-the server will put the tensor; what a client means by it, a comment beside it may tell, or the user
+Which tensor a client intends by a name: a name by place in the call states it (``ARGS[1][a]``). An ordinal states only
+where the server will put the tensor; the intention may be in a comment beside it, or come from the user
 (``--send INPUT__1="args[1]['b']"``). Otherwise the ordinal is taken literally, and any other name by the order of the
 config.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ from aotidoctor.triton.tensor_names import NAMES_SINCE, resolve
 if TYPE_CHECKING:
     from aotidoctor.model.run import Outcome
 
-# The tensor that clients mean.
+# Intended tensors.
 
 _ORDINAL = re.compile(r"(?:INPUT|OUTPUT)__(\d+)")
 _LAST_KEY = re.compile(r"\['([^']+)'\]$")
@@ -34,7 +35,7 @@ _LAST_KEY = re.compile(r"\['([^']+)'\]$")
 
 @record
 class IntendedTensor:
-    """``row`` is the tensor that is meant, None where nothing tells.
+    """The tensor that a client intends by a name; ``row`` is None where nothing is known.
 
     ``why`` is ``said``, ``comment``, ``name``, ``ordinal`` or ``order``.
     """
@@ -46,7 +47,7 @@ class IntendedTensor:
 def intended_tensors(
     tensors: Sequence[TensorConfig], rows: Sequence[NameRow], comments: Sequence[Given[str]], said: Mapping[str, str]
 ) -> tuple[IntendedTensor, ...]:
-    """What is meant by each of ``tensors``; ``said`` maps names to the user's paths."""
+    """Intended tensor for each of ``tensors``; ``said`` maps names to the user's paths."""
     return tuple(_intended_tensor(at, tensors, rows, comments, said) for at in range(len(tensors)))
 
 
@@ -95,19 +96,16 @@ def _intended_tensor(
 
 
 def _in_comments(texts: Sequence[str], rows: Sequence[NameRow]) -> NameRow | None:
-    """The only row of which a comment has the path, or the last key as a word."""
+    """The only row whose path, or last key as a word, is in a comment."""
     for text in texts:
         whole = [row for row in rows if row.path in text.replace('"', "'")]
         if len(whole) == 1:
             return whole[0]
-        keyed = [row for row in rows if (key := _LAST_KEY.search(row.path)) and _has_word(text, key[1])]
+        keys = [(row, found[1]) for row in rows if (found := _LAST_KEY.search(row.path))]
+        keyed = [row for row, key in keys if re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text)]
         if len(keyed) == 1 and not whole:
             return keyed[0]
     return None
-
-
-def _has_word(text: str, word: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
 # The plan.
@@ -116,12 +114,12 @@ MERGED = 2
 
 
 class CannotRehearseError(Exception):
-    """There is nothing to rehearse; the text says why."""
+    """No rehearsal is possible; the text says why."""
 
 
 @record
 class ClientTensor:
-    """One name of the config. ``meant`` is the tensor that a client sends or expects, ``row`` the one the server takes.
+    """One name of the config. ``meant`` is the tensor that a client intends, ``row`` the one that the server uses.
 
     ``dtype`` is torch's name of the config's type. ``shape`` is what the backend sees of one request, the batch left
     out where the server batches; -1 is any size.
@@ -136,16 +134,16 @@ class ClientTensor:
 
     @property
     def crossed(self) -> bool:
-        """Whether the server takes it for another tensor than is meant."""
+        """Whether the server uses another tensor than the intended one."""
         return self.meant.row is not None and self.meant.row.path != self.row.path
 
 
 @record
 class Rehearsal:
-    """The plan. ``requests`` are put together in one execution; ``splits`` tells whether the answer is taken apart.
+    """Plan of a rehearsal. ``requests`` are merged in one execution; ``splits``: the server splits the answer again.
 
-    ``max_batch`` is 0 where the server does not batch. ``gpu`` is the index of the GPU, None for the CPU. ``notes`` say
-    what is assumed.
+    ``max_batch`` is 0 where the server does not batch. ``gpu`` is the index of the GPU, None for the CPU. ``notes`` are
+    the assumptions.
     """
 
     inputs: tuple[ClientTensor, ...]
@@ -161,17 +159,16 @@ class Rehearsal:
 def plan_rehearsal(
     model: ServedModel, table: NameTable, *, requests: int | None = None, said: Mapping[str, str] | None = None
 ) -> Rehearsal:
-    """What to rehearse of ``model``. Raises CannotRehearseError."""
-    config = model.config
+    """Plan the rehearsal of ``model``; ``said`` maps names to the user's paths.
+
+    Raises:
+        CannotRehearseError: the server would not load the model, or would refuse every request.
+    """
+    config, release = model.config, model.release
     if config is None or not table.read:
         raise CannotRehearseError("the server would not load it")
-    release = model.release
-
-    def wires(tensors: Sequence[TensorConfig], rows: Sequence[NameRow]) -> tuple[ClientTensor, ...]:
-        taken = resolve(rows, [tensor.label for tensor in tensors])
-        return _wires(tensors, taken, intended_tensors(tensors, rows, config.comments, said or {}), release)
-
-    inputs, outputs = wires(config.inputs, table.inputs), wires(config.outputs, table.outputs)
+    inputs = _wires(config.inputs, table.inputs, config, said or {}, release)
+    outputs = _wires(config.outputs, table.outputs, config, said or {}, release)
     # Two names for one slot leave another empty: every request fails before the compiled code is reached.
     seen: dict[int, str] = {}
     for wire in inputs:
@@ -179,7 +176,14 @@ def plan_rehearsal(
             names = f"{seen[wire.row.slot]} and {wire.name}"
             raise CannotRehearseError(f"{names} are both {wire.row.path}, so a different input is never set")
         seen[wire.row.slot] = wire.name
-    merged, notes = _merge_requests(config, requests)
+    merged, notes = requests or MERGED, tuple[str, ...]()
+    scheduler = config.scheduling.name if config.scheduling is not None else ""
+    if scheduler != "dynamic_batching" or config.batch_size <= 1:
+        why = "dynamic_batching with max_batch_size above 1"
+        unmerged = f"one request at a time: without {why} the server never merges requests"
+        merged, notes = 1, (unmerged,) if (requests or 1) > 1 else ()
+    kinds, groups = model.settled.kinds if model.settled is not None else (), model.instance_groups
+    first_gpu = groups[0].gpus[0].value if groups and groups[0].gpus else 0
     return Rehearsal(
         inputs=inputs,
         outputs=outputs,
@@ -187,13 +191,13 @@ def plan_rehearsal(
         max_batch=config.batch_size,
         requests=merged,
         splits=release.since(SPLITS_SINCE),
-        gpu=_gpu(model),
+        gpu=first_gpu if kinds[:1] == ("KIND_GPU",) else None,
         notes=notes,
     )
 
 
 def rehearsal_payload(rehearsal: Rehearsal) -> JsonObject:
-    """The plan as the worker gets it."""
+    """JSON form of the plan, for the worker."""
     return {
         "inputs": [_wire(wire) for wire in rehearsal.inputs],
         "outputs": [_wire(wire) for wire in rehearsal.outputs],
@@ -221,13 +225,15 @@ def _wire(wire: ClientTensor) -> JsonObject:
 
 def _wires(
     tensors: Sequence[TensorConfig],
-    taken: Sequence[NameRow | None],
-    intents: Sequence[IntendedTensor],
+    rows: Sequence[NameRow],
+    config: ModelConfig,
+    said: Mapping[str, str],
     release: Release,
 ) -> tuple[ClientTensor, ...]:
     types = data_types(release)
+    taken = resolve(rows, [tensor.label for tensor in tensors])
     made = []
-    for tensor, row, intent in zip(tensors, taken, intents, strict=True):
+    for tensor, row, intent in zip(tensors, taken, intended_tensors(tensors, rows, config.comments, said), strict=True):
         written = tensor.data_type.value if tensor.data_type is not None else "no data_type"
         if row is None:
             raise CannotRehearseError(f"the server finds no tensor for the name {tensor.label}")
@@ -246,27 +252,9 @@ def _wires(
     return tuple(made)
 
 
-def _merge_requests(config: ModelConfig, asked: int | None) -> tuple[int, tuple[str, ...]]:
-    """How many requests are put together, and what to say of it."""
-    batches = config.scheduling is not None and config.scheduling.name == "dynamic_batching" and config.batch_size > 1
-    if not batches:
-        why = "dynamic_batching with max_batch_size above 1"
-        unmerged = f"one request at a time: without {why} the server never merges requests"
-        return 1, (unmerged,) if (asked or 1) > 1 else ()
-    return asked or MERGED, ()
-
-
-def _gpu(model: ServedModel) -> int | None:
-    kinds = model.settled.kinds if model.settled is not None else ()
-    if not kinds or kinds[0] != "KIND_GPU":
-        return None
-    groups = model.instance_groups
-    return groups[0].gpus[0].value if groups and groups[0].gpus else 0
-
-
 # Wording.
 
-# What a finding is about, for a headline; by its kind.
+# Headlines of findings, by kind.
 TITLES = {
     "swapped": "tensors are swapped in the server",
     "unseen": "names that refer to different tensors than they suggest",
@@ -284,7 +272,7 @@ TITLES = {
 
 
 def ending_words(outcome: Outcome) -> str:
-    """How a child ended, in a few words."""
+    """Describe in a few words how a child ended."""
     if outcome.error is not None:
         lines = outcome.error.message.strip().splitlines()
         return f"{outcome.error.type}: {lines[0][:200] if lines else ''}"
@@ -305,23 +293,23 @@ def ending_words(outcome: Outcome) -> str:
 
 
 def crossing_names(wires: Iterable[ClientTensor], verb: str) -> str:
-    """Which names are not what is meant."""
+    """Names that do not lead to the intended tensor, with both paths."""
     return ", ".join(f"{wire.name}, meant to be {intended_path(wire)}, {verb} {wire.row.path}" for wire in wires)
 
 
 def intended_path(wire: ClientTensor) -> str:
-    """The user's path of what is meant."""
+    """The user's path of the intended tensor."""
     return wire.meant.row.path if wire.meant.row is not None else "nothing known"
 
 
 def right_name(wire: ClientTensor) -> str:
-    """The name that is right for what is meant."""
+    """Correct name for the intended tensor."""
     right = wire.meant.row
     return f'name: "{right.ordinal}" for {right.path}' if right is not None else f"{wire.name} elsewhere"
 
 
 def answer_difference(answer: JsonObject, wire: ClientTensor) -> str:
-    """What is wrong with an answer."""
+    """Describe how an answer differs from the plain call's."""
     if answer.get("what") == "beyond":
         return f"{sizes_text(sizes(answer.get('shape')))} values that are not an output of the model"
     if answer.get("what") == "shape":
@@ -331,14 +319,14 @@ def answer_difference(answer: JsonObject, wire: ClientTensor) -> str:
         return f"{wire.dtype} where the plain call returns a different type"
     far, numel = number(answer.get("far")), number(answer.get("numel"))
     largest = answer.get("max_abs_diff")
-    off = largest if isinstance(largest, str) else f"{_float(largest):.3g}"
+    off = largest if isinstance(largest, str) else f"{largest if isinstance(largest, int | float) else math.nan:.3g}"
     other = answer.get("same_as")
     known = f": they are output {other} of the plain call" if isinstance(other, int) else ""
     return f"wrong numbers in {wire.name} ({far} of {numel}, off by up to {off}){known}"
 
 
 def answer_text(answer: JsonObject) -> str:
-    """The answer, for a table."""
+    """Summary of an answer for a table."""
     what = str(answer.get("what"))
     if what in ("values", "nan"):
         return f"{number(answer.get('far'))} of {number(answer.get('numel'))} values differ"
@@ -348,7 +336,7 @@ def answer_text(answer: JsonObject) -> str:
 
 
 def facts_of(answer: JsonObject) -> dict[str, FactValue]:
-    """The answer as facts."""
+    """Facts of an answer."""
     names = ("request", "what", "far", "numel", "max_abs_diff", "same_as", "foreign", "bytes")
     return {name: value for name in names if isinstance(value := answer.get(name), str | int | float)}
 
@@ -359,30 +347,26 @@ def _pair(value: JsonValue) -> tuple[str, str]:
 
 
 def sizes_text(sizes: Sequence[int]) -> str:
-    """Sizes as a config writes them."""
+    """Format sizes as a config writes them."""
     return "[ " + ", ".join(map(str, sizes)) + " ]" if sizes else "[ ]"
 
 
 def sizes(value: JsonValue) -> tuple[int, ...]:
-    """A list of sizes out of JSON."""
+    """Sizes from a JSON list; empty for anything else."""
     return tuple(int(size) for size in value if isinstance(size, int)) if isinstance(value, list) else ()
 
 
 def number(value: JsonValue) -> int:
-    """A number out of JSON, 0 for anything else."""
+    """A number from JSON, 0 for anything else."""
     return int(value) if isinstance(value, int | float) else 0
 
 
-def _float(value: JsonValue) -> float:
-    return float(value) if isinstance(value, int | float) else float("nan")
-
-
-# Rules that explain a difference.
+# Explanations by rules.
 
 
 @record
 class RuleReason:
-    """A rule with what it says of the case at hand; empty where it is no rule's."""
+    """A rule's explanation of a difference; ``rule`` is empty where no rule explains it."""
 
     kind: str
     words: str
@@ -393,7 +377,7 @@ class RuleReason:
 
 @record
 class DifferenceReasons:
-    """What can be said of one rehearsal. ``result`` is the child's JSON."""
+    """Explanations of the differences in one rehearsal. ``result`` is the child's JSON."""
 
     plan: Rehearsal
     release: Release
@@ -401,11 +385,11 @@ class DifferenceReasons:
 
     @property
     def requests(self) -> int:
-        """How many requests were put together: fewer than planned where a batch has no room for them."""
+        """Number of merged requests: fewer than planned where a batch has no room for them."""
         return number(self.result.get("merged")) or self.plan.requests
 
     def merging(self, wire: ClientTensor, answer: JsonObject) -> Iterator[RuleReason]:
-        """Requests that were put together and are not taken apart again."""
+        """Requests that were merged and are not split again."""
         if self.requests == 1 or self.plan.splits:
             return
         words = ""
@@ -420,7 +404,7 @@ class DifferenceReasons:
             yield RuleReason(rule="R34", kind="merged", words=words, remedy=remedy, wire=wire)
 
     def all(self, output: ClientTensor | None) -> Iterator[RuleReason]:
-        """What differs between what is meant and what the server does, the likeliest cause first."""
+        """Differences between the intention and the server's behaviour, the likeliest cause first."""
         rule = "R26" if self.release.before(NAMES_SINCE) else "R27"
         if output is not None and output.crossed:
             yield RuleReason(

@@ -20,7 +20,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource
@@ -60,7 +60,7 @@ class RehearsalReading:
     outcome: Outcome
 
     def findings(self) -> tuple[Evidence, ...]:
-        """All there is to say of it."""
+        """Everything that the rehearsal shows."""
         problem = self._ending()
         if problem is not None:
             return (problem,)
@@ -70,13 +70,29 @@ class RehearsalReading:
         answers = objects(self.outcome.result.get("answers"))
         if self.outcome.result.get("repeatable") is False:
             answers = [item for item in answers if item.get("what") not in ("values", "nan")]
-            return (*(one for item in answers if (one := self._answer(item)) is not None), self._random())
         found = tuple(item for answer in answers if (item := self._answer(answer)) is not None)
-        return found or (*self._unseen(), self._same(answers))
+        if self.outcome.result.get("repeatable") is False:
+            words = "two plain calls give different numbers, so the values of the server's answers prove nothing."
+            why, observed = RuleReason(kind="random", words=words), "different numbers each time"
+            return (*found, self._finding(why, Consequence.NOTE, observed=observed, expected="the same numbers"))
+        if found:
+            return found
+        # Crossed names whose answers are the same.
+        for wire in (*self.plan.inputs, *self.plan.outputs):
+            if wire.crossed:
+                verb = "goes into" if wire in self.plan.inputs else "answers with"
+                words = f"{crossing_names([wire], verb)}; these values do not show it."
+                why = RuleReason(rule="R27", kind="rehearsed-unseen", words=words, remedy=right_name(wire), wire=wire)
+                one = self._finding(why, Consequence.WASTE, observed=wire.row.path, expected=intended_path(wire))
+                found = (*found, one)
+        together = f", {self.reasons.requests} requests in one execution" if self.reasons.requests > 1 else ""
+        words = f"the server's answers are those of the plain call ({len(answers)} compared{together})."
+        why = RuleReason(kind="same", words=words)
+        return (*found, self._finding(why, Consequence.NOTE, observed="the same", expected="the same"))
 
     @property
     def reasons(self) -> DifferenceReasons:
-        """What explains a difference."""
+        """Explanations of differences."""
         return DifferenceReasons(plan=self.plan, release=self.model.release, result=self.outcome.result)
 
     # How the child ended.
@@ -190,28 +206,6 @@ class RehearsalReading:
             words = f"every request fails: the package returns no output {wire.row.slot} for {name}."
             return RuleReason(kind="absent", words=words, remedy="leave it out of the config", wire=wire)
         return None
-
-    # No difference.
-
-    def _unseen(self) -> Iterator[Evidence]:
-        """Names that are not what is meant, with the same answers all the same."""
-        for wire in (*self.plan.inputs, *self.plan.outputs):
-            if wire.crossed:
-                verb = "goes into" if wire in self.plan.inputs else "answers with"
-                words = f"{crossing_names([wire], verb)}; these values do not show it."
-                why = RuleReason(rule="R27", kind="rehearsed-unseen", words=words, remedy=right_name(wire), wire=wire)
-                yield self._finding(why, Consequence.WASTE, observed=wire.row.path, expected=intended_path(wire))
-
-    def _random(self) -> Evidence:
-        words = "two plain calls give different numbers, so the values of the server's answers prove nothing."
-        why = RuleReason(kind="random", words=words)
-        return self._finding(why, Consequence.NOTE, observed="different numbers each time", expected="the same numbers")
-
-    def _same(self, answers: Sequence[JsonObject]) -> Evidence:
-        together = f", {self.reasons.requests} requests in one execution" if self.reasons.requests > 1 else ""
-        words = f"the server's answers are those of the plain call ({len(answers)} compared{together})."
-        why = RuleReason(kind="same", words=words)
-        return self._finding(why, Consequence.NOTE, observed="the same", expected="the same")
 
     def _finding(
         self,

@@ -1,6 +1,6 @@
-"""Tell what makes a package unservable whatever the config is, and write a config.pbtxt for one that is servable.
+"""Find what makes a package unservable with any config, and write a config.pbtxt for one that is servable.
 
-Obstacles have the words of the release. The rules judge whether the server would take the config.
+Obstacles use the messages of the release. The rules decide whether the server would accept the config.
 """
 
 from __future__ import annotations
@@ -29,24 +29,36 @@ def old_obstacles(contract: ModelContract, inputs: Sequence[NameRow], release: R
     """Everything that no config can mend in a release before 26.05, which does not look at the call spec."""
     if release.before(FIRST_RELEASE):
         return (
-            (
-                Obstacle(
-                    rule="R2",
-                    kind="platform",
-                    letter="F",
-                    path="model.pt2",
-                    observed=f"Triton {release.name}",
-                    expected="26.03 or later",
-                    message=f"the model is not loaded: unexpected platform type '{PLATFORM}'.",
-                    remedy="Serve with Triton 26.05 or later.",
-                )
+            Obstacle(
+                rule="R2",
+                kind="platform",
+                letter="F",
+                path="model.pt2",
+                observed=f"Triton {release.name}",
+                expected="26.03 or later",
+                message=f"the model is not loaded: unexpected platform type '{PLATFORM}'.",
+                remedy="Serve with Triton 26.05 or later.",
             ),
         )
-    return (*_old_count(contract, release), *_types(inputs, release))
+    if contract.n_inputs == OLD_COUNT:
+        return _types(inputs, release)
+    count = Obstacle(
+        rule="R16",
+        kind="two-inputs",
+        letter="F",
+        path="inputs",
+        observed=f"{contract.n_inputs} inputs",
+        expected=f"{OLD_COUNT} inputs",
+        message=f"Triton {release.name} treats every model as one with {OLD_COUNT} inputs: with a different number "
+        f"the model is not loaded (configuration expects N inputs, but model expects {OLD_COUNT} inputs), and with "
+        f"{OLD_COUNT} every request fails.",
+        remedy="Serve with Triton 26.05 or later.",
+    )
+    return (count, *_types(inputs, release))
 
 
 def spec_obstacles(inputs: ParsedSpec, outputs: ParsedSpec) -> tuple[Obstacle, ...]:
-    """What the server does not parse: it gets no further than that."""
+    """Parts of the call spec that the server does not parse: it gets no further."""
     failures = [_failure(item, "input") for item in inputs.failures]
     return (*failures, *(_failure(item, "output") for item in outputs.failures))
 
@@ -54,58 +66,33 @@ def spec_obstacles(inputs: ParsedSpec, outputs: ParsedSpec) -> tuple[Obstacle, .
 def find_obstacles(
     contract: ModelContract, inputs: Sequence[NameRow], outputs: Sequence[NameRow], release: Release
 ) -> tuple[Obstacle, ...]:
-    """Everything else that no config can mend, the first that the server would meet first."""
+    """Everything else that no config can mend, in the order in which the server would meet it."""
     # Inputs by the names that are no tensors in the compiled code (R13, R14, R15).
-    wanted, named = contract.n_inputs, len(inputs)
+    count, named = contract.n_inputs, len(inputs)
     odd = [row for row in inputs if row.kind in _NO_TENSORS]
-    if not odd and wanted != named:
-        # Which ones are no tensors cannot be told; that some are, can.
+    if not odd and count != named:
+        # Some are no tensors, and it is unknown which.
         odd = [row for row in inputs if row.kind == "unknown"][:1] or list(inputs[:1])
     groups: dict[str, list[NameRow]] = {}
     for row in odd:
         groups.setdefault(_NO_TENSORS.get(row.kind, "R14"), []).append(row)
-    return (
-        *tuple(_no_tensor(rule, rows, named, wanted) for rule, rows in groups.items()),
-        *(
-            tuple(
-                Obstacle(
-                    rule="R28",
-                    kind="collision",
-                    letter="F",
-                    path=row.path,
-                    observed=f"{row.forward}, as a different input",
-                    expected="unique names",
-                    message=f"two inputs are both called {row.forward}, so {row.ordinal} is lost: the server counts "
-                    "one input "
-                    "less than the compiled code takes, and every request fails.",
-                    remedy="Choose keys without brackets.",
-                )
-                for row in inputs
-                if row.lost
-            )
-        ),
-        *_types(inputs, release),
-        *_nothing_back(outputs),
-    )
-
-
-def _old_count(contract: ModelContract, release: Release) -> tuple[Obstacle, ...]:
-    if contract.n_inputs == OLD_COUNT:
-        return ()
-    return (
+    collisions = [
         Obstacle(
-            rule="R16",
-            kind="two-inputs",
+            rule="R28",
+            kind="collision",
             letter="F",
-            path="inputs",
-            observed=f"{contract.n_inputs} inputs",
-            expected=f"{OLD_COUNT} inputs",
-            message=f"Triton {release.name} treats every model as one with {OLD_COUNT} inputs: with a different number "
-            f"the model is not loaded (configuration expects N inputs, but model expects {OLD_COUNT} inputs), and with "
-            f"{OLD_COUNT} every request fails.",
-            remedy="Serve with Triton 26.05 or later.",
-        ),
-    )
+            path=row.path,
+            observed=f"{row.forward}, as a different input",
+            expected="unique names",
+            message=f"two inputs are both called {row.forward}, so {row.ordinal} is lost: the server counts one input "
+            "less than the compiled code takes, and every request fails.",
+            remedy="Choose keys without brackets.",
+        )
+        for row in inputs
+        if row.lost
+    ]
+    no_tensors = [_no_tensor(rule, rows, named, count) for rule, rows in groups.items()]
+    return (*no_tensors, *collisions, *_types(inputs, release), *_nothing_back(outputs))
 
 
 def _failure(failure: SpecFailure, side: str) -> Obstacle:
@@ -199,7 +186,7 @@ def _nothing_back(outputs: Sequence[NameRow]) -> tuple[Obstacle, ...]:
 
 
 def listable(row: NameRow) -> bool:
-    """Whether the output can stand in a config: a tensor of one dim or more with a type of Triton's."""
+    """Whether a config can list the output: a tensor of one dim or more with a type of Triton's."""
     typed = row.dtype is None or row.data_type is not None
     return row.may_be_tensor and typed and row.dims != () and not row.lost
 
@@ -207,13 +194,13 @@ def listable(row: NameRow) -> bool:
 # The config.
 
 ORDINAL, FORWARD = "ordinal", "forward"
-# Before, an empty file name means model.pt.
+# In earlier releases an empty file name means model.pt.
 _DEFAULT_SINCE = "26.04"
 
 
 @record
 class ConfigOptions:
-    """What the config is to be: the largest batch (0: no batching), and how tensors are named."""
+    """Options of the config: the largest batch (0: no batching), and how tensors are named."""
 
     max_batch_size: int = 0
     naming: str = ORDINAL
@@ -221,18 +208,25 @@ class ConfigOptions:
 
 @record
 class WrittenConfig:
-    """``text`` is the config; ``problems`` say what the package does not tell, so that none can be written."""
+    """A config and its ``problems``: what the package does not record, so that no valid config can be written."""
 
     text: str
     problems: tuple[str, ...] = ()
 
 
 def write_config(table: NameTable, release: Release, device: str, wanted: ConfigOptions) -> WrittenConfig:
-    """The config. Outputs that no response can hold are left out, and named in a comment."""
-    batch = _batch(table) if wanted.max_batch_size > 0 else None
+    """Write the config. Outputs that no response can hold are left out, and named in a comment."""
+    batched = wanted.max_batch_size > 0
+    batch = next((row.dims[0] for row in table.inputs if row.dims), None) if batched else None
     reasons = {row.slot: _left_out(row, batch) for row in table.outputs}
     outputs = [row for row in table.outputs if reasons[row.slot] is None]
-    problems = [_untold(row) for row in table.inputs if row.data_type is None or row.dims is None]
+    problems = [
+        f"no type for {row.label}, which is {row.dtype}"
+        if row.dtype is not None and row.data_type is None
+        else f"the package does not record {'the type' if row.dtype is None else 'the dims'} of {row.label}"
+        for row in table.inputs
+        if row.data_type is None or row.dims is None
+    ]
     if not outputs:
         problems += [f"{row.label}: {reasons[row.slot]}" for row in table.outputs]
     lines = [
@@ -258,13 +252,8 @@ def write_config(table: NameTable, release: Release, device: str, wanted: Config
     return WrittenConfig(text="\n".join(lines) + "\n", problems=tuple(problems))
 
 
-def _batch(table: NameTable) -> Dim | None:
-    """The dim that the inputs begin with."""
-    return next((row.dims[0] for row in table.inputs if row.dims), None)
-
-
 def _left_out(row: NameRow, batch: Dim | None) -> str | None:
-    """Why an output cannot stand in the config, None where it can."""
+    """Why a config cannot list an output, None where it can."""
     words = {"none": "None", "number": "a number, without dims", "shifted": "after an empty dict"}
     if row.kind in words:
         return words[row.kind]
@@ -279,48 +268,33 @@ def _left_out(row: NameRow, batch: Dim | None) -> str | None:
     return None
 
 
-def _untold(row: NameRow) -> str:
-    if row.dtype is not None and row.data_type is None:
-        return f"no type for {row.label}, which is {row.dtype}"
-    return f"the package does not record {'the type' if row.dtype is None else 'the dims'} of {row.label}"
-
-
-def _tensors(rows: Sequence[NameRow], wanted: ConfigOptions) -> list[str]:
+def _tensors(rows: Sequence[NameRow], options: ConfigOptions) -> list[str]:
     lines = []
+    batched = options.max_batch_size > 0
     for row in rows:
+        # Keywords by their numbers always, which every release reads alike.
+        numbered = options.naming == ORDINAL or row.forward is None or row.forward.startswith("KWARGS")
+        name = row.ordinal if numbered else row.forward or ""
+        sizes = ["-1" if dim.static is None else str(dim.static) for dim in (row.dims or ())[batched:]]
         lines += [
             "  {",
-            f'    name: "{_escaped(_name(row, wanted.naming))}"  # {_comment(row)}',
+            f'    name: "{_escaped(name)}"  # {_comment(row)}',
             f"    data_type: {row.data_type}",
-            *_dims(row.dims or (), batched=wanted.max_batch_size > 0),
+            # Dims cannot be empty: beside a batch, the one element is reshaped away.
+            f"    dims: [ {', '.join(sizes or ['1'])} ]",
+            *(["    reshape { shape: [ ] }"] if batched and not sizes else []),
             "  }" + ("" if row is rows[-1] else ","),
         ]
     return lines
 
 
-def _name(row: NameRow, naming: str) -> str:
-    """By its number, or by its place in the call; keywords always by number, which every release reads alike."""
-    if naming == ORDINAL or row.forward is None or row.forward.startswith("KWARGS"):
-        return row.ordinal
-    return row.forward
-
-
 def _comment(row: NameRow) -> str:
-    told = row.dtype or ""
-    return "".join(letter if letter.isprintable() else "?" for letter in f"{row.path}: {told}") + dims_text(
-        row.dims or ()
-    )
-
-
-def _dims(dims: Sequence[Dim], *, batched: bool) -> list[str]:
-    """Dims as the config has them. They cannot be empty: beside a batch, the one element is reshaped away."""
-    sizes = ["-1" if dim.static is None else str(dim.static) for dim in (dims[1:] if batched else dims)]
-    alone = ["    reshape { shape: [ ] }"] if batched and not sizes else []
-    return [f"    dims: [ {', '.join(sizes or ['1'])} ]", *alone]
+    text = f"{row.path}: {row.dtype or ''}"
+    return "".join(letter if letter.isprintable() else "?" for letter in text) + dims_text(row.dims or ())
 
 
 def _escaped(name: str) -> str:
-    """The name as a string of the text format."""
+    """Escape the name for a string of the text format."""
     return "".join(
         f"\\{letter}"
         if letter in '"\\'

@@ -1,8 +1,7 @@
 """Name a package's tensors as a release does, and join them with the names in the config and its comments.
 
 From 26.05 on a name is looked up. In 26.03 and 26.04 it is not: where all names end in ``__`` and a number, the number
-is the place; else the order of the config is, for all of them. The joined tables are what the rules about tensors
-examine.
+is the place; else the order of the config is, for all of them. The rules about tensors examine the joined tables.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import wraps
 from itertools import zip_longest
 
 from aotidoctor.model.contract import Dim, LeafSpec, ModelContract, OutputSpec
@@ -29,7 +29,6 @@ from aotidoctor.model.serving_config import (
 )
 from aotidoctor.triton.call_spec import (
     ParsedSpec,
-    SpecName,
     data_type_of,
     input_names,
     output_names,
@@ -46,13 +45,30 @@ NAMES_SINCE = "26.05"
 
 
 def name_table(contract: ModelContract, release: Release) -> NameTable | None:
-    """The names of the package's tensors; None where it does not tell its call spec and the release asks for it."""
+    """Names of the package's tensors; None where the release needs a call spec and the package has none."""
     if release.before(NAMES_SINCE):
-        return _by_slot(contract, release)
+        # The tensors as the compiled code counts them; ordinals are one way to address them.
+        inputs = tuple(
+            _input(leaf, leaf.input_index or 0, f"INPUT__{leaf.input_index}", None, release)
+            for leaf in contract.tensor_leaves()
+        )
+        places = (
+            NameRow(slot=item.index, ordinal=f"OUTPUT__{item.index}", forward=None, path=item.path)
+            for item in contract.outputs
+        )
+        return NameTable(
+            release=release.name,
+            inputs=inputs,
+            outputs=tuple(
+                _output(item, place, contract, release) for item, place in zip(contract.outputs, places, strict=True)
+            ),
+            obstacles=old_obstacles(contract, inputs, release),
+            wanted=contract.n_inputs,
+        )
     if contract.in_spec is None or contract.out_spec is None:
         return None
     parsed_inputs, parsed_outputs = parse_inputs(contract.in_spec), parse_outputs(contract.out_spec)
-    inputs = _Inputs(contract=contract, parsed=parsed_inputs, release=release).rows()
+    inputs = _inputs(contract, parsed_inputs, release)
     outputs = _outputs(contract, parsed_outputs, release)
     unparsed = spec_obstacles(parsed_inputs, parsed_outputs)
     return NameTable(
@@ -66,56 +82,25 @@ def name_table(contract: ModelContract, release: Release) -> NameTable | None:
 
 
 def find_row(rows: Sequence[NameRow], name: str) -> NameRow | None:
-    """The row that the server takes ``name`` for."""
+    """Row that the server finds under ``name``."""
     return next((row for row in rows if name in row.names), None)
 
 
-def _by_slot(contract: ModelContract, release: Release) -> NameTable:
-    """The tensors as the compiled code counts them; ordinals are one way to address them."""
-    inputs = tuple(
-        _input(leaf, leaf.input_index or 0, f"INPUT__{leaf.input_index}", None, release)
-        for leaf in contract.tensor_leaves()
-    )
-    outputs = tuple(
-        _output(
-            output,
-            NameRow(slot=output.index, ordinal=f"OUTPUT__{output.index}", forward=None, path=output.path),
-            contract,
-            release,
-        )
-        for output in contract.outputs
-    )
-    return NameTable(
-        release=release.name,
-        inputs=inputs,
-        outputs=outputs,
-        obstacles=old_obstacles(contract, inputs, release),
-        wanted=contract.n_inputs,
-    )
-
-
-@record
-class _Inputs:
-    contract: ModelContract
-    parsed: ParsedSpec
-    release: Release
-
-    def rows(self) -> tuple[NameRow, ...]:
-        root = self.parsed.root
-        if root is None or len(root.children) != 2:
-            return ()
-        return _mark_lost_names([self._row(slot, name) for slot, name in enumerate(input_names(root))])
-
-    def _row(self, slot: int, name: SpecName) -> NameRow:
-        node = name.node
-        ordinal = f"INPUT__{slot}"
+def _inputs(contract: ModelContract, parsed: ParsedSpec, release: Release) -> tuple[NameRow, ...]:
+    if parsed.root is None or len(parsed.root.children) != 2:
+        return ()
+    rows = []
+    for slot, name in enumerate(input_names(parsed.root)):
+        node, ordinal = name.node, f"INPUT__{slot}"
+        leaf = next((leaf for leaf in contract.leaves if leaf.index == node.number), None)
         if node.number is None:
             kind = "nested" if any(below.number is not None for below in walk(node)) else "empty"
-            return NameRow(slot=slot, ordinal=ordinal, forward=name.name, path=node.path, kind=kind)
-        leaf = next((leaf for leaf in self.contract.leaves if leaf.index == node.number), None)
-        if leaf is None:
-            return NameRow(slot=slot, ordinal=ordinal, forward=name.name, path=node.path, kind="unknown")
-        return _input(leaf, slot, ordinal, name.name, self.release)
+            rows.append(NameRow(slot=slot, ordinal=ordinal, forward=name.name, path=node.path, kind=kind))
+        elif leaf is None:
+            rows.append(NameRow(slot=slot, ordinal=ordinal, forward=name.name, path=node.path, kind="unknown"))
+        else:
+            rows.append(_input(leaf, slot, ordinal, name.name, release))
+    return _mark_lost_names(rows)
 
 
 def _input(leaf: LeafSpec, slot: int, ordinal: str, forward: str | None, release: Release) -> NameRow:
@@ -135,10 +120,12 @@ def _input(leaf: LeafSpec, slot: int, ordinal: str, forward: str | None, release
 
 
 def _outputs(contract: ModelContract, parsed: ParsedSpec, release: Release) -> tuple[NameRow, ...]:
-    """The outputs; each answers with what the compiled code hands back at that place."""
+    """The outputs; each answers with what the compiled code returns at that place."""
     if parsed.root is None:
         return ()
-    by_number = _outputs_by_number(contract, parsed)
+    # Numbers in the spec are those of the contract only where both have as many tensors.
+    fits = sum(node.number is not None for node in walk(parsed.root)) == len(contract.outputs)
+    by_number = {output.index: output for output in contract.outputs} if fits else {}
     rows: list[NameRow] = []
     shifted = False
     for slot, name in enumerate(output_names(parsed.root)):
@@ -146,21 +133,13 @@ def _outputs(contract: ModelContract, parsed: ParsedSpec, release: Release) -> t
         output = by_number.get(name.node.number) if name.node.number is not None else None
         shifted = shifted or name.node.number is None
         if output is None or shifted:
-            # An empty dict takes a name and no place in what comes back, which moves all after it.
+            # An empty dict takes a name and no place among the results, which moves all after it.
             kind = "shifted" if shifted else "unknown"
             rows.append(NameRow(slot=slot, ordinal=ordinal, forward=name.name, path=name.node.path, kind=kind))
         else:
             place = NameRow(slot=slot, ordinal=ordinal, forward=name.name, path=output.path)
             rows.append(_output(output, place, contract, release))
     return _mark_lost_names(rows)
-
-
-def _outputs_by_number(contract: ModelContract, parsed: ParsedSpec) -> dict[int, OutputSpec]:
-    """The outputs of the contract by their number in the spec; none where the two do not fit."""
-    tensors = [node for node in walk(parsed.root) if node.number is not None] if parsed.root is not None else []
-    if len(tensors) != len(contract.outputs):
-        return {}
-    return {output.index: output for output in contract.outputs}
 
 
 def _output(output: OutputSpec, place: NameRow, contract: ModelContract, release: Release) -> NameRow:
@@ -206,7 +185,7 @@ def resolve(rows: Sequence[NameRow], names: Sequence[str]) -> tuple[NameRow | No
 
 
 def name_places(names: Sequence[str]) -> tuple[int, ...]:
-    """The places that 26.03 and 26.04 make of names: what stands after the first ``__``, or the config's order."""
+    """Places that 26.03 and 26.04 derive from names: the number after the first ``__``, or the config's order."""
     found = [_NUMBERED.fullmatch(name) for name in names]
     # Nothing after __ is the number 0.
     numbers = [int(match[1] or 0) for match in found if match is not None]
@@ -218,13 +197,13 @@ def is_numbered(names: Sequence[str]) -> bool:
     return all(_NUMBERED.fullmatch(name) for name in names)
 
 
-# The name that was probably meant by an unknown one.
+# The valid name that an unknown one probably stands for.
 
 _DROPPED = re.compile(r"[\s\"'\\]")
 
 
 def nearest_name(name: str, rows: Sequence[NameRow]) -> str | None:
-    """The valid name that comes closest, None where none does.
+    """Closest valid name, None where none is close.
 
     First one that differs in case, quotes, spaces, underscores and leading zeros only; then the tensor's user path, its
     key, or its name in the generated code; then one that looks alike.
@@ -234,10 +213,10 @@ def nearest_name(name: str, rows: Sequence[NameRow]) -> str | None:
         known = next((valid for valid in row.names if _plain(valid) == plain), None)
         if known is not None:
             return known
-    meant = next((row for row in rows if plain in _other_names(row) and row.names), None)
-    if meant is not None:
-        by_number = meant.forward is None or meant.forward.startswith("KWARGS")
-        return meant.names[0 if by_number else -1]
+    for row in rows:
+        if plain in _other_names(row) and row.names:
+            by_number = row.forward is None or row.forward.startswith("KWARGS")
+            return row.names[0 if by_number else -1]
     valid = [known for row in rows for known in row.names]
     alike = difflib.get_close_matches(name.upper(), [known.upper() for known in valid], n=1, cutoff=0.75)
     return next((known for known in valid if alike and known.upper() == alike[0]), None)
@@ -249,7 +228,7 @@ def _plain(name: str) -> str:
 
 
 def _other_names(row: NameRow) -> frozenset[str]:
-    """What people call the tensor: its path, the key or field at its end, its name in the generated code, its number.
+    """Other names for the tensor: its path, the key or field at its end, its name in the generated code, its number.
 
     A single result may be written as the first of several, and the first of several as the only one.
     """
@@ -270,9 +249,9 @@ _KEY = re.compile(r"^(?P<above>.*)\[(?:'(?P<key>[^']*)'|\"(?P<other>[^\"]*)\")\]
 
 
 def comments_by_tensor(config: ModelConfig, text: str) -> dict[int, tuple[Given[str], ...]]:
-    """The comments that belong to each input and output, by the line where it begins.
+    """Comments that belong to each input and output, by the line where it begins.
 
-    A comment behind something, or inside the braces, belongs to what stands there; one on a line of its own between two
+    A comment behind something, or inside the braces, belongs to that tensor; one on a line of its own between two
     tensors belongs to the one below.
     """
     tensors = sorted((*config.inputs, *config.outputs), key=lambda tensor: (tensor.at.line, tensor.at.column))
@@ -281,21 +260,15 @@ def comments_by_tensor(config: ModelConfig, text: str) -> dict[int, tuple[Given[
     for comment in config.comments:
         line = comment.at.line
         alone = not lines[line - 1][: comment.at.column - 1].strip() if line <= len(lines) else True
-        owner = _owner(tensors, line, alone=alone)
-        if owner is not None:
-            found[owner.at.line] = (*found.get(owner.at.line, ()), comment)
+        before = [tensor for tensor in tensors if tensor.at.line <= line]
+        if before and (not alone or line <= max([before[-1].tree.at.line, *_lines(before[-1].tree)])):
+            owner = before[-1]
+        elif alone and len(before) < len(tensors):
+            owner = tensors[len(before)]
+        else:
+            continue
+        found[owner.at.line] = (*found.get(owner.at.line, ()), comment)
     return found
-
-
-def _owner(tensors: Sequence[TensorConfig], line: int, *, alone: bool) -> TensorConfig | None:
-    before = [tensor for tensor in tensors if tensor.at.line <= line]
-    if before and (not alone or line <= _last_line(before[-1].tree)):
-        return before[-1]
-    return next((tensor for tensor in tensors if tensor.at.line > line), None) if alone else None
-
-
-def _last_line(message: ConfigMessage) -> int:
-    return max([message.at.line, *_lines(message)])
 
 
 def _lines(message: ConfigMessage) -> Iterator[int]:
@@ -308,26 +281,19 @@ def _lines(message: ConfigMessage) -> Iterator[int]:
 
 
 def rows_in_comments(comments: Sequence[Given[str]], rows: Sequence[NameRow]) -> tuple[NameRow, ...]:
-    """The rows that comments speak of: by the user's path, the name in the call, or the key at the path's end."""
+    """Rows that comments mention: by the user's path, the name in the call, or the key at the path's end."""
     text = " ".join(comment.value for comment in comments)
-    return tuple(row for row in rows if any(_is_in(word, text) for word in _words(row)))
-
-
-def _words(row: NameRow) -> Iterator[str]:
-    yield row.path
-    if row.forward is not None and row.forward != "RESULT":
-        yield row.forward
-    key = key_of(row)
-    if key is not None:
-        yield key[1]
-
-
-def _is_in(word: str, text: str) -> bool:
-    if not word:
-        return False
-    start = r"(?<![\w\])'\"])" if word[0].isalnum() or word[0] == "_" else ""
-    end = r"(?![\w\[(])" if word[-1].isalnum() or word[-1] == "_" else r"(?!\[)"
-    return re.search(start + re.escape(word) + end, text) is not None
+    found = []
+    for row in rows:
+        key = key_of(row)
+        words = (row.path, row.forward if row.forward != "RESULT" else None, key[1] if key is not None else None)
+        for word in filter(None, words):
+            start = r"(?<![\w\])'\"])" if word[0].isalnum() or word[0] == "_" else ""
+            end = r"(?![\w\[(])" if word[-1].isalnum() or word[-1] == "_" else r"(?!\[)"
+            if re.search(start + re.escape(word) + end, text):
+                found.append(row)
+                break
+    return tuple(found)
 
 
 def key_of(row: NameRow) -> tuple[str, str] | None:
@@ -343,7 +309,7 @@ Pair = tuple[TensorConfig, NameRow]
 
 @record
 class TensorSide:
-    """The inputs or the outputs: ``tensors`` of the config with the row that each is taken for, None for none."""
+    """The inputs or the outputs: ``tensors`` of the config, each with the row that the server uses, or None."""
 
     word: str
     rows: tuple[NameRow, ...]
@@ -351,12 +317,12 @@ class TensorSide:
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
-        """The tensors that stand for a row."""
+        """Tensors of the config that have a row."""
         return tuple((tensor, row) for tensor, row in self.tensors if row is not None)
 
     @property
     def unlisted(self) -> tuple[NameRow, ...]:
-        """The rows that no tensor stands for."""
+        """Rows without a tensor in the config."""
         listed = {row.slot for _, row in self.pairs}
         return tuple(row for row in self.rows if row.slot not in listed)
 
@@ -379,35 +345,45 @@ class JoinedTables:
         return self.inputs, self.outputs
 
     def place_of(self, obstacle: Obstacle) -> Position | None:
-        """Where the config writes what an obstacle is about, None where it does not."""
+        """Position in the config of the tensor that an obstacle is about, None where it is not there."""
         paths = obstacle.path.split(", ")
         pairs = (*self.inputs.pairs, *self.outputs.pairs)
         return next((tensor.at for tensor, row in pairs if row.path in paths), None)
 
 
 def each_version(model: ServedModel, ask: Callable[[JoinedTables], Said]) -> Said:
-    """What ``ask`` says of every served version whose call spec is known; what it says of all of them is said once."""
+    """Apply ``ask`` to every served version whose call spec is known; a remark about all of them is made once."""
     config = model.config
     if config is None:
         return (NotJudged(reason="config.pbtxt does not parse"),)
-    said: list[tuple[int, Remark | NotJudged]] = []
-    asked = 0
+    found: list[tuple[int, Remark | NotJudged]] = []
+    count = 0
     for version, contract in model.contracts:
         table = name_table(contract, model.release)
         if table is None:
             reason = f"version {version.number}: the package does not contain its call spec (no wrapper.cpp in it)"
-            said.append((version.number, NotJudged(reason=reason)))
+            found.append((version.number, NotJudged(reason=reason)))
             continue
-        asked += 1
-        said.extend((version.number, item) for item in ask(_join(model, config, version, contract, table)))
+        count += 1
+        found.extend((version.number, item) for item in ask(_join(model, config, version, contract, table)))
     merged: list[Remark | NotJudged] = []
-    for number, item in said:
-        same = [other for _, other in said].count(item)
-        if asked > 1 and same < asked and isinstance(item, Remark):
+    for number, item in found:
+        same = [other for _, other in found].count(item)
+        if count > 1 and same < count and isinstance(item, Remark):
             merged.append(replace(item, message=f"version {number}: {item.message}"))
         elif item not in merged:
             merged.append(item)
     return merged
+
+
+def for_each_version(ask: Callable[[JoinedTables], Said]) -> Callable[[ServedModel], Said]:
+    """Make a check of a model from ``ask``, a check of one served version; see ``each_version``."""
+
+    @wraps(ask)
+    def check(model: ServedModel) -> Said:
+        return each_version(model, ask)
+
+    return check
 
 
 def _join(
@@ -430,13 +406,13 @@ def _join(
 
 
 def obstacle_remarks(joined: JoinedTables, rule: str) -> list[Remark]:
-    """What a rule has to say of the obstacles that carry its id, each at its place in the config."""
+    """Remarks for the obstacles that have a rule's id, each at its place in the config."""
     found = (item for item in joined.table.obstacles if item.rule == rule)
     return [replace(remark_of(item), at=joined.place_of(item)) for item in found]
 
 
 def remark_of(obstacle: Obstacle) -> Remark:
-    """The remark that an obstacle is."""
+    """Remark for an obstacle."""
     return Remark(
         kind=obstacle.kind,
         consequence=Consequence(obstacle.letter),
@@ -450,12 +426,12 @@ def remark_of(obstacle: Obstacle) -> Remark:
 
 
 def obstacles_of(model: ServedModel, rule: str) -> Said:
-    """What a rule about the call spec says: the obstacles that carry its id."""
+    """Remarks of a rule about the call spec: the obstacles that have its id."""
     return each_version(model, lambda joined: obstacle_remarks(joined, rule))
 
 
 def unread(joined: JoinedTables) -> Said:
-    """Why names cannot be looked up, where the server does not get that far."""
+    """Reason why names cannot be looked up, where the server cannot parse the call spec."""
     if joined.table.read:
         return ()
     first = joined.table.obstacles[0]
@@ -463,10 +439,10 @@ def unread(joined: JoinedTables) -> Said:
 
 
 def unrecorded_remark(what: str, labels: Sequence[str]) -> Said:
-    """That the package does not record ``what`` of these tensors; nothing where there are none."""
+    """Note that the package does not record ``what`` of these tensors; nothing where there are none."""
     return [NotJudged(reason=f"the package does not record {what} of {', '.join(labels)}")] if labels else []
 
 
 def rows_text(rows: Iterable[NameRow]) -> str:
-    """Rows of the table, in one line: ``INPUT__1 = KWARGSscale = kwargs['scale']; ...``."""
+    """Format rows of the table in one line: ``INPUT__1 = KWARGSscale = kwargs['scale']; ...``."""
     return "; ".join(" = ".join((*row.names, row.path)) for row in rows)

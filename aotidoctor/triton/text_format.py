@@ -1,4 +1,4 @@
-"""Parse config.pbtxt to a tree with places, as protobuf's text format does, and to the fields that rules need.
+"""Parse config.pbtxt to a tree with positions, as protobuf's text format does, and to the fields that rules need.
 
 It accepts what the C++ parser of a server accepts, which is not quite what protobuf's Python parser does: a sign may
 stand apart from its number, and no number begins with ``+``. Tests compare it with both. It adds the line and column of
@@ -48,18 +48,18 @@ _TOO_DEEP = 64
 
 
 def parse_config(text: str, *, lenient: bool = False) -> ConfigMessage:
-    """The whole file. Raises TextFormatError. ``lenient`` passes over fields that the table of types does not have."""
+    """Parse the whole file; ``lenient`` accepts fields that are not in the table of types. Raises TextFormatError."""
     return _ConfigReader(text, lenient=lenient).whole()
 
 
 def integer(text: str) -> int:
-    """A number as protobuf writes it: decimal, hexadecimal, or octal with a leading 0. Raises ValueError."""
+    """Parse a number as protobuf writes it: decimal, hexadecimal, octal with a leading 0. Raises ValueError."""
     octal = re.fullmatch(r"(-?)0(\d+)", text)
     return int(f"{octal[1]}0o{octal[2]}" if octal else text, 0)
 
 
 def is_true(text: str) -> bool:
-    """Whether the text of a bool is one of the spellings of true."""
+    """Whether the text of a bool spells true."""
     return text in _TRUE or _bit(text) == 1
 
 
@@ -95,17 +95,17 @@ class _ConfigReader:
     def _expect(self, *texts: str) -> ConfigToken:
         if self._token.text not in texts:
             wanted = " or ".join(f'"{text}"' for text in texts)
-            raise self._error(f"expected {wanted}, found {self._shown()}")
+            raise self._error(f"expected {wanted}, found {self._found()}")
         return self._next()
 
-    def _shown(self) -> str:
+    def _found(self) -> str:
         return f'"{self._token.text}"' if self._token.text else "the end of the file"
 
     def _error(self, message: str) -> TextFormatError:
         return TextFormatError(message, self._token.at)
 
     def _fields(self, kind: str, end: str, *, depth: int) -> tuple[ConfigField, ...]:
-        """Fields up to ``end``, which is taken, too."""
+        """Parse fields up to and including ``end``."""
         if depth > _TOO_DEEP:
             raise self._error("messages in messages, too deep")
         known = {} if kind == "?" else fields_of(kind)
@@ -113,7 +113,7 @@ class _ConfigReader:
         while self._token.text != end:
             name = self._token
             if not _IDENTIFIER.match(name.text):
-                raise self._error(f"expected the name of a field, found {self._shown()}")
+                raise self._error(f"expected the name of a field, found {self._found()}")
             self._next()
             type_ = known.get(name.text)
             if type_ is None:
@@ -151,7 +151,7 @@ class _ConfigReader:
         token = self._token
         if type_.type == "string" or (unknown and token.text[:1] in QUOTES):
             if self._token.text[:1] not in QUOTES:
-                raise self._error(f"expected a string in quotes, found {self._shown()}")
+                raise self._error(f"expected a string in quotes, found {self._found()}")
             parts = []
             # Strings that stand one after the other are one string.
             while self._token.text[:1] in QUOTES:
@@ -202,7 +202,8 @@ def _is_default(field: ConfigField, type_: FieldType) -> bool:
 def _problem(text: str, type_: str) -> str | None:
     """What is wrong with the text of a scalar, None where nothing is."""
     if text[:1] in QUOTES:
-        return f"{text} is in quotes; {_article(type_)} is written without"
+        what = "an enumerator" if type_ in ENUMS else "a number" if type_ != "bool" else "a bool"
+        return f"{text} is in quotes; {what} is written without"
     try:
         if type_ in INTEGERS:
             low, high = INTEGERS[type_]
@@ -225,10 +226,6 @@ def _problem(text: str, type_: str) -> str | None:
     return None if known else f'expected true or false, found "{text}"'
 
 
-def _article(type_: str) -> str:
-    return "an enumerator" if type_ in ENUMS else "a number" if type_ != "bool" else "a bool"
-
-
 def _float(text: str) -> float:
     if re.match(r"-?0[0-9]+", text):
         raise ValueError(text)
@@ -246,12 +243,12 @@ SCHEDULERS = ("dynamic_batching", "sequence_batching", "ensemble_scheduling")
 
 
 def empty_config() -> ModelConfig:
-    """The config of a model without config.pbtxt."""
+    """Config of a model without config.pbtxt."""
     return ModelConfig(tree=ConfigMessage(fields=(), at=TOP))
 
 
 def read_fields(tree: ConfigMessage, text: str) -> ModelConfig:
-    """The config that ``tree``, read from ``text``, spells."""
+    """Config of ``tree``, which was parsed from ``text``."""
     sequence = tree.message("sequence_batching")
     return ModelConfig(
         tree=tree,
@@ -266,7 +263,16 @@ def read_fields(tree: ConfigMessage, text: str) -> ModelConfig:
         parameters=_parameters(tree),
         scheduling=next((item for item in tree.fields if item.name in SCHEDULERS), None),
         controls=tuple(_control(item) for item in sequence.messages("control_input")) if sequence else (),
-        states=tuple(_state(item) for item in sequence.messages("state")) if sequence else (),
+        states=tuple(
+            StateConfig(
+                at=item.at,
+                input_name=text_of(item, "input_name"),
+                output_name=text_of(item, "output_name"),
+                data_type=enum_of(item, "data_type", "DataType"),
+                dims=numbers_of(item, "dims"),
+            )
+            for item in (sequence.messages("state") if sequence else ())
+        ),
         batch_inputs=tree.messages("batch_input"),
         batch_outputs=tree.messages("batch_output"),
         warmups=tree.messages("model_warmup"),
@@ -279,7 +285,7 @@ def read_fields(tree: ConfigMessage, text: str) -> ModelConfig:
 
 
 def enum_of(message: ConfigMessage, name: str, enum: str) -> Given[str] | None:
-    """The enumerator of a field, also where its number is written; a number without a name stays one."""
+    """Enumerator of a field, also where its number is written; a number without a name stays a number."""
     found, names = text_of(message, name), enumerators(enum)
     if found is None or found.value in names:
         return found
@@ -291,18 +297,18 @@ def enum_of(message: ConfigMessage, name: str, enum: str) -> Given[str] | None:
 
 
 def numbers_of(message: ConfigMessage, name: str) -> tuple[Given[int], ...]:
-    """The whole numbers of a repeated field."""
+    """Whole numbers of a repeated field."""
     return tuple(Given(value=integer(item.value), at=item.at) for item in texts_of(message, name))
 
 
 def texts_of(message: ConfigMessage, name: str) -> tuple[Given[str], ...]:
-    """The scalars of a repeated field, as text."""
+    """Scalars of a repeated field, as text."""
     found = (item.value for item in message.all(name))
     return tuple(Given(value=item.text, at=item.at) for item in found if isinstance(item, ConfigScalar))
 
 
 def text_of(message: ConfigMessage, name: str) -> Given[str] | None:
-    """The last one counts: before it only defaults may stand."""
+    """Last scalar of a field as text: before it only defaults are allowed."""
     return next(reversed(texts_of(message, name)), None)
 
 
@@ -363,14 +369,4 @@ def _control(message: ConfigMessage) -> ControlConfig:
         # The first enumerator is what an absent field means.
         kinds=tuple(kind.value if kind is not None else "CONTROL_SEQUENCE_START" for kind in kinds),
         data_type=next((kind for kind in types if kind is not None), None),
-    )
-
-
-def _state(message: ConfigMessage) -> StateConfig:
-    return StateConfig(
-        at=message.at,
-        input_name=text_of(message, "input_name"),
-        output_name=text_of(message, "output_name"),
-        data_type=enum_of(message, "data_type", "DataType"),
-        dims=numbers_of(message, "dims"),
     )

@@ -1,4 +1,4 @@
-"""What makes AOTInductor fail later."""
+"""Rules about programs that make AOTInductor fail later."""
 
 from __future__ import annotations
 

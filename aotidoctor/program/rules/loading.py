@@ -1,4 +1,4 @@
-"""What prevents that a program is loaded."""
+"""Rules about faults that prevent a program from being loaded."""
 
 from __future__ import annotations
 

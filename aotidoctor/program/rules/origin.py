@@ -1,4 +1,4 @@
-"""Of ``--against``: a package and a program."""
+"""Rules of ``--against``, which compares a package with a program."""
 
 from __future__ import annotations
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from aotidoctor.model.contract import Dim
 from aotidoctor.model.expr import Sym
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said
 from aotidoctor.model.serving_config import NameRow, TensorConfig
 from aotidoctor.triton.call_spec import SPLITS_SINCE, dim_text
-from aotidoctor.triton.tensor_names import JoinedTables, each_version, unrecorded_remark
+from aotidoctor.triton.tensor_names import JoinedTables, for_each_version, unrecorded_remark
 
 RULES = Family("tensors")
 
@@ -18,7 +18,8 @@ RULES = Family("tensors")
 @RULES.rule(
     "R31", "batching of a package with a fixed number of rows", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT
 )
-def batch_dim_is_dynamic(model: ServedModel) -> Said:
+@for_each_version
+def batch_dim_is_dynamic(joined: JoinedTables) -> Said:
     """With max_batch_size above 0, the first dim of every input must be dynamic.
 
     Versions: all.
@@ -27,32 +28,22 @@ def batch_dim_is_dynamic(model: ServedModel) -> Said:
     How it was seen: run with the 26.05 backend: batches of 1, 3 and 5 on a model of 2 rows all answered 2 rows.
     Remedy: export with a dynamic first dim, or set max_batch_size to 0 and write all dims.
     """
-    return each_version(model, _static)
-
-
-def _static(joined: JoinedTables) -> Said:
     size = joined.config.batch_size
-    if size <= 0:
-        return ()
     return [
-        _static_batch(joined, tensor, row, row.dims[0].static)
+        Remark(
+            kind="static-batch",
+            message=f"the model loads, then answers every request with {row.dims[0].static} rows, regardless of its "
+            "size, with HTTP status 200.",
+            observed=f"max_batch_size {size}",
+            expected=f"a dynamic first dim; {row.path} has {row.dims[0].static} rows, always",
+            subject=tensor.label,
+            remedy="Set max_batch_size: 0 and write all dims, or export with a dynamic first dim.",
+            at=joined.config.batch_at,
+            facts={"path": row.path, "rows": row.dims[0].static},
+        )
         for tensor, row in joined.inputs.pairs
-        if row.dims and row.dims[0].static is not None and (row.dims[0].static, size) != (1, 1)
+        if size > 0 and row.dims and row.dims[0].static is not None and (row.dims[0].static, size) != (1, 1)
     ]
-
-
-def _static_batch(joined: JoinedTables, tensor: TensorConfig, row: NameRow, rows: int | None) -> Remark:
-    return Remark(
-        kind="static-batch",
-        message=f"the model loads, then answers every request with {rows} rows, regardless of its size, with HTTP "
-        "status 200.",
-        observed=f"max_batch_size {joined.config.batch_size}",
-        expected=f"a dynamic first dim; {row.path} has {rows} rows, always",
-        subject=tensor.label,
-        remedy="Set max_batch_size: 0 and write all dims, or export with a dynamic first dim.",
-        at=joined.config.batch_at,
-        facts={"path": row.path, "rows": rows},
-    )
 
 
 @RULES.rule(
@@ -61,7 +52,8 @@ def _static_batch(joined: JoinedTables, tensor: TensorConfig, row: NameRow, rows
     Consequence.SILENTLY_WRONG,
     needs=Needs.CONTRACT,
 )
-def batch_is_in_range(model: ServedModel) -> Said:
+@for_each_version
+def batch_is_in_range(joined: JoinedTables) -> Said:
     """Every batch from 1 to max_batch_size must be within the compiled range, and all tensors must share the batch dim.
 
     Versions: all; before 26.06 results are not split, so an output without the batch dim is returned whole.
@@ -71,53 +63,51 @@ def batch_is_in_range(model: ServedModel) -> Said:
     How it was seen: read in the source.
     Remedy: use a smaller max_batch_size, a different range at export, or max_batch_size: 0.
     """
-    return each_version(model, _range)
-
-
-def _range(joined: JoinedTables) -> Said:
     if joined.config.batch_size <= 0:
         return ()
     firsts = [(tensor, row, row.dims[0]) for tensor, row in joined.inputs.pairs if row.dims]
     dynamic = [(tensor, row, dim) for tensor, row, dim in firsts if dim.static is None]
-    said: list[Remark | NotJudged] = []
+    found: list[Remark | NotJudged] = []
     ranges: set[tuple[int | None, int | None]] = set()
     for tensor, row, dim in dynamic:
         if (dim.min, dim.max) not in ranges:
             ranges.add((dim.min, dim.max))
-            said.extend(_limits(joined, tensor, row, dim))
-    said.extend(_not_plain(joined, tensor, row, dim) for tensor, row, dim in dynamic if _is_made_of(dim))
-    said.extend(_strangers(joined, dynamic))
-    said.extend(_outputs(joined, [dim for _, _, dim in dynamic]))
-    return said
+            found.extend(_limits(joined, tensor, row, dim))
+    for tensor, row, dim in dynamic:
+        if _is_made_of(dim):
+            message = f"the model loads; the first dim is {dim.expr}, so that a batch of a different size loses rows, "
+            found.append(
+                _out_of_range(
+                    *(joined, tensor, row, dim),
+                    kind="multiple",
+                    message=f"{message}with HTTP status 200.",
+                    remedy="Set max_batch_size: 0 and write all dims.",
+                )
+            )
+    return [*found, *_strangers(joined, dynamic), *_outputs(joined, [dim for _, _, dim in dynamic])]
 
 
 def _limits(joined: JoinedTables, tensor: TensorConfig, row: NameRow, dim: Dim) -> list[Remark]:
     size = joined.config.batch_size
-    said = []
+    found = []
     if dim.max is not None and size > dim.max:
         message = (
-            f"the model loads; batches of {dim.max + 1} to {size} rows are accepted and computed by code "
-            "compiled for at most "
+            f"the model loads; batches of {dim.max + 1} to {size} rows are accepted and computed by code compiled "
         )
-        message += f"{dim.max}: wrong numbers are possible, with HTTP status 200."
-        said.append(
-            _out_of_range(joined, tensor, row, dim, ("above-range", message, f"Set max_batch_size: {dim.max}."))
-        )
+        message += f"for at most {dim.max}: wrong numbers are possible, with HTTP status 200."
+        remedy = f"Set max_batch_size: {dim.max}."
+        found.append(_out_of_range(joined, tensor, row, dim, kind="above-range", message=message, remedy=remedy))
     if dim.min is not None and dim.min > 2:
-        message = (
-            f"the model loads; batches of 1 to {dim.min - 1} rows are accepted and computed by code compiled "
-            "for at least "
-        )
-        message += f"{dim.min}: wrong numbers are possible, with HTTP status 200."
+        message = f"the model loads; batches of 1 to {dim.min - 1} rows are accepted and computed by code compiled for "
+        message += f"at least {dim.min}: wrong numbers are possible, with HTTP status 200."
         remedy = "Export with a smaller least size, or set max_batch_size: 0 and write all dims."
-        said.append(_out_of_range(joined, tensor, row, dim, ("below-range", message, remedy)))
-    return said
+        found.append(_out_of_range(joined, tensor, row, dim, kind="below-range", message=message, remedy=remedy))
+    return found
 
 
 def _out_of_range(
-    joined: JoinedTables, tensor: TensorConfig, row: NameRow, dim: Dim, said: tuple[str, str, str]
+    joined: JoinedTables, tensor: TensorConfig, row: NameRow, dim: Dim, *, kind: str, message: str, remedy: str
 ) -> Remark:
-    kind, message, remedy = said
     return Remark(
         kind=kind,
         message=message,
@@ -135,37 +125,25 @@ def _is_made_of(dim: Dim) -> bool:
     return dim.expr is not None and bool(dim.expr.symbols) and not isinstance(dim.expr, Sym)
 
 
-def _not_plain(joined: JoinedTables, tensor: TensorConfig, row: NameRow, dim: Dim) -> Remark:
-    message = (
-        f"the model loads; the first dim is {dim.expr}, so that a batch of a different size loses rows, with "
-        "HTTP status 200."
-    )
-    remedy = "Set max_batch_size: 0 and write all dims."
-    return _out_of_range(joined, tensor, row, dim, ("multiple", message, remedy))
-
-
 def _strangers(joined: JoinedTables, dynamic: Sequence[tuple[TensorConfig, NameRow, Dim]]) -> list[Remark]:
-    """Inputs whose first dims are sizes of their own: the server gives them all the same number of rows."""
+    """Inputs whose first dims are independent sizes: the server gives them all the same number of rows."""
     named = [(tensor, row, dim) for tensor, row, dim in dynamic if dim.expr is not None and dim.expr.symbols]
-    said = []
+    found = []
     for tensor, row, dim in named[1:]:
         if dim.expr != named[0][2].expr and not _is_made_of(dim) and not _is_made_of(named[0][2]):
-            message = (
-                f"the model loads; the first dims of {named[0][1].path} and {row.path} are independent sizes in "
-                "the package, "
-            )
-            message += "and the server gives both the same number of rows: batches may be merged that do not belong "
-            message += "together."
+            message = f"the model loads; the first dims of {named[0][1].path} and {row.path} are independent sizes in "
+            message += "the package, and the server gives both the same number of rows: batches may be merged that do "
+            message += "not belong together."
             remedy = "Set max_batch_size: 0 and write all dims, unless both first dims are the batch."
-            found = _out_of_range(joined, tensor, row, dim, ("another-size", message, remedy))
-            said.append(replace(found, consequence=Consequence.WASTE))
-    return said
+            remark = _out_of_range(joined, tensor, row, dim, kind="another-size", message=message, remedy=remedy)
+            found.append(replace(remark, consequence=Consequence.WASTE))
+    return found
 
 
 def _outputs(joined: JoinedTables, batch: Sequence[Dim]) -> Said:
     """Outputs whose first dim is not the batch."""
     known = [dim.expr for dim in batch if dim.expr is not None and dim.expr.symbols]
-    said: list[Remark] = []
+    found: list[Remark] = []
     silent = []
     for tensor, row in joined.outputs.pairs:
         if not row.may_be_tensor or row.dims == ():
@@ -175,7 +153,7 @@ def _outputs(joined: JoinedTables, batch: Sequence[Dim]) -> Said:
             silent.append(row.label)
         elif known and first.expr not in known:
             splits = joined.model.release.since(SPLITS_SINCE)
-            said.append(
+            found.append(
                 Remark(
                     kind="output-without-batch",
                     consequence=Consequence.SILENTLY_WRONG if splits else Consequence.WASTE,
@@ -191,4 +169,4 @@ def _outputs(joined: JoinedTables, batch: Sequence[Dim]) -> Said:
                     facts={"path": row.path},
                 )
             )
-    return [*said, *unrecorded_remark("the first dim", silent)]
+    return [*found, *unrecorded_remark("the first dim", silent)]

@@ -1,6 +1,6 @@
-"""What the server's core refuses in a config that parses; the second half of rule 1.
+"""Refusals by the server's core of a config that parses; the second half of rule 1.
 
-The words are the core's own, as a real one said them.
+The messages are those of a real core.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LIBRARY = "libtriton_pytorch.so"
 
 
 def refusals(model: ServedModel) -> Iterator[Remark]:
-    """Everything that keeps the core from handing the model to its backend."""
+    """Yield everything that keeps the core from passing the model to its backend."""
     config = model.config
     if config is None:
         return
@@ -65,10 +65,6 @@ def _tensor(tensor: TensorConfig, side: str, model: ServedModel) -> Iterator[Rem
     form = enum_of(tensor.tree, "format", "ModelInput.Format")
     if form is not None and form.value in ("FORMAT_NHWC", "FORMAT_NCHW") and len(tensor.dims) != 3:
         yield _refused(f"model {side} NHWC/NCHW require 3 dims", form.value, form.at, tensor.label)
-    yield from _flags(tensor, model)
-
-
-def _flags(tensor: TensorConfig, model: ServedModel) -> Iterator[Remark]:
     for flag in _flagged(tensor.tree, "is_shape_tensor"):
         words = "shape tensors are only supported for TensorRT platform"
         yield _refused(words, "is_shape_tensor", flag.at, tensor.label)
@@ -85,7 +81,12 @@ def _flagged(message: ConfigMessage, name: str) -> list[Given[str]]:
 def _scheduling(config: ModelConfig, name: str, scheduling: ConfigMessage) -> Iterator[Remark]:
     match name:
         case "dynamic_batching":
-            yield from _preferred(config, scheduling)
+            for size in numbers_of(scheduling, "preferred_batch_size"):
+                if size.value <= 0:
+                    yield _refused("dynamic batching preferred size must be positive", str(size.value), size.at)
+                elif size.value > config.batch_size:
+                    words = "dynamic batching preferred size must be <= max batch size"
+                    yield _refused(words, f"{size.value} with max_batch_size {config.batch_size}", size.at)
             yield from _priority(scheduling)
         case "sequence_batching":
             for words, observed, at in sequence_refusals(config, scheduling):
@@ -93,15 +94,6 @@ def _scheduling(config: ModelConfig, name: str, scheduling: ConfigMessage) -> It
         case _:
             words = "ensemble scheduling cannot be set for a model whose platform is not ensemble"
             yield _refused(words, name, scheduling.at)
-
-
-def _preferred(config: ModelConfig, batching: ConfigMessage) -> Iterator[Remark]:
-    for size in numbers_of(batching, "preferred_batch_size"):
-        if size.value <= 0:
-            yield _refused("dynamic batching preferred size must be positive", str(size.value), size.at)
-        elif size.value > config.batch_size:
-            words = "dynamic batching preferred size must be <= max batch size"
-            yield _refused(words, f"{size.value} with max_batch_size {config.batch_size}", size.at)
 
 
 def _priority(batching: ConfigMessage) -> Iterator[Remark]:

@@ -1,4 +1,4 @@
-"""What the server's core refuses in a sequence batcher; part of rule 1. The words are the core's own."""
+"""Refusals by the server's core of a sequence batcher; part of rule 1. The messages are the core's own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ID_TYPES = ("TYPE_UINT64", "TYPE_INT64", "TYPE_UINT32", "TYPE_INT32", "TYPE_STR
 
 
 class Refusal(NamedTuple):
-    """What the core says, what it says it of, and where that is written."""
+    """The core's message, the text that it refuses, and its position."""
 
     words: str
     observed: str
@@ -23,7 +23,7 @@ class Refusal(NamedTuple):
 
 
 def sequence_refusals(config: ModelConfig, sequence: ConfigMessage) -> Iterator[Refusal]:
-    """Everything in ``sequence_batching`` that keeps the core from loading the model."""
+    """Yield everything in ``sequence_batching`` that keeps the core from loading the model."""
     for oldest in sequence.messages("oldest"):
         for size in numbers_of(oldest, "preferred_batch_size"):
             if not 0 < size.value <= config.batch_size:
@@ -34,20 +34,9 @@ def sequence_refusals(config: ModelConfig, sequence: ConfigMessage) -> Iterator[
         if share is not None and not _is_share(share.value):
             words = "sequence batching minimum slot utilization must be in range (0.0, 1.0]"
             yield Refusal(words, share.value, share.at)
-    yield from _tensors(sequence.messages("control_input"))
-
-
-def _is_share(text: str) -> bool:
-    try:
-        return 0.0 <= float(text.rstrip("fF")) <= 1.0
-    except ValueError:
-        return False
-
-
-def _tensors(tensors: tuple[ConfigMessage, ...]) -> Iterator[Refusal]:
     kinds: set[str] = set()
     names: set[str] = set()
-    for tensor in tensors:
+    for tensor in sequence.messages("control_input"):
         controls = tensor.messages("control")
         given = text_of(tensor, "name")
         name = written_text(given)
@@ -61,6 +50,13 @@ def _tensors(tensors: tuple[ConfigMessage, ...]) -> Iterator[Refusal]:
             yield from _control(control, kinds)
 
 
+def _is_share(text: str) -> bool:
+    try:
+        return 0.0 <= float(text.rstrip("fF")) <= 1.0
+    except ValueError:
+        return False
+
+
 def _control(control: ConfigMessage, seen: set[str]) -> Iterator[Refusal]:
     given = enum_of(control, "kind", "ModelSequenceBatching.Control.Kind")
     kind = written_text(given) or "CONTROL_SEQUENCE_START"
@@ -69,9 +65,13 @@ def _control(control: ConfigMessage, seen: set[str]) -> Iterator[Refusal]:
     seen.add(kind)
     values = [name for name in _VALUES if control.first(name) is not None]
     if kind == _ID:
-        yield from _id(control, values)
-        return
-    if not values:
+        if values:
+            yield Refusal(f"sequence batching must not specify either {_EITHER} for {_ID}", values[0], control.at)
+        type_ = enum_of(control, "data_type", "DataType")
+        if written_text(type_) not in _ID_TYPES:
+            words = f"unexpected data type for control {_ID}. Allowed data types are {', '.join(_ID_TYPES)}"
+            yield Refusal(words, written_text(type_) or "no data_type", (type_ or control).at)
+    elif not values:
         yield Refusal(f"sequence batching must specify either {_EITHER} for {kind}", "none of them", control.at)
     elif len(values) > 1:
         words = f"sequence batching specifies more than one from {_EITHER} for {kind}"
@@ -79,12 +79,3 @@ def _control(control: ConfigMessage, seen: set[str]) -> Iterator[Refusal]:
     elif len(entries := control.all(values[0])) != 2:
         words = f"sequence batching control '{values[0]}' must have exactly 2 entries for {kind}"
         yield Refusal(words, f"{len(entries)} entries", entries[0].at)
-
-
-def _id(control: ConfigMessage, values: list[str]) -> Iterator[Refusal]:
-    if values:
-        yield Refusal(f"sequence batching must not specify either {_EITHER} for {_ID}", values[0], control.at)
-    kind = enum_of(control, "data_type", "DataType")
-    if written_text(kind) not in _ID_TYPES:
-        words = f"unexpected data type for control {_ID}. Allowed data types are {', '.join(_ID_TYPES)}"
-        yield Refusal(words, written_text(kind) or "no data_type", (kind or control).at)

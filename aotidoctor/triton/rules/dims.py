@@ -1,20 +1,20 @@
-"""Family tensors, the dims of inputs: nobody compares them with what was compiled."""
+"""Family tensors, the dims of inputs, which the server does not compare with the compiled ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import NameRow, TensorConfig
-from aotidoctor.triton.call_spec import DimMismatch, compare_dims, dims_text, fixed_symbols
-from aotidoctor.triton.tensor_names import JoinedTables, Pair, each_version, unrecorded_remark
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said
+from aotidoctor.model.serving_config import TensorConfig
+from aotidoctor.triton.call_spec import compare_dims, dims_text, fixed_symbols
+from aotidoctor.triton.tensor_names import JoinedTables, Pair, for_each_version, unrecorded_remark
 
 RULES = Family("tensors")
 
 _MISREAD = (
     "the model loads, then answers with HTTP status 200 and wrong numbers: the code uses the compiled sizes, cuts, "
+    "repeats or reads past the end, and the output has the compiled shape."
 )
-_MISREAD += "repeats or reads past the end, and the output has the compiled shape."
 _MESSAGES = {
     "wider": (
         Consequence.WASTE,
@@ -26,8 +26,8 @@ _MESSAGES = {
     "below-two": (
         Consequence.NOTE,
         (
-            "the model loads and works; export treats 0 and 1 as special, so AOTI_RUNTIME_CHECK_INPUTS=1 accepts 2 and "
-            "more."
+            "the model loads and works; export treats 0 and 1 as special, so AOTI_RUNTIME_CHECK_INPUTS=1 accepts "
+            "2 and more."
         ),
     ),
     "scalar": (
@@ -46,7 +46,8 @@ _MESSAGES = {
 
 
 @RULES.rule("R21", "dims of an input that were not compiled", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
-def input_dims_are_compiled(model: ServedModel) -> Said:
+@for_each_version
+def input_dims_are_compiled(joined: JoinedTables) -> Said:
     """The dims of an input must be the compiled ones; -1 means a dynamic dim.
 
     Versions: all.
@@ -55,44 +56,35 @@ def input_dims_are_compiled(model: ServedModel) -> Said:
     How it was seen: run with the 26.05 backend: dims [3,4] on a [2,4] model answered [2,4].
     Remedy: use the dims that ``aotidoctor triton names`` shows, without the first one if max_batch_size is above 0.
     """
-    return each_version(model, _dims)
-
-
-def _dims(joined: JoinedTables) -> Said:
-    said: list[Remark] = []
+    found: list[Remark] = []
     silent = []
     for tensor, row in _compared(joined):
         if row.dims is None:
             silent.append(row.label)
             continue
-        found = compare_dims(tensor, row.dims, batched=joined.config.batch_size > 0)
-        said.extend(_remark(tensor, row, item) for item in found if item.kind != "batch-missing")
-    said.extend(_disagreeing(joined))
-    return [*said, *unrecorded_remark("the dims", silent)]
+        mismatches = compare_dims(tensor, row.dims, batched=joined.config.batch_size > 0)
+        for item in (item for item in mismatches if item.kind != "batch-missing"):
+            consequence, message = _MESSAGES.get(item.kind, (Consequence.SILENTLY_WRONG, _MISREAD))
+            expected = row.dims[1:] if item.kind == "batch-written" else row.dims
+            written = ", ".join("-1" if dim.static is None else str(dim.static) for dim in expected)
+            harmless = consequence is Consequence.NOTE
+            remark = Remark(
+                kind=item.kind,
+                consequence=consequence,
+                message=message,
+                observed=item.observed if item.dim is None else f"{item.observed} in dim {item.dim}",
+                expected=f"{item.expected} ({row.path} is {dims_text(row.dims)})",
+                subject=tensor.label,
+                remedy="No change is needed." if harmless else f"Write dims: [ {written} ].",
+                at=item.at,
+                facts={"path": row.path, "dim": item.dim},
+            )
+            found.append(remark)
+    return [*found, *_disagreeing(joined), *unrecorded_remark("the dims", silent)]
 
 
 def _compared(joined: JoinedTables) -> list[Pair]:
     return [(tensor, row) for tensor, row in joined.inputs.pairs if row.may_be_tensor and tensor.shape]
-
-
-def _remark(tensor: TensorConfig, row: NameRow, item: DimMismatch) -> Remark:
-    consequence, message = _MESSAGES.get(item.kind, (Consequence.SILENTLY_WRONG, _MISREAD))
-    where = "" if item.dim is None else f" in dim {item.dim}"
-    harmless = consequence is Consequence.NOTE
-    compiled = row.dims or ()
-    expected = compiled[1:] if item.kind == "batch-written" else compiled
-    written = ", ".join("-1" if dim.static is None else str(dim.static) for dim in expected)
-    return Remark(
-        kind=item.kind,
-        consequence=consequence,
-        message=message,
-        observed=f"{item.observed}{where}",
-        expected=f"{item.expected} ({row.path} is {dims_text(compiled)})",
-        subject=tensor.label,
-        remedy="No change is needed." if harmless else f"Write dims: [ {written} ].",
-        at=item.at,
-        facts={"path": row.path, "dim": item.dim},
-    )
 
 
 def _disagreeing(joined: JoinedTables) -> Iterator[Remark]:
@@ -103,21 +95,20 @@ def _disagreeing(joined: JoinedTables) -> Iterator[Remark]:
             first, where = seen.setdefault(symbol, (value, tensor))
             if first != value:
                 observed = f"{symbol} = {value} here, {first} in {where.label}"
-                yield (
-                    Remark(
-                        kind="disagree",
-                        message=_MISREAD,
-                        observed=observed,
-                        expected=f"one size for {symbol}",
-                        subject=tensor.label,
-                        remedy="Write the same size in both, or -1.",
-                        at=place.at,
-                    )
+                yield Remark(
+                    kind="disagree",
+                    message=_MISREAD,
+                    observed=observed,
+                    expected=f"one size for {symbol}",
+                    subject=tensor.label,
+                    remedy="Write the same size in both, or -1.",
+                    at=place.at,
                 )
 
 
 @RULES.rule("R33", "no batching, and no batch dim", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
-def batch_dim_is_written(model: ServedModel) -> Said:
+@for_each_version
+def batch_dim_is_written(joined: JoinedTables) -> Said:
     """Without batching, dims must include the first dim.
 
     Versions: all.
@@ -126,10 +117,6 @@ def batch_dim_is_written(model: ServedModel) -> Said:
     How it was seen: as every other rank, run with the 26.05 backend.
     Remedy: write the first dim, or set max_batch_size.
     """
-    return each_version(model, _batch_missing)
-
-
-def _batch_missing(joined: JoinedTables) -> Said:
     return [
         Remark(
             kind="batch-missing",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel
 from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.triton.call_spec import BFLOAT16_SINCE, data_types
-from aotidoctor.triton.tensor_names import JoinedTables, each_version, obstacles_of, unrecorded_remark
+from aotidoctor.triton.tensor_names import JoinedTables, for_each_version, obstacles_of, unrecorded_remark
 
 RULES = Family("tensors")
 
@@ -26,10 +26,10 @@ def types_are_known(model: ServedModel) -> Said:
     config = model.config
     if config is None:
         return (NotJudged(reason="config.pbtxt does not parse"),)
-    said: list[Remark] = []
+    found: list[Remark] = []
     for word, tensors in (("input", config.inputs), ("output", config.outputs)):
-        said.extend(remark for tensor in tensors if (remark := _type(model, word, tensor)) is not None)
-    return [*said, *obstacles_of(model, "R18")]
+        found.extend(remark for tensor in tensors if (remark := _type(model, word, tensor)) is not None)
+    return [*found, *obstacles_of(model, "R18")]
 
 
 def _type(model: ServedModel, word: str, tensor: TensorConfig) -> Remark | None:
@@ -64,7 +64,8 @@ def _type(model: ServedModel, word: str, tensor: TensorConfig) -> Remark | None:
 @RULES.rule(
     "R19", "an input of a different type from the compiled one", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT
 )
-def inputs_have_their_types(model: ServedModel) -> Said:
+@for_each_version
+def inputs_have_their_types(joined: JoinedTables) -> Said:
     """The type of an input must be the compiled type. Neither the server nor the package checks this.
 
     Versions: all.
@@ -73,22 +74,17 @@ def inputs_have_their_types(model: ServedModel) -> Said:
     How it was seen: run with the 26.05 backend: FP64 into a float32 model gave garbage.
     Remedy: use the type that ``aotidoctor triton names`` shows.
     """
-    return each_version(model, _inputs)
-
-
-def _inputs(joined: JoinedTables) -> Said:
     known = data_types(joined.model.release)
-    said: list[Remark] = []
+    found: list[Remark] = []
     silent = [row.label for _, row in joined.inputs.pairs if row.may_be_tensor and row.dtype is None]
     for tensor, row in joined.inputs.pairs:
         given = known.get(tensor.type)
         if row.kind == "tensor" and row.data_type is not None and given is not None and given != row.dtype:
-            said.append(
+            found.append(
                 Remark(
                     kind="input-type",
                     message="the model loads, then answers with HTTP status 200 and wrong numbers: the bytes of "
-                    f"{given} are read "
-                    f"as {row.dtype}.",
+                    f"{given} are read as {row.dtype}.",
                     observed=tensor.type,
                     expected=f"{row.data_type} ({row.path} is {row.dtype})",
                     subject=tensor.label,
@@ -97,13 +93,14 @@ def _inputs(joined: JoinedTables) -> Said:
                     facts={"path": row.path, "data_type": row.data_type},
                 )
             )
-    return [*said, *unrecorded_remark("the dtype", silent)]
+    return [*found, *unrecorded_remark("the dtype", silent)]
 
 
 @RULES.rule(
     "R20", "an output of a different type from the returned one", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT
 )
-def outputs_have_their_types(model: ServedModel) -> Said:
+@for_each_version
+def outputs_have_their_types(joined: JoinedTables) -> Said:
     """The type of an output must be the type that the package returns.
 
     Versions: all. Up to 26.05 the server frees the error before it formats it.
@@ -112,26 +109,22 @@ def outputs_have_their_types(model: ServedModel) -> Said:
     How it was seen: run with the 26.05 backend (SIGSEGV).
     Remedy: use the type that ``aotidoctor triton names`` shows.
     """
-    return each_version(model, _outputs)
-
-
-def _outputs(joined: JoinedTables) -> Said:
     known = data_types(joined.model.release)
-    said: list[Remark] = []
+    found: list[Remark] = []
     silent = []
     for tensor, row in joined.outputs.pairs:
         if row.kind in ("none", "shifted", "number") or row.dims == ():
-            continue  # R15, R23 and R24 speak of these
+            continue  # R15, R23 and R24 are about these
         given = tensor.type
         if row.dtype is None:
             silent.append(row.label)
         elif given in known and known[given] != row.dtype:
-            said.append(wrong_output_type(joined, tensor, row.path, row.data_type, f"{row.path} is {row.dtype}"))
-    return [*said, *unrecorded_remark("the dtype", silent)]
+            found.append(wrong_output_type(joined, tensor, row.path, row.data_type, f"{row.path} is {row.dtype}"))
+    return [*found, *unrecorded_remark("the dtype", silent)]
 
 
 def wrong_output_type(joined: JoinedTables, tensor: TensorConfig, path: str, real: str | None, why: str) -> Remark:
-    """What a release makes of an output of a different type from the config."""
+    """Remark about an output of a different type from the config, by release."""
     given = tensor.type
     words = f"has datatype {real or _INVALID} but model configuration expects {given}"
     crash = joined.model.release.before(_CRASHES_UNTIL)

@@ -1,11 +1,11 @@
-"""Family config, second half: the files that the server opens, the versions it serves, what is in the package."""
+"""Family config, second half: files that the server opens, versions that it serves, content of the package."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from aotidoctor.model.artifact import ArtifactKind
-from aotidoctor.model.serving import Consequence, Family, Needs, Remark, ServedModel, ServedVersion
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, ServedModel
 from aotidoctor.model.serving_config import TOP
 from aotidoctor.triton.open_models import DEFAULT_FILE
 
@@ -23,33 +23,33 @@ def file_is_there(model: ServedModel) -> Sequence[Remark]:
     How it was seen: run with the 26.05 backend.
     Remedy: name the file model.pt2, or set default_model_filename to its name.
     """
-    return [_absent(model, version) for version in model.served if version.artifact is None]
-
-
-def _absent(model: ServedModel, version: ServedVersion) -> Remark:
     config, settled = model.config, model.settled
     filename = settled.filename if settled is not None else DEFAULT_FILE
     written = config.default_model_filename if config is not None else None
-    others = [name for name in version.files if name.endswith((".pt2", ".pt")) and name != filename]
-    if written is None and filename != DEFAULT_FILE and DEFAULT_FILE in version.files:
-        remedy = (
-            f'Write default_model_filename: "{DEFAULT_FILE}": {model.release.name} looks for {filename} without it.'
+    found = []
+    for version in (version for version in model.served if version.artifact is None):
+        others = [name for name in version.files if name.endswith((".pt2", ".pt")) and name != filename]
+        if written is None and filename != DEFAULT_FILE and DEFAULT_FILE in version.files:
+            remedy = f'Write default_model_filename: "{DEFAULT_FILE}": {model.release.name} looks for {filename} '
+            remedy += "without it."
+        elif others:
+            remedy = f'Rename {others[0]} to {filename}, or write default_model_filename: "{others[0]}".'
+        else:
+            remedy = f"Put the package into {version.directory} as {filename}."
+        found.append(
+            Remark(
+                kind="no-file",
+                message=f'the model is not loaded: PyTorch inductor model file "{version.package}" is unreachable or '
+                "inaccessible.",
+                observed=", ".join(others) or f"no package in {version.directory}",
+                expected=f"{version.number}/{filename}",
+                subject=f"version {version.number}",
+                remedy=remedy,
+                at=written.at if written is not None else TOP,
+                file=model.config_path or model.path,
+            )
         )
-    elif others:
-        remedy = f'Rename {others[0]} to {filename}, or write default_model_filename: "{others[0]}".'
-    else:
-        remedy = f"Put the package into {version.directory} as {filename}."
-    return Remark(
-        kind="no-file",
-        message=f'the model is not loaded: PyTorch inductor model file "{version.package}" is unreachable or '
-        "inaccessible.",
-        observed=", ".join(others) or f"no package in {version.directory}",
-        expected=f"{version.number}/{filename}",
-        subject=f"version {version.number}",
-        remedy=remedy,
-        at=written.at if written is not None else TOP,
-        file=model.config_path or model.path,
-    )
+    return found
 
 
 @RULES.rule(
@@ -70,24 +70,22 @@ def versions_are_served(model: ServedModel) -> Sequence[Remark]:
     """
     policy = model.config.tree.first("version_policy") if model.config is not None else None
     at = policy.at if policy is not None else TOP
-    said = [
-        (
-            Remark(
-                kind="ignored-folder",
-                consequence=Consequence.WASTE,
-                message=f"the server ignores the folder: version directory '{name}' fails to convert to an integral "
-                "number.",
-                observed=name,
-                expected="a whole number without zeros before it",
-                subject=name,
-                remedy="Rename it to its number, or move it out of the model's folder.",
-                file=f"{model.path}/{name}",
-            )
+    ignored = [
+        Remark(
+            kind="ignored-folder",
+            consequence=Consequence.WASTE,
+            message=f"the server ignores the folder: version directory '{name}' fails to convert to an integral "
+            "number.",
+            observed=name,
+            expected="a whole number without zeros before it",
+            subject=name,
+            remedy="Rename it to its number, or move it out of the model's folder.",
+            file=f"{model.path}/{name}",
         )
         for name in model.ignored
     ]
     if model.served:
-        return said
+        return ignored
     there = ", ".join(str(version.number) for version in model.versions)
     none = Remark(
         kind="no-version",
@@ -99,7 +97,7 @@ def versions_are_served(model: ServedModel) -> Sequence[Remark]:
         at=at,
         file=model.config_path or model.path,
     )
-    return [none, *said]
+    return [none, *ignored]
 
 
 @RULES.rule("R7", 'the package has no model called "model"', Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)
@@ -112,33 +110,32 @@ def inner_name_is_model(model: ServedModel) -> Sequence[Remark]:
     How it was seen: run with PyTorch's loader, which the backend calls with the fixed name.
     Remedy: package the model alone, with aoti_compile_and_package or package_aoti(path, files).
     """
-    return [
-        _not_loadable(version)
-        for version in model.served
-        if version.artifact is not None
-        and (version.artifact.kind is not ArtifactKind.AOTI_PACKAGE or version.entry is None)
-    ]
-
-
-def _not_loadable(version: ServedVersion) -> Remark:
-    artifact = version.artifact
-    names = ", ".join(entry.name for entry in artifact.models) if artifact is not None else ""
-    kind = artifact.kind.value if artifact is not None else ""
-    is_package = artifact is not None and artifact.kind is ArtifactKind.AOTI_PACKAGE
-    message = f"Failed to find a generated cpp file or so file for model '{MODEL}' in the zip archive."
-    return Remark(
-        kind="other-name" if is_package else "no-package",
-        message=f"the model is not loaded: {message}"
-        if is_package
-        else "the model is not loaded: it is not a package.",
-        observed=f"models: {names}" if names else f"{kind}: {artifact.problem or ''}".rstrip(": ") if artifact else "",
-        expected=f"an AOTInductor package with a model called {MODEL}",
-        subject=f"version {version.number}",
-        remedy="Package this model alone, with torch._inductor.aoti_compile_and_package."
-        if is_package
-        else f"Look at it with: aotidoctor check {version.package}",
-        file=version.package,
-    )
+    found = []
+    for version in model.served:
+        artifact = version.artifact
+        if artifact is None:
+            continue
+        is_package = artifact.kind is ArtifactKind.AOTI_PACKAGE
+        if is_package and version.entry is not None:
+            continue
+        names = ", ".join(entry.name for entry in artifact.models)
+        missing = f"Failed to find a generated cpp file or so file for model '{MODEL}' in the zip archive."
+        found.append(
+            Remark(
+                kind="other-name" if is_package else "no-package",
+                message=f"the model is not loaded: {missing if is_package else 'it is not a package.'}",
+                observed=f"models: {names}"
+                if names
+                else f"{artifact.kind.value}: {artifact.problem or ''}".rstrip(": "),
+                expected=f"an AOTInductor package with a model called {MODEL}",
+                subject=f"version {version.number}",
+                remedy="Package this model alone, with torch._inductor.aoti_compile_and_package."
+                if is_package
+                else f"Look at it with: aotidoctor check {version.package}",
+                file=version.package,
+            )
+        )
+    return found
 
 
 @RULES.rule("R8", "the package has no compiled library", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)

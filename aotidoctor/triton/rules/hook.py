@@ -1,4 +1,4 @@
-"""What must run before the package is loaded: the init library, and weights that lie beside the package."""
+"""Family hook: the init library, which runs before the package is loaded, and weights beside the package."""
 
 from __future__ import annotations
 
@@ -41,31 +41,34 @@ def check_init_library(model: ServedModel) -> Said:
     given = init_library(model)
     if given is None:
         return ()
-    early = _too_early(model, given) or _unusable_path(given)
-    if early is not None:
+    if model.release.before(INIT_LIBRARY_SINCE):
+        early = init_remark(
+            "ignored",
+            given,
+            f"Triton {model.release.name} ignores {PARAMETER}: the model loads, and the first inference fails because "
+            "what the library prepares is missing.",
+            f"serve with {INIT_LIBRARY_SINCE} or later",
+            seen=f"Triton {model.release.name}",
+            wanted=f"{INIT_LIBRARY_SINCE} or later",
+            consequence=Consequence.REQUESTS_FAIL,
+        )
         return (early,)
     hook = model.hook
-    if hook is None:
-        return (NotJudged(reason="the library was not inspected"),)
-    broken = _file(model, hook, given)
+    broken = _unusable_path(given) or (_file(model, hook, given) if hook is not None else None)
     if broken is not None:
         return (broken,)
-    return (*_symbols(hook, given), *_libraries(hook, given), *_access(hook, given), *_often(model, given))
-
-
-def _too_early(model: ServedModel, given: ParameterConfig) -> Remark | None:
-    if model.release.since(INIT_LIBRARY_SINCE):
-        return None
-    return init_remark(
-        "ignored",
-        given,
-        f"Triton {model.release.name} ignores {PARAMETER}: the model loads, and the first inference fails because "
-        "what the library prepares is missing.",
-        f"serve with {INIT_LIBRARY_SINCE} or later",
-        seen=f"Triton {model.release.name}",
-        wanted=f"{INIT_LIBRARY_SINCE} or later",
-        consequence=Consequence.REQUESTS_FAIL,
-    )
+    if hook is None:
+        return (NotJudged(reason="the library was not inspected"),)
+    found = [*_symbols(hook, given), *_libraries(hook, given), *_access(hook, given)]
+    count = sum(group.instances for group in model.instance_groups)
+    if count > 1:
+        message = f"each of the {count} instances loads the model, and calls {INIT_FUNCTION} again for the same folder."
+        remedy, note = "count: 1, or a function that may be called more than once", Consequence.NOTE
+        several = f"{count} instances"
+        found.append(
+            init_remark("several-instances", given, message, remedy, seen=several, wanted="one", consequence=note)
+        )
+    return found
 
 
 def _unusable_path(given: ParameterConfig) -> Remark | None:
@@ -124,39 +127,21 @@ def _machine(name: str) -> str:
 
 def _symbols(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
     if INIT_FUNCTION not in hook.symbols:
-        yield _no_init(hook, given)
+        how, remedy = _why_absent(hook, INIT_FUNCTION)
+        kind = {"mangled": "mangled", "hidden": "hidden"}.get(how, "no-init")
+        message = f"{hook.path} does not export {INIT_FUNCTION}{_WHY[how]}"
+        yield init_remark(kind, given, message, remedy, seen=_seen(hook), wanted=INIT_FUNCTION)
     if RELEASE not in hook.symbols:
-        yield _no_release(hook, given)
-
-
-def _no_init(hook: HookLibrary, given: ParameterConfig) -> Remark:
-    how, remedy = _why_absent(hook, INIT_FUNCTION)
-    kind = {"mangled": "mangled", "hidden": "hidden"}.get(how, "no-init")
-    message = f"{hook.path} does not export {INIT_FUNCTION}{_WHY[how]}"
-    return init_remark(kind, given, message, remedy, seen=_seen(hook), wanted=INIT_FUNCTION)
-
-
-def _no_release(hook: HookLibrary, given: ParameterConfig) -> Remark:
-    how, remedy = _why_absent(hook, RELEASE)
-    unknown = "whether the server then refuses the library is unknown, and what init allocated is never freed"
-    if how == "absent" and OLD_RELEASE in hook.symbols:
-        message = (
-            f"{hook.path} exports {OLD_RELEASE}, the name from before the feature was merged, and not {RELEASE}: "
-            "its cleanup is never called, so a reload finds leftovers of the last load."
-        )
-        return init_remark(
-            "old-abi",
-            given,
-            message,
-            f"rename it: {_SIGNATURES[RELEASE]}",
-            seen=OLD_RELEASE,
-            wanted=RELEASE,
-            consequence=Consequence.WASTE,
-        )
-    message = f"{hook.path} does not export {RELEASE}{_WHY[how]}; {unknown}."
-    return init_remark(
-        "no-release", given, message, remedy, seen=_seen(hook), wanted=RELEASE, consequence=Consequence.WASTE
-    )
+        how, remedy = _why_absent(hook, RELEASE)
+        kind, seen = "no-release", _seen(hook)
+        message = f"{hook.path} does not export {RELEASE}{_WHY[how]}; whether the server then refuses the library is "
+        message += "unknown, and what init allocated is never freed."
+        if how == "absent" and OLD_RELEASE in hook.symbols:
+            kind, seen, remedy = "old-abi", OLD_RELEASE, f"rename it: {_SIGNATURES[RELEASE]}"
+            message = f"{hook.path} exports {OLD_RELEASE}, the name from before the feature was merged, and not "
+            message += f"{RELEASE}: its cleanup is never called, so a reload finds leftovers of the last load."
+        waste = Consequence.WASTE
+        yield init_remark(kind, given, message, remedy, seen=seen, wanted=RELEASE, consequence=waste)
 
 
 _WHY = {
@@ -212,22 +197,6 @@ def _access(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
         remedy = f'string_value: "{hook.target}"'
         yield init_remark(
             "link", given, message, remedy, seen=hook.target, wanted=hook.path, consequence=Consequence.NOTE
-        )
-
-
-def _often(model: ServedModel, given: ParameterConfig) -> Iterator[Remark]:
-    count = sum(group.instances for group in model.instance_groups)
-    if count > 1:
-        message = f"each of the {count} instances loads the model, and calls {INIT_FUNCTION} again for the same folder."
-        remedy = "count: 1, or a function that may be called more than once"
-        yield init_remark(
-            "several-instances",
-            given,
-            message,
-            remedy,
-            seen=f"{count} instances",
-            wanted="one",
-            consequence=Consequence.NOTE,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from aotidoctor.model.record import record
 from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel, ServedVersion
@@ -19,14 +20,14 @@ _NO_GPU = "the model is not loaded: there is no GPU for it."
 
 @record
 class Clash:
-    """What goes wrong, in words."""
+    """A failure of a package on a kind of instance."""
 
     consequence: Consequence
     message: str
 
 
 def clash_of(kind: str, device: str, has_gpu: bool) -> Clash | None:
-    """What goes wrong with a package for ``device`` in an instance of ``kind``; None where nothing does."""
+    """Failure of a package for ``device`` in an instance of ``kind``; None where there is none."""
     if device == "cpu":
         if kind == GPU:
             return Clash(consequence=Consequence.FAILS_TO_LOAD, message=_WRONG_RUNNER)
@@ -41,7 +42,7 @@ def clash_of(kind: str, device: str, has_gpu: bool) -> Clash | None:
 
 
 def kind_remark(clash: Clash, kind: str, device: str, version: ServedVersion, at: Position) -> Remark:
-    """The remark of rule 36."""
+    """Remark of rule 36."""
     want = CPU if device == "cpu" else GPU
     return Remark(
         kind="kind",
@@ -73,14 +74,14 @@ def kind_fits_device(model: ServedModel) -> Said:
     devices = tuple(devices_of(model))
     if not devices:
         return (NotJudged(reason="the package does not record its device"),)
-    said = []
+    found = []
     for version, device in devices:
         for group in model.instance_groups:
             kind = group.effective_kind
             clash = clash_of(kind, device, bool(model.host.gpus))
             if kind != AUTOMATIC and clash is not None:
-                said.append(kind_remark(clash, kind, device, version, group.kind_at))
-    return said
+                found.append(kind_remark(clash, kind, device, version, group.kind_at))
+    return found
 
 
 @RULES.rule(
@@ -102,46 +103,36 @@ def kind_is_stated(model: ServedModel) -> Said:
     devices = tuple(devices_of(model))
     if not devices:
         return (NotJudged(reason="the package does not record its device"),)
-    return [
-        remark
-        for at in _unstated(model)
-        for version, device in devices
-        for remark in _left_open(model, version, device, at)
-    ]
-
-
-def _unstated(model: ServedModel) -> tuple[Position, ...]:
-    """Where a kind is missing; the top of the file where no group is written."""
-    if not model.instance_groups:
-        return (TOP,)
-    return tuple(group.kind_at for group in model.instance_groups if group.effective_kind == AUTOMATIC)
-
-
-def _left_open(model: ServedModel, version: ServedVersion, device: str, at: Position) -> Iterator[Remark]:
+    # The top of the file where no group is written.
+    groups = model.instance_groups
+    unstated = [group.kind_at for group in groups if group.effective_kind == AUTOMATIC] if groups else [TOP]
     gpus = len(model.host.gpus)
     here = f"this host has {gpus} GPUs" if gpus > 1 else "this host has a GPU" if gpus else "this host has none"
-    kind, want = (GPU, CPU) if device == "cpu" else (CPU, GPU)
-    clash = clash_of(kind, device, gpus > 0)
-    # A package for the CPU suffers where there is a GPU, one for CUDA where there is none.
-    hurt_here = (gpus > 0) == (device == "cpu")
-    if clash is None:
-        return
-    where = "on a host with a GPU" if kind == GPU else "on a host without a GPU"
-    yield Remark(
-        kind="unstated",
-        consequence=clash.consequence if hurt_here else Consequence.WASTE,
-        message=f"the server makes it {kind} {where} ({here}): {clash.message}",
-        observed="no kind",
-        expected=f"kind: {want}",
-        subject=f"version {version.number}",
-        remedy=f"Write instance_group [ {{ kind: {want}{' gpus: [ 0 ]' if want == GPU else ''} }} ].",
-        at=at,
-        file=model.config_path or model.path,
-    )
+    found = []
+    for at, (version, device) in product(unstated, devices):
+        kind, want = (GPU, CPU) if device == "cpu" else (CPU, GPU)
+        clash = clash_of(kind, device, gpus > 0)
+        if clash is None:
+            continue
+        where = "on a host with a GPU" if kind == GPU else "on a host without a GPU"
+        remark = Remark(
+            kind="unstated",
+            # A package for the CPU fails where there is a GPU, one for CUDA where there is none.
+            consequence=clash.consequence if (gpus > 0) == (device == "cpu") else Consequence.WASTE,
+            message=f"the server makes it {kind} {where} ({here}): {clash.message}",
+            observed="no kind",
+            expected=f"kind: {want}",
+            subject=f"version {version.number}",
+            remedy=f"Write instance_group [ {{ kind: {want}{' gpus: [ 0 ]' if want == GPU else ''} }} ].",
+            at=at,
+            file=model.config_path or model.path,
+        )
+        found.append(remark)
+    return found
 
 
 def devices_of(model: ServedModel) -> Iterator[tuple[ServedVersion, str]]:
-    """The served versions with the device that each was compiled for, where the package tells it."""
+    """Yield the served versions with the device that each was compiled for, where the package records it."""
     for version in model.served:
         values = [item.values.get("AOTI_DEVICE_KEY") for item in (version.entry.metadata if version.entry else ())]
         found = next((value for value in values if value), None)

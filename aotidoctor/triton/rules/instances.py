@@ -21,49 +21,41 @@ def one_gpu(model: ServedModel) -> Sequence[Remark]:
     How it was seen: read in the source of the backend.
     Remedy: gpus: [ 0 ], and one server per GPU with CUDA_VISIBLE_DEVICES.
     """
-    if model.settled is None or GPU not in model.settled.kinds:
-        return ()
-    if _is_cpu(model):
-        return ()  # It does not load there at all: rules 36 and 37.
+    if model.settled is None or GPU not in model.settled.kinds or _is_cpu(model):
+        return ()  # A package for the CPU does not load there at all: rules 36 and 37.
     groups = [group for group in model.instance_groups if group.effective_kind == GPU]
-    said = [
-        _not_first(group) for group in groups if any(item.value > 0 for item in group.gpus) and len(group.gpus) == 1
+    found = [
+        Remark(
+            kind="not-the-first",
+            message="each request fails with 'Failed to record the event.': the CUDA events are made on GPU 0.",
+            observed=f"gpus: [ {group.gpus[0].value} ]",
+            expected="gpus: [ 0 ]",
+            remedy=f"Start a server with CUDA_VISIBLE_DEVICES={group.gpus[0].value} and write gpus: [ 0 ].",
+            at=group.gpus[0].at,
+        )
+        for group in groups
+        if len(group.gpus) == 1 and group.gpus[0].value > 0
     ]
     used = {item.value for group in groups for item in group.gpus}
     spread = len(used) > 1 or (len(model.host.gpus) > 1 and (not groups or any(not group.gpus for group in groups)))
-    if spread and not said:
-        at = groups[0].at if groups else TOP
-        listed = f"GPUs {', '.join(map(str, sorted(used)))}"
-        said.append(_several(at, listed if used else f"all {len(model.host.gpus)} GPUs of this host"))
-    return said
+    if spread and not found:
+        several = Remark(
+            kind="several",
+            message="all instances share the loader of the GPU that was loaded last; the others hand it inputs on the "
+            "wrong GPU, and fail to record their events.",
+            observed=f"GPUs {', '.join(map(str, sorted(used)))}"
+            if used
+            else f"all {len(model.host.gpus)} GPUs of this host",
+            expected="one GPU, number 0",
+            remedy="Write gpus: [ 0 ], and start one server per GPU with CUDA_VISIBLE_DEVICES.",
+            at=groups[0].at if groups else TOP,
+        )
+        found.append(several)
+    return found
 
 
 def _is_cpu(model: ServedModel) -> bool:
     return {device for _, device in devices_of(model)} == {"cpu"}
-
-
-def _not_first(group: InstanceGroup) -> Remark:
-    number = group.gpus[0]
-    return Remark(
-        kind="not-the-first",
-        message="each request fails with 'Failed to record the event.': the CUDA events are made on GPU 0.",
-        observed=f"gpus: [ {number.value} ]",
-        expected="gpus: [ 0 ]",
-        remedy=f"Start a server with CUDA_VISIBLE_DEVICES={number.value} and write gpus: [ 0 ].",
-        at=number.at,
-    )
-
-
-def _several(at: Position, listed: str) -> Remark:
-    return Remark(
-        kind="several",
-        message="all instances share the loader of the GPU that was loaded last; the others hand it inputs on the "
-        "wrong GPU, and fail to record their events.",
-        observed=listed,
-        expected="one GPU, number 0",
-        remedy="Write gpus: [ 0 ], and start one server per GPU with CUDA_VISIBLE_DEVICES.",
-        at=at,
-    )
 
 
 @RULES.rule("R39", "several instances", Consequence.WASTE)
@@ -78,10 +70,10 @@ def count_is_one(model: ServedModel) -> Sequence[Remark]:
     """
     groups = model.instance_groups
     counts = [group.count for group in groups if group.count is not None and group.count.value > 1]
-    said = [_instances(count.value, count.at) for count in counts]
-    if not said and len(groups) > 1:
-        said.append(_instances(len(groups), groups[1].at))
-    return said
+    found = [_instances(count.value, count.at) for count in counts]
+    if not found and len(groups) > 1:
+        found.append(_instances(len(groups), groups[1].at))
+    return found
 
 
 def _instances(count: int, at: Position) -> Remark:

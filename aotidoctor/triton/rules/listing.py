@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Release, Remark, Said, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Release, Remark, Said
 from aotidoctor.model.serving_config import TOP, TensorConfig
 from aotidoctor.triton.servable import OLD_COUNT
 from aotidoctor.triton.tensor_names import (
     NAMES_SINCE,
     JoinedTables,
     TensorSide,
-    each_version,
     find_row,
+    for_each_version,
     is_numbered,
     name_table,
     obstacle_remarks,
@@ -22,12 +22,13 @@ from aotidoctor.triton.tensor_names import (
 
 RULES = Family("spec")
 
-_SHOWN = 12
+_LISTED = 12
 _ORDINAL = re.compile(r"(?:INPUT|OUTPUT)__\d+")
 
 
 @RULES.rule("R16", "not every input is listed", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def every_input_is_listed(model: ServedModel) -> Said:
+@for_each_version
+def every_input_is_listed(joined: JoinedTables) -> Said:
     """The config must list every input once, including those that nothing reads.
 
     Versions: all. 26.03 and 26.04 treat every model as one with two inputs.
@@ -36,59 +37,49 @@ def every_input_is_listed(model: ServedModel) -> Said:
     How it was seen: run with the 26.05 backend; 26.03 and 26.04 read in the source.
     Remedy: list one input for each row of ``aotidoctor triton names``, and at least one output.
     """
-    return each_version(model, _count)
-
-
-def _count(joined: JoinedTables) -> Said:
     config, table = joined.config, joined.table
     if refused := obstacle_remarks(joined, "R16") or unread(joined):
         return refused
-    said = (
-        []
-        if config.outputs
-        else [
-            (
-                Remark(
-                    kind="no-output",
-                    message=f'the model is not loaded: Configuration for model "{joined.model.name}" must define at '
-                    "least one "
-                    "output, none were specified.",
-                    observed="no output",
-                    expected="at least one output",
-                    remedy=f"Add {rows_text(joined.outputs.rows[:1])}.",
-                    at=TOP,
-                )
-            )
-        ]
-    )
+    found = []
+    if not config.outputs:
+        message = f'the model is not loaded: Configuration for model "{joined.model.name}" must define at least one '
+        no_output = Remark(
+            kind="no-output",
+            message=f"{message}output, none were specified.",
+            observed="no output",
+            expected="at least one output",
+            remedy=f"Add {rows_text(joined.outputs.rows[:1])}.",
+            at=TOP,
+        )
+        found.append(no_output)
     if any(item.rule in ("R13", "R14", "R15", "R28") for item in table.obstacles):
-        return [*said, NotJudged(reason="no number of inputs is right for this package, see the call spec's rules")]
-    if config.batch_inputs or (joined.model.release.before("26.06") and config.controls):
-        # Their own rules say that these do not load.
-        return said
+        return [*found, NotJudged(reason="no number of inputs is right for this package, see the call spec's rules")]
     given = len(config.inputs) + len(config.controls) + len(config.states)
     wanted = len(table.inputs) if joined.model.release.since(NAMES_SINCE) else OLD_COUNT
-    if given != wanted:
+    # Other rules report that these do not load.
+    unloadable = config.batch_inputs or (joined.model.release.before("26.06") and config.controls)
+    if given != wanted and not unloadable:
         missing = joined.inputs.unlisted
-        said.append(
+        found.append(
             Remark(
                 kind="count",
                 message=f"the model is not loaded: configuration expects {given} inputs, but model expects "
                 f"{wanted} inputs.",
                 observed=f"{given} inputs",
                 expected=f"{wanted} inputs",
-                remedy=f"Add {rows_text(missing[:_SHOWN])}."
+                remedy=f"Add {rows_text(missing[:_LISTED])}."
                 if missing and given < wanted
-                else f"List exactly these: {rows_text(joined.inputs.rows[:_SHOWN])}.",
-                at=joined.config.inputs[0].at if joined.config.inputs else TOP,
+                else f"List exactly these: {rows_text(joined.inputs.rows[:_LISTED])}.",
+                at=config.inputs[0].at if config.inputs else TOP,
                 facts={"given": given, "wanted": wanted},
             )
         )
-    return said
+    return found
 
 
 @RULES.rule("R25", "a tensor is given twice", Consequence.REQUESTS_FAIL, needs=Needs.CONTRACT)
-def one_name_per_tensor(model: ServedModel) -> Said:
+@for_each_version
+def one_name_per_tensor(joined: JoinedTables) -> Said:
     """No tensor may be listed twice, under the same name or under two of its names.
 
     Versions: 26.05 seen. According to their source, 26.03 and 26.04 also do not detect it.
@@ -98,43 +89,38 @@ def one_name_per_tensor(model: ServedModel) -> Said:
     How it was seen: run with the 26.05 backend.
     Remedy: list each row of ``aotidoctor triton names`` once.
     """
-    return each_version(model, _twice)
-
-
-def _twice(joined: JoinedTables) -> Said:
-    said: list[Remark] = []
+    found: list[Remark] = []
     seen: dict[int, TensorConfig] = {}
     for tensor, row in joined.inputs.pairs:
         first = seen.setdefault(row.slot, tensor)
-        if first is not tensor:
-            said.append(_repeated(joined.inputs, first, tensor, row.label))
-    return said
-
-
-def _repeated(side: TensorSide, first: TensorConfig, second: TensorConfig, label: str) -> Remark:
-    same, left = first.label == second.label, side.unlisted
-    count = len(side.rows)
-    if same:
-        message = f"the model loads; each request is refused: expected {count} inputs but got {count - 1} inputs."
-    else:
-        message = (
-            f"the model loads; both are {label}, so "
-            f"{', '.join(row.label for row in left[:_SHOWN]) or 'another input'} gets "
-            "nothing, and each request fails: Cannot access data pointer of Tensor that doesn't have storage."
+        if first is tensor:
+            continue
+        same, left, count = first.label == tensor.label, joined.inputs.unlisted, len(joined.inputs.rows)
+        if same:
+            message = f"the model loads; each request is refused: expected {count} inputs but got {count - 1} inputs."
+        else:
+            others = ", ".join(row.label for row in left[:_LISTED]) or "another input"
+            message = (
+                f"the model loads; both are {row.label}, so {others} gets nothing, and each request fails: Cannot "
+            )
+            message += "access data pointer of Tensor that doesn't have storage."
+        found.append(
+            Remark(
+                kind="same-name" if same else "same-tensor",
+                message=message,
+                observed=f"{first.label} and {tensor.label}",
+                expected="each tensor once",
+                subject=tensor.label,
+                remedy=f"Write {left[0].ordinal} for one of them." if left else "Remove one of them.",
+                at=tensor.name_at,
+            )
         )
-    return Remark(
-        kind="same-name" if same else "same-tensor",
-        message=message,
-        observed=f"{first.label} and {second.label}",
-        expected="each tensor once",
-        subject=second.label,
-        remedy=f"Write {left[0].ordinal} for one of them." if left else "Remove one of them.",
-        at=second.name_at,
-    )
+    return found
 
 
 @RULES.rule("R26", "names by number mixed with names by place", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
-def one_convention(model: ServedModel) -> Said:
+@for_each_version
+def one_convention(joined: JoinedTables) -> Said:
     """Names must all be by number or all by place in the call.
 
     Versions: 26.05 and later accept a mixture. In 26.03 and 26.04 one name without a number at its end makes the server
@@ -144,10 +130,6 @@ def one_convention(model: ServedModel) -> Said:
     How it was seen: run with the 26.05 backend; 26.03 and 26.04 read in the source.
     Remedy: use INPUT__n and OUTPUT__n for all, in order.
     """
-    return each_version(model, _mixed)
-
-
-def _mixed(joined: JoinedTables) -> Said:
     if joined.model.release.before(NAMES_SINCE):
         return [remark for side in joined.sides for remark in _misplaced(joined, side)]
     names = [tensor.label for side in joined.sides for tensor, _ in side.pairs]
@@ -174,20 +156,17 @@ def _misplaced(joined: JoinedTables, side: TensorSide) -> list[Remark]:
         return []
     newer = name_table(joined.contract, Release(name=NAMES_SINCE))
     rows = () if newer is None else newer.inputs if side.word == "input" else newer.outputs
-    said = []
-    for tensor, row in side.pairs:
-        meant = find_row(rows, tensor.label)
-        if meant is not None and meant.path != row.path:
-            said.append(
-                Remark(
-                    kind="config-order",
-                    message=f"Triton {joined.model.release.name} uses the order of the config here, not the names: "
-                    f"{tensor.label} is {row.path}, not {meant.path}.",
-                    observed=f"{tensor.label} as {side.word} {row.slot}",
-                    expected=f"{side.word} {meant.slot}",
-                    subject=tensor.label,
-                    remedy=f"List the {side.word}s in the order of the call, and call them all {side.word.upper()}__n.",
-                    at=tensor.name_at,
-                )
-            )
-    return said
+    return [
+        Remark(
+            kind="config-order",
+            message=f"Triton {joined.model.release.name} uses the order of the config here, not the names: "
+            f"{tensor.label} is {row.path}, not {named.path}.",
+            observed=f"{tensor.label} as {side.word} {row.slot}",
+            expected=f"{side.word} {named.slot}",
+            subject=tensor.label,
+            remedy=f"List the {side.word}s in the order of the call, and call them all {side.word.upper()}__n.",
+            at=tensor.name_at,
+        )
+        for tensor, row in side.pairs
+        if (named := find_row(rows, tensor.label)) is not None and named.path != row.path
+    ]

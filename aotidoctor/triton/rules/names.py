@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from aotidoctor.model.evidence import list_names
-from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said
 from aotidoctor.model.serving_config import NameRow, TensorConfig
 from aotidoctor.triton.tensor_names import (
     NAMES_SINCE,
     JoinedTables,
     TensorSide,
-    each_version,
+    for_each_version,
     nearest_name,
     obstacle_remarks,
     unread,
@@ -17,11 +17,12 @@ from aotidoctor.triton.tensor_names import (
 
 RULES = Family("spec")
 
-_SHOWN = 12
+_LISTED = 12
 
 
 @RULES.rule("R12", "a keyword in brackets", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def keywords_without_brackets(model: ServedModel) -> Said:
+@for_each_version
+def keywords_without_brackets(joined: JoinedTables) -> Said:
     """A keyword must be named INPUT__n, or KWARGSname without brackets; KWARGS[name], as documented, is not recognised.
 
     Versions: 26.05 seen; whether later releases follow the documentation is unknown, and none of their tests has a
@@ -30,10 +31,6 @@ def keywords_without_brackets(model: ServedModel) -> Said:
     How it was seen: run with the 26.05 backend.
     Remedy: use INPUT__n, which every release accepts.
     """
-    return each_version(model, _bracketed)
-
-
-def _bracketed(joined: JoinedTables) -> Said:
     if problem := unread(joined):
         return problem
     rows = _bracketed_names(joined.inputs)
@@ -65,7 +62,8 @@ def _not_found(word: str, name: str, joined: JoinedTables, side: str) -> str:
 @RULES.rule(
     "R17", "a name that the backend does not know", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT, family="tensors"
 )
-def names_are_known(model: ServedModel) -> Said:
+@for_each_version
+def names_are_known(joined: JoinedTables) -> Said:
     """Each name must be one of the backend's for the call: INPUT__k, ARGS[..], KWARGSkey, OUTPUT__k, RESULT[..].
 
     Versions: 26.05 and later, exactly as written: lower-case letters, INPUT__00, OUTPUT_2, quotes or spaces make a
@@ -76,10 +74,6 @@ def names_are_known(model: ServedModel) -> Said:
     How it was seen: run with the 26.05 backend; 26.03 and 26.04 read in the source.
     Remedy: use the nearest valid name, or a row of ``aotidoctor triton names``.
     """
-    return each_version(model, _unknown_names)
-
-
-def _unknown_names(joined: JoinedTables) -> Said:
     if problem := unread(joined):
         return problem
     keywords = _bracketed_names(joined.inputs)
@@ -87,7 +81,7 @@ def _unknown_names(joined: JoinedTables) -> Said:
         _unknown(joined, side, tensor)
         for side in joined.sides
         for tensor, row in side.tensors
-        # Without a name it is the core that refuses.
+        # The core refuses a tensor without a name.
         if row is None and tensor.name is not None and not (side.word == "input" and tensor.label in keywords)
     ]
 
@@ -106,22 +100,23 @@ def _unknown(joined: JoinedTables, side: TensorSide, tensor: TensorConfig) -> Re
             at=tensor.name_at,
         )
     valid = [name for row in side.rows for name in row.names]
-    meant = nearest_name(tensor.label, side.rows)
-    known = list_names(valid, _SHOWN)
+    nearest = nearest_name(tensor.label, side.rows)
+    known = list_names(valid, _LISTED)
     return Remark(
         kind="unknown",
         message=f"the model is not loaded: {_not_found(side.word.capitalize(), tensor.label, joined, side.word)}",
         observed=tensor.label,
         expected=known,
         subject=tensor.label,
-        remedy=f"Write {meant}." if meant is not None else f"Write one of {known}.",
+        remedy=f"Write {nearest}." if nearest is not None else f"Write one of {known}.",
         at=tensor.name_at,
-        facts={"nearest": meant},
+        facts={"nearest": nearest},
     )
 
 
 @RULES.rule("R28", "keys with brackets, quotes or spaces", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def keys_are_plain(model: ServedModel) -> Said:
+@for_each_version
+def keys_are_plain(joined: JoinedTables) -> Said:
     """Keys of dicts must not contain quotes, brackets, spaces or unprintable characters.
 
     Versions: 26.05 and later: documented as forbidden, but accepted.
@@ -130,42 +125,36 @@ def keys_are_plain(model: ServedModel) -> Said:
     How it was seen: run with the 26.05 parser.
     Remedy: use different keys, or address the tensor as INPUT__n and OUTPUT__n.
     """
-    return each_version(model, _odd_keys)
-
-
-def _odd_keys(joined: JoinedTables) -> Said:
-    said = obstacle_remarks(joined, "R28")
-    said.extend(
-        (
-            Remark(
-                kind="lost-output",
-                consequence=Consequence.WASTE,
-                message=f"two outputs are both called {name}; the server knows only the last one.",
-                observed=name,
-                expected="unique names",
-                subject=name,
-                remedy="Choose keys without brackets.",
-            )
+    lost = [
+        Remark(
+            kind="lost-output",
+            consequence=Consequence.WASTE,
+            message=f"two outputs are both called {row.forward}; the server knows only the last one.",
+            observed=row.forward,
+            expected="unique names",
+            subject=row.forward,
+            remedy="Choose keys without brackets.",
         )
-        for name in (row.forward for row in joined.outputs.rows if row.lost and row.forward is not None)
-    )
-    for side in joined.sides:
-        for tensor, row in side.pairs:
-            if tensor.label == row.forward and _is_odd(row.forward):
-                said.append(
-                    Remark(
-                        kind="key",
-                        consequence=Consequence.WASTE,
-                        message="the model loads and works; such keys are documented as forbidden, and a later "
-                        "release may refuse them.",
-                        observed=tensor.label,
-                        expected="keys without quotes, brackets and spaces",
-                        subject=tensor.label,
-                        remedy="Address it by its number instead.",
-                        at=tensor.name_at,
-                    )
-                )
-    return said
+        for row in joined.outputs.rows
+        if row.lost and row.forward is not None
+    ]
+    odd = [
+        Remark(
+            kind="key",
+            consequence=Consequence.WASTE,
+            message="the model loads and works; such keys are documented as forbidden, and a later release may refuse "
+            "them.",
+            observed=tensor.label,
+            expected="keys without quotes, brackets and spaces",
+            subject=tensor.label,
+            remedy="Address it by its number instead.",
+            at=tensor.name_at,
+        )
+        for side in joined.sides
+        for tensor, row in side.pairs
+        if tensor.label == row.forward and _is_odd(row.forward)
+    ]
+    return [*obstacle_remarks(joined, "R28"), *lost, *odd]
 
 
 def _is_odd(name: str) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel, ServedVersion
-from aotidoctor.model.serving_config import NameRow, NameTable, TensorConfig
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedVersion
+from aotidoctor.model.serving_config import NameRow, TensorConfig
 from aotidoctor.triton.tensor_names import (
     NAMES_SINCE,
     JoinedTables,
     TensorSide,
     comments_by_tensor,
-    each_version,
+    for_each_version,
     key_of,
     name_table,
     rows_in_comments,
@@ -20,7 +20,7 @@ from aotidoctor.triton.tensor_names import (
 
 RULES = Family("spec")
 
-_SHOWN = 12
+_LISTED = 12
 
 
 @RULES.rule(
@@ -29,7 +29,8 @@ _SHOWN = 12
     Consequence.SILENTLY_WRONG,
     needs=Needs.CONTRACT,
 )
-def numbers_count_as_given(model: ServedModel) -> Said:
+@for_each_version
+def numbers_count_as_given(joined: JoinedTables) -> Said:
     """INPUT__k and OUTPUT__k count the tensors in the order of the sample at export and of the result as built.
 
     Dicts count in the order of insertion, keywords in the order of the call, regardless of the signature; nothing is
@@ -42,43 +43,32 @@ def numbers_count_as_given(model: ServedModel) -> Said:
     How it was seen: run with the 26.05 backend.
     Remedy: follow the rows of ``aotidoctor triton names``, or use ARGS[..] and RESULT[..], which name the key.
     """
-    if model.release.before(NAMES_SINCE):
-        return ()
-    return each_version(model, _ask)
-
-
-def _ask(joined: JoinedTables) -> Said:
-    if not joined.table.read:
+    if joined.model.release.before(NAMES_SINCE) or not joined.table.read:
         return ()
     comments = comments_by_tensor(joined.config, joined.model.text)
-    said: list[Remark | NotJudged] = []
+    found: list[Remark] = []
     for side in joined.sides:
         numbered = [(tensor, row) for tensor, row in side.pairs if tensor.label == row.ordinal]
-        told = {row.slot: rows_in_comments(comments.get(tensor.at.line, ()), side.rows) for tensor, row in numbered}
-        said.extend(
-            _misnamed(side, tensor, row, told[row.slot])
+        named = {row.slot: rows_in_comments(comments.get(tensor.at.line, ()), side.rows) for tensor, row in numbered}
+        found.extend(
+            _misnamed(side, tensor, row, named[row.slot])
             for tensor, row in numbered
-            if told[row.slot] and row not in told[row.slot]
+            if named[row.slot] and row not in named[row.slot]
         )
-        open_rows = [row for _, row in numbered if row not in told[row.slot]]
-        said.extend(
-            (
-                Remark(
-                    kind="unsorted",
-                    consequence=Consequence.NOTE,
-                    message=f"the model loads and works; the {side.word}s count in the order of the sample, which is "
-                    "not that of "
-                    f"the alphabet: {rows_text(group[:_SHOWN])}.",
-                    observed="keys that are not in alphabetical order",
-                    expected="a comment at each number that names its tensor",
-                    subject=group[0].ordinal,
-                    remedy="State in a comment which tensor each number is, or name them by their place in the call.",
-                )
+        found.extend(
+            Remark(
+                kind="unsorted",
+                consequence=Consequence.NOTE,
+                message=f"the model loads and works; the {side.word}s count in the order of the sample, which is not "
+                f"that of the alphabet: {rows_text(group[:_LISTED])}.",
+                observed="keys that are not in alphabetical order",
+                expected="a comment at each number that names its tensor",
+                subject=group[0].ordinal,
+                remedy="State in a comment which tensor each number is, or name them by their place in the call.",
             )
-            for group in _groups(open_rows)
+            for group in _groups([row for _, row in numbered if row not in named[row.slot]])
         )
-    said.extend(_moved(joined))
-    return said
+    return [*found, *_moved(joined)]
 
 
 def _misnamed(side: TensorSide, tensor: TensorConfig, row: NameRow, named: Sequence[NameRow]) -> Remark:
@@ -89,7 +79,7 @@ def _misnamed(side: TensorSide, tensor: TensorConfig, row: NameRow, named: Seque
         message=f"the model loads; {tensor.label} is {row.path}, and the comment names {named[0].path}, which is "
         f"{named[0].ordinal}. "
         + ("Both have one type and one shape: the swap would not be noticed. " if swap else "")
-        + f"The {side.word}s are: {rows_text(side.rows[:_SHOWN])}.",
+        + f"The {side.word}s are: {rows_text(side.rows[:_LISTED])}.",
         observed=f"{tensor.label} with a comment on {named[0].path}",
         expected=f"{tensor.label} = {row.path}",
         subject=tensor.label,
@@ -100,7 +90,7 @@ def _misnamed(side: TensorSide, tensor: TensorConfig, row: NameRow, named: Seque
 
 
 def _alike(one: NameRow, other: NameRow) -> bool:
-    """Whether the two could trade places without anybody seeing it."""
+    """Whether a swap of the two could go unnoticed."""
     shapes = [None if row.dims is None else [dim.static for dim in row.dims] for row in (one, other)]
     return one.dtype == other.dtype and shapes[0] == shapes[1]
 
@@ -120,11 +110,16 @@ def _groups(rows: Sequence[NameRow]) -> Iterator[list[NameRow]]:
 
 
 def _moved(joined: JoinedTables) -> Iterator[Remark]:
-    """Numbers of the config that meant another tensor in the version before."""
-    before = _before(joined)
-    if before is None:
+    """Numbers of the config that named another tensor in the version before."""
+    older = [item for item in joined.model.versions if item.number < joined.version.number]
+    tables = (
+        (version, name_table(version.contract, joined.model.release))
+        for version in reversed(older)
+        if version.contract is not None
+    )
+    version, table = next(((version, table) for version, table in tables if table and table.read), (None, None))
+    if version is None or table is None:
         return
-    version, table = before
     for side, rows in ((joined.inputs, table.inputs), (joined.outputs, table.outputs)):
         old = {row.slot: row for row in rows}
         changed = [
@@ -136,15 +131,6 @@ def _moved(joined: JoinedTables) -> Iterator[Remark]:
             yield _renumbered(joined, version, side, changed)
 
 
-def _before(joined: JoinedTables) -> tuple[ServedVersion, NameTable] | None:
-    older = [item for item in joined.model.versions if item.number < joined.version.number and item.contract]
-    for version in reversed(older):
-        table = name_table(version.contract, joined.model.release) if version.contract is not None else None
-        if table is not None and table.read:
-            return version, table
-    return None
-
-
 def _renumbered(
     joined: JoinedTables,
     version: ServedVersion,
@@ -152,7 +138,7 @@ def _renumbered(
     changed: Sequence[tuple[TensorConfig, NameRow, NameRow]],
 ) -> Remark:
     unseen = any(_alike(new, old) for _, new, old in changed)
-    listed = "; ".join(f"{tensor.label} was {old.path} and is {new.path}" for tensor, new, old in changed[:_SHOWN])
+    listed = "; ".join(f"{tensor.label} was {old.path} and is {new.path}" for tensor, new, old in changed[:_LISTED])
     numbers = f"{version.number} and {joined.version.number}"
     return Remark(
         kind="renumbered",

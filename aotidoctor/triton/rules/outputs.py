@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import NameRow, TensorConfig
-from aotidoctor.triton.call_spec import DimMismatch, compare_dims
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said
+from aotidoctor.triton.call_spec import compare_dims
 from aotidoctor.triton.rules.dtypes import wrong_output_type
-from aotidoctor.triton.tensor_names import JoinedTables, each_version, obstacle_remarks, unrecorded_remark
+from aotidoctor.triton.tensor_names import JoinedTables, for_each_version, obstacle_remarks, unrecorded_remark
 
 RULES = Family("tensors")
 
 
 @RULES.rule("R22", "dims of an output that are not those that come back", Consequence.WASTE, needs=Needs.CONTRACT)
-def output_dims_are_right(model: ServedModel) -> Said:
+@for_each_version
+def output_dims_are_right(joined: JoinedTables) -> Said:
     """The dims of outputs are for clients: the server does not compare them with the result.
 
     Versions: all.
@@ -21,42 +21,37 @@ def output_dims_are_right(model: ServedModel) -> Said:
     How it was seen: read in the source.
     Remedy: use the dims that ``aotidoctor triton names`` shows.
     """
-    return each_version(model, _dims)
-
-
-def _dims(joined: JoinedTables) -> Said:
-    said: list[Remark] = []
+    found: list[Remark] = []
     silent = []
     for tensor, row in joined.outputs.pairs:
-        if not row.may_be_tensor or row.dims == ():
-            continue
-        if row.dims is None:
+        if row.may_be_tensor and row.dims is None:
             silent.append(row.label)
+        if not row.may_be_tensor or not row.dims:
             continue
-        batched = joined.config.batch_size > 0
-        said.extend(_misleading(tensor, row, item) for item in compare_dims(tensor, row.dims, batched=batched))
-    return [*said, *unrecorded_remark("the dims", silent)]
-
-
-def _misleading(tensor: TensorConfig, row: NameRow, item: DimMismatch) -> Remark:
-    wider = item.kind in ("wider", "below-two")
-    where = "" if item.dim is None else f" in dim {item.dim}"
-    return Remark(
-        kind=f"output-{item.kind}",
-        consequence=Consequence.NOTE if wider else Consequence.WASTE,
-        message=f"the model loads and answers with the true shape{where}; clients and ensembles that go by the config "
-        "are " + ("given less information than the package records." if wider else "misled."),
-        observed=item.observed,
-        expected=item.expected,
-        subject=tensor.label,
-        remedy=f"Write {item.expected}{where}, -1 for what is dynamic.",
-        at=item.at,
-        facts={"path": row.path},
-    )
+        for item in compare_dims(tensor, row.dims, batched=joined.config.batch_size > 0):
+            wider = item.kind in ("wider", "below-two")
+            where = "" if item.dim is None else f" in dim {item.dim}"
+            effect = "given less information than the package records." if wider else "misled."
+            found.append(
+                Remark(
+                    kind=f"output-{item.kind}",
+                    consequence=Consequence.NOTE if wider else Consequence.WASTE,
+                    message=f"the model loads and answers with the true shape{where}; clients and ensembles that go by "
+                    f"the config are {effect}",
+                    observed=item.observed,
+                    expected=item.expected,
+                    subject=tensor.label,
+                    remedy=f"Write {item.expected}{where}, -1 for what is dynamic.",
+                    at=item.at,
+                    facts={"path": row.path},
+                )
+            )
+    return [*found, *unrecorded_remark("the dims", silent)]
 
 
 @RULES.rule("R23", "an output without dims", Consequence.REQUESTS_FAIL, needs=Needs.CONTRACT)
-def outputs_have_dims(model: ServedModel) -> Said:
+@for_each_version
+def outputs_have_dims(joined: JoinedTables) -> Said:
     """An output without dims cannot be sent: a sum, a loss, a number of the program.
 
     Versions: all seen.
@@ -65,36 +60,35 @@ def outputs_have_dims(model: ServedModel) -> Said:
     How it was seen: run with the 26.05 backend.
     Remedy: leave it out of the config (any subset of the outputs may be listed), or unsqueeze it in the model.
     """
-    return each_version(model, _scalars)
-
-
-def _scalars(joined: JoinedTables) -> Said:
-    said: list[Remark | NotJudged] = [*obstacle_remarks(joined, "R23")]
+    found: list[Remark | NotJudged] = [*obstacle_remarks(joined, "R23")]
+    for tensor, row in (pair for pair in joined.outputs.pairs if pair[1].dims == ()):
+        if row.data_type is not None and tensor.type != row.data_type:
+            # The type is looked at first.
+            why = f"{row.path} is {row.dtype}, without dims"
+            found.append(wrong_output_type(joined, tensor, row.path, row.data_type, why))
+            continue
+        found.append(
+            Remark(
+                kind="scalar",
+                message=f'loads; every request fails: output tensor "{tensor.label}" is a scalar which is not '
+                "supported.",
+                observed=f"{row.path} without dims",
+                expected="a tensor of one dim or more",
+                subject=tensor.label,
+                remedy="Leave the output out of the config, or unsqueeze it in the model.",
+                at=tensor.at,
+                facts={"path": row.path},
+            )
+        )
     silent = [row.label for _, row in joined.outputs.pairs if row.may_be_tensor and row.dims is None]
-    said.extend(_scalar(joined, tensor, row) for tensor, row in joined.outputs.pairs if row.dims == ())
     if silent:
-        said.append(NotJudged(reason=f"the package does not record whether {', '.join(silent)} has dims"))
-    return said
-
-
-def _scalar(joined: JoinedTables, tensor: TensorConfig, row: NameRow) -> Remark:
-    if row.data_type is not None and tensor.type != row.data_type:
-        # The type is looked at first.
-        return wrong_output_type(joined, tensor, row.path, row.data_type, f"{row.path} is {row.dtype}, without dims")
-    return Remark(
-        kind="scalar",
-        message=f'loads; every request fails: output tensor "{tensor.label}" is a scalar which is not supported.',
-        observed=f"{row.path} without dims",
-        expected="a tensor of one dim or more",
-        subject=tensor.label,
-        remedy="Leave the output out of the config, or unsqueeze it in the model.",
-        at=tensor.at,
-        facts={"path": row.path},
-    )
+        found.append(NotJudged(reason=f"the package does not record whether {', '.join(silent)} has dims"))
+    return found
 
 
 @RULES.rule("R24", "an output that is None", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def outputs_are_tensors(model: ServedModel) -> Said:
+@for_each_version
+def outputs_are_tensors(joined: JoinedTables) -> Said:
     """An output that is None has a number, but nothing is returned for it.
 
     Versions: all seen.
@@ -103,10 +97,6 @@ def outputs_are_tensors(model: ServedModel) -> Said:
     How it was seen: run with the 26.05 backend.
     Remedy: leave it out of the config.
     """
-    return each_version(model, _nones)
-
-
-def _nones(joined: JoinedTables) -> Said:
     return [
         wrong_output_type(joined, tensor, row.path, None, f"{row.path} is None")
         for tensor, row in joined.outputs.pairs

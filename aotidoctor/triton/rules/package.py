@@ -1,11 +1,11 @@
-"""Family package: what the package needs of the server's machine, whatever the config says."""
+"""Family package: the package's needs of the server's machine, independent of the config."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 
-from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.evidence import Severity
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel, ServedVersion
 from aotidoctor.model.torch_names import foreign
 
@@ -39,13 +39,13 @@ def custom_operators(model: ServedModel) -> Sequence[Remark]:
     How it was seen: in the sources of torch and of the backend, not run in a server.
     Remedy: start tritonserver with the operators' library in LD_PRELOAD. Operators written in Python cannot be served.
     """
-    said = []
+    found = []
     for version in model.served:
         names = foreign(node.target for node in version.entry.extern_nodes) if version.entry is not None else []
         if not names and version.contract is not None:
             names = foreign(version.contract.custom_ops)
         if names:
-            said.append(
+            found.append(
                 Remark(
                     kind="custom-operators",
                     message=f"the package calls {', '.join(names)}, which the server does not have: the model does not "
@@ -59,7 +59,7 @@ def custom_operators(model: ServedModel) -> Sequence[Remark]:
                     facts={"ops": tuple(names)},
                 )
             )
-    return said
+    return found
 
 
 @RULES.rule("R49", "the package is made for the machine that serves it", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)
@@ -71,7 +71,25 @@ def fits_the_machine(model: ServedModel) -> Sequence[Remark]:
     How it was seen: the checks of ``aotidoctor check`` compare with this host; other machines are not examined.
     Remedy: compile on, or for, the machine that serves, with the torch of its container or an older one.
     """
-    return [remark for version in model.served for remark in (*_here(version), *_newer_torch(model, version))]
+    remarks = []
+    for version in model.served:
+        for found in version.host_findings:
+            if found.severity is Severity.ERROR and found.code in _HOST:
+                kind, consequence, words = _HOST[found.code]
+                remark = Remark(
+                    kind=kind,
+                    consequence=consequence,
+                    message=f"{words} ({found.observed}; {found.code}).",
+                    remedy="compile it on, or for, the machine that serves it",
+                    observed=found.observed,
+                    expected=found.expected,
+                    subject=f"version {version.number}",
+                    file=version.package,
+                    facts={"check": found.code},
+                )
+                remarks.append(remark)
+        remarks += _newer_torch(model, version)
+    return remarks
 
 
 @RULES.rule("R51", "there is room to load the package", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)
@@ -85,27 +103,6 @@ def room_to_load(model: ServedModel) -> Said:
     Remedy: use a smaller package or fewer instances; set TMPDIR for the server.
     """
     return [remark for version in model.served for remark in _room(model, version)]
-
-
-def _here(version: ServedVersion) -> Iterator[Remark]:
-    for found in version.host_findings:
-        if found.severity is Severity.ERROR and found.code in _HOST:
-            yield _from_check(version, found)
-
-
-def _from_check(version: ServedVersion, found: Evidence) -> Remark:
-    kind, consequence, words = _HOST[found.code]
-    return Remark(
-        kind=kind,
-        consequence=consequence,
-        message=f"{words} ({found.observed}; {found.code}).",
-        remedy="compile it on, or for, the machine that serves it",
-        observed=found.observed,
-        expected=found.expected,
-        subject=f"version {version.number}",
-        file=version.package,
-        facts={"check": found.code},
-    )
 
 
 def _newer_torch(model: ServedModel, version: ServedVersion) -> Iterator[Remark]:
@@ -133,7 +130,18 @@ def _room(model: ServedModel, version: ServedVersion) -> Iterator[Remark]:
     if version.artifact is None:
         return
     unpacked = version.artifact.unpacked_size
-    yield from _temporary(model, version, unpacked)
+    folder = model.host.tmpdir
+    problem = folder.problem_with(unpacked) if folder is not None else None
+    if folder is not None and problem is not None:
+        yield Remark(
+            kind="temporary-folder",
+            message=f"in a server on this host the model does not load: {folder.path} {problem}.",
+            remedy="give the server a TMPDIR that is writable and allows execution",
+            observed=f"{folder.path} {problem}",
+            expected=f"a writable folder with {unpacked} bytes free that allows execution",
+            subject=f"version {version.number}",
+            file=version.package,
+        )
     size = version.artifact.size
     loads, available = (sum(group.instances for group in model.instance_groups) or 1), model.host.memory_total
     peak = size + unpacked
@@ -153,20 +161,3 @@ def _room(model: ServedModel, version: ServedVersion) -> Iterator[Remark]:
         subject=f"version {version.number}",
         file=version.package,
     )
-
-
-def _temporary(model: ServedModel, version: ServedVersion, unpacked: int) -> Iterator[Remark]:
-    folder = model.host.tmpdir
-    if folder is None:
-        return
-    problem = folder.problem_with(unpacked)
-    if problem is not None:
-        yield Remark(
-            kind="temporary-folder",
-            message=f"in a server on this host the model does not load: {folder.path} {problem}.",
-            remedy="give the server a TMPDIR that is writable and allows execution",
-            observed=f"{folder.path} {problem}",
-            expected=f"a writable folder with {unpacked} bytes free that allows execution",
-            subject=f"version {version.number}",
-            file=version.package,
-        )

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
-from aotidoctor.model.serving_config import PARAMETER, ParameterConfig
+from aotidoctor.model.serving_config import PARAMETER
 
 RULES = Family("parameters")
 
@@ -21,7 +21,7 @@ BOOLS = (
 )
 COUNTS = (INTRA, INTER)
 KNOWN = (*BOOLS, *COUNTS, PARAMETER)
-# Keys of the TorchScript path, with what stands for them here.
+# Keys of the TorchScript path, with the equivalent here.
 ELSEWHERE = {
     "ENABLE_CACHE_CLEANING": "CACHE_CLEANING_ENABLED",
     "NUM_THREADS": INTRA,
@@ -49,41 +49,40 @@ def keys_are_known(model: ServedModel) -> Sequence[Remark]:
     How it was seen: the table of keys was read in the source of 26.05.
     Remedy: use the suggested key, or remove it.
     """
-    said = (_unknown(item) for item in model.parameters)
-    return [remark for remark in said if remark is not None]
-
-
-def _unknown(item: ParameterConfig) -> Remark | None:
-    key = item.key.value
-    if key in _NO_EFFECT:
-        return _remark(item, "no-effect", f"it does nothing for torch_aoti: {_NO_EFFECT[key]}.", None)
-    if key in KNOWN:
-        return None
-    if key in ELSEWHERE:
-        instead = ELSEWHERE[key]
-        message = "it is ignored: it belongs to the TorchScript path" + (f"; here it is {instead}." if instead else ".")
-        return _remark(item, "torchscript", message, instead)
-    instead = nearest(key)
-    message = f"it is ignored: no such key{f'; {instead} is near' if instead else ''}."
-    return _remark(item, "misspelt" if instead else "unknown", message, instead)
-
-
-def _remark(item: ParameterConfig, kind: str, message: str, instead: str | None) -> Remark:
-    return Remark(
-        kind=kind,
-        consequence=Consequence.NOTE if kind == "no-effect" else Consequence.WASTE,
-        message=message,
-        observed=item.key.value,
-        expected=instead or ("one of " + ", ".join(KNOWN) if kind == "unknown" else "no such parameter"),
-        subject=item.key.value,
-        remedy=f"Write {instead}." if instead else "Remove it.",
-        at=item.key.at,
-        facts={"suggestion": instead},
-    )
+    found = []
+    for item in model.parameters:
+        key = item.key.value
+        instead = None
+        if key in _NO_EFFECT:
+            kind, message = "no-effect", f"it does nothing for torch_aoti: {_NO_EFFECT[key]}."
+        elif key in KNOWN:
+            continue
+        elif key in ELSEWHERE:
+            kind, instead = "torchscript", ELSEWHERE[key]
+            message = (
+                f"it is ignored: it belongs to the TorchScript path{f'; here it is {instead}' if instead else ''}."
+            )
+        else:
+            instead = nearest(key)
+            kind = "misspelt" if instead else "unknown"
+            message = f"it is ignored: no such key{f'; {instead} is near' if instead else ''}."
+        remark = Remark(
+            kind=kind,
+            consequence=Consequence.NOTE if kind == "no-effect" else Consequence.WASTE,
+            message=message,
+            observed=key,
+            expected=instead or ("one of " + ", ".join(KNOWN) if kind == "unknown" else "no such parameter"),
+            subject=key,
+            remedy=f"Write {instead}." if instead else "Remove it.",
+            at=item.key.at,
+            facts={"suggestion": instead},
+        )
+        found.append(remark)
+    return found
 
 
 def nearest(key: str) -> str | None:
-    """The known key within three changes of a letter, in any case."""
+    """Find the known key within three changes of a letter, in any case."""
     counted = sorted((_distance(key.upper(), known), known) for known in KNOWN)
     return counted[0][1] if counted[0][0] <= min(3, len(key) // 2) else None
 

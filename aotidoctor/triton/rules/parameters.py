@@ -1,4 +1,4 @@
-"""Family parameters, the values: by which release they are read, and what becomes of them."""
+"""Family parameters, the values: which releases read them, and with what effect."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
-from aotidoctor.model.serving_config import PARAMETER, ModelConfig, ParameterConfig, written_text
+from aotidoctor.model.serving_config import PARAMETER, ParameterConfig, written_text
 from aotidoctor.triton.rules.parameter_keys import BOOLS, COUNTS, KNOWN, READ_SINCE
 
 RULES = Family("parameters")
@@ -55,24 +55,23 @@ def values_parse(model: ServedModel) -> Sequence[Remark]:
     """
     if model.release.before(READ_SINCE):
         return ()
-    said = (_value(item, model) for item in model.parameters)
-    return [remark for remark in said if remark is not None]
-
-
-def _value(item: ParameterConfig, model: ServedModel) -> Remark | None:
-    key, text = item.key.value, written_text(item.value)
-    if key in BOOLS:
-        return None if text.lower() in _BOOLS else _refused(item, model, text, "boolean", "true or false")
-    if key not in COUNTS:
-        return None
-    number = re.match(r"\s*([+-]?\d+)", text)
-    if number is None or abs(int(number[1])) > _LARGEST_INT:
-        return _refused(item, model, text, "integer", "a number")
-    if number.end() != len(text):
-        return _note(item, "half-read", f"it is read as {number[1]}; the rest is dropped.", "a number")
-    if int(number[1]) <= 0:
-        return _note(item, "not-positive", "it is ignored: only numbers above 0 count.", "a number above 0")
-    return None
+    found = []
+    for item in model.parameters:
+        key, text = item.key.value, written_text(item.value)
+        number = re.match(r"\s*([+-]?\d+)", text)
+        if key in BOOLS:
+            if text.lower() not in _BOOLS:
+                found.append(_refused(item, model, text, "boolean", "true or false"))
+        elif key not in COUNTS:
+            continue
+        elif number is None or abs(int(number[1])) > _LARGEST_INT:
+            found.append(_refused(item, model, text, "integer", "a number"))
+        elif number.end() != len(text):
+            found.append(_note(item, "half-read", f"it is read as {number[1]}; the rest is dropped.", "a number"))
+        elif int(number[1]) <= 0:
+            ignored = "it is ignored: only numbers above 0 count."
+            found.append(_note(item, "not-positive", ignored, "a number above 0"))
+    return found
 
 
 def _refused(item: ParameterConfig, model: ServedModel, text: str, kind: str, expected: str) -> Remark:
@@ -118,7 +117,8 @@ def cudnn_is_inverted(model: ServedModel) -> Sequence[Remark]:
         _note(
             item,
             "inverted",
-            f"as the source of 26.05 has it, this {'enables' if _is_true(item) else 'disables'} cuDNN: the value is "
+            "as the source of 26.05 has it, this "
+            f"{'enables' if written_text(item.value).lower() in _BOOLS[:3] else 'disables'} cuDNN: the value is "
             "stored as 'enabled'.",
             "no DISABLE_CUDNN",
         )
@@ -138,21 +138,13 @@ def threads_are_shared(model: ServedModel) -> Sequence[Remark]:
     """
     if model.release.before(READ_SINCE):
         return ()
-    said = []
+    found = []
     for item in (item for item in model.parameters if item.key.value in COUNTS):
         own = written_text(item.value)
-        others = {name: found for name, config in model.siblings.items() if (found := _count(config, item.key.value))}
-        unequal = sorted(f"{name} has {value}" for name, value in others.items() if value != own)
+        given = ((name, config.parameter(item.key.value)) for name, config in model.siblings.items())
+        others = [(name, written_text(other.value)) for name, other in given if other is not None]
+        unequal = sorted(f"{name} has {value}" for name, value in others if value and value != own)
         if unequal:
             message = f"the first model that is loaded decides for all: {', '.join(unequal)}."
-            said.append(_note(item, "unequal", message, "one count for all models"))
-    return said
-
-
-def _count(config: ModelConfig, key: str) -> str:
-    found = config.parameter(key)
-    return "" if found is None else written_text(found.value)
-
-
-def _is_true(item: ParameterConfig) -> bool:
-    return written_text(item.value).lower() in ("true", "on", "1")
+            found.append(_note(item, "unequal", message, "one count for all models"))
+    return found

@@ -1,12 +1,12 @@
-"""Family config, the platform: what the server takes the model for."""
+"""Family config, the platform: which loader the server uses for the model."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
 
-from aotidoctor.model.serving import PLATFORM, Consequence, Family, Needs, Remark, ServedModel
-from aotidoctor.model.serving_config import TOP, Given, written_text
+from aotidoctor.model.serving import PLATFORM, Consequence, Family, Needs, Remark, ServedModel, Settled
+from aotidoctor.model.serving_config import TOP, ModelConfig, written_text
 from aotidoctor.triton.open_models import BACKEND, DEFAULT_FILE, LIBTORCH, LIBTORCH_FILE
 
 RULES = Family("config")
@@ -26,18 +26,13 @@ def platform_is_exact(model: ServedModel) -> Sequence[Remark]:
     config, settled = model.config, model.settled
     if config is None or settled is None:
         return ()
-    if settled.platform == PLATFORM:
-        return _backend(config.backend) + _release(model, config.platform)
-    if settled.platform_from == "detected":
-        return ()  # R3 speaks of it.
-    return _wrong_platform(model)
-
-
-def _backend(backend: Given[str] | None) -> tuple[Remark, ...]:
-    if backend is None or backend.value in ("", BACKEND):
-        return ()
-    return (
-        Remark(
+    if settled.platform != PLATFORM:
+        # R3 is about a platform that was detected.
+        return () if settled.platform_from == "detected" else (_wrong_platform(model, config, settled),)
+    found = []
+    backend = config.backend
+    if backend is not None and backend.value not in ("", BACKEND):
+        other = Remark(
             kind="backend",
             message="the model is not loaded: unexpected 'platform' and 'backend' pair, got:"
             f"{PLATFORM}, {backend.value}.",
@@ -45,29 +40,22 @@ def _backend(backend: Given[str] | None) -> tuple[Remark, ...]:
             expected=f'backend: "{BACKEND}", or none',
             remedy="Remove the backend, or write pytorch.",
             at=backend.at,
-        ),
-    )
-
-
-def _release(model: ServedModel, platform: Given[str] | None) -> tuple[Remark, ...]:
-    if model.release.since("26.03"):
-        return ()
-    return (
-        Remark(
+        )
+        found.append(other)
+    if model.release.before("26.03"):
+        early = Remark(
             kind="release",
             message=f"the model is not loaded: unexpected platform type '{PLATFORM}' for {model.name}.",
             observed=f"Triton {model.release.name}",
             expected="Triton 26.03 or later; 26.05 is the first that can name its inputs",
             remedy="Use a later release of the server.",
-            at=platform.at if platform is not None else TOP,
-        ),
-    )
+            at=config.platform.at if config.platform is not None else TOP,
+        )
+        found.append(early)
+    return found
 
 
-def _wrong_platform(model: ServedModel) -> tuple[Remark, ...]:
-    config, settled = model.config, model.settled
-    assert config is not None  # noqa: S101 - the caller has looked
-    assert settled is not None  # noqa: S101
+def _wrong_platform(model: ServedModel, config: ModelConfig, settled: Settled) -> Remark:
     place = config.platform or config.backend or config.default_model_filename
     if settled.platform == LIBTORCH:
         message = f"the server treats it as TorchScript ({LIBTORCH}) and cannot load the package."
@@ -80,18 +68,16 @@ def _wrong_platform(model: ServedModel) -> tuple[Remark, ...]:
         message = f"the model is not loaded: unexpected platform type '{settled.platform}' for {model.name}."
     platform = written_text(config.platform)
     near = difflib.SequenceMatcher(None, platform.lower(), PLATFORM).ratio() > 0.7
-    return (
-        Remark(
-            kind="misspelt" if near else "missing" if not platform else "other",
-            message=message,
-            observed=f'platform: "{platform}"'
-            if platform
-            else f"no platform; the server makes it {settled.platform or 'nothing'}",
-            expected=f'platform: "{PLATFORM}"',
-            remedy=f'Write platform: "{PLATFORM}". The other rules are checked as if it were set.',
-            at=place.at if place is not None else TOP,
-            file=model.config_path or model.path,
-        ),
+    return Remark(
+        kind="misspelt" if near else "missing" if not platform else "other",
+        message=message,
+        observed=f'platform: "{platform}"'
+        if platform
+        else f"no platform; the server makes it {settled.platform or 'nothing'}",
+        expected=f'platform: "{PLATFORM}"',
+        remedy=f'Write platform: "{PLATFORM}". The other rules are checked as if it were set.',
+        at=place.at if place is not None else TOP,
+        file=model.config_path or model.path,
     )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
-from aotidoctor.model.serving_config import ConfigMessage, ModelConfig, Position, TensorConfig, written_text
+from aotidoctor.model.serving_config import ConfigMessage, Position, TensorConfig, written_text
 from aotidoctor.triton.text_format import enum_of, numbers_of, text_of
 
 RULES = Family("rest")
@@ -25,20 +26,19 @@ def warmup_fits(model: ServedModel) -> Sequence[Remark]:
     config = model.config
     if config is None:
         return ()
-    return [remark for warmup in config.warmups for remark in _warmup(warmup, config)]
-
-
-def _warmup(warmup: ConfigMessage, config: ModelConfig) -> Iterator[Remark]:
-    given = {_key(entry): entry for entry in warmup.messages("inputs")}
-    wanted = {tensor.label: tensor for tensor in config.inputs}
-    missing = sorted(wanted.keys() - given.keys())
-    unknown = sorted(given.keys() - wanted.keys())
-    if missing or unknown:
-        differs = [f"without {name}" for name in missing] + [f"with {name}, which is not an input" for name in unknown]
-        at = given[unknown[0]].at if unknown else warmup.at
-        yield _unfit("names", ", ".join(differs), "every input of the config, and no other", at)
-    for name in sorted(given.keys() & wanted.keys()):
-        yield from _warmup_input(name, given[name], wanted[name])
+    found = []
+    inputs = {tensor.label: tensor for tensor in config.inputs}
+    for warmup in config.warmups:
+        given = {_key(entry): entry for entry in warmup.messages("inputs")}
+        missing, unknown = sorted(inputs.keys() - given.keys()), sorted(given.keys() - inputs.keys())
+        if missing or unknown:
+            differs = [f"without {name}" for name in missing]
+            differs += [f"with {name}, which is not an input" for name in unknown]
+            at = given[unknown[0]].at if unknown else warmup.at
+            found.append(_unfit("names", ", ".join(differs), "every input of the config, and no other", at))
+        for name in sorted(given.keys() & inputs.keys()):
+            found += _warmup_input(name, given[name], inputs[name])
+    return found
 
 
 def _warmup_input(name: str, entry: ConfigMessage, tensor: TensorConfig) -> Iterator[Remark]:
@@ -52,7 +52,7 @@ def _warmup_input(name: str, entry: ConfigMessage, tensor: TensorConfig) -> Iter
     dims = numbers_of(value, "dims")
     variable = next((dim for dim in dims if dim.value < 0), None)
     fits = len(dims) == len(tensor.dims) and all(
-        asked.value in (-1, dim.value) for asked, dim in zip(tensor.dims, dims, strict=True)
+        declared.value in (-1, dim.value) for declared, dim in zip(tensor.dims, dims, strict=True)
     )
     if variable is not None:
         yield _unfit("dims", f"{name} with a dimension of {variable.value}", "a size for every dimension", variable.at)
@@ -90,38 +90,36 @@ def reshape_is_what_counts(model: ServedModel) -> Sequence[Remark]:
     config = model.config
     tensors = (*config.inputs, *config.outputs) if config is not None else ()
     batched = config is not None and config.batch_size > 0
-    return [_reshaped(tensor, batched=batched) for tensor in tensors if tensor.reshape is not None]
-
-
-def _reshaped(tensor: TensorConfig, *, batched: bool) -> Remark:
-    dims, shape = [item.value for item in tensor.dims], [item.value for item in tensor.shape]
-    written = tensor.tree.first("reshape")
-    at = written.at if written is not None else tensor.at
-    fits = _parts(dims) == _parts(shape) and all(size >= 1 or size == -1 for size in shape)
-    if fits and (shape or batched):
-        return Remark(
-            kind="reshape",
-            consequence=Consequence.NOTE,
-            message=f"clients send {dims}, the compiled code gets {shape}: the server reshapes before the backend.",
-            observed=f"reshape to {shape}",
-            expected="",
+    found = []
+    for tensor in (tensor for tensor in tensors if tensor.reshape is not None):
+        dims, shape = [item.value for item in tensor.dims], [item.value for item in tensor.shape]
+        written = tensor.tree.first("reshape")
+        fits = _parts(dims) == _parts(shape) and all(size >= 1 or size == -1 for size in shape)
+        remark = Remark(
+            kind="reshape-size",
+            message="the model is not loaded: dims and reshape have different sizes, or nothing is left of the shape.",
+            observed=f"dims {dims}, reshape {shape}",
+            expected="as many elements between variable dimensions in both",
             subject=tensor.label,
-            remedy="No change is needed.",
-            at=at,
+            remedy="Give the reshape as many elements as dims.",
+            at=written.at if written is not None else tensor.at,
         )
-    return Remark(
-        kind="reshape-size",
-        message="the model is not loaded: dims and reshape have different sizes, or nothing is left of the shape.",
-        observed=f"dims {dims}, reshape {shape}",
-        expected="as many elements between variable dimensions in both",
-        subject=tensor.label,
-        remedy="Give the reshape as many elements as dims.",
-        at=at,
-    )
+        if fits and (shape or batched):
+            remark = replace(
+                remark,
+                kind="reshape",
+                consequence=Consequence.NOTE,
+                message=f"clients send {dims}, the compiled code gets {shape}: the server reshapes before the backend.",
+                observed=f"reshape to {shape}",
+                expected="",
+                remedy="No change is needed.",
+            )
+        found.append(remark)
+    return found
 
 
 def _parts(sizes: Sequence[int]) -> list[int]:
-    """How many elements there are before, between and after the variable dimensions."""
+    """Number of elements before, between and after the variable dimensions."""
     parts = [1]
     for size in sizes:
         if size == -1:
@@ -144,14 +142,10 @@ def ensembles_use_its_names(model: ServedModel) -> Sequence[Remark]:
     return [
         _step(model, ensemble, step)
         for ensemble, config in sorted(model.siblings.items())
-        for step in _steps(config)
+        if (scheduling := config.tree.message("ensemble_scheduling")) is not None
+        for step in scheduling.messages("step")
         if written_text(text_of(step, "model_name")) == model.name
     ]
-
-
-def _steps(config: ModelConfig) -> tuple[ConfigMessage, ...]:
-    ensemble = config.tree.message("ensemble_scheduling")
-    return ensemble.messages("step") if ensemble is not None else ()
 
 
 def _step(model: ServedModel, ensemble: str, step: ConfigMessage) -> Remark:

@@ -55,7 +55,7 @@ def no_batch_inputs(model: ServedModel) -> Sequence[Remark]:
     if config is None:
         return ()
     count = len(config.inputs)
-    said = [
+    found = [
         Remark(
             kind="batch-input",
             message=f"the model is not loaded: configuration expects {count + len(config.batch_inputs)} inputs, but "
@@ -86,7 +86,7 @@ def no_batch_inputs(model: ServedModel) -> Sequence[Remark]:
         )
         for at, what, subject in (*ragged, *outputs)
     ]
-    return [*said, *untried]
+    return [*found, *untried]
 
 
 @RULES.rule(
@@ -167,9 +167,9 @@ def sequences_are_supported(model: ServedModel) -> Sequence[Remark]:
 
 def _sequence_tensor(name: Given[str] | None, data_type: Given[str] | None, at: Position) -> list[Remark]:
     label = name.value if name is not None else "(no name)"
-    said = []
+    found = []
     if data_type is not None and data_type.value == "TYPE_STRING":
-        said.append(
+        found.append(
             Remark(
                 kind="string",
                 message="the model is not loaded: a control or state cannot be of type string.",
@@ -181,7 +181,7 @@ def _sequence_tensor(name: Given[str] | None, data_type: Given[str] | None, at: 
             )
         )
     if not _NUMBERED.fullmatch(label):
-        said.append(
+        found.append(
             Remark(
                 kind="name",
                 message=f"the model is not loaded: the backend cannot determine which argument {label} is.",
@@ -192,4 +192,4 @@ def _sequence_tensor(name: Given[str] | None, data_type: Given[str] | None, at: 
                 at=name.at if name is not None else at,
             )
         )
-    return said
+    return found

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel
-from aotidoctor.model.serving_config import NameRow, TensorConfig
-from aotidoctor.triton.tensor_names import JoinedTables, each_version, obstacles_of
+from aotidoctor.triton.tensor_names import JoinedTables, for_each_version, obstacle_remarks, obstacles_of
 
 RULES = Family("spec")
 
@@ -76,7 +75,8 @@ def arguments_are_tensors(model: ServedModel) -> Said:
 
 
 @RULES.rule("R15", "an empty dict in the call", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def no_empty_dict(model: ServedModel) -> Said:
+@for_each_version
+def no_empty_dict(joined: JoinedTables) -> Said:
     """No dict may be empty: the server treats it as a tensor.
 
     Versions: 26.05 and later.
@@ -85,26 +85,22 @@ def no_empty_dict(model: ServedModel) -> Said:
     How it was seen: as an argument, run with the 26.05 backend; in the outputs, read in its source.
     Remedy: export without the empty dict.
     """
-    return [*obstacles_of(model, "R15"), *each_version(model, _shifted)]
-
-
-def _shifted(joined: JoinedTables) -> list[Remark]:
-    """Outputs of the config that an empty dict before them moves."""
-    return [_moved(joined, tensor, row) for tensor, row in joined.outputs.pairs if row.kind == "shifted"]
-
-
-def _moved(joined: JoinedTables, tensor: TensorConfig, row: NameRow) -> Remark:
-    handed = joined.contract.outputs
-    past = row.slot >= len(handed)
-    answer = "is read past the end of its results" if past else f"answers with {handed[row.slot].path}"
-    return Remark(
-        kind="shifted",
-        consequence=Consequence.REQUESTS_FAIL if past else Consequence.SILENTLY_WRONG,
-        message=f"an empty dict takes a number among the outputs, and the compiled code returns nothing for it: "
-        f"{tensor.label} {answer}.",
-        observed=f"{row.path} as output {row.slot}",
-        expected="only outputs before the empty dict",
-        subject=tensor.label,
-        remedy="Export without the empty dict, or leave the output out of the config.",
-        at=tensor.at,
-    )
+    found = obstacle_remarks(joined, "R15")
+    returned = joined.contract.outputs
+    for tensor, row in (pair for pair in joined.outputs.pairs if pair[1].kind == "shifted"):
+        past = row.slot >= len(returned)
+        answer = "is read past the end of its results" if past else f"answers with {returned[row.slot].path}"
+        found.append(
+            Remark(
+                kind="shifted",
+                consequence=Consequence.REQUESTS_FAIL if past else Consequence.SILENTLY_WRONG,
+                message="an empty dict takes a number among the outputs, and the compiled code returns nothing for it: "
+                f"{tensor.label} {answer}.",
+                observed=f"{row.path} as output {row.slot}",
+                expected="only outputs before the empty dict",
+                subject=tensor.label,
+                remedy="Export without the empty dict, or leave the output out of the config.",
+                at=tensor.at,
+            )
+        )
+    return found

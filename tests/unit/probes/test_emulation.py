@@ -12,7 +12,6 @@ from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.report import Diagnosis, Remedy, Status
 from aotidoctor.model.run import Request, Signalled, TimedOut
 from aotidoctor.probes import emulation
-from aotidoctor.triage import treated_run
 from aotidoctor.triage.static_checks import Session
 from tests.unit.probes.outcomes import case, history, outcome
 from tests.unit.probes.test_probes import finding
@@ -186,8 +185,8 @@ def test_what_was_left_out_is_said_and_the_missing_device_is_a_remark():
     run = emulated_run(skipped=[{"what": "a call", "why": "no kernel", "times": 2}])
     session = Session(case=on_cuda(), runner=None)
     session.add([NO_GPU, finding("AD-IN-008", "device"), finding("AD-IN-008", "type")])
-    treated_run.note_stand_ins(session, run)
-    assert [item.reason for item in session.not_checked] == ["not emulated: a call: no kernel (2 times)"]
+    session.findings = emulation.PROBE.revise(session.findings, run)
+    assert [item.reason for item in emulation.PROBE.left_out(run)] == ["not emulated: a call: no kernel (2 times)"]
     assert [item.severity for item in session.findings] == [Severity.WARN, Severity.WARN, Severity.ERROR]
 
 
