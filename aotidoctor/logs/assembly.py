@@ -87,36 +87,26 @@ def _without_block_margin(block: Sequence[LogLine]) -> Sequence[LogLine]:
     margin = _margin(next((line.text for line in block if line.text), "x"))
     if margin == "":
         return block
-    cut = min(len(line.text) - len(line.text.lstrip()) for line in block if line.text) if margin == " " else len(margin)
-    texts = [_inside(line.text, cut, margin) for line in block]
-    if not any(_begins(text) for text in texts) or any(_OWN.match(line.text) for line in block):
-        return block
-    return [_with_text(line, text) for line, text in zip(block, texts, strict=True)]
-
-
-def _begins(text: str) -> bool:
-    """Whether a failure, or a logger's record, begins with ``text``."""
-    if not text or text[0].isspace():
-        return False
-    return _BEGINS.match(text) is not None or without_prefixes(text).stamped
-
-
-def _inside(text: str, cut: int, margin: str) -> str:
-    inner = text[cut:]
     if margin == " ":
-        return inner
-    inner = inner.removeprefix(" ")
-    return _BOX.sub("", inner) if margin in "|\u2502\u2503\u2551" else inner
-
-
-def _with_text(line: LogLine, text: str) -> LogLine:
-    """The line with ``text``, of which a logger's prefix is taken off as well."""
-    if not text or text[0].isspace():
-        return replace(line, text=text)
-    inner = without_prefixes(text)
-    return replace(
-        line, text=inner.text.rstrip(), level=inner.level or line.level, stamped=inner.stamped or line.stamped
-    )
+        cut = min(len(line.text) - len(line.text.lstrip()) for line in block if line.text)
+        texts = [line.text[cut:] for line in block]
+    else:
+        texts = [line.text[len(margin) :].removeprefix(" ") for line in block]
+    if margin in "|\u2502\u2503\u2551":
+        texts = [_BOX.sub("", text) for text in texts]
+    first_column = [text for text in texts if text and not text[0].isspace()]
+    is_failure = any(_BEGINS.match(text) or without_prefixes(text).stamped for text in first_column)
+    if not is_failure or any(_OWN.match(line.text) for line in block):
+        return block
+    freed: list[LogLine] = []
+    for line, text in zip(block, texts, strict=True):
+        if not text or text[0].isspace():
+            freed.append(replace(line, text=text))
+            continue
+        inner = without_prefixes(text)
+        level, stamped = inner.level or line.level, inner.stamped or line.stamped
+        freed.append(replace(line, text=inner.text.rstrip(), level=level, stamped=stamped))
+    return freed
 
 
 # Quoted source code.
@@ -143,16 +133,12 @@ def without_sources(lines: Sequence[LogLine]) -> Sequence[LogLine]:
     left = list(lines)
     for at, mark in enumerate(marks[:-1]):
         block = lines[mark + 1 : marks[at + 1]]
-        if _LANGUAGE.match(lines[mark].text) is not None and _is_source(block):
+        # A line with a logger's stamp was printed, whatever it says.
+        is_output = any(line.stamped or _OUTPUT.search(line.text) is not None for line in block)
+        has_statements = any(_STATEMENT.match(line.text) is not None for line in block)
+        if _LANGUAGE.match(lines[mark].text) is not None and has_statements and not is_output:
             left[mark + 1 : marks[at + 1]] = [replace(line, text="") for line in block]
     return left
-
-
-def _is_source(block: Sequence[LogLine]) -> bool:
-    texts = [line.text for line in block]
-    is_said = any(_STATEMENT.match(text) is not None for text in texts)
-    # A logger's stamp was taken off: somebody printed it.
-    return is_said and not any(line.stamped or _OUTPUT.search(line.text) is not None for line in block)
 
 
 # Patterns that match a failure: its message, and what stands around it.
@@ -184,33 +170,23 @@ class Matcher:
             for pattern in self._patterns
             if pattern.may_match(text)
             and (hit := pattern.regex.search(text)) is not None
-            and (
-                all(near.search(around) for near in pattern.near)
-                and not any(one.search(around) for one in pattern.not_near)
-            )
-            and not (pattern.record.cause == "numeric-difference" and _is_allowed(text))
+            and all(near.search(around) for near in pattern.near)
+            and not any(one.search(around) for one in pattern.not_near)
         ]
+        if any(pattern.record.cause == "numeric-difference" for pattern, _ in hits):
+            from aotidoctor.logs.complaints import is_within_tolerance
+
+            is_allowed = is_within_tolerance(text)
+            hits = [one for one in hits if one[0].record.cause != "numeric-difference" or not is_allowed]
         hits.sort(key=lambda item: (-item[0].record.confidence, -len(item[0].record.regex)))
         best: dict[str, LogMatch] = {}
         for pattern, hit in hits:
-            best.setdefault(pattern.record.cause, _match(found, pattern, hit))
+            # The line of the message in which the expression matched.
+            number, line = found.said[min(text[: hit.start()].count("\n"), len(found.said) - 1)]
+            values = {name: value for name, value in hit.groupdict().items() if value is not None}
+            facts: dict[str, FactValue] = {**pattern.record.facts, **values}
+            best.setdefault(pattern.record.cause, found.match(pattern.record, number, line, facts))
         return tuple(best.values())[:MOST_MATCHES]
-
-
-def _is_allowed(text: str) -> bool:
-    """Whether it tells of a difference that is as small as it may be."""
-    from aotidoctor.logs.complaints import is_within_tolerance
-
-    return is_within_tolerance(text)
-
-
-def _match(found: LogFailure, pattern: Pattern, hit: re.Match[str]) -> LogMatch:
-    """With the very line that says so."""
-    before = hit.string[: hit.start()].count("\n")
-    number, text = found.said[min(before, len(found.said) - 1)]
-    facts: dict[str, FactValue] = {**pattern.record.facts}
-    facts.update({name: value for name, value in hit.groupdict().items() if value is not None})
-    return found.match(pattern.record, number, text, facts)
 
 
 # Failures.
@@ -264,8 +240,12 @@ class Assembly:
         streams: dict[str, list[int]] = {}
         for at, line in enumerate(lines):
             streams.setdefault(line.stream, []).append(at)
-        lines = _strip_margins(lines, streams.values())
-        self.short = list(lines) if len(lines) <= _PASTE else []
+        freed = list(lines)
+        for places in streams.values():
+            for at, line in zip(places, without_margins([lines[at] for at in places]), strict=True):
+                freed[at] = line
+        lines = freed
+        self.short = lines if len(lines) <= _PASTE else []
         known = self.matcher.candidates(lines)
         found: list[tuple[int, int, LogFailure, LogLine]] = []
         for places in streams.values():
@@ -278,24 +258,15 @@ class Assembly:
         # The order of the log, whatever stream it was.
         for first, last, one, head in sorted(found, key=lambda item: (item[2].said[0][0], item[0])):
             self._keep(lines, first, last, one, head)
-        over = [line for line in lines if "ecover" in line.text and _RECOVERED.search(line.text) is not None]
-        if over:
-            self._recovered(over)
         for line in lines:
-            if "gnoring this choice" in line.text:
-                self._left_out(line)
-
-    def _recovered(self, over: Sequence[LogLine]) -> None:
-        """What failed before a line that says that it was tried again and went well is news."""
-        for draft in self.drafts:
-            if draft.level == "error" and any(line.number > draft.at and line.origin == draft.origin for line in over):
-                draft.level = "mention"
-
-    def _left_out(self, line: LogLine) -> None:
-        """What autotuning says of a candidate is no failure where the next line leaves that one out."""
-        for draft in reversed(self.drafts):
-            if draft.level == "error" and draft.origin == line.origin and draft.at <= line.number <= draft.last + _NEXT:
-                draft.level = "mention"
+            # Failures before a line that reports a recovery, and a candidate that autotuning then leaves out.
+            is_recovery = "ecover" in line.text and _RECOVERED.search(line.text) is not None
+            is_left_out = "gnoring this choice" in line.text
+            for draft in self.drafts if is_recovery or is_left_out else ():
+                is_just_above = is_left_out and draft.at <= line.number <= draft.last + _NEXT
+                is_over = (is_recovery and line.number > draft.at) or is_just_above
+                if draft.level == "error" and draft.origin == line.origin and is_over:
+                    draft.level = "mention"
 
     def listen(self, lines: int) -> None:
         """Where a short log of so many lines has no failure so far: half a traceback, or what else it complains of."""
@@ -304,10 +275,7 @@ class Assembly:
             self._summed_up(failed)
             return
         # Of most logs nobody asks it.
-        from aotidoctor.logs.complaints import (
-            complains,
-            title_failure,
-        )
+        from aotidoctor.logs.complaints import complains, title_failure
 
         if any(
             draft.level == "warning" and max((match.confidence for match in draft.matches), default=0.0) >= _CERTAIN
@@ -319,7 +287,11 @@ class Assembly:
             unfinished_traceback(self.short) or complains(self.short, is_alone=lines <= 1) or title_failure(self.short)
         )
         if found is None:
-            self._chosen(lines)
+            # A compiler's exception that was logged as a warning: in so short a log it was selected by hand.
+            for one in self.drafts if lines <= _CHOSEN else ():
+                is_exception = one.found.form == "python" and one.is_record
+                if one.level == "warning" and is_exception and _RAISED.match(one.found.text) is not None:
+                    one.level = "error"
             return
         draft = self._failed(found)
         self._summed_up([draft] if draft is not None else [])
@@ -349,12 +321,6 @@ class Assembly:
             if draft is not None and draft.matches:
                 _leave_out([other for other in failed if other is not draft], is_place)
 
-    def _chosen(self, lines: int) -> None:
-        """A compiler's exception that was logged as a warning: of so few lines somebody chose it."""
-        for draft in self.drafts if lines <= _CHOSEN else ():
-            if draft.found.form == "python" and draft.is_record and _RAISED.match(draft.found.text) is not None:
-                draft.level = "error" if draft.level == "warning" else draft.level
-
     def finished(self, lines: int) -> list[Draft]:
         """All drafts of a log of so many lines. What the end of a segment cut off goes on in lines seen before."""
         return [draft for draft in self.drafts if not draft.is_cut or draft.last >= lines]
@@ -383,8 +349,13 @@ class Assembly:
         origins = ("", head.origin)
         around = [line for line in lines[max(first - _AROUND, 0) : last + 1 + _AROUND] if line.origin in origins]
         level = "warning" if found.level == "warning" or is_warning(found, head) else found.level
-        goes_on = is_probe(found, head) and _goes_well(lines[last + 1 :])
-        level = "mention" if goes_on or is_mention(found, head) else level
+        if is_mention(found, head):
+            level = "mention"
+        elif is_probe(found, head):
+            from aotidoctor.logs.complaints import succeeds
+
+            # The program does without the library if something goes well below.
+            level = "mention" if any(succeeds(line.text) for line in lines[last + 1 :]) else level
         draft = Draft(
             found=found,
             origin=head.origin,
@@ -412,68 +383,30 @@ def _leave_out(drafts: Iterable[Draft], is_left_out: Callable[[LogMatch], bool])
         draft.matches = tuple(match for match in draft.matches if not is_left_out(match))
 
 
-def _goes_well(lines: Sequence[LogLine]) -> bool:
-    from aotidoctor.logs.complaints import succeeds
-
-    return any(succeeds(line.text) for line in lines)
-
-
-def _strip_margins(lines: Sequence[LogLine], streams: Iterable[Sequence[int]]) -> Sequence[LogLine]:
-    """The lines without the margins of their blocks, stream by stream."""
-    freed = list(lines)
-    for places in streams:
-        for at, line in zip(places, without_margins([lines[at] for at in places]), strict=True):
-            freed[at] = line
-    return freed
-
-
 def _index_of(found: LogFailure) -> int:
-    return hash((found.form, found.kind, _key(found)))
-
-
-def _key(found: LogFailure) -> bytes:
-    """The same for what differs by numbers, or by the lines that happen to follow."""
+    """A hash, the same for failures that differ by numbers or by the lines that happen to follow."""
     key = b""
     for _, text in found.said:
         key += letters(text[:_KEY].encode("utf-8", "replace"))
         if len(key) >= _TELLING:
             break
-    return key
+    return hash((found.form, found.kind, key))
 
 
 def failures(lines: Sequence[LogLine], known: frozenset[str]) -> Iterator[LogFailure]:
     """The failures of one stream, in order. ``known`` are texts that a pattern may know."""
     at = 0
     while at < len(lines):
-        found = _at(lines, at)
-        if found is None:
-            found = _bare(lines, at, known)
-        if found is None:
-            at += 1
-            continue
-        yield found
-        at = max(found.end, at + 1)
-
-
-def _at(lines: Sequence[LogLine], at: int) -> LogFailure | None:
-    text = lines[at].text
-    if not text:
-        return None
-    for start, read in FORMS:
-        if start.search(text) is not None:
-            found = read(lines, at)
-            if found is not None:
-                return found
-    return None
-
-
-def _bare(lines: Sequence[LogLine], at: int, known: frozenset[str]) -> LogFailure | None:
-    """A record that a logger calls an error, or a line that a pattern may know."""
-    line = lines[at]
-    if line.level == "error" and line.stamped and line.text and not is_calm(line.text):
-        return message_failure(lines, at)
-    # What c10 raises comes before the place that raised it, and is told with it.
-    is_told = at + 1 < len(lines) and lines[at + 1].text.startswith("Exception raised from ")
-    if line.text in known and not is_told:
-        return lines_failure(lines, at, at + 1, form="line", level="notice")
-    return None
+        line, found = lines[at], None
+        for start, read in FORMS if line.text else ():
+            if start.search(line.text) is not None and (found := read(lines, at)) is not None:
+                break
+        if found is None and line.level == "error" and line.stamped and line.text and not is_calm(line.text):
+            found = message_failure(lines, at)
+        elif found is None and line.text in known:
+            # A message of c10 comes before the place that raised it, and is read with it.
+            is_above_place = at + 1 < len(lines) and lines[at + 1].text.startswith("Exception raised from ")
+            found = lines_failure(lines, at, at + 1, form="line", level="notice") if not is_above_place else None
+        if found is not None:
+            yield found
+        at = max(found.end, at + 1) if found is not None else at + 1

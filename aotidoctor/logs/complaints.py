@@ -223,15 +223,14 @@ def growing(texts: Iterable[str]) -> str:
         for found in _MEASURE.finditer(text):
             if _PEAK.search(text[max(found.start() - _BEFORE, 0) : found.start()]) is None:
                 columns.setdefault((found["name"].lower(), program), []).append(float(found["value"]))
-    return next((name for (name, _), values in columns.items() if _grows(values)), "")
-
-
-def _grows(values: list[float]) -> bool:
-    # After the last one somebody may have asked for a clean-up, which brought nothing.
-    if len(values) > _LEAST and _KEPT * values[-2] <= values[-1] <= values[-2]:
-        values = values[:-1]
-    rises = all(before < after for before, after in pairwise(values))
-    return len(values) >= _LEAST and rises and values[-1] >= _GROWTH * values[0] > 0
+    for (name, _), values in columns.items():
+        # The last value may come after a clean-up that freed nothing.
+        if len(values) > _LEAST and _KEPT * values[-2] <= values[-1] <= values[-2]:
+            values.pop()
+        rises = all(before < after for before, after in pairwise(values))
+        if len(values) >= _LEAST and rises and values[-1] >= _GROWTH * values[0] > 0:
+            return name
+    return ""
 
 
 # Complaints.
@@ -305,13 +304,18 @@ def complains(lines: Sequence[LogLine], *, is_alone: bool) -> LogFailure | None:
 
     ``is_alone``: the log is a single line.
     """
-    lines = _without_report(lines)
+    report = next((at for at, line in enumerate(lines) if _REPORT.match(line.text) is not None), None)
+    if report is not None:
+        # What ``torch.utils.collect_env`` prints describes a machine, and complains of nothing.
+        below = range(report + 1, len(lines))
+        end = next((at for at in below if _DESCRIBES.match(lines[at].text) is None), len(lines))
+        lines = [*lines[:report], *lines[end:]]
     lost = [line for line in lines if _SKIPPED.search(line.text) is not None]
     if len(lost) >= _MANY:
         return replace(_failure_at(lines, lost[-1]), kind="overflows")
     last = max((line.number for line in lines if succeeds(line.text)), default=0)
     told = [line for line in _reporting_lines(lines) if line.number > last]
-    if is_alone and lines and _is_asked_about(lines[0]):
+    if is_alone and lines and _is_complaint_alone(lines[0]):
         return _failure_at(lines, lines[0])
     is_few = sum(bool(line.text.strip()) for line in lines) <= _FEW
     is_warned = is_few and any(_WARNS.search(line.text) is not None for line in lines)
@@ -320,28 +324,18 @@ def complains(lines: Sequence[LogLine], *, is_alone: bool) -> LogFailure | None:
         if at and _ASKS.match(told[at - 1].text) is not None and _YES.search(line.text) is not None:
             return _failure_at(lines, told[at - 1])
         is_any = is_few or (at >= len(told) - _END and line.level != "doubtful")
-        told_of = is_few and not is_warned and _tells(line.text)
-        complaint = is_any and _complaint(line, is_warned=is_warned, is_trained=is_trained)
-        if _fails(line.text) or told_of or complaint:
+        telling = telling_part(line.text) if is_few and not is_warned else ""
+        if (
+            _fails(line.text)
+            or any(words.search(telling) is not None for words in (TOLD, CODES, FOREIGN))
+            or (is_any and _complaint(line, is_warned=is_warned, is_trained=is_trained))
+        ):
             return _failure_at(lines, line)
-    return None if last else _is_left_alone(lines)
-
-
-def _is_left_alone(lines: Sequence[LogLine]) -> LogFailure | None:
-    """The last of several connections that broke, in a log that has hardly more than warnings."""
-    warnings = [line for line in lines if _level(line) == "warning"]
+    # The last of several connections that broke, in a log that has hardly more than warnings.
+    warnings = [line for line in lines if _level(line) == "warning"] if not last else []
     broken = [line for line in warnings if _BROKEN.search(line.text) is not None]
     is_most = 2 * len(warnings) > sum(bool(line.text.strip()) for line in lines)
     return _failure_at(lines, broken[-1]) if is_most and len(broken) > 1 else None
-
-
-def _without_report(lines: Sequence[LogLine]) -> Sequence[LogLine]:
-    """Without what ``torch.utils.collect_env`` says of a machine: it describes, and complains of nothing."""
-    start = next((at for at, line in enumerate(lines) if _REPORT.match(line.text) is not None), None)
-    if start is None:
-        return lines
-    end = next((at for at, line in enumerate(lines) if at > start and _DESCRIBES.match(line.text) is None), len(lines))
-    return [*lines[:start], *lines[end:]]
 
 
 def _reporting_lines(lines: Sequence[LogLine]) -> list[LogLine]:
@@ -353,33 +347,26 @@ def _reporting_lines(lines: Sequence[LogLine]) -> list[LogLine]:
         if not text.strip():
             continue
         if not (is_quiet and text[0] in " \t"):
-            is_quiet = _is_quiet(line)
+            is_news = _level(line) in _QUIET or _WARNING.search(text) is not None
+            is_quiet = is_news or _COMMIT.match(text) is not None
         if not is_quiet:
             told.append(line)
     return told
-
-
-def _is_quiet(line: LogLine) -> bool:
-    if _level(line) in _QUIET:
-        return True
-    return _WARNING.search(line.text) is not None or _COMMIT.match(line.text) is not None
 
 
 def _level(line: LogLine) -> str:
     return line.level or level_of(decode_line(line.raw[:_HEAD]))
 
 
-def _is_asked_about(line: LogLine) -> bool:
-    """Nobody pastes a warning alone that is none to him, nor a sentence on torch that tells no news."""
-    if ("CUDA" in line.text or has_mark(line.text)) and _is_statement(line):
-        return True
-    is_warning = not line.level and _WARNING.search(line.text) is not None and _SUCCEEDS.search(line.text) is None
-    return is_warning and FAILS.search(telling_part(line.text)) is not None
-
-
-def _is_statement(line: LogLine) -> bool:
-    quiet = _WARNS.search(line.text) or _SUCCEEDS.search(line.text) or _PROGRESS.match(line.text)
-    return not _level(line) and quiet is None and len(line.text.split()) > _SENTENCE
+def _is_complaint_alone(line: LogLine) -> bool:
+    """Whether a line would be pasted alone: a warning of a failure, or a sentence on torch that is no news."""
+    text = line.text
+    if "CUDA" in text or has_mark(text):
+        is_news = _WARNS.search(text) or _SUCCEEDS.search(text) or _PROGRESS.match(text)
+        if not _level(line) and not is_news and len(text.split()) > _SENTENCE:
+            return True
+    is_warning = not line.level and _WARNING.search(text) is not None and _SUCCEEDS.search(text) is None
+    return is_warning and FAILS.search(telling_part(text)) is not None
 
 
 def succeeds(text: str) -> bool:
@@ -389,11 +376,6 @@ def succeeds(text: str) -> bool:
         and not _fails(text)
         and message_forms.OTHER_START.search(telling_part(text)) is None
     )
-
-
-def _tells(text: str) -> bool:
-    told = telling_part(text)
-    return any(words.search(told) is not None for words in (TOLD, CODES, FOREIGN))
 
 
 def _fails(text: str) -> bool:
@@ -468,18 +450,14 @@ def title_failure(lines: Sequence[LogLine]) -> LogFailure | None:
     if len(said) > _FEW_LINES or any(succeeds(line.text) for line in said):
         return None
     found = find_title(lines, (), is_healthy=True)
-    return found or _numbers(lines, said)
-
-
-def _numbers(lines: Sequence[LogLine], said: Sequence[LogLine]) -> LogFailure | None:
-    """Numbers that complain without a word."""
+    if found is not None:
+        return found
+    # Numbers complain without a word: first those of one line, then those of all.
+    for line in said:
+        kind = "slower" if is_slower(line.text) else "beyond" if exceeds_tolerance(line.text) else ""
+        if kind:
+            return replace(_failure_at(lines, line), kind=kind)
     texts = [line.text for line in said]
     grows = (has_mark("\n".join(texts)) and growing(texts)) or shrinking(texts)
-    told = (
-        (line, "slower" if is_slower(line.text) else "beyond" if exceeds_tolerance(line.text) else "") for line in said
-    )
-    whole = "growing" if grows else "waiting" if waiting(texts) else ""
-    one, kind = next((pair for pair in told if pair[1]), (said[-1], whole) if whole else (None, ""))
-    if one is None:
-        return None
-    return replace(message_failure(lines, max(at for at, line in enumerate(lines) if line is one)), kind=kind)
+    kind = "growing" if grows else "waiting" if waiting(texts) else ""
+    return replace(_failure_at(lines, said[-1]), kind=kind) if kind else None

@@ -54,18 +54,16 @@ def demangle(symbol: str) -> str:
                 break
             parts.append(symbol[at:end])
             at = end
+        elif part["standard"]:
+            parts.append(_STANDARD[part["standard"]])
         else:
-            parts.append(_STANDARD[part["standard"]] if part["standard"] else _maker_name(parts, part["maker"]))
+            # A constructor or a destructor has the name of its class.
+            own = parts[-1] if parts else ""
+            parts.append(own if part["maker"].startswith("C") or not own else f"~{own}")
         if not is_nested:
             break
     name = "::".join(part for part in parts if part and part != "__cxx11")
     return f"{_SPECIAL.get(head['special'] or '', '')}{name}" if name else symbol
-
-
-def _maker_name(parts: list[str], maker: str) -> str:
-    """A constructor or a destructor has the name of its class."""
-    own = parts[-1] if parts else ""
-    return own if maker.startswith("C") or not own else f"~{own}"
 
 
 # Kinds of a cause.
@@ -100,18 +98,14 @@ def kind_of(cause: str, text: str) -> dict[str, FactValue]:
         if hit is not None:
             facts = {"split": one.kind, **{name: value for name, value in hit.groupdict().items() if value}}
             break
-    if cause in ("abi-mismatch", "undefined-symbol-link") and (symbol := _symbol_of(text)) is not None:
-        facts["demangled"] = symbol
+    if cause in ("abi-mismatch", "undefined-symbol-link"):
+        # A symbol of C++ as it is written in the source; else one of C, as shims are.
+        symbol, plain = _SYMBOL.search(text), _C_SYMBOL.search(text)
+        if symbol is not None:
+            facts["demangled"] = demangle(symbol[0])
+        elif plain is not None:
+            facts["demangled"] = plain[1]
     return facts
-
-
-def _symbol_of(text: str) -> str | None:
-    """The symbol of C++ that ``text`` names, as it is written in the source; else the one of C, as shims are."""
-    symbol = _SYMBOL.search(text)
-    if symbol is not None:
-        return demangle(symbol[0])
-    plain = _C_SYMBOL.search(text)
-    return plain[1] if plain is not None else None
 
 
 def split_of(cause: str, facts: Mapping[str, FactValue]) -> CauseKind | None:
@@ -268,21 +262,26 @@ _MOST_MATCHES, _MOST_UNKNOWN, _MOST_CAUSES = 12, 5, 5
 def log_findings(reading: LogReading) -> list[Evidence]:
     """The lines that say so, the failures that no pattern knows, and what was not read. Ids are the caller's."""
     found = [_known_evidence(match, reading) for match in reading.matches[:_MOST_MATCHES]]
-    found += [_unknown(event, reading) for event in reading.unknown[:_MOST_UNKNOWN]]
+    for event in reading.unknown[:_MOST_UNKNOWN]:
+        facts: dict[str, FactValue] = {"form": event.form, "type": event.kind, "stage": event.stage}
+        if event.frames:
+            facts["frame"] = event.frames[0]
+        if event.origin:
+            facts["said_by"] = event.origin
+        message = f"{event.form}, logged {event.count} times" if event.count > 1 else event.form
+        observed = _short(event.text.partition("\n")[0] or event.kind)
+        found.append(Evidence(
+            code=UNKNOWN, kind="unknown-failure", severity=Severity.WARN, subject=None, observed=observed, expected="",
+            message=message, source=FileSource(file=reading.name, line=event.first), facts=facts,
+        ))  # fmt: skip
+    source = FileSource(file=reading.name)
     return found + [
-        (
-            Evidence(
-                code=UNREAD,
-                kind="not-read",
-                severity=Severity.INFO,
-                subject=None,
-                observed=problem,
-                expected="the whole log",
-                source=FileSource(file=reading.name),
-            )
+        Evidence(
+            code=UNREAD, kind="not-read", severity=Severity.INFO, subject=None,
+            observed=problem, expected="the whole log", source=source,
         )
         for problem in reading.problems
-    ]
+    ]  # fmt: skip
 
 
 def log_diagnoses(findings: Sequence[Evidence]) -> tuple[Diagnosis, ...]:
@@ -313,8 +312,8 @@ def _known_evidence(match: LogMatch, reading: LogReading) -> Evidence:
         **fill_sentence(pattern.cause, match.facts),
         "confidence": match.confidence,
         "form": event.form,
+        "stage": pattern.stage or event.stage,
     }
-    facts["stage"] = pattern.stage or event.stage
     # The known issue of a match: some are told apart by where the message comes from, not by its words.
     issue = known_issue("\n".join((match.event.text, *match.event.frames)), match.pattern.cause)
     facts |= {key: value for key, value in _more(match, reading, issue).items() if value}
@@ -388,29 +387,19 @@ def _origin_file(source: str) -> str:
     return _RELEASE.sub("", source)
 
 
-def _unknown(event: LogEvent, reading: LogReading) -> Evidence:
-    facts: dict[str, FactValue] = {"form": event.form, "type": event.kind, "stage": event.stage}
-    if event.frames:
-        facts["frame"] = event.frames[0]
-    if event.origin:
-        facts["said_by"] = event.origin
-    return Evidence(
-        code=UNKNOWN,
-        kind="unknown-failure",
-        severity=Severity.WARN,
-        subject=None,
-        observed=_short(event.text.partition("\n")[0] or event.kind),
-        expected="",
-        message=f"{event.form}, logged {event.count} times" if event.count > 1 else event.form,
-        source=FileSource(file=reading.name, line=event.first),
-        facts=facts,
-    )
-
-
 def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> Diagnosis:
     lead, said = evidence[0], evidence_values(evidence[0])
     stage, line = lead.facts.get("stage"), lead.source.line if isinstance(lead.source, FileSource) else None
     split = split_of(playbook.cause, lead.facts) or _NO_SPLIT
+    remedy = fill_text(split.remedy or playbook.remedy, said)
+    issue, workaround = lead.facts.get("known_issue"), lead.facts.get("workaround_known")
+    if issue:
+        instead = f" Workaround: {workaround}." if workaround else ""
+        remedy = f"{remedy.rstrip()} This message is known from {issue} ({lead.facts.get('known_url')}).{instead}"
+    fixed, version, component = (lead.facts.get(key) for key in ("fixed", "version", "component"))
+    if fixed:
+        named = f"; the log names {version}" if version else ""
+        remedy = f"{remedy.rstrip()} Fixed in {component} {fixed}{named}."
     return Diagnosis(
         cause=playbook.cause,
         rank=rank,
@@ -420,28 +409,12 @@ def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> D
         looked_like=f"line {line}: {lead.observed}",
         subject=subject_of(lead),
         evidence=tuple(item.id for item in evidence if item.id),
-        remedy=Remedy(
-            text=_remedy(split.remedy or playbook.remedy, said),
-            command=command_of(split.command or playbook.command, said),
-        ),
+        remedy=Remedy(text=remedy, command=command_of(split.command or playbook.command, said)),
         playbook=playbook.cause,
         severity=lead.severity,
         would_confirm=fill_text(playbook.would_confirm, said),
         stage=stage if isinstance(stage, str) and stage else playbook.stage,
     )
-
-
-def _remedy(template: str, lead: Evidence) -> str:
-    text = fill_text(template, lead)
-    fixed, version, component = (lead.facts.get(key) for key in ("fixed", "version", "component"))
-    issue, workaround = lead.facts.get("known_issue"), lead.facts.get("workaround_known")
-    if issue:
-        instead = f" Workaround: {workaround}." if workaround else ""
-        text = f"{text.rstrip()} This message is known from {issue} ({lead.facts.get('known_url')}).{instead}"
-    if not fixed:
-        return text
-    named = f"; the log names {version}" if version else ""
-    return f"{text.rstrip()} Fixed in {component} {fixed}{named}."
 
 
 def with_ids(findings: Sequence[Evidence]) -> list[Evidence]:

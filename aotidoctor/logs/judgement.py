@@ -162,36 +162,55 @@ class RelatedFailure:
 def judge(drafts: Sequence[Draft]) -> list[RelatedFailure]:
     """Each failure in order, with what it follows from."""
     judged = [RelatedFailure(draft) for draft in drafts]
-    words = [(_core(draft), letters(draft.found.text.encode("utf-8", "replace"))) for draft in drafts]
+    words: list[tuple[bytes, bytes]] = []
+    for draft in drafts:
+        # The letters of the message proper, without the types and names that callers put before it; and of all of it.
+        lines = [text for _, text in draft.found.said]
+        first = lines[1] if len(lines) > 1 and lines[0].startswith("terminate called") else lines[0]
+        core = letters(_TYPE.sub("", first.strip())[:300].encode("utf-8", "replace"))
+        words.append((core, letters(draft.found.text.encode("utf-8", "replace"))))
     failures = [at for at, draft in enumerate(drafts) if draft.level == "error" and not follows(draft)]
     broken: dict[str, Draft] = {}
     for at, one in enumerate(judged):
         draft = one.draft
         if draft.level == "error":
-            one.root = (
-                _chained_cause(judged, at)
-                or _echoed_assertion(judged, at)
-                or _repeated_draft(judged, words, at)
-                or _reported_failure(judged, failures, at)
-                or _titled_exception(judged, at)
-            )
+            one.root = _root(judged, words, failures, at)
         text = draft.found.text
-        first = broken.get(draft.origin)
-        one.tainted = first is not None and one.root is None and _CUDA.search(text) is not None
-        if first is None and draft.level == "error" and _STICKY.search(text) is not None:
+        first_broken = broken.get(draft.origin)
+        one.tainted = first_broken is not None and one.root is None and _CUDA.search(text) is not None
+        if first_broken is None and draft.level == "error" and _STICKY.search(text) is not None:
             broken[draft.origin] = draft
-    _resolve(judged)
-    return judged
-
-
-def _resolve(judged: Sequence[RelatedFailure]) -> None:
-    """What echoes an echo echoes what that one does."""
+    # What echoes an echo echoes what that one does.
     roots = {id(one.draft): one.root for one in judged}
     for one in judged:
         passed = {id(one.draft)}
         while one.root is not None and id(one.root) not in passed and roots[id(one.root)] is not None:
             passed.add(id(one.root))
             one.root = roots[id(one.root)]
+    return judged
+
+
+def _root(
+    judged: Sequence[RelatedFailure], words: Sequence[tuple[bytes, bytes]], failures: Sequence[int], at: int
+) -> Draft | None:
+    """The failure that the one at ``at`` echoes; None for one of its own."""
+    draft, earlier = judged[at].draft, judged[:at]
+    causes: Sequence[RelatedFailure] = ()
+    if draft.found.chained:
+        # Raised because of, or while handling, the exception before it.
+        own = [one for one in earlier if one.draft.origin == draft.origin and one.draft.found.form == "python"]
+        causes = own[-1:]
+    if not causes and "device-side assert" in draft.found.text:
+        # An assertion of the GPU, which the first call that waits for it repeats.
+        causes = [one for one in earlier if one.draft.found.kind == "device"]
+    root = next((one.root or one.draft for one in causes), None)
+    root = root or _repeated_draft(judged, words, at) or _reported_failure(judged, failures, at)
+    if root is not None or draft.found.form != "line" or at + 1 == len(judged):
+        return root
+    # What a logger says before it prints the exception itself.
+    after = judged[at + 1].draft
+    is_next = after.origin == draft.origin and draft.last < after.at <= draft.last + 1
+    return after if is_next and after.found.form == "python" and draft.is_record else None
 
 
 def follows(draft: Draft) -> bool:
@@ -205,29 +224,6 @@ def supervises(draft: Draft) -> bool:
     return _SUPERVISORS.search(draft.found.text.partition("\n")[0]) is not None
 
 
-def _root_of(one: RelatedFailure) -> Draft:
-    return one.root or one.draft
-
-
-def _chained_cause(judged: Sequence[RelatedFailure], at: int) -> Draft | None:
-    """Raised because of, or while handling, the exception before it."""
-    draft = judged[at].draft
-    if not draft.found.chained:
-        return None
-    before = (
-        one for one in reversed(judged[:at]) if one.draft.origin == draft.origin and one.draft.found.form == "python"
-    )
-    one = next(before, None)
-    return None if one is None else _root_of(one)
-
-
-def _echoed_assertion(judged: Sequence[RelatedFailure], at: int) -> Draft | None:
-    """An assertion of the GPU, told once more by the first call that waits for it."""
-    if "device-side assert" not in judged[at].draft.found.text:
-        return None
-    return next((_root_of(one) for one in judged[:at] if one.draft.found.kind == "device"), None)
-
-
 def _repeated_draft(judged: Sequence[RelatedFailure], words: Sequence[tuple[bytes, bytes]], at: int) -> Draft | None:
     """The same words said again by somebody else. ``words`` are the letters of each core and of the whole text."""
     own, text = words[at]
@@ -235,7 +231,7 @@ def _repeated_draft(judged: Sequence[RelatedFailure], words: Sequence[tuple[byte
         if one.draft.level == "warning" or len(core) < _TELLING:
             continue
         if core in text or (len(own) >= _TELLING and own in whole):
-            return _root_of(one)
+            return one.root or one.draft
     return None
 
 
@@ -252,24 +248,7 @@ def _reported_failure(judged: Sequence[RelatedFailure], failures: Sequence[int],
         return judged[first[2]].draft
     # Of endings alone the first one tells.
     earlier = next((one for one in judged[:at] if one.draft.level == "error"), None)
-    return None if earlier is None else _root_of(earlier)
-
-
-def _titled_exception(judged: Sequence[RelatedFailure], at: int) -> Draft | None:
-    """What a logger says before it prints the exception itself."""
-    draft = judged[at].draft
-    if draft.found.form != "line" or at + 1 == len(judged):
-        return None
-    after = judged[at + 1].draft
-    follows_at_once = after.origin == draft.origin and draft.last < after.at <= draft.last + 1
-    return after if follows_at_once and after.found.form == "python" and draft.is_record else None
-
-
-def _core(draft: Draft) -> bytes:
-    """The letters of the message proper, without the types and names that callers put before it."""
-    lines = [text for _, text in draft.found.said]
-    first = lines[1] if len(lines) > 1 and lines[0].startswith("terminate called") else lines[0]
-    return letters(_TYPE.sub("", first.strip())[:300].encode("utf-8", "replace"))
+    return None if earlier is None else earlier.root or earlier.draft
 
 
 # Ranks.
@@ -321,20 +300,15 @@ def rank_matches(
     scored: list[tuple[tuple[bool, int, bool, int, float], LogMatch]] = []
     for group in found:
         share = _share(group, found)
+        is_exact = bool(group.root.matches) or group.root.found.form in _EXACT
         for one in group.members:
+            # What failed says more than those who called it, and those who watched it know nothing.
+            says_less = supervises(one.draft) or (one.root is not None and is_exact)
             for place, match in enumerate(one.draft.matches):
-                if match.pattern.is_suspect and _says_less(one, group):
+                if match.pattern.is_suspect and says_less:
                     continue
-                version = versions.get(match.pattern.component)
-                sure = (
-                    share
-                    * match.confidence
-                    * (
-                        _FIXED
-                        if (bool(version and match.pattern.fixed) and is_fixed(version or "", match.pattern.fixed))
-                        else 1.0
-                    )
-                )
+                version, fixed = versions.get(match.pattern.component), match.pattern.fixed
+                sure = share * match.confidence * (_FIXED if version and fixed and is_fixed(version, fixed) else 1.0)
                 sure *= _ENDED if _is_ending(one) else 1.0
                 if one.tainted or group.tainted:
                     sure = min(sure, LEAST_CONFIDENCE / 2)
@@ -343,13 +317,6 @@ def rank_matches(
                 scored.append(((sure < LEAST_CONFIDENCE, level, place > 0 or sure < _SURE, group.root.at, -sure), made))
     scored.sort(key=lambda item: item[0])
     return tuple(match for _, match in scored[:_MOST])
-
-
-def _says_less(one: RelatedFailure, group: FailureGroup) -> bool:
-    """What failed has said more than those who called it, and those who watched it know nothing."""
-    if supervises(one.draft):
-        return True
-    return one.root is not None and (bool(group.root.matches) or group.root.found.form in _EXACT)
 
 
 def _is_ending(one: RelatedFailure) -> bool:

@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 
 from aotidoctor.model import toml
@@ -65,6 +65,7 @@ _FOREIGN_LEVEL = re.compile(
     r"(?:erreur(?: fatale)?|Fehler|errore(?: fatale| irreversibile)?|erro(?: fatal)?|fout|error fatal|ошибка|错误|錯誤"
     r"|エラー|오류|błąd|помилка|hata|fel) ?: ?"
 )
+_FATAL = re.compile(r"fatal|schwer|irrevers|致命")
 # ASCII words of which one is in every phrase that may come without another sign.
 _FOREIGN = re.compile(
     r"rreur|ehler|erro(?:re)?\b|\bfout\b|\bfel ?:|nicht|keine|Abgebrochen|Abandon|Abortado|Speicher|Permi|introuvable|"
@@ -83,27 +84,18 @@ def plain_spelling(text: str) -> str:
 
 
 def _english(text: str) -> str:
-    text = _FOREIGN_LEVEL.sub(_error, text)
-    for phrase, meant in _phrases():
+    text = _FOREIGN_LEVEL.sub(lambda hit: f"{hit['before']}{'fatal ' if _FATAL.search(hit[0]) else ''}error: ", text)
+    for phrase, english in _phrases():
         if phrase.search(text) is not None:
             # French has a space before its colons.
-            text = phrase.sub(partial(_english_error, meant), text).replace(" : ", ": ")
+            text = phrase.sub(english, text).replace(" : ", ": ")
     return text
 
 
 @lru_cache(maxsize=1)
 def _phrases() -> tuple[tuple[re.Pattern[str], str], ...]:
     table = toml.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
-    return tuple((re.compile(said), entry["meant"]) for entry in table["phrase"] for said in entry["said"])
-
-
-def _english_error(words: str, hit: re.Match[str]) -> str:
-    return words.format(hit.groupdict().get("name") or "")
-
-
-def _error(hit: re.Match[str]) -> str:
-    fatal = "fatal " if hit["fatal"] or "fatal" in hit[0] or "schwer" in hit[0] or "irrevers" in hit[0] else ""
-    return f"{hit['before']}{fatal}error: "
+    return tuple((re.compile(phrase), entry["english"]) for entry in table["phrase"] for phrase in entry["phrases"])
 
 
 # Log levels.
@@ -333,19 +325,18 @@ def clean_text(numbered: Iterable[tuple[int, bytes]], state: Streams) -> Iterato
     """Lines with their origins; ``state`` remembers whose the unmarked ones are."""
     for number, raw in numbered:
         for piece in line_pieces(raw):
-            for text in (part for whole in unwrap(plain_spelling(decode_line(piece))) for part in _apart(whole)):
+            texts: list[str] = []
+            for text in unwrap(plain_spelling(decode_line(piece))):
+                # Another process may write behind a bar of progress, which has no end of line.
+                cut = _BEHIND_LINE.search(text) if "%|" in text else None
+                texts += [text] if cut is None else [text[: cut.start()], text[cut.start() :]]
+            for text in texts:
                 line = without_prefixes(text)
                 if line.text.startswith("{") and line.text is not text:
                     for inner in unwrap(line.text):
                         yield state.placed(number, without_prefixes(inner), raw, outer=line.ranks)
                 else:
                     yield state.placed(number, line, raw)
-
-
-def _apart(text: str) -> list[str]:
-    """``text``, cut where another process began to write behind a bar of progress that had no end of line."""
-    found = _BEHIND_LINE.search(text) if "%|" in text else None
-    return [text] if found is None else [text[: found.start()], text[found.start() :]]
 
 
 def decode_line(raw: bytes) -> str:
@@ -363,19 +354,18 @@ def line_pieces(raw: bytes) -> list[bytes]:
     if len(parts) > 2 * _PIECES:
         telling = [part for part in parts[:-1] if _TELLING.search(part)]
         parts = [*telling[: 8 * _PIECES], parts[-1]]
-    return [short for part in parts for short in ([part] if len(part) <= LONGEST else _parts(part))]
-
-
-def _parts(raw: bytes) -> list[bytes]:
     found: list[bytes] = []
-    end = -1
-    for hit in _TELLING.finditer(raw):
-        if hit.start() < end:
+    for part in parts:
+        if len(part) <= LONGEST:
+            found.append(part)
             continue
-        end = hit.start() + _AROUND
-        found.append(raw[max(hit.start() - _AROUND // 4, 0) : end])
-        if len(found) == _PIECES:
-            break
+        most, end = len(found) + _PIECES, -1
+        for hit in _TELLING.finditer(part):
+            if hit.start() >= end:
+                end = hit.start() + _AROUND
+                found.append(part[max(hit.start() - _AROUND // 4, 0) : end])
+            if len(found) == most:
+                break
     return found
 
 

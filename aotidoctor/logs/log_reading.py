@@ -52,11 +52,6 @@ class LogSource:
 
     def blocks(self) -> Iterator[bytes]:
         """Blocks that fit a cache, cut anywhere."""
-        for block in self._blocks():
-            self.head = self.head or block[:_HEAD]
-            yield block
-
-    def _blocks(self) -> Iterator[bytes]:
         raw = self._read()
         first = next(raw, b"")
         if first.startswith(_GZIP):
@@ -64,13 +59,13 @@ class LogSource:
             first = next(raw, b"")
         encoding = _encoding(first)
         if encoding == "utf-8":
-            yield first.removeprefix(codecs.BOM_UTF8)
-            yield from raw
+            blocks: Iterator[bytes] = chain((first.removeprefix(codecs.BOM_UTF8),), raw)
         else:
-            decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-            for block in chain((first,), raw):
-                yield decoder.decode(block).encode("utf-8", "replace")
-            yield decoder.decode(b"", final=True).encode("utf-8", "replace")
+            texts = codecs.iterdecode(chain((first,), raw), encoding, "replace")
+            blocks = (text.encode("utf-8", "replace") for text in texts)
+        for block in blocks:
+            self.head = self.head or block[:_HEAD]
+            yield block
 
     def _read(self) -> Iterator[bytes]:
         while True:
@@ -173,15 +168,15 @@ def _unescape_lines(texts: Sequence[tuple[int, str]]) -> OtherReading | None:
         return None
     made: list[tuple[int, str]] = []
     for number, text in texts:
-        parts = [text] if "\\n" not in text else _ESCAPE.sub(_letter, text.strip("'\", ")).split("\n")
-        made.extend((number, part) for part in parts)
+        plain = text
+        if "\\n" in text:
+            # A letter stands for a sign, or ``u`` and a number for a character.
+            plain = _ESCAPE.sub(
+                lambda hit: _LETTERS[hit[1]] if hit[1] in _LETTERS else chr(int(hit[1][1:], 16)), text.strip("'\", ")
+            )
+        made.extend((number, part) for part in plain.split("\n"))
     found = _encode_lines(made, is_sure=breaks > len(texts))
     return replace(found, is_certain=found.is_sure)
-
-
-def _letter(hit: re.Match[str]) -> str:
-    letter = hit["letter"]
-    return chr(int(letter[1:], 16)) if letter[0] == "u" else _LETTERS[letter]
 
 
 def _without_margin(texts: Sequence[tuple[int, str]]) -> Sequence[tuple[int, str]]:
@@ -300,9 +295,19 @@ def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = N
         other = _Read(matcher)
         other.add(way.lines)
         made = other.finished(name, source, prefilter)
-        better = made if way.is_certain and made.events else _better(best, made, is_sure=way.is_sure)
-        best, chosen = (made, other) if better is made else (best, chosen)
-    return _reconsider_by_words(best, chosen.short)
+        found = _surest(made)
+        # The one that names a cause, of two the surer, or the one of lines that were cut; else one with a failure.
+        is_better = found > _surest(best) or (made.unknown and not best.events)
+        if is_better or (way.is_sure and found >= LEAST_CONFIDENCE) or (way.is_certain and made.events):
+            best, chosen = made, other
+    short = chosen.short
+    events = (*best.unknown, *(event for event in best.events if event.level == "error"))
+    if not short or not events or _surest(best) >= LEAST_CONFIDENCE:
+        return best
+    # A short log without a sure cause: its words may suggest one. Most logs do not need the table.
+    from aotidoctor.logs.word_model import reconsider_matches
+
+    return replace(best, matches=reconsider_matches(best.matches, events[0], short))
 
 
 class _Read:
@@ -325,6 +330,10 @@ class _Read:
         unknown = [
             group.root for group in found if not group.is_known and group.root.level == "error" and not group.tainted
         ]
+        problems = list(source.problems)
+        if prefilter.skipped:
+            count = f"{prefilter.skipped:,} between the first and the last of them were not read"
+            problems.append(f"so many lines contain errors that {count}")
         return LogReading(
             name=name,
             size=source.size,
@@ -335,31 +344,13 @@ class _Read:
             versions=self.versions,
             origins=tuple(self._streams.origins)[:_ORIGINS],
             unknown=tuple(events[id(root)] for root in unknown[:_UNKNOWN]),
-            problems=(*source.problems, *_skipped_notes(prefilter)),
+            problems=tuple(problems),
         )
 
     @property
     def short(self) -> Sequence[str]:
         """The lines of a log that has few."""
         return [line.text for line in self._assembly.short]
-
-
-def _reconsider_by_words(reading: LogReading, lines: Sequence[str]) -> LogReading:
-    """What is told of a short log without a sure cause, in the light of its words."""
-    events = (*reading.unknown, *(event for event in reading.events if event.level == "error"))
-    if not lines or not events or _surest(reading) >= LEAST_CONFIDENCE:
-        return reading
-    # Of most logs nobody asks it.
-    from aotidoctor.logs.word_model import reconsider_matches
-
-    return replace(reading, matches=reconsider_matches(reading.matches, events[0], lines))
-
-
-def _better(best: LogReading, other: LogReading, *, is_sure: bool) -> LogReading:
-    """The one that names a cause, of two the surer, or the one of lines that were cut; else one with a failure."""
-    found = _surest(other)
-    fails = bool(other.unknown) and not best.events
-    return other if found > _surest(best) or fails or (is_sure and found >= LEAST_CONFIDENCE) else best
 
 
 def _surest(reading: LogReading) -> float:
@@ -397,11 +388,3 @@ def _event(one: RelatedFailure, prefilter: Prefilter) -> LogEvent:
         echo_of=None if one.root is None else one.root.at,
         tainted=one.tainted,
     )
-
-
-def _skipped_notes(prefilter: Prefilter) -> list[str]:
-    if not prefilter.skipped:
-        return []
-    return [
-        f"so many lines contain errors that {prefilter.skipped:,} between the first and the last of them were not read"
-    ]

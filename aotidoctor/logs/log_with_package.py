@@ -9,9 +9,8 @@ Apart from ``diagnose_log``, since it needs the package and its checks, which mo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from aotidoctor.localize.blame.indirect_failures import chains_in
 from aotidoctor.localize.culprit import called_operator, package_files, with_sources
@@ -40,13 +39,6 @@ _MOST_FRAMES = 12
 _FOLLOWED = 0.95
 
 
-class _UserNames(NamedTuple):
-    """``names``: what generated code says -> what the user says. ``leaves``: the tensors by input handle."""
-
-    names: Mapping[str, str]
-    leaves: Mapping[int, str]
-
-
 def resolve_names(report: Report, package: str, inputs: str | None, environ: Mapping[str, str]) -> Report:
     """``report`` with names of the package ``package``. Raises CannotExamineError."""
     case, unread = open_case.open_case(package, inputs, report.case.options, environ)
@@ -63,7 +55,8 @@ def resolve_names(report: Report, package: str, inputs: str | None, environ: Map
     checked = _check_inputs(case) if inputs is not None else Session(case=case, runner=None)
     findings = with_ids([*named, *checked.findings])
     # Inputs that break the contract come first: what the log reports a run with them may follow from it.
-    broken = name_causes(_like(checked, findings))
+    own = [item for item in findings if item.code.startswith("AD-IN")]
+    broken = name_causes(Session(case=case, runner=None, findings=own))
     told = log_diagnoses(findings)
     first = [item for item in broken if item.severity is Severity.ERROR]
     known = {item.cause for item in first}
@@ -90,8 +83,14 @@ def in_users_words(
 ) -> tuple[list[Evidence], tuple[Chain, ...]]:
     """``findings`` of the log with the names of the package, and the chains of the checks that failed."""
     chains = tuple(chains_in(case, "\n".join(event.text for event in reading.events)))
-    names = _names_of(case)
-    return [_finding_in_users_words(item, names, chains) for item in findings], chains
+    names, leaves, contract = dict[str, str](), dict[int, str](), case.contract
+    if contract is not None:
+        leaves = {leaf.input_index: leaf.path for leaf in contract.leaves if leaf.input_index is not None}
+        names = {f"input_handles[{index}]": path for index, path in leaves.items()}
+        names |= {leaf.generated_name: leaf.path for leaf in contract.leaves if leaf.generated_name}
+        names |= {one.name: one.original_fqn for one in contract.constants if one.original_fqn not in ("", one.name)}
+        names |= {symbol.name: symbol.appears_in[0] for symbol in contract.symbols if symbol.appears_in}
+    return [_finding_in_users_words(item, names, leaves, chains) for item in findings], chains
 
 
 def _check_inputs(case: Case) -> Session:
@@ -103,38 +102,28 @@ def _check_inputs(case: Case) -> Session:
     return session
 
 
-def _like(session: Session, findings: Sequence[Evidence]) -> Session:
-    """The findings of the checks alone, with the ids that they have among all."""
-    own = [item for item in findings if item.code.startswith("AD-IN")]
-    return Session(case=session.case, runner=None, findings=own)
+def _finding_in_users_words(
+    item: Evidence, names: Mapping[str, str], leaves: Mapping[int, str], chains: Sequence[Chain]
+) -> Evidence:
+    """A finding of the log in the user's words.
 
-
-def _names_of(case: Case) -> _UserNames:
-    contract = case.contract
-    if contract is None:
-        return _UserNames({}, {})
-    leaves = {leaf.input_index: leaf.path for leaf in contract.leaves if leaf.input_index is not None}
-    names = {f"input_handles[{index}]": path for index, path in leaves.items()}
-    names |= {leaf.generated_name: leaf.path for leaf in contract.leaves if leaf.generated_name}
-    names |= {one.name: one.original_fqn for one in contract.constants if one.original_fqn not in ("", one.name)}
-    names |= {symbol.name: symbol.appears_in[0] for symbol in contract.symbols if symbol.appears_in}
-    return _UserNames(names, leaves)
-
-
-def _finding_in_users_words(item: Evidence, names: _UserNames, chains: Sequence[Chain]) -> Evidence:
-    """A finding of the log in the user's words."""
+    ``names`` maps those of generated code to the user's; ``leaves`` has the tensors by input handle.
+    """
     if item.code not in (KNOWN, UNKNOWN):
         return item
-    said = {f"{word} is {name}": None for word, name in _user_words(item.observed, names.names)}
+    said: dict[str, None] = {}
+    for word, name in names.items():
+        if word in item.observed and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", item.observed):
+            said[f"{word} is {name}"] = None
     facts: dict[str, FactValue] = {**item.facts}
     subject = item.subject
     handle, dim = _HANDLE.search(item.observed), _DIM.search(item.observed)
-    if handle is not None and int(handle[1]) in names.leaves:
-        path = names.leaves[int(handle[1])]
+    if handle is not None and int(handle[1]) in leaves:
+        path = leaves[int(handle[1])]
         facts["path"] = path
         subject = f"{path}.shape[{dim[1]}]" if dim is not None else path
-    elif subject in names.names:
-        subject = names.names[subject or ""]
+    elif subject in names:
+        subject = names[subject or ""]
     if item.kind in CHECKED and len(chains) == 1:
         # Those that the blame of a run gives, as far as a log allows.
         chain = chains[0]
@@ -162,12 +151,6 @@ def _finding_in_users_words(item: Evidence, names: _UserNames, chains: Sequence[
         said[chains[0].text] = None
     message = "; ".join(part for part in (*said, item.message) if part)
     return replace(item, subject=subject, message=message, facts=facts)
-
-
-def _user_words(text: str, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for word, name in names.items():
-        if word in text and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text):
-            yield word, name
 
 
 def _place(case: Case, reading: LogReading, chains: Sequence[Chain]) -> Localization | None:

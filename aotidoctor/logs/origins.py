@@ -234,7 +234,10 @@ def match_origin(found: LogFailure, number: int, around: str, *, is_told: bool =
     if _STOPPED.search(found.text) is not None or found.kind == "KeyboardInterrupt":
         # Where somebody stopped it says nothing.
         return None
-    told = found.frames or _logged_frames(found.text, around)
+    told: Sequence[str] = found.frames
+    if not told and _FRAME.match(found.text) is not None:
+        # A traceback that a logger printed line by line: a line of it is not a failure of its own.
+        told = [f"{hit['name']} ({hit['file']}:{hit['line']})" for hit in _FRAME.finditer(around)][::-1]
     # Its own words are a sign of torch; and a place, if nothing else tells one.
     printed = message_origin(found.text)
     around = f"{around}\n{printed}" if printed else around
@@ -281,7 +284,8 @@ def _first_fitting_origin(
     if origin is None:
         return None
     facts: dict[str, FactValue] = {"frame": frame} if frame else {}
-    subject = _subject(origin.subject, (text, frame, around))
+    hits = (_compile_regex(origin.subject).search(one) for one in (text, frame, around)) if origin.subject else ()
+    subject = next((hit["subject"] for hit in hits if hit is not None and hit["subject"]), "")
     if subject:
         facts["subject"] = subject
     return found.match(origin.record, number, found.text.partition("\n")[0], facts)
@@ -289,46 +293,29 @@ def _first_fitting_origin(
 
 def is_place(match: LogMatch) -> bool:
     """Whether nothing but the place of a failure speaks for the cause."""
-    return match.pattern.is_suspect and match.pattern.source in _places()
+    return any(not one.said for name in _TABLES for one in _entries_of(match, name))
 
 
 def is_sentence(match: LogMatch) -> bool:
     """Whether somebody's own words speak for the cause."""
-    return match.pattern.is_suspect and match.pattern.source in _sentences()
+    return any(one.prose for one in _entries_of(match, "summaries"))
 
 
 def is_loose(match: LogMatch) -> bool:
     """Whether a place, words in passing or somebody's own speak for the cause, and no message of its own."""
-    return match.pattern.is_suspect and match.pattern.source in _loose()
+    entries = (*_entries_of(match, "origins"), *_entries_of(match, "summaries"))
+    return any(one.prose or not one.said or one.why.startswith(_IN_PASSING) for one in entries)
 
 
-@lru_cache(maxsize=1)
-def _loose() -> frozenset[str]:
-    every = (*_table("origins"), *_table("summaries"))
-    return frozenset(one.why for one in every if one.prose or not one.said or one.why.startswith(_IN_PASSING))
-
-
-@lru_cache(maxsize=1)
-def _sentences() -> frozenset[str]:
-    return frozenset(one.why for one in _table("summaries") if one.prose)
-
-
-@lru_cache(maxsize=1)
-def _places() -> frozenset[str]:
-    return frozenset(one.why for name in _TABLES for one in _table(name) if not one.said)
+def _entries_of(match: LogMatch, table: str) -> list[FailureOrigin]:
+    """The entries of ``table`` that ``match`` may be of; a match of a pattern is of none."""
+    return [one for one in _table(table) if one.why == match.pattern.source] if match.pattern.is_suspect else []
 
 
 @lru_cache(maxsize=1)
 def _telling() -> frozenset[str]:
     """The entries whose words are of a failure, even where nothing else looks like one."""
     return frozenset(one.why for name in ("messages", "summaries") for one in _table(name))
-
-
-def _logged_frames(text: str, around: str) -> Sequence[str]:
-    """The frames of a traceback that a logger printed line by line: a line of it is not a failure of its own."""
-    if _FRAME.match(text) is None:
-        return ()
-    return [f"{hit['name']} ({hit['file']}:{hit['line']})" for hit in _FRAME.finditer(around)][::-1]
 
 
 @lru_cache(maxsize=1)
@@ -342,11 +329,6 @@ def _table(name: str) -> tuple[FailureOrigin, ...]:
     table = toml.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
     of_prose = {"near": table.get("near", "")}
     return tuple(FailureOrigin(**{**(of_prose if entry.get("prose") else {}), **entry}) for entry in table["origin"])
-
-
-def _subject(regex: str, texts: Sequence[str]) -> str:
-    hits = (_compile_regex(regex).search(text) for text in texts) if regex else ()
-    return next((hit["subject"] for hit in hits if hit is not None and hit["subject"]), "")
 
 
 def _search(regex: str, text: str) -> bool:

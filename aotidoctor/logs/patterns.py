@@ -225,6 +225,9 @@ def _record(cause: str, entry: Mapping[str, object], where: str) -> LogPattern:
         raise head.wrong("stage", texts["stage"], f"one of {', '.join(STAGES[1:])}")
     near, not_near = (head.texts(key) for key in _LISTS)
     confidence = head.share("confidence", optional=True)
+    facts = entry.get("facts", {})
+    if not isinstance(facts, dict) or not all(isinstance(item, str) for item in facts.values()):
+        raise head.wrong("facts", facts, "a table of strings")
     return LogPattern(
         cause=cause,
         regex=texts["regex"],
@@ -237,16 +240,9 @@ def _record(cause: str, entry: Mapping[str, object], where: str) -> LogPattern:
         component=texts["component"] or "torch",
         known=texts["known"],
         fixed=texts["fixed"],
-        facts=_facts(head, entry),
+        facts=facts,
         is_suspect=entry.get("suspect") is True,
     )
-
-
-def _facts(head: Head, entry: Mapping[str, object]) -> dict[str, str]:
-    value = entry.get("facts", {})
-    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
-        raise head.wrong("facts", value, "a table of strings")
-    return value
 
 
 # One failure in a list of lines of one stream.
@@ -427,22 +423,18 @@ def _issues(paths: tuple[Path, ...]) -> tuple[KnownIssue, ...]:
 
 def read_known_issues(cause: str, text: str) -> tuple[KnownIssue, ...]:
     """The entries in the text of one playbook. Raises ``PatternError``."""
-    bodies = _KNOWN_BLOCK.findall(text)
-    return tuple(_entry(cause, one) for body in bodies for one in entries_of(body, f"{cause}.md", "known", "known"))
-
-
-def _entry(cause: str, entry: Mapping[str, object]) -> KnownIssue:
-    texts = {key: value for key in _KNOWN_TEXTS if isinstance(value := entry.get(key, ""), str)}
-    words = entry.get("words")
-    listed = tuple(word for word in words if isinstance(word, str)) if isinstance(words, list) else ()
-    if (
-        set(entry) - {*_KNOWN_TEXTS, "words"}
-        or len(texts) < len(_KNOWN_TEXTS)
-        or not texts["url"].startswith("https://")
+    found: list[KnownIssue] = []
+    keys = {*_KNOWN_TEXTS, "words"}
+    for entry in (
+        one for body in _KNOWN_BLOCK.findall(text) for one in entries_of(body, f"{cause}.md", "known", "known")
     ):
-        raise PatternError(
-            f"{cause}.md: toml known: {sorted(entry)}: expected {', '.join(_KNOWN_TEXTS)} as texts, and words"
-        )
-    if sum(map(len, listed)) < LEAST_WORDS:
-        raise PatternError(f"{cause}.md: toml known: {texts['issue']}: words: too few of them for one message")
-    return KnownIssue(cause=cause, words=listed, **texts)
+        texts = {key: value for key in _KNOWN_TEXTS if isinstance(value := entry.get(key, ""), str)}
+        words = entry.get("words")
+        listed = tuple(word for word in words if isinstance(word, str)) if isinstance(words, list) else ()
+        if set(entry) - keys or len(texts) < len(_KNOWN_TEXTS) or not texts["url"].startswith("https://"):
+            expected = f"expected {', '.join(_KNOWN_TEXTS)} as texts, and words"
+            raise PatternError(f"{cause}.md: toml known: {sorted(entry)}: {expected}")
+        if sum(map(len, listed)) < LEAST_WORDS:
+            raise PatternError(f"{cause}.md: toml known: {texts['issue']}: words: too few of them for one message")
+        found.append(KnownIssue(cause=cause, words=listed, **texts))
+    return tuple(found)

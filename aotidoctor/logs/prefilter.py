@@ -66,7 +66,11 @@ class KeywordFilter:
 
     def __init__(self, words: Iterable[str]) -> None:
         parts = _parts_of(words)
-        shortest = [part for part in parts if not any(inner in parts for inner in _inside(part))]
+        # Where one part holds another, looking for the shorter one is enough.
+        spans = [(at, end) for end in range(_LEAST, _MOST + 1) for at in range(end - _LEAST + 1)]
+        shortest = [
+            part for part in parts if not any(part[at:end] in parts for at, end in spans if part[at:end] != part)
+        ]
         rare = [part for part in shortest if part[0] in _RARE]
         self._common = tuple(part.encode() for part in sorted(shortest) if part[0] not in _RARE)
         self._tree = [_alternation(_tree(rare)).encode()] if rare else []
@@ -100,12 +104,6 @@ def _parts_of(words: Iterable[str]) -> set[str]:
     return {part for word in words if (part := _part(letters(word.encode()).decode()))}
 
 
-def _inside(part: str) -> Iterator[str]:
-    """The shorter words in ``part``."""
-    ends = range(_LEAST, len(part) + 1)
-    return (part[at:end] for end in ends for at in range(end - _LEAST + 1) if end - at < len(part))
-
-
 def _any_of(parts: list[bytes]) -> re.Pattern[bytes]:
     """Without any part it never matches."""
     return re.compile(b"|".join(parts) if parts else rb"(?!)")
@@ -125,11 +123,8 @@ def telling_words(patterns: Iterable[Pattern]) -> list[str]:
     broad = [part.encode() for part in _parts_of(BROAD)]
     examples = ((pattern, letters(pattern.record.example.encode())) for pattern in patterns)
     own = [pattern for pattern, said in examples if not any(part in said for part in broad)]
-    return [*BROAD, *(word for word in known_words(own) if _is_cheap(letters(word.encode()).decode()))]
-
-
-def _is_cheap(word: str) -> bool:
-    return len(word) >= _RARE_ENOUGH and _part(word)[0] in _RARE
+    reduced = ((word, letters(word.encode()).decode()) for word in known_words(own))
+    return [*BROAD, *(word for word, own in reduced if len(own) >= _RARE_ENOUGH and _part(own)[0] in _RARE)]
 
 
 def _part(word: str) -> str:
@@ -137,13 +132,8 @@ def _part(word: str) -> str:
     if len(word) < _LEAST:
         return ""
     starts = range(max(len(word) - _MOST + 1, min(len(word) - _LEAST, 2) + 1))
-    best = min(starts, key=lambda at: _rank(word[at]))
+    best = min(starts, key=lambda at: (_RARE + word[at]).index(word[at]))
     return word[best : best + _MOST]
-
-
-def _rank(letter: str) -> int:
-    at = _RARE.find(letter)
-    return at if at >= 0 else len(_RARE)
 
 
 def _tree(words: Iterable[str]) -> Tree:
@@ -208,17 +198,11 @@ class LineMemory:
             if key in self._counts or (len(self._counts) < _TELLING and len(key) <= _LONGEST):
                 times = keys.count(key) if every is None else every[key]
                 self._counts[key] = self._counts.get(key, 0) + times
-        return _first_places(keys, new)
-
-
-def _first_places(keys: list[bytes], wanted: set[bytes]) -> list[int]:
-    found: list[int] = []
-    left = set(wanted)
-    for at, key in enumerate(keys) if left else ():
-        if key in left:
-            left.discard(key)
-            found.append(at)
-    return found
+        places: dict[bytes, int] = {}
+        for at, key in enumerate(keys) if new else ():
+            if key in new:
+                places.setdefault(key, at)
+        return list(places.values())
 
 
 # The filter.
@@ -269,7 +253,15 @@ class Prefilter:
         first = next(blocks, b"")
         second = next(blocks, b"")
         if not second and len(first) <= SMALL:
-            yield from self._whole(first)
+            # A log so small that every line of it can be looked at, with or without a telling word.
+            self.is_small = True
+            lines = first.split(b"\n")
+            self._ended = not lines[-1]
+            self._number += len(lines) - 1
+            if self._ended:
+                lines.pop()
+            for start in range(0, len(lines), LONGEST):
+                yield list(enumerate(lines[start : start + LONGEST], start + 1))
             return
         for block in _at_line_ends(chain((first, second), blocks)):
             yield from self._block(block)
@@ -277,17 +269,6 @@ class Prefilter:
             lines = block.rsplit(b"\n", _LATE_LINES)[-_LATE_LINES:]
             yield from self._telling(lines, range(0, len(lines), AFTER), number)
         yield from self._close()
-
-    def _whole(self, text: bytes) -> Iterator[list[Numbered]]:
-        """A log so small that every line of it can be looked at, with or without a telling word."""
-        self.is_small = True
-        lines = text.split(b"\n")
-        self._ended = not lines[-1]
-        self._number += len(lines) - 1
-        if self._ended:
-            lines.pop()
-        for start in range(0, len(lines), LONGEST):
-            yield list(enumerate(lines[start : start + LONGEST], start + 1))
 
     def _block(self, block: bytes) -> Iterator[list[Numbered]]:
         reduced = letters(block)

@@ -183,19 +183,14 @@ def _has_own_word(cause: str, text: str) -> bool:
 def _match(cause: str, score: float, said: Mapping[str, float], event: LogEvent) -> LogMatch:
     sure = round(min(_SURE + _GROWS * (score - LEAST), _SURER), 2)
     record = LogPattern(cause=cause, regex="", example="", source="", confidence=sure, is_suspect=True)
-    telling = sorted(said, key=lambda word: -said[word])
-    told = ", ".join(f"`{word}`" for word in _apart(telling)[:_TOLD])
+    apart: list[str] = []
+    for word in sorted(said, key=lambda word: -said[word])[: 4 * _TOLD]:
+        # Without the words that another one holds.
+        if not any(word in other.split() or set(word.split()) & set(other.split()) for other in apart):
+            apart.append(word)
+    told = ", ".join(f"`{word}`" for word in apart[:_TOLD])
     text = event.text.partition("\n")[0]
     return LogMatch(event=event, pattern=record, line=event.first, text=text, facts={"alike": told}, confidence=sure)
-
-
-def _apart(words: Sequence[str]) -> tuple[str, ...]:
-    """The words without those that another one holds."""
-    kept: list[str] = []
-    for word in words[: 4 * _TOLD]:
-        if not any(word in other.split() or set(word.split()) & set(other.split()) for other in kept):
-            kept.append(word)
-    return tuple(kept)
 
 
 @lru_cache(maxsize=1)

@@ -92,8 +92,11 @@ _NEWS = ("info", "warning")
 
 def read_python(lines: Sequence[LogLine], at: int) -> LogFailure | None:
     """The traceback, exception, warning or fatal error that begins at ``at``."""
-    text = _BARS.sub("", lines[at].text)
-    if _HEAD.search(text) or _is_logged(lines[at]):
+    line = lines[at]
+    text = _BARS.sub("", line.text)
+    # A frame of a traceback that a logger printed as errors, line by line, and whose head is cut off.
+    is_logged_frame = line.stamped and line.level == "error" and _FILE.match(line.text) is not None
+    if _HEAD.search(text) or is_logged_frame:
         return _traceback(lines, at)
     fatal = _FATAL.match(text)
     if fatal is not None:
@@ -101,13 +104,8 @@ def read_python(lines: Sequence[LogLine], at: int) -> LogFailure | None:
     warning = _WARNING.match(text)
     if warning is not None:
         return lines_failure(lines, at, at + 1, form="python", kind=warning["type"], level="warning")
-    found = _EXCEPTION.match(text) or (_DOTTED.match(text) if lines[at].level not in _NEWS else None)
+    found = _EXCEPTION.match(text) or (_DOTTED.match(text) if line.level not in _NEWS else None)
     return None if found is None else _exception(lines, at, found["type"], first=at, frames=_frames_before(lines, at))
-
-
-def _is_logged(line: LogLine) -> bool:
-    """Whether it is a frame of a traceback that a logger printed as errors, line by line, and whose head is cut off."""
-    return line.stamped and line.level == "error" and _FILE.match(line.text) is not None
 
 
 def _traceback(lines: Sequence[LogLine], at: int) -> LogFailure:
@@ -343,23 +341,20 @@ def read_sanitizer(lines: Sequence[LogLine], at: int) -> LogFailure | None:
     if ": runtime error: " in text:
         return lines_failure(lines, at, at + 1, form="sanitizer", kind="UBSan")
     kind = f"{tool['tool']} {tool['kind']}".strip() if tool is not None else "compute-sanitizer" if cuda else "valgrind"
-    frames, said, end = _stack(lines, at)
-    return LogFailure(form="sanitizer", kind=kind, said=number_lines(said), first=at, end=end, frames=tuple(frames))
-
-
-def _stack(lines: Sequence[LogLine], at: int) -> tuple[list[str], list[LogLine], int]:
     frames: list[str] = []
-    said = [lines[at]]
-    for here in range(at + 1, min(len(lines), at + _LONGEST_REPORT)):
-        text = lines[here].text
+    said, end = [lines[at]], at + 1
+    while end < min(len(lines), at + _LONGEST_REPORT):
+        text = lines[end].text
         if _END.match(text) or (SANITIZER_START.search(text) and not text.startswith("=========     ")):
-            return frames, said, here + 1 if text.startswith("SUMMARY") else here
+            end += text.startswith("SUMMARY")
+            break
         frame = _SANITIZER_FRAME.match(text)
         if frame is not None:
             frames.append(frame["symbol"])
         elif text and len(said) < _SANITIZER_SHOWN:
-            said.append(lines[here])
-    return frames, said, min(len(lines), at + _LONGEST_REPORT)
+            said.append(lines[end])
+        end += 1
+    return LogFailure(form="sanitizer", kind=kind, said=number_lines(said), first=at, end=end, frames=tuple(frames))
 
 
 # Stacks of debuggers and crash handlers: gdb, lldb, glog's and UCX's handlers, the JVM's.

@@ -110,26 +110,20 @@ def read_server(lines: Sequence[LogLine], at: int) -> LogFailure | None:
     text = lines[at].text
     table = _TABLE.match(text)
     if table is not None:
-        return _table_row(lines, at, table)
+        # A cell goes on in the rows below that have no model.
+        cells, end = [_table_cell(table["why"])], at + 1
+        while end < len(lines) and (more := _MORE.match(lines[end].text)) is not None:
+            cells.append(_table_cell(more["why"]))
+            end += 1
+        said = ((lines[at].number, " ".join(cells)),)
+        return LogFailure(form="triton", said=said, first=at, end=end, stage="serve")
     loaded = _LOAD.search(text)
     if loaded is not None:
-        why = loaded["why"] or text
-        said, follows = ((lines[at].number, why),), loaded["why"] is None
+        said, follows = ((lines[at].number, loaded["why"] or text),), loaded["why"] is None
         return LogFailure(form="triton", said=said, first=at, end=at + 1, stage="serve", follows=follows)
     if "failed to load all models" in text or "creating server" in text:
         return lines_failure(lines, at, at + 1, form="triton", stage="serve", follows=True)
     return None
-
-
-def _table_row(lines: Sequence[LogLine], at: int, table: re.Match[str]) -> LogFailure:
-    """A cell goes on in the rows below that have no model."""
-    said = [(lines[at].number, _table_cell(table["why"]))]
-    end = at + 1
-    while end < len(lines) and (more := _MORE.match(lines[end].text)) is not None:
-        said.append((lines[end].number, _table_cell(more["why"])))
-        end += 1
-    whole = ((said[0][0], " ".join(words for _, words in said)),)
-    return LogFailure(form="triton", said=whole, first=at, end=end, stage="serve")
 
 
 def _table_cell(text: str) -> str:
@@ -291,7 +285,9 @@ def read_other(lines: Sequence[LogLine], at: int) -> LogFailure | None:
     texts = [(line.number, line.text) for line in said]
     kind = ""
     if named is not None:
-        start = _start_of_name(text, named.start())
+        start = named.start()
+        while start > max(named.start() - _LONGEST_NAME, 0) and (text[start - 1].isalnum() or text[start - 1] in "_.:"):
+            start -= 1
         kind = text[start : named.start("after")].rpartition(".")[2]
         if ":" in named["after"] and start:
             # What stands before it may say more.
@@ -299,10 +295,3 @@ def read_other(lines: Sequence[LogLine], at: int) -> LogFailure | None:
             own = (lines[at].number, text[start:])
             texts[:1] = [(lines[at].number, before), own] if _WORD.search(before) else [own]
     return LogFailure(form="line", kind=kind, said=tuple(texts), first=at, end=end, frames=tuple(frames))
-
-
-def _start_of_name(text: str, end: int) -> int:
-    start = end
-    while start > max(end - _LONGEST_NAME, 0) and (text[start - 1].isalnum() or text[start - 1] in "_.:"):
-        start -= 1
-    return start
