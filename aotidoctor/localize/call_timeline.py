@@ -163,9 +163,20 @@ def timeline(case: Case, trace: Trace, *, ended: bool) -> tuple[TimelineEntry, .
         for place, index in enumerate(computing):
             following = made[computing[place + 1]] if place + 1 < len(computing) else None
             last = index + 1 == len(made) and number == len(trace.marks) and not ended
-            name = launched_name(case, made, index)
-            pair = (made[index], following)
-            entries.append(_entry(case, name, pair, run=number, state=ENTERED if last else RETURNED))
+            name, call = launched_name(case, made, index), made[index]
+            origin = origin_of(case, name)
+            # The comment above an operator's call also names the nodes fused around it; a name is not repeated.
+            is_named = call.kind is CallKind.CUSTOM or origin.from_name
+            entry = TimelineEntry(
+                name=name,
+                kind=call.kind.value,
+                call=number,
+                state=ENTERED if last else RETURNED,
+                seconds=None if following is None else max(0.0, following.at - call.at),
+                origins=() if is_named else origin.operators,
+                where=origin.where,
+            )
+            entries.append(entry)
     return tuple(entries)
 
 
@@ -209,26 +220,8 @@ def launched_name(case: Case, made: Sequence[TracedCall], index: int) -> str:
         return name_of(case, call)
     static = [(one.kind, one.name) for one in (case.contract.kernels if case.contract is not None else ())]
     seen = [one for one in made[: index + 1] if one.kind in (CallKind.LAUNCH, CallKind.EXTERN)]
-    if len(seen) > len(static) or any(not _alike(one, two) for one, two in zip(seen, static, strict=False)):
-        return call.symbol
-    return static[len(seen) - 1][1]
-
-
-def _alike(call: TracedCall, static: tuple[str, str]) -> bool:
-    kind, name = static
-    return kind == "triton" if call.kind is CallKind.LAUNCH else name == call.symbol
-
-
-def _entry(case: Case, name: str, pair: tuple[TracedCall, TracedCall | None], *, run: int, state: str) -> TimelineEntry:
-    call, following = pair
-    origin = origin_of(case, name)
-    return TimelineEntry(
-        name=name,
-        kind=call.kind.value,
-        call=run,
-        state=state,
-        seconds=None if following is None else max(0.0, following.at - call.at),
-        # The comment above an operator's call names the nodes fused around it as well; a name need not be said twice.
-        origins=() if call.kind is CallKind.CUSTOM or origin.from_name else origin.operators,
-        where=origin.where,
+    is_alike = all(
+        kind == "triton" if one.kind is CallKind.LAUNCH else name == one.symbol
+        for one, (kind, name) in zip(seen, static, strict=False)
     )
+    return static[len(seen) - 1][1] if is_alike and len(seen) <= len(static) else call.symbol

@@ -163,32 +163,30 @@ class SanitizerResult:
 
 def read_sanitizer(text: str) -> SanitizerResult:
     """Read the tool's log. Errors of API calls that follow a fault are no reports of their own."""
-    heads = list(_HEAD.finditer(text))
-    summaries = [int(match["errors"] or match["hazards"]) for match in _SUMMARY.finditer(text)]
-    return SanitizerResult(
-        started="COMPUTE-SANITIZER" in text,
-        reports=tuple(_report(match["head"].strip(), _body(text, match.end())) for match in heads),
-        total=max(summaries) if summaries else None,
-    )
-
-
-def _body(text: str, begin: int) -> str:
-    following = _NEXT.search(text, begin)
-    return text[begin : following.start() if following else len(text)]
-
-
-def _report(head: str, body: str) -> SanitizerReport:
-    kind = "race" if "Race reported" in head else "uninitialized" if head.startswith("Uninit") else "invalid-access"
-    facts: dict[str, str | int] = {}
-    for pattern, text in ((_ACCESS, head), (_THREAD, body), (_ADDRESS, body), (_BEYOND, body), (_HAZARDS, body)):
-        match = pattern.search(text)
-        if match:
-            facts |= {key: _value(value) for key, value in match.groupdict().items() if value is not None}
-    whole = head + body
-    place = _NEW.search(whole) or _OLD.search(whole)
-    if place and place["file"]:
-        facts |= {"file": place["file"], "line": int(place["line"])}
-    return SanitizerReport(kind=kind, head=head, kernel=place["kernel"] if place else None, facts=facts)
+    reports: list[SanitizerReport] = []
+    for found in _HEAD.finditer(text):
+        head = found["head"].strip()
+        following = _NEXT.search(text, found.end())
+        body = text[found.end() : following.start() if following else len(text)]
+        kind = "uninitialized" if head.startswith("Uninit") else "invalid-access"
+        facts: dict[str, str | int] = {}
+        for pattern, part in ((_ACCESS, head), (_THREAD, body), (_ADDRESS, body), (_BEYOND, body), (_HAZARDS, body)):
+            match = pattern.search(part)
+            if match:
+                facts |= {key: _value(value) for key, value in match.groupdict().items() if value is not None}
+        place = _NEW.search(head + body) or _OLD.search(head + body)
+        if place and place["file"]:
+            facts |= {"file": place["file"], "line": int(place["line"])}
+        reports.append(
+            SanitizerReport(
+                kind="race" if "Race reported" in head else kind,
+                head=head,
+                kernel=place["kernel"] if place else None,
+                facts=facts,
+            )
+        )
+    totals = [int(match["errors"] or match["hazards"]) for match in _SUMMARY.finditer(text)]
+    return SanitizerResult(started="COMPUTE-SANITIZER" in text, reports=tuple(reports), total=max(totals, default=None))
 
 
 def _value(text: str) -> str | int:

@@ -59,7 +59,12 @@ def read_watched(case: Case, outcome: Outcome) -> WatchedValues:
     if found.problem:
         return WatchedValues(problem=found.problem)
     symbols = [TracedCall(symbol=one.symbol, argument=one.argument or 0, at=0.0) for one in found.calls]
-    static = _static_calls(case, symbols)
+    # The calls of the source, if the run made exactly those.
+    static = case.contract.kernels if case.contract is not None else ()
+    names = [name_of(case, call) for call in symbols]
+    custom = zip(static, names, strict=False)
+    if len(static) != len(names) or names != [name if one.kind == "custom" else one.name for one, name in custom]:
+        static = ()
     # A kernel is often called many times, and its text says the same each time.
     overwrites = cache(partial(is_overwritten, case))
     return WatchedValues(
@@ -75,14 +80,6 @@ def read_watched(case: Case, outcome: Outcome) -> WatchedValues:
         places=tuple((item.target, item.where) for item in found.places),
         notes=found.notes,
     )
-
-
-def _static_calls(case: Case, calls: Sequence[TracedCall]) -> tuple[KernelCall, ...]:
-    """The calls of the source, if the run made exactly those."""
-    static = case.contract.kernels if case.contract is not None else ()
-    names = [name_of(case, call) for call in calls]
-    known = [name_of(case, call) if item.kind == "custom" else item.name for item, call in zip(static, calls)]  # noqa: B905 - of unequal length they differ anyway
-    return static if len(static) == len(calls) and names == known else ()
 
 
 def _call(
@@ -219,7 +216,9 @@ def first_nonfinite(case: Case, watched: WatchedValues, *, nan: bool) -> FirstBa
     dirty = next((b for b in begin.read if _holds(b, nan=nan)), None)
     if dirty is not None:
         return FirstBad(call=begin, buffer=bad, source=dirty)
-    overflowed = _overflow_behind(watched, begin) if nan else None
+    # The call that overflowed in reduced precision and so made the Inf that this call read.
+    writers = [b.written_by for b in begin.read if b.inf and b.dtype in HALF and b.written_by is not None]
+    overflowed = _back(watched, writers, lambda buffer: bool(buffer.inf)) if nan else None
     if overflowed is not None:
         full = next(b for b in overflowed.wrote if b.inf)
         return _make_first_bad(case, watched, overflowed, full, nan=False)
@@ -235,9 +234,16 @@ def first_diverging(case: Case, watched: WatchedValues) -> FirstBad | None:
     """
     pending = [number for path, number in watched.written_by if number is not None and path not in watched.good]
     chain = sorted(_behind(watched, pending, _disagrees))
-    guilty = {number: _guilty(case, watched.calls[number], writes_output=number in pending) for number in chain}
-    named, bad = next(((number, found) for number, found in guilty.items() if found is not None), (None, None))
-    if named is None or bad is None:
+    named, bad = 0, None
+    for number in chain:
+        # The first tensor that the call wrote, that no node has, and that ought to be one: an output always ought.
+        call = watched.calls[number]
+        wrong = [b for b in call.wrote if _disagrees(b)]
+        bad = next((b for b in wrong if _is_node(case, call, b)), wrong[0] if wrong and number in pending else None)
+        if bad is not None:
+            named = number
+            break
+    if bad is None:
         return None
     call = watched.calls[named]
     sources = {b.written_by for b in call.read if _disagrees(b)}
@@ -258,12 +264,6 @@ def _beyond(
     """Whether one of ``writers`` of outputs wrote bad values, and is not the call itself."""
     others = (watched.calls[number] for number in writers if number != call.index)
     return any(is_bad(buffer) for other in others for buffer in other.wrote)
-
-
-def _guilty(case: Case, call: KernelValues, *, writes_output: bool) -> BufferValues | None:
-    """The first tensor that the call wrote, that no node has, and that ought to be one: an output always ought."""
-    wrong = [b for b in call.wrote if _disagrees(b)]
-    return next((b for b in wrong if _is_node(case, call, b)), wrong[0] if wrong and writes_output else None)
 
 
 def _is_node(case: Case, call: KernelValues, buffer: BufferValues) -> bool:
@@ -307,12 +307,6 @@ def _behind(
 
 def _holds(buffer: BufferValues, *, nan: bool) -> bool:
     return bool(buffer.nan if nan else buffer.inf)
-
-
-def _overflow_behind(watched: WatchedValues, call: KernelValues) -> KernelValues | None:
-    """The call that overflowed in reduced precision and so made the Inf that this call read."""
-    writers = [b.written_by for b in call.read if b.inf and b.dtype in HALF and b.written_by is not None]
-    return _back(watched, writers, lambda buffer: bool(buffer.inf))
 
 
 def _place_of(operators: Sequence[str], watched: WatchedValues) -> str | None:

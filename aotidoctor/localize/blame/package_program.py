@@ -14,7 +14,6 @@ from aotidoctor.localize.blame import kernel_flow
 from aotidoctor.localize.blame.value_trees import (
     Column,
     ElementMemory,
-    ElementStore,
     IterationGrid,
     KernelFlow,
     Read,
@@ -62,17 +61,14 @@ class PackageProgram:
     def flow(self, kernel: str) -> KernelFlow | None:
         """What the kernel does; None when its source is not in the package."""
         if kernel not in self._flows:
-            self._flows[kernel] = self._follow(kernel)
+            body = self.bodies.get(kernel)
+            text = text_of(self.case.model, body) if body is not None else None
+            self._flows[kernel] = None
+            if body is not None and text is not None:
+                pointers = frozenset(one.name for one in body.parameters if one.pointer)
+                follow = kernel_flow.follow_cpp if body.kind == "cpp" else kernel_flow.follow_triton
+                self._flows[kernel] = follow(text, body.line, pointers)
         return self._flows[kernel]
-
-    def _follow(self, kernel: str) -> KernelFlow | None:
-        body = self.bodies.get(kernel)
-        text = text_of(self.case.model, body) if body is not None else None
-        if body is None or text is None:
-            return None
-        pointers = frozenset(one.name for one in body.parameters if one.pointer)
-        follow = kernel_flow.follow_cpp if body.kind == "cpp" else kernel_flow.follow_triton
-        return follow(text, body.line, pointers)
 
     def first_source_line(self, kernel: str) -> int | None:
         """The line of the wrapper where the file that a Triton kernel was compiled from begins, counted from 1."""
@@ -144,11 +140,10 @@ class PackageProgram:
             arguments = self.arguments(at).values()
             return tuple(name for one, name in arguments if one.pointer and (one.const or "in_out" in one.name))
         written = set(self.written(at))
-        names = [name for name in call.arguments if name not in written and self._is_tensor(self.root(name))]
-        return tuple(names)
-
-    def _is_tensor(self, name: str) -> bool:
-        return name in self.leaves or name in self.constants or name.startswith("buf")
+        pairs = [(name, self.root(name)) for name in call.arguments if name not in written]
+        return tuple(
+            name for name, root in pairs if root in self.leaves or root in self.constants or root.startswith("buf")
+        )
 
 
 def program_of(case: Case) -> PackageProgram | None:
@@ -157,6 +152,15 @@ def program_of(case: Case) -> PackageProgram | None:
     if contract is None:
         return None
     tensors = case.tensors
+    # The value of each symbol in this call: as the wrapper computes it, from the first dim that shows it.
+    sizes: dict[str, int] = {}
+    for leaf in contract.leaves:
+        tensor = tensors.get(leaf.path)
+        shape = tensor.shape if tensor is not None else ()
+        for dim, size in zip(leaf.dims or (), shape, strict=False):
+            known = solve(dim.expr, size) if dim.expr is not None and dim.static is None else None
+            if known is not None:
+                sizes.setdefault(*known)
     return PackageProgram(
         case=case,
         contract=contract,
@@ -164,22 +168,8 @@ def program_of(case: Case) -> PackageProgram | None:
         constants={constant.name: constant for constant in contract.constants},
         tensors=tensors,
         bodies={body.name: body for body in contract.bodies},
-        sizes=_sizes(contract, tensors),
+        sizes=sizes,
     )
-
-
-def _sizes(contract: ModelContract, tensors: Mapping[str, TensorDesc]) -> dict[str, int]:
-    """The value of each symbol in this call: as the wrapper computes it, from the first dim that shows it."""
-    found: dict[str, int] = {}
-    for leaf in contract.leaves:
-        tensor = tensors.get(leaf.path)
-        if tensor is None or leaf.dims is None:
-            continue
-        for dim, size in zip(leaf.dims, tensor.shape, strict=False):
-            known = solve(dim.expr, size) if dim.expr is not None and dim.static is None else None
-            if known is not None:
-                found.setdefault(*known)
-    return found
 
 
 # Numbers behind the parameters of a call.
@@ -316,23 +306,18 @@ class CallMemories:
             return None
         memory = BufferMemory(kernel=self._program.call(at).name, filled={}, made=[])
         try:
-            for store in stores:
-                _fill(memory, store, memories)
+            for index, store in enumerate(stores):
+                sources = reads(store.value)
+                grid = IterationGrid(store.loops, (store.at, store.value), memories.given, memories)
+                offsets, values = grid.column(store.at), grid.column(store.value)
+                found = {one.parameter: behind for one in sources if (behind := memories(one.parameter)) is not None}
+                memory.made.append((tuple((one, grid.column(one.at)) for one in sources), found))
+                for row, (offset, value) in enumerate(zip(offsets, values, strict=True)):
+                    if offset is not None:
+                        memory.filled[offset] = value, index, row
         except UnknownError:
             return None
         return memory
-
-
-def _fill(memory: BufferMemory, store: ElementStore, memories: CallMemories) -> None:
-    sources = reads(store.value)
-    grid = IterationGrid(store.loops, (store.at, store.value), memories.given, memories)
-    offsets, values = grid.column(store.at), grid.column(store.value)
-    found = {one.parameter: behind for one in sources if (behind := memories(one.parameter)) is not None}
-    memory.made.append((tuple((one, grid.column(one.at)) for one in sources), found))
-    index = len(memory.made) - 1
-    for row, (offset, value) in enumerate(zip(offsets, values, strict=True)):
-        if offset is not None:
-            memory.filled[offset] = value, index, row
 
 
 def input_memory(leaf: LeafSpec, tensor: TensorDesc | None, parameter: KernelParameter) -> InputMemory | None:

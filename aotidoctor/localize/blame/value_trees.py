@@ -206,16 +206,12 @@ def _divide(left: int, right: int) -> int | None:
     return None if right == 0 else abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
 
 
-def _modulo(left: int, right: int) -> int | None:
-    return None if right == 0 else left - right * (_divide(left, right) or 0)
-
-
 _TWO: Mapping[str, Callable[[int, int], int | None]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
     "/": _divide,
-    "%": _modulo,
+    "%": lambda left, right: left - right * (_divide(left, right) or 0) if right else None,
     "floordiv": lambda left, right: left // right if right else None,
     "floor_divide": lambda left, right: left // right if right else None,
     "remainder": lambda left, right: left % right if right else None,
