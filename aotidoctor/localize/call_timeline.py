@@ -219,9 +219,9 @@ def launched_name(case: Case, made: Sequence[TracedCall], index: int) -> str:
     if call.kind is not CallKind.LAUNCH:
         return name_of(case, call)
     static = [(one.kind, one.name) for one in (case.contract.kernels if case.contract is not None else ())]
-    seen = [one for one in made[: index + 1] if one.kind in (CallKind.LAUNCH, CallKind.EXTERN)]
+    launched = [one for one in made[: index + 1] if one.kind in (CallKind.LAUNCH, CallKind.EXTERN)]
     is_alike = all(
         kind == "triton" if one.kind is CallKind.LAUNCH else name == one.symbol
-        for one, (kind, name) in zip(seen, static, strict=False)
+        for one, (kind, name) in zip(launched, static, strict=False)
     )
-    return static[len(seen) - 1][1] if is_alike and len(seen) <= len(static) else call.symbol
+    return static[len(launched) - 1][1] if is_alike and len(launched) <= len(static) else call.symbol

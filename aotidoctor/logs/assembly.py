@@ -182,7 +182,7 @@ class Matcher:
         best: dict[str, LogMatch] = {}
         for pattern, hit in hits:
             # The line of the message in which the expression matched.
-            number, line = found.said[min(text[: hit.start()].count("\n"), len(found.said) - 1)]
+            number, line = found.lines[min(text[: hit.start()].count("\n"), len(found.lines) - 1)]
             values = {name: value for name, value in hit.groupdict().items() if value is not None}
             facts: dict[str, FactValue] = {**pattern.record.facts, **values}
             best.setdefault(pattern.record.cause, found.match(pattern.record, number, line, facts))
@@ -252,11 +252,11 @@ class Assembly:
             own = [lines[at] for at in places]
             for one in failures(own, known):
                 head = next(
-                    (line for line in own[one.first : one.end] if line.number == one.said[0][0]), own[one.first]
+                    (line for line in own[one.first : one.end] if line.number == one.lines[0][0]), own[one.first]
                 )
                 found.append((places[one.first], places[one.end - 1], one, head))
         # The order of the log, whatever stream it was.
-        for first, last, one, head in sorted(found, key=lambda item: (item[2].said[0][0], item[0])):
+        for first, last, one, head in sorted(found, key=lambda item: (item[2].lines[0][0], item[0])):
             self._keep(lines, first, last, one, head)
         for line in lines:
             # Failures before a line that reports a recovery, and a candidate that autotuning then leaves out.
@@ -308,11 +308,11 @@ class Assembly:
         """Where nothing but places speaks for a cause: what somebody says of it before or after what was printed."""
         from aotidoctor.logs.complaints import find_title
 
-        told = [match for draft in failed for match in draft.matches if is_certain_cause(match)]
-        if any(not is_place(match) and not is_sentence(match) for match in told):
+        certain = [match for draft in failed for match in draft.matches if is_certain_cause(match)]
+        if any(not is_place(match) and not is_sentence(match) for match in certain):
             # A message tells more than who speaks of it.
             _leave_out(failed, is_sentence)
-        elif any(is_sentence(match) for match in told):
+        elif any(is_sentence(match) for match in certain):
             _leave_out(failed, is_place)
         else:
             whole = [(draft.at, draft.last) for draft in failed if draft.found.kind != "truncated"]
@@ -371,8 +371,8 @@ class Assembly:
         # Who passes a failure on that is known is not asked where it arose.
         passes_on = found.follows or "API call failed at " in found.text
         is_passed_on = passes_on and any(is_certain_cause(match) for one in self.drafts for match in one.matches)
-        is_asked = level == "error" and not is_passed_on and not is_bare(found, head)
-        if is_asked and all(match.confidence < LEAST_CONFIDENCE for match in draft.matches):
+        is_open = level == "error" and not is_passed_on and not is_bare(found, head)
+        if is_open and all(match.confidence < LEAST_CONFIDENCE for match in draft.matches):
             suspected = match_known_issue(found, head.number) or match_origin(found, head.number, surroundings)
             draft.matches += (of_torch(suspected, surroundings),) if suspected is not None else ()
         return draft
@@ -386,7 +386,7 @@ def _leave_out(drafts: Iterable[Draft], is_left_out: Callable[[LogMatch], bool])
 def _index_of(found: LogFailure) -> int:
     """A hash, the same for failures that differ by numbers or by the lines that happen to follow."""
     key = b""
-    for _, text in found.said:
+    for _, text in found.lines:
         key += letters(text[:_KEY].encode("utf-8", "replace"))
         if len(key) >= _TELLING:
             break

@@ -65,7 +65,7 @@ _COMPLAINTS = (
     r"unrecogni[sz]ed|unreachable|unavailable|unreadable|unsatisf\w+|deadlock\w*|crash\w*|abort\w*|panic\w*",
 )
 # Of lines that somebody chose, words of everyday, too.
-_SMALL_ONES = (
+_INFORMAL = (
     r"differs?|but (?:\w+ ){0,2}different",
     r"(?:different|other) (?:numbers?|results?|outputs?|values?)|(?:is|are) (?:\w+ ){0,2}different",
     r"garbage|gibberish|nonsense|fatal|refus(?:es|ed|ing)|giv(?:es|en|ing) up|gave up",
@@ -105,7 +105,7 @@ def _as_words(table: Sequence[str]) -> re.Pattern[str]:
     return re.compile(rf"(?i:(?<![\w.-])(?:{'|'.join(table)})(?![\w-]))")
 
 
-COMPLAINS, TOLD = _as_words(_COMPLAINTS), _as_words(_SMALL_ONES)
+COMPLAINS, INFORMAL = _as_words(_COMPLAINTS), _as_words(_INFORMAL)
 # What is no word, or is one of another language: statuses of servers, what C++ throws, stacks of Go.
 CODES = re.compile(
     r"\b(?:INTERNAL|UNAVAILABLE|ABORTED|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED|FAILED_PRECONDITION|UNIMPLEMENTED)\b"
@@ -144,7 +144,7 @@ _MEASURE = re.compile(
 _STARTED = re.compile(r"^\s{0,8}\S{0,60}[$#] \S")
 _PEAK = re.compile(r"\b(?:max|peak|total|limit|device|available|free|host)\w{0,20}[ _.]?$", re.IGNORECASE)
 # So many values in a row, each larger than the one before, and the last by so much larger than the first.
-_LEAST, _GROWTH, _BEFORE, _KEPT = 3, 1.25, 24, 0.99
+_LEAST, _GROWTH, _BEFORE, _ABOUT_EQUAL = 3, 1.25, 24, 0.99
 
 
 _FREE = re.compile(
@@ -176,8 +176,8 @@ _BEYOND = re.compile(
 
 def is_slower(text: str) -> bool:
     """Whether a line has the time of a compiled program beside that of eager, and it is the longer one."""
-    if (said := _SPEEDUP.search(text)) is not None:
-        return float(said["value"]) * _SLOWER < 1
+    if (speedup := _SPEEDUP.search(text)) is not None:
+        return float(speedup["value"]) * _SLOWER < 1
     times = {hit["who"].lower().startswith("eager"): hit for hit in _TIME.finditer(text)}
     rates = {"/" in hit["unit"] for hit in times.values()}
     if len(times) < 2 or len(rates) > 1:
@@ -225,7 +225,7 @@ def growing(texts: Iterable[str]) -> str:
                 columns.setdefault((found["name"].lower(), program), []).append(float(found["value"]))
     for (name, _), values in columns.items():
         # The last value may come after a clean-up that freed nothing.
-        if len(values) > _LEAST and _KEPT * values[-2] <= values[-1] <= values[-2]:
+        if len(values) > _LEAST and _ABOUT_EQUAL * values[-2] <= values[-1] <= values[-2]:
             values.pop()
         rises = all(before < after for before, after in pairwise(values))
         if len(values) >= _LEAST and rises and values[-1] >= _GROWTH * values[0] > 0:
@@ -246,7 +246,7 @@ _VALUES = re.compile(
     r"|(?i:\b\w{0,20}loss['\"]?\s?[:=]\s?['\"]-?(?:nan|inf)['\"])"
 )
 # What somebody asks of values in a session, and the answer below it.
-_ASKS, _YES = re.compile(r"^(?:>>>|In \[\d{1,5}\]:) .{0,300}\bis(?:nan|inf)\("), re.compile(r"\bTrue\b")
+_QUESTION, _YES = re.compile(r"^(?:>>>|In \[\d{1,5}\]:) .{0,300}\bis(?:nan|inf)\("), re.compile(r"\bTrue\b")
 _EVERYDAY = re.compile(
     r"(?i:\b(?:nan|inf) (?:ms|us|s|sec|tokens?|toks?|it|runs|samples|images|steps|[MG]B|[GT]FLOPS?)\b|from -?inf\b"
     r"|to inf\b|[(\[]-?inf, ?|max\w{0,20}[=:] ?-?inf|=inf\b|: ?false,|\|[^|]*\|[^|]*\|"
@@ -314,20 +314,20 @@ def complains(lines: Sequence[LogLine], *, is_alone: bool) -> LogFailure | None:
     if len(lost) >= _MANY:
         return replace(_failure_at(lines, lost[-1]), kind="overflows")
     last = max((line.number for line in lines if succeeds(line.text)), default=0)
-    told = [line for line in _reporting_lines(lines) if line.number > last]
+    reports = [line for line in _reporting_lines(lines) if line.number > last]
     if is_alone and lines and _is_complaint_alone(lines[0]):
         return _failure_at(lines, lines[0])
     is_few = sum(bool(line.text.strip()) for line in lines) <= _FEW
     is_warned = is_few and any(_WARNS.search(line.text) is not None for line in lines)
     is_trained = any(_LOSSES.match(line.text) is not None for line in lines)
-    for at, line in enumerate(told):
-        if at and _ASKS.match(told[at - 1].text) is not None and _YES.search(line.text) is not None:
-            return _failure_at(lines, told[at - 1])
-        is_any = is_few or (at >= len(told) - _END and line.level != "doubtful")
-        telling = telling_part(line.text) if is_few and not is_warned else ""
+    for at, line in enumerate(reports):
+        if at and _QUESTION.match(reports[at - 1].text) is not None and _YES.search(line.text) is not None:
+            return _failure_at(lines, reports[at - 1])
+        is_any = is_few or (at >= len(reports) - _END and line.level != "doubtful")
+        rest = telling_part(line.text) if is_few and not is_warned else ""
         if (
             _fails(line.text)
-            or any(words.search(telling) is not None for words in (TOLD, CODES, FOREIGN))
+            or any(words.search(rest) is not None for words in (INFORMAL, CODES, FOREIGN))
             or (is_any and _complaint(line, is_warned=is_warned, is_trained=is_trained))
         ):
             return _failure_at(lines, line)
@@ -340,7 +340,7 @@ def complains(lines: Sequence[LogLine], *, is_alone: bool) -> LogFailure | None:
 
 def _reporting_lines(lines: Sequence[LogLine]) -> list[LogLine]:
     """The lines that are no news and no warnings, nor the continuation of such."""
-    told: list[LogLine] = []
+    reports: list[LogLine] = []
     is_quiet = False
     for line in lines:
         text = line.text
@@ -350,8 +350,8 @@ def _reporting_lines(lines: Sequence[LogLine]) -> list[LogLine]:
             is_news = _level(line) in _QUIET or _WARNING.search(text) is not None
             is_quiet = is_news or _COMMIT.match(text) is not None
         if not is_quiet:
-            told.append(line)
-    return told
+            reports.append(line)
+    return reports
 
 
 def _level(line: LogLine) -> str:
@@ -388,10 +388,10 @@ def _complaint(line: LogLine, *, is_warned: bool, is_trained: bool) -> bool:
         return True
     if _PLACE.search(text) is not None:
         return not is_warned
-    told = telling_part(text)
-    if COMPLAINS.search(told) is not None:
+    rest = telling_part(text)
+    if COMPLAINS.search(rest) is not None:
         return _WARNS.search(text) is None
-    is_none = _VALUES.search(told) is not None
+    is_none = _VALUES.search(rest) is not None
     is_everyday = _EVERYDAY.search(text) is not None and not (is_trained and _ROW.match(text) is not None)
     return (is_none and not is_everyday) or _STACK.search(text) is not None
 
@@ -432,8 +432,8 @@ def find_title(
         if (line.level in _NEWS and not (is_healthy and _is_unable(line))) or not is_prose(found):
             continue
         # "Out of memory: no" is a sentence on memory, too.
-        asked = replace(found, said=((line.number, without_denials(line.text)),)) if is_healthy else found
-        match = match_origin(asked, line.number, around, is_told=not is_healthy)
+        plain = replace(found, lines=((line.number, without_denials(line.text)),)) if is_healthy else found
+        match = match_origin(plain, line.number, around, is_failure=not is_healthy)
         if match is not None and (best is None or match.confidence > best[0]):
             best = match.confidence, found
     return best[1] if best is not None else None
@@ -446,18 +446,18 @@ def _is_unable(line: LogLine) -> bool:
 
 def title_failure(lines: Sequence[LogLine]) -> LogFailure | None:
     """Of a few lines without the form of a failure the first sentence that names a cause of one."""
-    said = [line for line in lines if line.text.strip()]
-    if len(said) > _FEW_LINES or any(succeeds(line.text) for line in said):
+    filled = [line for line in lines if line.text.strip()]
+    if len(filled) > _FEW_LINES or any(succeeds(line.text) for line in filled):
         return None
     found = find_title(lines, (), is_healthy=True)
     if found is not None:
         return found
     # Numbers complain without a word: first those of one line, then those of all.
-    for line in said:
+    for line in filled:
         kind = "slower" if is_slower(line.text) else "beyond" if exceeds_tolerance(line.text) else ""
         if kind:
             return replace(_failure_at(lines, line), kind=kind)
-    texts = [line.text for line in said]
+    texts = [line.text for line in filled]
     grows = (has_mark("\n".join(texts)) and growing(texts)) or shrinking(texts)
     kind = "growing" if grows else "waiting" if waiting(texts) else ""
-    return replace(_failure_at(lines, said[-1]), kind=kind) if kind else None
+    return replace(_failure_at(lines, filled[-1]), kind=kind) if kind else None

@@ -79,7 +79,7 @@ class CauseKind:
 
     cause: str
     kind: str
-    said: str
+    message: str
     title: str = ""
     remedy: str = ""
     command: str = ""
@@ -87,7 +87,7 @@ class CauseKind:
     @cached_property
     def words(self) -> re.Pattern[str]:
         """What such a message has; its named groups are facts."""
-        return re.compile(bound_repeats(self.said), re.MULTILINE)
+        return re.compile(bound_repeats(self.message), re.MULTILINE)
 
 
 def kind_of(cause: str, text: str) -> dict[str, FactValue]:
@@ -181,10 +181,10 @@ def evidence_values(lead: Evidence) -> Evidence:
     return replace(lead, observed=observed, expected=expected, facts={"line": line, **lead.facts})
 
 
-def command_of(template: str, said: Evidence) -> str:
+def command_of(template: str, lead: Evidence) -> str:
     """The command with the values of the log; empty where one that it needs is not there."""
     # Generated code's name of a tensor is none that the caller could type.
-    known = said if not (said.subject or "").startswith("input_handles") else replace(said, subject=None)
+    known = lead if not (lead.subject or "").startswith("input_handles") else replace(lead, subject=None)
     for found in NAME.finditer(template):
         name, default = found[1], found[2] or ""
         is_known = fill_text(f"{{{name}}}", known) not in ("?", "")
@@ -232,8 +232,8 @@ def next_steps(reading: LogReading, *, package: str | None, inputs: str | None =
     """Commands and settings, the most telling first."""
     events = reading.unknown or reading.events
     model, sample = _word(package or "model.pt2"), _word(inputs or "sample.pt")
-    asked = [step for is_one, steps in _RULES if any(map(is_one, events)) for step in steps]
-    steps = [step.format(model=model) for step in asked]
+    fitting = [texts for is_one, texts in _RULES if any(map(is_one, events))]
+    steps = [text.format(model=model) for texts in fitting for text in texts]
     if events and package is None:
         log = "LOG" if reading.name in ("", "stdin") else _word(reading.name)
         steps.append(f"aotidoctor classify {log} --package {model}   # kernels, wrapper lines and symbols by name")
@@ -255,7 +255,7 @@ _LONGEST, _FRAMES = 300, 5
 _OF_KERNELS = ("index-out-of-range", "cuda-device-assert", "integer-division", "kernel-crash", "cuda-illegal-access")
 _KERNEL = re.compile(r"\b(?:cpp|triton)_(?:[a-z]+_)*?fused_\w+")
 _RELEASE = re.compile(r" \((?:torch |Triton )?\d+\.\d+(?!\d)[^()]*\)$")
-_NO_SPLIT = CauseKind(cause="", kind="", said="")
+_NO_SPLIT = CauseKind(cause="", kind="", message="")
 _MOST_MATCHES, _MOST_UNKNOWN, _MOST_CAUSES = 12, 5, 5
 
 
@@ -287,11 +287,11 @@ def log_findings(reading: LogReading) -> list[Evidence]:
 def log_diagnoses(findings: Sequence[Evidence]) -> tuple[Diagnosis, ...]:
     """The causes of what ``log_findings`` gave, in its order, each once."""
     known = [item for item in findings if item.code == KNOWN]
-    told = [item for item in known if _sure(item) >= LEAST_CONFIDENCE]
+    sure = [item for item in known if _sure(item) >= LEAST_CONFIDENCE]
     # Where nothing is told, what is suspected by its place or its general words.
-    said = told or [item for item in known if item.facts.get("suspect") and _sure(item) >= LEAST_SUSPICION]
+    chosen = sure or [item for item in known if item.facts.get("suspect") and _sure(item) >= LEAST_SUSPICION]
     causes: dict[str, list[Evidence]] = {}
-    for item in said:
+    for item in chosen:
         causes.setdefault(item.kind, []).append(item)
     made: list[Diagnosis] = []
     for cause, evidence in causes.items():
@@ -388,10 +388,10 @@ def _origin_file(source: str) -> str:
 
 
 def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> Diagnosis:
-    lead, said = evidence[0], evidence_values(evidence[0])
+    lead, values = evidence[0], evidence_values(evidence[0])
     stage, line = lead.facts.get("stage"), lead.source.line if isinstance(lead.source, FileSource) else None
     split = split_of(playbook.cause, lead.facts) or _NO_SPLIT
-    remedy = fill_text(split.remedy or playbook.remedy, said)
+    remedy = fill_text(split.remedy or playbook.remedy, values)
     issue, workaround = lead.facts.get("known_issue"), lead.facts.get("workaround_known")
     if issue:
         instead = f" Workaround: {workaround}." if workaround else ""
@@ -405,14 +405,14 @@ def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> D
         rank=rank,
         status=Status.SUSPECTED,
         confidence=_sure(lead),
-        title=title_of(split.title or playbook.title, said, evidence),
+        title=title_of(split.title or playbook.title, values, evidence),
         looked_like=f"line {line}: {lead.observed}",
         subject=subject_of(lead),
         evidence=tuple(item.id for item in evidence if item.id),
-        remedy=Remedy(text=remedy, command=command_of(split.command or playbook.command, said)),
+        remedy=Remedy(text=remedy, command=command_of(split.command or playbook.command, values)),
         playbook=playbook.cause,
         severity=lead.severity,
-        would_confirm=fill_text(playbook.would_confirm, said),
+        would_confirm=fill_text(playbook.would_confirm, values),
         stage=stage if isinstance(stage, str) and stage else playbook.stage,
     )
 

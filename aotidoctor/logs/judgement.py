@@ -165,7 +165,7 @@ def judge(drafts: Sequence[Draft]) -> list[RelatedFailure]:
     words: list[tuple[bytes, bytes]] = []
     for draft in drafts:
         # The letters of the message proper, without the types and names that callers put before it; and of all of it.
-        lines = [text for _, text in draft.found.said]
+        lines = [text for _, text in draft.found.lines]
         first = lines[1] if len(lines) > 1 and lines[0].startswith("terminate called") else lines[0]
         core = letters(_TYPE.sub("", first.strip())[:300].encode("utf-8", "replace"))
         words.append((core, letters(draft.found.text.encode("utf-8", "replace"))))
@@ -272,8 +272,8 @@ class FailureGroup:
     @property
     def best(self) -> LogMatch | None:
         """The surest match of all members but mere endings; of equally sure ones the first."""
-        told = [one for one in self.members if not one.tainted and not _is_ending(one)]
-        firsts = (match for one in told for match in one.draft.matches[:1])
+        reliable = [one for one in self.members if not one.tainted and not _is_ending(one)]
+        firsts = (match for one in reliable for match in one.draft.matches[:1])
         return max(firsts, key=lambda match: match.confidence, default=None)
 
     @property

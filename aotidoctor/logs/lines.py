@@ -65,7 +65,7 @@ _FOREIGN_LEVEL = re.compile(
     r"(?:erreur(?: fatale)?|Fehler|errore(?: fatale| irreversibile)?|erro(?: fatal)?|fout|error fatal|ошибка|错误|錯誤"
     r"|エラー|오류|błąd|помилка|hata|fel) ?: ?"
 )
-_FATAL = re.compile(r"fatal|schwer|irrevers|致命")
+_FATAL = ("fatal", "schwer", "irrevers", "致命")
 # ASCII words of which one is in every phrase that may come without another sign.
 _FOREIGN = re.compile(
     r"rreur|ehler|erro(?:re)?\b|\bfout\b|\bfel ?:|nicht|keine|Abgebrochen|Abandon|Abortado|Speicher|Permi|introuvable|"
@@ -84,7 +84,9 @@ def plain_spelling(text: str) -> str:
 
 
 def _english(text: str) -> str:
-    text = _FOREIGN_LEVEL.sub(lambda hit: f"{hit['before']}{'fatal ' if _FATAL.search(hit[0]) else ''}error: ", text)
+    text = _FOREIGN_LEVEL.sub(
+        lambda hit: f"{hit['before']}{'fatal ' if any(word in hit[0] for word in _FATAL) else ''}error: ", text
+    )
     for phrase, english in _phrases():
         if phrase.search(text) is not None:
             # French has a space before its colons.
@@ -240,7 +242,7 @@ _MAY = re.compile(
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_=>()][0-9A-B]?)")
 _MOST = 12
 # The fields of a record that say something.
-_SAID = ("log", "message", "msg", "MESSAGE", "exc_info", "exception", "stack", "error")
+_MESSAGE_KEYS = ("log", "message", "msg", "MESSAGE", "exc_info", "exception", "stack", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,8 +304,8 @@ def unwrap(text: str) -> list[str]:
         return [text]
     if not isinstance(record, dict):
         return [text]
-    said = [record.get(key) for key in _SAID]
-    lines = [line for part in said if isinstance(part, str) for line in part.rstrip("\n").split("\n")] or [text]
+    parts = [record.get(key) for key in _MESSAGE_KEYS]
+    lines = [line for part in parts if isinstance(part, str) for line in part.rstrip("\n").split("\n")] or [text]
     level = level_of(start)
     return [f"[{level.upper()}] {lines[0]}", *lines[1:]] if level else lines
 

@@ -181,12 +181,12 @@ def _unescape_lines(texts: Sequence[tuple[int, str]]) -> OtherReading | None:
 
 def _without_margin(texts: Sequence[tuple[int, str]]) -> Sequence[tuple[int, str]]:
     """Without what is before every line: a quote, an indent."""
-    said = [text for _, text in texts if text.strip()]
-    if len(said) < 2:
+    filled = [text for _, text in texts if text.strip()]
+    if len(filled) < 2:
         return texts
-    found = _MARGIN.match(said[0])
+    found = _MARGIN.match(filled[0])
     margin = found[0] if found is not None else ""
-    while margin and not all(text.startswith(margin) or text == margin.rstrip() for text in said):
+    while margin and not all(text.startswith(margin) or text == margin.rstrip() for text in filled):
         margin = margin[:-1]
     return [(number, text[len(margin) :]) for number, text in texts] if margin else texts
 

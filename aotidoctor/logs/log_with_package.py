@@ -57,14 +57,14 @@ def resolve_names(report: Report, package: str, inputs: str | None, environ: Map
     # Inputs that break the contract come first: what the log reports a run with them may follow from it.
     own = [item for item in findings if item.code.startswith("AD-IN")]
     broken = name_causes(Session(case=case, runner=None, findings=own))
-    told = log_diagnoses(findings)
+    logged = log_diagnoses(findings)
     first = [item for item in broken if item.severity is Severity.ERROR]
     known = {item.cause for item in first}
-    rest = [item for item in (*told, *broken) if item.cause not in known]
-    seen: dict[str, Diagnosis] = {}
+    rest = [item for item in (*logged, *broken) if item.cause not in known]
+    by_cause: dict[str, Diagnosis] = {}
     for item in (*first, *rest):
-        seen.setdefault(item.cause, item)
-    diagnoses = tuple(replace(item, rank=rank) for rank, item in enumerate(seen.values(), 1))
+        by_cause.setdefault(item.cause, item)
+    diagnoses = tuple(replace(item, rank=rank) for rank, item in enumerate(by_cause.values(), 1))
     verdict = "problem" if diagnoses else report.verdict
     return replace(
         report,
@@ -111,10 +111,10 @@ def _finding_in_users_words(
     """
     if item.code not in (KNOWN, UNKNOWN):
         return item
-    said: dict[str, None] = {}
+    sentences: dict[str, None] = {}
     for word, name in names.items():
         if word in item.observed and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", item.observed):
-            said[f"{word} is {name}"] = None
+            sentences[f"{word} is {name}"] = None
     facts: dict[str, FactValue] = {**item.facts}
     subject = item.subject
     handle, dim = _HANDLE.search(item.observed), _DIM.search(item.observed)
@@ -148,8 +148,8 @@ def _finding_in_users_words(
         if isinstance(sure, float) and sure >= LEAST_CONFIDENCE:
             facts["confidence"] = max(sure, _FOLLOWED if chains[0].elements else sure)
         subject = str(facts["path"] or chains[0].kernel or "") or subject
-        said[chains[0].text] = None
-    message = "; ".join(part for part in (*said, item.message) if part)
+        sentences[chains[0].text] = None
+    message = "; ".join(part for part in (*sentences, item.message) if part)
     return replace(item, subject=subject, message=message, facts=facts)
 
 
@@ -158,8 +158,8 @@ def _place(case: Case, reading: LogReading, chains: Sequence[Chain]) -> Localiza
     events = [event for event in reading.events if event.level == "error" and not event.tainted]
     frames = with_sources(_frames(events, case), case.model)
     kernels = {call.name for call in case.contract.kernels} if case.contract is not None else set()
-    said = [name for event in events for name in _KERNEL.findall("\n".join((event.text, *event.frames)))]
-    named = next((name for name in said if name in kernels), None)
+    mentioned = [name for event in events for name in _KERNEL.findall("\n".join((event.text, *event.frames)))]
+    named = next((name for name in mentioned if name in kernels), None)
     kernel = next((chain.kernel for chain in chains if chain.kernel), None) or named
     culprit = kernel or called_operator(frames, case.model) or _call_at_line(frames, case)
     everything = _KERNEL.findall("\n".join(event.text for event in reading.events))

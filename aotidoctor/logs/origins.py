@@ -173,7 +173,7 @@ _STANDARD = re.compile(
     # What torch checks with: who asked is the place.
     r"|^_check(?:_\w{1,40})? \([^\n]{0,300}torch/__init__\.py:"
 )
-_DEEPEST, _TOLD = 60, 6
+_DEEPEST, _MESSAGE_LINES = 60, 6
 # A place that only the words of a message tell.
 _BY_WORDS = 0.42
 # Of such an entry words count that many messages have.
@@ -194,7 +194,7 @@ class FailureOrigin:
     frame: str = ""
     innermost: str = ""
     file: str = ""
-    said: str = ""
+    message: str = ""
     near: str = ""
     not_near: str = ""
     subject: str = ""
@@ -204,7 +204,7 @@ class FailureOrigin:
     def record(self) -> LogPattern:
         """The entry as a pattern, for the findings."""
         return LogPattern(
-            cause=self.cause, regex=self.frame or self.said, example="", source=self.why, confidence=self.confidence,
+            cause=self.cause, regex=self.frame or self.message, example="", source=self.why, confidence=self.confidence,
             stage=self.stage, is_suspect=True,
         )  # fmt: skip
 
@@ -216,13 +216,13 @@ class FailureOrigin:
             and (not self.innermost or _search(self.innermost, innermost))
             and (not self.file or any(_search(self.file, path) for path in _RAISED.findall(text)))
             and (self.near != _TORCH or has_mark(around))
-            and (not self.said or _search(self.said, text))
+            and (not self.message or _search(self.message, text))
             and (self.near in ("", _TORCH) or _search(self.near, around))
             and not (self.not_near and _search(self.not_near, around))
         )
 
 
-def match_origin(found: LogFailure, number: int, around: str, *, is_told: bool = True) -> LogMatch | None:
+def match_origin(found: LogFailure, number: int, around: str, *, is_failure: bool = True) -> LogMatch | None:
     """The cause that the place of ``found`` speaks for; None where it says nothing.
 
     ``is_told``: that it is a failure; else only words count which are of one.
@@ -234,40 +234,40 @@ def match_origin(found: LogFailure, number: int, around: str, *, is_told: bool =
     if _STOPPED.search(found.text) is not None or found.kind == "KeyboardInterrupt":
         # Where somebody stopped it says nothing.
         return None
-    told: Sequence[str] = found.frames
-    if not told and _FRAME.match(found.text) is not None:
+    stack: Sequence[str] = found.frames
+    if not stack and _FRAME.match(found.text) is not None:
         # A traceback that a logger printed line by line: a line of it is not a failure of its own.
-        told = [f"{hit['name']} ({hit['file']}:{hit['line']})" for hit in _FRAME.finditer(around)][::-1]
+        stack = [f"{hit['name']} ({hit['file']}:{hit['line']})" for hit in _FRAME.finditer(around)][::-1]
     # Its own words are a sign of torch; and a place, if nothing else tells one.
     printed = message_origin(found.text)
     around = f"{around}\n{printed}" if printed else around
-    asked = _ask_tables(is_told=is_told, prose=prose)
-    match = _first_fitting_origin(found, number, around, told, asked)
-    if match is None and printed and not told:
-        match = _first_fitting_origin(found, number, around, [f"? (/{printed}:0)"], asked)
+    entries = _candidate_entries(is_failure=is_failure, prose=prose)
+    match = _first_fitting_origin(found, number, around, stack, entries)
+    if match is None and printed and not stack:
+        match = _first_fitting_origin(found, number, around, [f"? (/{printed}:0)"], entries)
         match = replace(match, confidence=min(match.confidence, _BY_WORDS)) if match is not None else None
-    if match is None or not printed or ("frame" in match.facts and told):
+    if match is None or not printed or ("frame" in match.facts and stack):
         return match
     facts = {name: value for name, value in match.facts.items() if name != "frame"}
     return replace(match, facts={**facts, "printed_by": printed})
 
 
 @lru_cache(maxsize=4)
-def _ask_tables(*, is_told: bool, prose: bool) -> tuple[FailureOrigin, ...]:
+def _candidate_entries(*, is_failure: bool, prose: bool) -> tuple[FailureOrigin, ...]:
     """The entries that may fit, in order."""
-    asked = [one for one in origins() if (is_told or one.why in _telling()) and (prose or not one.prose)]
+    entries = [one for one in origins() if (is_failure or one.why in _failure_reasons()) and (prose or not one.prose)]
     # Words that somebody chose say more than those that he happens to use.
-    return tuple(sorted(asked, key=lambda one: not (one.prose or one.why in _telling())))
+    return tuple(sorted(entries, key=lambda one: not (one.prose or one.why in _failure_reasons())))
 
 
 def _first_fitting_origin(
-    found: LogFailure, number: int, around: str, told: Sequence[str], asked: Sequence[FailureOrigin]
+    found: LogFailure, number: int, around: str, stack: Sequence[str], entries: Sequence[FailureOrigin]
 ) -> LogMatch | None:
     """The first of the entries ``asked`` that fits; ``told`` are the frames."""
-    told = told if _ABSENT.search(found.text) is None else ()
+    stack = stack if _ABSENT.search(found.text) is None else ()
     if _REPORTED.match(found.text) is not None:
-        told = [one for one in told[:2] if _OPENS.match(one)]
-    frames = [_OLD.sub(r"torch/_\1/", _JOINED.sub(r"\1 ", one).replace("\\", "/")) for one in told[:_DEEPEST]]
+        stack = [one for one in stack[:2] if _OPENS.match(one)]
+    frames = [_OLD.sub(r"torch/_\1/", _JOINED.sub(r"\1 ", one).replace("\\", "/")) for one in stack[:_DEEPEST]]
     # What asserts there broke there, and nothing that was called.
     raised = frames[0] if frames and _ASSERTS.match(found.text) is not None else ""
     frame = next((one for one in frames if _OWN.search(one) and (one == raised or not _PASSED.search(one))), "")
@@ -276,10 +276,10 @@ def _first_fitting_origin(
     text = f"{found.kind}: {found.text}" if found.kind != "truncated" else found.text
     text = _TASK.sub(r"\g<type>", text)
     # A long message shows tables and source lines below its words.
-    text = text if frame else "\n".join(text.split("\n", _TOLD)[:_TOLD])
+    text = text if frame else "\n".join(text.split("\n", _MESSAGE_LINES)[:_MESSAGE_LINES])
     # Of a program around torch the frames tell whose it is, not what is printed next to them.
     own = "\n".join((*frames, text))
-    fitting = (one for one in asked if frame or not one.frame)
+    fitting = (one for one in entries if frame or not one.frame)
     origin = next((one for one in fitting if one.fits(frame, innermost, text, own if one.innermost else around)), None)
     if origin is None:
         return None
@@ -293,7 +293,7 @@ def _first_fitting_origin(
 
 def is_place(match: LogMatch) -> bool:
     """Whether nothing but the place of a failure speaks for the cause."""
-    return any(not one.said for name in _TABLES for one in _entries_of(match, name))
+    return any(not one.message for name in _TABLES for one in _entries_of(match, name))
 
 
 def is_sentence(match: LogMatch) -> bool:
@@ -304,7 +304,7 @@ def is_sentence(match: LogMatch) -> bool:
 def is_loose(match: LogMatch) -> bool:
     """Whether a place, words in passing or somebody's own speak for the cause, and no message of its own."""
     entries = (*_entries_of(match, "origins"), *_entries_of(match, "summaries"))
-    return any(one.prose or not one.said or one.why.startswith(_IN_PASSING) for one in entries)
+    return any(one.prose or not one.message or one.why.startswith(_IN_PASSING) for one in entries)
 
 
 def _entries_of(match: LogMatch, table: str) -> list[FailureOrigin]:
@@ -313,7 +313,7 @@ def _entries_of(match: LogMatch, table: str) -> list[FailureOrigin]:
 
 
 @lru_cache(maxsize=1)
-def _telling() -> frozenset[str]:
+def _failure_reasons() -> frozenset[str]:
     """The entries whose words are of a failure, even where nothing else looks like one."""
     return frozenset(one.why for name in ("messages", "summaries") for one in _table(name))
 

@@ -275,7 +275,7 @@ class LogFailure:
     """
 
     form: str
-    said: tuple[tuple[int, str], ...]
+    lines: tuple[tuple[int, str], ...]
     first: int
     end: int
     kind: str = ""
@@ -288,7 +288,7 @@ class LogFailure:
     @property
     def text(self) -> str:
         """The message."""
-        return "\n".join(text for _, text in self.said)[:MOST_CHARACTERS]
+        return "\n".join(text for _, text in self.lines)[:MOST_CHARACTERS]
 
     def match(self, pattern: LogPattern, line: int, text: str, facts: Mapping[str, FactValue]) -> LogMatch:
         """``pattern`` as one that knows it by line ``line``, which says ``text``."""
@@ -301,9 +301,9 @@ def message_failure(
     lines: Sequence[LogLine], at: int, *, form: str = "line", kind: str = "", follows: bool = False
 ) -> LogFailure:
     """The message that begins at ``at`` as a failure, with what continues it."""
-    said, frames, end = message(lines, at)
+    body, frames, end = message(lines, at)
     return LogFailure(
-        form=form, kind=kind, said=number_lines(said), first=at, end=end, frames=tuple(frames), follows=follows
+        form=form, kind=kind, lines=number_lines(body), first=at, end=end, frames=tuple(frames), follows=follows
     )
 
 
@@ -319,8 +319,10 @@ def lines_failure(
     follows: bool = False,
 ) -> LogFailure:
     """The lines from ``first`` to ``end`` (not included) as a failure."""
-    said = number_lines(lines[first:end])
-    return LogFailure(form=form, kind=kind, said=said, first=first, end=end, stage=stage, level=level, follows=follows)
+    numbered = number_lines(lines[first:end])
+    return LogFailure(
+        form=form, kind=kind, lines=numbered, first=first, end=end, stage=stage, level=level, follows=follows
+    )
 
 
 def end_below(lines: Sequence[LogLine], at: int, below: re.Pattern[str], most: int) -> int:
@@ -347,9 +349,9 @@ def message(lines: Sequence[LogLine], at: int, *, stamped: bool = False) -> tupl
 
     ``stamped``: every line of it has a logger's prefix, so that such a prefix does not end it.
     """
-    said, frames = [lines[at]], []
+    body, frames = [lines[at]], []
     here = at + 1
-    while here < len(lines) and len(said) < MOST_LINES:
+    while here < len(lines) and len(body) < MOST_LINES:
         line = lines[here]
         frame = frame_of(line.text)
         if frame is not None:
@@ -361,9 +363,9 @@ def message(lines: Sequence[LogLine], at: int, *, stamped: bool = False) -> tupl
         elif (line.stamped and not stamped) or _STARTS.search(line.text):
             break
         else:
-            said.append(line)
+            body.append(line)
         here += 1
-    return said, frames, here
+    return body, frames, here
 
 
 # Known issues: facts of public trackers.

@@ -122,7 +122,7 @@ def telling_words(patterns: Iterable[Pattern]) -> list[str]:
     """
     broad = [part.encode() for part in _parts_of(BROAD)]
     examples = ((pattern, letters(pattern.record.example.encode())) for pattern in patterns)
-    own = [pattern for pattern, said in examples if not any(part in said for part in broad)]
+    own = [pattern for pattern, example in examples if not any(part in example for part in broad)]
     reduced = ((word, letters(word.encode()).decode()) for word in known_words(own))
     return [*BROAD, *(word for word, own in reduced if len(own) >= _RARE_ENOUGH and _part(own)[0] in _RARE)]
 

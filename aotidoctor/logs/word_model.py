@@ -45,7 +45,7 @@ _COMPLAINS = re.compile(
     r"(?i:error|exception|fail|cannot|unsupported|not |assert|wrong|illegal|invalid|missing|undefined|expected|unable"
     r"|crash|fault|mismatch)"
 )
-_MORE, _TOLD = 2.0, 5
+_MORE, _NAMED = 2.0, 5
 # Without a word of its own a cause is not told by words that are merely near it.
 _OPERATORS = r"\bops?\b|operator|kernel|schema|::|regist|librar|attention|custom"
 _NUMBERS = r"type|float|int|half|double|long|bool|complex|fp\d|bf\d|precision|overflow|cast|quant"
@@ -94,7 +94,7 @@ class WordWeights:
     rarity: bytes
     starts: Sequence[int]
     kinds: bytes
-    says: Sequence[int]
+    weights: Sequence[int]
 
     def at(self, word: str) -> int:
         """The place of a word; -1 where it is not known."""
@@ -110,10 +110,10 @@ def number(word: str) -> int:
 
 def weigh_words(lines: Iterable[str]) -> dict[str, float]:
     """Each word of a text, and each two in a row, with its weight."""
-    told = [line for line in lines if line.strip()]
-    told = told if len(told) <= _FIRST + _LAST else [*told[:_FIRST], *told[-_LAST:]]
+    chosen = [line for line in lines if line.strip()]
+    chosen = chosen if len(chosen) <= _FIRST + _LAST else [*chosen[:_FIRST], *chosen[-_LAST:]]
     found: dict[str, float] = {}
-    for line in told:
+    for line in chosen:
         weight = _MORE if _COMPLAINS.search(line) is not None else 1.0
         parts = _WORD.findall(line)[:_WORDS]
         words = [part[:_LETTERS] for word in parts for part in _HUMP.sub(r"\1 \2", word).lower().split()]
@@ -125,7 +125,7 @@ def weigh_words(lines: Iterable[str]) -> dict[str, float]:
 def scores(text: Mapping[str, float], table: WordWeights) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     """How much speaks for each kind, and by kind what each word says."""
     total = 0.0
-    said: dict[str, dict[str, float]] = {name: {} for name in table.names}
+    shares: dict[str, dict[str, float]] = {name: {} for name in table.names}
     for word, weight in text.items():
         at = table.at(word)
         if at < 0:
@@ -133,9 +133,9 @@ def scores(text: Mapping[str, float], table: WordWeights) -> tuple[dict[str, flo
         own = weight * table.rarity[at] / _STEPS_OF_RARITY
         total += own * own
         for place in range(table.starts[at], table.starts[at + 1]):
-            said[table.names[table.kinds[place]]][word] = own * table.says[place] * table.scale
+            shares[table.names[table.kinds[place]]][word] = own * table.weights[place] * table.scale
     size = sqrt(total) or 1.0
-    return {name: sum(parts.values()) / size for name, parts in said.items()}, said
+    return {name: sum(parts.values()) / size for name, parts in shares.items()}, shares
 
 
 def reconsider_matches(matches: Sequence[LogMatch], event: LogEvent, lines: Sequence[str]) -> tuple[LogMatch, ...]:
@@ -148,21 +148,21 @@ def reconsider_matches(matches: Sequence[LogMatch], event: LogEvent, lines: Sequ
     first = next((match for match in matches if is_certain_cause(match)), None)
     if first is not None and (first.confidence > _WEAK or not (is_loose(first) or first.facts.get("unmarked"))):
         return tuple(matches)
-    every, said = scores(weigh_words(lines), words())
+    every, shares = scores(weigh_words(lines), words())
     best = max(every, key=lambda name: every[name])
     if first is None:
-        return (*_suspect_causes(every, said, event, lines), *matches)
+        return (*_suspect_causes(every, shares, event, lines), *matches)
     if every[best] < _CLEAR or every[best] - every.get(first.pattern.cause, 0.0) < _LEADS:
         return tuple(matches)
     if best == "other" and first.facts.get("unmarked") and not names_linked(first.text):
         return tuple(replace(match, confidence=min(match.confidence, _LEAD)) for match in matches)
     if best in NO_CAUSE or not is_loose(first) or not _has_own_word(best, "\n".join(lines)):
         return tuple(matches)
-    return (_match(best, every[best], said[best], first.event), *matches)
+    return (_match(best, every[best], shares[best], first.event), *matches)
 
 
 def _suspect_causes(
-    every: Mapping[str, float], said: Mapping[str, Mapping[str, float]], event: LogEvent, lines: Sequence[str]
+    every: Mapping[str, float], shares: Mapping[str, Mapping[str, float]], event: LogEvent, lines: Sequence[str]
 ) -> tuple[LogMatch, ...]:
     """The cause for which the words speak clearly; none where they do not."""
     first, second = sorted(every, key=lambda name: -every[name])[:2]
@@ -172,7 +172,7 @@ def _suspect_causes(
     text = "\n".join(lines)
     if not (has_mark(text) and _has_own_word(first, text)):
         return ()
-    return (_match(first, every[first], said[first], event),)
+    return (_match(first, every[first], shares[first], event),)
 
 
 def _has_own_word(cause: str, text: str) -> bool:
@@ -180,17 +180,17 @@ def _has_own_word(cause: str, text: str) -> bool:
     return own is None or re.search(own, text, re.IGNORECASE) is not None
 
 
-def _match(cause: str, score: float, said: Mapping[str, float], event: LogEvent) -> LogMatch:
+def _match(cause: str, score: float, shares: Mapping[str, float], event: LogEvent) -> LogMatch:
     sure = round(min(_SURE + _GROWS * (score - LEAST), _SURER), 2)
     record = LogPattern(cause=cause, regex="", example="", source="", confidence=sure, is_suspect=True)
     apart: list[str] = []
-    for word in sorted(said, key=lambda word: -said[word])[: 4 * _TOLD]:
+    for word in sorted(shares, key=lambda word: -shares[word])[: 4 * _NAMED]:
         # Without the words that another one holds.
         if not any(word in other.split() or set(word.split()) & set(other.split()) for other in apart):
             apart.append(word)
-    told = ", ".join(f"`{word}`" for word in apart[:_TOLD])
+    words = ", ".join(f"`{word}`" for word in apart[:_NAMED])
     text = event.text.partition("\n")[0]
-    return LogMatch(event=event, pattern=record, line=event.first, text=text, facts={"alike": told}, confidence=sure)
+    return LogMatch(event=event, pattern=record, line=event.first, text=text, facts={"alike": words}, confidence=sure)
 
 
 @lru_cache(maxsize=1)
@@ -208,7 +208,7 @@ def pack_table(
     head = f"{' '.join(names)}\n{scale!r} {len(keys)} {len(pairs)}\n".encode()
     body = b"".join(key.to_bytes(4, "little") for key in keys)
     body += bytes(entries[key][0] for key in keys) + bytes(len(entries[key][1]) for key in keys)
-    body += bytes(kind for kind, _ in pairs) + bytes(said & 0xFF for _, said in pairs)
+    body += bytes(kind for kind, _ in pairs) + bytes(weight & 0xFF for _, weight in pairs)
     return zlib.compress(head + body, 9)
 
 
@@ -219,9 +219,9 @@ def unpack_table(raw: bytes) -> WordWeights:
     count, ends = int(known), [0]
     for size in (4 * count, count, count, int(pairs), int(pairs)):
         ends.append(ends[-1] + size)
-    keys, rarity, counts, kinds, says = (body[start:end] for start, end in pairwise(ends))
+    keys, rarity, counts, kinds, weights = (body[start:end] for start, end in pairwise(ends))
     numbers = array("I", keys)
     if byteorder == "big":
         numbers.byteswap()
     starts = array("I", [0, *accumulate(counts)])
-    return WordWeights(names.decode().split(), float(scale), numbers, rarity, starts, kinds, array("b", says))
+    return WordWeights(names.decode().split(), float(scale), numbers, rarity, starts, kinds, array("b", weights))

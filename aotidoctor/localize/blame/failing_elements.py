@@ -166,7 +166,7 @@ def _symbol(program: PackageProgram, at: int, limit: Value) -> tuple[str, str] |
 def indexed_tensor(program: PackageProgram, at: int, parameter: str, depth: int = 0) -> IndexedTensor | None:
     """The tensor that the call at ``at`` hands to its kernel as ``parameter``; None where it is not known."""
     pair = program.arguments(at).get(parameter)
-    if pair is None or depth > _DEEPEST or program.shown_otherwise(pair[1]):
+    if pair is None or depth > _DEEPEST or program.is_view(pair[1]):
         return None
     flow = program.flow(program.call(at).name) if not pair[0].const else None
     for store in flow.stores if flow is not None else ():

@@ -103,7 +103,7 @@ class PackageProgram:
         *_, first = self._earlier(name)
         return first
 
-    def shown_otherwise(self, name: str) -> bool:
+    def is_view(self, name: str) -> bool:
         """Whether ``name`` is a view: its offsets are not those of the memory below."""
         return any(one in self.contract.views for one in self._earlier(name))
 
@@ -282,7 +282,7 @@ class CallMemories:
         if not pair[0].const:
             return self._stored(self._at, parameter, self) if parameter.startswith("out_ptr") else None
         name = pair[1]
-        if self._program.shown_otherwise(name):
+        if self._program.is_view(name):
             return None
         writer = self._program.writer(name, self._at)
         leaf = self._program.leaves.get(self._program.root(name))
@@ -295,7 +295,7 @@ class CallMemories:
         root = self._program.root(name)
         for parameter, argument in self._program.arguments(writer).values():
             same = parameter.pointer and not parameter.const and self._program.root(argument) == root
-            if same and not self._program.shown_otherwise(argument):
+            if same and not self._program.is_view(argument):
                 return self._stored(writer, parameter.name, CallMemories(self._program, writer, self._depth + 1))
         return None
 
@@ -360,15 +360,15 @@ class _Search:
     program: PackageProgram
     paths: dict[str, None] = field(default_factory=dict)
     through: dict[str, None] = field(default_factory=dict)
-    seen: set[tuple[str, int]] = field(default_factory=set)
+    visited: set[tuple[str, int]] = field(default_factory=set)
     lost: bool = False
 
     def tensor(self, name: str, at: int, depth: int) -> None:
         """Follow the tensor that the call at ``at`` reads."""
         root = self.program.root(name)
-        if (root, at) in self.seen:
+        if (root, at) in self.visited:
             return
-        self.seen.add((root, at))
+        self.visited.add((root, at))
         writer = self.program.writer(name, at)
         if writer is not None and depth < _DEEPEST_SEARCH:
             self.through[self.program.call(writer).name] = None

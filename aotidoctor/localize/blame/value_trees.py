@@ -258,8 +258,8 @@ class IterationGrid:
         self._columns: dict[str, int | Column] = dict(sizes)
         self._made: dict[int, tuple[Value, int | Column]] = {}
         self.count = 1
-        wanted = {part.name for value in values for part in parts(value) if isinstance(part, Variable)}
-        used = {loop.name: loop for loop in loops if loop.name in wanted}
+        names = {part.name for value in values for part in parts(value) if isinstance(part, Variable)}
+        used = {loop.name: loop for loop in loops if loop.name in names}
         ranges = [range(self._whole(loop.start), self._whole(loop.end)) for loop in used.values()]
         for span in ranges:
             self.count *= len(span)

@@ -115,12 +115,12 @@ def read_server(lines: Sequence[LogLine], at: int) -> LogFailure | None:
         while end < len(lines) and (more := _MORE.match(lines[end].text)) is not None:
             cells.append(_table_cell(more["why"]))
             end += 1
-        said = ((lines[at].number, " ".join(cells)),)
-        return LogFailure(form="triton", said=said, first=at, end=end, stage="serve")
+        row = ((lines[at].number, " ".join(cells)),)
+        return LogFailure(form="triton", lines=row, first=at, end=end, stage="serve")
     loaded = _LOAD.search(text)
     if loaded is not None:
-        said, follows = ((lines[at].number, loaded["why"] or text),), loaded["why"] is None
-        return LogFailure(form="triton", said=said, first=at, end=at + 1, stage="serve", follows=follows)
+        row, follows = ((lines[at].number, loaded["why"] or text),), loaded["why"] is None
+        return LogFailure(form="triton", lines=row, first=at, end=at + 1, stage="serve", follows=follows)
     if "failed to load all models" in text or "creating server" in text:
         return lines_failure(lines, at, at + 1, form="triton", stage="serve", follows=True)
     return None
@@ -200,7 +200,7 @@ _ENDED = (
     r"|Speicherzugriffsfehler|Processus arr\u00eat\u00e9|Erreur\b|Abandon\W*$|Tu\u00e9\W*$|Fehler\b|Errore\b"
     r"|Violaci\u00f3n de segmento|Abortado|Falha de segmenta|Terminato\W*$|Ucciso"
 )
-_SAID = "|".join(
+_FAILURE_WORDS = "|".join(
     (
         r"(?i:\berrors?)[`'\")\]*]{0,8}\s?(?:\[[^\]]{0,200}\])?:",
         r"\b[Ee]rror \"|\berror [A-Z]{1,4}\d{3,5}\b|(?i:\berror) #\d|\bLNK\d{4}\b",
@@ -265,7 +265,7 @@ _RESULT = re.compile(
 )
 _RAISED = "\u2771"
 _WORD = re.compile(r"\w{4}")
-OTHER_START = re.compile(rf"(?:{_EXCEPTION.pattern})|(?:{_SAID})|(?:{_RESULT.pattern})")
+OTHER_START = re.compile(rf"(?:{_EXCEPTION.pattern})|(?:{_FAILURE_WORDS})|(?:{_RESULT.pattern})")
 
 
 def read_other(lines: Sequence[LogLine], at: int) -> LogFailure | None:
@@ -276,13 +276,13 @@ def read_other(lines: Sequence[LogLine], at: int) -> LogFailure | None:
     is_news = lines[at].level in ("info", "warning") and _RESULT.search(text) is None
     if is_news and not text.lstrip().startswith(("Error", "ERROR", "error")):
         return None
-    told = telling_part(text)
+    rest = telling_part(text)
     # Rich marks the line that raised, whatever it says.
-    if told != text and not OTHER_START.search(told) and _RAISED not in text:
+    if rest != text and not OTHER_START.search(rest) and _RAISED not in text:
         return None
-    said, frames, end = message(lines, at)
+    body, frames, end = message(lines, at)
     named = _EXCEPTION.search(text)
-    texts = [(line.number, line.text) for line in said]
+    texts = [(line.number, line.text) for line in body]
     kind = ""
     if named is not None:
         start = named.start()
@@ -294,4 +294,4 @@ def read_other(lines: Sequence[LogLine], at: int) -> LogFailure | None:
             before = text[:start].rstrip()
             own = (lines[at].number, text[start:])
             texts[:1] = [(lines[at].number, before), own] if _WORD.search(before) else [own]
-    return LogFailure(form="line", kind=kind, said=tuple(texts), first=at, end=end, frames=tuple(frames))
+    return LogFailure(form="line", kind=kind, lines=tuple(texts), first=at, end=end, frames=tuple(frames))
