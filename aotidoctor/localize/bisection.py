@@ -37,9 +37,9 @@ ALL_OFF = -1
 
 @record
 class BisectionStep:
-    """Compile with the steps after number ``max`` off (-1: with all of them off): right numbers?
+    """A question: are the results right, compiled with the steps after number ``max`` off (-1: all off)?
 
-    ``done`` of about ``of`` questions were answered before it; ``steps`` are the steps of its stage.
+    ``done`` of about ``of`` questions were answered before it; ``steps`` is the number of steps in its stage.
     """
 
     backend: str
@@ -51,13 +51,13 @@ class BisectionStep:
 
     @property
     def key(self) -> str:
-        """Under which its answer is kept."""
+        """The key of its answer."""
         return f"{self.subsystem}:{self.max}"
 
 
 @record
 class WrongStep:
-    """The first step that is wrong: ``number`` of ``subsystem``. Right with ``heals_at`` as the switch's maximum.
+    """The first wrong step: ``number`` of ``subsystem``. With ``heals_at`` as the maximum the results are right.
 
     ``steps`` are those that it may be: one, or more where what lies between could not be compiled.
     """
@@ -71,7 +71,7 @@ class WrongStep:
 
 @record
 class StepNotFound:
-    """No stage heals it. ``tried`` heal nothing when off, ``failed`` cannot be turned off: the compile fails then."""
+    """The end without a step: turning off ``tried`` heals nothing, turning off ``failed`` breaks the compile."""
 
     tried: tuple[str, ...]
     failed: tuple[str, ...]
@@ -80,7 +80,7 @@ class StepNotFound:
 def next_step(
     steps: Mapping[str, Sequence[CompilerStep]], answers: Mapping[str, str]
 ) -> BisectionStep | WrongStep | StepNotFound:
-    """What to ask next. ``steps`` are those of a whole compile by stage, ``answers`` by ``Question.key``."""
+    """The next question, or the result. ``steps``: of a whole compile, by stage; ``answers``: by the question's key."""
     tried, failed = [], []
     for backend, subsystem in STAGES:
         count = len(steps.get(subsystem, ()))
@@ -151,7 +151,7 @@ def _rounds(count: int) -> int:
 
 @record
 class InputDim:
-    """Dim ``dim`` of the input at ``path`` has ``size``, compiled as ``expr`` (None: a size of its own)."""
+    """A dim of an input: dim ``dim`` at ``path`` has ``size``, compiled as ``expr`` (None: a size of its own)."""
 
     path: str
     dim: int
@@ -181,7 +181,7 @@ class DimRange:
     size: int
 
 
-# What to keep of each size, by its name.
+# The part to keep of each size, by its name.
 DimRanges = Mapping[str, DimRange]
 
 
@@ -235,7 +235,7 @@ def _names(place: InputDim) -> frozenset[str]:
 
 
 def search_smallest(sizes: Sequence[CuttableSize]) -> SizeSearch:
-    """Yields what to keep, is sent whether that still fails alike, returns what is left in the end."""
+    """Search by questions: yield what to keep, be sent whether that still fails alike, return what is left."""
     parts = {one.name: DimRange(start=0, size=one.value) for one in sizes}
     gone: dict[str, int] = {}
     for one in sizes:
@@ -271,7 +271,7 @@ def _bisect(
 
 
 def dim_cuts(sizes: Sequence[CuttableSize], parts: DimRanges) -> list[tuple[InputDim, DimRange]]:
-    """What to keep of each dim of the inputs; dims that stay whole are left out."""
+    """The part to keep of each dim of the inputs; dims that stay whole are left out."""
     found = []
     for one in sizes:
         part = parts[one.name]

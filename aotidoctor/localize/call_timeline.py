@@ -40,7 +40,7 @@ def text_of(model: ModelEntry | None, body: KernelBody) -> str | None:
 
 @lru_cache(maxsize=4)
 def _lines(source: str) -> list[str]:
-    """Split once, though a file of generated code holds hundreds of kernels."""
+    """The lines of a file of generated code, split once for its hundreds of kernels."""
     return source.split("\n")
 
 
@@ -86,7 +86,10 @@ _COMPOUND = (
 
 @record
 class KernelOrigin:
-    """``operators`` like ``aten.log``; ``where`` like ``model.py:12``; ``from_name`` when only the name told them."""
+    """The origin of a kernel: ``operators`` like ``aten.log``, ``where`` like ``model.py:12``.
+
+    ``from_name``: the operators are known from the kernel's name only.
+    """
 
     operators: tuple[str, ...] = ()
     where: str | None = None
@@ -155,7 +158,7 @@ class LastCall:
 
 
 def timeline(case: Case, trace: Trace, *, ended: bool) -> tuple[TimelineEntry, ...]:
-    """The computing calls. ``ended`` tells that the run came to its end, so that its last call has returned."""
+    """The computing calls. ``ended``: the run came to its end, so that its last call has returned."""
     entries: list[TimelineEntry] = []
     for number in range(1, len(trace.marks) + 1):
         made = trace.of_run(number)

@@ -35,13 +35,13 @@ from aotidoctor.model.run import Outcome
 
 FINE = ("agrees", "both-within", "reference-imprecise")
 STRUCTURAL = ("missing", "extra", "structure", "type", "shape")
-# What a tolerance cannot change.
+# Verdicts that a tolerance cannot change.
 _FIXED = (*STRUCTURAL, "dtype")
 _UNASKED = "it agreed, so no float64 run was made: run compare again for a verdict"
 
 
 def read_comparison(outcome: Outcome) -> tuple[OutputComparison, ...]:
-    """What the ``reference`` part of a run's result tells, in the reference's order; empty without one."""
+    """The comparison in the ``reference`` part of a run's result, in the reference's order; empty without one."""
     found = outcome.result.get("reference")
     if not isinstance(found, dict) or "outputs" not in found:
         return ()
@@ -64,7 +64,7 @@ def saved_comparison(document: JsonObject) -> tuple[OutputComparison, ...]:
 
 
 def judge_anew(found: Sequence[OutputComparison], tolerances: Tolerances) -> tuple[OutputComparison, ...]:
-    """With other tolerances. An output that none was given for keeps its verdict; see ``agrees_within``."""
+    """The comparison under other tolerances. An output without one keeps its verdict; see ``agrees_within``."""
     leaves = [item for item in found if item.verdict not in ("structure", "missing", "extra")]
     places = {item.path: index for index, item in enumerate(leaves)}
     judged: list[OutputComparison] = []
@@ -125,7 +125,7 @@ _ALIKE = ("flipped-bit", "cast", "transposed", "reshaped")
 
 @record
 class WeightsCompared:
-    """``names`` of the weights that differ, ``kind`` and a ``sentence`` about them (both empty where none does).
+    """A comparison of weights: ``names`` of those that differ, ``kind`` and ``sentence`` (empty where none does).
 
     ``equal`` counts the others that were compared. ``alone`` are names that only one side has: constants that were
     folded or written into the code at compile time, and what the model does not use. ``unread`` says why nothing was
@@ -141,14 +141,14 @@ class WeightsCompared:
 
 
 def read_weights(outcome: Outcome) -> WeightsCompared:
-    """What the ``weights`` part of a run's result tells."""
+    """The comparison in the ``weights`` part of a run's result."""
     found = outcome.result.get("weights")
     items = [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
     return judge_weights(items, unread=str(outcome.result.get("weights_unread") or "")[:300])
 
 
 def judge_weights(items: Sequence[JsonObject], *, unread: str = "") -> WeightsCompared:
-    """What the pairs of weights tell, each as ``worker.weight_differences`` describes it."""
+    """The comparison from pairs of weights, each as ``worker.weight_differences`` describes it."""
     differing = [item for item in items if item.get("equal") is False]
     equal = sum(item.get("equal") is True for item in items)
     kind = _kind(differing, equal) if differing else ""
@@ -233,8 +233,9 @@ CodeLines = list[tuple[int, str]]
 
 @record
 class CodeComparison:
-    """``same_kernels``: the same names in the same order of calls. ``same_sources``: the same code below them too.
+    """A comparison of generated code.
 
+    ``same_kernels``: the same names in the same order of calls; ``same_sources``: the same code as well.
     Both are None where a package has no sources. ``where``, ``ours`` and ``theirs`` are the first line that differs:
     of the kernels, else of the wrapper (``ours`` is the package under examination).
     """

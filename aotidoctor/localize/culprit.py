@@ -44,7 +44,7 @@ _DISPATCH = re.compile(
 )
 _TORCH = re.compile(r"/torch/(?:lib/|_C\.)|(?:^|/)lib(?:torch|c10|caffe2|shm|aoti_)[^/]*\.so")
 _PYTHON = re.compile(r"(?:^|/)(?:libpython[^/]*\.so[^/]*|python[\d.]*|_ctypes\.[^/]*\.so)$")
-# What fails in them was asked for by the frame around.
+# Libraries that everybody calls: a failure in them is one of the caller.
 _SHARED = re.compile(
     r"(?:^|/)(?:lib(?:c|m|dl|rt|pthread|util|stdc\+\+|c\+\+|c\+\+abi|gcc_s|gomp|omp|iomp5|asan|tsan|ubsan|unwind"
     r"|c_malloc_debug|mkl\w{0,40}|openblas\w{0,40}|blas|lapack|numa|tbb\w{0,40}|cuda\w{0,40}|cublas\w{0,40}|cudnn\w{0,40}|nv\w{1,40}|nccl|ffi)"
@@ -54,7 +54,7 @@ _SHARED = re.compile(
 
 @record
 class Culprit:
-    """``frame`` decides; ``kernel`` is the kernel's name, ``library`` the operator's library (None: Python code)."""
+    """The verdict of ``frame``: ``kernel`` is the kernel's name, ``library`` the operator's (None: Python code)."""
 
     where: str
     frame: Frame | None = None
@@ -115,7 +115,7 @@ def is_python(frame: Frame) -> bool:
 
 
 def is_model(frame: Frame) -> bool:
-    """The compiled model's own frame, around its kernels and calls."""
+    """Whether a frame is the compiled model's own, around its kernels and calls."""
     return _MODEL.search(frame.function or "") is not None
 
 
@@ -211,7 +211,7 @@ _FUTEX = {"x86_64": ("202", "449"), "aarch64": ("98", "449")}
 
 @record
 class Hang:
-    """``where`` is None when nothing tells; ``state`` says whether it runs, sleeps or waits for a lock."""
+    """The place of a hang: ``where`` is None when unknown; ``state`` is whether it runs, sleeps or waits for a lock."""
 
     where: str | None
     state: str | None
@@ -247,7 +247,7 @@ def _is_at_lock(frames: Sequence[Frame]) -> bool:
 
 
 def _state(tasks: Sequence[KernelTask], machine: str | None) -> str | None:
-    """Of the first thread, or of any that runs: a main thread may wait for its workers."""
+    """The state of the first thread, or of any that runs: a main thread may wait for its workers."""
     if not tasks:
         return None
     if any(task.state == "R" for task in tasks):
@@ -324,7 +324,7 @@ def localize(
 
 
 def _culprit(findings: Sequence[Evidence]) -> tuple[str | None, str]:
-    # The checked heap stopped it earlier than without the checks, or in a kernel that frees what it damaged. The
+    # The checked heap stopped the run earlier than without the checks, or in a kernel that frees what it damaged. The
     # debugger stops at whatever uses the damaged block, which may be anything that comes later.
     heap: Evidence | None = None
     for item in findings:

@@ -22,7 +22,7 @@ _LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \d+ *(.*)")
 _NULL_PAGE = 1 << 16
 _NEAR_STACK = 1 << 20
 _NEAR = 1 << 28
-# Linux says so (SI_KERNEL) for addresses that the processor cannot even form, and gives none.
+# SI_KERNEL: an address that the processor cannot form, which Linux does not report.
 _NO_ADDRESS = 128
 
 
@@ -37,7 +37,7 @@ class MemoryRegion:
 
     @property
     def name(self) -> str:
-        """For a sentence."""
+        """The words for it in a sentence."""
         match self.path:
             case "":
                 return "an anonymous mapping"
@@ -66,7 +66,7 @@ def region_of(address: int, regions: Sequence[MemoryRegion]) -> MemoryRegion | N
 
 
 def fault_target(address: int, code: int, stack_pointer: int | None, regions: Sequence[MemoryRegion]) -> str:
-    """What lies at the address of a memory fault; ``code`` is the kernel's ``si_code``."""
+    """A description of the address of a memory fault; ``code`` is the kernel's ``si_code``."""
     if code == _NO_ADDRESS:
         return "no possible address: a pointer that was overwritten or never set"
     if address < _NULL_PAGE:
@@ -131,7 +131,7 @@ class StopReason:
 
 @record
 class ThreadStack:
-    """The stack of one thread; ``tid`` is None where the debugger did not tell."""
+    """The stack of one thread; ``tid`` is None where the debugger did not name it."""
 
     tid: int | None
     frames: tuple[Frame, ...]
@@ -151,7 +151,7 @@ class KernelTask:
 
 @record
 class Backtrace:
-    """All that was printed; empty parts were not printed. ``ended`` says that the child ended without a stop."""
+    """All that was printed; empty parts were not. ``ended``: the child ended without a stop."""
 
     stop: StopReason | None = None
     threads: tuple[ThreadStack, ...] = ()

@@ -56,7 +56,7 @@ class _PackageNames:
 
 
 def printed_launches(text: str) -> tuple[tuple[str, bool], ...]:
-    """Level 3: kernels in the order in which they were launched, and whether each returned."""
+    """The kernels of level 3 in the order of their launches, and whether each returned."""
     found: list[tuple[str, bool]] = []
     for when, kernel in _LAUNCH.findall(text):
         if when == "before":
@@ -69,9 +69,9 @@ def printed_launches(text: str) -> tuple[tuple[str, bool], ...]:
 def read_value_printer(
     text: str, order: Sequence[KernelCall] = (), bodies: Sequence[KernelBody] = ()
 ) -> tuple[KernelValues, ...]:
-    """Level 2: all calls of ``order`` (the package's), with what was printed; without it those that printed something.
+    """The calls of level 2: all of ``order`` (the package's) with what was printed; without it those that printed.
 
-    What no call was seen writing is given to the last call of ``order`` before that had it as an argument.
+    A buffer without a known writer is given to the last earlier call of ``order`` that had it as an argument.
     """
     calls: list[_PrinterCall] = []
     headers = list(_HEADER.finditer(text))
@@ -87,7 +87,7 @@ def read_value_printer(
 def read_saved_values(
     records: JsonValue, order: Sequence[KernelCall], bodies: Sequence[KernelBody] = ()
 ) -> tuple[KernelValues, ...]:
-    """Level 1: the same from files. Of a kernel that is called more than once only the last call left any: left out."""
+    """The calls of level 1, from files; without kernels that are called more than once, which keep only the last."""
     once = [call for call in order if sum(other.name == call.name for other in order) == 1]
     found: dict[str, list[JsonObject]] = {}
     for record in records if isinstance(records, list) else []:
@@ -264,7 +264,7 @@ _SCALAR = re.compile(r"\[  before_launch - (?P<kernel>\S{1,500}) - (?P<name>[^\s
 
 
 def launch_arguments(text: str, kernel: str) -> tuple[str, ...]:
-    """What the last launch of ``kernel`` got, one text for each argument; empty when nothing was printed."""
+    """The arguments of the last launch of ``kernel``, one text for each; empty when nothing was printed."""
     last = text.rfind(f"before_launch - {kernel} - ")
     end = text.find(f"after_launch - {kernel} - ", max(last, 0))
     printed = text if end < 0 else text[: text.rfind("[", 0, end)]

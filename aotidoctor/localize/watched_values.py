@@ -52,7 +52,7 @@ class WatchedValues:
 
 
 def read_watched(case: Case, outcome: Outcome) -> WatchedValues:
-    """What the run saw; ``problem`` says why it saw nothing."""
+    """The values that the run recorded; ``problem`` says why there are none."""
     found = parse_answer(Watching, outcome.result).watch
     if found is None:
         return WatchedValues(problem="the run ended before its values were reported")
@@ -140,7 +140,7 @@ def _name(case: Case, item: WatchedTensor, static: KernelCall | None) -> str:
 
 def user_name(case: Case, generated: str) -> str:
     """The user's name of a tensor of wrapper.cpp: path of an input, original name of a constant; else as it is."""
-    # What an operator gives back is handed over by the address of its handle.
+    # An operator's result is passed by the address of its handle.
     generated = generated.removeprefix("&").removesuffix("_handle")
     if case.contract is None:
         return generated
@@ -171,13 +171,12 @@ _ONLY_NAN = frozenset({"_softmax", "_log_softmax", "softmax", "sqrt", "acos", "a
 
 @record
 class FirstBad:
-    """Where bad values begin.
+    """The call in which bad values begin.
 
     ``call`` wrote ``buffer``; ``source`` is the tensor that already held them when it was read (an input or constant),
     None where the call made them. ``operators`` are those of the call that can do it, narrowed down where possible;
     ``domain`` says for which arguments the only one of them does. ``where`` is the user's source line. ``behind`` is a
-    call before it of whose results nobody can tell whether they are wrong. ``beyond``: another, later call wrote an
-    output that is bad.
+    call before it whose results may be wrong or not. ``beyond``: another, later call wrote an output that is bad.
     """
 
     call: KernelValues
@@ -228,9 +227,9 @@ def first_nonfinite(case: Case, watched: WatchedValues, *, nan: bool) -> FirstBa
 def first_diverging(case: Case, watched: WatchedValues) -> FirstBad | None:
     """The first call on the way to a wrong output whose results no node of the reference has, from inputs that agree.
 
-    Intermediate results without a counterpart are common and meant (partial sums, statistics, masks of -Inf): only what
-    a wrong output was computed from counts, and only a tensor that ought to be a node. ``behind`` is then the call
-    before it whose results may be wrong or meant.
+    Intermediate results without a counterpart are common and intended (partial sums, statistics, masks of -Inf): only
+    what a wrong output was computed from counts, and only a tensor that ought to be a node. ``behind`` is then the call
+    before it whose results may be wrong or intended.
     """
     pending = [number for path, number in watched.written_by if number is not None and path not in watched.good]
     chain = sorted(_behind(watched, pending, _disagrees))

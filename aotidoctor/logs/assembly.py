@@ -42,7 +42,7 @@ _BEGINS = re.compile(
     r"\S+?:\d+(?::\d+)?: (?:fatal )?error|\S+\(\d+\): (?:fatal )?error|Assertion|Segmentation fault|Aborted|Killed|"
     r"\[rank\d|\[?[IWEF]\d{4} |\d{4}-\d\d-\d\d|#0 |dyld|ld(?:\.\w+)?: |/\S+\.(?:so|dylib|cpp|cu|o)[\w.]{0,40}: "
 )
-# The JVM prints its crash as a comment; so do gdb its frames and a shell its prompt.
+# The JVM prints its crash as a comment.
 _OWN = re.compile(r"# A fatal error has been detected|#\s+SIG[A-Z]+ \(")
 _DEPTH = 3
 
@@ -126,7 +126,7 @@ _OUTPUT = re.compile(
 
 
 def without_sources(lines: Sequence[LogLine]) -> Sequence[LogLine]:
-    """The lines, those of quoted source emptied."""
+    """The lines, with the text of those in quoted source removed."""
     marks = [at for at, line in enumerate(lines) if line.text.startswith(_FENCE)]
     if not marks:
         return lines
@@ -147,7 +147,7 @@ MOST_MATCHES = 4
 
 
 class Matcher:
-    """The patterns, ready to be asked."""
+    """Match failures against patterns, with a fast filter in front."""
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         self._patterns = patterns
@@ -160,7 +160,7 @@ class Matcher:
         return frozenset(text for text, own in reduced.items() if own in telling)
 
     def matches(self, found: LogFailure, around: str) -> tuple[LogMatch, ...]:
-        """The patterns that know ``found``, the surest first; of each cause the best one."""
+        """Matches of ``found``, by confidence, at most one per cause. ``around``: the text of the lines around it."""
         text = found.text
         reduced = letters(text.encode("utf-8", "replace"))
         if not self._keywords.telling({reduced}):
@@ -191,25 +191,25 @@ class Matcher:
 
 # Failures.
 
-# Kept with all they say; what comes after them is counted.
+# Failures that are recorded in full; later ones are counted.
 MOST_EVENTS, _REMEMBERED = 300, 50_000
 _AROUND = 40
-# Of so few lines somebody chose each one.
+# A log of so few lines was selected by hand.
 _PASTE = 400
-# So far behind it is what somebody says of it.
+# The lines below a failure in which autotuning may still leave out the candidate.
 _NEXT = 3
 _RECOVERED = re.compile(r"(?i:(?:failure|error) (?:was )?recovered|(?<!not be )(?<!not )recovered (?:by|after|from) )")
 _KEY, _TELLING = 400, 40
-# A warning that is known so well is what a short log is about.
+# A warning of such confidence is the subject of a short log.
 _CERTAIN, _CHOSEN = 0.85, 10
 _RAISED = re.compile(r"[\w.]{0,200}(?:Compil\w{0,20}|Inductor|Lowering)(?:Error|Exception|Failure): ")
 
 
 @dataclass(slots=True)
 class Draft:
-    """A failure as it was found. ``level`` is ``error``, ``warning`` or ``notice`` (a line that only patterns know).
+    """A failure found in a log. ``level`` is ``error``, ``warning`` or ``notice`` (a line that only patterns know).
 
-    ``is_cut``: the segment ended in it; ``is_record``: it is what a logger was told to say.
+    ``is_cut``: the segment ended in it; ``is_record``: it is a logger's record.
     """
 
     found: LogFailure
@@ -226,7 +226,7 @@ class Draft:
 
 @dataclass(slots=True)
 class Assembly:
-    """All failures so far; ``short`` are the lines of a log that has few."""
+    """The failures found so far; ``short`` holds the lines of a log with at most ``_PASTE`` of them."""
 
     matcher: Matcher
     drafts: list[Draft] = field(default_factory=list)
@@ -235,7 +235,7 @@ class Assembly:
     short: list[LogLine] = field(default_factory=list)
 
     def add(self, lines: Sequence[LogLine]) -> None:
-        """Read a segment."""
+        """Read a segment of consecutive lines."""
         lines = without_sources(lines)
         streams: dict[str, list[int]] = {}
         for at, line in enumerate(lines):
@@ -269,19 +269,19 @@ class Assembly:
                     draft.level = "mention"
 
     def listen(self, lines: int) -> None:
-        """Where a short log of so many lines has no failure so far: half a traceback, or what else it complains of."""
+        """Search a short log of ``lines`` lines for what has no form: half a traceback, complaints, titles."""
         failed = [draft for draft in self.drafts if draft.level == "error"]
         if failed:
             self._summed_up(failed)
             return
-        # Of most logs nobody asks it.
+        # Imported here as most logs do not need it.
         from aotidoctor.logs.complaints import complains, title_failure
 
         if any(
             draft.level == "warning" and max((match.confidence for match in draft.matches), default=0.0) >= _CERTAIN
             for draft in self.drafts
         ):
-            # What it complains of is known.
+            # The cause of the warning is known.
             return
         found = (
             unfinished_traceback(self.short) or complains(self.short, is_alone=lines <= 1) or title_failure(self.short)
@@ -297,7 +297,7 @@ class Assembly:
         self._summed_up([draft] if draft is not None else [])
 
     def _failed(self, found: LogFailure) -> Draft | None:
-        """A failure of a short log, which may have been taken for a warning before."""
+        """Add a failure of a short log, or raise a warning that is the same to an error."""
         self._keep(self.short, found.first, found.end - 1, found, self.short[found.first])
         draft = self._index.get(_index_of(found))
         if draft is not None:
@@ -305,12 +305,12 @@ class Assembly:
         return draft
 
     def _summed_up(self, failed: Sequence[Draft]) -> None:
-        """Where nothing but places speaks for a cause: what somebody says of it before or after what was printed."""
+        """Where only places suggest a cause, look for a sentence about it before or after the printed lines."""
         from aotidoctor.logs.complaints import find_title
 
         certain = [match for draft in failed for match in draft.matches if is_certain_cause(match)]
         if any(not is_place(match) and not is_sentence(match) for match in certain):
-            # A message tells more than who speaks of it.
+            # A message says more than a sentence about it.
             _leave_out(failed, is_sentence)
         elif any(is_sentence(match) for match in certain):
             _leave_out(failed, is_place)
@@ -322,7 +322,7 @@ class Assembly:
                 _leave_out([other for other in failed if other is not draft], is_place)
 
     def finished(self, lines: int) -> list[Draft]:
-        """All drafts of a log of so many lines. What the end of a segment cut off goes on in lines seen before."""
+        """All drafts of a log of ``lines`` lines, without those that the end of a segment cut off and that went on."""
         return [draft for draft in self.drafts if not draft.is_cut or draft.last >= lines]
 
     def _keep(self, lines: Sequence[LogLine], first: int, last: int, found: LogFailure, head: LogLine) -> None:
@@ -336,7 +336,7 @@ class Assembly:
             self.more += 1
             return
         draft = self._draft(lines, first, last, found, head)
-        # It may have the words of a pattern, and be another line.
+        # It may have the words of a pattern and still not match it.
         is_other = not draft.matches and found.level == "notice"
         is_left = not draft.matches and full and not is_other
         self.more += is_left
@@ -368,7 +368,7 @@ class Assembly:
         )
         surroundings = "\n".join(line.text for line in around)
         draft.matches = tuple(of_torch(match, surroundings) for match in self.matcher.matches(found, surroundings))
-        # Who passes a failure on that is known is not asked where it arose.
+        # A failure that passes on a known one needs no place of its own.
         passes_on = found.follows or "API call failed at " in found.text
         is_passed_on = passes_on and any(is_certain_cause(match) for one in self.drafts for match in one.matches)
         is_open = level == "error" and not is_passed_on and not is_bare(found, head)

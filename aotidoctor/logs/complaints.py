@@ -1,13 +1,13 @@
 """Find failures in logs without any known form: everyday words, numbers, and titles of reports.
 
-Of a short log somebody chose each line. So where nothing in it has the form of a failure, its lines are searched for
-the everyday words of one: ``failed``, ``cannot``, ``not found``, a number that is NaN. News and warnings of loggers
-do not count, nor do the lines of ``harmless``, nor a complaint that is followed by a success.
+The lines of a short log were selected by hand. So where none has the form of a failure, they are searched for the
+everyday words of one: ``failed``, ``cannot``, ``not found``, a number that is NaN. News and warnings of loggers do not
+count, nor do the lines of ``harmless``, nor a complaint that is followed by a success.
 
 Numbers complain without a word: memory that grows from line to line (peaks do not count: they grow with every larger
-input), the time of the compiled program beside that of eager, a difference beside what is allowed. A paste that was cut
-has its cause in the words of the one who pasted it: a title, a sentence around a traceback. Those are read where the
-printed lines tell no more than a place, and where few lines were pasted that do not look like a failure.
+input), the time of the compiled program beside that of eager, a difference beside its tolerance. A paste that was cut
+may name its cause in the user's own words: a title, a sentence around a traceback. Those are read where the printed
+lines show no more than a place, and where the few lines do not look like a failure.
 """
 
 from __future__ import annotations
@@ -26,29 +26,26 @@ from aotidoctor.logs.patterns import LogFailure, lines_failure, message_failure
 # Everyday words: plain ones, any complaint, codes, other languages.
 
 # The plain words: something was to be done, and was not.
-FAILS = re.compile(
-    "|".join(  # noqa: FLY002 - one kind a line
-        (
-            r"(?i:\bfail(?:s|ed|ing|ures?)?\b|\bunable to\b|\bcould(?: not|n[`']?t)\b)",
-            r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:open|load|find|read|write|locate|connect|create|import|access))",
-            r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:resolv|run|execut|start|get|use|set|determin|pars|convert))",
-            r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:compil|allocat|build|fetch|verif|reach|bind|continue|proceed))",
-            r"(?i:\btimed[ -]?out\b|\b(?:permission|access) (?:is )?denied\b)",
-            r"(?i:\b(?:connection|operation) (?:refused|reset)|\bno such (?:file|host|device|process|module|command))",
-            r"(?i:\bcommand not found\b|\bis not recogni[sz]ed as\b|\bout of (?:memory|space|range|bounds|disk)\b)",
-            r"(?i:\bnot (?:implemented|permitted|enough (?:memory|space))\b|\bdead ?lock)",
-            r"(?i:(?<![\w-])(?:hangs?|hung|stuck|frozen)(?![\w-])|\bkilled\b|\bcorrupt(?:ed|ion)?\b)",
-            r"(?i:\bunreachable\b|\bbroken pipe\b|\bunhandled\b|\bunrecoverable\b)",
-            # What stands between two tracebacks, and counts at the end.
-            r"\bthe above exception(?:, another| was the direct)|\bERROR SUMMARY: [1-9]",
-            # The end of what torch.compile raises.
-            r"You can suppress this exception and fall back|\bTORCHDYNAMO_VERBOSE=1 for the internal",
-            r"(?i:\bunexpected(?:ly)? (?:end|eof|token|exit|close|termin|stop))",
-            r"\b(?:FAILURE|BROKEN|REJECTED|TIMEOUT|OOM)\b|\bE[A-Z]{4,12}\b(?=:)",
-            r"[\u2717\u2718\u274c\u26d4\U0001f6a8\U0001f4a5]|\u00d7 \w",
-        )
-    )
+_FAILURES = (
+    r"(?i:\bfail(?:s|ed|ing|ures?)?\b|\bunable to\b|\bcould(?: not|n[`']?t)\b)",
+    r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:open|load|find|read|write|locate|connect|create|import|access))",
+    r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:resolv|run|execut|start|get|use|set|determin|pars|convert))",
+    r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:compil|allocat|build|fetch|verif|reach|bind|continue|proceed))",
+    r"(?i:\btimed[ -]?out\b|\b(?:permission|access) (?:is )?denied\b)",
+    r"(?i:\b(?:connection|operation) (?:refused|reset)|\bno such (?:file|host|device|process|module|command))",
+    r"(?i:\bcommand not found\b|\bis not recogni[sz]ed as\b|\bout of (?:memory|space|range|bounds|disk)\b)",
+    r"(?i:\bnot (?:implemented|permitted|enough (?:memory|space))\b|\bdead ?lock)",
+    r"(?i:(?<![\w-])(?:hangs?|hung|stuck|frozen)(?![\w-])|\bkilled\b|\bcorrupt(?:ed|ion)?\b)",
+    r"(?i:\bunreachable\b|\bbroken pipe\b|\bunhandled\b|\bunrecoverable\b)",
+    # What stands between two tracebacks, and counts at the end.
+    r"\bthe above exception(?:, another| was the direct)|\bERROR SUMMARY: [1-9]",
+    # The end of what torch.compile raises.
+    r"You can suppress this exception and fall back|\bTORCHDYNAMO_VERBOSE=1 for the internal",
+    r"(?i:\bunexpected(?:ly)? (?:end|eof|token|exit|close|termin|stop))",
+    r"\b(?:FAILURE|BROKEN|REJECTED|TIMEOUT|OOM)\b|\bE[A-Z]{4,12}\b(?=:)",
+    r"[\u2717\u2718\u274c\u26d4\U0001f6a8\U0001f4a5]|\u00d7 \w",
 )
+FAILS = re.compile("|".join(_FAILURES))
 # Any complaint.
 _COMPLAINTS = (
     r"failed to|fail(?:s|ed)? with|unable to|could(?: not|n[`']?t)|can(?:not|[`']?t)|throws?|killed|timed out",
@@ -64,13 +61,13 @@ _COMPLAINTS = (
     r"corrupt(?:ed)?|invalid|illegal|insufficient|exceed(?:s|ed)?|overflow|underflow|violat\w+|malformed",
     r"unrecogni[sz]ed|unreachable|unavailable|unreadable|unsatisf\w+|deadlock\w*|crash\w*|abort\w*|panic\w*",
 )
-# Of lines that somebody chose, words of everyday, too.
+# Everyday words, which count in lines that were selected by hand.
 _INFORMAL = (
     r"differs?|but (?:\w+ ){0,2}different",
     r"(?:different|other) (?:numbers?|results?|outputs?|values?)|(?:is|are) (?:\w+ ){0,2}different",
     r"garbage|gibberish|nonsense|fatal|refus(?:es|ed|ing)|giv(?:es|en|ing) up|gave up",
     r"(?<!/)errors?(?!\.\w|=\w)",
-    # What somebody tells who has nothing else to paste.
+    # Descriptions by people who have nothing else to paste.
     r"slower than|(?:larger|smaller|higher|lower|more|fewer|less|longer) than expected|drop(?:s|ped)? from \d\S{0,12}",
     r"(?:take|took|taking|takes) (?:\w+ ){0,2}\d{1,6} ?(?:min\w*|hours?|h)",
     r"(?:exit|quit|stop|close|end|die|return)s? (?:silently|at once|immediately|without|with no|unexpectedly)",
@@ -106,7 +103,7 @@ def _as_words(table: Sequence[str]) -> re.Pattern[str]:
 
 
 COMPLAINS, INFORMAL = _as_words(_COMPLAINTS), _as_words(_INFORMAL)
-# What is no word, or is one of another language: statuses of servers, what C++ throws, stacks of Go.
+# Signs that are no English words: statuses of servers, exceptions of C++, stacks of Go.
 CODES = re.compile(
     r"\b(?:INTERNAL|UNAVAILABLE|ABORTED|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED|FAILED_PRECONDITION|UNIMPLEMENTED)\b"
     r"|\b(?:GET|POST|PUT|PATCH|DELETE) \S{1,400} (?:HTTP/[\d.]{1,3}\"? )?[45]\d\d\b"
@@ -140,21 +137,21 @@ _MEASURE = re.compile(
     r"(?:['\"]?\s{0,4}[:=]\s{0,4}|\s(?=\d{1,18}(?:\.\d{1,6})?\s?[KMG]i?B\b))(?P<value>\d{1,18}(?:\.\d{1,6})?)",
     re.IGNORECASE,
 )
-# A program that is started again begins anew.
+# A program that is started again counts from zero.
 _STARTED = re.compile(r"^\s{0,8}\S{0,60}[$#] \S")
 _PEAK = re.compile(r"\b(?:max|peak|total|limit|device|available|free|host)\w{0,20}[ _.]?$", re.IGNORECASE)
-# So many values in a row, each larger than the one before, and the last by so much larger than the first.
+# The least number of growing values, the growth from first to last, and what counts as unchanged.
 _LEAST, _GROWTH, _BEFORE, _ABOUT_EQUAL = 3, 1.25, 24, 0.99
 
 
 _FREE = re.compile(
     r"\bfree (?:gpu |cuda |device )?(?:v?ram|mem(?:ory)?)\W{1,4}(?P<value>\d{1,12}(?:\.\d{1,6})?)", re.IGNORECASE
 )
-# So many values of what is free that never rise, and by how much they fall.
+# The least number of values of free memory that never rise, and by how much they fall.
 _MANY_NUMBERS, _FALLS = 4, 0.95
 _WAITS, _WAIT, _DIGITS = 5, re.compile(r"\bwait(?:ing)? for\b", re.IGNORECASE), re.compile(r"\d+")
 _NUMBER = r"(?P<{}>\d{{1,9}}(?:\.\d{{1,12}})?(?:e[-+]?\d{{1,3}})?)"
-# Whose time it is, behind it the time; a rate is the better the larger it is.
+# A subject and its time; of a rate, more is better.
 _TIME = re.compile(
     r"\b(?P<who>(?:compiled|torch[.]compile|inductor)(?: model| version)?|aoti\w{0,12}|eager(?: mode| model)?)\W{1,6}"
     + _NUMBER.format("value")
@@ -175,7 +172,7 @@ _BEYOND = re.compile(
 
 
 def is_slower(text: str) -> bool:
-    """Whether a line has the time of a compiled program beside that of eager, and it is the longer one."""
+    """Whether a line gives the time of a compiled program and that of eager, and the former is longer."""
     if (speedup := _SPEEDUP.search(text)) is not None:
         return float(speedup["value"]) * _SLOWER < 1
     times = {hit["who"].lower().startswith("eager"): hit for hit in _TIME.finditer(text)}
@@ -187,12 +184,12 @@ def is_slower(text: str) -> bool:
 
 
 def exceeds_tolerance(text: str) -> bool:
-    """Whether a line has a difference that is larger than what it says is allowed."""
+    """Whether a line names a difference that exceeds the tolerance it names."""
     return not all(_are_within_limits(text))
 
 
 def is_within_tolerance(text: str) -> bool:
-    """Whether each difference in it is as small as what it says is allowed; False where there is none."""
+    """Whether each difference in ``text`` is within the tolerance named beside it; False without any."""
     allowed = _are_within_limits(text)
     return bool(allowed) and all(allowed)
 
@@ -202,20 +199,20 @@ def _are_within_limits(text: str) -> list[bool]:
 
 
 def shrinking(texts: Iterable[str]) -> bool:
-    """Whether what is free gets less and never more."""
+    """Whether the free memory that the lines report only shrinks."""
     values = [float(hit["value"]) for text in texts if (hit := _FREE.search(text)) is not None]
     falls = all(before >= after for before, after in pairwise(values))
     return len(values) >= _MANY_NUMBERS and falls and values[-1] <= _FALLS * values[0]
 
 
 def waiting(texts: Sequence[str]) -> bool:
-    """Whether the last lines say again and again that something is waited for, and nothing comes."""
+    """Whether the last lines are the same message of waiting, over and over."""
     last = {_DIGITS.sub("", text) for text in texts[-_WAITS:]}
     return len(texts) >= _WAITS and len(last) == 1 and _WAIT.search(last.pop()) is not None
 
 
 def growing(texts: Iterable[str]) -> str:
-    """The name of a measure that grew in every line that has it; empty where there is none."""
+    """The name of a measure that grew in every line that reports it; empty where there is none."""
     columns: dict[tuple[str, int], list[float]] = {}
     program = 0
     for text in texts:
@@ -245,7 +242,7 @@ _VALUES = re.compile(
     r"(?:[1-9]\d{0,12}(?![.\d])|true\b))"
     r"|(?i:\b\w{0,20}loss['\"]?\s?[:=]\s?['\"]-?(?:nan|inf)['\"])"
 )
-# What somebody asks of values in a session, and the answer below it.
+# A question about values in an interactive session, and the answer below it.
 _QUESTION, _YES = re.compile(r"^(?:>>>|In \[\d{1,5}\]:) .{0,300}\bis(?:nan|inf)\("), re.compile(r"\bTrue\b")
 _EVERYDAY = re.compile(
     r"(?i:\b(?:nan|inf) (?:ms|us|s|sec|tokens?|toks?|it|runs|samples|images|steps|[MG]B|[GT]FLOPS?)\b|from -?inf\b"
@@ -259,16 +256,16 @@ _REPORT = re.compile(r"Collecting environment information|PyTorch version: \d|Is
 _DESCRIBES = re.compile(
     r"\s*$|\s+\S|\[(?:pip3?|conda)\]|(?:GPU|NIC)\d|Legend|[\w ().,/+-]{1,60}[:=]|=+\s*$|Collecting env"
 )
-# What pytest says of an assertion without a message.
+# pytest's line for an assertion without a message.
 _ASSERTS = re.compile(rb"E\s+assert ")
-# Stacks without what they belong to.
+# Stacks without the failure that they belong to.
 _STACK = re.compile(
     r"^\W{0,12}frame #\d+: |^\W{0,12}#\d+ pc [0-9a-f]{6}|^\W{0,12}stack backtrace:"
     r"|^\s{0,12}at [\w.$<>/]{3,200}\([\w$.]{1,80}(?::\d{1,6})?\)$"
     r"|^\W{0,4}Thread (?:\S{1,40} )?\((?:idle|active)[^)]{0,20}\)"
     r"|^\s{0,8}#?\d{1,3}\s{1,4}(?:\S{2,60}\s{1,20})?0x[0-9a-f]{6,16} "
 )
-# The place of something, of a failure where nobody says that it is less.
+# A place: of a failure, unless the log has warnings.
 _PLACE = re.compile(r"^\s*File \"[^\"]+\", line \d")
 _WARNS = re.compile(
     r"(?i:\b(?:may|might) (?:not )?be\b|warn"
@@ -280,14 +277,14 @@ _SUCCEEDS = re.compile(
     r"|up[ -]to[ -]date|recovered|100 ?%)"
 )
 _WARNING = re.compile(r"(?i:\bwarn(?:ing)?\b)")
-# What warnings say of others that are gone; of news that went on no more than that.
+# Connections to others that broke.
 _BROKEN = re.compile(
     r"(?i:\bconnections? (?:(?:is|was|has been|to \S{1,80}) )?(?:broken|lost|refused|reset|aborted|timed out)\b"
     r"|\blost (?:the )?connection\b)"
 )
-# Of steps that were left out a few are usual.
+# A few skipped steps are usual.
 _SKIPPED, _MANY = re.compile(r"(?i:\bgradient overflow\b)"), 4
-# How news begin.
+# The beginning of news.
 _PROGRESS = re.compile(
     r"[^A-Za-z]{0,40}(?:\w+ing|\w+ed|Using|To|Use|Note|Tip|Hint|pip3?|python3?|import|from)\b|^[$>#]|.*[:=][ ]?\d"
     r"|.*\d\s?(?:[mun]?s|x|%|[MGK]i?B|it/s|tokens?/s)\b"
@@ -295,12 +292,12 @@ _PROGRESS = re.compile(
 )
 _HEAD, _SENTENCE = 400, 3
 _QUIET = ("info", "warning")
-# A list of changes tells of failures that are over.
+# A list of changes mentions failures that are over.
 _COMMIT = re.compile(r"^(?:commit [0-9a-f]{7,40}\b|Author: |Date: )")
 
 
 def complains(lines: Sequence[LogLine], *, is_alone: bool) -> LogFailure | None:
-    """The first line of a short log that complains of something, and after which nothing went well.
+    """The first line of a short log that complains of something, with no success after it.
 
     ``is_alone``: the log is a single line.
     """
@@ -339,7 +336,7 @@ def complains(lines: Sequence[LogLine], *, is_alone: bool) -> LogFailure | None:
 
 
 def _reporting_lines(lines: Sequence[LogLine]) -> list[LogLine]:
-    """The lines that are no news and no warnings, nor the continuation of such."""
+    """The lines that are neither news nor warnings, nor continue such."""
     reports: list[LogLine] = []
     is_quiet = False
     for line in lines:
@@ -370,7 +367,7 @@ def _is_complaint_alone(line: LogLine) -> bool:
 
 
 def succeeds(text: str) -> bool:
-    """Whether it says that something went well."""
+    """Whether ``text`` reports a success."""
     return (
         _SUCCEEDS.search(text) is not None
         and not _fails(text)
@@ -402,10 +399,10 @@ def _failure_at(lines: Sequence[LogLine], line: LogLine) -> LogFailure:
 
 # Titles and sentences around what was printed.
 
-# Somebody says it at the beginning or at the end.
+# Titles and remarks stand at the beginning or at the end.
 _FIRST, _LAST = 4, 2
 _NEWS = ("info", "warning", "doubtful")
-# Of so few lines somebody chose each one.
+# A log of so few lines was selected by hand.
 _FEW_LINES = 10
 _UNABLE = re.compile(r"(?i:\b(?:unable to|could not|can ?not|failed to)\b)")
 _INSTEAD = re.compile(r"(?i:\b(?:default|fall\w*|instead|skip\w*|using|will|retry\w*|ignor\w*|continu\w*)\b)")
@@ -414,9 +411,9 @@ _INSTEAD = re.compile(r"(?i:\b(?:default|fall\w*|instead|skip\w*|using|will|retr
 def find_title(
     lines: Sequence[LogLine], known: Sequence[tuple[int, int]], *, is_healthy: bool = False
 ) -> LogFailure | None:
-    """The sentence that names a cause, the surest or the first. ``known``: first and last line of each failure.
+    """The sentence that names a cause: the most certain, or the first. ``known``: first and last line of each failure.
 
-    ``is_healthy``: nothing else in the log looks like a failure, so that only words count which are of one.
+    ``is_healthy``: nothing else in the log looks like a failure, so that only words of a failure count.
     """
     around = "\n".join(line.text for line in lines)
     free = [
@@ -440,12 +437,12 @@ def find_title(
 
 
 def _is_unable(line: LogLine) -> bool:
-    """News of what could not be done, and of nothing that was done instead."""
+    """Whether a line is news of something that could not be done, without a substitute for it."""
     return line.level == "info" and _UNABLE.search(line.text) is not None and _INSTEAD.search(line.text) is None
 
 
 def title_failure(lines: Sequence[LogLine]) -> LogFailure | None:
-    """Of a few lines without the form of a failure the first sentence that names a cause of one."""
+    """The first sentence that names a cause, in a few lines without the form of a failure; else numbers that do."""
     filled = [line for line in lines if line.text.strip()]
     if len(filled) > _FEW_LINES or any(succeeds(line.text) for line in filled):
         return None

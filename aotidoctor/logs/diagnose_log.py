@@ -37,7 +37,7 @@ _MOST_PARTS = 12
 
 
 def demangle(symbol: str) -> str:
-    """The name that ``symbol`` stands for; ``symbol`` itself where it is not mangled or not understood."""
+    """The C++ name of a mangled ``symbol``; ``symbol`` itself where it is not mangled or not understood."""
     head = _ITANIUM.match(symbol)
     if head is None:
         msvc = _MSVC.match(symbol)
@@ -86,12 +86,12 @@ class CauseKind:
 
     @cached_property
     def words(self) -> re.Pattern[str]:
-        """What such a message has; its named groups are facts."""
+        """The compiled expression for such a message; its named groups are facts."""
         return re.compile(bound_repeats(self.message), re.MULTILINE)
 
 
 def kind_of(cause: str, text: str) -> dict[str, FactValue]:
-    """The kind of ``cause`` that ``text`` speaks of, as facts; empty where there are no kinds or none fits."""
+    """The kind of ``cause`` that ``text`` is about, as facts; empty where there are no kinds or none fits."""
     facts: dict[str, FactValue] = {}
     for one in splits():
         hit = one.words.search(text) if one.cause == cause else None
@@ -116,7 +116,7 @@ def split_of(cause: str, facts: Mapping[str, FactValue]) -> CauseKind | None:
 
 @lru_cache(maxsize=1)
 def splits() -> tuple[CauseKind, ...]:
-    """The table."""
+    """The kinds of causes in ``splits.toml``, in its order."""
     table = toml.loads(Path(__file__).with_name("splits.toml").read_text(encoding="utf-8"))
     return tuple(CauseKind(**entry) for entry in table["split"])
 
@@ -125,14 +125,14 @@ def splits() -> tuple[CauseKind, ...]:
 
 _SCALAR = re.compile(r"^(?P<number>\d+)?\(?(?:at::)?k?(?P<name>[A-Za-z]\w*)?\)?$")
 _DEVICE = re.compile(r"\((?P<name>\w+)\)")
-# What callers put before a message.
+# Prefixes that callers put before a message.
 _CALLERS = re.compile(r"^(?:what\(\): *|(?:[\w.]*(?:Error|Exception)): +)+")
 # Names that stand for a whole sentence or command, and a stand-in that nobody takes for a value.
 _WHOLE, _STAND_IN = ("command", "remedy", "advice"), "x"
 
 
 def fill_sentence(cause: str, facts: Mapping[str, FactValue]) -> dict[str, FactValue]:
-    """The facts of a pattern, with those that the playbook of ``cause`` speaks of."""
+    """The facts of a pattern, with those that the sentences of the playbook of ``cause`` need."""
     found = dict(facts)
     observed, expected, dim = (_text(facts.get(key)) for key in ("observed", "expected", "dim"))
     match cause:
@@ -175,14 +175,14 @@ def _device(text: str) -> str:
 
 
 def evidence_values(lead: Evidence) -> Evidence:
-    """For the sentences: their observed and expected are values, as only groups of a pattern are."""
+    """``lead`` with values as its observed and expected, for sentences to be filled with."""
     observed, expected = (_text(lead.facts.get(key)) for key in ("observed", "expected"))
     line = _CALLERS.sub("", lead.observed)
     return replace(lead, observed=observed, expected=expected, facts={"line": line, **lead.facts})
 
 
 def command_of(template: str, lead: Evidence) -> str:
-    """The command with the values of the log; empty where one that it needs is not there."""
+    """The command with the values of the log; empty where a value that it needs is missing."""
     # Generated code's name of a tensor is none that the caller could type.
     known = lead if not (lead.subject or "").startswith("input_handles") else replace(lead, subject=None)
     for found in NAME.finditer(template):
@@ -199,7 +199,7 @@ _CUDA = re.compile(r"illegal memory access|misaligned address|device-side assert
 _API = re.compile(r"API call failed at ")
 _DEATHS = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")
 _MOST_STEPS = 4
-# Of which failures one is enough, and the steps then.
+# Conditions, of which one failure is enough, and the steps that follow.
 _RULES: tuple[tuple[Callable[[LogEvent], bool], tuple[str, ...]], ...] = (
     (
         lambda event: _API.search(event.text) is not None,
@@ -229,7 +229,7 @@ _RULES: tuple[tuple[Callable[[LogEvent], bool], tuple[str, ...]], ...] = (
 
 
 def next_steps(reading: LogReading, *, package: str | None, inputs: str | None = None) -> tuple[str, ...]:
-    """Commands and settings, the most telling first."""
+    """Commands and settings to try next, the most informative first."""
     events = reading.unknown or reading.events
     model, sample = _word(package or "model.pt2"), _word(inputs or "sample.pt")
     fitting = [texts for is_one, texts in _RULES if any(map(is_one, events))]
@@ -243,7 +243,7 @@ def next_steps(reading: LogReading, *, package: str | None, inputs: str | None =
 
 
 def _word(path: str) -> str:
-    """``path`` as a shell takes it, and as no option."""
+    """``path`` quoted for a shell, and never read as an option."""
     return shlex.quote(f"./{path}" if path.startswith("-") else path)
 
 
@@ -260,7 +260,7 @@ _MOST_MATCHES, _MOST_UNKNOWN, _MOST_CAUSES = 12, 5, 5
 
 
 def log_findings(reading: LogReading) -> list[Evidence]:
-    """The lines that say so, the failures that no pattern knows, and what was not read. Ids are the caller's."""
+    """Evidence of the matches, of failures that no pattern knows, and of what was not read. The caller adds ids."""
     found = [_known_evidence(match, reading) for match in reading.matches[:_MOST_MATCHES]]
     for event in reading.unknown[:_MOST_UNKNOWN]:
         facts: dict[str, FactValue] = {"form": event.form, "type": event.kind, "stage": event.stage}
@@ -285,10 +285,10 @@ def log_findings(reading: LogReading) -> list[Evidence]:
 
 
 def log_diagnoses(findings: Sequence[Evidence]) -> tuple[Diagnosis, ...]:
-    """The causes of what ``log_findings`` gave, in its order, each once."""
+    """Diagnoses of the findings of ``log_findings``, in their order, one per cause."""
     known = [item for item in findings if item.code == KNOWN]
     sure = [item for item in known if _sure(item) >= LEAST_CONFIDENCE]
-    # Where nothing is told, what is suspected by its place or its general words.
+    # Without a certain cause, those suspected by a place or general words.
     chosen = sure or [item for item in known if item.facts.get("suspect") and _sure(item) >= LEAST_SUSPICION]
     causes: dict[str, list[Evidence]] = {}
     for item in chosen:
@@ -356,9 +356,9 @@ def _more(match: LogMatch, reading: LogReading, issue: KnownIssue | None) -> dic
 
 
 def _message(match: LogMatch, versions: Mapping[str, str], issue: KnownIssue | None) -> str:
-    """Who prints it, and in which releases it is known."""
+    """The origin of the message, and the releases in which the cause is known and fixed."""
     pattern, version = match.pattern, versions.get(match.pattern.component)
-    # Who prints such a message, or why the place of the failure tells the cause (see `LogPattern`).
+    # The file that prints such a message, or why the place of the failure shows the cause (see `LogPattern`).
     parts = (
         [(f"printed by {_origin_file(pattern.source)}" if pattern.example else pattern.source)]
         if pattern.source

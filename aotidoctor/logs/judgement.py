@@ -49,7 +49,7 @@ _RELEASE = re.compile(r"\d+")
 
 
 def versions_in(text: str, found: dict[str, str]) -> None:
-    """Add to ``found`` what ``text`` names; the first mention of each stays, but a longer form of it is better."""
+    """Add the versions in ``text`` to ``found``, by name; the first mention counts, or a longer form of it."""
     for name, pattern in _PATTERNS:
         hit = pattern.search(text)
         if hit is not None and (name not in found or hit["v"].startswith(found[name])):
@@ -62,7 +62,7 @@ def release(text: str) -> tuple[int, ...]:
 
 
 def is_fixed(version: str, fixed: str) -> bool:
-    """Whether ``version`` is one in which what ``fixed`` names is fixed."""
+    """Whether ``version`` is the release ``fixed`` or a later one."""
     had, first = release(version), release(fixed)
     return bool(had and first) and had[: len(first)] >= first
 
@@ -107,14 +107,14 @@ _STAGES = (
 
 
 def stage_of(found: LogFailure) -> str:
-    """The stage, empty where nothing tells."""
+    """The stage in which a failure arose; empty where it is not known."""
     text = "\n".join((found.text, *found.frames))
     return next((stage for stage, words in _STAGES if words.search(text)), "")
 
 
 # Relations.
 
-# They pass a failure on, or notice that there was one.
+# Failures that pass another one on, or notice it.
 _WRAPPERS = re.compile(
     r"API call failed at |CalledProcessError|CppCompileError|"
     r"C\+\+ compile error|ChildFailedError|ProcessRaisedException|"
@@ -126,7 +126,7 @@ _WRAPPERS = re.compile(
     r"Connection (?:closed|reset) by (?:remote )?peer|"
     r"^(?:Error: |ERROR: )?[\w ]{0,40}\b(?:failed(?: to start)?|aborting|giving up)\W*$"
 )
-# Who watches other processes, and whoever shared a connection with one: that one of them failed, and not why.
+# Reports of supervisors and of the other ends of connections: that a process failed, and not why.
 _SUPERVISORS = re.compile(
     r"EngineDeadError|(?i:root cause)|\b[Ww]orker\w*\b[^\n]{0,60}\b(?:died|is dead|was killed|crashed)\b|\bWorkerProc\b"
     r"|Received sigquit from a child|Got fatal signal from|\bis already dead\b|BrokenProcessPool"
@@ -160,7 +160,7 @@ class RelatedFailure:
 
 
 def judge(drafts: Sequence[Draft]) -> list[RelatedFailure]:
-    """Each failure in order, with what it follows from."""
+    """The failures in order, each with the one that it echoes."""
     judged = [RelatedFailure(draft) for draft in drafts]
     words: list[tuple[bytes, bytes]] = []
     for draft in drafts:
@@ -180,7 +180,7 @@ def judge(drafts: Sequence[Draft]) -> list[RelatedFailure]:
         one.tainted = first_broken is not None and one.root is None and _CUDA.search(text) is not None
         if first_broken is None and draft.level == "error" and _STICKY.search(text) is not None:
             broken[draft.origin] = draft
-    # What echoes an echo echoes what that one does.
+    # An echo of an echo has the root of the latter.
     roots = {id(one.draft): one.root for one in judged}
     for one in judged:
         passed = {id(one.draft)}
@@ -197,7 +197,7 @@ def _root(
     draft, earlier = judged[at].draft, judged[:at]
     causes: Sequence[RelatedFailure] = ()
     if draft.found.chained:
-        # Raised because of, or while handling, the exception before it.
+        # It was raised because of, or while handling, the exception before it.
         own = [one for one in earlier if one.draft.origin == draft.origin and one.draft.found.form == "python"]
         causes = own[-1:]
     if not causes and "device-side assert" in draft.found.text:
@@ -207,25 +207,25 @@ def _root(
     root = root or _repeated_draft(judged, words, at) or _reported_failure(judged, failures, at)
     if root is not None or draft.found.form != "line" or at + 1 == len(judged):
         return root
-    # What a logger says before it prints the exception itself.
+    # A record of a logger before the exception itself.
     after = judged[at + 1].draft
     is_next = after.origin == draft.origin and draft.last < after.at <= draft.last + 1
     return after if is_next and after.found.form == "python" and draft.is_record else None
 
 
 def follows(draft: Draft) -> bool:
-    """Whether it only passes on, or notices, that something failed."""
+    """Whether a failure only passes on or notices another one."""
     first = draft.found.text.partition("\n")[0]
     return draft.found.follows or _WRAPPERS.search(first) is not None or supervises(draft)
 
 
 def supervises(draft: Draft) -> bool:
-    """Whether it is said of another process: nothing in it tells the cause."""
+    """Whether a failure is a report on another process, without the cause."""
     return _SUPERVISORS.search(draft.found.text.partition("\n")[0]) is not None
 
 
 def _repeated_draft(judged: Sequence[RelatedFailure], words: Sequence[tuple[bytes, bytes]], at: int) -> Draft | None:
-    """The same words said again by somebody else. ``words`` are the letters of each core and of the whole text."""
+    """An earlier failure with the same words. ``words``: the letters of each core and of the whole text."""
     own, text = words[at]
     for one, (core, whole) in zip(judged[:at], words[:at], strict=True):
         if one.draft.level == "warning" or len(core) < _TELLING:
@@ -236,9 +236,9 @@ def _repeated_draft(judged: Sequence[RelatedFailure], words: Sequence[tuple[byte
 
 
 def _reported_failure(judged: Sequence[RelatedFailure], failures: Sequence[int], at: int) -> Draft | None:
-    """What a wrapper or a launcher noticed: the failure of its process, or else of any; before it, or else after it.
+    """The failure that a wrapper or a launcher noticed: of its process, or else of any; before it, or else after it.
 
-    ``failures`` are the places of those who do more than notice.
+    ``failures`` are the places of failures that do more than notice.
     """
     draft = judged[at].draft
     if not follows(draft):
@@ -246,7 +246,7 @@ def _reported_failure(judged: Sequence[RelatedFailure], failures: Sequence[int],
     if failures:
         first = min((place > at, judged[place].draft.origin != draft.origin, place) for place in failures)
         return judged[first[2]].draft
-    # Of endings alone the first one tells.
+    # Of endings alone the first one counts.
     earlier = next((one for one in judged[:at] if one.draft.level == "error"), None)
     return None if earlier is None else earlier.root or earlier.draft
 
@@ -255,7 +255,7 @@ def _reported_failure(judged: Sequence[RelatedFailure], failures: Sequence[int],
 
 _SURE, _MOST = 0.8, 60
 _AFTER_UNKNOWN, _BESIDE_UNKNOWN, _FIXED, _MENTIONED, _ENDED = 0.75, 0.5, 0.6, 0.4, 0.6
-# A failure told in one of these forms is a real one, not somebody's remark.
+# A failure in one of these forms is a real one, not a remark.
 _SOLID = ("python", "terminate", "c10", "compiler", "linker", "loader", "sanitizer", "assert", "debugger")
 _EXACT = ("compiler", "linker", "loader", "sanitizer")
 _LEVELS = ("error", "notice", "warning", "mention")
@@ -271,7 +271,7 @@ class FailureGroup:
 
     @property
     def best(self) -> LogMatch | None:
-        """The surest match of all members but mere endings; of equally sure ones the first."""
+        """The match with the highest confidence (the first of several) of all members but mere endings."""
         reliable = [one for one in self.members if not one.tainted and not _is_ending(one)]
         firsts = (match for one in reliable for match in one.draft.matches[:1])
         return max(firsts, key=lambda match: match.confidence, default=None)
@@ -302,7 +302,7 @@ def rank_matches(
         share = _share(group, found)
         is_exact = bool(group.root.matches) or group.root.found.form in _EXACT
         for one in group.members:
-            # What failed says more than those who called it, and those who watched it know nothing.
+            # The failure itself says more than its callers and its supervisors.
             says_less = supervises(one.draft) or (one.root is not None and is_exact)
             for place, match in enumerate(one.draft.matches):
                 if match.pattern.is_suspect and says_less:
@@ -320,7 +320,7 @@ def rank_matches(
 
 
 def _is_ending(one: RelatedFailure) -> bool:
-    """Whether it only tells how a process ended that had failed before: it may have been ended for that."""
+    """Whether a failure is just the end of a process that had failed before: it may have been ended for that."""
     root = one.root
     if root is None or root.at > one.draft.at or follows(root):
         return False
@@ -328,7 +328,7 @@ def _is_ending(one: RelatedFailure) -> bool:
 
 
 def _share(group: FailureGroup, found: Sequence[FailureGroup]) -> float:
-    """How much of its confidence a match keeps beside the failures that nobody knows."""
+    """The share of its confidence that a match keeps beside failures of unknown cause."""
     unknown = [
         other
         for other in found

@@ -27,11 +27,11 @@ from aotidoctor.model import toml
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """``text`` is what the program said, from line ``number``.
+    """A line of a log: ``text`` without prefixes, from line ``number``.
 
     ``origin`` is the process it came from (rank, container, pid; empty: the log's own), ``stream`` the thread of it:
     lines of one stream follow each other. ``level`` is ``error``, ``warning``, ``info``, ``doubtful`` (of a logger that
-    calls errors what are none) or empty; ``stamped`` tells that a logger began a new record here. ``raw`` is the line
+    calls harmless things errors) or empty; ``stamped``: a logger began a new record here. ``raw`` is the line
     as it stands in the file.
     """
 
@@ -75,7 +75,7 @@ _FOREIGN = re.compile(
 
 
 def plain_spelling(text: str) -> str:
-    """``text`` in ASCII's quotes and, where it is a tool's fixed phrase, in English."""
+    """``text`` with ASCII quotes, and with the fixed phrases of tools in English."""
     if "&" in text and _ENTITY.search(text) is not None:
         text = html.unescape(text)
     if text.isascii():
@@ -117,7 +117,7 @@ _ANY = "|".join(sorted(_WORDS, key=len, reverse=True))
 _UPPER = "|".join(
     word.upper() for word in sorted(_WORDS, key=len, reverse=True) if word not in ("inf", "log", "hint", "success")
 )
-# What a record is recognised by, beside its level.
+# Signs of a record beside its level.
 _TIME = re.compile(r"\d{1,2}[:.h]\d\d[:.m]\d\d|\b\d{10}\b|\b\d{4}[-/.]\d\d?[-/.]\d\d?\b|\b\d{6} \d{6}\b")
 _FIELDS = re.compile(
     r"(?i:(?<![\w-])[\"']?(?:time|ts|t|timestamp|@timestamp|date|msg|message|err|error|caller|logger|body|target|service"
@@ -146,7 +146,7 @@ _HEAD, _DEEP, _INSIDE = 160, 1000, 8
 
 
 def level_of(text: str) -> str:
-    """``error``, ``warning``, ``info``; empty where the line is no record of a logger."""
+    """The level of a line: ``error``, ``warning``, ``info``; empty where it is no record of a logger."""
     named = _NAMED.search(text, 0, _DEEP)
     if named is not None and _FIELDS.search(text, 0, _DEEP) is not None:
         return _WORDS[named["word"].lower()]
@@ -167,12 +167,12 @@ def level_of(text: str) -> str:
 
 
 def level_of_name(name: str) -> str:
-    """The level that a word or a letter names; empty where it names none."""
+    """The level that a word or a letter stands for; empty where it is no level."""
     return _LETTERS.get(name) or _WORDS.get(name.lower(), "")
 
 
 def loudness(priority: int) -> str:
-    """The level of a number of syslog's, with or without its facility."""
+    """The level of a syslog priority, with or without its facility."""
     priority %= 8
     return "error" if priority <= 3 else "warning" if priority == 4 else "info"
 
@@ -215,9 +215,9 @@ _PREFIXES = tuple(
             r" (?:[\w./\\<>+-]+:\d+\] ?)(?:\[(?:__)?[\w/-]+\] )*"
         ),
         r"\[(?P<letter>[IWEFDVC])(?:\d{3,8} \d\d:\d\d:\d\d\.\d+)? [\w./-]+:\d+\] ?",
-        # ExecuTorch's. It says E of much that is no failure.
+        # ExecuTorch's, which marks much with E that is no failure.
         r"(?:(?P<letter>[IWFD])|(?P<doubtful>E)) (?:\d\d:\d\d:\d\d\.\d+ )?[\w./-]{1,80}(?::[\w./-]{1,80}){0,3}:\d+\] ?",
-        # Python's logging in its usual clothes.
+        # Python's logging in its usual formats.
         rf"\[?{_DATE}\]?(?:\[[\w.-]+\]\s*|:)?\s?(?:- |: )?",
         rf"\[{_LEVEL}\]:? ?",
         r"(?:\[[\w.#:-]{1,80}\] ){1,3}>>> ?",
@@ -234,14 +234,14 @@ _PREFIXES = tuple(
         r"> (?=\S| {2})",
     )
 )
-# What may stand at the start of a prefix; most lines of a stack have none of these.
+# The beginnings of prefixes, which most lines of a stack do not have.
 _MAY = re.compile(
     r"[\[(#:<{\d]|\s{0,4}\| \d{4}-|[IWEFDVC] ?\d|[IWEFD] [a-z]|E(?: {3}|$)|> |[A-Z][a-z]{2} [ \d]\d "
     r"|[A-Z]{3,8}\b|[\w.-]+(?: (?:- | *\| ?)|: \[)"
 )
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_=>()][0-9A-B]?)")
 _MOST = 12
-# The fields of a record that say something.
+# The fields of a record that hold a message.
 _MESSAGE_KEYS = ("log", "message", "msg", "MESSAGE", "exc_info", "exception", "stack", "error")
 
 
@@ -272,7 +272,7 @@ def without_prefixes(text: str) -> BareLine:
 
 
 def _one(line: BareLine) -> BareLine | None:
-    """Without one more prefix; None where there is none."""
+    """The line without one more prefix; None where there is none."""
     for prefix in _PREFIXES:
         found = prefix.match(line.text)
         if found is not None and found.end():
@@ -294,7 +294,7 @@ def _one(line: BareLine) -> BareLine | None:
 
 
 def unwrap(text: str) -> list[str]:
-    """The lines inside of a JSON record (docker's json-file, structured logs); else the line itself."""
+    """The lines in a JSON record (docker's json-file, structured logs); else the line itself."""
     start = text.lstrip("\x1b[0123456789;m ")
     if not start.startswith("{") or '"' not in start:
         return [text]
@@ -312,7 +312,7 @@ def unwrap(text: str) -> list[str]:
 
 # Streams of lines.
 
-# Of a longer line only the surroundings of its telling words are read.
+# Of a longer line only the parts around its telling words are read.
 LONGEST = 8192
 _PIECES, _AROUND = 8, 1500
 _BEHIND_LINE = re.compile(
@@ -324,7 +324,7 @@ _CONTROL = re.compile(r"[\x00-\x06\x08\x0b-\x1a\x1c-\x1f\x7f\ufeff\ufffe]")
 
 
 def clean_text(numbered: Iterable[tuple[int, bytes]], state: Streams) -> Iterator[LogLine]:
-    """Lines with their origins; ``state`` remembers whose the unmarked ones are."""
+    """Lines with their origins; ``state`` remembers where unmarked ones belong."""
     for number, raw in numbered:
         for piece in line_pieces(raw):
             texts: list[str] = []
@@ -342,7 +342,7 @@ def clean_text(numbered: Iterable[tuple[int, bytes]], state: Streams) -> Iterato
 
 
 def decode_line(raw: bytes) -> str:
-    """As UTF-8, else as Latin-1, which any bytes are. Without control characters but tabs and those of colours."""
+    """``raw`` as text: UTF-8, else Latin-1; without control characters but tabs and those of colours."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -351,7 +351,7 @@ def decode_line(raw: bytes) -> str:
 
 
 def line_pieces(raw: bytes) -> list[bytes]:
-    """What a terminal would have shown one over the other, and the telling parts of a line without end."""
+    """The parts of a line that a terminal shows one over the other, and the telling parts of a very long line."""
     parts = [part for part in raw.rstrip(b"\r").split(b"\r") if part] if b"\r" in raw else [raw]
     if len(parts) > 2 * _PIECES:
         telling = [part for part in parts[:-1] if _TELLING.search(part)]
@@ -372,7 +372,7 @@ def line_pieces(raw: bytes) -> list[bytes]:
 
 
 class Streams:
-    """Puts lines into streams. A line without a mark continues the stream that spoke last in its process."""
+    """Sort lines into streams. A line without a mark continues the last stream of its process."""
 
     def __init__(self) -> None:
         self._threads: dict[str, str] = {}

@@ -42,7 +42,7 @@ _BOMS = (
 
 
 class LogSource:
-    """Counts what it reads. ``problems`` says what kept it from reading all; ``head`` is how the text begins."""
+    """A stream of bytes: ``size`` counts those read, ``problems`` says why not all were, ``head`` begins the text."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -94,7 +94,7 @@ class LogSource:
 
 
 def _encoding(first: bytes) -> str:
-    """By the byte order mark; without one, text with a zero in every other byte is UTF-16."""
+    """The encoding by the byte order mark; without one, text with a zero in every other byte is UTF-16."""
     for mark, name in _BOMS:
         if first.startswith(mark):
             return name
@@ -113,7 +113,7 @@ def _encoding(first: bytes) -> str:
 # Terminals and mails are not narrower, and hardly wider.
 _NARROWEST, _WIDEST = 38, 400
 _MOST_LINES = 4000
-# So many numbers in a row do not come by chance.
+# The least count of line numbers, which then do not come by chance.
 _COUNTED = 4
 _ESCAPE = re.compile(r'\\(?P<letter>[nrt"/\\]|u[0-9a-fA-F]{4})')
 _LETTERS = {"n": "\n", "r": "", "t": "\t", '"': '"', "/": "/", "\\": "\\"}
@@ -123,9 +123,9 @@ _MARGIN = re.compile(r"(?:[ \t]*(?:[>#*|;]|//|E(?=  ))?[ \t]?)")
 
 @dataclass(frozen=True, slots=True)
 class OtherReading:
-    """Lines as they may have been.
+    """Lines as they may have been before a terminal, a mail or a JSON string changed them.
 
-    ``is_sure``: the log shows marks of it that hardly come by chance. ``is_certain``: it can hardly be anything else.
+    ``is_sure``: the log has marks that hardly come by chance. ``is_certain``: it can hardly be anything else.
     """
 
     lines: list[Numbered]
@@ -134,7 +134,7 @@ class OtherReading:
 
 
 def other_readings(lines: Sequence[Numbered]) -> Iterator[OtherReading]:
-    """The ways that fit, the likeliest first."""
+    """The readings that fit, the likeliest first."""
     if len(lines) > _MOST_LINES:
         return
     texts = [(number, decode_line(raw).rstrip("\r")) for number, raw in lines]
@@ -180,7 +180,7 @@ def _unescape_lines(texts: Sequence[tuple[int, str]]) -> OtherReading | None:
 
 
 def _without_margin(texts: Sequence[tuple[int, str]]) -> Sequence[tuple[int, str]]:
-    """Without what is before every line: a quote, an indent."""
+    """The lines without what stands before each of them: a quote, an indent."""
     filled = [text for _, text in texts if text.strip()]
     if len(filled) < 2:
         return texts
@@ -192,7 +192,7 @@ def _without_margin(texts: Sequence[tuple[int, str]]) -> Sequence[tuple[int, str
 
 
 def _without_numbers(texts: Sequence[tuple[int, str]]) -> OtherReading | None:
-    """Without the numbers that an editor or a web page shows before its lines: each is higher than the one before."""
+    """The lines without the ascending numbers that an editor or a web page shows before them."""
     hits = [(_COUNT.match(text), number, text) for number, text in texts if text.strip()]
     counts = [int(hit["number"]) for hit, _, _ in hits if hit is not None]
     if len(counts) < _COUNTED or len(counts) < len(hits) or any(a >= b for a, b in pairwise(counts)):
@@ -241,7 +241,7 @@ _FRAME = re.compile(r'\s{0,20}File "[^"\n]{1,400}", line \d{1,9}, in [\w.<>]{1,2
 
 
 def _is_source(before: str, text: str) -> bool:
-    """Whether it is the line of source below a line of a traceback."""
+    """Whether ``text`` is the line of source below a ``File`` line of a traceback."""
     return text.startswith("    ") and _FRAME.match(before) is not None
 
 
@@ -249,7 +249,7 @@ _NEW = re.compile(r"\s*(?:File \"|Traceback \(|(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Err
 
 
 def _is_new(text: str) -> bool:
-    """Whether it begins a line of its own for certain: by what it says, or by a logger's prefix."""
+    """Whether ``text`` certainly begins a line of its own: by its words, or by a logger's prefix."""
     inner = without_prefixes(text)
     return bool(inner.ranks) or inner.stamped or _NEW.match(plain_spelling(inner.text)) is not None
 
@@ -265,7 +265,7 @@ _FRAMES, _TEXT, _UNKNOWN, _ORIGINS = 40, 2000, 20, 64
 def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = None) -> LogReading:
     """Read ``stream`` to its end. ``patterns`` are those of the playbooks unless others are given.
 
-    A short log is read in other ways as well, where its lines may have been cut on their way; see ``transports``.
+    A short log is read in other ways as well, where its lines may have been cut on their way (``other_readings``).
     """
     keywords, matcher = _tools_for(pattern_files()) if patterns is None else _tools_of(patterns)
     source, prefilter = LogSource(stream), Prefilter(keywords)
@@ -281,7 +281,7 @@ def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = N
         if error.final:
             raise
         reached = f"{error}: not read beyond line {prefilter.lines:,}"
-    # Programs tell their versions when they start.
+    # Programs print their versions when they start.
     _versions(list(enumerate(source.head.split(b"\n"))), read.versions)
     made = read.finished(name, source, prefilter)
     if reached:

@@ -32,7 +32,7 @@ _PLACE = re.compile(
     r"(?<![^\s:()'\"])(?:(?P<file>[^\s:()'\"]+\.(?:cpp|cu|cc|py)):(?P<line>\d+)"
     r"|(?P<other>[^\s:()'\"]+\.cpp), line (?P<number>\d+))"
 )
-# Causes that the chain of a failed check tells about.
+# Causes that the chain of a failed check explains.
 CHECKED = ("index-out-of-range", "cuda-device-assert", "integer-division", "runtime-assert")
 _MOST_FRAMES = 12
 # The package's own text leads from the failed check to an element of the inputs.
@@ -94,7 +94,7 @@ def in_users_words(
 
 
 def _check_inputs(case: Case) -> Session:
-    """What the inputs break. What this host lacks says nothing about a log from another one."""
+    """Findings about the inputs. What this host lacks says nothing about a log from another one."""
     session = Session(case=case, runner=None)
     run_checks(session)
     session.findings = [item for item in session.findings if item.code.startswith("AD-IN")]
@@ -125,7 +125,7 @@ def _finding_in_users_words(
     elif subject in names:
         subject = names[subject or ""]
     if item.kind in CHECKED and len(chains) == 1:
-        # Those that the blame of a run gives, as far as a log allows.
+        # The same facts as from the blame of a run, as far as a log allows.
         chain = chains[0]
         paths, element = chain.paths, chain.element
         origin = f" ({chain.origin})" if chain.origin is not None else ""
@@ -154,7 +154,7 @@ def _finding_in_users_words(
 
 
 def _place(case: Case, reading: LogReading, chains: Sequence[Chain]) -> Localization | None:
-    """Where in the compiled code the log's first failures are."""
+    """The place of the log's first failures in the compiled code."""
     events = [event for event in reading.events if event.level == "error" and not event.tainted]
     frames = with_sources(_frames(events, case), case.model)
     kernels = {call.name for call in case.contract.kernels} if case.contract is not None else set()
@@ -177,7 +177,7 @@ def _place(case: Case, reading: LogReading, chains: Sequence[Chain]) -> Localiza
 
 
 def _frames(events: Sequence[LogEvent], case: Case) -> tuple[Frame, ...]:
-    """The places of the package's own files that the log names."""
+    """The places in the package's own files that the log names."""
     own = package_files(case.model)
     found: dict[tuple[str, int], str | None] = {}
     for event in events:
@@ -195,7 +195,7 @@ def _frames(events: Sequence[LogEvent], case: Case) -> tuple[Frame, ...]:
 
 
 def _call_at_line(frames: Sequence[Frame], case: Case) -> str | None:
-    """The call of the wrapper that a line stands in: the last one that begins not after it."""
+    """The kernel whose call in the wrapper a frame's line is in: the last one that does not begin after it."""
     wrapper = (case.model.wrapper_member or "").rpartition("/")[2] if case.model is not None else ""
     line = next((one.line for one in frames if (one.file or "").rpartition("/")[2] == wrapper), None)
     if line is None or case.contract is None:

@@ -52,7 +52,7 @@ def letters(text: bytes) -> bytes:
 
 
 def squeeze_runs(reduced: bytes) -> bytes:
-    """A part of a line without end, without its long runs of a rare letter: a search would look at each of them."""
+    """Part of a very long line, without long runs of a rare letter, each of which a search would look at."""
     head = reduced[:_HEAD]
     for letter in _RARE.encode():
         run = bytes([letter]) * _RUN
@@ -62,7 +62,7 @@ def squeeze_runs(reduced: bytes) -> bytes:
 
 
 class KeywordFilter:
-    """Looks for words."""
+    """Search text for many words at once."""
 
     def __init__(self, words: Iterable[str]) -> None:
         parts = _parts_of(words)
@@ -88,7 +88,7 @@ class KeywordFilter:
         return self._rare.search(reduced) is not None or any(part in reduced for part in self._common)
 
     def telling(self, lines: set[bytes]) -> set[bytes]:
-        """Those of ``lines``, which are reduced to letters, that have one of the words."""
+        """The ``lines``, reduced to letters, that have one of the words."""
         text = b"\n".join(lines)
         found: set[bytes] = set()
         hit = self._all.search(text)
@@ -105,20 +105,20 @@ def _parts_of(words: Iterable[str]) -> set[str]:
 
 
 def _any_of(parts: list[bytes]) -> re.Pattern[bytes]:
-    """Without any part it never matches."""
+    """An expression for any of ``parts``; without any it never matches."""
     return re.compile(b"|".join(parts) if parts else rb"(?!)")
 
 
 def known_words(patterns: Iterable[Pattern]) -> list[str]:
-    """What matches of the patterns must have: one of these."""
+    """The words of which every match of the patterns has one."""
     return [literal for pattern in patterns for literal in pattern.literals]
 
 
 def telling_words(patterns: Iterable[Pattern]) -> list[str]:
-    """The broad words, and for messages that come without one those that the patterns must have.
+    """The broad words, and the words of the patterns whose messages come without a broad one.
 
-    How a message comes, its example shows. Everyday words are left out: they would tell of every line; and so are those
-    without a rare letter to begin with: each would cost a search of its own.
+    An example shows what a message looks like. Everyday words are left out, as most lines have them, and so are words
+    without a rare letter, each of which would cost a search of its own.
     """
     broad = [part.encode() for part in _parts_of(BROAD)]
     examples = ((pattern, letters(pattern.record.example.encode())) for pattern in patterns)
@@ -153,16 +153,16 @@ def _alternation(node: Tree) -> str:
 
 # Lines with the same letters.
 
-# Lines remembered: those of everyday, and the telling ones. A longer line is news each time.
+# Lines remembered: plain ones, and telling ones. A longer line is news each time.
 _PLAIN, _TELLING, _LONGEST = 20_000, 100_000, 2_000
 # The share of new lines above which it is not worth the effort to remember them, and for how many blocks.
 _NEW, _REST = 0.3, 120
-# Of so few lines each is counted by itself.
+# So few lines are counted one by one.
 _FEW = 8
 
 
 class LineMemory:
-    """Remembers lines by their letters."""
+    """Remember lines by their letters."""
 
     def __init__(self, keywords: KeywordFilter) -> None:
         self._keywords = keywords
@@ -175,7 +175,7 @@ class LineMemory:
         return self._counts.get(letters(raw), 0)
 
     def news(self, reduced: bytes) -> list[int]:
-        """The telling lines of a block that are unlike all before, by their places; ``reduced`` are its letters."""
+        """The places of telling lines in a block that are unlike all before; ``reduced`` are its letters."""
         if b"\n" not in reduced:
             reduced = squeeze_runs(reduced)
         if self._rest > 0:
@@ -210,11 +210,11 @@ class LineMemory:
 BEFORE, AFTER = 40, 80
 # A log up to this size is read line by line.
 SMALL = 1 << 18
-# What is longer is read in parts.
+# A longer segment is read in parts.
 LONGEST = 4000
-# A line longer than this is not waited for; one longer than that is cut.
+# Bytes after which a line is read in parts, and after which it is cut.
 _PATIENCE, LONG_LINE = 1 << 20, 1 << 15
-# Lines looked at closely, beyond which only the end of the log still is.
+# Lines read closely, after which only the end of the log is.
 BUDGET = 30_000
 _LATE_BLOCKS, _LATE_LINES = 4, 2000
 
@@ -222,7 +222,7 @@ Numbered = tuple[int, bytes]
 
 
 class Prefilter:
-    """Feed it blocks; it gives segments of numbered lines. ``is_small``: they are the whole log."""
+    """Reduce blocks to segments of numbered lines. ``is_small``: they are the whole log."""
 
     def __init__(self, keywords: KeywordFilter) -> None:
         self._memory = LineMemory(keywords)
@@ -272,7 +272,7 @@ class Prefilter:
 
     def _block(self, block: bytes) -> Iterator[list[Numbered]]:
         reduced = letters(block)
-        # There is less of it to count them in.
+        # Line ends are counted in the shorter text.
         number, ends = self._number, reduced.count(b"\n")
         self._number += ends
         self._ended = block.endswith(b"\n")
@@ -281,7 +281,7 @@ class Prefilter:
             yield from self._telling(block.split(b"\n")[: ends if self._ended else None], hits, number)
             return
         if hits:
-            # Enough was looked at: only the last blocks still are, at the end.
+            # The budget is spent: only the last blocks are still read, at the end.
             if len(self._late) == _LATE_BLOCKS:
                 self.skipped += self._late[0][1].count(b"\n")
             self._late.append((number + max(block.count(b"\n") + 1 - _LATE_LINES, 0), block))
@@ -311,12 +311,12 @@ class Prefilter:
         self._quiet = None
 
     def _keep(self, lines: Sequence[bytes], number: int) -> None:
-        """Of a line without end, what is telling."""
+        """Add lines to the open segment; of a very long one, the telling parts."""
         short = (line if len(line) <= LONG_LINE else b"\r".join(line_pieces(line)) for line in lines)
         self._open.extend(enumerate(short, number))
 
     def _spans(self, hits: Sequence[int]) -> list[tuple[int, int]]:
-        """First line and the one after the last of what surrounds the hits; the tail of the block before joins in."""
+        """Start and end of the lines around the hits, joined with the tail of the block before."""
         spans: list[tuple[int, int]] = []
         for hit in hits:
             first, after = max(hit - BEFORE, 0), hit + AFTER + 1
@@ -345,13 +345,13 @@ class Prefilter:
 
 
 def _at_line_ends(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """``blocks`` cut where lines end. Of a line that is too long to be waited for the parts."""
+    """``blocks`` cut where lines end; a line longer than ``_PATIENCE`` bytes comes in parts."""
     held: list[bytes] = []
     for block in blocks:
         cut = block.rfind(b"\n") + 1
         held.append(block[:cut] if cut else block)
         if cut or sum(map(len, held)) >= _PATIENCE:
-            # What is held is little; a block that is alone is not copied.
+            # Joining copies little: a single block is not copied.
             yield b"".join(held)
             held = [block[cut:]] if 0 < cut < len(block) else []
     if held:

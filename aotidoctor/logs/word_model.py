@@ -1,10 +1,10 @@
 """Guess a cause from the words of a short log that failed and that no rule matches: the last resort.
 
 The table ``alike.bin`` was learnt from the texts of ``tests/corpus`` and from their causes (``python -m
-tests.corpus.learn``): of each word and of each two words in a row how much they speak for a cause, or against it. It is
-a linear model, without a hidden part: what speaks for a cause is the sum over the words, and the words that count most
-are shown. Failures of other programs and texts without one are kinds of their own, for which no cause is given. The
-table is read when it is first needed.
+tests.corpus.learn``): the weights of each word and of each two words in a row for and against a cause. It is a linear
+model, without a hidden part: the score of a cause is the sum over the words, and the words that count most are shown.
+Failures of other programs and texts without one are kinds of their own, for which no cause is given. The table is read
+when it is first needed.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from aotidoctor.logs.patterns import is_certain_cause
 from aotidoctor.model.report import LogEvent, LogMatch, LogPattern
 
 TABLE = Path(__file__).with_name("alike.bin")
-# What is no cause: another program's failure, one of which nobody knows the cause, none at all.
+# Kinds that are no cause: another program's failure, one of unknown cause, none at all.
 NO_CAUSE = ("other", "unknown", "healthy")
-# So much has to speak for a cause, and so much more than for the next one.
+# The least score of a cause, and its least lead over the next one.
 LEAST, _AHEAD = 0.35, 0.05
-# A suspicion that is no surer gives way to words that say so much, and so much more; what it is then.
+# A match of at most this confidence yields to words with such a score and lead; the confidence of a lead.
 _WEAK, _CLEAR, _LEADS, _LEAD = 0.45, 0.4, 0.3, 0.25
-# How sure it is at least and at most, and how it grows with what speaks for it.
+# The least and the highest confidence of a guess, and its growth with the score.
 _SURE, _SURER, _GROWS = 0.3, 0.42, 0.3
 _FIRST, _LAST, _WORDS, _LETTERS = 20, 60, 120, 14
 _WORD = re.compile(
     r"sm_?\d{2,3}|gfx\d|\bC\d{4}\b|LNK\d{4}|(?:[Ff]loat|u?int|fp|bf|complex)\d{1,3}|[A-Za-z]{2,}|_{1,2}[a-z]{1,40}"
 )
 _HUMP = re.compile(r"([a-z])([A-Z])")
-# A line that complains says more.
+# A line that complains counts more.
 _COMPLAINS = re.compile(
     r"(?i:error|exception|fail|cannot|unsupported|not |assert|wrong|illegal|invalid|missing|undefined|expected|unable"
     r"|crash|fault|mismatch)"
 )
 _MORE, _NAMED = 2.0, 5
-# Without a word of its own a cause is not told by words that are merely near it.
+# A cause needs one of its own words; words that are merely near it are not enough.
 _OPERATORS = r"\bops?\b|operator|kernel|schema|::|regist|librar|attention|custom"
 _NUMBERS = r"type|float|int|half|double|long|bool|complex|fp\d|bf\d|precision|overflow|cast|quant"
 _NOT_FINITE = r"\bnans?\b|\binf|finite|probab|loss"
@@ -86,7 +86,7 @@ _STEPS_OF_RARITY = 16
 
 @dataclass(frozen=True)
 class WordWeights:
-    """The table: by the number of a word how rare it is, and what it says of which kinds (``kinds``, ``says``)."""
+    """The table: by the number of a word its rarity, and its ``weights`` for and against some ``kinds``."""
 
     names: Sequence[str]
     scale: float
@@ -104,12 +104,12 @@ class WordWeights:
 
 
 def number(word: str) -> int:
-    """What stands for a word in the table."""
+    """The number of a word in the table: its CRC-32."""
     return zlib.crc32(word.encode())
 
 
 def weigh_words(lines: Iterable[str]) -> dict[str, float]:
-    """Each word of a text, and each two in a row, with its weight."""
+    """The words of a text, and each two in a row, with their weights."""
     chosen = [line for line in lines if line.strip()]
     chosen = chosen if len(chosen) <= _FIRST + _LAST else [*chosen[:_FIRST], *chosen[-_LAST:]]
     found: dict[str, float] = {}
@@ -123,7 +123,7 @@ def weigh_words(lines: Iterable[str]) -> dict[str, float]:
 
 
 def scores(text: Mapping[str, float], table: WordWeights) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
-    """How much speaks for each kind, and by kind what each word says."""
+    """The score of each kind, and by kind the share of each word in it."""
     total = 0.0
     shares: dict[str, dict[str, float]] = {name: {} for name in table.names}
     for word, weight in text.items():
@@ -141,9 +141,9 @@ def scores(text: Mapping[str, float], table: WordWeights) -> tuple[dict[str, flo
 def reconsider_matches(matches: Sequence[LogMatch], event: LogEvent, lines: Sequence[str]) -> tuple[LogMatch, ...]:
     """``matches`` of a short log in the light of its words.
 
-    Where they tell nothing, the cause that the words speak for comes first; ``event`` is the first that nobody knows.
-    Where a place or words in passing are all they go by and the words as a whole speak clearly for another cause, that
-    one comes before it; where they are another program's and nothing is a sign of torch, nothing is said.
+    Where no match is certain, the cause that the words suggest comes first; ``event`` is the first unknown failure.
+    Where a match rests on a place or on words in passing and the words as a whole clearly suggest another cause, that
+    one comes before it; where they are another program's and nothing is a sign of torch, all matches become leads.
     """
     first = next((match for match in matches if is_certain_cause(match)), None)
     if first is not None and (first.confidence > _WEAK or not (is_loose(first) or first.facts.get("unmarked"))):
@@ -164,11 +164,11 @@ def reconsider_matches(matches: Sequence[LogMatch], event: LogEvent, lines: Sequ
 def _suspect_causes(
     every: Mapping[str, float], shares: Mapping[str, Mapping[str, float]], event: LogEvent, lines: Sequence[str]
 ) -> tuple[LogMatch, ...]:
-    """The cause for which the words speak clearly; none where they do not."""
+    """The cause that the words clearly suggest; empty where they do not."""
     first, second = sorted(every, key=lambda name: -every[name])[:2]
     if first in NO_CAUSE or every[first] < LEAST or every[first] - every[second] < _AHEAD:
         return ()
-    # What nobody marked as torch's may be another program's.
+    # A text without a sign of torch may be another program's.
     text = "\n".join(lines)
     if not (has_mark(text) and _has_own_word(first, text)):
         return ()
@@ -202,7 +202,7 @@ def words() -> WordWeights:
 def pack_table(
     names: Sequence[str], scale: float, entries: Mapping[int, tuple[int, Sequence[tuple[int, int]]]]
 ) -> bytes:
-    """A table: by number of a word its rarity, and pairs of kind and what it says, in steps of ``scale``."""
+    """The bytes of a table: by number of a word its rarity, and pairs of kind and weight in steps of ``scale``."""
     keys = sorted(entries)
     pairs = [pair for key in keys for pair in entries[key][1]]
     head = f"{' '.join(names)}\n{scale!r} {len(keys)} {len(pairs)}\n".encode()
@@ -213,7 +213,7 @@ def pack_table(
 
 
 def unpack_table(raw: bytes) -> WordWeights:
-    """What ``packed`` made."""
+    """The table in the bytes that ``pack_table`` made."""
     names, sizes, body = zlib.decompress(raw).split(b"\n", 2)
     scale, known, pairs = sizes.split()
     count, ends = int(known), [0]

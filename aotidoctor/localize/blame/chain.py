@@ -53,7 +53,7 @@ _DIVIDING = ("floor_divide", "remainder", "fmod", "div", "floordiv", "mod")
 _OF_KIND: Mapping[str, tuple[str, ...]] = {INDEX: _INDEXING, DIVISION: _DIVIDING}
 # Embeddings take no negative index; where one is counted from the end, it was another operator.
 NEVER_WRAP = ("embedding", "embedding_bag", "_embedding_bag_forward_only", "gather")
-# What divides with the functions of generated code.
+# Operators that the functions of generated code cannot be from.
 NOT_BY: Mapping[str, tuple[str, ...]] = {
     "remainder_integral": ("floor_divide", "div", "floordiv"),
     "floor_divide_integral": ("remainder", "fmod", "mod"),
@@ -68,9 +68,9 @@ _MOST_LINES = 3
 def operators(
     call: KernelCall, kind: str, information: Mapping[str, tuple[str, ...]], unlikely: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """ATen names that can be meant: those of the call which take an index, or divide.
+    """The ATen operators of a call that may have failed: those that take an index, or divide.
 
-    ``unlikely`` are names that something about the check speaks against: they are only given if there is no other.
+    ``unlikely`` are names that the check makes improbable: they are only given if there is no other.
     """
     nodes = [re.sub(r"_\d+$", "", node) for node in information.get("post_grad_nodes", ())]
     origins = [origin.removeprefix("aten.") for origin in call.origins]
@@ -93,7 +93,7 @@ def _words(text: str, names: Sequence[str]) -> list[str]:
 
 
 def information_of(model: ModelEntry | None, call: KernelCall) -> Mapping[str, tuple[str, ...]]:
-    """What ``kernel_information.json`` says of the kernel; nothing where it speaks of several calls of that name."""
+    """The entry of the kernel in ``kernel_information.json``; empty where several calls have that name."""
     if model is None:
         return {}
     found = [facts for key, facts in model.kernel_information.items() if key.rpartition(":")[0] == call.name]
@@ -101,7 +101,7 @@ def information_of(model: ModelEntry | None, call: KernelCall) -> Mapping[str, t
 
 
 def source_lines(information: Mapping[str, tuple[str, ...]], chosen: Sequence[str]) -> tuple[str, ...]:
-    """``model.py:12``: the user's line, of the operator where the stack traces tell it apart, else all of them."""
+    """The user's lines (``model.py:12``): of the operator where the stack traces name it, else all of them."""
     names = "|".join(re.escape(name.removeprefix("aten.").strip("_")) for name in chosen)
     stacks = [list(_FRAME.finditer(trace)) for trace in information.get("stack_traces", ())]
     codes = [" ".join(frame["code"] or "" for frame in stack) for stack in stacks]
@@ -117,7 +117,7 @@ def source_lines(information: Mapping[str, tuple[str, ...]], chosen: Sequence[st
     return tuple(lines) if len(lines) <= _MOST_LINES else ()
 
 
-# A number that the model takes out of a tensor and makes promises about.
+# Assertions about a number that the model takes out of a tensor.
 
 _SYMBOL = re.compile(r"\bu\d+\b")
 _ITEM, _OPERATORS = "aoti_torch_item_", ("aten.item",)
@@ -190,7 +190,7 @@ class Suspect:
 
 
 def chain_of(case: Case, failure: Failure) -> Chain | None:
-    """The chain of ``failure``; None without a contract, or when there is nothing to say of it."""
+    """The blame chain of ``failure``; None without a contract, or where nothing is known."""
     program = program_of(case)
     if program is None:
         return None
@@ -201,14 +201,14 @@ def chain_of(case: Case, failure: Failure) -> Chain | None:
         found = failing_element(suspect.question, CallMemories(program, suspect.at))
         if found is not None:
             return chain_for(program, failure, suspect, found)
-    # What is left to say when no element was found guilty: only of a single suspect, or of alike ones.
+    # Without a guilty element there is a chain only for a single suspect, or for several that are alike.
     known: list[Chain] = []
     for one in suspects:
         parameters = tuple(dict.fromkeys(element.parameter for element in reads(one.question.value)))
         sources = sources_of(program, one.at, parameters)
         known.append(replace(_empty(program, failure, one), sources=sources.paths, through=sources.through))
     if len(known) > 1:
-        # Checks of the same words on several lines: which of them it was, nobody knows.
+        # Checks of the same words on several lines cannot be told apart.
         known = list(dict.fromkeys(replace(one, member=None, line=None) for one in known))
     if len(known) == 1:
         return known[0]
@@ -216,7 +216,7 @@ def chain_of(case: Case, failure: Failure) -> Chain | None:
 
 
 def _suspects(program: PackageProgram, failure: Failure) -> list[Suspect]:
-    """In the order of execution: the first that fails is the one that ended the run."""
+    """Suspects in the order of execution: the first that fails is the one that ended the run."""
     # The kernel that is named; else those whose text has the check.
     if failure.kernel is not None:
         kernels = {failure.kernel}

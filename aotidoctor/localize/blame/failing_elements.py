@@ -36,7 +36,7 @@ from aotidoctor.model.expr import evaluate
 from aotidoctor.model.localization import Element
 from aotidoctor.model.record import record
 
-# What failed, as far as the static facts of the package can explain it.
+# Failures, as far as the static facts of the package can explain them.
 
 INDEX, DIVISION, ASSERTION = "index", "division", "assertion"
 # An operator of ATen checked its own arguments; ``offsets`` is what it may find besides an index.
@@ -66,12 +66,12 @@ class Failure:
 
 
 def failure_of(item: Evidence) -> Failure | None:
-    """The failure that a run's evidence tells of; None for one that static facts have no more to say about."""
+    """The failure in a run's evidence; None for one that static facts cannot explain further."""
     facts = item.facts
     kind = _KINDS.get(str(facts.get("symptom")))
     kernel = _text(facts.get("kernel"))
     if kind == INDEX and "variable" not in facts:
-        # An operator of ATen that checks its own index says nothing of a kernel; the runtime names the call.
+        # An operator of ATen checks its own index and names no kernel; the runtime names the call.
         shim, at = _text(facts.get("shim")), facts.get("wrapper_line")
         if shim is None or not isinstance(at, int):
             return None
@@ -217,7 +217,7 @@ class FailingElement:
 
 @record
 class CheckQuery:
-    """``value`` fails where ``bad(value, limit)``, unless ``mask`` is false there."""
+    """A check to evaluate: ``value`` fails where ``bad(value, limit)``, unless ``mask`` is false there."""
 
     value: Value
     limit: Value
@@ -227,19 +227,19 @@ class CheckQuery:
 
 
 def out_of_range(value: int, limit: int) -> bool:
-    """An index that is no index."""
+    """Whether an index is out of range."""
     return not 0 <= value < limit
 
 
 def is_zero(value: int, _limit: int) -> bool:
-    """A divisor that is none."""
+    """Whether a divisor is zero."""
     return value == 0
 
 
 def failing_element(question: CheckQuery, memories: CallMemories, *, exactly: bool = False) -> FailingElement | None:
     """The first guilty iteration; None when there is none, or when something that matters is not known.
 
-    Where the loops are not known, all elements are asked instead, unless ``exactly``: some of them may not be read.
+    Where the loops are not known, all elements are tried instead, unless ``exactly``: some of them may not be read.
     """
     try:
         return _evaluate_query(question, memories)

@@ -61,7 +61,7 @@ class DeviceAssert:
     """An assertion that failed on the GPU.
 
     ``file`` and ``line`` are those of the kernel's source on the machine that compiled it; ``block`` and ``thread`` the
-    first that failed, ``count`` how many threads said so.
+    first that failed, ``count`` the number of threads that did.
     """
 
     text: str
@@ -104,7 +104,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def failures_in(text: str) -> tuple[Failure, ...]:
-    """What failed, by the words of a log, assertions of the GPU first."""
+    """The failures in a log, assertions of the GPU first."""
     on_device = [failure for one in device_asserts(text) if (failure := one.failure) is not None]
     rest = _ASSERTION.sub("", text)
     place = _FROM.search(rest)
@@ -122,7 +122,7 @@ def failures_in(text: str) -> tuple[Failure, ...]:
 
 
 def chains_in(case: Case, text: str) -> Sequence[Chain]:
-    """The blame chain of each failed check in a log: nothing is run, the package and the words are all it takes."""
+    """The blame chain of each failed check in a log, from the package and the words of the log alone."""
     found = (chain_of(case, failure) for failure in failures_in(text))
     return tuple(dict.fromkeys(chain for chain in found if chain is not None))
 

@@ -30,7 +30,7 @@ class UnreadableExpressionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class KernelToken:
-    """``kind`` is ``number``, ``name``, ``text`` or ``sign``; ``types`` are the template arguments behind a name."""
+    """A token: ``kind`` is ``number``, ``name``, ``text`` or ``sign``; ``types`` are a name's template arguments."""
 
     kind: str
     text: str
@@ -61,7 +61,7 @@ def lines_of(text: str, first: int) -> Iterator[tuple[int, str]]:
 
 
 def mask_of(condition: str) -> str | None:
-    """Where the check of ``condition`` counts: ``tmp3`` of ``(tmp1 < 10) | ~(tmp3)``; None: everywhere."""
+    """The mask under which a check counts: ``tmp3`` of ``(tmp1 < 10) | ~(tmp3)``; None: everywhere."""
     _, masked, mask = condition.partition("| ~(")
     return argument(mask) if masked else None
 
@@ -83,7 +83,7 @@ def argument(text: str) -> str:
 
 _INTEGERS = frozenset(("int64_t", "int32_t", "long", "int", "tl.int64", "tl.int32", "int64", "int32"))
 _UNSIGNED = "std::make_unsigned_t<"
-# Functions that hand on an argument, by its position.
+# Functions that return an argument, by its position.
 _SAME: Mapping[str, int] = {
     "Vectorized": 0,
     "VectorizedN": 0,
@@ -157,12 +157,12 @@ def meaning(name: KernelToken, receiver: Value | None, arguments: Sequence[Value
 
 
 def is_type(name: str) -> bool:
-    """Whether it is an integer type, whose name also casts."""
+    """Whether ``name`` is an integer type, whose name is also a cast."""
     return name in _INTEGERS
 
 
 def temporary(value: Value) -> Value:
-    """What is loaded from a temporary array: whatever was put there."""
+    """The value loaded from a temporary array: what was stored there."""
     return value.operands[0] if isinstance(value, Computed) and value.operation == "+" else value
 
 
@@ -184,9 +184,9 @@ _SPELLING = {"||": "or", "&&": "and", "//": "floordiv"}
 
 
 class ExpressionReader:
-    """``resolve`` gives the value of a name, ``parameters`` are the names that point to tensors.
+    """Read expressions. ``resolve`` gives the value of a name, ``parameters`` are the names that point to tensors.
 
-    ``on_division`` is told of each divisor and the function that divides.
+    ``on_division`` is called with each function that divides and its divisor.
     """
 
     def __init__(

@@ -32,14 +32,14 @@ from aotidoctor.model.torch_names import contiguous_stride, element_dtype, index
 # Calls and tensors.
 
 _HANDLE = "_handle"
-# What follows on this line is the first line of the file.
+# The file begins on this line.
 _OPENING = "async_compile.triton("
 GENERATED = ("cpp", "triton")
 
 
 @dataclass(slots=True)
 class PackageProgram:
-    """Static facts of one model with the inputs of the call; flows of kernels are read when they are asked for."""
+    """Static facts of one model with the inputs of the call; flows of kernels are read when first needed."""
 
     case: Case
     contract: ModelContract
@@ -59,7 +59,7 @@ class PackageProgram:
         return self.contract.kernels[at]
 
     def flow(self, kernel: str) -> KernelFlow | None:
-        """What the kernel does; None when its source is not in the package."""
+        """The statements of the kernel; None when its source is not in the package."""
         if kernel not in self._flows:
             body = self.bodies.get(kernel)
             text = text_of(self.case.model, body) if body is not None else None
@@ -215,13 +215,13 @@ class InputMemory(OriginMemory):
 
     @property
     def calls(self) -> tuple[str, ...]:
-        """None."""
+        """Empty: an input has no calls before it."""
         return ()
 
 
 @dataclass(slots=True)
 class BufferMemory(OriginMemory):
-    """What a generated kernel stored: each offset with its value, and the iteration that wrote it."""
+    """A buffer that a generated kernel filled: each offset with its value, and the iteration that wrote it."""
 
     kernel: str
     filled: dict[int, tuple[int | None, int, int]]
@@ -258,7 +258,7 @@ def origins_at(
 
 
 class CallMemories:
-    """The memories of the parameters of one call, made when they are asked for."""
+    """The memories of the parameters of one call, made when first needed."""
 
     def __init__(self, program: PackageProgram, at: int, depth: int = 0) -> None:
         self._program = program
@@ -382,7 +382,7 @@ class _Search:
             self.lost = True
 
     def found(self) -> InputSources:
-        """What was followed to the end, if it is few."""
+        """The sources that were followed to the end, if they are few."""
         if self.lost or not 0 < len(self.paths) <= _MOST:
             return InputSources()
         return InputSources(paths=tuple(self.paths), through=tuple(self.through))
@@ -400,7 +400,7 @@ class _Search:
 
 
 def sources_of(program: PackageProgram, at: int, parameters: Sequence[str]) -> InputSources:
-    """Where the values behind ``parameters`` of the call at ``at`` come from."""
+    """The sources of the values behind ``parameters`` of the call at ``at``."""
     search = _Search(program=program)
     arguments = program.arguments(at)
     for parameter in parameters:
@@ -412,7 +412,7 @@ def sources_of(program: PackageProgram, at: int, parameters: Sequence[str]) -> I
 
 
 def tensor_sources(program: PackageProgram, at: int, name: str) -> InputSources:
-    """Where the tensor ``name`` that the call at ``at`` reads comes from."""
+    """The sources of the tensor ``name`` that the call at ``at`` reads."""
     search = _Search(program=program)
     search.tensor(name, at, 0)
     return search.found()

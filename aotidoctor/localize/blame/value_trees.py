@@ -176,7 +176,7 @@ class ElementAccess:
 
 @dataclass(slots=True)
 class KernelFlow:
-    """All of it, in the order of the text."""
+    """The checks, divisions, stores and accesses of a kernel, in the order of the text."""
 
     checks: list[KernelCheck] = field(default_factory=list)
     divisions: list[Division] = field(default_factory=list)
@@ -202,7 +202,7 @@ ElementMemories = Callable[[str], ElementMemory | None]
 
 
 def _divide(left: int, right: int) -> int | None:
-    """C++ cuts towards zero."""
+    """Divide as C++ does, towards zero."""
     return None if right == 0 else abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
 
 
@@ -231,7 +231,7 @@ _TWO: Mapping[str, Callable[[int, int], int | None]] = {
 _ONE: Mapping[str, Callable[[int], int | None]] = {
     "neg": operator.neg,
     "abs": abs,
-    # Of a truth value; the bits of other numbers are not turned round in indices.
+    # Of a truth value; indices never invert the bits of other numbers.
     "~": lambda value: 1 - value if value in (0, 1) else None,
 }
 

@@ -22,14 +22,14 @@ SIGNAL_START = re.compile(
     r"OOMKilled|died with <Signals|SIG(?:SEGV|ABRT|KILL|BUS|ILL|"
     r"FPE|TERM)\b|signal: |[Tt]erminated by signal|\b[Ss]ignal:? (?:Some\()?\d+"
 )
-# In the words of the C library, which many programs print.
+# The words of the C library, which many programs print.
 SIGNALS = {
     "Segmentation fault": "SIGSEGV",
     "Aborted": "SIGABRT",
     "Bus error": "SIGBUS",
     "Illegal instruction": "SIGILL",
 }
-# Words of a signal; its number, as programs name it that know no more; its name.
+# Words of a signal, its number, its name.
 _SIGNALS = (
     (r"Segmentation fault|SIGSEGV|\b(?:code|status):? ?(?:139|-11)\b|exitcode: ?-11|Signals\.SIGSEGV", 11, "SIGSEGV"),
     (r"\bAborted\b|Abort trap|SIGABRT|\b(?:code|status):? ?(?:134|-6)\b|exitcode: ?-6\b", 6, "SIGABRT"),
@@ -46,7 +46,7 @@ _SIGNAL_NAMES = (
 
 
 def read_signal(lines: Sequence[LogLine], at: int) -> LogFailure | None:
-    """The ending; None for one without a failure (exit code 0)."""
+    """The end of a process; None for one without a failure (exit code 0)."""
     text = lines[at].text
     kind = next((name for words, name in _SIGNAL_NAMES if words.search(text)), None)
     if kind is None:
@@ -82,9 +82,9 @@ _BARS = re.compile(r"^\s*[|+][\s|+-]*?(?=\S|$) ?")
 _LINK = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
 _NO_MESSAGE = "Traceback (most recent call last)"
 _FOREIGN, _LONGEST_TRACEBACK, _BACK, _INDENT = 20, 400, 60, 2
-# What a logger says before a traceback is more than that there is one.
+# A record before a traceback that says more than its head.
 _HEADLINE = re.compile(r": [^:]{12}")
-# So many frames, and such a share of the lines, are the middle of a traceback.
+# The least frames, and their least share of the lines, for the middle of a traceback.
 _HALF, _MOSTLY = 2, 0.7
 # In these levels the dotted name before a message is that of a logger.
 _NEWS = ("info", "warning")
@@ -130,7 +130,7 @@ def _traceback(lines: Sequence[LogLine], at: int) -> LogFailure:
             foreign += 1
             last = last or here
         here += 1
-    # A paste may have lost the type of the exception, and kept its message, or told it before.
+    # A paste may have lost the type of the exception, and still have its message below or before.
     before = lines[at].text[: head.start()].strip(" ,:") if head else ""
     headline = before if _HEADLINE.search(before) else _NO_MESSAGE
     last_line = (lines[last].number, lines[last].text) if last and frames else (lines[at].number, headline)
@@ -278,7 +278,7 @@ def read_cpp(lines: Sequence[LogLine], at: int) -> LogFailure | None:
 
 
 def _read_termination(lines: Sequence[LogLine], at: int, kind: str, *, again: bool) -> LogFailure:
-    """With the ``what()`` below it; other threads may have spoken in between."""
+    """The termination with the ``what()`` below it; lines of other threads may stand in between."""
     for here in range(at + 1, min(at + 1 + _CPP_PATIENCE, len(lines))):
         if _WHAT.match(lines[here].text):
             body, frames, end = message(lines, here)
@@ -300,7 +300,7 @@ _MOST = 100_000
 
 
 def read_assertion(lines: Sequence[LogLine], at: int) -> LogFailure | None:
-    """The assertion at ``at``, with all lines of further threads that follow at once."""
+    """The assertion at ``at``, with the lines of further threads directly below."""
     text = lines[at].text
     if _DEVICE.search(text):
         end = end_below(lines, at, _DEVICE, _MOST)
@@ -329,7 +329,7 @@ _LONGEST_REPORT, _SANITIZER_LINES = 300, 10
 
 
 def read_sanitizer(lines: Sequence[LogLine], at: int) -> LogFailure | None:
-    """The first complaint and its stack."""
+    """The first report of a sanitizer, and its stack."""
     text = lines[at].text
     tool, cuda = _TOOL.search(text), _CUDA.match(text)
     if text.startswith("SUMMARY: "):
@@ -424,7 +424,7 @@ _KINDS = (
 
 
 def read_dmesg(lines: Sequence[LogLine], at: int) -> LogFailure | None:
-    """The kernel's line."""
+    """The line of the kernel."""
     text = lines[at].text
     kind = next((name for words, name in _KINDS if words.search(text)), "")
     follows = "oom_reaper" in text

@@ -66,7 +66,7 @@ _MOST_BELOW_LINKER = 12
 
 
 def read_linker(lines: Sequence[LogLine], at: int) -> LogFailure | None:
-    """What the linker could not do."""
+    """The error of the linker at ``at``; None for a warning."""
     text = lines[at].text
     follows = _LINKER_FOLLOWS.search(text) is not None
     if not follows and (not _ERROR.search(text) or ": warning: " in text):
@@ -89,7 +89,7 @@ _MOST_BELOW_LOADER = 8
 
 
 def read_loader(lines: Sequence[LogLine], at: int) -> LogFailure | None:
-    """What could not be loaded."""
+    """The error of the loader at ``at``."""
     return lines_failure(
         lines, at, end_below(lines, at, _BELOW_LOADER, _MOST_BELOW_LOADER), form="loader", stage="load"
     )
@@ -106,7 +106,7 @@ _MORE = re.compile(r"^\|\s+\|\s+\|\s*(?P<why>[^\s|].*)$")
 
 
 def read_server(lines: Sequence[LogLine], at: int) -> LogFailure | None:
-    """The model and why it was not loaded."""
+    """The model that was not loaded, and why."""
     text = lines[at].text
     table = _TABLE.match(text)
     if table is not None:
@@ -154,7 +154,7 @@ def read_plain(lines: Sequence[LogLine], at: int) -> LogFailure | None:
 
 # A record that some logger calls an error.
 
-# What the level of an error begins with; where it stands, ``levels`` knows.
+# The beginning of an error's level; ``level_of`` knows where it stands.
 RECORD_START = re.compile(
     r"(?i:err|eror|crit|fatal|severe|panic|emerg|alert|fail|ftl|fehler)|^<[0-9]|[EFCA][/\]) \t\d]|PRIORITY"
     r"|level\"\s?:\s?[56]0"
@@ -168,14 +168,14 @@ def read_record(lines: Sequence[LogLine], at: int) -> LogFailure | None:
     line = lines[at]
     if line.level in ("info", "warning", "doubtful"):
         return None
-    # The time before it tells that it is a record; it was taken off.
+    # The raw line has the time that marks a record.
     level = level_of(line.text) or level_of(decode_line(line.raw[:_HEAD]))
     if level != "error" or _LEVEL_WORD.search(telling_part(line.text)) is None:
         return None
     return message_failure(lines, at)
 
 
-# Whatever else says that something failed.
+# Any other words of a failure.
 
 # The end of the name of an exception, and what comes after it; its beginning is looked for backwards.
 _EXCEPTION = re.compile(
@@ -242,7 +242,7 @@ _FAILURE_WORDS = "|".join(
         r"\b(?:0x)?[cC]0000(?:005|409|01[dD]|374|135|142)\b",
         r"\.\.\. ?(?i:error|fail(?:ed)?)(?: {0,200}[|\u2502\u2503\u2551])?$|^[A-Z]{0,4}ROR: ",
         r"\b[Bb]ackend \w{1,60} is not registered\b|, referenced from:$|arguments? but \d+ (?:was|were) given",
-        # Exceptions whose names tell it by their module only.
+        # Exceptions that only their module shows to be such.
         r"\bSystemExit: ?[1-9]|\b[A-Z]\w{3,40}Sanitizer: [A-Za-z]",
         r"\b(?:exc|exceptions?|errors?|process)\.[A-Z]\w{1,60}: |\bUnhandledPromiseRejection",
         r"(?:^\W{0,12}|(?<!tate): )Terminated\W*$|^\S{1,40}: (?:bus error|abort|killed|terminated|trace trap)\b",
@@ -290,7 +290,7 @@ def read_other(lines: Sequence[LogLine], at: int) -> LogFailure | None:
             start -= 1
         kind = text[start : named.start("after")].rpartition(".")[2]
         if ":" in named["after"] and start:
-            # What stands before it may say more.
+            # The text before the name may say more.
             before = text[:start].rstrip()
             own = (lines[at].number, text[start:])
             texts[:1] = [(lines[at].number, before), own] if _WORD.search(before) else [own]
