@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from aotidoctor.logs.forms import FORMS
 from aotidoctor.logs.forms.crash_forms import unfinished_traceback
-from aotidoctor.logs.harmless import is_bare, is_calm, is_mention, is_probe, is_warning, of_torch
+from aotidoctor.logs.harmless import adjust_confidence, is_bare, is_calm, is_mention, is_probe, is_warning
 from aotidoctor.logs.lines import LogLine, without_prefixes
 from aotidoctor.logs.origins import is_place, is_sentence, match_origin
 from aotidoctor.logs.patterns import (
@@ -268,14 +268,14 @@ class Assembly:
                 if draft.level == "error" and draft.origin == line.origin and is_over:
                     draft.level = "mention"
 
-    def listen(self, lines: int) -> None:
+    def search_short_log(self, lines: int) -> None:
         """Search a short log of ``lines`` lines for what has no form: half a traceback, complaints, titles."""
         failed = [draft for draft in self.drafts if draft.level == "error"]
         if failed:
             self._summed_up(failed)
             return
         # Imported here as most logs do not need it.
-        from aotidoctor.logs.complaints import complains, title_failure
+        from aotidoctor.logs.complaints import find_complaint, title_failure
 
         if any(
             draft.level == "warning" and max((match.confidence for match in draft.matches), default=0.0) >= _CERTAIN
@@ -284,7 +284,9 @@ class Assembly:
             # The cause of the warning is known.
             return
         found = (
-            unfinished_traceback(self.short) or complains(self.short, is_alone=lines <= 1) or title_failure(self.short)
+            unfinished_traceback(self.short)
+            or find_complaint(self.short, is_alone=lines <= 1)
+            or title_failure(self.short)
         )
         if found is None:
             # A compiler's exception that was logged as a warning: in so short a log it was selected by hand.
@@ -367,14 +369,16 @@ class Assembly:
             is_cut=found.kind == "truncated" and last >= len(lines) - 1,
         )
         surroundings = "\n".join(line.text for line in around)
-        draft.matches = tuple(of_torch(match, surroundings) for match in self.matcher.matches(found, surroundings))
+        draft.matches = tuple(
+            adjust_confidence(match, surroundings) for match in self.matcher.matches(found, surroundings)
+        )
         # A failure that passes on a known one needs no place of its own.
         passes_on = found.follows or "API call failed at " in found.text
         is_passed_on = passes_on and any(is_certain_cause(match) for one in self.drafts for match in one.matches)
         is_open = level == "error" and not is_passed_on and not is_bare(found, head)
         if is_open and all(match.confidence < LEAST_CONFIDENCE for match in draft.matches):
             suspected = match_known_issue(found, head.number) or match_origin(found, head.number, surroundings)
-            draft.matches += (of_torch(suspected, surroundings),) if suspected is not None else ()
+            draft.matches += (adjust_confidence(suspected, surroundings),) if suspected is not None else ()
         return draft
 
 

@@ -198,20 +198,20 @@ def _are_within_limits(text: str) -> list[bool]:
     return [float(hit["value"]) <= float(hit["most"]) for hit in _BEYOND.finditer(text)]
 
 
-def shrinking(texts: Iterable[str]) -> bool:
+def is_shrinking(texts: Iterable[str]) -> bool:
     """Whether the free memory that the lines report only shrinks."""
     values = [float(hit["value"]) for text in texts if (hit := _FREE.search(text)) is not None]
     falls = all(before >= after for before, after in pairwise(values))
     return len(values) >= _MANY_NUMBERS and falls and values[-1] <= _FALLS * values[0]
 
 
-def waiting(texts: Sequence[str]) -> bool:
+def is_waiting(texts: Sequence[str]) -> bool:
     """Whether the last lines are the same message of waiting, over and over."""
     last = {_DIGITS.sub("", text) for text in texts[-_WAITS:]}
     return len(texts) >= _WAITS and len(last) == 1 and _WAIT.search(last.pop()) is not None
 
 
-def growing(texts: Iterable[str]) -> str:
+def growing_measure(texts: Iterable[str]) -> str:
     """The name of a measure that grew in every line that reports it; empty where there is none."""
     columns: dict[tuple[str, int], list[float]] = {}
     program = 0
@@ -296,7 +296,7 @@ _QUIET = ("info", "warning")
 _COMMIT = re.compile(r"^(?:commit [0-9a-f]{7,40}\b|Author: |Date: )")
 
 
-def complains(lines: Sequence[LogLine], *, is_alone: bool) -> LogFailure | None:
+def find_complaint(lines: Sequence[LogLine], *, is_alone: bool) -> LogFailure | None:
     """The first line of a short log that complains of something, with no success after it.
 
     ``is_alone``: the log is a single line.
@@ -455,6 +455,6 @@ def title_failure(lines: Sequence[LogLine]) -> LogFailure | None:
         if kind:
             return replace(_failure_at(lines, line), kind=kind)
     texts = [line.text for line in filled]
-    grows = (has_mark("\n".join(texts)) and growing(texts)) or shrinking(texts)
-    kind = "growing" if grows else "waiting" if waiting(texts) else ""
+    grows = (has_mark("\n".join(texts)) and growing_measure(texts)) or is_shrinking(texts)
+    kind = "growing" if grows else "waiting" if is_waiting(texts) else ""
     return replace(_failure_at(lines, filled[-1]), kind=kind) if kind else None

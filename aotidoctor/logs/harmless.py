@@ -379,7 +379,7 @@ def _is_of_others(text: str) -> bool:
     return _OTHER.search(text) is not None
 
 
-def of_torch(match: LogMatch, around: str) -> LogMatch:
+def adjust_confidence(match: LogMatch, around: str) -> LogMatch:
     """The match, with less confidence where the lines around it show no sign of torch."""
     if match.pattern.component in _OF_MODELS:
         return match

@@ -323,7 +323,7 @@ class _Read:
 
     def finished(self, name: str, source: LogSource, prefilter: Prefilter) -> LogReading:
         if prefilter.is_small:
-            self._assembly.listen(prefilter.lines)
+            self._assembly.search_short_log(prefilter.lines)
         judged = judge(self._assembly.finished(prefilter.lines))
         events = {id(one.draft): _event(one, prefilter) for one in judged}
         found = groups(judged)

@@ -301,7 +301,7 @@ def message_failure(
     lines: Sequence[LogLine], at: int, *, form: str = "line", kind: str = "", follows: bool = False
 ) -> LogFailure:
     """The message that begins at ``at`` as a failure, with what continues it."""
-    body, frames, end = message(lines, at)
+    body, frames, end = read_message(lines, at)
     return LogFailure(
         form=form, kind=kind, lines=number_lines(body), first=at, end=end, frames=tuple(frames), follows=follows
     )
@@ -344,7 +344,7 @@ def frame_of(text: str) -> str | None:
     return None if found is None else found["symbol"] or found["library"] or "??"
 
 
-def message(lines: Sequence[LogLine], at: int, *, stamped: bool = False) -> tuple[list[LogLine], list[str], int]:
+def read_message(lines: Sequence[LogLine], at: int, *, stamped: bool = False) -> tuple[list[LogLine], list[str], int]:
     """The lines of the message that begins at ``at``, the frames below it, and where it ends.
 
     ``stamped``: every line of it has a logger's prefix, so that such a prefix does not end it.

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from aotidoctor.logs.lines import LogLine
-from aotidoctor.logs.patterns import LogFailure, end_below, lines_failure, message, message_failure, number_lines
+from aotidoctor.logs.patterns import LogFailure, end_below, lines_failure, message_failure, number_lines, read_message
 
 # How a process ended, as shells, launchers and CI systems report it: that it failed, not why.
 
@@ -147,7 +147,7 @@ def _traceback(lines: Sequence[LogLine], at: int) -> LogFailure:
 
 def _exception(lines: Sequence[LogLine], at: int, kind: str, *, first: int, frames: Sequence[str]) -> LogFailure:
     stamped = at > first and lines[at].stamped and lines[at - 1].stamped
-    body, native, end = message(lines, at, stamped=stamped)
+    body, native, end = read_message(lines, at, stamped=stamped)
     begin = _BARS.sub("", body[0].text).strip()
     return LogFailure(
         form="python",
@@ -259,7 +259,7 @@ def read_cpp(lines: Sequence[LogLine], at: int) -> LogFailure | None:
         return message_failure(lines, at, form="terminate")
     if "Exception raised from " in text:
         # The message of a c10 exception stands before the place that raised it.
-        body, frames, end = message(lines, at)
+        body, frames, end = read_message(lines, at)
         before = at - 1
         has_message = (
             at > 0 and lines[before].text and lines[before].stream == lines[at].stream and not lines[at].stamped
@@ -281,7 +281,7 @@ def _read_termination(lines: Sequence[LogLine], at: int, kind: str, *, again: bo
     """The termination with the ``what()`` below it; lines of other threads may stand in between."""
     for here in range(at + 1, min(at + 1 + _CPP_PATIENCE, len(lines))):
         if _WHAT.match(lines[here].text):
-            body, frames, end = message(lines, here)
+            body, frames, end = read_message(lines, here)
             words = _WHAT.sub("", body[0].text)
             texts = (*number_lines(lines[at : at + 1]), (body[0].number, f"what(): {words}"), *number_lines(body[1:]))
             return LogFailure(form="terminate", kind=kind, lines=texts, first=at, end=end, frames=tuple(frames))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from aotidoctor.logs.harmless import telling_part
 from aotidoctor.logs.lines import LogLine, decode_line, level_of
-from aotidoctor.logs.patterns import LogFailure, end_below, lines_failure, message, message_failure
+from aotidoctor.logs.patterns import LogFailure, end_below, lines_failure, message_failure, read_message
 
 # gcc and clang, MSVC, nvcc and ptxas, with the source lines and the notes below a diagnostic.
 
@@ -280,7 +280,7 @@ def read_other(lines: Sequence[LogLine], at: int) -> LogFailure | None:
     # Rich marks the line that raised, whatever it says.
     if rest != text and not OTHER_START.search(rest) and _RAISED not in text:
         return None
-    body, frames, end = message(lines, at)
+    body, frames, end = read_message(lines, at)
     named = _EXCEPTION.search(text)
     texts = [(line.number, line.text) for line in body]
     kind = ""
