@@ -13,7 +13,7 @@ direction they did not.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import field
 
 from aotidoctor.model.answers import CompilerStep
@@ -37,9 +37,9 @@ ALL_OFF = -1
 
 @record
 class BisectionStep:
-    """Compile with the steps after number ``max`` off (-1: with all of them off): right numbers?
+    """A question: are the results right, compiled with the steps after number ``max`` off (-1: all off)?
 
-    ``done`` of about ``of`` questions were answered before it; ``steps`` are the steps of its stage.
+    ``done`` of about ``of`` questions were answered before it; ``steps`` is the number of steps in its stage.
     """
 
     backend: str
@@ -51,13 +51,13 @@ class BisectionStep:
 
     @property
     def key(self) -> str:
-        """Under which its answer is kept."""
+        """The key of its answer."""
         return f"{self.subsystem}:{self.max}"
 
 
 @record
 class WrongStep:
-    """The first step that is wrong: ``number`` of ``subsystem``. Right with ``heals_at`` as the switch's maximum.
+    """The first wrong step: ``number`` of ``subsystem``. With ``heals_at`` as the maximum the results are right.
 
     ``steps`` are those that it may be: one, or more where what lies between could not be compiled.
     """
@@ -71,7 +71,7 @@ class WrongStep:
 
 @record
 class StepNotFound:
-    """No stage heals it. ``tried`` heal nothing when off, ``failed`` cannot be turned off: the compile fails then."""
+    """The end without a step: turning off ``tried`` heals nothing, turning off ``failed`` breaks the compile."""
 
     tried: tuple[str, ...]
     failed: tuple[str, ...]
@@ -80,7 +80,7 @@ class StepNotFound:
 def next_step(
     steps: Mapping[str, Sequence[CompilerStep]], answers: Mapping[str, str]
 ) -> BisectionStep | WrongStep | StepNotFound:
-    """What to ask next. ``steps`` are those of a whole compile by stage, ``answers`` by ``Question.key``."""
+    """The next question, or the result. ``steps``: of a whole compile, by stage; ``answers``: by the question's key."""
     tried, failed = [], []
     for backend, subsystem in STAGES:
         count = len(steps.get(subsystem, ()))
@@ -151,7 +151,7 @@ def _rounds(count: int) -> int:
 
 @record
 class InputDim:
-    """Dim ``dim`` of the input at ``path`` has ``size``, compiled as ``expr`` (None: a size of its own)."""
+    """A dim of an input: dim ``dim`` at ``path`` has ``size``, compiled as ``expr`` (None: a size of its own)."""
 
     path: str
     dim: int
@@ -181,7 +181,7 @@ class DimRange:
     size: int
 
 
-# What to keep of each size, by its name.
+# The part to keep of each size, by its name.
 DimRanges = Mapping[str, DimRange]
 
 
@@ -210,17 +210,23 @@ def sizes_of(case: Case) -> tuple[CuttableSize, ...]:
     values: dict[str, set[int]] = {}
     lows: dict[str, int] = {}
     for place, dim in places:
-        for name, value in _readings(place):
-            values.setdefault(name, set()).add(value)
+        if place.expr is None:
+            values.setdefault(str(place), set()).add(place.size)
+        elif (solved := solve(place.expr, place.size)) is not None:
+            values.setdefault(solved[0], set()).add(solved[1])
+        else:
+            # A size that does not solve is a disagreement of its own: its symbols are not cut.
+            for name in place.expr.symbols:
+                values.setdefault(name, set()).add(-1)
         low = solve(dim.expr, dim.min) if dim.expr is not None and dim.min is not None else None
         name = low[0] if low is not None else str(place)
         lows[name] = max(lows.get(name, 1), low[1] if low is not None else dim.min or 1)
     found = []
     for name, several in values.items():
-        shown = tuple(place for place, _ in places if name in _names(place))
-        alone = all(_names(place) == {name} for place in shown)
+        own = tuple(place for place, _ in places if name in _names(place))
+        alone = all(_names(place) == {name} for place in own)
         if len(several) == 1 and alone and max(several) > lows.get(name, 1):
-            found.append(CuttableSize(name=name, value=max(several), low=lows.get(name, 1), places=shown))
+            found.append(CuttableSize(name=name, value=max(several), low=lows.get(name, 1), places=own))
     return tuple(sorted(found, key=lambda one: (-sum(place.dim == 0 for place in one.places), -one.value, one.name)))
 
 
@@ -228,73 +234,55 @@ def _names(place: InputDim) -> frozenset[str]:
     return frozenset((str(place),)) if place.expr is None else place.expr.symbols
 
 
-def _readings(place: InputDim) -> Sequence[tuple[str, int]]:
-    if place.expr is None:
-        return [(str(place), place.size)]
-    solved = solve(place.expr, place.size)
-    # A size that does not solve is a disagreement of its own: its symbol is not cut.
-    return [solved] if solved is not None else [(name, -1) for name in place.expr.symbols]
-
-
 def search_smallest(sizes: Sequence[CuttableSize]) -> SizeSearch:
-    """Yields what to keep, is sent whether that still fails alike, returns what is left in the end."""
+    """Search by questions: yield what to keep, be sent whether that still fails alike, return what is left."""
     parts = {one.name: DimRange(start=0, size=one.value) for one in sizes}
     gone: dict[str, int] = {}
     for one in sizes:
-        size, passed = yield from _bisect(parts, one, _beginning, one.low, one.value)
+        size, passed = yield from _bisect(parts, one, one.value)
         parts[one.name] = DimRange(start=0, size=size)
         if passed is not None and size > one.low:
             # Only where it stops failing earlier does it matter which entries are left.
             end = size
-            size, passed = yield from _bisect(parts, one, _ending_at(end), one.low, end)
+            size, passed = yield from _bisect(parts, one, end, is_tail=True)
             parts[one.name] = DimRange(start=end - size, size=size)
         if passed is not None:
             gone[one.name] = passed
     return SmallestSizes(parts=parts, gone=gone)
 
 
-def _beginning(length: int) -> DimRange:
-    return DimRange(start=0, size=length)
-
-
-def _ending_at(end: int) -> Callable[[int], DimRange]:
-    return lambda length: DimRange(start=end - length, size=length)
-
-
 def _bisect(
-    parts: DimRanges, size: CuttableSize, part: Callable[[int], DimRange], low: int, high: int
+    parts: DimRanges, size: CuttableSize, end: int, *, is_tail: bool = False
 ) -> Generator[DimRanges, bool, tuple[int, int | None]]:
-    """The least length that fails, and the largest shorter one that does not (None: there is none)."""
+    """The least length that fails, and the largest shorter one that does not (None: there is none).
+
+    What is left are the first of ``end`` entries, or the last of them (``is_tail``).
+    """
+    low, high = size.low, end
     if low >= high:
         return high, None
-    if (yield {**parts, size.name: part(low)}):
+    if (yield {**parts, size.name: DimRange(start=end - low if is_tail else 0, size=low)}):
         return low, None
     while high - low > 1:
         middle = (low + high) // 2
-        failed = yield {**parts, size.name: part(middle)}
+        failed = yield {**parts, size.name: DimRange(start=end - middle if is_tail else 0, size=middle)}
         low, high = (low, middle) if failed else (middle, high)
     return high, low
 
 
 def dim_cuts(sizes: Sequence[CuttableSize], parts: DimRanges) -> list[tuple[InputDim, DimRange]]:
-    """What to keep of each dim of the inputs; dims that stay whole are left out."""
+    """The part to keep of each dim of the inputs; dims that stay whole are left out."""
     found = []
     for one in sizes:
-        kept = parts[one.name]
+        part = parts[one.name]
         for place in one.places:
-            cut = _cut(place, one.name, kept)
-            if cut is not None and cut.size < place.size:
-                found.append((place, cut))
+            nothing, start, size = (
+                evaluate(place.expr, {one.name: value}) if place.expr is not None else value
+                for value in (0, part.start, part.size)
+            )
+            if nothing is not None and start is not None and size is not None and size < place.size:
+                found.append((place, DimRange(start=start - nothing, size=size)))
     return found
-
-
-def _cut(place: InputDim, name: str, kept: DimRange) -> DimRange | None:
-    if place.expr is None:
-        return kept
-    nothing, before, size = (evaluate(place.expr, {name: value}) for value in (0, kept.start, kept.size))
-    if nothing is None or before is None or size is None:
-        return None
-    return DimRange(start=before - nothing, size=size)
 
 
 def steps_of(found: Sequence[tuple[InputDim, DimRange]]) -> list[JsonObject]:

@@ -40,7 +40,7 @@ def text_of(model: ModelEntry | None, body: KernelBody) -> str | None:
 
 @lru_cache(maxsize=4)
 def _lines(source: str) -> list[str]:
-    """Split once, though a file of generated code holds hundreds of kernels."""
+    """The lines of a file of generated code, split once for its hundreds of kernels."""
     return source.split("\n")
 
 
@@ -86,7 +86,10 @@ _COMPOUND = (
 
 @record
 class KernelOrigin:
-    """``operators`` like ``aten.log``; ``where`` like ``model.py:12``; ``from_name`` when only the name told them."""
+    """The origin of a kernel: ``operators`` like ``aten.log``, ``where`` like ``model.py:12``.
+
+    ``from_name``: the operators are known from the kernel's name only.
+    """
 
     operators: tuple[str, ...] = ()
     where: str | None = None
@@ -155,7 +158,7 @@ class LastCall:
 
 
 def timeline(case: Case, trace: Trace, *, ended: bool) -> tuple[TimelineEntry, ...]:
-    """The computing calls. ``ended`` tells that the run came to its end, so that its last call has returned."""
+    """The computing calls. ``ended``: the run came to its end, so that its last call has returned."""
     entries: list[TimelineEntry] = []
     for number in range(1, len(trace.marks) + 1):
         made = trace.of_run(number)
@@ -163,9 +166,20 @@ def timeline(case: Case, trace: Trace, *, ended: bool) -> tuple[TimelineEntry, .
         for place, index in enumerate(computing):
             following = made[computing[place + 1]] if place + 1 < len(computing) else None
             last = index + 1 == len(made) and number == len(trace.marks) and not ended
-            name = launched_name(case, made, index)
-            pair = (made[index], following)
-            entries.append(_entry(case, name, pair, run=number, state=ENTERED if last else RETURNED))
+            name, call = launched_name(case, made, index), made[index]
+            origin = origin_of(case, name)
+            # The comment above an operator's call also names the nodes fused around it; a name is not repeated.
+            is_named = call.kind is CallKind.CUSTOM or origin.from_name
+            entry = TimelineEntry(
+                name=name,
+                kind=call.kind.value,
+                call=number,
+                state=ENTERED if last else RETURNED,
+                seconds=None if following is None else max(0.0, following.at - call.at),
+                origins=() if is_named else origin.operators,
+                where=origin.where,
+            )
+            entries.append(entry)
     return tuple(entries)
 
 
@@ -208,27 +222,9 @@ def launched_name(case: Case, made: Sequence[TracedCall], index: int) -> str:
     if call.kind is not CallKind.LAUNCH:
         return name_of(case, call)
     static = [(one.kind, one.name) for one in (case.contract.kernels if case.contract is not None else ())]
-    seen = [one for one in made[: index + 1] if one.kind in (CallKind.LAUNCH, CallKind.EXTERN)]
-    if len(seen) > len(static) or any(not _alike(one, two) for one, two in zip(seen, static, strict=False)):
-        return call.symbol
-    return static[len(seen) - 1][1]
-
-
-def _alike(call: TracedCall, static: tuple[str, str]) -> bool:
-    kind, name = static
-    return kind == "triton" if call.kind is CallKind.LAUNCH else name == call.symbol
-
-
-def _entry(case: Case, name: str, pair: tuple[TracedCall, TracedCall | None], *, run: int, state: str) -> TimelineEntry:
-    call, following = pair
-    origin = origin_of(case, name)
-    return TimelineEntry(
-        name=name,
-        kind=call.kind.value,
-        call=run,
-        state=state,
-        seconds=None if following is None else max(0.0, following.at - call.at),
-        # The comment above an operator's call names the nodes fused around it as well; a name need not be said twice.
-        origins=() if call.kind is CallKind.CUSTOM or origin.from_name else origin.operators,
-        where=origin.where,
+    launched = [one for one in made[: index + 1] if one.kind in (CallKind.LAUNCH, CallKind.EXTERN)]
+    is_alike = all(
+        kind == "triton" if one.kind is CallKind.LAUNCH else name == one.symbol
+        for one, (kind, name) in zip(launched, static, strict=False)
     )
+    return static[len(launched) - 1][1] if is_alike and len(launched) <= len(static) else call.symbol

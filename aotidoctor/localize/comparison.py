@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -35,13 +35,13 @@ from aotidoctor.model.run import Outcome
 
 FINE = ("agrees", "both-within", "reference-imprecise")
 STRUCTURAL = ("missing", "extra", "structure", "type", "shape")
-# What a tolerance cannot change.
+# Verdicts that a tolerance cannot change.
 _FIXED = (*STRUCTURAL, "dtype")
 _UNASKED = "it agreed, so no float64 run was made: run compare again for a verdict"
 
 
 def read_comparison(outcome: Outcome) -> tuple[OutputComparison, ...]:
-    """What the ``reference`` part of a run's result tells, in the reference's order; empty without one."""
+    """The comparison in the ``reference`` part of a run's result, in the reference's order; empty without one."""
     found = outcome.result.get("reference")
     if not isinstance(found, dict) or "outputs" not in found:
         return ()
@@ -64,22 +64,23 @@ def saved_comparison(document: JsonObject) -> tuple[OutputComparison, ...]:
 
 
 def judge_anew(found: Sequence[OutputComparison], tolerances: Tolerances) -> tuple[OutputComparison, ...]:
-    """With other tolerances. An output that none was given for keeps its verdict; see ``agrees_within``."""
+    """The comparison under other tolerances. An output without one keeps its verdict; see ``agrees_within``."""
     leaves = [item for item in found if item.verdict not in ("structure", "missing", "extra")]
     places = {item.path: index for index, item in enumerate(leaves)}
-    return tuple(_judge_output(item, tolerances.of(item.path, places.get(item.path, -1))) for item in found)
-
-
-def _judge_output(item: OutputComparison, asked: tuple[float, float] | None) -> OutputComparison:
-    if asked is None or item.verdict in _FIXED or not item.needed:
-        return item
-    rtol, atol = asked
-    beyond = item.far if (rtol, atol) == (item.rtol, item.atol) else 0
-    if agrees_within(item.needed, rtol, atol):
-        return replace(item, verdict="agrees", rtol=rtol, atol=atol, asked=True, far=0, reason=None)
-    reason = item.reason if item.judged is not None or item.verdict != "agrees" else _UNASKED
-    verdict = item.judged or "unknown"
-    return replace(item, verdict=verdict, rtol=rtol, atol=atol, asked=True, far=beyond, reason=reason)
+    judged: list[OutputComparison] = []
+    for item in found:
+        limits = tolerances.of(item.path, places.get(item.path, -1))
+        if limits is None or item.verdict in _FIXED or not item.needed:
+            judged.append(item)
+            continue
+        far = item.far if limits == (item.rtol, item.atol) else 0
+        reason = item.reason if item.judged is not None or item.verdict != "agrees" else _UNASKED
+        verdict = item.judged or "unknown"
+        if agrees_within(item.needed, *limits):
+            verdict, far, reason = "agrees", 0, None
+        rtol, atol = limits
+        judged.append(replace(item, verdict=verdict, rtol=rtol, atol=atol, asked=True, far=far, reason=reason))
+    return tuple(judged)
 
 
 def _leaf(item: JsonObject) -> OutputComparison:
@@ -124,7 +125,7 @@ _ALIKE = ("flipped-bit", "cast", "transposed", "reshaped")
 
 @record
 class WeightsCompared:
-    """``names`` of the weights that differ, ``kind`` and a ``sentence`` about them (both empty where none does).
+    """A comparison of weights: ``names`` of those that differ, ``kind`` and ``sentence`` (empty where none does).
 
     ``equal`` counts the others that were compared. ``alone`` are names that only one side has: constants that were
     folded or written into the code at compile time, and what the model does not use. ``unread`` says why nothing was
@@ -140,14 +141,14 @@ class WeightsCompared:
 
 
 def read_weights(outcome: Outcome) -> WeightsCompared:
-    """What the ``weights`` part of a run's result tells."""
+    """The comparison in the ``weights`` part of a run's result."""
     found = outcome.result.get("weights")
     items = [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
     return judge_weights(items, unread=str(outcome.result.get("weights_unread") or "")[:300])
 
 
 def judge_weights(items: Sequence[JsonObject], *, unread: str = "") -> WeightsCompared:
-    """What the pairs of weights tell, each as ``worker.weight_differences`` describes it."""
+    """The comparison from pairs of weights, each as ``worker.weight_differences`` describes it."""
     differing = [item for item in items if item.get("equal") is False]
     equal = sum(item.get("equal") is True for item in items)
     kind = _kind(differing, equal) if differing else ""
@@ -167,7 +168,8 @@ def _kind(differing: list[JsonObject], equal: int) -> str:
         return only
     if any(item.get("what") in ("shape", "dtype") for item in differing):
         return "other-model"
-    broad = [item for item in differing if item.get("what") == "values" and _share(item) > _MOST_WEIGHTS]
+    shares = [item.get("share") for item in differing if item.get("what") == "values"]
+    broad = [share for share in shares if isinstance(share, int | float) and share > _MOST_WEIGHTS]
     if len(differing) == 1 and broad and equal:
         return "stale-one"
     return "other-checkpoint" if broad and len(broad) * 2 >= len(differing) + equal else "other-values"
@@ -215,11 +217,6 @@ def _value(value: JsonValue) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _share(item: JsonObject) -> float:
-    share = item.get("share")
-    return float(share) if isinstance(share, int | float) else 0.0
-
-
 def _int(value: JsonValue) -> int:
     return int(value) if isinstance(value, int | float) else 0
 
@@ -236,8 +233,9 @@ CodeLines = list[tuple[int, str]]
 
 @record
 class CodeComparison:
-    """``same_kernels``: the same names in the same order of calls. ``same_sources``: the same code below them too.
+    """A comparison of generated code.
 
+    ``same_kernels``: the same names in the same order of calls; ``same_sources``: the same code as well.
     Both are None where a package has no sources. ``where``, ``ours`` and ``theirs`` are the first line that differs:
     of the kernels, else of the wrapper (``ours`` is the package under examination).
     """
@@ -341,14 +339,13 @@ def kernel_inputs(case: Case, kernel: str) -> tuple[KernelInput, ...]:
     if program is None:
         return ()
     at = next(iter(program.calls(kernel)), None)
-    return () if at is None else tuple(_inputs(program, at))
-
-
-def _inputs(program: PackageProgram, at: int) -> Iterator[KernelInput]:
+    if at is None:
+        return ()
     pairs = [(one.name, one.type, text) for one, text in program.arguments(at).values() if one.pointer]
     if not pairs:
         # A shim names its tensors in order; an operator of ATen has no parameters that the package knows.
         pairs = [(f"argument {number}", "", text) for number, text in enumerate(program.call(at).arguments)]
+    found: list[KernelInput] = []
     for parameter, takes, text in pairs:
         root = program.root(text)
         leaf, constant = program.leaves.get(root), program.constants.get(root)
@@ -363,7 +360,8 @@ def _inputs(program: PackageProgram, at: int) -> Iterator[KernelInput]:
             source, name = "buffer", f"what {program.call(writer).name} wrote"
         else:
             continue
-        yield KernelInput(parameter=parameter, source=source, name=name, takes=takes or None, differs=differs)
+        found.append(KernelInput(parameter=parameter, source=source, name=name, takes=takes or None, differs=differs))
+    return tuple(found)
 
 
 def _differences(leaf: LeafSpec, tensor: TensorDesc | None, program: PackageProgram) -> tuple[str, ...]:
@@ -377,13 +375,13 @@ def _differences(leaf: LeafSpec, tensor: TensorDesc | None, program: PackageProg
     if leaf.rank not in (None, len(tensor.shape)):
         return (*found, f"{plural(len(tensor.shape), 'dim')}, expected {leaf.rank}")
     for number, (dim, size) in enumerate(zip(leaf.dims or (), tensor.shape, strict=False)):
-        wanted = dim.size(program.sizes)
+        expected = dim.size(program.sizes)
         low, high = dim.min or 0, dim.max
-        if wanted not in (None, size):
-            found.append(f"shape[{number}] {size}, expected {wanted}")
+        if expected not in (None, size):
+            found.append(f"shape[{number}] {size}, expected {expected}")
         elif dim.static is None and (size < low or (high is not None and size > high)):
             found.append(f"shape[{number}] {size}, expected {low}..{'' if high is None else high}")
     pairs = zip(leaf.strides or (), tensor.stride or (), tensor.shape, strict=False)
-    if any(wanted not in (None, step) and size > 1 for wanted, step, size in pairs):
+    if any(expected not in (None, step) and size > 1 for expected, step, size in pairs):
         found.append(f"strides {tensor.stride}, expected {leaf.strides}")
     return tuple(found)

@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from aotidoctor.localize.call_timeline import timeline
 from aotidoctor.localize.comparison import read_comparison
-from aotidoctor.localize.debugger_output import Backtrace, KernelTask, ThreadStack, read_backtrace
+from aotidoctor.localize.debugger_output import Backtrace, KernelTask, read_backtrace
 from aotidoctor.localize.watched_values import read_watched
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
@@ -44,7 +44,7 @@ _DISPATCH = re.compile(
 )
 _TORCH = re.compile(r"/torch/(?:lib/|_C\.)|(?:^|/)lib(?:torch|c10|caffe2|shm|aoti_)[^/]*\.so")
 _PYTHON = re.compile(r"(?:^|/)(?:libpython[^/]*\.so[^/]*|python[\d.]*|_ctypes\.[^/]*\.so)$")
-# What fails in them was asked for by the frame around.
+# Libraries that everybody calls: a failure in them is one of the caller.
 _SHARED = re.compile(
     r"(?:^|/)(?:lib(?:c|m|dl|rt|pthread|util|stdc\+\+|c\+\+|c\+\+abi|gcc_s|gomp|omp|iomp5|asan|tsan|ubsan|unwind"
     r"|c_malloc_debug|mkl\w{0,40}|openblas\w{0,40}|blas|lapack|numa|tbb\w{0,40}|cuda\w{0,40}|cublas\w{0,40}|cudnn\w{0,40}|nv\w{1,40}|nccl|ffi)"
@@ -54,7 +54,7 @@ _SHARED = re.compile(
 
 @record
 class Culprit:
-    """``frame`` decides; ``kernel`` is the kernel's name, ``library`` the operator's library (None: Python code)."""
+    """The verdict of ``frame``: ``kernel`` is the kernel's name, ``library`` the operator's (None: Python code)."""
 
     where: str
     frame: Frame | None = None
@@ -73,7 +73,9 @@ def culprit(frames: Sequence[Frame], package: Collection[str] = ()) -> Culprit:
         return Culprit(where=KERNEL, frame=own, kernel=kernel_of(own), proved=True)
     if foreign:
         return _operator(foreign, inner, reached=end is not None)
-    if any(_is_unplaced(frame, package) for frame in inner):
+    # A source file of which nothing tells the library that it went into.
+    files = [base_name(frame.file or "") for frame in inner if frame.library is None]
+    if any(file.endswith((".cpp", ".cc", ".cxx", ".c", ".cu")) and file not in package for file in files):
         return Culprit(where=UNKNOWN, frame=frames[0])
     torch = next((frame for frame in inner if _TORCH.search(frame.library or "")), None)
     if torch is not None:
@@ -113,7 +115,7 @@ def is_python(frame: Frame) -> bool:
 
 
 def is_model(frame: Frame) -> bool:
-    """The compiled model's own frame, around its kernels and calls."""
+    """Whether a frame is the compiled model's own, around its kernels and calls."""
     return _MODEL.search(frame.function or "") is not None
 
 
@@ -123,12 +125,6 @@ def _is_foreign(frame: Frame, package: Collection[str]) -> bool:
         return (frame.file or "").endswith(".py") and not (frame.file or "").startswith(("torch/", "aotidoctor/"))
     mine = base_name(frame.library) in package or frame.library.endswith(".wrapper.so")
     return not mine and not _TORCH.search(frame.library) and not _SHARED.search(frame.library)
-
-
-def _is_unplaced(frame: Frame, package: Collection[str]) -> bool:
-    """A source file of which nobody says what library it went into."""
-    name = base_name(frame.file or "")
-    return frame.library is None and name.endswith((".cpp", ".cc", ".cxx", ".c", ".cu")) and name not in package
 
 
 def _library(frame: Frame | None) -> str | None:
@@ -153,7 +149,17 @@ _CALL_LINES = 3
 def with_sources(frames: Iterable[Frame], model: ModelEntry | None) -> tuple[Frame, ...]:
     """The frames, those in the package's own sources with member and excerpt."""
     members = _members(model)
-    return tuple(_with_source(frame, members) for frame in frames)
+    found: list[Frame] = []
+    for frame in frames:
+        if base_name(frame.file or "") not in members:
+            found.append(frame)
+            continue
+        member, text = members[base_name(frame.file or "")]
+        lines, line = text.splitlines(), frame.line or 0
+        numbers = range(max(1, line - AROUND), min(len(lines), line + AROUND) + 1) if 1 <= line <= len(lines) else ()
+        excerpt = tuple(SourceLine(number=n, text=lines[n - 1][:MAX_LINE], marked=n == line) for n in numbers)
+        found.append(replace(frame, member=member, lines=excerpt))
+    return tuple(found)
 
 
 def package_files(model: ModelEntry | None) -> frozenset[str]:
@@ -171,17 +177,12 @@ def called_operator(frames: Iterable[Frame], model: ModelEntry | None) -> str | 
     if frame is None or frame.line is None:
         return None
     lines = model.wrapper_cpp.splitlines()
-    numbers = range(min(frame.line, len(lines)), max(0, frame.line - _CALL_LINES), -1)
-    return next((named for number in numbers if (named := _operator_name(lines[number - 1], model))), None)
-
-
-def _operator_name(line: str, model: ModelEntry) -> str | None:
-    dispatched = _DISPATCHER_CALL.search(line)
-    if dispatched:
-        return dispatched[1]
-    proxied = _PROXY_CALL.search(line)
-    if proxied and int(proxied[1]) < len(model.extern_nodes):
-        return model.extern_nodes[int(proxied[1])].target
+    for number in range(min(frame.line, len(lines)), max(0, frame.line - _CALL_LINES), -1):
+        dispatched, proxied = _DISPATCHER_CALL.search(lines[number - 1]), _PROXY_CALL.search(lines[number - 1])
+        if dispatched is not None:
+            return dispatched[1]
+        if proxied is not None and int(proxied[1]) < len(model.extern_nodes):
+            return model.extern_nodes[int(proxied[1])].target
     return None
 
 
@@ -193,22 +194,6 @@ def _members(model: ModelEntry | None) -> Mapping[str, tuple[str, str]]:
     if model.wrapper_member is not None and model.wrapper_cpp is not None:
         texts[model.wrapper_member] = model.wrapper_cpp
     return {base_name(member): (member, text) for member, text in texts.items()}
-
-
-def _with_source(frame: Frame, members: Mapping[str, tuple[str, str]]) -> Frame:
-    if base_name(frame.file or "") not in members:
-        return frame
-    member, text = members[base_name(frame.file or "")]
-    return replace(frame, member=member, lines=_excerpt(text, frame.line) if frame.line is not None else ())
-
-
-def _excerpt(text: str, line: int) -> tuple[SourceLine, ...]:
-    """The lines around ``line``, which is marked; empty when the text has no such line."""
-    lines = text.splitlines()
-    if not 1 <= line <= len(lines):
-        return ()
-    numbers = range(max(1, line - AROUND), min(len(lines), line + AROUND) + 1)
-    return tuple(SourceLine(number=n, text=lines[n - 1][:MAX_LINE], marked=n == line) for n in numbers)
 
 
 # Where a process that does not end is: an operator, a kernel, a lock, or a library.
@@ -226,7 +211,7 @@ _FUTEX = {"x86_64": ("202", "449"), "aarch64": ("98", "449")}
 
 @record
 class Hang:
-    """``where`` is None when nothing tells; ``state`` says whether it runs, sleeps or waits for a lock."""
+    """The place of a hang: ``where`` is None when unknown; ``state`` is whether it runs, sleeps or waits for a lock."""
 
     where: str | None
     state: str | None
@@ -238,37 +223,23 @@ def classify_hang(trace: Backtrace, package: Collection[str] = ()) -> Hang:
     """The verdict. Kernels run on many threads: one that still computes keeps the others waiting."""
     # The thread that called the model; without such a frame the first one that was started.
     called = next((thread for thread in trace.threads if any(is_model(frame) for frame in thread.frames)), None)
-    told = [thread for thread in trace.threads if thread.tid is not None]
-    main = called or min(told, key=lambda thread: thread.tid or 0, default=None)
+    numbered = [thread for thread in trace.threads if thread.tid is not None]
+    main = called or min(numbered, key=lambda thread: thread.tid or 0, default=None)
     state = _state(trace.tasks, trace.machine)
     if main is None:
         return Hang(where=LOCK if state == WAITS else None, state=state)
     found = culprit(main.frames, package)
-    if found.where == KERNEL or _is_at_lock(main.frames):
-        computing = _computing(trace.threads, package)
-        if computing is not None:
-            thread, found = computing
-            return Hang(where=KERNEL, state=SPINS, culprit=found, frames=thread.frames)
-    where = _where(found, main.frames)
+    is_at_lock = _is_at_lock(main.frames)
+    for thread in trace.threads if found.where == KERNEL or is_at_lock else ():
+        own = culprit(thread.frames, package)
+        if own.where == KERNEL and not _is_at_lock(thread.frames):
+            return Hang(where=KERNEL, state=SPINS, culprit=own, frames=thread.frames)
+    where = found.where if found.where in (OPERATOR, KERNEL) else None
+    if is_at_lock and where != OPERATOR:
+        where = LOCK
+    elif found.where in (LIBTORCH, RUNTIME):
+        where = LIBRARY
     return Hang(where=where, state=state, culprit=found, frames=main.frames)
-
-
-def _where(found: Culprit, frames: Sequence[Frame]) -> str | None:
-    if found.where == OPERATOR:
-        return OPERATOR
-    if _is_at_lock(frames):
-        return LOCK
-    if found.where == KERNEL:
-        return KERNEL
-    return LIBRARY if found.where in (LIBTORCH, RUNTIME) else None
-
-
-def _computing(threads: Sequence[ThreadStack], package: Collection[str]) -> tuple[ThreadStack, Culprit] | None:
-    for thread in threads:
-        found = culprit(thread.frames, package)
-        if found.where == KERNEL and not _is_at_lock(thread.frames):
-            return thread, found
-    return None
 
 
 def _is_at_lock(frames: Sequence[Frame]) -> bool:
@@ -276,7 +247,7 @@ def _is_at_lock(frames: Sequence[Frame]) -> bool:
 
 
 def _state(tasks: Sequence[KernelTask], machine: str | None) -> str | None:
-    """Of the first thread, or of any that runs: a main thread may wait for its workers."""
+    """The state of the first thread, or of any that runs: a main thread may wait for its workers."""
     if not tasks:
         return None
     if any(task.state == "R" for task in tasks):
@@ -326,14 +297,21 @@ def localize(
     culprit, how = _culprit(findings) if failed else (None, "")
     entries, total = _timeline(case, outcomes)
     stack = outcomes.get("backtrace") or outcomes.get("plain_run")
+    frames: tuple[Frame, ...] = ()
+    if stack is not None and stack.debugger_output:
+        trace = read_backtrace(stack.debugger_output)
+        frames = trace.stop.frames if trace.stop is not None else classify_hang(trace, package_files(case.model)).frames
+        frames = with_sources(frames[:_MOST_FRAMES], case.model)
+    unchecked = any(item.facts.get("unchecked") for item in findings)
+    remark = "it reads there, and nothing checks the index" if unchecked else "the check that failed names it"
     found = Localization(
         culprit=culprit or (kernel if failed else None),
-        how=how or (_check_remark(findings) if chain and failed else ""),
+        how=how or (remark if chain and failed else ""),
         chain=chain if chain is not None else _chain_of_values(findings),
         check=_check(case, findings) if failed else None,
         timeline=entries,
         calls_total=total,
-        frames=_frames(case, stack),
+        frames=frames,
         fault_address=_fact(findings, "AD-RUN-023", "fault_address"),
         fault_target=_fact(findings, "AD-RUN-023", "fault_target"),
         values=watched.calls if watched is not None else (),
@@ -345,13 +323,15 @@ def localize(
     return None if found == Localization() else found
 
 
-def _check_remark(findings: Sequence[Evidence]) -> str:
-    unchecked = any(item.facts.get("unchecked") for item in findings)
-    return "it reads there, and nothing checks the index" if unchecked else "the check that failed names it"
-
-
 def _culprit(findings: Sequence[Evidence]) -> tuple[str | None, str]:
-    heap = next((item for item in findings if _stopped_by_heap(item)), None)
+    # The checked heap stopped the run earlier than without the checks, or in a kernel that frees what it damaged. The
+    # debugger stops at whatever uses the damaged block, which may be anything that comes later.
+    heap: Evidence | None = None
+    for item in findings:
+        in_kernel = item.facts.get("call_kind") == "kernel" and item.facts.get("inside") is True
+        is_earlier = item.kind == "moved" or (item.kind == "same" and in_kernel)
+        if item.code == "AD-RUN-025" and item.severity is not Severity.INFO and is_earlier:
+            heap = heap or item
     for code, kinds, how in _TRAILS:
         if heap is not None and code == "AD-RUN-023":
             return heap.subject, _CHECKED_HEAP
@@ -359,17 +339,6 @@ def _culprit(findings: Sequence[Evidence]) -> tuple[str | None, str]:
             if item.code == code and item.severity is not Severity.INFO and (not kinds or item.kind in kinds):
                 return item.subject, how
     return None, ""
-
-
-def _stopped_by_heap(item: Evidence) -> bool:
-    """Earlier than without the checks, or in a kernel that frees what it damaged.
-
-    The debugger stops at whoever uses the damaged block, which may be any of those that come after.
-    """
-    if item.code != "AD-RUN-025" or item.severity is Severity.INFO:
-        return False
-    in_kernel = item.facts.get("call_kind") == "kernel" and item.facts.get("inside") is True
-    return item.kind == "moved" or (item.kind == "same" and in_kernel)
 
 
 def _chain_of_values(findings: Sequence[Evidence]) -> str | None:
@@ -393,14 +362,6 @@ def _timeline(case: Case, outcomes: Mapping[str, Outcome]) -> tuple[tuple[Timeli
     # An exception leaves its call as well: only what neither returned nor raised was still inside.
     ended = outcome.succeeded
     return timeline(case, outcome.trace, ended=ended)[-_MOST_CALLS:], outcome.trace.total
-
-
-def _frames(case: Case, outcome: Outcome | None) -> tuple[Frame, ...]:
-    if outcome is None or not outcome.debugger_output:
-        return ()
-    trace = read_backtrace(outcome.debugger_output)
-    frames = trace.stop.frames if trace.stop is not None else classify_hang(trace, package_files(case.model)).frames
-    return with_sources(frames[:_MOST_FRAMES], case.model)
 
 
 def _check(case: Case, findings: Sequence[Evidence]) -> Frame | None:

@@ -22,7 +22,7 @@ _LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \d+ *(.*)")
 _NULL_PAGE = 1 << 16
 _NEAR_STACK = 1 << 20
 _NEAR = 1 << 28
-# Linux says so (SI_KERNEL) for addresses that the processor cannot even form, and gives none.
+# SI_KERNEL: an address that the processor cannot form, which Linux does not report.
 _NO_ADDRESS = 128
 
 
@@ -37,7 +37,7 @@ class MemoryRegion:
 
     @property
     def name(self) -> str:
-        """For a sentence."""
+        """The words for it in a sentence."""
         match self.path:
             case "":
                 return "an anonymous mapping"
@@ -66,7 +66,7 @@ def region_of(address: int, regions: Sequence[MemoryRegion]) -> MemoryRegion | N
 
 
 def fault_target(address: int, code: int, stack_pointer: int | None, regions: Sequence[MemoryRegion]) -> str:
-    """What lies at the address of a memory fault; ``code`` is the kernel's ``si_code``."""
+    """A description of the address of a memory fault; ``code`` is the kernel's ``si_code``."""
     if code == _NO_ADDRESS:
         return "no possible address: a pointer that was overwritten or never set"
     if address < _NULL_PAGE:
@@ -131,7 +131,7 @@ class StopReason:
 
 @record
 class ThreadStack:
-    """The stack of one thread; ``tid`` is None where the debugger did not tell."""
+    """The stack of one thread; ``tid`` is None where the debugger did not name it."""
 
     tid: int | None
     frames: tuple[Frame, ...]
@@ -151,7 +151,7 @@ class KernelTask:
 
 @record
 class Backtrace:
-    """All that was printed; empty parts were not printed. ``ended`` says that the child ended without a stop."""
+    """All that was printed; empty parts were not. ``ended``: the child ended without a stop."""
 
     stop: StopReason | None = None
     threads: tuple[ThreadStack, ...] = ()
@@ -162,29 +162,30 @@ class Backtrace:
 
 def read_backtrace(text: str) -> Backtrace:
     """The parts of ``Outcome.debugger_output``; text that is none of ours gives an empty one."""
-    parts = _sections(text)
+    sections = _SECTION.split(text)
+    parts = dict(zip(sections[1::2], sections[2::2], strict=True))
     regions = read_regions(parts.get("maps", ""))
     read = frozenset(parts.get("read", "").splitlines())
     machine = _MACHINE.search(parts.get("tasks", ""))
+    threads = [
+        ThreadStack(tid=int(head[2]) if head[2] else None, frames=_frames(body, regions, read))
+        for head, body in _by_head(_THREAD, parts.get("stacks", ""))
+    ]
+    spied = [
+        ThreadStack(tid=int(head[1]) if head[1].isdigit() else None, frames=_spied_frames(body))
+        for head, body in _by_head(_SPY_THREAD, parts.get("py-spy", "") if not threads else "")
+    ]
+    tasks = tuple(
+        KernelTask(tid=int(one[1]), state=one[2], cpu=float(one[3]), wchan=one[4], call=one[5], name=one[6].strip())
+        for one in _TASK.finditer(parts.get("tasks", ""))
+    )
     return Backtrace(
         stop=_stop(parts, regions, read),
-        threads=_threads(parts.get("stacks", ""), regions, read) or _py_spy_threads(parts.get("py-spy", "")),
-        tasks=tuple(
-            (
-                KernelTask(
-                    tid=int(one[1]), state=one[2], cpu=float(one[3]), wchan=one[4], call=one[5], name=one[6].strip()
-                )
-            )
-            for one in _TASK.finditer(parts.get("tasks", ""))
-        ),
+        threads=tuple(threads or spied),
+        tasks=tasks,
         machine=machine[1] if machine else None,
         ended="end" in parts,
     )
-
-
-def _sections(text: str) -> dict[str, str]:
-    found = _SECTION.split(text)
-    return dict(zip(found[1::2], found[2::2], strict=True))
 
 
 def _stop(parts: dict[str, str], regions: Sequence[MemoryRegion], read: Collection[str]) -> StopReason | None:
@@ -205,45 +206,28 @@ def _stop(parts: dict[str, str], regions: Sequence[MemoryRegion], read: Collecti
     )
 
 
-def _threads(text: str, regions: Sequence[MemoryRegion], read: Collection[str]) -> tuple[ThreadStack, ...]:
-    parts = _by_head(_THREAD, text)
-    return tuple(
-        ThreadStack(tid=int(head[2]) if head[2] else None, frames=_frames(body, regions, read)) for head, body in parts
-    )
-
-
 def _frames(text: str, regions: Sequence[MemoryRegion], read: Collection[str]) -> tuple[Frame, ...]:
     frames: list[Frame] = []
     for found in _FRAME.finditer(text):
-        frame = _frame(int(found[1]), found[2], found[3].strip(), regions)
+        address, label = found[2], found[3].strip()
+        place = _PLACE.match(label)
+        call = _CALL.match(place["rest"] if place else label)
+        inside = region_of(int(address, 16), regions) if address else None
+        mapped = inside.path if inside is not None and inside.path.startswith("/") else None
+        frame = Frame(
+            index=int(found[1]),
+            function=call["function"] if call else label,
+            file=place["file"] if place else None,
+            line=int(place["line"]) if place and place["line"] else None,
+            # gdb's own name first: the map has what a link points to.
+            library=(place["library"] if place else None) or mapped,
+        )
         frames.append(frame)
         # A jump to nowhere has no library, and its caller is on top of the stack: that one is no guess.
         jumped = frame.index == 0 and frame.library is None
         if frame.function == UNKNOWN and frame.library not in read and not jumped:
             break
     return tuple(frames)
-
-
-def _frame(index: int, address: str | None, text: str, regions: Sequence[MemoryRegion]) -> Frame:
-    place = _PLACE.match(text)
-    call = _CALL.match(place["rest"] if place else text)
-    inside = region_of(int(address, 16), regions) if address else None
-    mapped = inside.path if inside is not None and inside.path.startswith("/") else None
-    return Frame(
-        index=index,
-        function=call["function"] if call else text,
-        file=place["file"] if place else None,
-        line=int(place["line"]) if place and place["line"] else None,
-        # gdb's own name first: the map has what a link points to.
-        library=(place["library"] if place else None) or mapped,
-    )
-
-
-def _py_spy_threads(text: str) -> tuple[ThreadStack, ...]:
-    parts = _by_head(_SPY_THREAD, text)
-    return tuple(
-        ThreadStack(tid=int(head[1]) if head[1].isdigit() else None, frames=_spied_frames(body)) for head, body in parts
-    )
 
 
 def _by_head(pattern: re.Pattern[str], text: str) -> list[tuple[re.Match[str], str]]:

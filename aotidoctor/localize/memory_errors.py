@@ -38,7 +38,7 @@ def read_emulation(outcome: Outcome) -> Emulation | None:
 
 
 def buffer_text(case: Case, name: str | None) -> tuple[str, str | None]:
-    """What people call the wrapper's buffer, and the caller's path where it is an input."""
+    """The user's name of the wrapper's buffer, and the caller's path where it is an input."""
     if name is None:
         return "a null pointer", None
     contract = case.contract
@@ -71,7 +71,7 @@ _NO_ADDRESS = ("nan", "inf")
 
 
 def root_findings(found: Emulation) -> list[Finding]:
-    """Without what follows from a failed assertion of the same launch, and from what was found before."""
+    """The findings without those that follow from a failed assertion of the same launch or from earlier findings."""
     asserted = {one.launch for one in found.findings if one.kind == "device-assert"}
     astray = {one.launch for one in found.findings if one.kind in ("out-of-bounds", "use-after-free", "misaligned")}
     pairs = [(one, other) for one in found.findings for other in explained_by(one, found)]
@@ -82,7 +82,7 @@ def root_findings(found: Emulation) -> list[Finding]:
         one
         for one in found.findings
         if not (one.launch in asserted and one.kind in ("out-of-bounds", "misaligned", "int32-overflow"))
-        # What is read from where a lane went astray is not what the model computes, and what it left out is not there.
+        # Values that a stray lane read or left out are not those of the model.
         and not (one.kind in _NO_ADDRESS and first is not None)
         and not (one.kind == "uninitialized" and first is not None and (one.launch is None or one.launch > first))
         and not (one.kind == "race" and one.launch in wrapped)
@@ -91,7 +91,7 @@ def root_findings(found: Emulation) -> list[Finding]:
 
 
 def explained_by(one: Finding, found: Emulation) -> list[Finding]:
-    """What follows from it in the same launch.
+    """The findings that follow from ``one`` in the same launch.
 
     Of a 32-bit index that overflows: its lane that goes astray, lanes that collide in the buffer. Of a store that goes
     beyond its buffer: collisions inside of it, as what has no bound runs over its neighbours first.
@@ -144,7 +144,7 @@ _SUMMARY = re.compile(r"(?:ERROR SUMMARY: (?P<errors>\d+) error|RACECHECK SUMMAR
 
 @record
 class SanitizerReport:
-    """One report. ``kind`` is ``invalid-access``, ``uninitialized`` or ``race``; ``facts`` what the report tells."""
+    """One report. ``kind`` is ``invalid-access``, ``uninitialized`` or ``race``; ``facts`` the rest of its contents."""
 
     kind: str
     head: str
@@ -163,32 +163,30 @@ class SanitizerResult:
 
 def read_sanitizer(text: str) -> SanitizerResult:
     """Read the tool's log. Errors of API calls that follow a fault are no reports of their own."""
-    heads = list(_HEAD.finditer(text))
-    summaries = [int(match["errors"] or match["hazards"]) for match in _SUMMARY.finditer(text)]
-    return SanitizerResult(
-        started="COMPUTE-SANITIZER" in text,
-        reports=tuple(_report(match["head"].strip(), _body(text, match.end())) for match in heads),
-        total=max(summaries) if summaries else None,
-    )
-
-
-def _body(text: str, begin: int) -> str:
-    following = _NEXT.search(text, begin)
-    return text[begin : following.start() if following else len(text)]
-
-
-def _report(head: str, body: str) -> SanitizerReport:
-    kind = "race" if "Race reported" in head else "uninitialized" if head.startswith("Uninit") else "invalid-access"
-    facts: dict[str, str | int] = {}
-    for pattern, text in ((_ACCESS, head), (_THREAD, body), (_ADDRESS, body), (_BEYOND, body), (_HAZARDS, body)):
-        match = pattern.search(text)
-        if match:
-            facts |= {key: _value(value) for key, value in match.groupdict().items() if value is not None}
-    whole = head + body
-    place = _NEW.search(whole) or _OLD.search(whole)
-    if place and place["file"]:
-        facts |= {"file": place["file"], "line": int(place["line"])}
-    return SanitizerReport(kind=kind, head=head, kernel=place["kernel"] if place else None, facts=facts)
+    reports: list[SanitizerReport] = []
+    for found in _HEAD.finditer(text):
+        head = found["head"].strip()
+        following = _NEXT.search(text, found.end())
+        body = text[found.end() : following.start() if following else len(text)]
+        kind = "uninitialized" if head.startswith("Uninit") else "invalid-access"
+        facts: dict[str, str | int] = {}
+        for pattern, part in ((_ACCESS, head), (_THREAD, body), (_ADDRESS, body), (_BEYOND, body), (_HAZARDS, body)):
+            match = pattern.search(part)
+            if match:
+                facts |= {key: _value(value) for key, value in match.groupdict().items() if value is not None}
+        place = _NEW.search(head + body) or _OLD.search(head + body)
+        if place and place["file"]:
+            facts |= {"file": place["file"], "line": int(place["line"])}
+        reports.append(
+            SanitizerReport(
+                kind="race" if "Race reported" in head else kind,
+                head=head,
+                kernel=place["kernel"] if place else None,
+                facts=facts,
+            )
+        )
+    totals = [int(match["errors"] or match["hazards"]) for match in _SUMMARY.finditer(text)]
+    return SanitizerResult(started="COMPUTE-SANITIZER" in text, reports=tuple(reports), total=max(totals, default=None))
 
 
 def _value(text: str) -> str | int:

@@ -42,21 +42,21 @@ class _PrinterCall:
 
 @dataclass(slots=True)
 class _PackageNames:
-    """Who wrote what so far: by buffer, and by what a buffer then held. ``shown`` are all buffers met."""
+    """Which call wrote what so far: by buffer, and by what a buffer then held. ``met`` are all buffers so far."""
 
     written: dict[str, int] = field(default_factory=dict)
     contents: dict[str, int] = field(default_factory=dict)
-    shown: set[str] = field(default_factory=set)
+    met: set[str] = field(default_factory=set)
 
     def note(self, call: _PrinterCall, at: int, outs: Sequence[str]) -> None:
         """After call ``at``, which wrote ``outs``."""
         self.written |= dict.fromkeys(outs, at)
         self.contents |= {call.marks[name][1]: at for name in outs if name in call.marks}
-        self.shown |= set(call.marks)
+        self.met |= set(call.marks)
 
 
 def printed_launches(text: str) -> tuple[tuple[str, bool], ...]:
-    """Level 3: kernels in the order in which they were launched, and whether each returned."""
+    """The kernels of level 3 in the order of their launches, and whether each returned."""
     found: list[tuple[str, bool]] = []
     for when, kernel in _LAUNCH.findall(text):
         if when == "before":
@@ -69,9 +69,9 @@ def printed_launches(text: str) -> tuple[tuple[str, bool], ...]:
 def read_value_printer(
     text: str, order: Sequence[KernelCall] = (), bodies: Sequence[KernelBody] = ()
 ) -> tuple[KernelValues, ...]:
-    """Level 2: all calls of ``order`` (the package's), with what was printed; without it those that printed something.
+    """The calls of level 2: all of ``order`` (the package's) with what was printed; without it those that printed.
 
-    What no call was seen writing is given to the last call of ``order`` before that had it as an argument.
+    A buffer without a known writer is given to the last earlier call of ``order`` that had it as an argument.
     """
     calls: list[_PrinterCall] = []
     headers = list(_HEADER.finditer(text))
@@ -87,7 +87,7 @@ def read_value_printer(
 def read_saved_values(
     records: JsonValue, order: Sequence[KernelCall], bodies: Sequence[KernelBody] = ()
 ) -> tuple[KernelValues, ...]:
-    """Level 1: the same from files. Of a kernel that is called more than once only the last call left any: left out."""
+    """The calls of level 1, from files; without kernels that are called more than once, which keep only the last."""
     once = [call for call in order if sum(other.name == call.name for other in order) == 1]
     found: dict[str, list[JsonObject]] = {}
     for record in records if isinstance(records, list) else []:
@@ -123,8 +123,12 @@ def _describe_calls(
     for number, call in enumerate(calls):
         at = places[number]
         static = order[at] if at < len(order) else None
-        known = book.shown | {name for earlier in order[:at] for name in _names(earlier)} if order else book.shown
-        parts = _parts(static, bodies)
+        known = book.met | {name for earlier in order[:at] for name in _names(earlier)} if order else book.met
+        # Which parameter of a generated kernel each buffer is; empty where its source does not tell.
+        body = next((body for body in bodies if static is not None and body.name == static.name), None)
+        parts: dict[str, KernelParameter] = {}
+        if static is not None and body is not None and len(body.parameters) == len(static.arguments):
+            parts = dict(zip(static.arguments, body.parameters, strict=True))
         buffers = tuple(one for name in call.marks for one in _buffers(call, name, parts.get(name), known, book))
         made[at] = KernelValues(index=at, name=call.name, kind=static.kind if static else "extern", buffers=buffers)
         for read in made[at].read:
@@ -147,14 +151,6 @@ def _places(calls: Sequence[_PrinterCall], order: Sequence[KernelCall]) -> list[
         places.append(at)
         start = at + 1
     return places
-
-
-def _parts(call: KernelCall | None, bodies: Sequence[KernelBody]) -> dict[str, KernelParameter]:
-    """Which parameter of a generated kernel each buffer is; empty where its source does not tell."""
-    body = next((body for body in bodies if call is not None and body.name == call.name), None)
-    if call is None or body is None or len(body.parameters) != len(call.arguments):
-        return {}
-    return dict(zip(call.arguments, body.parameters, strict=True))
 
 
 def _buffers(
@@ -204,7 +200,7 @@ def _values(name: str, body: str) -> BufferValues:
     """Statistics of one block. Without the values themselves a count of NaN or Inf is 1: there are some."""
     facts = dict(_FACT.findall(body))
     low, high = _number(facts.get("Min value")), _number(facts.get("Max value"))
-    shown, shape = body.partition("\n[ ")[0], facts.get("Size", "")
+    printed, shape = body.partition("\n[ ")[0], facts.get("Size", "")
     listed = "\n[ " in body
     bounds = [value for value in (low, high) if value is not None]
     return BufferValues(
@@ -212,8 +208,8 @@ def _values(name: str, body: str) -> BufferValues:
         role="in",
         dtype=facts.get("Dtype", ""),
         shape=tuple(int(size) for size in re.findall(r"\d+", shape)),
-        nan=len(_NAN.findall(shown)) if listed else int(any(math.isnan(value) for value in bounds)),
-        inf=len(_INF.findall(shown)) if listed else int(any(math.isinf(value) for value in bounds)),
+        nan=len(_NAN.findall(printed)) if listed else int(any(math.isnan(value) for value in bounds)),
+        inf=len(_INF.findall(printed)) if listed else int(any(math.isinf(value) for value in bounds)),
         low=_finite(low),
         high=_finite(high),
         mean=_finite(_number(facts.get("Mean value"))),
@@ -268,19 +264,17 @@ _SCALAR = re.compile(r"\[  before_launch - (?P<kernel>\S{1,500}) - (?P<name>[^\s
 
 
 def launch_arguments(text: str, kernel: str) -> tuple[str, ...]:
-    """What the last launch of ``kernel`` got, one text for each argument; empty when nothing was printed."""
+    """The arguments of the last launch of ``kernel``, one text for each; empty when nothing was printed."""
     last = text.rfind(f"before_launch - {kernel} - ")
     end = text.find(f"after_launch - {kernel} - ", max(last, 0))
-    shown = text if end < 0 else text[: text.rfind("[", 0, end)]
-    calls = [call for call in read_value_printer(shown) if call.name == kernel]
-    tensors = [_value_words(buffer) for buffer in calls[-1].buffers] if calls else []
+    printed = text if end < 0 else text[: text.rfind("[", 0, end)]
+    calls = [call for call in read_value_printer(printed) if call.name == kernel]
+    tensors: list[str] = []
+    for one in calls[-1].buffers if calls else ():
+        size = "x".join(map(str, one.shape)) or "scalar"
+        bounds = f", from {one.low:g} to {one.high:g}" if one.low is not None and one.high is not None else ""
+        bad = "".join(f", {count} {word}" for count, word in ((one.nan, "NaN"), (one.inf, "Inf")) if count)
+        tensors.append(f"{one.name}: {one.dtype} {size}{bounds}{bad}")
     # Of an earlier launch they had the same names.
-    scalars = {one["name"]: one["value"].strip() for one in _SCALAR.finditer(shown) if one["kernel"] == kernel}
+    scalars = {one["name"]: one["value"].strip() for one in _SCALAR.finditer(printed) if one["kernel"] == kernel}
     return (*tensors, *(f"{name} = {value}" for name, value in scalars.items()))
-
-
-def _value_words(buffer: BufferValues) -> str:
-    size = "x".join(map(str, buffer.shape)) or "scalar"
-    bounds = f", from {buffer.low:g} to {buffer.high:g}" if buffer.low is not None and buffer.high is not None else ""
-    bad = "".join(f", {count} {word}" for count, word in ((buffer.nan, "NaN"), (buffer.inf, "Inf")) if count)
-    return f"{buffer.name}: {buffer.dtype} {size}{bounds}{bad}"

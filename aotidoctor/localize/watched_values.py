@@ -52,14 +52,19 @@ class WatchedValues:
 
 
 def read_watched(case: Case, outcome: Outcome) -> WatchedValues:
-    """What the run saw; ``problem`` says why it saw nothing."""
+    """The values that the run recorded; ``problem`` says why there are none."""
     found = parse_answer(Watching, outcome.result).watch
     if found is None:
         return WatchedValues(problem="the run ended before its values were reported")
     if found.problem:
         return WatchedValues(problem=found.problem)
     symbols = [TracedCall(symbol=one.symbol, argument=one.argument or 0, at=0.0) for one in found.calls]
-    static = _static_calls(case, symbols)
+    # The calls of the source, if the run made exactly those.
+    static = case.contract.kernels if case.contract is not None else ()
+    names = [name_of(case, call) for call in symbols]
+    custom = zip(static, names, strict=False)
+    if len(static) != len(names) or names != [name if one.kind == "custom" else one.name for one, name in custom]:
+        static = ()
     # A kernel is often called many times, and its text says the same each time.
     overwrites = cache(partial(is_overwritten, case))
     return WatchedValues(
@@ -75,14 +80,6 @@ def read_watched(case: Case, outcome: Outcome) -> WatchedValues:
         places=tuple((item.target, item.where) for item in found.places),
         notes=found.notes,
     )
-
-
-def _static_calls(case: Case, calls: Sequence[TracedCall]) -> tuple[KernelCall, ...]:
-    """The calls of the source, if the run made exactly those."""
-    static = case.contract.kernels if case.contract is not None else ()
-    names = [name_of(case, call) for call in calls]
-    known = [name_of(case, call) if item.kind == "custom" else item.name for item, call in zip(static, calls)]  # noqa: B905 - of unequal length they differ anyway
-    return static if len(static) == len(calls) and names == known else ()
 
 
 def _call(
@@ -143,7 +140,7 @@ def _name(case: Case, item: WatchedTensor, static: KernelCall | None) -> str:
 
 def user_name(case: Case, generated: str) -> str:
     """The user's name of a tensor of wrapper.cpp: path of an input, original name of a constant; else as it is."""
-    # What an operator gives back is handed over by the address of its handle.
+    # An operator's result is passed by the address of its handle.
     generated = generated.removeprefix("&").removesuffix("_handle")
     if case.contract is None:
         return generated
@@ -174,13 +171,12 @@ _ONLY_NAN = frozenset({"_softmax", "_log_softmax", "softmax", "sqrt", "acos", "a
 
 @record
 class FirstBad:
-    """Where bad values begin.
+    """The call in which bad values begin.
 
     ``call`` wrote ``buffer``; ``source`` is the tensor that already held them when it was read (an input or constant),
     None where the call made them. ``operators`` are those of the call that can do it, narrowed down where possible;
     ``domain`` says for which arguments the only one of them does. ``where`` is the user's source line. ``behind`` is a
-    call before it of whose results nobody can tell whether they are wrong. ``beyond``: another, later call wrote an
-    output that is bad.
+    call before it whose results may be wrong or not. ``beyond``: another, later call wrote an output that is bad.
     """
 
     call: KernelValues
@@ -219,7 +215,9 @@ def first_nonfinite(case: Case, watched: WatchedValues, *, nan: bool) -> FirstBa
     dirty = next((b for b in begin.read if _holds(b, nan=nan)), None)
     if dirty is not None:
         return FirstBad(call=begin, buffer=bad, source=dirty)
-    overflowed = _overflow_behind(watched, begin) if nan else None
+    # The call that overflowed in reduced precision and so made the Inf that this call read.
+    writers = [b.written_by for b in begin.read if b.inf and b.dtype in HALF and b.written_by is not None]
+    overflowed = _back(watched, writers, lambda buffer: bool(buffer.inf)) if nan else None
     if overflowed is not None:
         full = next(b for b in overflowed.wrote if b.inf)
         return _make_first_bad(case, watched, overflowed, full, nan=False)
@@ -229,15 +227,22 @@ def first_nonfinite(case: Case, watched: WatchedValues, *, nan: bool) -> FirstBa
 def first_diverging(case: Case, watched: WatchedValues) -> FirstBad | None:
     """The first call on the way to a wrong output whose results no node of the reference has, from inputs that agree.
 
-    Intermediate results without a counterpart are common and meant (partial sums, statistics, masks of -Inf): only what
-    a wrong output was computed from counts, and only a tensor that ought to be a node. ``behind`` is then the call
-    before it whose results may be wrong or meant.
+    Intermediate results without a counterpart are common and intended (partial sums, statistics, masks of -Inf): only
+    what a wrong output was computed from counts, and only a tensor that ought to be a node. ``behind`` is then the call
+    before it whose results may be wrong or intended.
     """
     pending = [number for path, number in watched.written_by if number is not None and path not in watched.good]
     chain = sorted(_behind(watched, pending, _disagrees))
-    guilty = {number: _guilty(case, watched.calls[number], writes_output=number in pending) for number in chain}
-    named, bad = next(((number, found) for number, found in guilty.items() if found is not None), (None, None))
-    if named is None or bad is None:
+    named, bad = 0, None
+    for number in chain:
+        # The first tensor that the call wrote, that no node has, and that ought to be one: an output always ought.
+        call = watched.calls[number]
+        wrong = [b for b in call.wrote if _disagrees(b)]
+        bad = next((b for b in wrong if _is_node(case, call, b)), wrong[0] if wrong and number in pending else None)
+        if bad is not None:
+            named = number
+            break
+    if bad is None:
         return None
     call = watched.calls[named]
     sources = {b.written_by for b in call.read if _disagrees(b)}
@@ -258,12 +263,6 @@ def _beyond(
     """Whether one of ``writers`` of outputs wrote bad values, and is not the call itself."""
     others = (watched.calls[number] for number in writers if number != call.index)
     return any(is_bad(buffer) for other in others for buffer in other.wrote)
-
-
-def _guilty(case: Case, call: KernelValues, *, writes_output: bool) -> BufferValues | None:
-    """The first tensor that the call wrote, that no node has, and that ought to be one: an output always ought."""
-    wrong = [b for b in call.wrote if _disagrees(b)]
-    return next((b for b in wrong if _is_node(case, call, b)), wrong[0] if wrong and writes_output else None)
 
 
 def _is_node(case: Case, call: KernelValues, buffer: BufferValues) -> bool:
@@ -307,12 +306,6 @@ def _behind(
 
 def _holds(buffer: BufferValues, *, nan: bool) -> bool:
     return bool(buffer.nan if nan else buffer.inf)
-
-
-def _overflow_behind(watched: WatchedValues, call: KernelValues) -> KernelValues | None:
-    """The call that overflowed in reduced precision and so made the Inf that this call read."""
-    writers = [b.written_by for b in call.read if b.inf and b.dtype in HALF and b.written_by is not None]
-    return _back(watched, writers, lambda buffer: bool(buffer.inf))
 
 
 def _place_of(operators: Sequence[str], watched: WatchedValues) -> str | None:

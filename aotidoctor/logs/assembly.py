@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from aotidoctor.logs.forms import FORMS
 from aotidoctor.logs.forms.crash_forms import unfinished_traceback
-from aotidoctor.logs.harmless import is_bare, is_calm, is_mention, is_probe, is_warning, of_torch
+from aotidoctor.logs.harmless import adjust_confidence, is_bare, is_calm, is_mention, is_probe, is_warning
 from aotidoctor.logs.lines import LogLine, without_prefixes
 from aotidoctor.logs.origins import is_place, is_sentence, match_origin
 from aotidoctor.logs.patterns import (
@@ -42,7 +42,7 @@ _BEGINS = re.compile(
     r"\S+?:\d+(?::\d+)?: (?:fatal )?error|\S+\(\d+\): (?:fatal )?error|Assertion|Segmentation fault|Aborted|Killed|"
     r"\[rank\d|\[?[IWEF]\d{4} |\d{4}-\d\d-\d\d|#0 |dyld|ld(?:\.\w+)?: |/\S+\.(?:so|dylib|cpp|cu|o)[\w.]{0,40}: "
 )
-# The JVM prints its crash as a comment; so do gdb its frames and a shell its prompt.
+# The JVM prints its crash as a comment.
 _OWN = re.compile(r"# A fatal error has been detected|#\s+SIG[A-Z]+ \(")
 _DEPTH = 3
 
@@ -87,36 +87,26 @@ def _without_block_margin(block: Sequence[LogLine]) -> Sequence[LogLine]:
     margin = _margin(next((line.text for line in block if line.text), "x"))
     if margin == "":
         return block
-    cut = min(len(line.text) - len(line.text.lstrip()) for line in block if line.text) if margin == " " else len(margin)
-    texts = [_inside(line.text, cut, margin) for line in block]
-    if not any(_begins(text) for text in texts) or any(_OWN.match(line.text) for line in block):
-        return block
-    return [_with_text(line, text) for line, text in zip(block, texts, strict=True)]
-
-
-def _begins(text: str) -> bool:
-    """Whether a failure, or a logger's record, begins with ``text``."""
-    if not text or text[0].isspace():
-        return False
-    return _BEGINS.match(text) is not None or without_prefixes(text).stamped
-
-
-def _inside(text: str, cut: int, margin: str) -> str:
-    inner = text[cut:]
     if margin == " ":
-        return inner
-    inner = inner.removeprefix(" ")
-    return _BOX.sub("", inner) if margin in "|\u2502\u2503\u2551" else inner
-
-
-def _with_text(line: LogLine, text: str) -> LogLine:
-    """The line with ``text``, of which a logger's prefix is taken off as well."""
-    if not text or text[0].isspace():
-        return replace(line, text=text)
-    inner = without_prefixes(text)
-    return replace(
-        line, text=inner.text.rstrip(), level=inner.level or line.level, stamped=inner.stamped or line.stamped
-    )
+        cut = min(len(line.text) - len(line.text.lstrip()) for line in block if line.text)
+        texts = [line.text[cut:] for line in block]
+    else:
+        texts = [line.text[len(margin) :].removeprefix(" ") for line in block]
+    if margin in "|\u2502\u2503\u2551":
+        texts = [_BOX.sub("", text) for text in texts]
+    first_column = [text for text in texts if text and not text[0].isspace()]
+    is_failure = any(_BEGINS.match(text) or without_prefixes(text).stamped for text in first_column)
+    if not is_failure or any(_OWN.match(line.text) for line in block):
+        return block
+    freed: list[LogLine] = []
+    for line, text in zip(block, texts, strict=True):
+        if not text or text[0].isspace():
+            freed.append(replace(line, text=text))
+            continue
+        inner = without_prefixes(text)
+        level, stamped = inner.level or line.level, inner.stamped or line.stamped
+        freed.append(replace(line, text=inner.text.rstrip(), level=level, stamped=stamped))
+    return freed
 
 
 # Quoted source code.
@@ -136,23 +126,19 @@ _OUTPUT = re.compile(
 
 
 def without_sources(lines: Sequence[LogLine]) -> Sequence[LogLine]:
-    """The lines, those of quoted source emptied."""
+    """The lines, with the text of those in quoted source removed."""
     marks = [at for at, line in enumerate(lines) if line.text.startswith(_FENCE)]
     if not marks:
         return lines
     left = list(lines)
     for at, mark in enumerate(marks[:-1]):
         block = lines[mark + 1 : marks[at + 1]]
-        if _LANGUAGE.match(lines[mark].text) is not None and _is_source(block):
+        # A line with a logger's stamp was printed, whatever it says.
+        is_output = any(line.stamped or _OUTPUT.search(line.text) is not None for line in block)
+        has_statements = any(_STATEMENT.match(line.text) is not None for line in block)
+        if _LANGUAGE.match(lines[mark].text) is not None and has_statements and not is_output:
             left[mark + 1 : marks[at + 1]] = [replace(line, text="") for line in block]
     return left
-
-
-def _is_source(block: Sequence[LogLine]) -> bool:
-    texts = [line.text for line in block]
-    is_said = any(_STATEMENT.match(text) is not None for text in texts)
-    # A logger's stamp was taken off: somebody printed it.
-    return is_said and not any(line.stamped or _OUTPUT.search(line.text) is not None for line in block)
 
 
 # Patterns that match a failure: its message, and what stands around it.
@@ -161,7 +147,7 @@ MOST_MATCHES = 4
 
 
 class Matcher:
-    """The patterns, ready to be asked."""
+    """Match failures against patterns, with a fast filter in front."""
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         self._patterns = patterns
@@ -174,7 +160,7 @@ class Matcher:
         return frozenset(text for text, own in reduced.items() if own in telling)
 
     def matches(self, found: LogFailure, around: str) -> tuple[LogMatch, ...]:
-        """The patterns that know ``found``, the surest first; of each cause the best one."""
+        """Matches of ``found``, by confidence, at most one per cause. ``around``: the text of the lines around it."""
         text = found.text
         reduced = letters(text.encode("utf-8", "replace"))
         if not self._keywords.telling({reduced}):
@@ -184,56 +170,46 @@ class Matcher:
             for pattern in self._patterns
             if pattern.may_match(text)
             and (hit := pattern.regex.search(text)) is not None
-            and (
-                all(near.search(around) for near in pattern.near)
-                and not any(one.search(around) for one in pattern.not_near)
-            )
-            and not (pattern.record.cause == "numeric-difference" and _is_allowed(text))
+            and all(near.search(around) for near in pattern.near)
+            and not any(one.search(around) for one in pattern.not_near)
         ]
+        if any(pattern.record.cause == "numeric-difference" for pattern, _ in hits):
+            from aotidoctor.logs.complaints import is_within_tolerance
+
+            is_allowed = is_within_tolerance(text)
+            hits = [one for one in hits if one[0].record.cause != "numeric-difference" or not is_allowed]
         hits.sort(key=lambda item: (-item[0].record.confidence, -len(item[0].record.regex)))
         best: dict[str, LogMatch] = {}
         for pattern, hit in hits:
-            best.setdefault(pattern.record.cause, _match(found, pattern, hit))
+            # The line of the message in which the expression matched.
+            number, line = found.lines[min(text[: hit.start()].count("\n"), len(found.lines) - 1)]
+            values = {name: value for name, value in hit.groupdict().items() if value is not None}
+            facts: dict[str, FactValue] = {**pattern.record.facts, **values}
+            best.setdefault(pattern.record.cause, found.match(pattern.record, number, line, facts))
         return tuple(best.values())[:MOST_MATCHES]
-
-
-def _is_allowed(text: str) -> bool:
-    """Whether it tells of a difference that is as small as it may be."""
-    from aotidoctor.logs.complaints import is_within_tolerance
-
-    return is_within_tolerance(text)
-
-
-def _match(found: LogFailure, pattern: Pattern, hit: re.Match[str]) -> LogMatch:
-    """With the very line that says so."""
-    before = hit.string[: hit.start()].count("\n")
-    number, text = found.said[min(before, len(found.said) - 1)]
-    facts: dict[str, FactValue] = {**pattern.record.facts}
-    facts.update({name: value for name, value in hit.groupdict().items() if value is not None})
-    return found.match(pattern.record, number, text, facts)
 
 
 # Failures.
 
-# Kept with all they say; what comes after them is counted.
+# Failures that are recorded in full; later ones are counted.
 MOST_EVENTS, _REMEMBERED = 300, 50_000
 _AROUND = 40
-# Of so few lines somebody chose each one.
+# A log of so few lines was selected by hand.
 _PASTE = 400
-# So far behind it is what somebody says of it.
+# The lines below a failure in which autotuning may still leave out the candidate.
 _NEXT = 3
 _RECOVERED = re.compile(r"(?i:(?:failure|error) (?:was )?recovered|(?<!not be )(?<!not )recovered (?:by|after|from) )")
 _KEY, _TELLING = 400, 40
-# A warning that is known so well is what a short log is about.
+# A warning of such confidence is the subject of a short log.
 _CERTAIN, _CHOSEN = 0.85, 10
 _RAISED = re.compile(r"[\w.]{0,200}(?:Compil\w{0,20}|Inductor|Lowering)(?:Error|Exception|Failure): ")
 
 
 @dataclass(slots=True)
 class Draft:
-    """A failure as it was found. ``level`` is ``error``, ``warning`` or ``notice`` (a line that only patterns know).
+    """A failure found in a log. ``level`` is ``error``, ``warning`` or ``notice`` (a line that only patterns know).
 
-    ``is_cut``: the segment ended in it; ``is_record``: it is what a logger was told to say.
+    ``is_cut``: the segment ended in it; ``is_record``: it is a logger's record.
     """
 
     found: LogFailure
@@ -250,7 +226,7 @@ class Draft:
 
 @dataclass(slots=True)
 class Assembly:
-    """All failures so far; ``short`` are the lines of a log that has few."""
+    """The failures found so far; ``short`` holds the lines of a log with at most ``_PASTE`` of them."""
 
     matcher: Matcher
     drafts: list[Draft] = field(default_factory=list)
@@ -259,73 +235,71 @@ class Assembly:
     short: list[LogLine] = field(default_factory=list)
 
     def add(self, lines: Sequence[LogLine]) -> None:
-        """Read a segment."""
+        """Read a segment of consecutive lines."""
         lines = without_sources(lines)
         streams: dict[str, list[int]] = {}
         for at, line in enumerate(lines):
             streams.setdefault(line.stream, []).append(at)
-        lines = _strip_margins(lines, streams.values())
-        self.short = list(lines) if len(lines) <= _PASTE else []
+        freed = list(lines)
+        for places in streams.values():
+            for at, line in zip(places, without_margins([lines[at] for at in places]), strict=True):
+                freed[at] = line
+        lines = freed
+        self.short = lines if len(lines) <= _PASTE else []
         known = self.matcher.candidates(lines)
         found: list[tuple[int, int, LogFailure, LogLine]] = []
         for places in streams.values():
             own = [lines[at] for at in places]
             for one in failures(own, known):
                 head = next(
-                    (line for line in own[one.first : one.end] if line.number == one.said[0][0]), own[one.first]
+                    (line for line in own[one.first : one.end] if line.number == one.lines[0][0]), own[one.first]
                 )
                 found.append((places[one.first], places[one.end - 1], one, head))
         # The order of the log, whatever stream it was.
-        for first, last, one, head in sorted(found, key=lambda item: (item[2].said[0][0], item[0])):
+        for first, last, one, head in sorted(found, key=lambda item: (item[2].lines[0][0], item[0])):
             self._keep(lines, first, last, one, head)
-        over = [line for line in lines if "ecover" in line.text and _RECOVERED.search(line.text) is not None]
-        if over:
-            self._recovered(over)
         for line in lines:
-            if "gnoring this choice" in line.text:
-                self._left_out(line)
+            # Failures before a line that reports a recovery, and a candidate that autotuning then leaves out.
+            is_recovery = "ecover" in line.text and _RECOVERED.search(line.text) is not None
+            is_left_out = "gnoring this choice" in line.text
+            for draft in self.drafts if is_recovery or is_left_out else ():
+                is_just_above = is_left_out and draft.at <= line.number <= draft.last + _NEXT
+                is_over = (is_recovery and line.number > draft.at) or is_just_above
+                if draft.level == "error" and draft.origin == line.origin and is_over:
+                    draft.level = "mention"
 
-    def _recovered(self, over: Sequence[LogLine]) -> None:
-        """What failed before a line that says that it was tried again and went well is news."""
-        for draft in self.drafts:
-            if draft.level == "error" and any(line.number > draft.at and line.origin == draft.origin for line in over):
-                draft.level = "mention"
-
-    def _left_out(self, line: LogLine) -> None:
-        """What autotuning says of a candidate is no failure where the next line leaves that one out."""
-        for draft in reversed(self.drafts):
-            if draft.level == "error" and draft.origin == line.origin and draft.at <= line.number <= draft.last + _NEXT:
-                draft.level = "mention"
-
-    def listen(self, lines: int) -> None:
-        """Where a short log of so many lines has no failure so far: half a traceback, or what else it complains of."""
+    def search_short_log(self, lines: int) -> None:
+        """Search a short log of ``lines`` lines for what has no form: half a traceback, complaints, titles."""
         failed = [draft for draft in self.drafts if draft.level == "error"]
         if failed:
             self._summed_up(failed)
             return
-        # Of most logs nobody asks it.
-        from aotidoctor.logs.complaints import (
-            complains,
-            title_failure,
-        )
+        # Imported here as most logs do not need it.
+        from aotidoctor.logs.complaints import find_complaint, title_failure
 
         if any(
             draft.level == "warning" and max((match.confidence for match in draft.matches), default=0.0) >= _CERTAIN
             for draft in self.drafts
         ):
-            # What it complains of is known.
+            # The cause of the warning is known.
             return
         found = (
-            unfinished_traceback(self.short) or complains(self.short, is_alone=lines <= 1) or title_failure(self.short)
+            unfinished_traceback(self.short)
+            or find_complaint(self.short, is_alone=lines <= 1)
+            or title_failure(self.short)
         )
         if found is None:
-            self._chosen(lines)
+            # A compiler's exception that was logged as a warning: in so short a log it was selected by hand.
+            for one in self.drafts if lines <= _CHOSEN else ():
+                is_exception = one.found.form == "python" and one.is_record
+                if one.level == "warning" and is_exception and _RAISED.match(one.found.text) is not None:
+                    one.level = "error"
             return
         draft = self._failed(found)
         self._summed_up([draft] if draft is not None else [])
 
     def _failed(self, found: LogFailure) -> Draft | None:
-        """A failure of a short log, which may have been taken for a warning before."""
+        """Add a failure of a short log, or raise a warning that is the same to an error."""
         self._keep(self.short, found.first, found.end - 1, found, self.short[found.first])
         draft = self._index.get(_index_of(found))
         if draft is not None:
@@ -333,14 +307,14 @@ class Assembly:
         return draft
 
     def _summed_up(self, failed: Sequence[Draft]) -> None:
-        """Where nothing but places speaks for a cause: what somebody says of it before or after what was printed."""
+        """Where only places suggest a cause, look for a sentence about it before or after the printed lines."""
         from aotidoctor.logs.complaints import find_title
 
-        told = [match for draft in failed for match in draft.matches if is_certain_cause(match)]
-        if any(not is_place(match) and not is_sentence(match) for match in told):
-            # A message tells more than who speaks of it.
+        certain = [match for draft in failed for match in draft.matches if is_certain_cause(match)]
+        if any(not is_place(match) and not is_sentence(match) for match in certain):
+            # A message says more than a sentence about it.
             _leave_out(failed, is_sentence)
-        elif any(is_sentence(match) for match in told):
+        elif any(is_sentence(match) for match in certain):
             _leave_out(failed, is_place)
         else:
             whole = [(draft.at, draft.last) for draft in failed if draft.found.kind != "truncated"]
@@ -349,14 +323,8 @@ class Assembly:
             if draft is not None and draft.matches:
                 _leave_out([other for other in failed if other is not draft], is_place)
 
-    def _chosen(self, lines: int) -> None:
-        """A compiler's exception that was logged as a warning: of so few lines somebody chose it."""
-        for draft in self.drafts if lines <= _CHOSEN else ():
-            if draft.found.form == "python" and draft.is_record and _RAISED.match(draft.found.text) is not None:
-                draft.level = "error" if draft.level == "warning" else draft.level
-
     def finished(self, lines: int) -> list[Draft]:
-        """All drafts of a log of so many lines. What the end of a segment cut off goes on in lines seen before."""
+        """All drafts of a log of ``lines`` lines, without those that the end of a segment cut off and that went on."""
         return [draft for draft in self.drafts if not draft.is_cut or draft.last >= lines]
 
     def _keep(self, lines: Sequence[LogLine], first: int, last: int, found: LogFailure, head: LogLine) -> None:
@@ -370,7 +338,7 @@ class Assembly:
             self.more += 1
             return
         draft = self._draft(lines, first, last, found, head)
-        # It may have the words of a pattern, and be another line.
+        # It may have the words of a pattern and still not match it.
         is_other = not draft.matches and found.level == "notice"
         is_left = not draft.matches and full and not is_other
         self.more += is_left
@@ -383,8 +351,13 @@ class Assembly:
         origins = ("", head.origin)
         around = [line for line in lines[max(first - _AROUND, 0) : last + 1 + _AROUND] if line.origin in origins]
         level = "warning" if found.level == "warning" or is_warning(found, head) else found.level
-        goes_on = is_probe(found, head) and _goes_well(lines[last + 1 :])
-        level = "mention" if goes_on or is_mention(found, head) else level
+        if is_mention(found, head):
+            level = "mention"
+        elif is_probe(found, head):
+            from aotidoctor.logs.complaints import succeeds
+
+            # The program does without the library if something goes well below.
+            level = "mention" if any(succeeds(line.text) for line in lines[last + 1 :]) else level
         draft = Draft(
             found=found,
             origin=head.origin,
@@ -396,14 +369,16 @@ class Assembly:
             is_cut=found.kind == "truncated" and last >= len(lines) - 1,
         )
         surroundings = "\n".join(line.text for line in around)
-        draft.matches = tuple(of_torch(match, surroundings) for match in self.matcher.matches(found, surroundings))
-        # Who passes a failure on that is known is not asked where it arose.
+        draft.matches = tuple(
+            adjust_confidence(match, surroundings) for match in self.matcher.matches(found, surroundings)
+        )
+        # A failure that passes on a known one needs no place of its own.
         passes_on = found.follows or "API call failed at " in found.text
         is_passed_on = passes_on and any(is_certain_cause(match) for one in self.drafts for match in one.matches)
-        is_asked = level == "error" and not is_passed_on and not is_bare(found, head)
-        if is_asked and all(match.confidence < LEAST_CONFIDENCE for match in draft.matches):
+        is_open = level == "error" and not is_passed_on and not is_bare(found, head)
+        if is_open and all(match.confidence < LEAST_CONFIDENCE for match in draft.matches):
             suspected = match_known_issue(found, head.number) or match_origin(found, head.number, surroundings)
-            draft.matches += (of_torch(suspected, surroundings),) if suspected is not None else ()
+            draft.matches += (adjust_confidence(suspected, surroundings),) if suspected is not None else ()
         return draft
 
 
@@ -412,68 +387,30 @@ def _leave_out(drafts: Iterable[Draft], is_left_out: Callable[[LogMatch], bool])
         draft.matches = tuple(match for match in draft.matches if not is_left_out(match))
 
 
-def _goes_well(lines: Sequence[LogLine]) -> bool:
-    from aotidoctor.logs.complaints import succeeds
-
-    return any(succeeds(line.text) for line in lines)
-
-
-def _strip_margins(lines: Sequence[LogLine], streams: Iterable[Sequence[int]]) -> Sequence[LogLine]:
-    """The lines without the margins of their blocks, stream by stream."""
-    freed = list(lines)
-    for places in streams:
-        for at, line in zip(places, without_margins([lines[at] for at in places]), strict=True):
-            freed[at] = line
-    return freed
-
-
 def _index_of(found: LogFailure) -> int:
-    return hash((found.form, found.kind, _key(found)))
-
-
-def _key(found: LogFailure) -> bytes:
-    """The same for what differs by numbers, or by the lines that happen to follow."""
+    """A hash, the same for failures that differ by numbers or by the lines that happen to follow."""
     key = b""
-    for _, text in found.said:
+    for _, text in found.lines:
         key += letters(text[:_KEY].encode("utf-8", "replace"))
         if len(key) >= _TELLING:
             break
-    return key
+    return hash((found.form, found.kind, key))
 
 
 def failures(lines: Sequence[LogLine], known: frozenset[str]) -> Iterator[LogFailure]:
     """The failures of one stream, in order. ``known`` are texts that a pattern may know."""
     at = 0
     while at < len(lines):
-        found = _at(lines, at)
-        if found is None:
-            found = _bare(lines, at, known)
-        if found is None:
-            at += 1
-            continue
-        yield found
-        at = max(found.end, at + 1)
-
-
-def _at(lines: Sequence[LogLine], at: int) -> LogFailure | None:
-    text = lines[at].text
-    if not text:
-        return None
-    for start, read in FORMS:
-        if start.search(text) is not None:
-            found = read(lines, at)
-            if found is not None:
-                return found
-    return None
-
-
-def _bare(lines: Sequence[LogLine], at: int, known: frozenset[str]) -> LogFailure | None:
-    """A record that a logger calls an error, or a line that a pattern may know."""
-    line = lines[at]
-    if line.level == "error" and line.stamped and line.text and not is_calm(line.text):
-        return message_failure(lines, at)
-    # What c10 raises comes before the place that raised it, and is told with it.
-    is_told = at + 1 < len(lines) and lines[at + 1].text.startswith("Exception raised from ")
-    if line.text in known and not is_told:
-        return lines_failure(lines, at, at + 1, form="line", level="notice")
-    return None
+        line, found = lines[at], None
+        for start, read in FORMS if line.text else ():
+            if start.search(line.text) is not None and (found := read(lines, at)) is not None:
+                break
+        if found is None and line.level == "error" and line.stamped and line.text and not is_calm(line.text):
+            found = message_failure(lines, at)
+        elif found is None and line.text in known:
+            # A message of c10 comes before the place that raised it, and is read with it.
+            is_above_place = at + 1 < len(lines) and lines[at + 1].text.startswith("Exception raised from ")
+            found = lines_failure(lines, at, at + 1, form="line", level="notice") if not is_above_place else None
+        if found is not None:
+            yield found
+        at = max(found.end, at + 1) if found is not None else at + 1

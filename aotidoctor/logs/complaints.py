@@ -1,13 +1,13 @@
 """Find failures in logs without any known form: everyday words, numbers, and titles of reports.
 
-Of a short log somebody chose each line. So where nothing in it has the form of a failure, its lines are searched for
-the everyday words of one: ``failed``, ``cannot``, ``not found``, a number that is NaN. News and warnings of loggers
-do not count, nor do the lines of ``harmless``, nor a complaint that is followed by a success.
+The lines of a short log were selected by hand. So where none has the form of a failure, they are searched for the
+everyday words of one: ``failed``, ``cannot``, ``not found``, a number that is NaN. News and warnings of loggers do not
+count, nor do the lines of ``harmless``, nor a complaint that is followed by a success.
 
 Numbers complain without a word: memory that grows from line to line (peaks do not count: they grow with every larger
-input), the time of the compiled program beside that of eager, a difference beside what is allowed. A paste that was cut
-has its cause in the words of the one who pasted it: a title, a sentence around a traceback. Those are read where the
-printed lines tell no more than a place, and where few lines were pasted that do not look like a failure.
+input), the time of the compiled program beside that of eager, a difference beside its tolerance. A paste that was cut
+may name its cause in the user's own words: a title, a sentence around a traceback. Those are read where the printed
+lines show no more than a place, and where the few lines do not look like a failure.
 """
 
 from __future__ import annotations
@@ -26,29 +26,26 @@ from aotidoctor.logs.patterns import LogFailure, lines_failure, message_failure
 # Everyday words: plain ones, any complaint, codes, other languages.
 
 # The plain words: something was to be done, and was not.
-FAILS = re.compile(
-    "|".join(  # noqa: FLY002 - one kind a line
-        (
-            r"(?i:\bfail(?:s|ed|ing|ures?)?\b|\bunable to\b|\bcould(?: not|n[`']?t)\b)",
-            r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:open|load|find|read|write|locate|connect|create|import|access))",
-            r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:resolv|run|execut|start|get|use|set|determin|pars|convert))",
-            r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:compil|allocat|build|fetch|verif|reach|bind|continue|proceed))",
-            r"(?i:\btimed[ -]?out\b|\b(?:permission|access) (?:is )?denied\b)",
-            r"(?i:\b(?:connection|operation) (?:refused|reset)|\bno such (?:file|host|device|process|module|command))",
-            r"(?i:\bcommand not found\b|\bis not recogni[sz]ed as\b|\bout of (?:memory|space|range|bounds|disk)\b)",
-            r"(?i:\bnot (?:implemented|permitted|enough (?:memory|space))\b|\bdead ?lock)",
-            r"(?i:(?<![\w-])(?:hangs?|hung|stuck|frozen)(?![\w-])|\bkilled\b|\bcorrupt(?:ed|ion)?\b)",
-            r"(?i:\bunreachable\b|\bbroken pipe\b|\bunhandled\b|\bunrecoverable\b)",
-            # What stands between two tracebacks, and counts at the end.
-            r"\bthe above exception(?:, another| was the direct)|\bERROR SUMMARY: [1-9]",
-            # The end of what torch.compile raises.
-            r"You can suppress this exception and fall back|\bTORCHDYNAMO_VERBOSE=1 for the internal",
-            r"(?i:\bunexpected(?:ly)? (?:end|eof|token|exit|close|termin|stop))",
-            r"\b(?:FAILURE|BROKEN|REJECTED|TIMEOUT|OOM)\b|\bE[A-Z]{4,12}\b(?=:)",
-            r"[\u2717\u2718\u274c\u26d4\U0001f6a8\U0001f4a5]|\u00d7 \w",
-        )
-    )
+_FAILURES = (
+    r"(?i:\bfail(?:s|ed|ing|ures?)?\b|\bunable to\b|\bcould(?: not|n[`']?t)\b)",
+    r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:open|load|find|read|write|locate|connect|create|import|access))",
+    r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:resolv|run|execut|start|get|use|set|determin|pars|convert))",
+    r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:compil|allocat|build|fetch|verif|reach|bind|continue|proceed))",
+    r"(?i:\btimed[ -]?out\b|\b(?:permission|access) (?:is )?denied\b)",
+    r"(?i:\b(?:connection|operation) (?:refused|reset)|\bno such (?:file|host|device|process|module|command))",
+    r"(?i:\bcommand not found\b|\bis not recogni[sz]ed as\b|\bout of (?:memory|space|range|bounds|disk)\b)",
+    r"(?i:\bnot (?:implemented|permitted|enough (?:memory|space))\b|\bdead ?lock)",
+    r"(?i:(?<![\w-])(?:hangs?|hung|stuck|frozen)(?![\w-])|\bkilled\b|\bcorrupt(?:ed|ion)?\b)",
+    r"(?i:\bunreachable\b|\bbroken pipe\b|\bunhandled\b|\bunrecoverable\b)",
+    # What stands between two tracebacks, and counts at the end.
+    r"\bthe above exception(?:, another| was the direct)|\bERROR SUMMARY: [1-9]",
+    # The end of what torch.compile raises.
+    r"You can suppress this exception and fall back|\bTORCHDYNAMO_VERBOSE=1 for the internal",
+    r"(?i:\bunexpected(?:ly)? (?:end|eof|token|exit|close|termin|stop))",
+    r"\b(?:FAILURE|BROKEN|REJECTED|TIMEOUT|OOM)\b|\bE[A-Z]{4,12}\b(?=:)",
+    r"[\u2717\u2718\u274c\u26d4\U0001f6a8\U0001f4a5]|\u00d7 \w",
 )
+FAILS = re.compile("|".join(_FAILURES))
 # Any complaint.
 _COMPLAINTS = (
     r"failed to|fail(?:s|ed)? with|unable to|could(?: not|n[`']?t)|can(?:not|[`']?t)|throws?|killed|timed out",
@@ -64,13 +61,13 @@ _COMPLAINTS = (
     r"corrupt(?:ed)?|invalid|illegal|insufficient|exceed(?:s|ed)?|overflow|underflow|violat\w+|malformed",
     r"unrecogni[sz]ed|unreachable|unavailable|unreadable|unsatisf\w+|deadlock\w*|crash\w*|abort\w*|panic\w*",
 )
-# Of lines that somebody chose, words of everyday, too.
-_SMALL_ONES = (
+# Everyday words, which count in lines that were selected by hand.
+_INFORMAL = (
     r"differs?|but (?:\w+ ){0,2}different",
     r"(?:different|other) (?:numbers?|results?|outputs?|values?)|(?:is|are) (?:\w+ ){0,2}different",
     r"garbage|gibberish|nonsense|fatal|refus(?:es|ed|ing)|giv(?:es|en|ing) up|gave up",
     r"(?<!/)errors?(?!\.\w|=\w)",
-    # What somebody tells who has nothing else to paste.
+    # Descriptions by people who have nothing else to paste.
     r"slower than|(?:larger|smaller|higher|lower|more|fewer|less|longer) than expected|drop(?:s|ped)? from \d\S{0,12}",
     r"(?:take|took|taking|takes) (?:\w+ ){0,2}\d{1,6} ?(?:min\w*|hours?|h)",
     r"(?:exit|quit|stop|close|end|die|return)s? (?:silently|at once|immediately|without|with no|unexpectedly)",
@@ -105,8 +102,8 @@ def _as_words(table: Sequence[str]) -> re.Pattern[str]:
     return re.compile(rf"(?i:(?<![\w.-])(?:{'|'.join(table)})(?![\w-]))")
 
 
-COMPLAINS, TOLD = _as_words(_COMPLAINTS), _as_words(_SMALL_ONES)
-# What is no word, or is one of another language: statuses of servers, what C++ throws, stacks of Go.
+COMPLAINS, INFORMAL = _as_words(_COMPLAINTS), _as_words(_INFORMAL)
+# Signs that are no English words: statuses of servers, exceptions of C++, stacks of Go.
 CODES = re.compile(
     r"\b(?:INTERNAL|UNAVAILABLE|ABORTED|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED|FAILED_PRECONDITION|UNIMPLEMENTED)\b"
     r"|\b(?:GET|POST|PUT|PATCH|DELETE) \S{1,400} (?:HTTP/[\d.]{1,3}\"? )?[45]\d\d\b"
@@ -140,21 +137,21 @@ _MEASURE = re.compile(
     r"(?:['\"]?\s{0,4}[:=]\s{0,4}|\s(?=\d{1,18}(?:\.\d{1,6})?\s?[KMG]i?B\b))(?P<value>\d{1,18}(?:\.\d{1,6})?)",
     re.IGNORECASE,
 )
-# A program that is started again begins anew.
+# A program that is started again counts from zero.
 _STARTED = re.compile(r"^\s{0,8}\S{0,60}[$#] \S")
 _PEAK = re.compile(r"\b(?:max|peak|total|limit|device|available|free|host)\w{0,20}[ _.]?$", re.IGNORECASE)
-# So many values in a row, each larger than the one before, and the last by so much larger than the first.
-_LEAST, _GROWTH, _BEFORE, _KEPT = 3, 1.25, 24, 0.99
+# The least number of growing values, the growth from first to last, and what counts as unchanged.
+_LEAST, _GROWTH, _BEFORE, _ABOUT_EQUAL = 3, 1.25, 24, 0.99
 
 
 _FREE = re.compile(
     r"\bfree (?:gpu |cuda |device )?(?:v?ram|mem(?:ory)?)\W{1,4}(?P<value>\d{1,12}(?:\.\d{1,6})?)", re.IGNORECASE
 )
-# So many values of what is free that never rise, and by how much they fall.
+# The least number of values of free memory that never rise, and by how much they fall.
 _MANY_NUMBERS, _FALLS = 4, 0.95
 _WAITS, _WAIT, _DIGITS = 5, re.compile(r"\bwait(?:ing)? for\b", re.IGNORECASE), re.compile(r"\d+")
 _NUMBER = r"(?P<{}>\d{{1,9}}(?:\.\d{{1,12}})?(?:e[-+]?\d{{1,3}})?)"
-# Whose time it is, behind it the time; a rate is the better the larger it is.
+# A subject and its time; of a rate, more is better.
 _TIME = re.compile(
     r"\b(?P<who>(?:compiled|torch[.]compile|inductor)(?: model| version)?|aoti\w{0,12}|eager(?: mode| model)?)\W{1,6}"
     + _NUMBER.format("value")
@@ -175,9 +172,9 @@ _BEYOND = re.compile(
 
 
 def is_slower(text: str) -> bool:
-    """Whether a line has the time of a compiled program beside that of eager, and it is the longer one."""
-    if (said := _SPEEDUP.search(text)) is not None:
-        return float(said["value"]) * _SLOWER < 1
+    """Whether a line gives the time of a compiled program and that of eager, and the former is longer."""
+    if (speedup := _SPEEDUP.search(text)) is not None:
+        return float(speedup["value"]) * _SLOWER < 1
     times = {hit["who"].lower().startswith("eager"): hit for hit in _TIME.finditer(text)}
     rates = {"/" in hit["unit"] for hit in times.values()}
     if len(times) < 2 or len(rates) > 1:
@@ -187,12 +184,12 @@ def is_slower(text: str) -> bool:
 
 
 def exceeds_tolerance(text: str) -> bool:
-    """Whether a line has a difference that is larger than what it says is allowed."""
+    """Whether a line names a difference that exceeds the tolerance it names."""
     return not all(_are_within_limits(text))
 
 
 def is_within_tolerance(text: str) -> bool:
-    """Whether each difference in it is as small as what it says is allowed; False where there is none."""
+    """Whether each difference in ``text`` is within the tolerance named beside it; False without any."""
     allowed = _are_within_limits(text)
     return bool(allowed) and all(allowed)
 
@@ -201,21 +198,21 @@ def _are_within_limits(text: str) -> list[bool]:
     return [float(hit["value"]) <= float(hit["most"]) for hit in _BEYOND.finditer(text)]
 
 
-def shrinking(texts: Iterable[str]) -> bool:
-    """Whether what is free gets less and never more."""
+def is_shrinking(texts: Iterable[str]) -> bool:
+    """Whether the free memory that the lines report only shrinks."""
     values = [float(hit["value"]) for text in texts if (hit := _FREE.search(text)) is not None]
     falls = all(before >= after for before, after in pairwise(values))
     return len(values) >= _MANY_NUMBERS and falls and values[-1] <= _FALLS * values[0]
 
 
-def waiting(texts: Sequence[str]) -> bool:
-    """Whether the last lines say again and again that something is waited for, and nothing comes."""
+def is_waiting(texts: Sequence[str]) -> bool:
+    """Whether the last lines are the same message of waiting, over and over."""
     last = {_DIGITS.sub("", text) for text in texts[-_WAITS:]}
     return len(texts) >= _WAITS and len(last) == 1 and _WAIT.search(last.pop()) is not None
 
 
-def growing(texts: Iterable[str]) -> str:
-    """The name of a measure that grew in every line that has it; empty where there is none."""
+def growing_measure(texts: Iterable[str]) -> str:
+    """The name of a measure that grew in every line that reports it; empty where there is none."""
     columns: dict[tuple[str, int], list[float]] = {}
     program = 0
     for text in texts:
@@ -223,15 +220,14 @@ def growing(texts: Iterable[str]) -> str:
         for found in _MEASURE.finditer(text):
             if _PEAK.search(text[max(found.start() - _BEFORE, 0) : found.start()]) is None:
                 columns.setdefault((found["name"].lower(), program), []).append(float(found["value"]))
-    return next((name for (name, _), values in columns.items() if _grows(values)), "")
-
-
-def _grows(values: list[float]) -> bool:
-    # After the last one somebody may have asked for a clean-up, which brought nothing.
-    if len(values) > _LEAST and _KEPT * values[-2] <= values[-1] <= values[-2]:
-        values = values[:-1]
-    rises = all(before < after for before, after in pairwise(values))
-    return len(values) >= _LEAST and rises and values[-1] >= _GROWTH * values[0] > 0
+    for (name, _), values in columns.items():
+        # The last value may come after a clean-up that freed nothing.
+        if len(values) > _LEAST and _ABOUT_EQUAL * values[-2] <= values[-1] <= values[-2]:
+            values.pop()
+        rises = all(before < after for before, after in pairwise(values))
+        if len(values) >= _LEAST and rises and values[-1] >= _GROWTH * values[0] > 0:
+            return name
+    return ""
 
 
 # Complaints.
@@ -246,8 +242,8 @@ _VALUES = re.compile(
     r"(?:[1-9]\d{0,12}(?![.\d])|true\b))"
     r"|(?i:\b\w{0,20}loss['\"]?\s?[:=]\s?['\"]-?(?:nan|inf)['\"])"
 )
-# What somebody asks of values in a session, and the answer below it.
-_ASKS, _YES = re.compile(r"^(?:>>>|In \[\d{1,5}\]:) .{0,300}\bis(?:nan|inf)\("), re.compile(r"\bTrue\b")
+# A question about values in an interactive session, and the answer below it.
+_QUESTION, _YES = re.compile(r"^(?:>>>|In \[\d{1,5}\]:) .{0,300}\bis(?:nan|inf)\("), re.compile(r"\bTrue\b")
 _EVERYDAY = re.compile(
     r"(?i:\b(?:nan|inf) (?:ms|us|s|sec|tokens?|toks?|it|runs|samples|images|steps|[MG]B|[GT]FLOPS?)\b|from -?inf\b"
     r"|to inf\b|[(\[]-?inf, ?|max\w{0,20}[=:] ?-?inf|=inf\b|: ?false,|\|[^|]*\|[^|]*\|"
@@ -260,16 +256,16 @@ _REPORT = re.compile(r"Collecting environment information|PyTorch version: \d|Is
 _DESCRIBES = re.compile(
     r"\s*$|\s+\S|\[(?:pip3?|conda)\]|(?:GPU|NIC)\d|Legend|[\w ().,/+-]{1,60}[:=]|=+\s*$|Collecting env"
 )
-# What pytest says of an assertion without a message.
+# pytest's line for an assertion without a message.
 _ASSERTS = re.compile(rb"E\s+assert ")
-# Stacks without what they belong to.
+# Stacks without the failure that they belong to.
 _STACK = re.compile(
     r"^\W{0,12}frame #\d+: |^\W{0,12}#\d+ pc [0-9a-f]{6}|^\W{0,12}stack backtrace:"
     r"|^\s{0,12}at [\w.$<>/]{3,200}\([\w$.]{1,80}(?::\d{1,6})?\)$"
     r"|^\W{0,4}Thread (?:\S{1,40} )?\((?:idle|active)[^)]{0,20}\)"
     r"|^\s{0,8}#?\d{1,3}\s{1,4}(?:\S{2,60}\s{1,20})?0x[0-9a-f]{6,16} "
 )
-# The place of something, of a failure where nobody says that it is less.
+# A place: of a failure, unless the log has warnings.
 _PLACE = re.compile(r"^\s*File \"[^\"]+\", line \d")
 _WARNS = re.compile(
     r"(?i:\b(?:may|might) (?:not )?be\b|warn"
@@ -281,14 +277,14 @@ _SUCCEEDS = re.compile(
     r"|up[ -]to[ -]date|recovered|100 ?%)"
 )
 _WARNING = re.compile(r"(?i:\bwarn(?:ing)?\b)")
-# What warnings say of others that are gone; of news that went on no more than that.
+# Connections to others that broke.
 _BROKEN = re.compile(
     r"(?i:\bconnections? (?:(?:is|was|has been|to \S{1,80}) )?(?:broken|lost|refused|reset|aborted|timed out)\b"
     r"|\blost (?:the )?connection\b)"
 )
-# Of steps that were left out a few are usual.
+# A few skipped steps are usual.
 _SKIPPED, _MANY = re.compile(r"(?i:\bgradient overflow\b)"), 4
-# How news begin.
+# The beginning of news.
 _PROGRESS = re.compile(
     r"[^A-Za-z]{0,40}(?:\w+ing|\w+ed|Using|To|Use|Note|Tip|Hint|pip3?|python3?|import|from)\b|^[$>#]|.*[:=][ ]?\d"
     r"|.*\d\s?(?:[mun]?s|x|%|[MGK]i?B|it/s|tokens?/s)\b"
@@ -296,104 +292,87 @@ _PROGRESS = re.compile(
 )
 _HEAD, _SENTENCE = 400, 3
 _QUIET = ("info", "warning")
-# A list of changes tells of failures that are over.
+# A list of changes mentions failures that are over.
 _COMMIT = re.compile(r"^(?:commit [0-9a-f]{7,40}\b|Author: |Date: )")
 
 
-def complains(lines: Sequence[LogLine], *, is_alone: bool) -> LogFailure | None:
-    """The first line of a short log that complains of something, and after which nothing went well.
+def find_complaint(lines: Sequence[LogLine], *, is_alone: bool) -> LogFailure | None:
+    """The first line of a short log that complains of something, with no success after it.
 
     ``is_alone``: the log is a single line.
     """
-    lines = _without_report(lines)
+    report = next((at for at, line in enumerate(lines) if _REPORT.match(line.text) is not None), None)
+    if report is not None:
+        # What ``torch.utils.collect_env`` prints describes a machine, and complains of nothing.
+        below = range(report + 1, len(lines))
+        end = next((at for at in below if _DESCRIBES.match(lines[at].text) is None), len(lines))
+        lines = [*lines[:report], *lines[end:]]
     lost = [line for line in lines if _SKIPPED.search(line.text) is not None]
     if len(lost) >= _MANY:
         return replace(_failure_at(lines, lost[-1]), kind="overflows")
     last = max((line.number for line in lines if succeeds(line.text)), default=0)
-    told = [line for line in _reporting_lines(lines) if line.number > last]
-    if is_alone and lines and _is_asked_about(lines[0]):
+    reports = [line for line in _reporting_lines(lines) if line.number > last]
+    if is_alone and lines and _is_complaint_alone(lines[0]):
         return _failure_at(lines, lines[0])
     is_few = sum(bool(line.text.strip()) for line in lines) <= _FEW
     is_warned = is_few and any(_WARNS.search(line.text) is not None for line in lines)
     is_trained = any(_LOSSES.match(line.text) is not None for line in lines)
-    for at, line in enumerate(told):
-        if at and _ASKS.match(told[at - 1].text) is not None and _YES.search(line.text) is not None:
-            return _failure_at(lines, told[at - 1])
-        is_any = is_few or (at >= len(told) - _END and line.level != "doubtful")
-        told_of = is_few and not is_warned and _tells(line.text)
-        complaint = is_any and _complaint(line, is_warned=is_warned, is_trained=is_trained)
-        if _fails(line.text) or told_of or complaint:
+    for at, line in enumerate(reports):
+        if at and _QUESTION.match(reports[at - 1].text) is not None and _YES.search(line.text) is not None:
+            return _failure_at(lines, reports[at - 1])
+        is_any = is_few or (at >= len(reports) - _END and line.level != "doubtful")
+        rest = telling_part(line.text) if is_few and not is_warned else ""
+        if (
+            _fails(line.text)
+            or any(words.search(rest) is not None for words in (INFORMAL, CODES, FOREIGN))
+            or (is_any and _complaint(line, is_warned=is_warned, is_trained=is_trained))
+        ):
             return _failure_at(lines, line)
-    return None if last else _is_left_alone(lines)
-
-
-def _is_left_alone(lines: Sequence[LogLine]) -> LogFailure | None:
-    """The last of several connections that broke, in a log that has hardly more than warnings."""
-    warnings = [line for line in lines if _level(line) == "warning"]
+    # The last of several connections that broke, in a log that has hardly more than warnings.
+    warnings = [line for line in lines if _level(line) == "warning"] if not last else []
     broken = [line for line in warnings if _BROKEN.search(line.text) is not None]
     is_most = 2 * len(warnings) > sum(bool(line.text.strip()) for line in lines)
     return _failure_at(lines, broken[-1]) if is_most and len(broken) > 1 else None
 
 
-def _without_report(lines: Sequence[LogLine]) -> Sequence[LogLine]:
-    """Without what ``torch.utils.collect_env`` says of a machine: it describes, and complains of nothing."""
-    start = next((at for at, line in enumerate(lines) if _REPORT.match(line.text) is not None), None)
-    if start is None:
-        return lines
-    end = next((at for at, line in enumerate(lines) if at > start and _DESCRIBES.match(line.text) is None), len(lines))
-    return [*lines[:start], *lines[end:]]
-
-
 def _reporting_lines(lines: Sequence[LogLine]) -> list[LogLine]:
-    """The lines that are no news and no warnings, nor the continuation of such."""
-    told: list[LogLine] = []
+    """The lines that are neither news nor warnings, nor continue such."""
+    reports: list[LogLine] = []
     is_quiet = False
     for line in lines:
         text = line.text
         if not text.strip():
             continue
         if not (is_quiet and text[0] in " \t"):
-            is_quiet = _is_quiet(line)
+            is_news = _level(line) in _QUIET or _WARNING.search(text) is not None
+            is_quiet = is_news or _COMMIT.match(text) is not None
         if not is_quiet:
-            told.append(line)
-    return told
-
-
-def _is_quiet(line: LogLine) -> bool:
-    if _level(line) in _QUIET:
-        return True
-    return _WARNING.search(line.text) is not None or _COMMIT.match(line.text) is not None
+            reports.append(line)
+    return reports
 
 
 def _level(line: LogLine) -> str:
     return line.level or level_of(decode_line(line.raw[:_HEAD]))
 
 
-def _is_asked_about(line: LogLine) -> bool:
-    """Nobody pastes a warning alone that is none to him, nor a sentence on torch that tells no news."""
-    if ("CUDA" in line.text or has_mark(line.text)) and _is_statement(line):
-        return True
-    is_warning = not line.level and _WARNING.search(line.text) is not None and _SUCCEEDS.search(line.text) is None
-    return is_warning and FAILS.search(telling_part(line.text)) is not None
-
-
-def _is_statement(line: LogLine) -> bool:
-    quiet = _WARNS.search(line.text) or _SUCCEEDS.search(line.text) or _PROGRESS.match(line.text)
-    return not _level(line) and quiet is None and len(line.text.split()) > _SENTENCE
+def _is_complaint_alone(line: LogLine) -> bool:
+    """Whether a line would be pasted alone: a warning of a failure, or a sentence on torch that is no news."""
+    text = line.text
+    if "CUDA" in text or has_mark(text):
+        is_news = _WARNS.search(text) or _SUCCEEDS.search(text) or _PROGRESS.match(text)
+        if not _level(line) and not is_news and len(text.split()) > _SENTENCE:
+            return True
+    is_warning = not line.level and _WARNING.search(text) is not None and _SUCCEEDS.search(text) is None
+    return is_warning and FAILS.search(telling_part(text)) is not None
 
 
 def succeeds(text: str) -> bool:
-    """Whether it says that something went well."""
+    """Whether ``text`` reports a success."""
     return (
         _SUCCEEDS.search(text) is not None
         and not _fails(text)
         and message_forms.OTHER_START.search(telling_part(text)) is None
     )
-
-
-def _tells(text: str) -> bool:
-    told = telling_part(text)
-    return any(words.search(told) is not None for words in (TOLD, CODES, FOREIGN))
 
 
 def _fails(text: str) -> bool:
@@ -406,10 +385,10 @@ def _complaint(line: LogLine, *, is_warned: bool, is_trained: bool) -> bool:
         return True
     if _PLACE.search(text) is not None:
         return not is_warned
-    told = telling_part(text)
-    if COMPLAINS.search(told) is not None:
+    rest = telling_part(text)
+    if COMPLAINS.search(rest) is not None:
         return _WARNS.search(text) is None
-    is_none = _VALUES.search(told) is not None
+    is_none = _VALUES.search(rest) is not None
     is_everyday = _EVERYDAY.search(text) is not None and not (is_trained and _ROW.match(text) is not None)
     return (is_none and not is_everyday) or _STACK.search(text) is not None
 
@@ -420,10 +399,10 @@ def _failure_at(lines: Sequence[LogLine], line: LogLine) -> LogFailure:
 
 # Titles and sentences around what was printed.
 
-# Somebody says it at the beginning or at the end.
+# Titles and remarks stand at the beginning or at the end.
 _FIRST, _LAST = 4, 2
 _NEWS = ("info", "warning", "doubtful")
-# Of so few lines somebody chose each one.
+# A log of so few lines was selected by hand.
 _FEW_LINES = 10
 _UNABLE = re.compile(r"(?i:\b(?:unable to|could not|can ?not|failed to)\b)")
 _INSTEAD = re.compile(r"(?i:\b(?:default|fall\w*|instead|skip\w*|using|will|retry\w*|ignor\w*|continu\w*)\b)")
@@ -432,9 +411,9 @@ _INSTEAD = re.compile(r"(?i:\b(?:default|fall\w*|instead|skip\w*|using|will|retr
 def find_title(
     lines: Sequence[LogLine], known: Sequence[tuple[int, int]], *, is_healthy: bool = False
 ) -> LogFailure | None:
-    """The sentence that names a cause, the surest or the first. ``known``: first and last line of each failure.
+    """The sentence that names a cause: the most certain, or the first. ``known``: first and last line of each failure.
 
-    ``is_healthy``: nothing else in the log looks like a failure, so that only words count which are of one.
+    ``is_healthy``: nothing else in the log looks like a failure, so that only words of a failure count.
     """
     around = "\n".join(line.text for line in lines)
     free = [
@@ -450,36 +429,32 @@ def find_title(
         if (line.level in _NEWS and not (is_healthy and _is_unable(line))) or not is_prose(found):
             continue
         # "Out of memory: no" is a sentence on memory, too.
-        asked = replace(found, said=((line.number, without_denials(line.text)),)) if is_healthy else found
-        match = match_origin(asked, line.number, around, is_told=not is_healthy)
+        plain = replace(found, lines=((line.number, without_denials(line.text)),)) if is_healthy else found
+        match = match_origin(plain, line.number, around, is_failure=not is_healthy)
         if match is not None and (best is None or match.confidence > best[0]):
             best = match.confidence, found
     return best[1] if best is not None else None
 
 
 def _is_unable(line: LogLine) -> bool:
-    """News of what could not be done, and of nothing that was done instead."""
+    """Whether a line is news of something that could not be done, without a substitute for it."""
     return line.level == "info" and _UNABLE.search(line.text) is not None and _INSTEAD.search(line.text) is None
 
 
 def title_failure(lines: Sequence[LogLine]) -> LogFailure | None:
-    """Of a few lines without the form of a failure the first sentence that names a cause of one."""
-    said = [line for line in lines if line.text.strip()]
-    if len(said) > _FEW_LINES or any(succeeds(line.text) for line in said):
+    """The first sentence that names a cause, in a few lines without the form of a failure; else numbers that do."""
+    filled = [line for line in lines if line.text.strip()]
+    if len(filled) > _FEW_LINES or any(succeeds(line.text) for line in filled):
         return None
     found = find_title(lines, (), is_healthy=True)
-    return found or _numbers(lines, said)
-
-
-def _numbers(lines: Sequence[LogLine], said: Sequence[LogLine]) -> LogFailure | None:
-    """Numbers that complain without a word."""
-    texts = [line.text for line in said]
-    grows = (has_mark("\n".join(texts)) and growing(texts)) or shrinking(texts)
-    told = (
-        (line, "slower" if is_slower(line.text) else "beyond" if exceeds_tolerance(line.text) else "") for line in said
-    )
-    whole = "growing" if grows else "waiting" if waiting(texts) else ""
-    one, kind = next((pair for pair in told if pair[1]), (said[-1], whole) if whole else (None, ""))
-    if one is None:
-        return None
-    return replace(message_failure(lines, max(at for at, line in enumerate(lines) if line is one)), kind=kind)
+    if found is not None:
+        return found
+    # Numbers complain without a word: first those of one line, then those of all.
+    for line in filled:
+        kind = "slower" if is_slower(line.text) else "beyond" if exceeds_tolerance(line.text) else ""
+        if kind:
+            return replace(_failure_at(lines, line), kind=kind)
+    texts = [line.text for line in filled]
+    grows = (has_mark("\n".join(texts)) and growing_measure(texts)) or is_shrinking(texts)
+    kind = "growing" if grows else "waiting" if is_waiting(texts) else ""
+    return replace(_failure_at(lines, filled[-1]), kind=kind) if kind else None

@@ -37,7 +37,7 @@ _MOST_PARTS = 12
 
 
 def demangle(symbol: str) -> str:
-    """The name that ``symbol`` stands for; ``symbol`` itself where it is not mangled or not understood."""
+    """The C++ name of a mangled ``symbol``; ``symbol`` itself where it is not mangled or not understood."""
     head = _ITANIUM.match(symbol)
     if head is None:
         msvc = _MSVC.match(symbol)
@@ -54,18 +54,16 @@ def demangle(symbol: str) -> str:
                 break
             parts.append(symbol[at:end])
             at = end
+        elif part["standard"]:
+            parts.append(_STANDARD[part["standard"]])
         else:
-            parts.append(_STANDARD[part["standard"]] if part["standard"] else _maker_name(parts, part["maker"]))
+            # A constructor or a destructor has the name of its class.
+            own = parts[-1] if parts else ""
+            parts.append(own if part["maker"].startswith("C") or not own else f"~{own}")
         if not is_nested:
             break
     name = "::".join(part for part in parts if part and part != "__cxx11")
     return f"{_SPECIAL.get(head['special'] or '', '')}{name}" if name else symbol
-
-
-def _maker_name(parts: list[str], maker: str) -> str:
-    """A constructor or a destructor has the name of its class."""
-    own = parts[-1] if parts else ""
-    return own if maker.startswith("C") or not own else f"~{own}"
 
 
 # Kinds of a cause.
@@ -81,37 +79,33 @@ class CauseKind:
 
     cause: str
     kind: str
-    said: str
+    message: str
     title: str = ""
     remedy: str = ""
     command: str = ""
 
     @cached_property
     def words(self) -> re.Pattern[str]:
-        """What such a message has; its named groups are facts."""
-        return re.compile(bound_repeats(self.said), re.MULTILINE)
+        """The compiled expression for such a message; its named groups are facts."""
+        return re.compile(bound_repeats(self.message), re.MULTILINE)
 
 
 def kind_of(cause: str, text: str) -> dict[str, FactValue]:
-    """The kind of ``cause`` that ``text`` speaks of, as facts; empty where there are no kinds or none fits."""
+    """The kind of ``cause`` that ``text`` is about, as facts; empty where there are no kinds or none fits."""
     facts: dict[str, FactValue] = {}
     for one in splits():
         hit = one.words.search(text) if one.cause == cause else None
         if hit is not None:
             facts = {"split": one.kind, **{name: value for name, value in hit.groupdict().items() if value}}
             break
-    if cause in ("abi-mismatch", "undefined-symbol-link") and (symbol := _symbol_of(text)) is not None:
-        facts["demangled"] = symbol
+    if cause in ("abi-mismatch", "undefined-symbol-link"):
+        # A symbol of C++ as it is written in the source; else one of C, as shims are.
+        symbol, plain = _SYMBOL.search(text), _C_SYMBOL.search(text)
+        if symbol is not None:
+            facts["demangled"] = demangle(symbol[0])
+        elif plain is not None:
+            facts["demangled"] = plain[1]
     return facts
-
-
-def _symbol_of(text: str) -> str | None:
-    """The symbol of C++ that ``text`` names, as it is written in the source; else the one of C, as shims are."""
-    symbol = _SYMBOL.search(text)
-    if symbol is not None:
-        return demangle(symbol[0])
-    plain = _C_SYMBOL.search(text)
-    return plain[1] if plain is not None else None
 
 
 def split_of(cause: str, facts: Mapping[str, FactValue]) -> CauseKind | None:
@@ -122,7 +116,7 @@ def split_of(cause: str, facts: Mapping[str, FactValue]) -> CauseKind | None:
 
 @lru_cache(maxsize=1)
 def splits() -> tuple[CauseKind, ...]:
-    """The table."""
+    """The kinds of causes in ``splits.toml``, in its order."""
     table = toml.loads(Path(__file__).with_name("splits.toml").read_text(encoding="utf-8"))
     return tuple(CauseKind(**entry) for entry in table["split"])
 
@@ -131,14 +125,14 @@ def splits() -> tuple[CauseKind, ...]:
 
 _SCALAR = re.compile(r"^(?P<number>\d+)?\(?(?:at::)?k?(?P<name>[A-Za-z]\w*)?\)?$")
 _DEVICE = re.compile(r"\((?P<name>\w+)\)")
-# What callers put before a message.
+# Prefixes that callers put before a message.
 _CALLERS = re.compile(r"^(?:what\(\): *|(?:[\w.]*(?:Error|Exception)): +)+")
 # Names that stand for a whole sentence or command, and a stand-in that nobody takes for a value.
 _WHOLE, _STAND_IN = ("command", "remedy", "advice"), "x"
 
 
 def fill_sentence(cause: str, facts: Mapping[str, FactValue]) -> dict[str, FactValue]:
-    """The facts of a pattern, with those that the playbook of ``cause`` speaks of."""
+    """The facts of a pattern, with those that the sentences of the playbook of ``cause`` need."""
     found = dict(facts)
     observed, expected, dim = (_text(facts.get(key)) for key in ("observed", "expected", "dim"))
     match cause:
@@ -181,16 +175,16 @@ def _device(text: str) -> str:
 
 
 def evidence_values(lead: Evidence) -> Evidence:
-    """For the sentences: their observed and expected are values, as only groups of a pattern are."""
+    """``lead`` with values as its observed and expected, for sentences to be filled with."""
     observed, expected = (_text(lead.facts.get(key)) for key in ("observed", "expected"))
     line = _CALLERS.sub("", lead.observed)
     return replace(lead, observed=observed, expected=expected, facts={"line": line, **lead.facts})
 
 
-def command_of(template: str, said: Evidence) -> str:
-    """The command with the values of the log; empty where one that it needs is not there."""
+def command_of(template: str, lead: Evidence) -> str:
+    """The command with the values of the log; empty where a value that it needs is missing."""
     # Generated code's name of a tensor is none that the caller could type.
-    known = said if not (said.subject or "").startswith("input_handles") else replace(said, subject=None)
+    known = lead if not (lead.subject or "").startswith("input_handles") else replace(lead, subject=None)
     for found in NAME.finditer(template):
         name, default = found[1], found[2] or ""
         is_known = fill_text(f"{{{name}}}", known) not in ("?", "")
@@ -205,7 +199,7 @@ _CUDA = re.compile(r"illegal memory access|misaligned address|device-side assert
 _API = re.compile(r"API call failed at ")
 _DEATHS = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")
 _MOST_STEPS = 4
-# Of which failures one is enough, and the steps then.
+# Conditions, of which one failure is enough, and the steps that follow.
 _RULES: tuple[tuple[Callable[[LogEvent], bool], tuple[str, ...]], ...] = (
     (
         lambda event: _API.search(event.text) is not None,
@@ -235,11 +229,11 @@ _RULES: tuple[tuple[Callable[[LogEvent], bool], tuple[str, ...]], ...] = (
 
 
 def next_steps(reading: LogReading, *, package: str | None, inputs: str | None = None) -> tuple[str, ...]:
-    """Commands and settings, the most telling first."""
+    """Commands and settings to try next, the most informative first."""
     events = reading.unknown or reading.events
     model, sample = _word(package or "model.pt2"), _word(inputs or "sample.pt")
-    asked = [step for is_one, steps in _RULES if any(map(is_one, events)) for step in steps]
-    steps = [step.format(model=model) for step in asked]
+    fitting = [texts for is_one, texts in _RULES if any(map(is_one, events))]
+    steps = [text.format(model=model) for texts in fitting for text in texts]
     if events and package is None:
         log = "LOG" if reading.name in ("", "stdin") else _word(reading.name)
         steps.append(f"aotidoctor classify {log} --package {model}   # kernels, wrapper lines and symbols by name")
@@ -249,7 +243,7 @@ def next_steps(reading: LogReading, *, package: str | None, inputs: str | None =
 
 
 def _word(path: str) -> str:
-    """``path`` as a shell takes it, and as no option."""
+    """``path`` quoted for a shell, and never read as an option."""
     return shlex.quote(f"./{path}" if path.startswith("-") else path)
 
 
@@ -261,38 +255,43 @@ _LONGEST, _FRAMES = 300, 5
 _OF_KERNELS = ("index-out-of-range", "cuda-device-assert", "integer-division", "kernel-crash", "cuda-illegal-access")
 _KERNEL = re.compile(r"\b(?:cpp|triton)_(?:[a-z]+_)*?fused_\w+")
 _RELEASE = re.compile(r" \((?:torch |Triton )?\d+\.\d+(?!\d)[^()]*\)$")
-_NO_SPLIT = CauseKind(cause="", kind="", said="")
+_NO_SPLIT = CauseKind(cause="", kind="", message="")
 _MOST_MATCHES, _MOST_UNKNOWN, _MOST_CAUSES = 12, 5, 5
 
 
 def log_findings(reading: LogReading) -> list[Evidence]:
-    """The lines that say so, the failures that no pattern knows, and what was not read. Ids are the caller's."""
+    """Evidence of the matches, of failures that no pattern knows, and of what was not read. The caller adds ids."""
     found = [_known_evidence(match, reading) for match in reading.matches[:_MOST_MATCHES]]
-    found += [_unknown(event, reading) for event in reading.unknown[:_MOST_UNKNOWN]]
+    for event in reading.unknown[:_MOST_UNKNOWN]:
+        facts: dict[str, FactValue] = {"form": event.form, "type": event.kind, "stage": event.stage}
+        if event.frames:
+            facts["frame"] = event.frames[0]
+        if event.origin:
+            facts["said_by"] = event.origin
+        message = f"{event.form}, logged {event.count} times" if event.count > 1 else event.form
+        observed = _short(event.text.partition("\n")[0] or event.kind)
+        found.append(Evidence(
+            code=UNKNOWN, kind="unknown-failure", severity=Severity.WARN, subject=None, observed=observed, expected="",
+            message=message, source=FileSource(file=reading.name, line=event.first), facts=facts,
+        ))  # fmt: skip
+    source = FileSource(file=reading.name)
     return found + [
-        (
-            Evidence(
-                code=UNREAD,
-                kind="not-read",
-                severity=Severity.INFO,
-                subject=None,
-                observed=problem,
-                expected="the whole log",
-                source=FileSource(file=reading.name),
-            )
+        Evidence(
+            code=UNREAD, kind="not-read", severity=Severity.INFO, subject=None,
+            observed=problem, expected="the whole log", source=source,
         )
         for problem in reading.problems
-    ]
+    ]  # fmt: skip
 
 
 def log_diagnoses(findings: Sequence[Evidence]) -> tuple[Diagnosis, ...]:
-    """The causes of what ``log_findings`` gave, in its order, each once."""
+    """Diagnoses of the findings of ``log_findings``, in their order, one per cause."""
     known = [item for item in findings if item.code == KNOWN]
-    told = [item for item in known if _sure(item) >= LEAST_CONFIDENCE]
-    # Where nothing is told, what is suspected by its place or its general words.
-    said = told or [item for item in known if item.facts.get("suspect") and _sure(item) >= LEAST_SUSPICION]
+    sure = [item for item in known if _sure(item) >= LEAST_CONFIDENCE]
+    # Without a certain cause, those suspected by a place or general words.
+    chosen = sure or [item for item in known if item.facts.get("suspect") and _sure(item) >= LEAST_SUSPICION]
     causes: dict[str, list[Evidence]] = {}
-    for item in said:
+    for item in chosen:
         causes.setdefault(item.kind, []).append(item)
     made: list[Diagnosis] = []
     for cause, evidence in causes.items():
@@ -313,8 +312,8 @@ def _known_evidence(match: LogMatch, reading: LogReading) -> Evidence:
         **fill_sentence(pattern.cause, match.facts),
         "confidence": match.confidence,
         "form": event.form,
+        "stage": pattern.stage or event.stage,
     }
-    facts["stage"] = pattern.stage or event.stage
     # The known issue of a match: some are told apart by where the message comes from, not by its words.
     issue = known_issue("\n".join((match.event.text, *match.event.frames)), match.pattern.cause)
     facts |= {key: value for key, value in _more(match, reading, issue).items() if value}
@@ -357,9 +356,9 @@ def _more(match: LogMatch, reading: LogReading, issue: KnownIssue | None) -> dic
 
 
 def _message(match: LogMatch, versions: Mapping[str, str], issue: KnownIssue | None) -> str:
-    """Who prints it, and in which releases it is known."""
+    """The origin of the message, and the releases in which the cause is known and fixed."""
     pattern, version = match.pattern, versions.get(match.pattern.component)
-    # Who prints such a message, or why the place of the failure tells the cause (see `LogPattern`).
+    # The file that prints such a message, or why the place of the failure shows the cause (see `LogPattern`).
     parts = (
         [(f"printed by {_origin_file(pattern.source)}" if pattern.example else pattern.source)]
         if pattern.source
@@ -388,60 +387,34 @@ def _origin_file(source: str) -> str:
     return _RELEASE.sub("", source)
 
 
-def _unknown(event: LogEvent, reading: LogReading) -> Evidence:
-    facts: dict[str, FactValue] = {"form": event.form, "type": event.kind, "stage": event.stage}
-    if event.frames:
-        facts["frame"] = event.frames[0]
-    if event.origin:
-        facts["said_by"] = event.origin
-    return Evidence(
-        code=UNKNOWN,
-        kind="unknown-failure",
-        severity=Severity.WARN,
-        subject=None,
-        observed=_short(event.text.partition("\n")[0] or event.kind),
-        expected="",
-        message=f"{event.form}, logged {event.count} times" if event.count > 1 else event.form,
-        source=FileSource(file=reading.name, line=event.first),
-        facts=facts,
-    )
-
-
 def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> Diagnosis:
-    lead, said = evidence[0], evidence_values(evidence[0])
+    lead, values = evidence[0], evidence_values(evidence[0])
     stage, line = lead.facts.get("stage"), lead.source.line if isinstance(lead.source, FileSource) else None
     split = split_of(playbook.cause, lead.facts) or _NO_SPLIT
+    remedy = fill_text(split.remedy or playbook.remedy, values)
+    issue, workaround = lead.facts.get("known_issue"), lead.facts.get("workaround_known")
+    if issue:
+        instead = f" Workaround: {workaround}." if workaround else ""
+        remedy = f"{remedy.rstrip()} This message is known from {issue} ({lead.facts.get('known_url')}).{instead}"
+    fixed, version, component = (lead.facts.get(key) for key in ("fixed", "version", "component"))
+    if fixed:
+        named = f"; the log names {version}" if version else ""
+        remedy = f"{remedy.rstrip()} Fixed in {component} {fixed}{named}."
     return Diagnosis(
         cause=playbook.cause,
         rank=rank,
         status=Status.SUSPECTED,
         confidence=_sure(lead),
-        title=title_of(split.title or playbook.title, said, evidence),
+        title=title_of(split.title or playbook.title, values, evidence),
         looked_like=f"line {line}: {lead.observed}",
         subject=subject_of(lead),
         evidence=tuple(item.id for item in evidence if item.id),
-        remedy=Remedy(
-            text=_remedy(split.remedy or playbook.remedy, said),
-            command=command_of(split.command or playbook.command, said),
-        ),
+        remedy=Remedy(text=remedy, command=command_of(split.command or playbook.command, values)),
         playbook=playbook.cause,
         severity=lead.severity,
-        would_confirm=fill_text(playbook.would_confirm, said),
+        would_confirm=fill_text(playbook.would_confirm, values),
         stage=stage if isinstance(stage, str) and stage else playbook.stage,
     )
-
-
-def _remedy(template: str, lead: Evidence) -> str:
-    text = fill_text(template, lead)
-    fixed, version, component = (lead.facts.get(key) for key in ("fixed", "version", "component"))
-    issue, workaround = lead.facts.get("known_issue"), lead.facts.get("workaround_known")
-    if issue:
-        instead = f" Workaround: {workaround}." if workaround else ""
-        text = f"{text.rstrip()} This message is known from {issue} ({lead.facts.get('known_url')}).{instead}"
-    if not fixed:
-        return text
-    named = f"; the log names {version}" if version else ""
-    return f"{text.rstrip()} Fixed in {component} {fixed}{named}."
 
 
 def with_ids(findings: Sequence[Evidence]) -> list[Evidence]:

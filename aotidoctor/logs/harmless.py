@@ -20,7 +20,7 @@ from aotidoctor.model.report import LogMatch
 
 # Harmless lines.
 
-# What may have happened, and what is said of it where it did not.
+# Words of harm, and the words beside them where none was done.
 _HARM = (
     r"(?:errors?|failures?|exceptions?|fail(?:ed|ing|s)?|killed|dropped|lost|missing|unexpected|skipped|rejected|invalid"
     r"|timeouts?|unreachable|broken|wrong|different|dead|stuck|hung|hangs?|stall(?:s|ed)?|crash(?:es|ed)?|dead ?locks?"
@@ -33,7 +33,7 @@ _NONE = (
     r"(?:0(?:\.0{1,9})?(?![.\dx])|\[\]|\{\}|n/a"
     r"|(?:none|null|false|no|clean|ok)(?=['\"]?\s{0,8}(?:$|[,;|)\]}]|\.(?:\s|$))))"
 )
-# Words that are none of a failure; what else the line says counts.
+# Words that report no failure; the rest of the line counts.
 WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "a count of none",
@@ -139,7 +139,7 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("an option of a command line", (r"^\s*(?:-D|-W|--?[\w-]{0,40})(?:no-)?error\S*(?:\s|$)", r"-Werror\b")),
 )
-# Whatever level they are logged at.
+# Lines that are calm at any level.
 _CALM = (
     r"\bfake quantize mode doesn't use scale explicitly",
     r"\bNUMA node read from SysFS had negative value",
@@ -246,22 +246,22 @@ def without_denials(text: str) -> str:
 
 
 def is_calm(text: str) -> bool:
-    """Whether it is a line that its library logs as an error, and that is none."""
+    """Whether ``text`` is a line that its library logs as an error and that is none."""
     return _CALM_LINES.search(text) is not None
 
 
 # Error, handled warning, or news.
 
-# What autotuning says of a candidate that it leaves out.
+# Autotuning leaves out a candidate.
 _ROUTINE = re.compile(r"(?:for|of) benchmark choice|ignoring this choice")
-# What looks for an optional library tells that it found none, and goes on.
+# A search for an optional library found none, and the program goes on.
 _PROBES = re.compile(
     r"\bNCCL INFO\b|(?i:\b(?:skipp(?:ing|ed)|skip) (?:the )?(?:import|load|regist)|\boptional\b|\bfall(?:ing|s)? back\b"
     r"|\b(?:ignor(?:ing|ed)|prob(?:ing|ed))\b|\bwill (?:be disabled|not be (?:available|used))\b)"
 )
-# What a library warns of that the program may do without.
+# A warning about something that the program may do without.
 _OPTIONAL = "you can ignore this warning"
-# How a line begins that is the failure itself, whatever level it was logged at.
+# The beginning of a line that is the failure itself, at any level.
 _BEGINS = re.compile(
     r"(?:[\w.:]*(?:Error|Exception|Interrupt)\b|(?i:error|fatal|failed|terminate called)\b|[A-Z]{3,12} FAIL)"
 )
@@ -272,28 +272,28 @@ _BARE = re.compile(r"(?P<level>(?:ERROR|FATAL|CRITICAL):? )?[\w ]{1,40}\b(?:fail
 
 
 def is_bare(found: LogFailure, head: LogLine) -> bool:
-    """Whether a logger says that something failed, and nothing else: there is nothing in it to tell a cause by."""
+    """Whether a record says that something failed and nothing more, so that no cause can be read from it."""
     bare = _BARE.match(found.text) if found.form == "line" else None
     return bare is not None and (head.stamped or bare["level"] is not None)
 
 
 def is_warning(found: LogFailure, head: LogLine) -> bool:
-    """Whether it was handled: a candidate left out, an optional library, an exception logged as a warning."""
+    """Whether the failure was handled: a candidate left out, an optional library, an exception logged as a warning."""
     if _ROUTINE.search(found.text) is not None:
         return True
     if is_probe(found, head):
         return True
-    # What a logger was told to print of an exception as a warning was handled.
+    # An exception that was logged as a warning was handled.
     return head.level == "warning" and (found.form in ("line", "loader") or (found.form == "python" and head.stamped))
 
 
 def is_probe(found: LogFailure, head: LogLine) -> bool:
-    """Whether a library was looked for that the program can do without."""
+    """Whether the failure is the search for a library that the program can do without."""
     return found.form == "loader" and (head.level == "info" or _PROBES.search(found.text) is not None)
 
 
 def is_mention(found: LogFailure, head: LogLine) -> bool:
-    """News that speak of a failure: an error that was expected, tried again, or is only a word of an option."""
+    """Whether the failure is only mentioned in news: expected, tried again, or a word of an option."""
     if (found.form == "loader" and "NCCL INFO" in found.text) or _OPTIONAL in found.text:
         return True
     return head.level == "info" and found.form == "line" and _BEGINS.match(found.text) is None
@@ -304,7 +304,7 @@ def is_mention(found: LogFailure, head: LogLine) -> bool:
 _MARK = re.compile(
     r"(?i:\bc?torch|libtorch|pytorch|inductor|\baoti|triton(?!server)|\.pt2\b|executorch|xformers|flash_?attn|fbgemm|vllm|torchrec)"
     r"|\bat::|\bc10\b|_Z\w{0,40}(?:3c10|2at\d|5torch)|\bTORCH_|Error in dlopen|FakeTensor|\baten\b"
-    # Words that nobody else has for it.
+    # Words that only torch uses.
     r"|\bmat[12]\b|non-singleton dim|is invalid for input of size|expects each tensor to be|probability tensor"
     r"|must be Tensor, not|got \(\w{0,12}Tensor|Dimension out of range \(expected|indices for tensor of dim"
     r"|of the active trace|\w{2,40}Backward\d|WorkNCCL|\bc10d\b|(?i:\bsglang)|gpu_memory_utilization|state_dict"
@@ -320,9 +320,9 @@ _MARK = re.compile(
     # The sources of tch-rs, as cargo keeps them.
     r"|\btch-\d[\d.]{0,12}[/\\]src[/\\]"
 )
-# What every program for CUDA prints: a sign where it is told as torch tells it, and nothing speaks of another program.
+# The words of every CUDA program: a sign in torch's form, if there is no sign of another program.
 _ANY = re.compile(r"(?:^|Error:? |what\(\): {1,4}|\] |> |: E? {0,8})CUDA error", re.MULTILINE)
-# The names of folders are their owner's; a sign are those below which packages are installed, and files of torch.
+# Names of folders are the user's choice; a sign are those of installed packages, and files of torch.
 _PATH = re.compile(r"(?<![\w:/\\.])(?:~|\.{1,2}|\$\w{1,40}|[A-Za-z]:)?(?:[/\\][\w.+@%-]{1,120}){1,40}")
 _OF_PACKAGES = re.compile(
     r"(?:site|dist)-packages|\.(?:so|dll|dylib|pt2?|pte|cubin|ptx|a|lib)(?:[.\d]{0,12}|$)"
@@ -344,13 +344,13 @@ _FORMS, _CAUSES = ("linker", "loader", "compiler"), (
     "out-of-memory", "missing-library", "toolchain-missing", "abi-mismatch", "platform-mismatch",
     "tmpdir", "killed", "isa-mismatch",
 )  # fmt: skip
-# The programs on ggml run models too: what only they print is told; the words of CUDA beside theirs are a lead.
+# Programs on ggml run models too: messages that only they print count as they are.
 _OF_MODELS = ("ggml",)
-# It is the same whoever loads the libraries.
+# Causes that are the same in every program.
 _EVERYWHERE = ("openmp-conflict",)
-# Without a sign of torch it is a suspicion; of another program not even that.
+# The confidence without a sign of torch, and beside a sign of another program.
 _UNMARKED, _OF_OTHERS = 0.45, 0.25
-# Libraries that torch, its compilers and its kernels are linked with; of others a linker's complaint says nothing.
+# Libraries that torch, its compilers and its kernels are linked with; errors about others say nothing.
 _LINKED = re.compile(
     r"(?i:torch|c10|aten|aoti|python|cud|cublas|cufft|curand|cusp|nvrtc|nvtx|nccl|cupti|hip|roc|rccl|miopen|sycl|ze_|omp|mkl|dnnl|sleef|stdc\+\+"
     r"|atomic|blas|lapack|kineto|protobuf|triton|fbgemm|magma|shim|msvcrt|kernel32|ucrt|\bm$|\bdl$|pthread|\brt$)"
@@ -358,7 +358,7 @@ _LINKED = re.compile(
 _NAMED = re.compile(r"LNK1(?:104|181)|cannot find -l|library not found for -l|library '[\w+.-]+' not found")
 
 
-# Every origin asks it of the lines around one failure.
+# Cached as every entry of the tables needs it for the same lines.
 @lru_cache(maxsize=4)
 def has_mark(text: str) -> bool:
     """Whether ``text`` has a sign of torch, of what it compiles or of a library that is built on it."""
@@ -379,8 +379,8 @@ def _is_of_others(text: str) -> bool:
     return _OTHER.search(text) is not None
 
 
-def of_torch(match: LogMatch, around: str) -> LogMatch:
-    """The match with the confidence that it deserves where the lines around it show no sign of torch."""
+def adjust_confidence(match: LogMatch, around: str) -> LogMatch:
+    """The match, with less confidence where the lines around it show no sign of torch."""
     if match.pattern.component in _OF_MODELS:
         return match
     is_anybodys = match.event.form in _FORMS or match.pattern.cause in _CAUSES

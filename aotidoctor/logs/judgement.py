@@ -49,7 +49,7 @@ _RELEASE = re.compile(r"\d+")
 
 
 def versions_in(text: str, found: dict[str, str]) -> None:
-    """Add to ``found`` what ``text`` names; the first mention of each stays, but a longer form of it is better."""
+    """Add the versions in ``text`` to ``found``, by name; the first mention counts, or a longer form of it."""
     for name, pattern in _PATTERNS:
         hit = pattern.search(text)
         if hit is not None and (name not in found or hit["v"].startswith(found[name])):
@@ -62,7 +62,7 @@ def release(text: str) -> tuple[int, ...]:
 
 
 def is_fixed(version: str, fixed: str) -> bool:
-    """Whether ``version`` is one in which what ``fixed`` names is fixed."""
+    """Whether ``version`` is the release ``fixed`` or a later one."""
     had, first = release(version), release(fixed)
     return bool(had and first) and had[: len(first)] >= first
 
@@ -107,14 +107,14 @@ _STAGES = (
 
 
 def stage_of(found: LogFailure) -> str:
-    """The stage, empty where nothing tells."""
+    """The stage in which a failure arose; empty where it is not known."""
     text = "\n".join((found.text, *found.frames))
     return next((stage for stage, words in _STAGES if words.search(text)), "")
 
 
 # Relations.
 
-# They pass a failure on, or notice that there was one.
+# Failures that pass another one on, or notice it.
 _WRAPPERS = re.compile(
     r"API call failed at |CalledProcessError|CppCompileError|"
     r"C\+\+ compile error|ChildFailedError|ProcessRaisedException|"
@@ -126,7 +126,7 @@ _WRAPPERS = re.compile(
     r"Connection (?:closed|reset) by (?:remote )?peer|"
     r"^(?:Error: |ERROR: )?[\w ]{0,40}\b(?:failed(?: to start)?|aborting|giving up)\W*$"
 )
-# Who watches other processes, and whoever shared a connection with one: that one of them failed, and not why.
+# Reports of supervisors and of the other ends of connections: that a process failed, and not why.
 _SUPERVISORS = re.compile(
     r"EngineDeadError|(?i:root cause)|\b[Ww]orker\w*\b[^\n]{0,60}\b(?:died|is dead|was killed|crashed)\b|\bWorkerProc\b"
     r"|Received sigquit from a child|Got fatal signal from|\bis already dead\b|BrokenProcessPool"
@@ -160,89 +160,85 @@ class RelatedFailure:
 
 
 def judge(drafts: Sequence[Draft]) -> list[RelatedFailure]:
-    """Each failure in order, with what it follows from."""
+    """The failures in order, each with the one that it echoes."""
     judged = [RelatedFailure(draft) for draft in drafts]
-    words = [(_core(draft), letters(draft.found.text.encode("utf-8", "replace"))) for draft in drafts]
+    words: list[tuple[bytes, bytes]] = []
+    for draft in drafts:
+        # The letters of the message proper, without the types and names that callers put before it; and of all of it.
+        lines = [text for _, text in draft.found.lines]
+        first = lines[1] if len(lines) > 1 and lines[0].startswith("terminate called") else lines[0]
+        core = letters(_TYPE.sub("", first.strip())[:300].encode("utf-8", "replace"))
+        words.append((core, letters(draft.found.text.encode("utf-8", "replace"))))
     failures = [at for at, draft in enumerate(drafts) if draft.level == "error" and not follows(draft)]
     broken: dict[str, Draft] = {}
     for at, one in enumerate(judged):
         draft = one.draft
         if draft.level == "error":
-            one.root = (
-                _chained_cause(judged, at)
-                or _echoed_assertion(judged, at)
-                or _repeated_draft(judged, words, at)
-                or _reported_failure(judged, failures, at)
-                or _titled_exception(judged, at)
-            )
+            one.root = _root(judged, words, failures, at)
         text = draft.found.text
-        first = broken.get(draft.origin)
-        one.tainted = first is not None and one.root is None and _CUDA.search(text) is not None
-        if first is None and draft.level == "error" and _STICKY.search(text) is not None:
+        first_broken = broken.get(draft.origin)
+        one.tainted = first_broken is not None and one.root is None and _CUDA.search(text) is not None
+        if first_broken is None and draft.level == "error" and _STICKY.search(text) is not None:
             broken[draft.origin] = draft
-    _resolve(judged)
-    return judged
-
-
-def _resolve(judged: Sequence[RelatedFailure]) -> None:
-    """What echoes an echo echoes what that one does."""
+    # An echo of an echo has the root of the latter.
     roots = {id(one.draft): one.root for one in judged}
     for one in judged:
         passed = {id(one.draft)}
         while one.root is not None and id(one.root) not in passed and roots[id(one.root)] is not None:
             passed.add(id(one.root))
             one.root = roots[id(one.root)]
+    return judged
+
+
+def _root(
+    judged: Sequence[RelatedFailure], words: Sequence[tuple[bytes, bytes]], failures: Sequence[int], at: int
+) -> Draft | None:
+    """The failure that the one at ``at`` echoes; None for one of its own."""
+    draft, earlier = judged[at].draft, judged[:at]
+    causes: Sequence[RelatedFailure] = ()
+    if draft.found.chained:
+        # It was raised because of, or while handling, the exception before it.
+        own = [one for one in earlier if one.draft.origin == draft.origin and one.draft.found.form == "python"]
+        causes = own[-1:]
+    if not causes and "device-side assert" in draft.found.text:
+        # An assertion of the GPU, which the first call that waits for it repeats.
+        causes = [one for one in earlier if one.draft.found.kind == "device"]
+    root = next((one.root or one.draft for one in causes), None)
+    root = root or _repeated_draft(judged, words, at) or _reported_failure(judged, failures, at)
+    if root is not None or draft.found.form != "line" or at + 1 == len(judged):
+        return root
+    # A record of a logger before the exception itself.
+    after = judged[at + 1].draft
+    is_next = after.origin == draft.origin and draft.last < after.at <= draft.last + 1
+    return after if is_next and after.found.form == "python" and draft.is_record else None
 
 
 def follows(draft: Draft) -> bool:
-    """Whether it only passes on, or notices, that something failed."""
+    """Whether a failure only passes on or notices another one."""
     first = draft.found.text.partition("\n")[0]
     return draft.found.follows or _WRAPPERS.search(first) is not None or supervises(draft)
 
 
 def supervises(draft: Draft) -> bool:
-    """Whether it is said of another process: nothing in it tells the cause."""
+    """Whether a failure is a report on another process, without the cause."""
     return _SUPERVISORS.search(draft.found.text.partition("\n")[0]) is not None
 
 
-def _root_of(one: RelatedFailure) -> Draft:
-    return one.root or one.draft
-
-
-def _chained_cause(judged: Sequence[RelatedFailure], at: int) -> Draft | None:
-    """Raised because of, or while handling, the exception before it."""
-    draft = judged[at].draft
-    if not draft.found.chained:
-        return None
-    before = (
-        one for one in reversed(judged[:at]) if one.draft.origin == draft.origin and one.draft.found.form == "python"
-    )
-    one = next(before, None)
-    return None if one is None else _root_of(one)
-
-
-def _echoed_assertion(judged: Sequence[RelatedFailure], at: int) -> Draft | None:
-    """An assertion of the GPU, told once more by the first call that waits for it."""
-    if "device-side assert" not in judged[at].draft.found.text:
-        return None
-    return next((_root_of(one) for one in judged[:at] if one.draft.found.kind == "device"), None)
-
-
 def _repeated_draft(judged: Sequence[RelatedFailure], words: Sequence[tuple[bytes, bytes]], at: int) -> Draft | None:
-    """The same words said again by somebody else. ``words`` are the letters of each core and of the whole text."""
+    """An earlier failure with the same words. ``words``: the letters of each core and of the whole text."""
     own, text = words[at]
     for one, (core, whole) in zip(judged[:at], words[:at], strict=True):
         if one.draft.level == "warning" or len(core) < _TELLING:
             continue
         if core in text or (len(own) >= _TELLING and own in whole):
-            return _root_of(one)
+            return one.root or one.draft
     return None
 
 
 def _reported_failure(judged: Sequence[RelatedFailure], failures: Sequence[int], at: int) -> Draft | None:
-    """What a wrapper or a launcher noticed: the failure of its process, or else of any; before it, or else after it.
+    """The failure that a wrapper or a launcher noticed: of its process, or else of any; before it, or else after it.
 
-    ``failures`` are the places of those who do more than notice.
+    ``failures`` are the places of failures that do more than notice.
     """
     draft = judged[at].draft
     if not follows(draft):
@@ -250,33 +246,16 @@ def _reported_failure(judged: Sequence[RelatedFailure], failures: Sequence[int],
     if failures:
         first = min((place > at, judged[place].draft.origin != draft.origin, place) for place in failures)
         return judged[first[2]].draft
-    # Of endings alone the first one tells.
+    # Of endings alone the first one counts.
     earlier = next((one for one in judged[:at] if one.draft.level == "error"), None)
-    return None if earlier is None else _root_of(earlier)
-
-
-def _titled_exception(judged: Sequence[RelatedFailure], at: int) -> Draft | None:
-    """What a logger says before it prints the exception itself."""
-    draft = judged[at].draft
-    if draft.found.form != "line" or at + 1 == len(judged):
-        return None
-    after = judged[at + 1].draft
-    follows_at_once = after.origin == draft.origin and draft.last < after.at <= draft.last + 1
-    return after if follows_at_once and after.found.form == "python" and draft.is_record else None
-
-
-def _core(draft: Draft) -> bytes:
-    """The letters of the message proper, without the types and names that callers put before it."""
-    lines = [text for _, text in draft.found.said]
-    first = lines[1] if len(lines) > 1 and lines[0].startswith("terminate called") else lines[0]
-    return letters(_TYPE.sub("", first.strip())[:300].encode("utf-8", "replace"))
+    return None if earlier is None else earlier.root or earlier.draft
 
 
 # Ranks.
 
 _SURE, _MOST = 0.8, 60
 _AFTER_UNKNOWN, _BESIDE_UNKNOWN, _FIXED, _MENTIONED, _ENDED = 0.75, 0.5, 0.6, 0.4, 0.6
-# A failure told in one of these forms is a real one, not somebody's remark.
+# A failure in one of these forms is a real one, not a remark.
 _SOLID = ("python", "terminate", "c10", "compiler", "linker", "loader", "sanitizer", "assert", "debugger")
 _EXACT = ("compiler", "linker", "loader", "sanitizer")
 _LEVELS = ("error", "notice", "warning", "mention")
@@ -292,9 +271,9 @@ class FailureGroup:
 
     @property
     def best(self) -> LogMatch | None:
-        """The surest match of all members but mere endings; of equally sure ones the first."""
-        told = [one for one in self.members if not one.tainted and not _is_ending(one)]
-        firsts = (match for one in told for match in one.draft.matches[:1])
+        """The match with the highest confidence (the first of several) of all members but mere endings."""
+        reliable = [one for one in self.members if not one.tainted and not _is_ending(one)]
+        firsts = (match for one in reliable for match in one.draft.matches[:1])
         return max(firsts, key=lambda match: match.confidence, default=None)
 
     @property
@@ -321,20 +300,15 @@ def rank_matches(
     scored: list[tuple[tuple[bool, int, bool, int, float], LogMatch]] = []
     for group in found:
         share = _share(group, found)
+        is_exact = bool(group.root.matches) or group.root.found.form in _EXACT
         for one in group.members:
+            # The failure itself says more than its callers and its supervisors.
+            says_less = supervises(one.draft) or (one.root is not None and is_exact)
             for place, match in enumerate(one.draft.matches):
-                if match.pattern.is_suspect and _says_less(one, group):
+                if match.pattern.is_suspect and says_less:
                     continue
-                version = versions.get(match.pattern.component)
-                sure = (
-                    share
-                    * match.confidence
-                    * (
-                        _FIXED
-                        if (bool(version and match.pattern.fixed) and is_fixed(version or "", match.pattern.fixed))
-                        else 1.0
-                    )
-                )
+                version, fixed = versions.get(match.pattern.component), match.pattern.fixed
+                sure = share * match.confidence * (_FIXED if version and fixed and is_fixed(version, fixed) else 1.0)
                 sure *= _ENDED if _is_ending(one) else 1.0
                 if one.tainted or group.tainted:
                     sure = min(sure, LEAST_CONFIDENCE / 2)
@@ -345,15 +319,8 @@ def rank_matches(
     return tuple(match for _, match in scored[:_MOST])
 
 
-def _says_less(one: RelatedFailure, group: FailureGroup) -> bool:
-    """What failed has said more than those who called it, and those who watched it know nothing."""
-    if supervises(one.draft):
-        return True
-    return one.root is not None and (bool(group.root.matches) or group.root.found.form in _EXACT)
-
-
 def _is_ending(one: RelatedFailure) -> bool:
-    """Whether it only tells how a process ended that had failed before: it may have been ended for that."""
+    """Whether a failure is just the end of a process that had failed before: it may have been ended for that."""
     root = one.root
     if root is None or root.at > one.draft.at or follows(root):
         return False
@@ -361,7 +328,7 @@ def _is_ending(one: RelatedFailure) -> bool:
 
 
 def _share(group: FailureGroup, found: Sequence[FailureGroup]) -> float:
-    """How much of its confidence a match keeps beside the failures that nobody knows."""
+    """The share of its confidence that a match keeps beside failures of unknown cause."""
     unknown = [
         other
         for other in found

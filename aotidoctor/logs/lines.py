@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 
 from aotidoctor.model import toml
@@ -27,11 +27,11 @@ from aotidoctor.model import toml
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """``text`` is what the program said, from line ``number``.
+    """A line of a log: ``text`` without prefixes, from line ``number``.
 
     ``origin`` is the process it came from (rank, container, pid; empty: the log's own), ``stream`` the thread of it:
     lines of one stream follow each other. ``level`` is ``error``, ``warning``, ``info``, ``doubtful`` (of a logger that
-    calls errors what are none) or empty; ``stamped`` tells that a logger began a new record here. ``raw`` is the line
+    calls harmless things errors) or empty; ``stamped``: a logger began a new record here. ``raw`` is the line
     as it stands in the file.
     """
 
@@ -65,6 +65,7 @@ _FOREIGN_LEVEL = re.compile(
     r"(?:erreur(?: fatale)?|Fehler|errore(?: fatale| irreversibile)?|erro(?: fatal)?|fout|error fatal|ошибка|错误|錯誤"
     r"|エラー|오류|błąd|помилка|hata|fel) ?: ?"
 )
+_FATAL = ("fatal", "schwer", "irrevers", "致命")
 # ASCII words of which one is in every phrase that may come without another sign.
 _FOREIGN = re.compile(
     r"rreur|ehler|erro(?:re)?\b|\bfout\b|\bfel ?:|nicht|keine|Abgebrochen|Abandon|Abortado|Speicher|Permi|introuvable|"
@@ -74,7 +75,7 @@ _FOREIGN = re.compile(
 
 
 def plain_spelling(text: str) -> str:
-    """``text`` in ASCII's quotes and, where it is a tool's fixed phrase, in English."""
+    """``text`` with ASCII quotes, and with the fixed phrases of tools in English."""
     if "&" in text and _ENTITY.search(text) is not None:
         text = html.unescape(text)
     if text.isascii():
@@ -83,27 +84,20 @@ def plain_spelling(text: str) -> str:
 
 
 def _english(text: str) -> str:
-    text = _FOREIGN_LEVEL.sub(_error, text)
-    for phrase, meant in _phrases():
+    text = _FOREIGN_LEVEL.sub(
+        lambda hit: f"{hit['before']}{'fatal ' if any(word in hit[0] for word in _FATAL) else ''}error: ", text
+    )
+    for phrase, english in _phrases():
         if phrase.search(text) is not None:
             # French has a space before its colons.
-            text = phrase.sub(partial(_english_error, meant), text).replace(" : ", ": ")
+            text = phrase.sub(english, text).replace(" : ", ": ")
     return text
 
 
 @lru_cache(maxsize=1)
 def _phrases() -> tuple[tuple[re.Pattern[str], str], ...]:
     table = toml.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
-    return tuple((re.compile(said), entry["meant"]) for entry in table["phrase"] for said in entry["said"])
-
-
-def _english_error(words: str, hit: re.Match[str]) -> str:
-    return words.format(hit.groupdict().get("name") or "")
-
-
-def _error(hit: re.Match[str]) -> str:
-    fatal = "fatal " if hit["fatal"] or "fatal" in hit[0] or "schwer" in hit[0] or "irrevers" in hit[0] else ""
-    return f"{hit['before']}{fatal}error: "
+    return tuple((re.compile(phrase), entry["english"]) for entry in table["phrase"] for phrase in entry["phrases"])
 
 
 # Log levels.
@@ -123,7 +117,7 @@ _ANY = "|".join(sorted(_WORDS, key=len, reverse=True))
 _UPPER = "|".join(
     word.upper() for word in sorted(_WORDS, key=len, reverse=True) if word not in ("inf", "log", "hint", "success")
 )
-# What a record is recognised by, beside its level.
+# Signs of a record beside its level.
 _TIME = re.compile(r"\d{1,2}[:.h]\d\d[:.m]\d\d|\b\d{10}\b|\b\d{4}[-/.]\d\d?[-/.]\d\d?\b|\b\d{6} \d{6}\b")
 _FIELDS = re.compile(
     r"(?i:(?<![\w-])[\"']?(?:time|ts|t|timestamp|@timestamp|date|msg|message|err|error|caller|logger|body|target|service"
@@ -152,7 +146,7 @@ _HEAD, _DEEP, _INSIDE = 160, 1000, 8
 
 
 def level_of(text: str) -> str:
-    """``error``, ``warning``, ``info``; empty where the line is no record of a logger."""
+    """The level of a line: ``error``, ``warning``, ``info``; empty where it is no record of a logger."""
     named = _NAMED.search(text, 0, _DEEP)
     if named is not None and _FIELDS.search(text, 0, _DEEP) is not None:
         return _WORDS[named["word"].lower()]
@@ -173,12 +167,12 @@ def level_of(text: str) -> str:
 
 
 def level_of_name(name: str) -> str:
-    """The level that a word or a letter names; empty where it names none."""
+    """The level that a word or a letter stands for; empty where it is no level."""
     return _LETTERS.get(name) or _WORDS.get(name.lower(), "")
 
 
 def loudness(priority: int) -> str:
-    """The level of a number of syslog's, with or without its facility."""
+    """The level of a syslog priority, with or without its facility."""
     priority %= 8
     return "error" if priority <= 3 else "warning" if priority == 4 else "info"
 
@@ -221,9 +215,9 @@ _PREFIXES = tuple(
             r" (?:[\w./\\<>+-]+:\d+\] ?)(?:\[(?:__)?[\w/-]+\] )*"
         ),
         r"\[(?P<letter>[IWEFDVC])(?:\d{3,8} \d\d:\d\d:\d\d\.\d+)? [\w./-]+:\d+\] ?",
-        # ExecuTorch's. It says E of much that is no failure.
+        # ExecuTorch's, which marks much with E that is no failure.
         r"(?:(?P<letter>[IWFD])|(?P<doubtful>E)) (?:\d\d:\d\d:\d\d\.\d+ )?[\w./-]{1,80}(?::[\w./-]{1,80}){0,3}:\d+\] ?",
-        # Python's logging in its usual clothes.
+        # Python's logging in its usual formats.
         rf"\[?{_DATE}\]?(?:\[[\w.-]+\]\s*|:)?\s?(?:- |: )?",
         rf"\[{_LEVEL}\]:? ?",
         r"(?:\[[\w.#:-]{1,80}\] ){1,3}>>> ?",
@@ -240,15 +234,15 @@ _PREFIXES = tuple(
         r"> (?=\S| {2})",
     )
 )
-# What may stand at the start of a prefix; most lines of a stack have none of these.
+# The beginnings of prefixes, which most lines of a stack do not have.
 _MAY = re.compile(
     r"[\[(#:<{\d]|\s{0,4}\| \d{4}-|[IWEFDVC] ?\d|[IWEFD] [a-z]|E(?: {3}|$)|> |[A-Z][a-z]{2} [ \d]\d "
     r"|[A-Z]{3,8}\b|[\w.-]+(?: (?:- | *\| ?)|: \[)"
 )
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_=>()][0-9A-B]?)")
 _MOST = 12
-# The fields of a record that say something.
-_SAID = ("log", "message", "msg", "MESSAGE", "exc_info", "exception", "stack", "error")
+# The fields of a record that hold a message.
+_MESSAGE_KEYS = ("log", "message", "msg", "MESSAGE", "exc_info", "exception", "stack", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +272,7 @@ def without_prefixes(text: str) -> BareLine:
 
 
 def _one(line: BareLine) -> BareLine | None:
-    """Without one more prefix; None where there is none."""
+    """The line without one more prefix; None where there is none."""
     for prefix in _PREFIXES:
         found = prefix.match(line.text)
         if found is not None and found.end():
@@ -300,7 +294,7 @@ def _one(line: BareLine) -> BareLine | None:
 
 
 def unwrap(text: str) -> list[str]:
-    """The lines inside of a JSON record (docker's json-file, structured logs); else the line itself."""
+    """The lines in a JSON record (docker's json-file, structured logs); else the line itself."""
     start = text.lstrip("\x1b[0123456789;m ")
     if not start.startswith("{") or '"' not in start:
         return [text]
@@ -310,15 +304,15 @@ def unwrap(text: str) -> list[str]:
         return [text]
     if not isinstance(record, dict):
         return [text]
-    said = [record.get(key) for key in _SAID]
-    lines = [line for part in said if isinstance(part, str) for line in part.rstrip("\n").split("\n")] or [text]
+    parts = [record.get(key) for key in _MESSAGE_KEYS]
+    lines = [line for part in parts if isinstance(part, str) for line in part.rstrip("\n").split("\n")] or [text]
     level = level_of(start)
     return [f"[{level.upper()}] {lines[0]}", *lines[1:]] if level else lines
 
 
 # Streams of lines.
 
-# Of a longer line only the surroundings of its telling words are read.
+# Of a longer line only the parts around its telling words are read.
 LONGEST = 8192
 _PIECES, _AROUND = 8, 1500
 _BEHIND_LINE = re.compile(
@@ -330,10 +324,15 @@ _CONTROL = re.compile(r"[\x00-\x06\x08\x0b-\x1a\x1c-\x1f\x7f\ufeff\ufffe]")
 
 
 def clean_text(numbered: Iterable[tuple[int, bytes]], state: Streams) -> Iterator[LogLine]:
-    """Lines with their origins; ``state`` remembers whose the unmarked ones are."""
+    """Lines with their origins; ``state`` remembers where unmarked ones belong."""
     for number, raw in numbered:
         for piece in line_pieces(raw):
-            for text in (part for whole in unwrap(plain_spelling(decode_line(piece))) for part in _apart(whole)):
+            texts: list[str] = []
+            for text in unwrap(plain_spelling(decode_line(piece))):
+                # Another process may write behind a bar of progress, which has no end of line.
+                cut = _BEHIND_LINE.search(text) if "%|" in text else None
+                texts += [text] if cut is None else [text[: cut.start()], text[cut.start() :]]
+            for text in texts:
                 line = without_prefixes(text)
                 if line.text.startswith("{") and line.text is not text:
                     for inner in unwrap(line.text):
@@ -342,14 +341,8 @@ def clean_text(numbered: Iterable[tuple[int, bytes]], state: Streams) -> Iterato
                     yield state.placed(number, line, raw)
 
 
-def _apart(text: str) -> list[str]:
-    """``text``, cut where another process began to write behind a bar of progress that had no end of line."""
-    found = _BEHIND_LINE.search(text) if "%|" in text else None
-    return [text] if found is None else [text[: found.start()], text[found.start() :]]
-
-
 def decode_line(raw: bytes) -> str:
-    """As UTF-8, else as Latin-1, which any bytes are. Without control characters but tabs and those of colours."""
+    """``raw`` as text: UTF-8, else Latin-1; without control characters but tabs and those of colours."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -358,29 +351,28 @@ def decode_line(raw: bytes) -> str:
 
 
 def line_pieces(raw: bytes) -> list[bytes]:
-    """What a terminal would have shown one over the other, and the telling parts of a line without end."""
+    """The parts of a line that a terminal shows one over the other, and the telling parts of a very long line."""
     parts = [part for part in raw.rstrip(b"\r").split(b"\r") if part] if b"\r" in raw else [raw]
     if len(parts) > 2 * _PIECES:
         telling = [part for part in parts[:-1] if _TELLING.search(part)]
         parts = [*telling[: 8 * _PIECES], parts[-1]]
-    return [short for part in parts for short in ([part] if len(part) <= LONGEST else _parts(part))]
-
-
-def _parts(raw: bytes) -> list[bytes]:
     found: list[bytes] = []
-    end = -1
-    for hit in _TELLING.finditer(raw):
-        if hit.start() < end:
+    for part in parts:
+        if len(part) <= LONGEST:
+            found.append(part)
             continue
-        end = hit.start() + _AROUND
-        found.append(raw[max(hit.start() - _AROUND // 4, 0) : end])
-        if len(found) == _PIECES:
-            break
+        most, end = len(found) + _PIECES, -1
+        for hit in _TELLING.finditer(part):
+            if hit.start() >= end:
+                end = hit.start() + _AROUND
+                found.append(part[max(hit.start() - _AROUND // 4, 0) : end])
+            if len(found) == most:
+                break
     return found
 
 
 class Streams:
-    """Puts lines into streams. A line without a mark continues the stream that spoke last in its process."""
+    """Sort lines into streams. A line without a mark continues the last stream of its process."""
 
     def __init__(self) -> None:
         self._threads: dict[str, str] = {}

@@ -42,7 +42,7 @@ _BOMS = (
 
 
 class LogSource:
-    """Counts what it reads. ``problems`` says what kept it from reading all; ``head`` is how the text begins."""
+    """A stream of bytes: ``size`` counts those read, ``problems`` says why not all were, ``head`` begins the text."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -52,11 +52,6 @@ class LogSource:
 
     def blocks(self) -> Iterator[bytes]:
         """Blocks that fit a cache, cut anywhere."""
-        for block in self._blocks():
-            self.head = self.head or block[:_HEAD]
-            yield block
-
-    def _blocks(self) -> Iterator[bytes]:
         raw = self._read()
         first = next(raw, b"")
         if first.startswith(_GZIP):
@@ -64,13 +59,13 @@ class LogSource:
             first = next(raw, b"")
         encoding = _encoding(first)
         if encoding == "utf-8":
-            yield first.removeprefix(codecs.BOM_UTF8)
-            yield from raw
+            blocks: Iterator[bytes] = chain((first.removeprefix(codecs.BOM_UTF8),), raw)
         else:
-            decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-            for block in chain((first,), raw):
-                yield decoder.decode(block).encode("utf-8", "replace")
-            yield decoder.decode(b"", final=True).encode("utf-8", "replace")
+            texts = codecs.iterdecode(chain((first,), raw), encoding, "replace")
+            blocks = (text.encode("utf-8", "replace") for text in texts)
+        for block in blocks:
+            self.head = self.head or block[:_HEAD]
+            yield block
 
     def _read(self) -> Iterator[bytes]:
         while True:
@@ -99,7 +94,7 @@ class LogSource:
 
 
 def _encoding(first: bytes) -> str:
-    """By the byte order mark; without one, text with a zero in every other byte is UTF-16."""
+    """The encoding by the byte order mark; without one, text with a zero in every other byte is UTF-16."""
     for mark, name in _BOMS:
         if first.startswith(mark):
             return name
@@ -118,7 +113,7 @@ def _encoding(first: bytes) -> str:
 # Terminals and mails are not narrower, and hardly wider.
 _NARROWEST, _WIDEST = 38, 400
 _MOST_LINES = 4000
-# So many numbers in a row do not come by chance.
+# The least count of line numbers, which then do not come by chance.
 _COUNTED = 4
 _ESCAPE = re.compile(r'\\(?P<letter>[nrt"/\\]|u[0-9a-fA-F]{4})')
 _LETTERS = {"n": "\n", "r": "", "t": "\t", '"': '"', "/": "/", "\\": "\\"}
@@ -128,9 +123,9 @@ _MARGIN = re.compile(r"(?:[ \t]*(?:[>#*|;]|//|E(?=  ))?[ \t]?)")
 
 @dataclass(frozen=True, slots=True)
 class OtherReading:
-    """Lines as they may have been.
+    """Lines as they may have been before a terminal, a mail or a JSON string changed them.
 
-    ``is_sure``: the log shows marks of it that hardly come by chance. ``is_certain``: it can hardly be anything else.
+    ``is_sure``: the log has marks that hardly come by chance. ``is_certain``: it can hardly be anything else.
     """
 
     lines: list[Numbered]
@@ -139,7 +134,7 @@ class OtherReading:
 
 
 def other_readings(lines: Sequence[Numbered]) -> Iterator[OtherReading]:
-    """The ways that fit, the likeliest first."""
+    """The readings that fit, the likeliest first."""
     if len(lines) > _MOST_LINES:
         return
     texts = [(number, decode_line(raw).rstrip("\r")) for number, raw in lines]
@@ -173,31 +168,31 @@ def _unescape_lines(texts: Sequence[tuple[int, str]]) -> OtherReading | None:
         return None
     made: list[tuple[int, str]] = []
     for number, text in texts:
-        parts = [text] if "\\n" not in text else _ESCAPE.sub(_letter, text.strip("'\", ")).split("\n")
-        made.extend((number, part) for part in parts)
+        plain = text
+        if "\\n" in text:
+            # A letter stands for a sign, or ``u`` and a number for a character.
+            plain = _ESCAPE.sub(
+                lambda hit: _LETTERS[hit[1]] if hit[1] in _LETTERS else chr(int(hit[1][1:], 16)), text.strip("'\", ")
+            )
+        made.extend((number, part) for part in plain.split("\n"))
     found = _encode_lines(made, is_sure=breaks > len(texts))
     return replace(found, is_certain=found.is_sure)
 
 
-def _letter(hit: re.Match[str]) -> str:
-    letter = hit["letter"]
-    return chr(int(letter[1:], 16)) if letter[0] == "u" else _LETTERS[letter]
-
-
 def _without_margin(texts: Sequence[tuple[int, str]]) -> Sequence[tuple[int, str]]:
-    """Without what is before every line: a quote, an indent."""
-    said = [text for _, text in texts if text.strip()]
-    if len(said) < 2:
+    """The lines without what stands before each of them: a quote, an indent."""
+    filled = [text for _, text in texts if text.strip()]
+    if len(filled) < 2:
         return texts
-    found = _MARGIN.match(said[0])
+    found = _MARGIN.match(filled[0])
     margin = found[0] if found is not None else ""
-    while margin and not all(text.startswith(margin) or text == margin.rstrip() for text in said):
+    while margin and not all(text.startswith(margin) or text == margin.rstrip() for text in filled):
         margin = margin[:-1]
     return [(number, text[len(margin) :]) for number, text in texts] if margin else texts
 
 
 def _without_numbers(texts: Sequence[tuple[int, str]]) -> OtherReading | None:
-    """Without the numbers that an editor or a web page shows before its lines: each is higher than the one before."""
+    """The lines without the ascending numbers that an editor or a web page shows before them."""
     hits = [(_COUNT.match(text), number, text) for number, text in texts if text.strip()]
     counts = [int(hit["number"]) for hit, _, _ in hits if hit is not None]
     if len(counts) < _COUNTED or len(counts) < len(hits) or any(a >= b for a, b in pairwise(counts)):
@@ -246,7 +241,7 @@ _FRAME = re.compile(r'\s{0,20}File "[^"\n]{1,400}", line \d{1,9}, in [\w.<>]{1,2
 
 
 def _is_source(before: str, text: str) -> bool:
-    """Whether it is the line of source below a line of a traceback."""
+    """Whether ``text`` is the line of source below a ``File`` line of a traceback."""
     return text.startswith("    ") and _FRAME.match(before) is not None
 
 
@@ -254,7 +249,7 @@ _NEW = re.compile(r"\s*(?:File \"|Traceback \(|(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Err
 
 
 def _is_new(text: str) -> bool:
-    """Whether it begins a line of its own for certain: by what it says, or by a logger's prefix."""
+    """Whether ``text`` certainly begins a line of its own: by its words, or by a logger's prefix."""
     inner = without_prefixes(text)
     return bool(inner.ranks) or inner.stamped or _NEW.match(plain_spelling(inner.text)) is not None
 
@@ -270,7 +265,7 @@ _FRAMES, _TEXT, _UNKNOWN, _ORIGINS = 40, 2000, 20, 64
 def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = None) -> LogReading:
     """Read ``stream`` to its end. ``patterns`` are those of the playbooks unless others are given.
 
-    A short log is read in other ways as well, where its lines may have been cut on their way; see ``transports``.
+    A short log is read in other ways as well, where its lines may have been cut on their way (``other_readings``).
     """
     keywords, matcher = _tools_for(pattern_files()) if patterns is None else _tools_of(patterns)
     source, prefilter = LogSource(stream), Prefilter(keywords)
@@ -286,7 +281,7 @@ def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = N
         if error.final:
             raise
         reached = f"{error}: not read beyond line {prefilter.lines:,}"
-    # Programs tell their versions when they start.
+    # Programs print their versions when they start.
     _versions(list(enumerate(source.head.split(b"\n"))), read.versions)
     made = read.finished(name, source, prefilter)
     if reached:
@@ -300,9 +295,19 @@ def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = N
         other = _Read(matcher)
         other.add(way.lines)
         made = other.finished(name, source, prefilter)
-        better = made if way.is_certain and made.events else _better(best, made, is_sure=way.is_sure)
-        best, chosen = (made, other) if better is made else (best, chosen)
-    return _reconsider_by_words(best, chosen.short)
+        found = _surest(made)
+        # The one that names a cause, of two the surer, or the one of lines that were cut; else one with a failure.
+        is_better = found > _surest(best) or (made.unknown and not best.events)
+        if is_better or (way.is_sure and found >= LEAST_CONFIDENCE) or (way.is_certain and made.events):
+            best, chosen = made, other
+    short = chosen.short
+    events = (*best.unknown, *(event for event in best.events if event.level == "error"))
+    if not short or not events or _surest(best) >= LEAST_CONFIDENCE:
+        return best
+    # A short log without a sure cause: its words may suggest one. Most logs do not need the table.
+    from aotidoctor.logs.word_model import reconsider_matches
+
+    return replace(best, matches=reconsider_matches(best.matches, events[0], short))
 
 
 class _Read:
@@ -318,13 +323,17 @@ class _Read:
 
     def finished(self, name: str, source: LogSource, prefilter: Prefilter) -> LogReading:
         if prefilter.is_small:
-            self._assembly.listen(prefilter.lines)
+            self._assembly.search_short_log(prefilter.lines)
         judged = judge(self._assembly.finished(prefilter.lines))
         events = {id(one.draft): _event(one, prefilter) for one in judged}
         found = groups(judged)
         unknown = [
             group.root for group in found if not group.is_known and group.root.level == "error" and not group.tainted
         ]
+        problems = list(source.problems)
+        if prefilter.skipped:
+            count = f"{prefilter.skipped:,} between the first and the last of them were not read"
+            problems.append(f"so many lines contain errors that {count}")
         return LogReading(
             name=name,
             size=source.size,
@@ -335,31 +344,13 @@ class _Read:
             versions=self.versions,
             origins=tuple(self._streams.origins)[:_ORIGINS],
             unknown=tuple(events[id(root)] for root in unknown[:_UNKNOWN]),
-            problems=(*source.problems, *_skipped_notes(prefilter)),
+            problems=tuple(problems),
         )
 
     @property
     def short(self) -> Sequence[str]:
         """The lines of a log that has few."""
         return [line.text for line in self._assembly.short]
-
-
-def _reconsider_by_words(reading: LogReading, lines: Sequence[str]) -> LogReading:
-    """What is told of a short log without a sure cause, in the light of its words."""
-    events = (*reading.unknown, *(event for event in reading.events if event.level == "error"))
-    if not lines or not events or _surest(reading) >= LEAST_CONFIDENCE:
-        return reading
-    # Of most logs nobody asks it.
-    from aotidoctor.logs.word_model import reconsider_matches
-
-    return replace(reading, matches=reconsider_matches(reading.matches, events[0], lines))
-
-
-def _better(best: LogReading, other: LogReading, *, is_sure: bool) -> LogReading:
-    """The one that names a cause, of two the surer, or the one of lines that were cut; else one with a failure."""
-    found = _surest(other)
-    fails = bool(other.unknown) and not best.events
-    return other if found > _surest(best) or fails or (is_sure and found >= LEAST_CONFIDENCE) else best
 
 
 def _surest(reading: LogReading) -> float:
@@ -397,11 +388,3 @@ def _event(one: RelatedFailure, prefilter: Prefilter) -> LogEvent:
         echo_of=None if one.root is None else one.root.at,
         tainted=one.tainted,
     )
-
-
-def _skipped_notes(prefilter: Prefilter) -> list[str]:
-    if not prefilter.skipped:
-        return []
-    return [
-        f"so many lines contain errors that {prefilter.skipped:,} between the first and the last of them were not read"
-    ]

@@ -9,9 +9,8 @@ Apart from ``diagnose_log``, since it needs the package and its checks, which mo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from aotidoctor.localize.blame.indirect_failures import chains_in
 from aotidoctor.localize.culprit import called_operator, package_files, with_sources
@@ -33,18 +32,11 @@ _PLACE = re.compile(
     r"(?<![^\s:()'\"])(?:(?P<file>[^\s:()'\"]+\.(?:cpp|cu|cc|py)):(?P<line>\d+)"
     r"|(?P<other>[^\s:()'\"]+\.cpp), line (?P<number>\d+))"
 )
-# Causes that the chain of a failed check tells about.
+# Causes that the chain of a failed check explains.
 CHECKED = ("index-out-of-range", "cuda-device-assert", "integer-division", "runtime-assert")
 _MOST_FRAMES = 12
 # The package's own text leads from the failed check to an element of the inputs.
 _FOLLOWED = 0.95
-
-
-class _UserNames(NamedTuple):
-    """``names``: what generated code says -> what the user says. ``leaves``: the tensors by input handle."""
-
-    names: Mapping[str, str]
-    leaves: Mapping[int, str]
 
 
 def resolve_names(report: Report, package: str, inputs: str | None, environ: Mapping[str, str]) -> Report:
@@ -63,15 +55,16 @@ def resolve_names(report: Report, package: str, inputs: str | None, environ: Map
     checked = _check_inputs(case) if inputs is not None else Session(case=case, runner=None)
     findings = with_ids([*named, *checked.findings])
     # Inputs that break the contract come first: what the log reports a run with them may follow from it.
-    broken = name_causes(_like(checked, findings))
-    told = log_diagnoses(findings)
+    own = [item for item in findings if item.code.startswith("AD-IN")]
+    broken = name_causes(Session(case=case, runner=None, findings=own))
+    logged = log_diagnoses(findings)
     first = [item for item in broken if item.severity is Severity.ERROR]
     known = {item.cause for item in first}
-    rest = [item for item in (*told, *broken) if item.cause not in known]
-    seen: dict[str, Diagnosis] = {}
+    rest = [item for item in (*logged, *broken) if item.cause not in known]
+    by_cause: dict[str, Diagnosis] = {}
     for item in (*first, *rest):
-        seen.setdefault(item.cause, item)
-    diagnoses = tuple(replace(item, rank=rank) for rank, item in enumerate(seen.values(), 1))
+        by_cause.setdefault(item.cause, item)
+    diagnoses = tuple(replace(item, rank=rank) for rank, item in enumerate(by_cause.values(), 1))
     verdict = "problem" if diagnoses else report.verdict
     return replace(
         report,
@@ -90,12 +83,18 @@ def in_users_words(
 ) -> tuple[list[Evidence], tuple[Chain, ...]]:
     """``findings`` of the log with the names of the package, and the chains of the checks that failed."""
     chains = tuple(chains_in(case, "\n".join(event.text for event in reading.events)))
-    names = _names_of(case)
-    return [_finding_in_users_words(item, names, chains) for item in findings], chains
+    names, leaves, contract = dict[str, str](), dict[int, str](), case.contract
+    if contract is not None:
+        leaves = {leaf.input_index: leaf.path for leaf in contract.leaves if leaf.input_index is not None}
+        names = {f"input_handles[{index}]": path for index, path in leaves.items()}
+        names |= {leaf.generated_name: leaf.path for leaf in contract.leaves if leaf.generated_name}
+        names |= {one.name: one.original_fqn for one in contract.constants if one.original_fqn not in ("", one.name)}
+        names |= {symbol.name: symbol.appears_in[0] for symbol in contract.symbols if symbol.appears_in}
+    return [_finding_in_users_words(item, names, leaves, chains) for item in findings], chains
 
 
 def _check_inputs(case: Case) -> Session:
-    """What the inputs break. What this host lacks says nothing about a log from another one."""
+    """Findings about the inputs. What this host lacks says nothing about a log from another one."""
     session = Session(case=case, runner=None)
     run_checks(session)
     session.findings = [item for item in session.findings if item.code.startswith("AD-IN")]
@@ -103,40 +102,30 @@ def _check_inputs(case: Case) -> Session:
     return session
 
 
-def _like(session: Session, findings: Sequence[Evidence]) -> Session:
-    """The findings of the checks alone, with the ids that they have among all."""
-    own = [item for item in findings if item.code.startswith("AD-IN")]
-    return Session(case=session.case, runner=None, findings=own)
+def _finding_in_users_words(
+    item: Evidence, names: Mapping[str, str], leaves: Mapping[int, str], chains: Sequence[Chain]
+) -> Evidence:
+    """A finding of the log in the user's words.
 
-
-def _names_of(case: Case) -> _UserNames:
-    contract = case.contract
-    if contract is None:
-        return _UserNames({}, {})
-    leaves = {leaf.input_index: leaf.path for leaf in contract.leaves if leaf.input_index is not None}
-    names = {f"input_handles[{index}]": path for index, path in leaves.items()}
-    names |= {leaf.generated_name: leaf.path for leaf in contract.leaves if leaf.generated_name}
-    names |= {one.name: one.original_fqn for one in contract.constants if one.original_fqn not in ("", one.name)}
-    names |= {symbol.name: symbol.appears_in[0] for symbol in contract.symbols if symbol.appears_in}
-    return _UserNames(names, leaves)
-
-
-def _finding_in_users_words(item: Evidence, names: _UserNames, chains: Sequence[Chain]) -> Evidence:
-    """A finding of the log in the user's words."""
+    ``names`` maps those of generated code to the user's; ``leaves`` has the tensors by input handle.
+    """
     if item.code not in (KNOWN, UNKNOWN):
         return item
-    said = {f"{word} is {name}": None for word, name in _user_words(item.observed, names.names)}
+    sentences: dict[str, None] = {}
+    for word, name in names.items():
+        if word in item.observed and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", item.observed):
+            sentences[f"{word} is {name}"] = None
     facts: dict[str, FactValue] = {**item.facts}
     subject = item.subject
     handle, dim = _HANDLE.search(item.observed), _DIM.search(item.observed)
-    if handle is not None and int(handle[1]) in names.leaves:
-        path = names.leaves[int(handle[1])]
+    if handle is not None and int(handle[1]) in leaves:
+        path = leaves[int(handle[1])]
         facts["path"] = path
         subject = f"{path}.shape[{dim[1]}]" if dim is not None else path
-    elif subject in names.names:
-        subject = names.names[subject or ""]
+    elif subject in names:
+        subject = names[subject or ""]
     if item.kind in CHECKED and len(chains) == 1:
-        # Those that the blame of a run gives, as far as a log allows.
+        # The same facts as from the blame of a run, as far as a log allows.
         chain = chains[0]
         paths, element = chain.paths, chain.element
         origin = f" ({chain.origin})" if chain.origin is not None else ""
@@ -159,24 +148,18 @@ def _finding_in_users_words(item: Evidence, names: _UserNames, chains: Sequence[
         if isinstance(sure, float) and sure >= LEAST_CONFIDENCE:
             facts["confidence"] = max(sure, _FOLLOWED if chains[0].elements else sure)
         subject = str(facts["path"] or chains[0].kernel or "") or subject
-        said[chains[0].text] = None
-    message = "; ".join(part for part in (*said, item.message) if part)
+        sentences[chains[0].text] = None
+    message = "; ".join(part for part in (*sentences, item.message) if part)
     return replace(item, subject=subject, message=message, facts=facts)
 
 
-def _user_words(text: str, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for word, name in names.items():
-        if word in text and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text):
-            yield word, name
-
-
 def _place(case: Case, reading: LogReading, chains: Sequence[Chain]) -> Localization | None:
-    """Where in the compiled code the log's first failures are."""
+    """The place of the log's first failures in the compiled code."""
     events = [event for event in reading.events if event.level == "error" and not event.tainted]
     frames = with_sources(_frames(events, case), case.model)
     kernels = {call.name for call in case.contract.kernels} if case.contract is not None else set()
-    said = [name for event in events for name in _KERNEL.findall("\n".join((event.text, *event.frames)))]
-    named = next((name for name in said if name in kernels), None)
+    mentioned = [name for event in events for name in _KERNEL.findall("\n".join((event.text, *event.frames)))]
+    named = next((name for name in mentioned if name in kernels), None)
     kernel = next((chain.kernel for chain in chains if chain.kernel), None) or named
     culprit = kernel or called_operator(frames, case.model) or _call_at_line(frames, case)
     everything = _KERNEL.findall("\n".join(event.text for event in reading.events))
@@ -194,7 +177,7 @@ def _place(case: Case, reading: LogReading, chains: Sequence[Chain]) -> Localiza
 
 
 def _frames(events: Sequence[LogEvent], case: Case) -> tuple[Frame, ...]:
-    """The places of the package's own files that the log names."""
+    """The places in the package's own files that the log names."""
     own = package_files(case.model)
     found: dict[tuple[str, int], str | None] = {}
     for event in events:
@@ -212,7 +195,7 @@ def _frames(events: Sequence[LogEvent], case: Case) -> tuple[Frame, ...]:
 
 
 def _call_at_line(frames: Sequence[Frame], case: Case) -> str | None:
-    """The call of the wrapper that a line stands in: the last one that begins not after it."""
+    """The kernel whose call in the wrapper a frame's line is in: the last one that does not begin after it."""
     wrapper = (case.model.wrapper_member or "").rpartition("/")[2] if case.model is not None else ""
     line = next((one.line for one in frames if (one.file or "").rpartition("/")[2] == wrapper), None)
     if line is None or case.contract is None:

@@ -29,7 +29,7 @@ from aotidoctor.model.report import LogMatch, LogPattern
 
 # Sentences of a person, which are no message, source code or frame.
 
-# What begins as a program's message does.
+# The beginning of a program's message.
 _MESSAGE = re.compile(
     r"\W{0,8}(?:[\w.:]{0,120}(?:Error|Exception|Warning|Interrupt)\b(?: ?:|\()|what\(\)|terminate called"
     r"|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|FATAL|CRITICAL|NOTE)\]?\b ?:)"
@@ -45,7 +45,7 @@ _SENTENCE = 3
 
 
 def is_prose(found: LogFailure) -> bool:
-    """Whether somebody tells it in a sentence of his own, and no program in a message."""
+    """Whether the failure is a sentence of a person, and no message of a program."""
     if found.frames or found.form not in ("line", "signal") or _MESSAGE.match(found.text) is not None:
         return False
     first = found.text.partition("\n")[0]
@@ -59,19 +59,19 @@ def is_prose(found: LogFailure) -> bool:
 MESSAGE_TABLE = Path(__file__).with_name("printed.bin")
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
 _RUN = 5
-# So many lines of a message, and words of a line, are looked up.
+# The lines of a message, and the words of a line, that are looked up.
 _LINES, _WORDS = 12, 200
 _ORDER = sys.byteorder
 
 
 def word_runs(text: str) -> list[int]:
-    """The number of each run of words in a line, in order."""
+    """The CRC-32 of each run of five words in a line, in order."""
     words = [word.strip("._").lower() for word in _WORD.findall(text)[:_WORDS]]
     return [zlib.crc32(" ".join(words[at : at + _RUN]).encode()) for at in range(len(words) - _RUN + 1)]
 
 
 def packed_runs(places: Mapping[int, str]) -> bytes:
-    """A table of numbers and places: the names, then the numbers in order, then the place of each."""
+    """The bytes of a table: the names of places, then the numbers of runs in order, then the place of each."""
     names = sorted(set(places.values()))
     number = {name: at for at, name in enumerate(names)}
     keys = sorted(places)
@@ -84,7 +84,7 @@ def packed_runs(places: Mapping[int, str]) -> bytes:
 
 @dataclass(frozen=True)
 class MessageOrigins:
-    """The table."""
+    """The table of runs of words: ``keys`` in order, and for each the index of its place in ``names``."""
 
     names: Sequence[str]
     keys: Sequence[int]
@@ -113,7 +113,7 @@ def _message_table() -> MessageOrigins:
 
 
 def message_origin(text: str) -> str:
-    """The place that prints most of the words of a message; empty where nobody known does."""
+    """The source file that prints most of the words of a message; empty where none is known."""
     known = _message_table()
     found = Counter(
         place for line in text.split("\n", _LINES)[:_LINES] for key in word_runs(line) if (place := known.place(key))
@@ -124,36 +124,36 @@ def message_origin(text: str) -> str:
 # Places.
 
 LEAST, MOST = 0.3, 0.6
-# In the table: a mark of torch. What another program prints has none.
+# In the table: a sign of torch, which other programs do not print.
 _TORCH = "@torch"
-# Frames that belong to the compiler, the runtime or Triton; of others the place says nothing.
+# Frames of the compiler, the runtime or Triton; the place of others says nothing.
 _OWN = re.compile(
     r"\btorch/_?(?:inductor|dynamo|export|functorch|higher_order_ops|fx|subclasses|decomp|refs|meta_registrations|ops\b"
     r"|utils/_|utils/cpp_ext|serialization|cuda/__init|xpu/__init|prims)|/triton/|\btriton/(?:runtime|compiler|language|backends)"
     r"|zipfile|AOTI|update_constant|UpdateConstant|swap_constant|run_const_fold|load_constants|DynamicLibrary"
     r"|aoti_package|fused_"
 )
-# Of these there are frames in every call of a compiled function: what failed is what they called.
+# Frames in every call of a compiled function: what they called has failed.
 _PASSED = re.compile(
     r"^(?:_fn|_call|__call__|compile_wrapper|wrapper|inner) \([^\n]{0,300}_dynamo/(?:eval_frame|external_utils|decor)"
     r"|_aot_autograd/(?:runtime_wrappers|utils)\.py|_dynamo/backends/"
     r"|^forward \([^\n]{0,300}_functorch/aot_autograd\.py"
-    # Where a compiled model is called, and where what was compiled by torch.compile is.
+    # The calls of a compiled model, and of what torch.compile compiled.
     r"|^(?:__call__|optimized) \([^\n]{0,300}(?:export/pt2_archive/_package|_inductor/package/package|_export/)"
     r"|^(?:__call__|run|_run_from_cache) \([^\n]{0,300}_inductor/(?:output_code|utils|codecache|compile_fx)\.py"
 )
 _ASSERTS = re.compile(r"(?:[\w.]{1,80}: ?)?AssertionError: \S")
-# Of a module of another program that is missing, the importer's place says nothing; nor of what somebody stopped.
+# For a missing module of another program, and for a user's interrupt, the place says nothing.
 _ABSENT = re.compile(r"No module named ['\"](?!torch|triton)")
 _STOPPED = re.compile(r"^[ \t]{0,40}(?:raise )?KeyboardInterrupt\b", re.MULTILINE)
-# What a GPU reports is reported wherever somebody waits for it: only a frame that opens the device is a place of it.
+# An error of the GPU is reported by whatever call waits for it: only a frame that opens the device is its place.
 # A launch that is too large is refused where it is made.
 _REPORTED = re.compile(
     r"^(?![^\n]*(?:invalid configuration|too many resources))(?:[\w.]{1,80}: ?){0,4}"
     r"(?:(?:CUDA|HIP)(?: driver| runtime)? [Ee]rror\b|Triton Error \[|(?:cuda|hip)Error[A-Z]|CUDA_ERROR_[A-Z])"
 )
 _OPENS = re.compile(r"^(?:_lazy_init|_cuda_init|_get_device\w*|get_device_\w+|device_count|is_available|init) \(")
-# The program around it says in these words what it was about, before the message proper.
+# The task of the program around it, before the message proper.
 _TASK = re.compile(r"^(?P<type>(?:[\w.]{1,80}: ?){0,2})(?:Capture|Warm ?up|Init\w*) (?:[a-z]+ ){1,3}failed: (?=\S)")
 # The C++ file that raised it, with the function before it.
 _RAISED = re.compile(
@@ -162,30 +162,30 @@ _RAISED = re.compile(
 _FRAME = re.compile(
     r'^ {0,20}File "(?P<file>[^"\n]{1,400})", line (?P<line>\d{1,9}), in (?P<name>\S{1,200})', re.MULTILINE
 )
-# Where a line of a traceback was joined with the line of the source below it.
+# A line of a traceback that was joined with the line of source below it.
 _JOINED = re.compile(r"^([\w.<>]{1,200}) {2,40}\S[^\n]{0,400} (?=\([^()\n]{1,400}:\d{1,9}\)$)")
-# Where torch had its compiler before it was its own.
+# The place of the compiler before it was part of torch.
 _OLD = re.compile(r"\btorch(inductor|dynamo)/(?!torch)")
-# Python's own library, and a check, raise what their callers made them raise.
+# Frames of Python's own library, and of checks: the caller is the place.
 _STANDARD = re.compile(
     r"/lib(?:64)?/(?:python3[\w.]*/)?(?:ctypes|importlib|multiprocessing|concurrent|asyncio|json)?/?\w+\.py:"
     r"|^\S* ?\(<frozen"
-    # What torch checks with: who asked is the place.
+    # torch's own checks.
     r"|^_check(?:_\w{1,40})? \([^\n]{0,300}torch/__init__\.py:"
 )
-_DEEPEST, _TOLD = 60, 6
-# A place that only the words of a message tell.
+_DEEPEST, _MESSAGE_LINES = 60, 6
+# The confidence of a place that is known from the words of a message only.
 _BY_WORDS = 0.42
-# Of such an entry words count that many messages have.
+# How the reason of an entry begins whose words many messages have.
 _IN_PASSING = "the message mentions"
 _TABLES = ("messages", "origins", "summaries")
-# What a text must have for an expression to be worth compiling: most fit few texts.
+# The words that make an expression worth compiling: most fit few texts.
 _words = lru_cache(maxsize=1024)(literals_of)
 
 
 @dataclass(frozen=True)
 class FailureOrigin:
-    """An entry of the table. Empty texts ask for nothing."""
+    """An entry of the table. An empty text is no condition."""
 
     cause: str
     confidence: float
@@ -194,7 +194,7 @@ class FailureOrigin:
     frame: str = ""
     innermost: str = ""
     file: str = ""
-    said: str = ""
+    message: str = ""
     near: str = ""
     not_near: str = ""
     subject: str = ""
@@ -204,136 +204,123 @@ class FailureOrigin:
     def record(self) -> LogPattern:
         """The entry as a pattern, for the findings."""
         return LogPattern(
-            cause=self.cause, regex=self.frame or self.said, example="", source=self.why, confidence=self.confidence,
+            cause=self.cause, regex=self.frame or self.message, example="", source=self.why, confidence=self.confidence,
             stage=self.stage, is_suspect=True,
         )  # fmt: skip
 
     def fits(self, frame: str, innermost: str, text: str, around: str) -> bool:
-        """Whether it speaks of a failure with these frames, this message and these lines around it."""
+        """Whether the entry fits a failure with these frames, this message and these lines around it."""
         # The cheap questions first: each expression has to be compiled.
         return (
             (not self.frame or _search(self.frame, frame))
             and (not self.innermost or _search(self.innermost, innermost))
             and (not self.file or any(_search(self.file, path) for path in _RAISED.findall(text)))
             and (self.near != _TORCH or has_mark(around))
-            and (not self.said or _search(self.said, text))
+            and (not self.message or _search(self.message, text))
             and (self.near in ("", _TORCH) or _search(self.near, around))
             and not (self.not_near and _search(self.not_near, around))
         )
 
 
-def match_origin(found: LogFailure, number: int, around: str, *, is_told: bool = True) -> LogMatch | None:
-    """The cause that the place of ``found`` speaks for; None where it says nothing.
+def match_origin(found: LogFailure, number: int, around: str, *, is_failure: bool = True) -> LogMatch | None:
+    """The cause that the place of ``found`` suggests; None where it suggests none.
 
-    ``is_told``: that it is a failure; else only words count which are of one.
+    ``is_failure``: it is known to be one; else only words of a failure count.
     """
     prose = is_prose(found)
     if found.form == "signal" and found.kind != "SIGKILL" and not prose:
-        # The Python frames of a crash say what was running, not what broke; but who kills from outside has a reason.
+        # The Python frames of a crash show what was running, not what broke; SIGKILL comes from outside, for a reason.
         return None
     if _STOPPED.search(found.text) is not None or found.kind == "KeyboardInterrupt":
-        # Where somebody stopped it says nothing.
+        # The place of an interrupt says nothing.
         return None
-    told = found.frames or _logged_frames(found.text, around)
-    # Its own words are a sign of torch; and a place, if nothing else tells one.
+    stack: Sequence[str] = found.frames
+    if not stack and _FRAME.match(found.text) is not None:
+        # A traceback that a logger printed line by line: a line of it is not a failure of its own.
+        stack = [f"{hit['name']} ({hit['file']}:{hit['line']})" for hit in _FRAME.finditer(around)][::-1]
+    # A message that torch prints is a sign of torch, and its file a place if there is no other.
     printed = message_origin(found.text)
     around = f"{around}\n{printed}" if printed else around
-    asked = _ask_tables(is_told=is_told, prose=prose)
-    match = _first_fitting_origin(found, number, around, told, asked)
-    if match is None and printed and not told:
-        match = _first_fitting_origin(found, number, around, [f"? (/{printed}:0)"], asked)
+    entries = _candidate_entries(is_failure=is_failure, prose=prose)
+    match = _first_fitting_origin(found, number, around, stack, entries)
+    if match is None and printed and not stack:
+        match = _first_fitting_origin(found, number, around, [f"? (/{printed}:0)"], entries)
         match = replace(match, confidence=min(match.confidence, _BY_WORDS)) if match is not None else None
-    if match is None or not printed or ("frame" in match.facts and told):
+    if match is None or not printed or ("frame" in match.facts and stack):
         return match
     facts = {name: value for name, value in match.facts.items() if name != "frame"}
     return replace(match, facts={**facts, "printed_by": printed})
 
 
 @lru_cache(maxsize=4)
-def _ask_tables(*, is_told: bool, prose: bool) -> tuple[FailureOrigin, ...]:
+def _candidate_entries(*, is_failure: bool, prose: bool) -> tuple[FailureOrigin, ...]:
     """The entries that may fit, in order."""
-    asked = [one for one in origins() if (is_told or one.why in _telling()) and (prose or not one.prose)]
-    # Words that somebody chose say more than those that he happens to use.
-    return tuple(sorted(asked, key=lambda one: not (one.prose or one.why in _telling())))
+    entries = [one for one in origins() if (is_failure or one.why in _failure_reasons()) and (prose or not one.prose)]
+    # Sentences of a person come first, and words that are always of a failure.
+    return tuple(sorted(entries, key=lambda one: not (one.prose or one.why in _failure_reasons())))
 
 
 def _first_fitting_origin(
-    found: LogFailure, number: int, around: str, told: Sequence[str], asked: Sequence[FailureOrigin]
+    found: LogFailure, number: int, around: str, stack: Sequence[str], entries: Sequence[FailureOrigin]
 ) -> LogMatch | None:
-    """The first of the entries ``asked`` that fits; ``told`` are the frames."""
-    told = told if _ABSENT.search(found.text) is None else ()
+    """The match of the first of ``entries`` that fits; ``stack`` are the frames, innermost first."""
+    stack = stack if _ABSENT.search(found.text) is None else ()
     if _REPORTED.match(found.text) is not None:
-        told = [one for one in told[:2] if _OPENS.match(one)]
-    frames = [_OLD.sub(r"torch/_\1/", _JOINED.sub(r"\1 ", one).replace("\\", "/")) for one in told[:_DEEPEST]]
+        stack = [one for one in stack[:2] if _OPENS.match(one)]
+    frames = [_OLD.sub(r"torch/_\1/", _JOINED.sub(r"\1 ", one).replace("\\", "/")) for one in stack[:_DEEPEST]]
     # What asserts there broke there, and nothing that was called.
     raised = frames[0] if frames and _ASSERTS.match(found.text) is not None else ""
     frame = next((one for one in frames if _OWN.search(one) and (one == raised or not _PASSED.search(one))), "")
     innermost = next((one for one in frames if not _STANDARD.search(one)), "")
-    # What the reader of a form calls half a traceback is no word of the log's.
+    # `truncated` is a kind of this program and no word of the log.
     text = f"{found.kind}: {found.text}" if found.kind != "truncated" else found.text
     text = _TASK.sub(r"\g<type>", text)
     # A long message shows tables and source lines below its words.
-    text = text if frame else "\n".join(text.split("\n", _TOLD)[:_TOLD])
-    # Of a program around torch the frames tell whose it is, not what is printed next to them.
+    text = text if frame else "\n".join(text.split("\n", _MESSAGE_LINES)[:_MESSAGE_LINES])
+    # For a program around torch its frames count, not what is printed next to them.
     own = "\n".join((*frames, text))
-    fitting = (one for one in asked if frame or not one.frame)
+    fitting = (one for one in entries if frame or not one.frame)
     origin = next((one for one in fitting if one.fits(frame, innermost, text, own if one.innermost else around)), None)
     if origin is None:
         return None
     facts: dict[str, FactValue] = {"frame": frame} if frame else {}
-    subject = _subject(origin.subject, (text, frame, around))
+    hits = (_compile_regex(origin.subject).search(one) for one in (text, frame, around)) if origin.subject else ()
+    subject = next((hit["subject"] for hit in hits if hit is not None and hit["subject"]), "")
     if subject:
         facts["subject"] = subject
     return found.match(origin.record, number, found.text.partition("\n")[0], facts)
 
 
 def is_place(match: LogMatch) -> bool:
-    """Whether nothing but the place of a failure speaks for the cause."""
-    return match.pattern.is_suspect and match.pattern.source in _places()
+    """Whether only the place of a failure suggests the cause."""
+    return any(not one.message for name in _TABLES for one in _entries_of(match, name))
 
 
 def is_sentence(match: LogMatch) -> bool:
-    """Whether somebody's own words speak for the cause."""
-    return match.pattern.is_suspect and match.pattern.source in _sentences()
+    """Whether a sentence of a person suggests the cause."""
+    return any(one.prose for one in _entries_of(match, "summaries"))
 
 
 def is_loose(match: LogMatch) -> bool:
-    """Whether a place, words in passing or somebody's own speak for the cause, and no message of its own."""
-    return match.pattern.is_suspect and match.pattern.source in _loose()
+    """Whether a place, words in passing or a person's sentence suggest the cause, and no message of its own."""
+    entries = (*_entries_of(match, "origins"), *_entries_of(match, "summaries"))
+    return any(one.prose or not one.message or one.why.startswith(_IN_PASSING) for one in entries)
+
+
+def _entries_of(match: LogMatch, table: str) -> list[FailureOrigin]:
+    """The entries of ``table`` that ``match`` may be of; a match of a pattern is of none."""
+    return [one for one in _table(table) if one.why == match.pattern.source] if match.pattern.is_suspect else []
 
 
 @lru_cache(maxsize=1)
-def _loose() -> frozenset[str]:
-    every = (*_table("origins"), *_table("summaries"))
-    return frozenset(one.why for one in every if one.prose or not one.said or one.why.startswith(_IN_PASSING))
-
-
-@lru_cache(maxsize=1)
-def _sentences() -> frozenset[str]:
-    return frozenset(one.why for one in _table("summaries") if one.prose)
-
-
-@lru_cache(maxsize=1)
-def _places() -> frozenset[str]:
-    return frozenset(one.why for name in _TABLES for one in _table(name) if not one.said)
-
-
-@lru_cache(maxsize=1)
-def _telling() -> frozenset[str]:
-    """The entries whose words are of a failure, even where nothing else looks like one."""
+def _failure_reasons() -> frozenset[str]:
+    """The reasons of the entries whose words are of a failure, even where nothing else looks like one."""
     return frozenset(one.why for name in ("messages", "summaries") for one in _table(name))
-
-
-def _logged_frames(text: str, around: str) -> Sequence[str]:
-    """The frames of a traceback that a logger printed line by line: a line of it is not a failure of its own."""
-    if _FRAME.match(text) is None:
-        return ()
-    return [f"{hit['name']} ({hit['file']}:{hit['line']})" for hit in _FRAME.finditer(around)][::-1]
 
 
 @lru_cache(maxsize=1)
 def origins() -> tuple[FailureOrigin, ...]:
-    """The tables, in the order in which they are asked."""
+    """The entries of all tables, in the order in which they are tried."""
     return tuple(origin for name in _TABLES for origin in _table(name))
 
 
@@ -342,11 +329,6 @@ def _table(name: str) -> tuple[FailureOrigin, ...]:
     table = toml.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
     of_prose = {"near": table.get("near", "")}
     return tuple(FailureOrigin(**{**(of_prose if entry.get("prose") else {}), **entry}) for entry in table["origin"])
-
-
-def _subject(regex: str, texts: Sequence[str]) -> str:
-    hits = (_compile_regex(regex).search(text) for text in texts) if regex else ()
-    return next((hit["subject"] for hit in hits if hit is not None and hit["subject"]), "")
 
 
 def _search(regex: str, text: str) -> bool:

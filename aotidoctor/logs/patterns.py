@@ -37,7 +37,7 @@ _USUAL, _GROUP = 300, 20
 
 
 def bound_repeats(regex: str) -> str:
-    """``regex`` with ``{0,300}`` and the like for ``*`` and ``+``."""
+    """``regex`` with bounded repeats: ``{0,300}`` and the like for ``*`` and ``+``."""
     made: list[str] = []
     before = ""
     for token in _REPEAT_TOKEN.finditer(regex):
@@ -53,7 +53,7 @@ def bound_repeats(regex: str) -> str:
 
 # The words that every match of an expression must contain; an expression that is not understood has none.
 
-# In letters: what else a word is made of tells little.
+# The least letters of a word; its other characters mean little.
 LEAST = 4
 _LITERAL_TOKEN = re.compile(
     r"(?P<escape>\\.)|(?P<class>\[\^?\]?(?:\\.|[^\]\\]){0,400}\])|(?P<open>\((?:\?(?:P<\w+>|:|[^)P:]))?)|(?P<close>\))"
@@ -69,14 +69,14 @@ _SELF = re.compile(r"\\[^a-zA-Z0-9]")
 def literals_of(regex: str) -> tuple[str, ...]:
     """The longest word of each alternative; empty where one of them has none."""
     if regex.startswith("(?") and not regex.startswith(_GROUPS):
-        # Flags: not for this reader.
+        # Flags are not understood here.
         return ()
     best = [max(words, key=_letters, default="") for words in _alternatives(regex)]
     return tuple(dict.fromkeys(best)) if all(_letters(word) >= LEAST for word in best) else ()
 
 
 def may_match(words: tuple[str, ...], text: str) -> bool:
-    """Whether ``text`` is worth a search for the expression whose words these are."""
+    """Whether ``text`` has one of ``words``, which the matches of an expression have; True without any."""
     return not words or any(word in text for word in words)
 
 
@@ -115,9 +115,9 @@ def _alternatives(regex: str) -> list[list[str]]:
 
 # Patterns.
 
-# Below this a match is a lead that the reader is shown, and no diagnosis.
+# Below this a match is a lead in the report, and no diagnosis.
 LEAST_CONFIDENCE = 0.5
-# Of suspicions more is said where nothing better is known.
+# The least confidence of a suspicion, which counts where nothing better is known.
 LEAST_SUSPICION = 0.3
 DEFAULT_CONFIDENCE = 0.7
 STAGES = ("", "export", "compile", "link", "package", "load", "inputs", "run", "output", "serve", "host", "artifact")
@@ -128,7 +128,7 @@ _KEYS = frozenset((*_TEXTS, *_LISTS, "confidence", "facts", "suspect"))
 
 
 def is_certain_cause(match: LogMatch) -> bool:
-    """Whether it is sure enough for a diagnosis."""
+    """Whether the confidence of ``match`` is enough for a diagnosis."""
     return match.confidence >= (LEAST_SUSPICION if match.pattern.is_suspect else LEAST_CONFIDENCE)
 
 
@@ -154,12 +154,12 @@ class Pattern:
 
     @cached_property
     def near(self) -> tuple[re.Pattern[str], ...]:
-        """What must stand around it."""
+        """The compiled expressions that must match around it."""
         return tuple(re.compile(bound_repeats(text), re.MULTILINE) for text in self.record.near)
 
     @cached_property
     def not_near(self) -> tuple[re.Pattern[str], ...]:
-        """What must not stand around it."""
+        """The compiled expressions that must not match around it."""
         return tuple(re.compile(bound_repeats(text), re.MULTILINE) for text in self.record.not_near)
 
     def may_match(self, text: str) -> bool:
@@ -173,7 +173,7 @@ def load_patterns() -> tuple[Pattern, ...]:
 
 
 def pattern_files() -> tuple[Path, ...]:
-    """The files that have them: playbooks, and what plugins add to those."""
+    """The files that contain patterns: playbooks, and those that plugins add."""
     return (*extensions.playbook_files(), *extensions.current_extensions().patterns)
 
 
@@ -194,7 +194,7 @@ def read_patterns(cause: str, text: str) -> tuple[Pattern, ...]:
 
 
 def check(pattern: Pattern, where: str) -> None:
-    """Compile all of a pattern, which is done lazily else. Raises ``PatternError``."""
+    """Compile all expressions of a pattern, which is otherwise done lazily. Raises ``PatternError``."""
     try:
         _ = pattern.regex, pattern.near, pattern.not_near
     except re.error as error:
@@ -202,7 +202,7 @@ def check(pattern: Pattern, where: str) -> None:
 
 
 def entries_of(body: str, where: str, block: str, table_name: str) -> list[Mapping[str, object]]:
-    """The tables of a ``toml`` block, which has no other ones. Raises ``PatternError``."""
+    """The tables ``table_name`` of a ``toml`` block, which may have no others. Raises ``PatternError``."""
     try:
         table = toml.loads(body)
     except toml.TOMLDecodeError as error:
@@ -225,6 +225,9 @@ def _record(cause: str, entry: Mapping[str, object], where: str) -> LogPattern:
         raise head.wrong("stage", texts["stage"], f"one of {', '.join(STAGES[1:])}")
     near, not_near = (head.texts(key) for key in _LISTS)
     confidence = head.share("confidence", optional=True)
+    facts = entry.get("facts", {})
+    if not isinstance(facts, dict) or not all(isinstance(item, str) for item in facts.values()):
+        raise head.wrong("facts", facts, "a table of strings")
     return LogPattern(
         cause=cause,
         regex=texts["regex"],
@@ -237,16 +240,9 @@ def _record(cause: str, entry: Mapping[str, object], where: str) -> LogPattern:
         component=texts["component"] or "torch",
         known=texts["known"],
         fixed=texts["fixed"],
-        facts=_facts(head, entry),
+        facts=facts,
         is_suspect=entry.get("suspect") is True,
     )
-
-
-def _facts(head: Head, entry: Mapping[str, object]) -> dict[str, str]:
-    value = entry.get("facts", {})
-    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
-        raise head.wrong("facts", value, "a table of strings")
-    return value
 
 
 # One failure in a list of lines of one stream.
@@ -273,13 +269,13 @@ _CONTINUES = re.compile(
 class LogFailure:
     """One failure.
 
-    ``said`` are the lines of the message with their numbers, ``first`` and ``end`` the place in the list (the latter
-    not included). ``follows`` tells that such a line is said after a failure, never for one of its own; ``chained``
-    that it was raised while or because of the one before it.
+    ``lines`` are those of the message with their numbers, ``first`` and ``end`` the place in the list (the latter not
+    included). ``follows``: such a line comes after a failure and never alone; ``chained``: it was raised while handling
+    the one before it, or because of it.
     """
 
     form: str
-    said: tuple[tuple[int, str], ...]
+    lines: tuple[tuple[int, str], ...]
     first: int
     end: int
     kind: str = ""
@@ -292,11 +288,11 @@ class LogFailure:
     @property
     def text(self) -> str:
         """The message."""
-        return "\n".join(text for _, text in self.said)[:MOST_CHARACTERS]
+        return "\n".join(text for _, text in self.lines)[:MOST_CHARACTERS]
 
     def match(self, pattern: LogPattern, line: int, text: str, facts: Mapping[str, FactValue]) -> LogMatch:
-        """``pattern`` as one that knows it by line ``line``, which says ``text``."""
-        # The event with all that is known of it takes its place when the log was read.
+        """The match of ``pattern`` by line ``line`` with the text ``text``."""
+        # Replaced by the complete event at the end of the log.
         event = LogEvent(form=self.form, first=line, last=line, text=self.text)
         return LogMatch(event=event, pattern=pattern, line=line, text=text, facts=facts, confidence=pattern.confidence)
 
@@ -305,9 +301,9 @@ def message_failure(
     lines: Sequence[LogLine], at: int, *, form: str = "line", kind: str = "", follows: bool = False
 ) -> LogFailure:
     """The message that begins at ``at`` as a failure, with what continues it."""
-    said, frames, end = message(lines, at)
+    body, frames, end = read_message(lines, at)
     return LogFailure(
-        form=form, kind=kind, said=number_lines(said), first=at, end=end, frames=tuple(frames), follows=follows
+        form=form, kind=kind, lines=number_lines(body), first=at, end=end, frames=tuple(frames), follows=follows
     )
 
 
@@ -323,12 +319,14 @@ def lines_failure(
     follows: bool = False,
 ) -> LogFailure:
     """The lines from ``first`` to ``end`` (not included) as a failure."""
-    said = number_lines(lines[first:end])
-    return LogFailure(form=form, kind=kind, said=said, first=first, end=end, stage=stage, level=level, follows=follows)
+    numbered = number_lines(lines[first:end])
+    return LogFailure(
+        form=form, kind=kind, lines=numbered, first=first, end=end, stage=stage, level=level, follows=follows
+    )
 
 
 def end_below(lines: Sequence[LogLine], at: int, below: re.Pattern[str], most: int) -> int:
-    """Where the lines end which ``below`` knows and which follow the one at ``at``; ``most`` is how many with it."""
+    """The end of the lines below ``at`` that ``below`` matches; at most ``most`` lines with the one at ``at``."""
     end = at + 1
     while end < min(len(lines), at + most) and below.search(lines[end].text):
         end += 1
@@ -336,7 +334,7 @@ def end_below(lines: Sequence[LogLine], at: int, below: re.Pattern[str], most: i
 
 
 def number_lines(lines: Sequence[LogLine]) -> tuple[tuple[int, str], ...]:
-    """The lines as ``Found.said``."""
+    """The lines as ``LogFailure.lines``."""
     return tuple((line.number, line.text) for line in lines)
 
 
@@ -346,14 +344,14 @@ def frame_of(text: str) -> str | None:
     return None if found is None else found["symbol"] or found["library"] or "??"
 
 
-def message(lines: Sequence[LogLine], at: int, *, stamped: bool = False) -> tuple[list[LogLine], list[str], int]:
+def read_message(lines: Sequence[LogLine], at: int, *, stamped: bool = False) -> tuple[list[LogLine], list[str], int]:
     """The lines of the message that begins at ``at``, the frames below it, and where it ends.
 
     ``stamped``: every line of it has a logger's prefix, so that such a prefix does not end it.
     """
-    said, frames = [lines[at]], []
+    body, frames = [lines[at]], []
     here = at + 1
-    while here < len(lines) and len(said) < MOST_LINES:
+    while here < len(lines) and len(body) < MOST_LINES:
         line = lines[here]
         frame = frame_of(line.text)
         if frame is not None:
@@ -365,9 +363,9 @@ def message(lines: Sequence[LogLine], at: int, *, stamped: bool = False) -> tupl
         elif (line.stamped and not stamped) or _STARTS.search(line.text):
             break
         else:
-            said.append(line)
+            body.append(line)
         here += 1
-    return said, frames, here
+    return body, frames, here
 
 
 # Known issues: facts of public trackers.
@@ -393,14 +391,14 @@ class KnownIssue:
 
     @property
     def sentence(self) -> str:
-        """What a report says of it."""
+        """The sentence for a report."""
         affects = f", affects {self.affected}" if self.affected else ""
         fixed = f", fixed: {self.fixed}" if self.fixed else ""
         return f"known: {self.issue}{affects}{fixed}"
 
 
 def known_issue(text: str, cause: str = "") -> KnownIssue | None:
-    """The issue of which ``text`` has all the words, the one with the most of them; of ``cause`` unless it is empty."""
+    """The issue all of whose words ``text`` has, the longest of them; only of ``cause`` unless that is empty."""
     flat = " ".join(text.split())
     fitting = [one for one in known_issues() if cause in ("", one.cause) and all(word in flat for word in one.words)]
     return max(fitting, key=lambda one: sum(map(len, one.words)), default=None)
@@ -427,22 +425,18 @@ def _issues(paths: tuple[Path, ...]) -> tuple[KnownIssue, ...]:
 
 def read_known_issues(cause: str, text: str) -> tuple[KnownIssue, ...]:
     """The entries in the text of one playbook. Raises ``PatternError``."""
-    bodies = _KNOWN_BLOCK.findall(text)
-    return tuple(_entry(cause, one) for body in bodies for one in entries_of(body, f"{cause}.md", "known", "known"))
-
-
-def _entry(cause: str, entry: Mapping[str, object]) -> KnownIssue:
-    texts = {key: value for key in _KNOWN_TEXTS if isinstance(value := entry.get(key, ""), str)}
-    words = entry.get("words")
-    listed = tuple(word for word in words if isinstance(word, str)) if isinstance(words, list) else ()
-    if (
-        set(entry) - {*_KNOWN_TEXTS, "words"}
-        or len(texts) < len(_KNOWN_TEXTS)
-        or not texts["url"].startswith("https://")
+    found: list[KnownIssue] = []
+    keys = {*_KNOWN_TEXTS, "words"}
+    for entry in (
+        one for body in _KNOWN_BLOCK.findall(text) for one in entries_of(body, f"{cause}.md", "known", "known")
     ):
-        raise PatternError(
-            f"{cause}.md: toml known: {sorted(entry)}: expected {', '.join(_KNOWN_TEXTS)} as texts, and words"
-        )
-    if sum(map(len, listed)) < LEAST_WORDS:
-        raise PatternError(f"{cause}.md: toml known: {texts['issue']}: words: too few of them for one message")
-    return KnownIssue(cause=cause, words=listed, **texts)
+        texts = {key: value for key in _KNOWN_TEXTS if isinstance(value := entry.get(key, ""), str)}
+        words = entry.get("words")
+        listed = tuple(word for word in words if isinstance(word, str)) if isinstance(words, list) else ()
+        if set(entry) - keys or len(texts) < len(_KNOWN_TEXTS) or not texts["url"].startswith("https://"):
+            expected = f"expected {', '.join(_KNOWN_TEXTS)} as texts, and words"
+            raise PatternError(f"{cause}.md: toml known: {sorted(entry)}: {expected}")
+        if sum(map(len, listed)) < LEAST_WORDS:
+            raise PatternError(f"{cause}.md: toml known: {texts['issue']}: words: too few of them for one message")
+        found.append(KnownIssue(cause=cause, words=listed, **texts))
+    return tuple(found)

@@ -52,7 +52,7 @@ def letters(text: bytes) -> bytes:
 
 
 def squeeze_runs(reduced: bytes) -> bytes:
-    """A part of a line without end, without its long runs of a rare letter: a search would look at each of them."""
+    """Part of a very long line, without long runs of a rare letter, each of which a search would look at."""
     head = reduced[:_HEAD]
     for letter in _RARE.encode():
         run = bytes([letter]) * _RUN
@@ -62,11 +62,15 @@ def squeeze_runs(reduced: bytes) -> bytes:
 
 
 class KeywordFilter:
-    """Looks for words."""
+    """Search text for many words at once."""
 
     def __init__(self, words: Iterable[str]) -> None:
         parts = _parts_of(words)
-        shortest = [part for part in parts if not any(inner in parts for inner in _inside(part))]
+        # Where one part holds another, looking for the shorter one is enough.
+        spans = [(at, end) for end in range(_LEAST, _MOST + 1) for at in range(end - _LEAST + 1)]
+        shortest = [
+            part for part in parts if not any(part[at:end] in parts for at, end in spans if part[at:end] != part)
+        ]
         rare = [part for part in shortest if part[0] in _RARE]
         self._common = tuple(part.encode() for part in sorted(shortest) if part[0] not in _RARE)
         self._tree = [_alternation(_tree(rare)).encode()] if rare else []
@@ -84,7 +88,7 @@ class KeywordFilter:
         return self._rare.search(reduced) is not None or any(part in reduced for part in self._common)
 
     def telling(self, lines: set[bytes]) -> set[bytes]:
-        """Those of ``lines``, which are reduced to letters, that have one of the words."""
+        """The ``lines``, reduced to letters, that have one of the words."""
         text = b"\n".join(lines)
         found: set[bytes] = set()
         hit = self._all.search(text)
@@ -100,36 +104,27 @@ def _parts_of(words: Iterable[str]) -> set[str]:
     return {part for word in words if (part := _part(letters(word.encode()).decode()))}
 
 
-def _inside(part: str) -> Iterator[str]:
-    """The shorter words in ``part``."""
-    ends = range(_LEAST, len(part) + 1)
-    return (part[at:end] for end in ends for at in range(end - _LEAST + 1) if end - at < len(part))
-
-
 def _any_of(parts: list[bytes]) -> re.Pattern[bytes]:
-    """Without any part it never matches."""
+    """An expression for any of ``parts``; without any it never matches."""
     return re.compile(b"|".join(parts) if parts else rb"(?!)")
 
 
 def known_words(patterns: Iterable[Pattern]) -> list[str]:
-    """What matches of the patterns must have: one of these."""
+    """The words of which every match of the patterns has one."""
     return [literal for pattern in patterns for literal in pattern.literals]
 
 
 def telling_words(patterns: Iterable[Pattern]) -> list[str]:
-    """The broad words, and for messages that come without one those that the patterns must have.
+    """The broad words, and the words of the patterns whose messages come without a broad one.
 
-    How a message comes, its example shows. Everyday words are left out: they would tell of every line; and so are those
-    without a rare letter to begin with: each would cost a search of its own.
+    An example shows what a message looks like. Everyday words are left out, as most lines have them, and so are words
+    without a rare letter, each of which would cost a search of its own.
     """
     broad = [part.encode() for part in _parts_of(BROAD)]
     examples = ((pattern, letters(pattern.record.example.encode())) for pattern in patterns)
-    own = [pattern for pattern, said in examples if not any(part in said for part in broad)]
-    return [*BROAD, *(word for word in known_words(own) if _is_cheap(letters(word.encode()).decode()))]
-
-
-def _is_cheap(word: str) -> bool:
-    return len(word) >= _RARE_ENOUGH and _part(word)[0] in _RARE
+    own = [pattern for pattern, example in examples if not any(part in example for part in broad)]
+    reduced = ((word, letters(word.encode()).decode()) for word in known_words(own))
+    return [*BROAD, *(word for word, own in reduced if len(own) >= _RARE_ENOUGH and _part(own)[0] in _RARE)]
 
 
 def _part(word: str) -> str:
@@ -137,13 +132,8 @@ def _part(word: str) -> str:
     if len(word) < _LEAST:
         return ""
     starts = range(max(len(word) - _MOST + 1, min(len(word) - _LEAST, 2) + 1))
-    best = min(starts, key=lambda at: _rank(word[at]))
+    best = min(starts, key=lambda at: (_RARE + word[at]).index(word[at]))
     return word[best : best + _MOST]
-
-
-def _rank(letter: str) -> int:
-    at = _RARE.find(letter)
-    return at if at >= 0 else len(_RARE)
 
 
 def _tree(words: Iterable[str]) -> Tree:
@@ -163,16 +153,16 @@ def _alternation(node: Tree) -> str:
 
 # Lines with the same letters.
 
-# Lines remembered: those of everyday, and the telling ones. A longer line is news each time.
+# Lines remembered: plain ones, and telling ones. A longer line is news each time.
 _PLAIN, _TELLING, _LONGEST = 20_000, 100_000, 2_000
 # The share of new lines above which it is not worth the effort to remember them, and for how many blocks.
 _NEW, _REST = 0.3, 120
-# Of so few lines each is counted by itself.
+# So few lines are counted one by one.
 _FEW = 8
 
 
 class LineMemory:
-    """Remembers lines by their letters."""
+    """Remember lines by their letters."""
 
     def __init__(self, keywords: KeywordFilter) -> None:
         self._keywords = keywords
@@ -185,7 +175,7 @@ class LineMemory:
         return self._counts.get(letters(raw), 0)
 
     def news(self, reduced: bytes) -> list[int]:
-        """The telling lines of a block that are unlike all before, by their places; ``reduced`` are its letters."""
+        """The places of telling lines in a block that are unlike all before; ``reduced`` are its letters."""
         if b"\n" not in reduced:
             reduced = squeeze_runs(reduced)
         if self._rest > 0:
@@ -208,17 +198,11 @@ class LineMemory:
             if key in self._counts or (len(self._counts) < _TELLING and len(key) <= _LONGEST):
                 times = keys.count(key) if every is None else every[key]
                 self._counts[key] = self._counts.get(key, 0) + times
-        return _first_places(keys, new)
-
-
-def _first_places(keys: list[bytes], wanted: set[bytes]) -> list[int]:
-    found: list[int] = []
-    left = set(wanted)
-    for at, key in enumerate(keys) if left else ():
-        if key in left:
-            left.discard(key)
-            found.append(at)
-    return found
+        places: dict[bytes, int] = {}
+        for at, key in enumerate(keys) if new else ():
+            if key in new:
+                places.setdefault(key, at)
+        return list(places.values())
 
 
 # The filter.
@@ -226,11 +210,11 @@ def _first_places(keys: list[bytes], wanted: set[bytes]) -> list[int]:
 BEFORE, AFTER = 40, 80
 # A log up to this size is read line by line.
 SMALL = 1 << 18
-# What is longer is read in parts.
+# A longer segment is read in parts.
 LONGEST = 4000
-# A line longer than this is not waited for; one longer than that is cut.
+# Bytes after which a line is read in parts, and after which it is cut.
 _PATIENCE, LONG_LINE = 1 << 20, 1 << 15
-# Lines looked at closely, beyond which only the end of the log still is.
+# Lines read closely, after which only the end of the log is.
 BUDGET = 30_000
 _LATE_BLOCKS, _LATE_LINES = 4, 2000
 
@@ -238,7 +222,7 @@ Numbered = tuple[int, bytes]
 
 
 class Prefilter:
-    """Feed it blocks; it gives segments of numbered lines. ``is_small``: they are the whole log."""
+    """Reduce blocks to segments of numbered lines. ``is_small``: they are the whole log."""
 
     def __init__(self, keywords: KeywordFilter) -> None:
         self._memory = LineMemory(keywords)
@@ -269,7 +253,15 @@ class Prefilter:
         first = next(blocks, b"")
         second = next(blocks, b"")
         if not second and len(first) <= SMALL:
-            yield from self._whole(first)
+            # A log so small that every line of it can be looked at, with or without a telling word.
+            self.is_small = True
+            lines = first.split(b"\n")
+            self._ended = not lines[-1]
+            self._number += len(lines) - 1
+            if self._ended:
+                lines.pop()
+            for start in range(0, len(lines), LONGEST):
+                yield list(enumerate(lines[start : start + LONGEST], start + 1))
             return
         for block in _at_line_ends(chain((first, second), blocks)):
             yield from self._block(block)
@@ -278,20 +270,9 @@ class Prefilter:
             yield from self._telling(lines, range(0, len(lines), AFTER), number)
         yield from self._close()
 
-    def _whole(self, text: bytes) -> Iterator[list[Numbered]]:
-        """A log so small that every line of it can be looked at, with or without a telling word."""
-        self.is_small = True
-        lines = text.split(b"\n")
-        self._ended = not lines[-1]
-        self._number += len(lines) - 1
-        if self._ended:
-            lines.pop()
-        for start in range(0, len(lines), LONGEST):
-            yield list(enumerate(lines[start : start + LONGEST], start + 1))
-
     def _block(self, block: bytes) -> Iterator[list[Numbered]]:
         reduced = letters(block)
-        # There is less of it to count them in.
+        # Line ends are counted in the shorter text.
         number, ends = self._number, reduced.count(b"\n")
         self._number += ends
         self._ended = block.endswith(b"\n")
@@ -300,7 +281,7 @@ class Prefilter:
             yield from self._telling(block.split(b"\n")[: ends if self._ended else None], hits, number)
             return
         if hits:
-            # Enough was looked at: only the last blocks still are, at the end.
+            # The budget is spent: only the last blocks are still read, at the end.
             if len(self._late) == _LATE_BLOCKS:
                 self.skipped += self._late[0][1].count(b"\n")
             self._late.append((number + max(block.count(b"\n") + 1 - _LATE_LINES, 0), block))
@@ -330,12 +311,12 @@ class Prefilter:
         self._quiet = None
 
     def _keep(self, lines: Sequence[bytes], number: int) -> None:
-        """Of a line without end, what is telling."""
+        """Add lines to the open segment; of a very long one, the telling parts."""
         short = (line if len(line) <= LONG_LINE else b"\r".join(line_pieces(line)) for line in lines)
         self._open.extend(enumerate(short, number))
 
     def _spans(self, hits: Sequence[int]) -> list[tuple[int, int]]:
-        """First line and the one after the last of what surrounds the hits; the tail of the block before joins in."""
+        """Start and end of the lines around the hits, joined with the tail of the block before."""
         spans: list[tuple[int, int]] = []
         for hit in hits:
             first, after = max(hit - BEFORE, 0), hit + AFTER + 1
@@ -364,13 +345,13 @@ class Prefilter:
 
 
 def _at_line_ends(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """``blocks`` cut where lines end. Of a line that is too long to be waited for the parts."""
+    """``blocks`` cut where lines end; a line longer than ``_PATIENCE`` bytes comes in parts."""
     held: list[bytes] = []
     for block in blocks:
         cut = block.rfind(b"\n") + 1
         held.append(block[:cut] if cut else block)
         if cut or sum(map(len, held)) >= _PATIENCE:
-            # What is held is little; a block that is alone is not copied.
+            # Joining copies little: a single block is not copied.
             yield b"".join(held)
             held = [block[cut:]] if 0 < cut < len(block) else []
     if held:

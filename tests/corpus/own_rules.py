@@ -35,7 +35,7 @@ _FORMS = (
 )  # fmt: skip
 _TABLES: tuple[tuple[ModuleType, str], ...] = (
     *((form, f"{stem.upper()}_START") for form, stem in _FORMS),
-    (complaints, "FAILS"), (complaints, "COMPLAINS"), (complaints, "TOLD"), (complaints, "_VALUES"), (complaints, "CODES"), (complaints, "FOREIGN"),
+    (complaints, "FAILS"), (complaints, "COMPLAINS"), (complaints, "INFORMAL"), (complaints, "_VALUES"), (complaints, "CODES"), (complaints, "FOREIGN"),
     (complaints, "_STACK"), (complaints, "_WARNS"), (complaints, "_EVERYDAY"), (complaints, "_SUCCEEDS"),
     (harmless, "_WORDS"), (harmless, "_LINES"), (harmless, "_PROBES"), (judgement, "_SUPERVISORS"),
     (judgement, "_WRAPPERS"),
@@ -61,7 +61,7 @@ class _Recorder(Matcher):
         self.asked.append({"text": found.text, "around": around})
         place: dict[str, str] = {}
         both = (_Listener(place, ""), _Listener(place, "."))
-        with _places(both), mock.patch.object(origins, "_telling", return_value={""}):
+        with _places(both), mock.patch.object(origins, "_failure_reasons", return_value={""}):
             origins.match_origin(found, 1, around)
         self.places += [place] if place else []
         return super().matches(found, around)
@@ -88,9 +88,9 @@ class _Listener:
 def _places(entries: Sequence[origins.FailureOrigin | _Listener]) -> Iterator[None]:
     """These for the table of places; what was chosen of it before is forgotten, and what is chosen now, too."""
     with mock.patch.object(origins, "origins", return_value=tuple(entries)):
-        origins._ask_tables.cache_clear()
+        origins._candidate_entries.cache_clear()
         yield
-    origins._ask_tables.cache_clear()
+    origins._candidate_entries.cache_clear()
 
 
 @cache
@@ -111,7 +111,7 @@ def _of_pattern(one: patterns.Pattern) -> Rule:
 
 def _of_origin(one: origins.FailureOrigin) -> Rule:
     around = "own" if one.innermost else "around"
-    targets = {"frame": "frame", "innermost": "innermost", "file": "file", "near": around, "said": "text"}
+    targets = {"frame": "frame", "innermost": "innermost", "file": "file", "near": around, "message": "text"}
     return {name: (getattr(one, name), target) for name, target in (*targets.items(), ("not_near", around))
             if getattr(one, name)}  # fmt: skip
 

@@ -29,7 +29,7 @@ from aotidoctor.localize.blame.package_program import (
     sources_of,
     tensor_sources,
 )
-from aotidoctor.localize.blame.value_trees import Computed, KernelCheck, Number, Value, reads
+from aotidoctor.localize.blame.value_trees import Computed, KernelCheck, Number, reads
 from aotidoctor.localize.call_timeline import origin_of
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
@@ -53,7 +53,7 @@ _DIVIDING = ("floor_divide", "remainder", "fmod", "div", "floordiv", "mod")
 _OF_KIND: Mapping[str, tuple[str, ...]] = {INDEX: _INDEXING, DIVISION: _DIVIDING}
 # Embeddings take no negative index; where one is counted from the end, it was another operator.
 NEVER_WRAP = ("embedding", "embedding_bag", "_embedding_bag_forward_only", "gather")
-# What divides with the functions of generated code.
+# Operators that the functions of generated code cannot be from.
 NOT_BY: Mapping[str, tuple[str, ...]] = {
     "remainder_integral": ("floor_divide", "div", "floordiv"),
     "floor_divide_integral": ("remainder", "fmod", "mod"),
@@ -68,30 +68,24 @@ _MOST_LINES = 3
 def operators(
     call: KernelCall, kind: str, information: Mapping[str, tuple[str, ...]], unlikely: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """ATen names that can be meant: those of the call which take an index, or divide.
+    """The ATen operators of a call that may have failed: those that take an index, or divide.
 
-    ``unlikely`` are names that something about the check speaks against: they are only given if there is no other.
+    ``unlikely`` are names that the check makes improbable: they are only given if there is no other.
     """
-    found = _operators_in_call(call, _OF_KIND[kind], information)
-    return tuple(name for name in found if name.removeprefix("aten.") not in unlikely) or found
-
-
-def _operators_in_call(
-    call: KernelCall, wanted: Sequence[str], information: Mapping[str, tuple[str, ...]]
-) -> tuple[str, ...]:
     nodes = [re.sub(r"_\d+$", "", node) for node in information.get("post_grad_nodes", ())]
-    for names in ([origin.removeprefix("aten.") for origin in call.origins], nodes):
-        chosen = [name for name in names if name.rstrip("_") in wanted]
-        if chosen:
-            return tuple(dict.fromkeys(f"aten.{name}" for name in chosen))
+    origins = [origin.removeprefix("aten.") for origin in call.origins]
     fused = _FUSED.match(call.name)
-    return () if fused is None else tuple(f"aten.{name}" for name in _words(fused[1], wanted))
+    chosen = [name for name in origins if name.rstrip("_") in _OF_KIND[kind]]
+    chosen = chosen or [name for name in nodes if name.rstrip("_") in _OF_KIND[kind]]
+    chosen = chosen or (_words(fused[1], _OF_KIND[kind]) if fused is not None else [])
+    likely = [name for name in chosen if name not in unlikely]
+    return tuple(dict.fromkeys(f"aten.{name}" for name in likely or chosen))
 
 
-def _words(text: str, wanted: Sequence[str]) -> list[str]:
+def _words(text: str, names: Sequence[str]) -> list[str]:
     """``index_put`` of ``add_index_put_remainder``, in the order of the text."""
     found: list[tuple[int, str]] = []
-    for name in wanted:
+    for name in names:
         mark = re.compile(rf"(?<![a-zA-Z0-9]){re.escape(name)}(?![a-zA-Z0-9])")
         found += [(one.start(), name) for one in mark.finditer(text)]
         text = mark.sub(lambda one: "#" * len(one[0]), text)
@@ -99,7 +93,7 @@ def _words(text: str, wanted: Sequence[str]) -> list[str]:
 
 
 def information_of(model: ModelEntry | None, call: KernelCall) -> Mapping[str, tuple[str, ...]]:
-    """What ``kernel_information.json`` says of the kernel; nothing where it speaks of several calls of that name."""
+    """The entry of the kernel in ``kernel_information.json``; empty where several calls have that name."""
     if model is None:
         return {}
     found = [facts for key, facts in model.kernel_information.items() if key.rpartition(":")[0] == call.name]
@@ -107,28 +101,23 @@ def information_of(model: ModelEntry | None, call: KernelCall) -> Mapping[str, t
 
 
 def source_lines(information: Mapping[str, tuple[str, ...]], chosen: Sequence[str]) -> tuple[str, ...]:
-    """``model.py:12``: the user's line, of the operator where the stack traces tell it apart, else all of them."""
-    traces = information.get("stack_traces", ())
-    words = [re.escape(name.removeprefix("aten.").strip("_")) for name in chosen]
+    """The user's lines (``model.py:12``): of the operator where the stack traces name it, else all of them."""
+    names = "|".join(re.escape(name.removeprefix("aten.").strip("_")) for name in chosen)
+    stacks = [list(_FRAME.finditer(trace)) for trace in information.get("stack_traces", ())]
+    codes = [" ".join(frame["code"] or "" for frame in stack) for stack in stacks]
     telling = [
-        trace
-        for trace in traces
-        if words
-        and re.search(
-            rf"\b(?:{'|'.join(words)})\b", " ".join([found["code"] or "" for found in _FRAME.finditer(trace)])
-        )
+        stack for stack, code in zip(stacks, codes, strict=True) if names and re.search(rf"\b(?:{names})\b", code)
     ]
-    lines = dict.fromkeys(line for trace in (telling or traces) if (line := _user_line(trace)) is not None)
+    lines: dict[str, None] = {}
+    for stack in telling or stacks:
+        # The innermost line outside of torch itself.
+        own = [frame for frame in stack if _LIBRARY.search(frame["file"]) is None]
+        if own:
+            lines[f"{own[-1]['file'].rpartition('/')[2]}:{own[-1]['line']}"] = None
     return tuple(lines) if len(lines) <= _MOST_LINES else ()
 
 
-def _user_line(trace: str) -> str | None:
-    """The innermost line outside of torch itself."""
-    frames = [found for found in _FRAME.finditer(trace) if _LIBRARY.search(found["file"]) is None]
-    return f"{frames[-1]['file'].rpartition('/')[2]}:{frames[-1]['line']}" if frames else None
-
-
-# A number that the model takes out of a tensor and makes promises about.
+# Assertions about a number that the model takes out of a tensor.
 
 _SYMBOL = re.compile(r"\bu\d+\b")
 _ITEM, _OPERATORS = "aoti_torch_item_", ("aten.item",)
@@ -201,7 +190,7 @@ class Suspect:
 
 
 def chain_of(case: Case, failure: Failure) -> Chain | None:
-    """The chain of ``failure``; None without a contract, or when there is nothing to say of it."""
+    """The blame chain of ``failure``; None without a contract, or where nothing is known."""
     program = program_of(case)
     if program is None:
         return None
@@ -212,14 +201,14 @@ def chain_of(case: Case, failure: Failure) -> Chain | None:
         found = failing_element(suspect.question, CallMemories(program, suspect.at))
         if found is not None:
             return chain_for(program, failure, suspect, found)
-    # What is left to say when no element was found guilty: only of a single suspect, or of alike ones.
-    known = [
-        replace(_empty(program, failure, one), sources=found.paths, through=found.through)
-        for one in suspects
-        for found in (sources_of(program, one.at, _parameters(one.question.value)),)
-    ]
+    # Without a guilty element there is a chain only for a single suspect, or for several that are alike.
+    known: list[Chain] = []
+    for one in suspects:
+        parameters = tuple(dict.fromkeys(element.parameter for element in reads(one.question.value)))
+        sources = sources_of(program, one.at, parameters)
+        known.append(replace(_empty(program, failure, one), sources=sources.paths, through=sources.through))
     if len(known) > 1:
-        # Checks of the same words on several lines: which of them it was, nobody knows.
+        # Checks of the same words on several lines cannot be told apart.
         known = list(dict.fromkeys(replace(one, member=None, line=None) for one in known))
     if len(known) == 1:
         return known[0]
@@ -227,30 +216,29 @@ def chain_of(case: Case, failure: Failure) -> Chain | None:
 
 
 def _suspects(program: PackageProgram, failure: Failure) -> list[Suspect]:
-    """In the order of execution: the first that fails is the one that ended the run."""
-    kernels = _kernels(program, failure)
+    """Suspects in the order of execution: the first that fails is the one that ended the run."""
+    # The kernel that is named; else those whose text has the check.
+    if failure.kernel is not None:
+        kernels = {failure.kernel}
+    elif failure.kind == DIVISION:
+        kernels = set(program.bodies)
+    else:
+        check = f" {failure.variable} < {failure.bound}"
+        kernels = {one.kernel for one in program.contract.bound_checks if one.text.endswith(check)}
     calls = [at for at, call in enumerate(program.contract.kernels) if call.name in kernels]
     found = [one for at in calls for one in _of_call(program, failure, at)]
     if failure.source_line is None:
         return found
     # Several kernels may have a check of these words; where one has it on that very line, it is that one.
-    exact = [one for one in found if one.check is not None and _on_line(program, one, failure.source_line)]
+    firsts = {at: program.first_source_line(program.call(at).name) for at in calls}
+    exact = [
+        one
+        for one in found
+        if one.check is not None
+        and (first := firsts[one.at]) is not None
+        and one.check.line == first + failure.source_line - 1
+    ]
     return exact or found
-
-
-def _on_line(program: PackageProgram, suspect: Suspect, line: int) -> bool:
-    first = program.first_source_line(program.call(suspect.at).name)
-    return suspect.check is not None and first is not None and suspect.check.line == first + line - 1
-
-
-def _kernels(program: PackageProgram, failure: Failure) -> frozenset[str]:
-    """The kernel that is named; else those whose text has the check."""
-    if failure.kernel is not None:
-        return frozenset((failure.kernel,))
-    if failure.kind == DIVISION:
-        return frozenset(program.bodies)
-    said = f" {failure.variable} < {failure.bound}"
-    return frozenset(one.kernel for one in program.contract.bound_checks if one.text.endswith(said))
 
 
 def _of_call(program: PackageProgram, failure: Failure, at: int) -> list[Suspect]:
@@ -289,71 +277,54 @@ def chain_for(program: PackageProgram, failure: Failure, suspect: Suspect, found
     """The chain of a suspect that was found guilty."""
     index = failure.kind == INDEX
     empty = _empty(program, failure, suspect)
+    # One element, and the kernel did nothing to it but count a negative one from the end.
+    is_direct = len(found.elements) == 1 and not found.through
+    # Where the inputs show the size that a position runs along: ``kwargs['ids'].shape[1]``.
+    arguments = program.arguments(suspect.at)
+    names = {arguments[name][1] for name in found.sizes if name in arguments} | set(found.sizes)
+    symbols = [symbol for symbol in program.contract.symbols if symbol.name in names]
     return Chain(
         kernel=empty.kernel,
         what=f"index {found.value} of {found.limit}" if index else "division by zero",
         elements=found.elements,
         count=found.count,
         through=found.through,
-        direct=_direct(found),
+        direct=is_direct and found.elements[0].value in (found.value, found.value - found.limit),
         index=found.value if index else None,
         bound=found.limit if index else None,
         origin=empty.origin,
         operators=empty.operators,
         where=empty.where,
-        sizes=_places(program, suspect.at, found),
+        sizes=tuple(dict.fromkeys(place for symbol in symbols for place in symbol.appears_in)),
         most=found.position,
         member=empty.member,
         line=empty.line,
     )
 
 
-def _places(program: PackageProgram, at: int, found: FailingElement) -> tuple[str, ...]:
-    """Where the inputs show the size that a position runs along: ``kwargs['ids'].shape[1]``."""
-    arguments = program.arguments(at)
-    names = {arguments[name][1] for name in found.sizes if name in arguments} | set(found.sizes)
-    return tuple(
-        dict.fromkeys(
-            place for symbol in program.contract.symbols if symbol.name in names for place in symbol.appears_in
-        )
-    )
-
-
-def _direct(found: FailingElement) -> bool:
-    """One element, and the kernel did nothing to it but count a negative one from the end."""
-    if len(found.elements) != 1 or found.through:
-        return False
-    return found.elements[0].value in (found.value, found.value - found.limit)
-
-
 def _empty(program: PackageProgram, failure: Failure, suspect: Suspect) -> Chain:
     """The chain without the element: kernel, bound, operators and source lines."""
     call = program.call(suspect.at)
     memories = CallMemories(program, suspect.at)
-    flow = program.flow(call.name)
-    check = suspect.check
+    flow, check = program.flow(call.name), suspect.check
     information = information_of(program.case.model, call)
-    names = operators(call, failure.kind, information, _unlikely(suspect))
+    unlikely = NOT_BY.get(suspect.function, ()) if check is None else NEVER_WRAP if _wraps(check) else ()
+    names = operators(call, failure.kind, information, unlikely)
     bound = constant_number(check.limit, memories) if check is not None else None
     body = program.bodies.get(call.name) if check is not None else None
+    origin = None
+    if check is not None and flow is not None:
+        origin = bound_origin(program, suspect.at, flow, check, memories)
     return Chain(
         kernel=call.name,
         what=f"index out of 0..{bound - 1}" if bound else _plainly(failure),
         bound=bound,
-        origin=bound_origin(program, suspect.at, flow, check, memories)
-        if check is not None and flow is not None
-        else None,
+        origin=origin,
         operators=names,
         where=source_lines(information, names),
         member=body.member if body is not None else None,
         line=check.line if check is not None and body is not None else None,
     )
-
-
-def _unlikely(suspect: Suspect) -> tuple[str, ...]:
-    if suspect.check is not None:
-        return NEVER_WRAP if _wraps(suspect.check) else ()
-    return NOT_BY.get(suspect.function, ())
 
 
 def _wraps(check: KernelCheck) -> bool:
@@ -367,10 +338,6 @@ def _wraps(check: KernelCheck) -> bool:
 
 def _plainly(failure: Failure) -> str:
     return "division by zero" if failure.kind == DIVISION else f"index not below {failure.bound or 'its bound'}"
-
-
-def _parameters(value: Value) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.parameter for one in reads(value)))
 
 
 def _place(program: PackageProgram, failure: Failure) -> Chain | None:

@@ -6,7 +6,7 @@ The check is computed for every iteration of its kernel's loops.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from aotidoctor.localize.blame.package_program import (
     CallMemories,
@@ -36,7 +36,7 @@ from aotidoctor.model.expr import evaluate
 from aotidoctor.model.localization import Element
 from aotidoctor.model.record import record
 
-# What failed, as far as the static facts of the package can explain it.
+# Failures, as far as the static facts of the package can explain them.
 
 INDEX, DIVISION, ASSERTION = "index", "division", "assertion"
 # An operator of ATen checked its own arguments; ``offsets`` is what it may find besides an index.
@@ -66,12 +66,17 @@ class Failure:
 
 
 def failure_of(item: Evidence) -> Failure | None:
-    """The failure that a run's evidence tells of; None for one that static facts have no more to say about."""
+    """The failure in a run's evidence; None for one that static facts cannot explain further."""
     facts = item.facts
     kind = _KINDS.get(str(facts.get("symptom")))
     kernel = _text(facts.get("kernel"))
     if kind == INDEX and "variable" not in facts:
-        return _of_operator(facts)
+        # An operator of ATen checks its own index and names no kernel; the runtime names the call.
+        shim, at = _text(facts.get("shim")), facts.get("wrapper_line")
+        if shim is None or not isinstance(at, int):
+            return None
+        size, value = _text(facts.get("size")), _number(facts.get("value"))
+        return Failure(kind=OPERATOR, kernel=shim, line=at, bound=size, value=value)
     if kind is None:
         return None
     line, source_line = facts.get("file_line"), facts.get("device_line")
@@ -84,16 +89,6 @@ def failure_of(item: Evidence) -> Failure | None:
         source_line=source_line if isinstance(source_line, int) else None,
         condition=_text(facts.get("condition")),
         value=_number(facts.get("value")),
-    )
-
-
-def _of_operator(facts: Mapping[str, FactValue]) -> Failure | None:
-    """An operator of ATen that checks its own index says nothing of a kernel; the runtime names the call."""
-    shim, line = _text(facts.get("shim")), facts.get("wrapper_line")
-    if shim is None or not isinstance(line, int):
-        return None
-    return Failure(
-        kind=OPERATOR, kernel=shim, line=line, bound=_text(facts.get("size")), value=_number(facts.get("value"))
     )
 
 
@@ -144,17 +139,13 @@ def bound_origin(
         if table is None or step is None or bound is None:
             continue
         stride = constant_number(step, memories)
-        dims = [dim for dim, size in enumerate(table.shape) if size == bound and _fits(table.stride, dim, stride)]
+        pairs = enumerate(zip(table.shape, table.stride, strict=False))
+        dims = [dim for dim, (size, own) in pairs if size == bound and own is not None and own == stride]
         if len(dims) == 1:
             found[f"{table.name}.shape[{dims[0]}]"] = None
     if symbol is not None and (not found or symbol[1] in found):
         return f"{symbol[0]} = {symbol[1]}"
     return next(iter(found)) if len(found) == 1 else None
-
-
-def _fits(strides: Sequence[int | None], dim: int, step: int | None) -> bool:
-    stride = strides[dim] if dim < len(strides) else None
-    return step is not None and stride == step
 
 
 def _symbol(program: PackageProgram, at: int, limit: Value) -> tuple[str, str] | None:
@@ -172,23 +163,16 @@ def _symbol(program: PackageProgram, at: int, limit: Value) -> tuple[str, str] |
     return None
 
 
-def _copy_source(program: PackageProgram, at: int, parameter: str) -> str | None:
-    """The parameter that the kernel copies to ``parameter``, each element to the same offset: both have one shape."""
-    flow = program.flow(program.call(at).name)
-    for store in flow.stores if flow is not None else ():
-        if store.parameter == parameter and isinstance(store.value, Read) and store.value.at == store.at:
-            return store.value.parameter
-    return None
-
-
 def indexed_tensor(program: PackageProgram, at: int, parameter: str, depth: int = 0) -> IndexedTensor | None:
     """The tensor that the call at ``at`` hands to its kernel as ``parameter``; None where it is not known."""
     pair = program.arguments(at).get(parameter)
-    if pair is None or depth > _DEEPEST or program.shown_otherwise(pair[1]):
+    if pair is None or depth > _DEEPEST or program.is_view(pair[1]):
         return None
-    copied = _copy_source(program, at, parameter) if not pair[0].const else None
-    if copied is not None:
-        return indexed_tensor(program, at, copied, depth + 1)
+    flow = program.flow(program.call(at).name) if not pair[0].const else None
+    for store in flow.stores if flow is not None else ():
+        # A kernel that copies each element to the same offset: both have one shape.
+        if store.parameter == parameter and isinstance(store.value, Read) and store.value.at == store.at:
+            return indexed_tensor(program, at, store.value.parameter, depth + 1)
     name = program.root(pair[1])
     writer = program.writer(name, at)
     if writer is not None:
@@ -233,7 +217,7 @@ class FailingElement:
 
 @record
 class CheckQuery:
-    """``value`` fails where ``bad(value, limit)``, unless ``mask`` is false there."""
+    """A check to evaluate: ``value`` fails where ``bad(value, limit)``, unless ``mask`` is false there."""
 
     value: Value
     limit: Value
@@ -243,19 +227,19 @@ class CheckQuery:
 
 
 def out_of_range(value: int, limit: int) -> bool:
-    """An index that is no index."""
+    """Whether an index is out of range."""
     return not 0 <= value < limit
 
 
 def is_zero(value: int, _limit: int) -> bool:
-    """A divisor that is none."""
+    """Whether a divisor is zero."""
     return value == 0
 
 
 def failing_element(question: CheckQuery, memories: CallMemories, *, exactly: bool = False) -> FailingElement | None:
     """The first guilty iteration; None when there is none, or when something that matters is not known.
 
-    Where the loops are not known, all elements are asked instead, unless ``exactly``: some of them may not be read.
+    Where the loops are not known, all elements are tried instead, unless ``exactly``: some of them may not be read.
     """
     try:
         return _evaluate_query(question, memories)
@@ -286,7 +270,10 @@ def _evaluate_query(question: CheckQuery, memories: CallMemories) -> FailingElem
         one.parameter: found for one in sources if (found := memories(one.parameter)) is not None
     }
     first = rows[0]
-    loop = None if sources else _counting(question)
+    # The one loop that the value counts along; None where it depends on several, or on none.
+    names = set(_variables(question.value)) if not sources else set()
+    loops = [loop for loop in question.loops if loop.name in names]
+    loop = loops[0] if len(loops) == 1 else None
     # How many different elements fail: one element may be read by many iterations.
     return FailingElement(
         value=columns[0][first] or 0,
@@ -297,13 +284,6 @@ def _evaluate_query(question: CheckQuery, memories: CallMemories) -> FailingElem
         sizes=() if loop is None else tuple(dict.fromkeys(_variables(loop.end))),
         position=None if loop is None else grid.column(Variable(loop.name))[first],
     )
-
-
-def _counting(question: CheckQuery) -> IterationLoop | None:
-    """The one loop that the value counts along; None where it depends on several, or on none."""
-    names = set(_variables(question.value))
-    loops = [loop for loop in question.loops if loop.name in names]
-    return loops[0] if len(loops) == 1 else None
 
 
 def _variables(value: Value) -> list[str]:

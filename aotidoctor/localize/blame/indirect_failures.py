@@ -61,7 +61,7 @@ class DeviceAssert:
     """An assertion that failed on the GPU.
 
     ``file`` and ``line`` are those of the kernel's source on the machine that compiled it; ``block`` and ``thread`` the
-    first that failed, ``count`` how many threads said so.
+    first that failed, ``count`` the number of threads that did.
     """
 
     text: str
@@ -104,7 +104,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def failures_in(text: str) -> tuple[Failure, ...]:
-    """What failed, by the words of a log, assertions of the GPU first."""
+    """The failures in a log, assertions of the GPU first."""
     on_device = [failure for one in device_asserts(text) if (failure := one.failure) is not None]
     rest = _ASSERTION.sub("", text)
     place = _FROM.search(rest)
@@ -122,7 +122,7 @@ def failures_in(text: str) -> tuple[Failure, ...]:
 
 
 def chains_in(case: Case, text: str) -> Sequence[Chain]:
-    """The blame chain of each failed check in a log: nothing is run, the package and the words are all it takes."""
+    """The blame chain of each failed check in a log, from the package and the words of the log alone."""
     found = (chain_of(case, failure) for failure in failures_in(text))
     return tuple(dict.fromkeys(chain for chain in found if chain is not None))
 
@@ -181,7 +181,8 @@ def _indexing(program: PackageProgram, at: int, failure: Failure) -> Chain:
     arguments = program.call(at).arguments
     size = int(failure.bound) if failure.bound is not None and failure.bound.isdigit() else None
     guilty = []
-    for given in _input_arguments(program, at, arguments):
+    inputs = (_input_argument(program, at, name) for name in dict.fromkeys(_names(arguments)))
+    for given in (one for one in inputs if one is not None):
         places = [place for place, value in enumerate(given.values) if value == failure.value]
         if not places and (failure.value is None or size is not None):
             places = _outside(given, size)
@@ -224,13 +225,6 @@ def _input_argument(program: PackageProgram, at: int, name: str) -> InputMemory 
     if values is None:
         return None
     return InputMemory(path=leaf.path, shape=tensor.shape, values=[int(one) for one in values])
-
-
-def _input_arguments(program: PackageProgram, at: int, arguments: Sequence[str]) -> Iterator[InputMemory]:
-    for name in dict.fromkeys(_names(arguments)):
-        given = _input_argument(program, at, name)
-        if given is not None:
-            yield given
 
 
 def _names(arguments: Sequence[str]) -> Iterator[str]:
@@ -300,25 +294,21 @@ def unchecked_chain(case: Case) -> tuple[Failure, Chain] | None:
         return None
     if not any(tensor.dtype.startswith(("int", "uint")) for tensor in program.tensors.values()):
         return None
-    asked: set[tuple[str, Value, int]] = set()
+    tried: set[tuple[str, Value, int]] = set()
     for at, call in enumerate(program.contract.kernels):
-        if call.kind != "cpp" or not _is_unconditional(program, call.name):
+        body = program.bodies.get(call.name) if call.kind == "cpp" else None
+        text = text_of(program.case.model, body) if body is not None else None
+        if text is None or _CONDITIONAL.search(text) is not None:
             continue
         failure = Failure(kind=INDEX, kernel=call.name)
         for suspect in _suspects(program, at):
-            if len(asked) >= _MOST_QUESTIONS:
+            if len(tried) >= _MOST_QUESTIONS:
                 return None
-            asked.add((call.name, suspect.question.value, at))
+            tried.add((call.name, suspect.question.value, at))
             found = failing_element(suspect.question, CallMemories(program, at), exactly=True)
             if found is not None and found.elements:
                 return failure, chain_for(program, failure, suspect, found)
     return None
-
-
-def _is_unconditional(program: PackageProgram, kernel: str) -> bool:
-    body = program.bodies.get(kernel)
-    text = text_of(program.case.model, body) if body is not None else None
-    return text is not None and _CONDITIONAL.search(text) is None
 
 
 def _suspects(program: PackageProgram, at: int) -> Iterator[Suspect]:

@@ -24,13 +24,13 @@ _TOKEN = re.compile(
 LONGEST, _LONGEST_LINE = 8000, 4000
 
 
-class UnreadableExpression(Exception):  # noqa: N818 (a control-flow signal, caught by the reader)
+class UnreadableExpressionError(Exception):
     """The text is no expression of the kind that the generator writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelToken:
-    """``kind`` is ``number``, ``name``, ``text`` or ``sign``; ``types`` are the template arguments behind a name."""
+    """A token: ``kind`` is ``number``, ``name``, ``text`` or ``sign``; ``types`` are a name's template arguments."""
 
     kind: str
     text: str
@@ -38,14 +38,14 @@ class KernelToken:
 
 
 def tokenize(text: str) -> list[KernelToken]:
-    """The words of ``text``. Raises ``Unreadable``."""
+    """The words of ``text``. Raises ``UnreadableExpressionError``."""
     if len(text) > LONGEST:
-        raise UnreadableExpression
+        raise UnreadableExpressionError
     tokens, at, end = [], 0, len(text.rstrip())
     while at < end:
         found = _TOKEN.match(text, at)
         if found is None:
-            raise UnreadableExpression
+            raise UnreadableExpressionError
         kind = found.lastgroup if found.lastgroup != "types" else "name"
         tokens.append(KernelToken(kind or "", found[kind or 0], found["types"]))
         at = found.end()
@@ -61,7 +61,7 @@ def lines_of(text: str, first: int) -> Iterator[tuple[int, str]]:
 
 
 def mask_of(condition: str) -> str | None:
-    """Where the check of ``condition`` counts: ``tmp3`` of ``(tmp1 < 10) | ~(tmp3)``; None: everywhere."""
+    """The mask under which a check counts: ``tmp3`` of ``(tmp1 < 10) | ~(tmp3)``; None: everywhere."""
     _, masked, mask = condition.partition("| ~(")
     return argument(mask) if masked else None
 
@@ -83,7 +83,7 @@ def argument(text: str) -> str:
 
 _INTEGERS = frozenset(("int64_t", "int32_t", "long", "int", "tl.int64", "tl.int32", "int64", "int32"))
 _UNSIGNED = "std::make_unsigned_t<"
-# Functions that hand on an argument, by its position.
+# Functions that return an argument, by its position.
 _SAME: Mapping[str, int] = {
     "Vectorized": 0,
     "VectorizedN": 0,
@@ -139,7 +139,11 @@ def meaning(name: KernelToken, receiver: Value | None, arguments: Sequence[Value
         if name.text == "to" and name.types is None:
             types = [one.name for one in arguments if isinstance(one, Variable)]
         # ``convert<int64_t,2,int32_t,1>`` names the target first, and the source behind it.
-        named = [_signed_division(word.strip()) for word in types if not word.strip().isdecimal()]
+        # A type may be unsigned for one sum, difference or product, whose overflow would be undefined otherwise.
+        words = [word.strip() for word in types if not word.strip().isdecimal()]
+        named = [
+            word[len(_UNSIGNED) : -1] if word.startswith(_UNSIGNED) and word.endswith(">") else word for word in words
+        ]
         return inner if named and all(map(is_type, named)) else unknown_value(inner)
     operation = _OPERATIONS.get(function)
     if operation is not None and len(arguments) == operation[1]:
@@ -153,17 +157,12 @@ def meaning(name: KernelToken, receiver: Value | None, arguments: Sequence[Value
 
 
 def is_type(name: str) -> bool:
-    """Whether it is an integer type, whose name also casts."""
+    """Whether ``name`` is an integer type, whose name is also a cast."""
     return name in _INTEGERS
 
 
-def _signed_division(name: str) -> str:
-    """The type that is unsigned for one sum, difference or product, whose overflow would be undefined otherwise."""
-    return name[len(_UNSIGNED) : -1] if name.startswith(_UNSIGNED) and name.endswith(">") else name
-
-
 def temporary(value: Value) -> Value:
-    """What is loaded from a temporary array: whatever was put there."""
+    """The value loaded from a temporary array: what was stored there."""
     return value.operands[0] if isinstance(value, Computed) and value.operation == "+" else value
 
 
@@ -185,9 +184,9 @@ _SPELLING = {"||": "or", "&&": "and", "//": "floordiv"}
 
 
 class ExpressionReader:
-    """``resolve`` gives the value of a name, ``parameters`` are the names that point to tensors.
+    """Read expressions. ``resolve`` gives the value of a name, ``parameters`` are the names that point to tensors.
 
-    ``on_division`` is told of each divisor and the function that divides.
+    ``on_division`` is called with each function that divides and its divisor.
     """
 
     def __init__(
@@ -208,7 +207,7 @@ class ExpressionReader:
         try:
             self._tokens, self._at, self._depth = tokenize(text), 0, 0
             found = self._ternary()
-        except UnreadableExpression:
+        except UnreadableExpressionError:
             return Variable("unreadable")
         return found if self._at == len(self._tokens) else Variable("unreadable")
 
@@ -230,7 +229,7 @@ class ExpressionReader:
 
     def _take(self) -> KernelToken:
         if self._at >= len(self._tokens):
-            raise UnreadableExpression
+            raise UnreadableExpressionError
         self._at += 1
         return self._tokens[self._at - 1]
 
@@ -242,12 +241,12 @@ class ExpressionReader:
 
     def _expect(self, sign: str) -> None:
         if not self._accept(sign):
-            raise UnreadableExpression
+            raise UnreadableExpressionError
 
     def _ternary(self) -> Value:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise UnreadableExpression
+            raise UnreadableExpressionError
         found = self._binary(0)
         if self._accept("?"):
             chosen = self._ternary()
@@ -273,7 +272,7 @@ class ExpressionReader:
         if sign in ("-", "+", "~", "!", "&", "*"):
             self._depth += 1
             if self._depth > _DEEPEST:
-                raise UnreadableExpression
+                raise UnreadableExpressionError
             self._at += 1
             inner = self._unary()
             self._depth -= 1
@@ -295,10 +294,18 @@ class ExpressionReader:
                 found = self._subscript(found)
             elif self._peek() in (".", "::"):
                 self._at += 1
-                found = self._member(found)
+                name = self._take()
+                name = self._take() if name.text == "template" else name
+                if name.kind != "name":
+                    raise UnreadableExpressionError
+                found = self._apply(name, found) if self._peek() == "(" else unknown_value(found)
             elif self._peek() == "(":
                 # The call of a lambda, or of ``decltype(...)``.
-                found = self._called(found, self._arguments())
+                arguments = self._arguments()
+                if found == Variable("decltype"):
+                    found = arguments[0] if len(arguments) == 1 else unknown_value(*arguments)
+                elif arguments:
+                    found = unknown_value(found, *arguments)
             else:
                 return found
 
@@ -315,7 +322,7 @@ class ExpressionReader:
         if token.text == "[":
             return unknown_value(*self._list("]"))
         if token.kind != "name":
-            raise UnreadableExpression
+            raise UnreadableExpressionError
         return self._named(token)
 
     def _named(self, token: KernelToken) -> Value:
@@ -339,16 +346,6 @@ class ExpressionReader:
                 return known
         return self._apply(last, None)
 
-    def _member(self, receiver: Value) -> Value:
-        name = self._take()
-        if name.text == "template":
-            name = self._take()
-        if name.kind != "name":
-            raise UnreadableExpression
-        if self._peek() != "(":
-            return unknown_value(receiver)
-        return self._apply(name, receiver)
-
     def _subscript(self, base: Value) -> Value:
         """``in_ptr0[...]``; a lane of a temporary array (``tmp1[x1_inner]``) is the array."""
         at = self._list("]")
@@ -368,11 +365,6 @@ class ExpressionReader:
             self._on_division(name.text, divisor)
         return meaning(name, receiver, arguments)
 
-    def _called(self, function: Value, arguments: list[Value]) -> Value:
-        if function == Variable("decltype"):
-            return arguments[0] if len(arguments) == 1 else unknown_value(*arguments)
-        return function if not arguments else unknown_value(function, *arguments)
-
     def _arguments(self) -> list[Value]:
         self._expect("(")
         return self._list(")")
@@ -382,12 +374,12 @@ class ExpressionReader:
         while not self._accept(closing):
             if self._peek() == ":" or self._peek() == "&":
                 # A slice of Triton (``[:, None]``), or a lambda: neither is followed here.
-                raise UnreadableExpression
+                raise UnreadableExpressionError
             value = self._ternary()
             if self._accept("="):
                 self._ternary()
             else:
                 found.append(value)
             if not self._accept(",") and self._peek() != closing:
-                raise UnreadableExpression
+                raise UnreadableExpressionError
         return found

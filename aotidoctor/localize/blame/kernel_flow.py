@@ -69,7 +69,13 @@ class _CppWalker:
         self._loops: list[IterationLoop] = []
         self._lambda = ""
         self._number = 0
-        self._reader = ExpressionReader(self._resolve, parameters, self._divided)
+        self._reader = ExpressionReader(
+            self._resolve,
+            parameters,
+            lambda function, divisor: self.flow.divisions.append(
+                Division(function=function, divisor=divisor, line=self._number, loops=self._scopes[-1].loops)
+            ),
+        )
 
     def line(self, line: str, number: int) -> None:
         """Follow one line that is not blank."""
@@ -89,7 +95,11 @@ class _CppWalker:
             if line.endswith("{"):
                 self._open()
         elif line[0] in "{}":
-            self._braces(line)
+            for sign in line:
+                if sign == "{":
+                    self._open()
+                elif sign == "}":
+                    self._close()
         elif line.startswith("[&]"):
             self._lambda = self._lambda or "?"
         else:
@@ -101,10 +111,6 @@ class _CppWalker:
                 return scope.names[name]
         return Variable(name)
 
-    def _divided(self, function: str, divisor: Value) -> None:
-        loops = self._scopes[-1].loops
-        self.flow.divisions.append(Division(function=function, divisor=divisor, line=self._number, loops=loops))
-
     def _value(self, text: str) -> Value:
         value = self._reader.value(text)
         self.flow.accesses += [ElementAccess(one.parameter, one.at, self._scopes[-1].loops) for one in reads(value)]
@@ -113,13 +119,6 @@ class _CppWalker:
     def _quiet(self, text: str) -> Value:
         """The value of an expression that is no statement of its own: bounds of loops, masks."""
         return ExpressionReader(self._resolve, self._parameters).value(text)
-
-    def _braces(self, line: str) -> None:
-        for sign in line:
-            if sign == "{":
-                self._open()
-            elif sign == "}":
-                self._close()
 
     def _open(self) -> None:
         loops = (*self._scopes[-1].loops, *self._loops)
@@ -140,64 +139,38 @@ class _CppWalker:
             outer.result = scope.result if same else unknown_value(scope.result)
 
     def _statement(self, line: str) -> None:
-        defined = _CPP_DEFINE.match(line)
-        if defined is not None:
-            name = defined[1]
-            text = defined[2].strip()
+        names = self._scopes[-1].names
+        if (found := _CPP_DEFINE.match(line)) is not None:
+            name, text = found[1], found[2].strip()
+            names[name] = self._value(text[:-1]) if text.endswith(";") else Variable("unread")
             if text in ("", "[&]", "[&]()"):
                 self._lambda = name
-                self._scopes[-1].names[name] = Variable("unread")
-            elif text.endswith(";"):
-                self._scopes[-1].names[name] = self._value(text[:-1])
-            else:
-                self._scopes[-1].names[name] = Variable("unread")
-            return
-        returned = _RETURN.match(line)
-        if returned is not None:
-            self._scopes[-1].result = self._value(returned[1])
-            return
-        stored = _CPP_STORE.match(line)
-        if stored is not None:
+        elif (found := _RETURN.match(line)) is not None:
+            self._scopes[-1].result = self._value(found[1])
+        elif (found := _CPP_STORE.match(line)) is not None:
             # `tmp7.store(out_ptr0 + ..., 16)`, or into a temporary array.
-            source = stored[1]
-            arguments = stored[2]
-            value = self._value(source)
-            pointer = self._reader.pointer(self._quiet(argument(arguments)))
+            value = self._value(found[1])
+            pointer = self._reader.pointer(self._quiet(argument(found[2])))
             if pointer is not None:
                 self._keep(pointer[0], pointer[1], value)
-            elif arguments.startswith("tmpbuf"):
-                self._scopes[-1].names["tmpbuf"] = value
-            return
-        put = _PUT.match(line)
-        if put is not None:
-            self._put(put)
-            return
-        assigned = _ASSIGN.match(line)
-        if assigned is not None:
-            self._assign(assigned[1], unknown_value(self._value(assigned[3]), self._resolve(assigned[1])))
-
-    def _assign(self, name: str, value: Value) -> None:
-        """A name that changes its value: the scope that defines it hears of it."""
-        for scope in reversed(self._scopes):
-            if name in scope.names:
+            elif found[2].startswith("tmpbuf"):
+                names["tmpbuf"] = value
+        elif (found := _PUT.match(line)) is not None:
+            name, value = found[1], self._value(found[4])
+            at = self._value(found[2]) if name in self._parameters else None
+            value = value if not found[3] else unknown_value(value)
+            if at is not None:
+                self._keep(name, at, value)
+            else:
+                # ``tmpbuf[x1_inner] = ...`` inside a loop over lanes belongs to the lambda around it.
+                scopes = (scope for scope in reversed(self._scopes[1:]) if scope.into)
+                next(scopes, self._scopes[-1]).names[name] = value
+        elif (found := _ASSIGN.match(line)) is not None:
+            # A name that changes its value does so in the scope that defines it.
+            name, value = found[1], unknown_value(self._value(found[3]), self._resolve(found[1]))
+            scope = next((scope for scope in reversed(self._scopes) if name in scope.names), None)
+            if scope is not None:
                 scope.names[name] = value
-                return
-
-    def _put(self, found: re.Match[str]) -> None:
-        name, value = found[1], self._value(found[4])
-        if name in self._parameters:
-            at = self._value(found[2])
-            self._keep(name, at, value if not found[3] else unknown_value(value))
-        else:
-            self._temporary(name, value if not found[3] else unknown_value(value))
-
-    def _temporary(self, name: str, value: Value) -> None:
-        """``tmpbuf[x1_inner] = ...`` inside a loop over lanes belongs to the lambda around it."""
-        for scope in reversed(self._scopes[1:]):
-            if scope.into:
-                scope.names[name] = value
-                return
-        self._scopes[-1].names[name] = value
 
     def _keep(self, parameter: str, at: Value, value: Value) -> None:
         loops = self._scopes[-1].loops

@@ -14,7 +14,6 @@ from aotidoctor.localize.blame import kernel_flow
 from aotidoctor.localize.blame.value_trees import (
     Column,
     ElementMemory,
-    ElementStore,
     IterationGrid,
     KernelFlow,
     Read,
@@ -33,14 +32,14 @@ from aotidoctor.model.torch_names import contiguous_stride, element_dtype, index
 # Calls and tensors.
 
 _HANDLE = "_handle"
-# What follows on this line is the first line of the file.
+# The file begins on this line.
 _OPENING = "async_compile.triton("
 GENERATED = ("cpp", "triton")
 
 
 @dataclass(slots=True)
 class PackageProgram:
-    """Static facts of one model with the inputs of the call; flows of kernels are read when they are asked for."""
+    """Static facts of one model with the inputs of the call; flows of kernels are read when first needed."""
 
     case: Case
     contract: ModelContract
@@ -60,19 +59,16 @@ class PackageProgram:
         return self.contract.kernels[at]
 
     def flow(self, kernel: str) -> KernelFlow | None:
-        """What the kernel does; None when its source is not in the package."""
+        """The statements of the kernel; None when its source is not in the package."""
         if kernel not in self._flows:
-            self._flows[kernel] = self._follow(kernel)
+            body = self.bodies.get(kernel)
+            text = text_of(self.case.model, body) if body is not None else None
+            self._flows[kernel] = None
+            if body is not None and text is not None:
+                pointers = frozenset(one.name for one in body.parameters if one.pointer)
+                follow = kernel_flow.follow_cpp if body.kind == "cpp" else kernel_flow.follow_triton
+                self._flows[kernel] = follow(text, body.line, pointers)
         return self._flows[kernel]
-
-    def _follow(self, kernel: str) -> KernelFlow | None:
-        body = self.bodies.get(kernel)
-        text = text_of(self.case.model, body) if body is not None else None
-        if body is None or text is None:
-            return None
-        pointers = frozenset(one.name for one in body.parameters if one.pointer)
-        follow = kernel_flow.follow_cpp if body.kind == "cpp" else kernel_flow.follow_triton
-        return follow(text, body.line, pointers)
 
     def first_source_line(self, kernel: str) -> int | None:
         """The line of the wrapper where the file that a Triton kernel was compiled from begins, counted from 1."""
@@ -107,7 +103,7 @@ class PackageProgram:
         *_, first = self._earlier(name)
         return first
 
-    def shown_otherwise(self, name: str) -> bool:
+    def is_view(self, name: str) -> bool:
         """Whether ``name`` is a view: its offsets are not those of the memory below."""
         return any(one in self.contract.views for one in self._earlier(name))
 
@@ -144,11 +140,10 @@ class PackageProgram:
             arguments = self.arguments(at).values()
             return tuple(name for one, name in arguments if one.pointer and (one.const or "in_out" in one.name))
         written = set(self.written(at))
-        names = [name for name in call.arguments if name not in written and self._is_tensor(self.root(name))]
-        return tuple(names)
-
-    def _is_tensor(self, name: str) -> bool:
-        return name in self.leaves or name in self.constants or name.startswith("buf")
+        pairs = [(name, self.root(name)) for name in call.arguments if name not in written]
+        return tuple(
+            name for name, root in pairs if root in self.leaves or root in self.constants or root.startswith("buf")
+        )
 
 
 def program_of(case: Case) -> PackageProgram | None:
@@ -157,6 +152,15 @@ def program_of(case: Case) -> PackageProgram | None:
     if contract is None:
         return None
     tensors = case.tensors
+    # The value of each symbol in this call: as the wrapper computes it, from the first dim that shows it.
+    sizes: dict[str, int] = {}
+    for leaf in contract.leaves:
+        tensor = tensors.get(leaf.path)
+        shape = tensor.shape if tensor is not None else ()
+        for dim, size in zip(leaf.dims or (), shape, strict=False):
+            known = solve(dim.expr, size) if dim.expr is not None and dim.static is None else None
+            if known is not None:
+                sizes.setdefault(*known)
     return PackageProgram(
         case=case,
         contract=contract,
@@ -164,22 +168,8 @@ def program_of(case: Case) -> PackageProgram | None:
         constants={constant.name: constant for constant in contract.constants},
         tensors=tensors,
         bodies={body.name: body for body in contract.bodies},
-        sizes=_sizes(contract, tensors),
+        sizes=sizes,
     )
-
-
-def _sizes(contract: ModelContract, tensors: Mapping[str, TensorDesc]) -> dict[str, int]:
-    """The value of each symbol in this call: as the wrapper computes it, from the first dim that shows it."""
-    found: dict[str, int] = {}
-    for leaf in contract.leaves:
-        tensor = tensors.get(leaf.path)
-        if tensor is None or leaf.dims is None:
-            continue
-        for dim, size in zip(leaf.dims, tensor.shape, strict=False):
-            known = solve(dim.expr, size) if dim.expr is not None and dim.static is None else None
-            if known is not None:
-                found.setdefault(*known)
-    return found
 
 
 # Numbers behind the parameters of a call.
@@ -225,13 +215,13 @@ class InputMemory(OriginMemory):
 
     @property
     def calls(self) -> tuple[str, ...]:
-        """None."""
+        """Empty: an input has no calls before it."""
         return ()
 
 
 @dataclass(slots=True)
 class BufferMemory(OriginMemory):
-    """What a generated kernel stored: each offset with its value, and the iteration that wrote it."""
+    """A buffer that a generated kernel filled: each offset with its value, and the iteration that wrote it."""
 
     kernel: str
     filled: dict[int, tuple[int | None, int, int]]
@@ -268,7 +258,7 @@ def origins_at(
 
 
 class CallMemories:
-    """The memories of the parameters of one call, made when they are asked for."""
+    """The memories of the parameters of one call, made when first needed."""
 
     def __init__(self, program: PackageProgram, at: int, depth: int = 0) -> None:
         self._program = program
@@ -292,7 +282,7 @@ class CallMemories:
         if not pair[0].const:
             return self._stored(self._at, parameter, self) if parameter.startswith("out_ptr") else None
         name = pair[1]
-        if self._program.shown_otherwise(name):
+        if self._program.is_view(name):
             return None
         writer = self._program.writer(name, self._at)
         leaf = self._program.leaves.get(self._program.root(name))
@@ -305,7 +295,7 @@ class CallMemories:
         root = self._program.root(name)
         for parameter, argument in self._program.arguments(writer).values():
             same = parameter.pointer and not parameter.const and self._program.root(argument) == root
-            if same and not self._program.shown_otherwise(argument):
+            if same and not self._program.is_view(argument):
                 return self._stored(writer, parameter.name, CallMemories(self._program, writer, self._depth + 1))
         return None
 
@@ -316,23 +306,18 @@ class CallMemories:
             return None
         memory = BufferMemory(kernel=self._program.call(at).name, filled={}, made=[])
         try:
-            for store in stores:
-                _fill(memory, store, memories)
+            for index, store in enumerate(stores):
+                sources = reads(store.value)
+                grid = IterationGrid(store.loops, (store.at, store.value), memories.given, memories)
+                offsets, values = grid.column(store.at), grid.column(store.value)
+                found = {one.parameter: behind for one in sources if (behind := memories(one.parameter)) is not None}
+                memory.made.append((tuple((one, grid.column(one.at)) for one in sources), found))
+                for row, (offset, value) in enumerate(zip(offsets, values, strict=True)):
+                    if offset is not None:
+                        memory.filled[offset] = value, index, row
         except UnknownError:
             return None
         return memory
-
-
-def _fill(memory: BufferMemory, store: ElementStore, memories: CallMemories) -> None:
-    sources = reads(store.value)
-    grid = IterationGrid(store.loops, (store.at, store.value), memories.given, memories)
-    offsets, values = grid.column(store.at), grid.column(store.value)
-    found = {one.parameter: behind for one in sources if (behind := memories(one.parameter)) is not None}
-    memory.made.append((tuple((one, grid.column(one.at)) for one in sources), found))
-    index = len(memory.made) - 1
-    for row, (offset, value) in enumerate(zip(offsets, values, strict=True)):
-        if offset is not None:
-            memory.filled[offset] = value, index, row
 
 
 def input_memory(leaf: LeafSpec, tensor: TensorDesc | None, parameter: KernelParameter) -> InputMemory | None:
@@ -375,15 +360,15 @@ class _Search:
     program: PackageProgram
     paths: dict[str, None] = field(default_factory=dict)
     through: dict[str, None] = field(default_factory=dict)
-    seen: set[tuple[str, int]] = field(default_factory=set)
+    visited: set[tuple[str, int]] = field(default_factory=set)
     lost: bool = False
 
     def tensor(self, name: str, at: int, depth: int) -> None:
         """Follow the tensor that the call at ``at`` reads."""
         root = self.program.root(name)
-        if (root, at) in self.seen:
+        if (root, at) in self.visited:
             return
-        self.seen.add((root, at))
+        self.visited.add((root, at))
         writer = self.program.writer(name, at)
         if writer is not None and depth < _DEEPEST_SEARCH:
             self.through[self.program.call(writer).name] = None
@@ -397,7 +382,7 @@ class _Search:
             self.lost = True
 
     def found(self) -> InputSources:
-        """What was followed to the end, if it is few."""
+        """The sources that were followed to the end, if they are few."""
         if self.lost or not 0 < len(self.paths) <= _MOST:
             return InputSources()
         return InputSources(paths=tuple(self.paths), through=tuple(self.through))
@@ -415,7 +400,7 @@ class _Search:
 
 
 def sources_of(program: PackageProgram, at: int, parameters: Sequence[str]) -> InputSources:
-    """Where the values behind ``parameters`` of the call at ``at`` come from."""
+    """The sources of the values behind ``parameters`` of the call at ``at``."""
     search = _Search(program=program)
     arguments = program.arguments(at)
     for parameter in parameters:
@@ -427,7 +412,7 @@ def sources_of(program: PackageProgram, at: int, parameters: Sequence[str]) -> I
 
 
 def tensor_sources(program: PackageProgram, at: int, name: str) -> InputSources:
-    """Where the tensor ``name`` that the call at ``at`` reads comes from."""
+    """The sources of the tensor ``name`` that the call at ``at`` reads."""
     search = _Search(program=program)
     search.tensor(name, at, 0)
     return search.found()

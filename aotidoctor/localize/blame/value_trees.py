@@ -176,7 +176,7 @@ class ElementAccess:
 
 @dataclass(slots=True)
 class KernelFlow:
-    """All of it, in the order of the text."""
+    """The checks, divisions, stores and accesses of a kernel, in the order of the text."""
 
     checks: list[KernelCheck] = field(default_factory=list)
     divisions: list[Division] = field(default_factory=list)
@@ -202,12 +202,8 @@ ElementMemories = Callable[[str], ElementMemory | None]
 
 
 def _divide(left: int, right: int) -> int | None:
-    """C++ cuts towards zero."""
+    """Divide as C++ does, towards zero."""
     return None if right == 0 else abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-
-
-def _modulo(left: int, right: int) -> int | None:
-    return None if right == 0 else left - right * (_divide(left, right) or 0)
 
 
 _TWO: Mapping[str, Callable[[int, int], int | None]] = {
@@ -215,7 +211,7 @@ _TWO: Mapping[str, Callable[[int, int], int | None]] = {
     "-": operator.sub,
     "*": operator.mul,
     "/": _divide,
-    "%": _modulo,
+    "%": lambda left, right: left - right * (_divide(left, right) or 0) if right else None,
     "floordiv": lambda left, right: left // right if right else None,
     "floor_divide": lambda left, right: left // right if right else None,
     "remainder": lambda left, right: left % right if right else None,
@@ -235,7 +231,7 @@ _TWO: Mapping[str, Callable[[int, int], int | None]] = {
 _ONE: Mapping[str, Callable[[int], int | None]] = {
     "neg": operator.neg,
     "abs": abs,
-    # Of a truth value; the bits of other numbers are not turned round in indices.
+    # Of a truth value; indices never invert the bits of other numbers.
     "~": lambda value: 1 - value if value in (0, 1) else None,
 }
 
@@ -262,8 +258,8 @@ class IterationGrid:
         self._columns: dict[str, int | Column] = dict(sizes)
         self._made: dict[int, tuple[Value, int | Column]] = {}
         self.count = 1
-        wanted = {part.name for value in values for part in parts(value) if isinstance(part, Variable)}
-        used = {loop.name: loop for loop in loops if loop.name in wanted}
+        names = {part.name for value in values for part in parts(value) if isinstance(part, Variable)}
+        used = {loop.name: loop for loop in loops if loop.name in names}
         ranges = [range(self._whole(loop.start), self._whole(loop.end)) for loop in used.values()]
         for span in ranges:
             self.count *= len(span)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from aotidoctor.logs.lines import LogLine
-from aotidoctor.logs.patterns import LogFailure, end_below, lines_failure, message, message_failure, number_lines
+from aotidoctor.logs.patterns import LogFailure, end_below, lines_failure, message_failure, number_lines, read_message
 
 # How a process ended, as shells, launchers and CI systems report it: that it failed, not why.
 
@@ -22,14 +22,14 @@ SIGNAL_START = re.compile(
     r"OOMKilled|died with <Signals|SIG(?:SEGV|ABRT|KILL|BUS|ILL|"
     r"FPE|TERM)\b|signal: |[Tt]erminated by signal|\b[Ss]ignal:? (?:Some\()?\d+"
 )
-# In the words of the C library, which many programs print.
+# The words of the C library, which many programs print.
 SIGNALS = {
     "Segmentation fault": "SIGSEGV",
     "Aborted": "SIGABRT",
     "Bus error": "SIGBUS",
     "Illegal instruction": "SIGILL",
 }
-# Words of a signal; its number, as programs name it that know no more; its name.
+# Words of a signal, its number, its name.
 _SIGNALS = (
     (r"Segmentation fault|SIGSEGV|\b(?:code|status):? ?(?:139|-11)\b|exitcode: ?-11|Signals\.SIGSEGV", 11, "SIGSEGV"),
     (r"\bAborted\b|Abort trap|SIGABRT|\b(?:code|status):? ?(?:134|-6)\b|exitcode: ?-6\b", 6, "SIGABRT"),
@@ -46,7 +46,7 @@ _SIGNAL_NAMES = (
 
 
 def read_signal(lines: Sequence[LogLine], at: int) -> LogFailure | None:
-    """The ending; None for one without a failure (exit code 0)."""
+    """The end of a process; None for one without a failure (exit code 0)."""
     text = lines[at].text
     kind = next((name for words, name in _SIGNAL_NAMES if words.search(text)), None)
     if kind is None:
@@ -82,9 +82,9 @@ _BARS = re.compile(r"^\s*[|+][\s|+-]*?(?=\S|$) ?")
 _LINK = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
 _NO_MESSAGE = "Traceback (most recent call last)"
 _FOREIGN, _LONGEST_TRACEBACK, _BACK, _INDENT = 20, 400, 60, 2
-# What a logger says before a traceback is more than that there is one.
-_TOLD = re.compile(r": [^:]{12}")
-# So many frames, and such a share of the lines, are the middle of a traceback.
+# A record before a traceback that says more than its head.
+_HEADLINE = re.compile(r": [^:]{12}")
+# The least frames, and their least share of the lines, for the middle of a traceback.
 _HALF, _MOSTLY = 2, 0.7
 # In these levels the dotted name before a message is that of a logger.
 _NEWS = ("info", "warning")
@@ -92,8 +92,11 @@ _NEWS = ("info", "warning")
 
 def read_python(lines: Sequence[LogLine], at: int) -> LogFailure | None:
     """The traceback, exception, warning or fatal error that begins at ``at``."""
-    text = _BARS.sub("", lines[at].text)
-    if _HEAD.search(text) or _is_logged(lines[at]):
+    line = lines[at]
+    text = _BARS.sub("", line.text)
+    # A frame of a traceback that a logger printed as errors, line by line, and whose head is cut off.
+    is_logged_frame = line.stamped and line.level == "error" and _FILE.match(line.text) is not None
+    if _HEAD.search(text) or is_logged_frame:
         return _traceback(lines, at)
     fatal = _FATAL.match(text)
     if fatal is not None:
@@ -101,13 +104,8 @@ def read_python(lines: Sequence[LogLine], at: int) -> LogFailure | None:
     warning = _WARNING.match(text)
     if warning is not None:
         return lines_failure(lines, at, at + 1, form="python", kind=warning["type"], level="warning")
-    found = _EXCEPTION.match(text) or (_DOTTED.match(text) if lines[at].level not in _NEWS else None)
+    found = _EXCEPTION.match(text) or (_DOTTED.match(text) if line.level not in _NEWS else None)
     return None if found is None else _exception(lines, at, found["type"], first=at, frames=_frames_before(lines, at))
-
-
-def _is_logged(line: LogLine) -> bool:
-    """Whether it is a frame of a traceback that a logger printed as errors, line by line, and whose head is cut off."""
-    return line.stamped and line.level == "error" and _FILE.match(line.text) is not None
 
 
 def _traceback(lines: Sequence[LogLine], at: int) -> LogFailure:
@@ -132,14 +130,14 @@ def _traceback(lines: Sequence[LogLine], at: int) -> LogFailure:
             foreign += 1
             last = last or here
         here += 1
-    # A paste may have lost the type of the exception, and kept its message, or told it before.
+    # A paste may have lost the type of the exception, and still have its message below or before.
     before = lines[at].text[: head.start()].strip(" ,:") if head else ""
-    told = before if _TOLD.search(before) else _NO_MESSAGE
-    said = (lines[last].number, lines[last].text) if last and frames else (lines[at].number, told)
+    headline = before if _HEADLINE.search(before) else _NO_MESSAGE
+    last_line = (lines[last].number, lines[last].text) if last and frames else (lines[at].number, headline)
     return LogFailure(
         form="python",
         kind="truncated",
-        said=(said,),
+        lines=(last_line,),
         first=at,
         end=here if foreign <= _FOREIGN else at + 1,
         frames=tuple(frames[::-1]),
@@ -149,12 +147,12 @@ def _traceback(lines: Sequence[LogLine], at: int) -> LogFailure:
 
 def _exception(lines: Sequence[LogLine], at: int, kind: str, *, first: int, frames: Sequence[str]) -> LogFailure:
     stamped = at > first and lines[at].stamped and lines[at - 1].stamped
-    said, native, end = message(lines, at, stamped=stamped)
-    begin = _BARS.sub("", said[0].text).strip()
+    body, native, end = read_message(lines, at, stamped=stamped)
+    begin = _BARS.sub("", body[0].text).strip()
     return LogFailure(
         form="python",
         kind=kind.rpartition(".")[2],
-        said=((said[0].number, begin), *number_lines(said[1:])),
+        lines=((body[0].number, begin), *number_lines(body[1:])),
         first=first,
         end=end,
         frames=(*native, *frames),
@@ -165,7 +163,7 @@ def _exception(lines: Sequence[LogLine], at: int, kind: str, *, first: int, fram
 def unfinished_traceback(lines: Sequence[LogLine]) -> LogFailure | None:
     """The middle of a traceback, without its head and its exception; None where the lines are not mostly of one."""
     frames: list[str] = []
-    own, said, last = 0, 0, None
+    own, count, last = 0, 0, None
     for at, line in enumerate(lines):
         if line.level in ("info", "warning"):
             return None
@@ -173,14 +171,14 @@ def unfinished_traceback(lines: Sequence[LogLine]) -> LogFailure | None:
         if file is not None and file["name"]:
             frames.append(_frame(file))
             last = at
-        said += bool(line.text)
+        count += bool(line.text)
         own += file is not None or _CELL.match(line.text) is not None or (bool(frames) and line.text[:2].isspace())
-    if last is None or len(frames) < _HALF or own < _MOSTLY * said:
+    if last is None or len(frames) < _HALF or own < _MOSTLY * count:
         return None
     return LogFailure(
         form="python",
         kind="truncated",
-        said=number_lines(lines[last : last + 2]),
+        lines=number_lines(lines[last : last + 2]),
         first=0,
         end=len(lines),
         frames=tuple(frames[::-1]),
@@ -220,7 +218,7 @@ def _faulthandler(lines: Sequence[LogLine], at: int, kind: str) -> LogFailure:
         here += 1
     signal = next((name for words, name in SIGNALS.items() if kind.startswith(words)), kind)
     return LogFailure(
-        form="signal", kind=signal, said=number_lines(lines[at : at + 1]), first=at, end=here, frames=tuple(frames)
+        form="signal", kind=signal, lines=number_lines(lines[at : at + 1]), first=at, end=here, frames=tuple(frames)
     )
 
 
@@ -261,14 +259,14 @@ def read_cpp(lines: Sequence[LogLine], at: int) -> LogFailure | None:
         return message_failure(lines, at, form="terminate")
     if "Exception raised from " in text:
         # The message of a c10 exception stands before the place that raised it.
-        said, frames, end = message(lines, at)
+        body, frames, end = read_message(lines, at)
         before = at - 1
         has_message = (
             at > 0 and lines[before].text and lines[before].stream == lines[at].stream and not lines[at].stamped
         )
         first = before if has_message and not lines[at].text.partition("Exception raised from")[0].strip() else at
         return LogFailure(
-            form="c10", said=number_lines([*lines[first:at], *said]), first=first, end=end, frames=tuple(frames)
+            form="c10", lines=number_lines([*lines[first:at], *body]), first=first, end=end, frames=tuple(frames)
         )
     if _HEAP.search(text):
         return lines_failure(lines, at, at + 1, form="heap", kind="SIGABRT")
@@ -280,13 +278,13 @@ def read_cpp(lines: Sequence[LogLine], at: int) -> LogFailure | None:
 
 
 def _read_termination(lines: Sequence[LogLine], at: int, kind: str, *, again: bool) -> LogFailure:
-    """With the ``what()`` below it; other threads may have spoken in between."""
+    """The termination with the ``what()`` below it; lines of other threads may stand in between."""
     for here in range(at + 1, min(at + 1 + _CPP_PATIENCE, len(lines))):
         if _WHAT.match(lines[here].text):
-            said, frames, end = message(lines, here)
-            words = _WHAT.sub("", said[0].text)
-            texts = (*number_lines(lines[at : at + 1]), (said[0].number, f"what(): {words}"), *number_lines(said[1:]))
-            return LogFailure(form="terminate", kind=kind, said=texts, first=at, end=end, frames=tuple(frames))
+            body, frames, end = read_message(lines, here)
+            words = _WHAT.sub("", body[0].text)
+            texts = (*number_lines(lines[at : at + 1]), (body[0].number, f"what(): {words}"), *number_lines(body[1:]))
+            return LogFailure(form="terminate", kind=kind, lines=texts, first=at, end=end, frames=tuple(frames))
         if _TERMINATE.search(lines[here].text):
             break
     return lines_failure(lines, at, at + 1, form="terminate", kind=kind, follows=again)
@@ -302,12 +300,12 @@ _MOST = 100_000
 
 
 def read_assertion(lines: Sequence[LogLine], at: int) -> LogFailure | None:
-    """The assertion at ``at``, with all lines of further threads that follow at once."""
+    """The assertion at ``at``, with the lines of further threads directly below."""
     text = lines[at].text
     if _DEVICE.search(text):
         end = end_below(lines, at, _DEVICE, _MOST)
         return LogFailure(
-            form="assert", kind="device", said=number_lines(lines[at : at + 1]), first=at, end=end, stage="run"
+            form="assert", kind="device", lines=number_lines(lines[at : at + 1]), first=at, end=end, stage="run"
         )
     if _HOST.search(text):
         return lines_failure(lines, at, at + 1, form="assert", kind="SIGABRT")
@@ -327,11 +325,11 @@ _SANITIZER_FRAME = re.compile(
     r"^(?:\s*#\d+ (?:0x[0-9a-f]+ )?(?:in )?|=========\s+(?:at|in) |==\d+==\s+(?:at|by) 0x[0-9A-F]+: )(?P<symbol>.+)$"
 )
 _END = re.compile(r"^SUMMARY: |^=========\s*(?:ERROR SUMMARY.*)?$")
-_LONGEST_REPORT, _SANITIZER_SHOWN = 300, 10
+_LONGEST_REPORT, _SANITIZER_LINES = 300, 10
 
 
 def read_sanitizer(lines: Sequence[LogLine], at: int) -> LogFailure | None:
-    """The first complaint and its stack."""
+    """The first report of a sanitizer, and its stack."""
     text = lines[at].text
     tool, cuda = _TOOL.search(text), _CUDA.match(text)
     if text.startswith("SUMMARY: "):
@@ -343,23 +341,20 @@ def read_sanitizer(lines: Sequence[LogLine], at: int) -> LogFailure | None:
     if ": runtime error: " in text:
         return lines_failure(lines, at, at + 1, form="sanitizer", kind="UBSan")
     kind = f"{tool['tool']} {tool['kind']}".strip() if tool is not None else "compute-sanitizer" if cuda else "valgrind"
-    frames, said, end = _stack(lines, at)
-    return LogFailure(form="sanitizer", kind=kind, said=number_lines(said), first=at, end=end, frames=tuple(frames))
-
-
-def _stack(lines: Sequence[LogLine], at: int) -> tuple[list[str], list[LogLine], int]:
     frames: list[str] = []
-    said = [lines[at]]
-    for here in range(at + 1, min(len(lines), at + _LONGEST_REPORT)):
-        text = lines[here].text
+    body, end = [lines[at]], at + 1
+    while end < min(len(lines), at + _LONGEST_REPORT):
+        text = lines[end].text
         if _END.match(text) or (SANITIZER_START.search(text) and not text.startswith("=========     ")):
-            return frames, said, here + 1 if text.startswith("SUMMARY") else here
+            end += text.startswith("SUMMARY")
+            break
         frame = _SANITIZER_FRAME.match(text)
         if frame is not None:
             frames.append(frame["symbol"])
-        elif text and len(said) < _SANITIZER_SHOWN:
-            said.append(lines[here])
-    return frames, said, min(len(lines), at + _LONGEST_REPORT)
+        elif text and len(body) < _SANITIZER_LINES:
+            body.append(lines[end])
+        end += 1
+    return LogFailure(form="sanitizer", kind=kind, lines=number_lines(body), first=at, end=end, frames=tuple(frames))
 
 
 # Stacks of debuggers and crash handlers: gdb, lldb, glog's and UCX's handlers, the JVM's.
@@ -380,7 +375,7 @@ _SIGNAL = re.compile(
     r"Segmentation fault|Illegal instruction|Aborted|Bus error"
 )
 _HANDLER_NAMES = {**SIGNALS, "EXC_BAD_ACCESS": "SIGSEGV", "EXC_BAD_INSTRUCTION": "SIGILL", "EXC_CRASH": "SIGABRT"}
-_LONGEST_STACK, _DEBUGGER_PATIENCE, _DEBUGGER_SHOWN = 400, 6, 8
+_LONGEST_STACK, _DEBUGGER_PATIENCE, _DEBUGGER_LINES = 400, 6, 8
 
 
 def read_debugger(lines: Sequence[LogLine], at: int) -> LogFailure | None:
@@ -401,12 +396,12 @@ def read_debugger(lines: Sequence[LogLine], at: int) -> LogFailure | None:
             foreign += 0 if _BELOW.match(lines[here].text) and frames else 1
         here += 1
     end = max(here - foreign, at + 1)
-    said = [lines[at], *(line for line in lines[at + 1 : end] if _SIGNAL.search(line.text))][:_DEBUGGER_SHOWN]
-    signal = next((found[0] for line in said if (found := _SIGNAL.search(line.text))), "")
+    body = [lines[at], *(line for line in lines[at + 1 : end] if _SIGNAL.search(line.text))][:_DEBUGGER_LINES]
+    signal = next((found[0] for line in body if (found := _SIGNAL.search(line.text))), "")
     return LogFailure(
         form="debugger",
         kind=_HANDLER_NAMES.get(signal, signal),
-        said=number_lines(said),
+        lines=number_lines(body),
         first=at,
         end=end,
         frames=tuple(frames),
@@ -429,7 +424,7 @@ _KINDS = (
 
 
 def read_dmesg(lines: Sequence[LogLine], at: int) -> LogFailure | None:
-    """The kernel's line."""
+    """The line of the kernel."""
     text = lines[at].text
     kind = next((name for words, name in _KINDS if words.search(text)), "")
     follows = "oom_reaper" in text

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from aotidoctor.logs.harmless import telling_part
 from aotidoctor.logs.lines import LogLine, decode_line, level_of
-from aotidoctor.logs.patterns import LogFailure, end_below, lines_failure, message, message_failure
+from aotidoctor.logs.patterns import LogFailure, end_below, lines_failure, message_failure, read_message
 
 # gcc and clang, MSVC, nvcc and ptxas, with the source lines and the notes below a diagnostic.
 
@@ -66,7 +66,7 @@ _MOST_BELOW_LINKER = 12
 
 
 def read_linker(lines: Sequence[LogLine], at: int) -> LogFailure | None:
-    """What the linker could not do."""
+    """The error of the linker at ``at``; None for a warning."""
     text = lines[at].text
     follows = _LINKER_FOLLOWS.search(text) is not None
     if not follows and (not _ERROR.search(text) or ": warning: " in text):
@@ -89,7 +89,7 @@ _MOST_BELOW_LOADER = 8
 
 
 def read_loader(lines: Sequence[LogLine], at: int) -> LogFailure | None:
-    """What could not be loaded."""
+    """The error of the loader at ``at``."""
     return lines_failure(
         lines, at, end_below(lines, at, _BELOW_LOADER, _MOST_BELOW_LOADER), form="loader", stage="load"
     )
@@ -106,30 +106,24 @@ _MORE = re.compile(r"^\|\s+\|\s+\|\s*(?P<why>[^\s|].*)$")
 
 
 def read_server(lines: Sequence[LogLine], at: int) -> LogFailure | None:
-    """The model and why it was not loaded."""
+    """The model that was not loaded, and why."""
     text = lines[at].text
     table = _TABLE.match(text)
     if table is not None:
-        return _table_row(lines, at, table)
+        # A cell goes on in the rows below that have no model.
+        cells, end = [_table_cell(table["why"])], at + 1
+        while end < len(lines) and (more := _MORE.match(lines[end].text)) is not None:
+            cells.append(_table_cell(more["why"]))
+            end += 1
+        row = ((lines[at].number, " ".join(cells)),)
+        return LogFailure(form="triton", lines=row, first=at, end=end, stage="serve")
     loaded = _LOAD.search(text)
     if loaded is not None:
-        why = loaded["why"] or text
-        said, follows = ((lines[at].number, why),), loaded["why"] is None
-        return LogFailure(form="triton", said=said, first=at, end=at + 1, stage="serve", follows=follows)
+        row, follows = ((lines[at].number, loaded["why"] or text),), loaded["why"] is None
+        return LogFailure(form="triton", lines=row, first=at, end=at + 1, stage="serve", follows=follows)
     if "failed to load all models" in text or "creating server" in text:
         return lines_failure(lines, at, at + 1, form="triton", stage="serve", follows=True)
     return None
-
-
-def _table_row(lines: Sequence[LogLine], at: int, table: re.Match[str]) -> LogFailure:
-    """A cell goes on in the rows below that have no model."""
-    said = [(lines[at].number, _table_cell(table["why"]))]
-    end = at + 1
-    while end < len(lines) and (more := _MORE.match(lines[end].text)) is not None:
-        said.append((lines[end].number, _table_cell(more["why"])))
-        end += 1
-    whole = ((said[0][0], " ".join(words for _, words in said)),)
-    return LogFailure(form="triton", said=whole, first=at, end=end, stage="serve")
 
 
 def _table_cell(text: str) -> str:
@@ -160,7 +154,7 @@ def read_plain(lines: Sequence[LogLine], at: int) -> LogFailure | None:
 
 # A record that some logger calls an error.
 
-# What the level of an error begins with; where it stands, ``levels`` knows.
+# The beginning of an error's level; ``level_of`` knows where it stands.
 RECORD_START = re.compile(
     r"(?i:err|eror|crit|fatal|severe|panic|emerg|alert|fail|ftl|fehler)|^<[0-9]|[EFCA][/\]) \t\d]|PRIORITY"
     r"|level\"\s?:\s?[56]0"
@@ -174,14 +168,14 @@ def read_record(lines: Sequence[LogLine], at: int) -> LogFailure | None:
     line = lines[at]
     if line.level in ("info", "warning", "doubtful"):
         return None
-    # The time before it tells that it is a record; it was taken off.
+    # The raw line has the time that marks a record.
     level = level_of(line.text) or level_of(decode_line(line.raw[:_HEAD]))
     if level != "error" or _LEVEL_WORD.search(telling_part(line.text)) is None:
         return None
     return message_failure(lines, at)
 
 
-# Whatever else says that something failed.
+# Any other words of a failure.
 
 # The end of the name of an exception, and what comes after it; its beginning is looked for backwards.
 _EXCEPTION = re.compile(
@@ -206,7 +200,7 @@ _ENDED = (
     r"|Speicherzugriffsfehler|Processus arr\u00eat\u00e9|Erreur\b|Abandon\W*$|Tu\u00e9\W*$|Fehler\b|Errore\b"
     r"|Violaci\u00f3n de segmento|Abortado|Falha de segmenta|Terminato\W*$|Ucciso"
 )
-_SAID = "|".join(
+_FAILURE_WORDS = "|".join(
     (
         r"(?i:\berrors?)[`'\")\]*]{0,8}\s?(?:\[[^\]]{0,200}\])?:",
         r"\b[Ee]rror \"|\berror [A-Z]{1,4}\d{3,5}\b|(?i:\berror) #\d|\bLNK\d{4}\b",
@@ -248,7 +242,7 @@ _SAID = "|".join(
         r"\b(?:0x)?[cC]0000(?:005|409|01[dD]|374|135|142)\b",
         r"\.\.\. ?(?i:error|fail(?:ed)?)(?: {0,200}[|\u2502\u2503\u2551])?$|^[A-Z]{0,4}ROR: ",
         r"\b[Bb]ackend \w{1,60} is not registered\b|, referenced from:$|arguments? but \d+ (?:was|were) given",
-        # Exceptions whose names tell it by their module only.
+        # Exceptions that only their module shows to be such.
         r"\bSystemExit: ?[1-9]|\b[A-Z]\w{3,40}Sanitizer: [A-Za-z]",
         r"\b(?:exc|exceptions?|errors?|process)\.[A-Z]\w{1,60}: |\bUnhandledPromiseRejection",
         r"(?:^\W{0,12}|(?<!tate): )Terminated\W*$|^\S{1,40}: (?:bus error|abort|killed|terminated|trace trap)\b",
@@ -271,7 +265,7 @@ _RESULT = re.compile(
 )
 _RAISED = "\u2771"
 _WORD = re.compile(r"\w{4}")
-OTHER_START = re.compile(rf"(?:{_EXCEPTION.pattern})|(?:{_SAID})|(?:{_RESULT.pattern})")
+OTHER_START = re.compile(rf"(?:{_EXCEPTION.pattern})|(?:{_FAILURE_WORDS})|(?:{_RESULT.pattern})")
 
 
 def read_other(lines: Sequence[LogLine], at: int) -> LogFailure | None:
@@ -282,27 +276,22 @@ def read_other(lines: Sequence[LogLine], at: int) -> LogFailure | None:
     is_news = lines[at].level in ("info", "warning") and _RESULT.search(text) is None
     if is_news and not text.lstrip().startswith(("Error", "ERROR", "error")):
         return None
-    told = telling_part(text)
+    rest = telling_part(text)
     # Rich marks the line that raised, whatever it says.
-    if told != text and not OTHER_START.search(told) and _RAISED not in text:
+    if rest != text and not OTHER_START.search(rest) and _RAISED not in text:
         return None
-    said, frames, end = message(lines, at)
+    body, frames, end = read_message(lines, at)
     named = _EXCEPTION.search(text)
-    texts = [(line.number, line.text) for line in said]
+    texts = [(line.number, line.text) for line in body]
     kind = ""
     if named is not None:
-        start = _start_of_name(text, named.start())
+        start = named.start()
+        while start > max(named.start() - _LONGEST_NAME, 0) and (text[start - 1].isalnum() or text[start - 1] in "_.:"):
+            start -= 1
         kind = text[start : named.start("after")].rpartition(".")[2]
         if ":" in named["after"] and start:
-            # What stands before it may say more.
+            # The text before the name may say more.
             before = text[:start].rstrip()
             own = (lines[at].number, text[start:])
             texts[:1] = [(lines[at].number, before), own] if _WORD.search(before) else [own]
-    return LogFailure(form="line", kind=kind, said=tuple(texts), first=at, end=end, frames=tuple(frames))
-
-
-def _start_of_name(text: str, end: int) -> int:
-    start = end
-    while start > max(end - _LONGEST_NAME, 0) and (text[start - 1].isalnum() or text[start - 1] in "_.:"):
-        start -= 1
-    return start
+    return LogFailure(form="line", kind=kind, lines=tuple(texts), first=at, end=end, frames=tuple(frames))

@@ -44,7 +44,7 @@ def _compiled():
             yield f"playbooks.{pattern.record.cause}", "", regex
     for origin in origins():
         for text in filter(
-            None, (origin.frame, origin.innermost, origin.file, origin.said, origin.near, origin.not_near)
+            None, (origin.frame, origin.innermost, origin.file, origin.message, origin.near, origin.not_near)
         ):
             yield f"logs.origins.{origin.cause}", "", re.compile(bound_repeats(text), re.MULTILINE)
     for split in splits():
