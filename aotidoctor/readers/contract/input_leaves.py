@@ -1,10 +1,10 @@
 """Describe the leaves of the call spec: their order, their symbols, and the dtypes and dims of inputs.
 
-The spec counts all leaves, the runtime takes tensors only, and nothing in a package says which leaves are tensors.
-The generated names do: ``argN_1`` was placeholder N of the exported graph, where parameters and buffers come first
-and then one placeholder per leaf. So leaf = N - offset, with one unknown offset for all. It is at least the number of
-parameters and buffers that are listed as constants (those that were inlined or not used are missing there), it must
-leave room for the largest N, and it cannot exceed the smallest. Where that leaves one offset, the order is certain.
+The spec counts all leaves, the runtime takes tensors only, and only the generated names show which leaves are
+tensors: ``argN_1`` was placeholder N of the exported graph, where parameters and buffers come first and then one
+placeholder per leaf. So leaf = N - offset, with one unknown offset for all. It is at least the number of parameters
+and buffers that are listed as constants (those that were inlined or not used are missing there), it must leave room
+for the largest N, and it cannot exceed the smallest. Where that leaves one offset, the order is certain.
 
 The wrapper names a symbol where it first meets it (``int64_t s17 = arg0_1_size[0];``), gives it further names
 (``int64_t s77 = s17;``) and solves derived dims for it (``int64_t s40 = (1.0/8.0)*arg0_1_size_0;``). Everything is
@@ -34,7 +34,7 @@ _NAME = re.compile(r"arg(\d{1,9})_\d+$")
 
 @record
 class LeafOrder:
-    """``input_of`` maps leaf to input, by the best guess where ``certain`` does not hold the leaf.
+    """Order of the leaves: ``input_of`` maps leaf to input, by the best guess for leaves that are not ``certain``.
 
     ``readings`` are all that are possible, where there are several.
     """
@@ -45,7 +45,7 @@ class LeafOrder:
     readings: tuple[Reading, ...] = ()
 
     def kind(self, leaf: int) -> str:
-        """What the leaf is: ``tensor``, ``constant``, or ``unknown`` where that is not certain."""
+        """The kind of a leaf: ``tensor``, ``constant``, or ``unknown`` where that is not certain."""
         if leaf not in self.certain:
             return "unknown"
         return "tensor" if leaf in self.input_of else "constant"
@@ -164,7 +164,7 @@ def solve_symbol(expr: Expr, symbol: str, value: Expr) -> Expr | None:
 
 
 def known_expr(expr: Expr) -> Expr | None:
-    """``expr`` unless it was not understood."""
+    """``expr``, or None where it was not understood."""
     return None if isinstance(expr, Opaque) else expr
 
 
@@ -312,14 +312,14 @@ def is_described(leaf: LeafSpec) -> bool:
 
 
 def has_open_strides(leaf: LeafSpec) -> bool:
-    """Whether no check says anything of the strides, and there are some."""
+    """Whether there are strides of which no check says anything."""
     return leaf.rank is None or (
         leaf.rank > 0 and not any(step is not None for step in (*(leaf.strides or ()), *(leaf.stride_exprs or ())))
     )
 
 
 def with_implied_dtypes(contract: ModelContract) -> ModelContract:
-    """``contract`` with a dtype for each tensor that has none and that all its kernels read as one and the same."""
+    """``contract`` with a dtype for each tensor that has none and that all of its kernels read as the same."""
     if all(leaf.dtype is not None for leaf in contract.tensor_leaves()):
         return contract
     read_as: dict[str, set[str]] = {}

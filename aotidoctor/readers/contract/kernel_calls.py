@@ -82,7 +82,7 @@ def read_kernels(
 
 
 def kind_of(call: RawCall) -> str:
-    """``cpp``, ``triton``, ``extern`` or ``custom``."""
+    """The kind of a call: ``cpp``, ``triton``, ``extern`` or ``custom``."""
     if call.function == PROXY:
         return "custom"
     if call.function.startswith("aoti_torch_"):
@@ -176,7 +176,7 @@ _LONGEST_SIGNATURE = 20_000
 
 
 def cpp_body(name: str, text: str, line: int, member: str) -> KernelBody:
-    """The function that begins with ``text``, which is all of it; no parameters where one was not understood."""
+    """The C++ kernel with the source ``text``; no parameters where one was not understood."""
     opened = text.find("(")
     closed = text.find(")", opened, opened + _LONGEST_SIGNATURE)
     parameters: list[KernelParameter] = []
@@ -326,7 +326,7 @@ class _Threads:
         self._open_region = False
 
     def see(self, mark: re.Match[str]) -> None:
-        """Take note of one declaration, region or use."""
+        """Note one declaration, region or use."""
         if mark["parallel"] is not None:
             self._open_region = "num_threads" not in mark["parallel"]
         elif mark["num_thread"] is not None:

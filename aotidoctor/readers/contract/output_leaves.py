@@ -82,12 +82,12 @@ def _same_tensor(name: str, renamed: Mapping[str, str]) -> frozenset[str]:
 
 
 def element_type(name: str, body: Body) -> str | None:
-    """The element type that the kernels take ``name`` for, under whatever name; None where none of ours takes it."""
+    """The element type that the kernels use for ``name`` or another name of its tensor; None if none takes it."""
     return _dtype(_same_tensor(name, body.renamed), body.calls)
 
 
 def _dtype(names: frozenset[str], calls: Sequence[RawCall]) -> str | None:
-    """The element type that the first kernel to take the tensor takes it for; None where none of ours does."""
+    """The element type that the first kernel with the tensor as an argument uses; None if none takes it."""
     for call in calls:
         for kind, name in _POINTER.findall(call.arguments):
             if name in names:
@@ -129,7 +129,7 @@ def unwritten_reads(events: Iterable[BodyEvent], launches: Mapping[str, TritonLa
 # Outputs: paths from the call spec, dtypes and shapes from run_impl.
 
 # Operators whose result has the dtype of their first argument.
-_KEEPING = re.compile(r"^aoti_torch_[a-z]+_(?:mkldnn_)?_?(?:convolution(?:_pointwise)?|linear_pointwise)$")
+_PRESERVING = re.compile(r"^aoti_torch_[a-z]+_(?:mkldnn_)?_?(?:convolution(?:_pointwise)?|linear_pointwise)$")
 # A view that is made for the call has the dtype of what it views.
 _FIRST = re.compile(r"\s*(?:wrap_with_raii_handle_if_needed\()?(?:reinterpret_tensor_wrapper\()?(\w+)\s*,")
 _DEEPEST = 8
@@ -224,7 +224,7 @@ def _origin(name: str, body: Body, symbols: SymbolTable, asserted: Mapping[str, 
         name = body.renamed[name] if name in body.renamed else body.like[name]
     dtype = None
     if buffer is None and name:
-        dtype = element_type(name, body) or element_type(first, body) or _kept_dtype(name, body)
+        dtype = element_type(name, body) or element_type(first, body) or _preserved_dtype(name, body)
     return _Origin(
         name=name,
         buffer=buffer,
@@ -235,10 +235,10 @@ def _origin(name: str, body: Body, symbols: SymbolTable, asserted: Mapping[str, 
     )
 
 
-def _kept_dtype(name: str, body: Body, depth: int = 0) -> str | None:
-    """Of what an operator gives that keeps the dtype of its first argument: that of the argument."""
+def _preserved_dtype(name: str, body: Body, depth: int = 0) -> str | None:
+    """The dtype of the result of an operator that preserves the dtype of its first argument: that of the argument."""
     call = next(
-        (one for one in body.calls if _KEEPING.search(one.function) and f"&{name}_handle" in one.arguments), None
+        (one for one in body.calls if _PRESERVING.search(one.function) and f"&{name}_handle" in one.arguments), None
     )
     given = _FIRST.match(call.arguments) if call is not None else None
     if given is None or depth > _DEEPEST:
@@ -248,7 +248,7 @@ def _kept_dtype(name: str, body: Body, depth: int = 0) -> str | None:
         source = body.renamed[source]
     made = body.buffers.get(source)
     known = body.view_dtypes.get(source) or element_type(source, body) or (made.dtype if made is not None else None)
-    return known or _kept_dtype(source, body, depth + 1)
+    return known or _preserved_dtype(source, body, depth + 1)
 
 
 def _output(

@@ -1,6 +1,6 @@
 """Read a Contract from wrapper.cpp and the files beside it, with what the package needs of its host.
 
-The generated wrapper holds everything that the compiled code expects of its caller; it is written down nowhere else.
+The generated wrapper is the only place that has everything that the compiled code expects of its caller.
 It is read as text, section by section, and nothing is executed. Statements in the parts that hold the contract which
 fit no rule are counted by the kind of fact that may be lost with them, so that a new version of the generator shows
 up in the report instead of in a wrong answer. Not read, on purpose: the folding of constants, which runs when the
@@ -91,7 +91,7 @@ def read_needs(
     launches: Mapping[str, TritonLaunch],
     unwritten: Sequence[str],
 ) -> HostNeeds:
-    """Combine metadata, the compile command and what the kernels show."""
+    """Combine metadata, the compile command and facts from the kernels."""
     values = metadata_values(model)
     flags = [flag.replace("-", "_") for flag in _FEATURE.findall(command)]
     isa = tuple(dict.fromkeys(_SPELLING.get(flag, flag) for flag in flags))
@@ -154,7 +154,7 @@ def _random(facts: KernelFacts, kernels: Sequence[KernelCall]) -> tuple[str, ...
 def _uninitialized_reads(
     facts: KernelFacts, kernels: Sequence[KernelCall], unwritten: Sequence[str]
 ) -> tuple[str, ...]:
-    """Reads of memory that nothing wrote: buffers first, then kernels with a NaN constant that no operator explains.
+    """Reads of memory that was never written: buffers, then kernels with a NaN constant that no operator explains.
 
     A comment that names ``aten.empty`` is no proof by itself: the buffer may be filled by the same kernel. With a NaN
     constant in the kernel's body it is.
@@ -316,7 +316,7 @@ def read_contract(artifact: Artifact, model: ModelEntry) -> ModelContract | None
 
 
 def _launches(wrapper: Wrapper) -> tuple[Mapping[str, TritonLaunch], NotUnderstood]:
-    """The functions that launch Triton kernels; a model without any does not pay for their reader."""
+    """The functions that launch Triton kernels; their reader is imported only for models that have some."""
     if "void call_" not in wrapper.launches.text:
         return {}, NotUnderstood("launches")
     from aotidoctor.readers.contract.triton_launches import read_triton_launches
@@ -346,12 +346,12 @@ def _add_implied_facts(
 
 
 def _mutated_inputs(body: Body, launches: Mapping[str, TritonLaunch]) -> frozenset[str]:
-    """Inputs that a generated C++ or Triton kernel takes as something to write to."""
+    """Inputs that a generated C++ or Triton kernel may write to."""
     written: set[str] = set()
     for call in body.calls:
         kind = kind_of(call)
         if kind == "triton" and triton_name(call) not in launches:
-            # Before 2.7 a launch does not tell what is only read; what is updated is given twice.
+            # Before 2.7 a launch does not show what is only read; a tensor that is updated is passed twice.
             names = arguments_of(call)
             written |= {name for name in names if names.count(name) > 1}
         elif kind in ("cpp", "triton"):

@@ -71,7 +71,7 @@ class OldLaunches:
     _grids: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def read(self, text: str) -> bool:
-        """Whether ``text`` is a statement that prepares a launch."""
+        """Read ``text`` where it is a statement that prepares a launch; whether it is one."""
         load = _LOAD.fullmatch(text)
         if load is not None:
             self._codes[load[1]] = load[2].rpartition("/")[2]
@@ -100,7 +100,7 @@ class OldLaunches:
             self._values[item[2]] = item[1]
 
     def launch(self, text: str, line: int) -> tuple[str, tuple[str, ...]] | None:
-        """The kernel's name and its arguments where ``text`` launches it; None for any other statement."""
+        """The name and the arguments of the kernel that ``text`` launches; None for any other statement."""
         found = _LAUNCH.fullmatch(text)
         if found is None or not (found[1] in self._codes and found[2] in self._grids and found[5] in self._arguments):
             return None
@@ -146,7 +146,7 @@ _REUSE = re.compile(
     r"(?:std::move\((\w+)\);(?:\s*// (?:reuse|alias))?|RAIIAtenTensorHandle\((\w+)\);|(\w+)\.get\(\);)"
 )
 _OWNED = re.compile(r"RAIIAtenTensorHandle (\w+)\((\w+)\);")
-_HANDED_ON = re.compile(r"(\w+) = std::move\((\w+)\);")
+_MOVED = re.compile(r"(\w+) = std::move\((\w+)\);")
 _VIEW = re.compile(
     r"auto (\w+) = (?:wrap_with_raii_handle_if_needed\()?reinterpret_tensor_wrapper\((\w+), \d+, (\w+), \w+, [^;]+;"
     r"(?: \w+\.reset\(\);)?(?:\s*// (?:alias|reuse))?"
@@ -241,7 +241,7 @@ class _BodyReader:
         again = _AGAIN.fullmatch(text)
         if again is not None:
             return self.body.definitions.get(again[1], again[2]) == again[2]
-        moved = _HANDED_ON.fullmatch(text)
+        moved = _MOVED.fullmatch(text)
         if moved is not None:
             alias_subgraph_value(self.body, moved[1], moved[2])
             return True

@@ -19,8 +19,7 @@ class TritonLaunch:
     """A Triton kernel.
 
     ``inputs`` are the positions of parameters that are only read; ``source`` is the Triton source and ``line`` where it
-    begins; ``embedded`` tells that the device code is inside the shared object, ``guarded`` that an empty grid is not
-    launched.
+    begins; ``embedded``: the device code is inside the shared object; ``guarded``: an empty grid is not launched.
     """
 
     name: str
@@ -59,7 +58,7 @@ class Assertion:
 
 @record
 class RawCall:
-    """A call as it stands: the function, the text of its arguments, its line and the comment above it."""
+    """A call: the function, the text of its arguments, its line and the comment above it."""
 
     function: str
     arguments: str
@@ -70,7 +69,7 @@ class RawCall:
 
 @record
 class BodyEvent:
-    """An allocation, renaming, view, call or output, in order: what the data-flow reads."""
+    """An allocation, renaming, view, call or output, in order: input of the data-flow analysis."""
 
     kind: str
     name: str
@@ -82,12 +81,13 @@ class BodyEvent:
 class Body:
     """Contents of ``run_impl``.
 
-    ``definitions`` are the locals that hold sizes, in order; ``renamed`` maps a name to the one whose tensor it took or
-    views (then ``view_shapes`` has its shape); ``like`` maps a name to one of the same dtype and shape whose memory it
-    may not share (a copy, or what a subgraph hands on); ``numbers`` are the tensors made of a number of the program,
-    with its C++ text; ``view_dtypes`` are the dtypes of views with another than their tensor; ``launches`` are those of
-    packages before 2.7, by kernel and line; ``used`` are the names that any statement but a check mentions once the
-    inputs are unpacked; ``losses`` are the statements that were not understood.
+    ``definitions`` are the locals that hold sizes, in order; ``renamed`` maps a name to the one whose tensor it
+    took or views (then ``view_shapes`` has its shape); ``like`` maps a name to one of the same dtype and shape
+    whose memory it may not share (a copy, or what a subgraph takes or returns); ``numbers`` are the tensors made of
+    a number of the program, with its C++ text; ``view_dtypes`` are the dtypes of views with another than their
+    tensor; ``launches`` are those of packages before 2.7, by kernel and line; ``used`` are the names that any
+    statement but a check mentions once the inputs are unpacked; ``losses`` are the statements that were not
+    understood.
     """
 
     losses: NotUnderstood
@@ -113,7 +113,7 @@ class Body:
 
 _POOL = re.compile(r"aoti_torch__alloc_from_pool\((\w+), [^,]+, \w+?_dtype_(\w+?)(?:\(\))?, \d+, (\w+), \w+, &(\w+)\)$")
 _RESTRIDED = re.compile(r"aoti_torch_as_strided\((\w+)_handle, (\w+), \w+, &\1_handle_restrided\)$")
-_HANDED = re.compile(r"aoti_torch_(new_tensor_handle|assign_tensors_out)\((.+), &(\w+)\)$")
+_NEW_NAME = re.compile(r"aoti_torch_(new_tensor_handle|assign_tensors_out)\((.+), &(\w+)\)$")
 _VIEW_DTYPE = re.compile(r"aoti_torch_\w+_view_dtype\((.+), \w+?_dtype_(\w+?)(?:\(\))?, &(\w+)\)$")
 _CLONE = re.compile(r"aoti_torch_clone\((.+), &output_handles\[(\d{1,6})\]\);?$")
 _LONGEST = 20_000
@@ -140,7 +140,7 @@ def alias_subgraph_value(body: Body, name: str, source: str) -> None:
     """Make ``name`` a value that a subgraph takes or returns: of the dtype, shape and perhaps memory of ``source``."""
     body.events.append(BodyEvent(kind="reuse", name=name, other=source))
     if name not in body.like or source in body.buffers:
-        # Of several branches, or the start and the turns of a loop, one with a buffer tells most.
+        # Of several branches, or the start and the rounds of a loop, one with a buffer has the most facts.
         body.like[name] = source
 
 
@@ -160,7 +160,7 @@ def read_alias(body: Body, call: str, note_use: Callable[[str], None]) -> bool:
         body.outputs[int(clone[2])] = name
         body.like[name] = clone[1]
         body.events.append(BodyEvent(kind="output", name=clone[1]))
-    elif handle := _HANDED.match(call):
+    elif handle := _NEW_NAME.match(call):
         if handle[1] == "new_tensor_handle":
             alias_buffer(body, "reuse", handle[3], handle[2], None)
         else:

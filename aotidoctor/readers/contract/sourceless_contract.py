@@ -46,7 +46,7 @@ from aotidoctor.readers.contract.read_contract import isa_features
 
 
 def recovered_contract(model_name: str, result: JsonObject) -> ModelContract:
-    """A ``Contract`` from the job's result; ``problems`` says what could not be learned."""
+    """A ``ModelContract`` from the job's result; ``problems`` lists what could not be found out."""
     inputs = objects(result.get("inputs"))
     names = [text_of(entry.get("name")) or f"arg{at}_1" for at, entry in enumerate(inputs)]
     constants = tuple(map(_constant, objects(result.get("constants"))))
@@ -184,7 +184,7 @@ class _Texts:
 
 
 def library_contract(found: Iterable[bytes], name: str) -> ModelContract | None:
-    """The contract as far as the texts of a library go, in their order; None where they do not fit together."""
+    """The contract as far as it follows from the texts of a library, in their order; None where they contradict."""
     texts = _Texts()
     _take(found, texts)
     call = next((spec for spec in texts.specs if _leaves(spec) is not None), None)

@@ -42,7 +42,7 @@ _SETTING = re.compile(
 _RESULT = re.compile(r"\b(\w+)_result\.(\w+)(?:\[(\d{1,3})\])?")
 _CHOICE = re.compile(r"uint32_t grid_0, grid_1, grid_2;|switch \((\w+\.config_index)\) \{")
 _CASE = re.compile(r"(?:case (\d+)|default): grid_0 = ([^;]*); grid_1 = ([^;]*); grid_2 = ([^;]*); break;")
-# Declarations of arguments, scratch memory, and the records of the profiler.
+# Declarations of arguments, scratch memory and records of the profiler.
 _POINTER = r"(?:CUdeviceptr|hipDeviceptr_t|void\*) \w+ = "
 _PLAIN = re.compile(
     "|".join(
@@ -184,7 +184,7 @@ class _FunctionReader:
         )
 
     def launch(self, name: str, parameters: str, source: str, line: int, losses: NotUnderstood) -> TritonLaunch:
-        """What was read; a function that neither launches nor loads anything that was understood is noted."""
+        """The launch that was read; a function without a launch or device code that was understood is noted."""
         if not self.launched and "launch" not in losses.found:
             losses.note("launch", line, f"call_{name}: no launch was found in it")
         if not self.loaded and "device-code" not in losses.found:

@@ -120,7 +120,7 @@ def _factor_shape(result: _Shape | None, other: _Shape | None, shared: int) -> _
 
 
 def _names(name: str, body: Body) -> Iterator[str]:
-    """The name, and what it took its tensor from, step by step."""
+    """The name, and step by step the names that it took its tensor from."""
     for _ in range(len(body.renamed) + 1):
         yield name
         if name not in body.renamed:
@@ -129,7 +129,7 @@ def _names(name: str, body: Body) -> Iterator[str]:
 
 
 def _shape_of(name: str, body: Body, constants: Mapping[str, ConstantSpec]) -> _Shape | None:
-    """As the wrapper writes it; None of an input itself."""
+    """The shape as the wrapper writes it; None of an input itself."""
     for step in _names(name, body):
         if step in body.view_shapes:
             return body.view_shapes[step]
@@ -283,7 +283,7 @@ def is_positive(expr: Expr) -> bool:
 
 
 def _inside(line: str, start: int) -> str | None:
-    """What stands between the parenthesis before ``start`` and the one that closes it."""
+    """The text between the parenthesis before ``start`` and the one that closes it."""
     depth = 1
     for at in range(start, min(len(line), start + _LONGEST)):
         depth += {"(": 1, ")": -1}.get(line[at], 0)
@@ -410,7 +410,7 @@ def _of_call(
 
 
 def _bounds(lines: Sequence[str]) -> Mapping[str, int]:
-    """Looked-up indices that a compiled check holds below a number."""
+    """Upper bounds of looked-up indices that a compiled check compares with a number."""
     same: dict[str, str] = {}
     bounds: dict[str, int] = {}
     for line in map(str.strip, lines):
@@ -448,7 +448,7 @@ def _steps(access: KernelAccess) -> dict[str, Expr] | None:
 
 
 def _whole(steps: Mapping[str, Expr]) -> list[str]:
-    """The variables but for those that go over the parts of another one."""
+    """The variables without those that run over the parts of another one."""
     return [name for name in steps if not any(name == whole + part for whole in steps for part in _PARTS)]
 
 
@@ -477,7 +477,7 @@ def _walk(access: KernelAccess, bounds: Mapping[str, int]) -> Walk | None:
 def _beside(
     walk: Walk, access: KernelAccess, stores: Iterator[KernelAccess], forms: Mapping[str, _Form | None]
 ) -> Walk:
-    """With the steps of a store to a buffer of known form, in the same loops."""
+    """``walk`` with the steps of a store to a buffer of known form, in the same loops."""
     names = _whole(_steps(access) or {})
     for store in stores:
         form, steps = forms.get(store.pointer), _steps(store)

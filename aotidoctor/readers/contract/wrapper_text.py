@@ -118,7 +118,7 @@ class _ListCutter:
 
 
 def _after_brace(text: str, start: int) -> int:
-    """Where the function ends that ``start`` is in: its brace begins a line."""
+    """The end of the function that ``start`` is in: its brace begins a line."""
     at = text.find("\n}", start)
     return at + 2 if at >= 0 else len(text)
 
@@ -290,13 +290,13 @@ _CALL = re.compile(r"[\w:.>-]+\(")
 
 @record(kw_only=False, frozen=False)
 class NotUnderstood:
-    """Collects statements of one part (``constructor``, ``checks``, ``launches``, ``body``)."""
+    """Collect statements that were not understood, of one part (``constructor``, ``checks``, ``launches``, ``body``)."""
 
     part: str
     found: dict[str, Unread] = field(default_factory=dict)
 
     def note(self, fact: str, line: int, text: str) -> None:
-        """One statement that was not understood and may hold a ``fact``."""
+        """Note one statement that was not understood and may hold a ``fact``."""
         known = self.found.get(fact)
         if known is None:
             example = text if len(text) <= LONGEST_EXAMPLE else text[:LONGEST_EXAMPLE] + "..."

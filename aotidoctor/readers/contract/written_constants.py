@@ -25,7 +25,7 @@ _CHOICE = re.compile(r"(tmp\d{1,6}) \? (tmp\d{1,6}) : (tmp\d{1,6})")
 
 @dataclass(slots=True)
 class _Choice:
-    """Values in order, and the indices at which one gives way to the next; ``part`` of a bigger tree."""
+    """Values in order, and the indices at which the next one begins; ``part`` of a bigger tree."""
 
     values: tuple[float, ...]
     limits: tuple[float, ...]
@@ -75,7 +75,7 @@ def constant_numbers(source: str) -> list[float]:
 
 
 def is_typed(number: float) -> bool:
-    """Whether it has as few digits as what people write."""
+    """Whether a number has so few digits that it was probably typed by hand."""
     return len(repr(number).partition("e")[0].replace(".", "").strip("-0")) < _DIGITS
 
 

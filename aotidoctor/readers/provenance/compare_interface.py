@@ -112,7 +112,7 @@ def _leaf(one: LeafSpec, other: ProgramLeaf, ranges: Mapping[str, SizeRange]) ->
         return
     if one.kind != other.kind:
         package, program = (f"a {kind}" if kind == "tensor" else "a value" for kind in (one.kind, other.kind))
-        # A leaf that nothing reads may be told apart by luck only.
+        # The kind of a leaf that is never read is not certain.
         yield _difference("call", "kind", one.path, package, program, decisive=one.used is not False)
         return
     tensor = other.tensor
@@ -154,7 +154,7 @@ def _rank(one: LeafSpec, rank: int, shape: Sequence[str]) -> ProgramDifference:
 
 
 def _size(subject: str, dim: Dim, size: str, ranges: Mapping[str, SizeRange]) -> ProgramDifference | None:
-    """One dim. A package may be narrower than its program, never wider, nor of another fixed size."""
+    """Compare one dim. A package may be narrower than its program, never wider, nor of another fixed size."""
     bounds = ranges.get(size, SizeRange())
     package = f"a size in {_text(dim.min)}..{_text(dim.max)}"
     if size.isdecimal():
@@ -184,7 +184,7 @@ def _text(bound: int | None) -> str:
 
 
 def _equal_size_differences(pairs: Sequence[tuple[LeafSpec, ProgramLeaf]]) -> list[ProgramDifference]:
-    """Sizes that must be equal in one of the two alone. The compiler may tie some together, never set them free."""
+    """Sizes that must be equal in only one of the two. The compiler may make sizes equal, never independent."""
     theirs_of: dict[str, tuple[str, str]] = {}
     ours_of: dict[str, tuple[str, str]] = {}
     for one, other in pairs:

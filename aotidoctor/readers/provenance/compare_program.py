@@ -89,7 +89,7 @@ def compare_functions(
 
 
 def _exchanged_function(contract: ModelContract, facts: ExportedFacts) -> ProgramDifference | None:
-    """A node of the program whose kernel lists the function that the node is named after, while it computes another."""
+    """A node of the program that computes another function than the one that it is named after and its kernel lists."""
     # Calls of a library list what leads to their arguments too.
     for kernel in sorted(contract.kernels, key=lambda kernel: kernel.kind not in ("cpp", "triton")):
         listed = {_bare(origin) for origin in kernel.origins} - {""}
@@ -123,7 +123,7 @@ def _new(contract: ModelContract, facts: ExportedFacts, named: set[str]) -> list
 
 
 def _lost_functions(contract: ModelContract, facts: ExportedFacts, model: ModelEntry | None) -> list[str]:
-    """Functions on the way from an input to an output of which the package shows no trace at all."""
+    """Functions on the way from an input to an output of which there is no trace in the package."""
     needed = {_bare(target) for target in facts.functions.values()} & FUNCTIONS
     if not needed or contract.unknown_lines:
         return []
@@ -140,7 +140,7 @@ def _lost_functions(contract: ModelContract, facts: ExportedFacts, model: ModelE
 
 
 def _modes(contract: ModelContract, facts: ExportedFacts, model: ModelEntry | None) -> list[ProgramDifference]:
-    """Gelu by erf or by tanh, where the program has it in one way and every kernel in the other."""
+    """The difference where the program has gelu by erf and every kernel by tanh, or the reverse."""
     modes = {target for target in facts.functions.values() if _bare(target) == "gelu"}
     bodies = [body for body in contract.bodies if "_gelu_" in f"{body.name}_" and "_tanh_" not in f"{body.name}_"]
     if model is None or len(modes) != 1:

@@ -40,13 +40,13 @@ class ShimTable:
 
 
 def is_shim(name: str) -> bool:
-    """Whether a symbol is called like a C shim of libtorch."""
+    """Whether a symbol has the name of a C shim of libtorch."""
     return name.startswith(_PREFIXES)
 
 
 @lru_cache(maxsize=1)
 def shim_table() -> ShimTable:
-    """The table in the package."""
+    """The table of shims that is in this package."""
     first: dict[str, Release] = {}
     gone: dict[str, Release] = {}
     releases: list[Release] = []
@@ -75,7 +75,7 @@ def release_of(version: str) -> Release | None:
 
 
 def release_text(release: Release) -> str:
-    """``2.13``."""
+    """The release as text: ``2.13``."""
     return f"{release[0]}.{release[1]}"
 
 
@@ -99,7 +99,7 @@ PREFIX: Release = (2, 8)
 
 @record
 class ReleaseWitness:
-    """Evidence of the release: ``least`` is the first one it is true of, ``before`` the first one it is not true of."""
+    """Evidence of the release: it is ``least`` or later, or it is earlier than ``before``."""
 
     what: str
     least: Release | None = None
@@ -120,7 +120,7 @@ class BuiltBy:
 
 
 def built_by(model: ModelEntry, compiled: SharedObject | None, *, stamped: bool = True) -> BuiltBy:
-    """The range that all witnesses leave. ``compiled`` is the object that would be loaded.
+    """The range of releases that fits all witnesses. ``compiled`` is the object that would be loaded.
 
     ``stamped``: the release that a stamp states is one of them.
     """

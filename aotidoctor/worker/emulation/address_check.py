@@ -161,7 +161,7 @@ class AccessSettler:
         return made
 
     def _plan(self, plan: AccessPlan, nodes: Mapping[int, AddressNode], complete: bool) -> ElementForm | None:
-        """Settle what can be settled without looking at lanes, and note the rest."""
+        """Settle what can be settled without evaluating lanes, and note the rest."""
         access, pointer = plan.access, plan.pointer
         if access.index is None or pointer is None or pointer.tensor is None:
             plan.bounds = True
@@ -301,7 +301,7 @@ class AddressCheck:
                         self._tell("device-assert", plan, grid, wrong, message=plan.access.message[:300])
 
     def _look(self, plan: AccessPlan, grid: ProgramGrid) -> None:
-        """Bounds, first use, marks and clashes of one access, lane by lane."""
+        """Check bounds, first use, marks and clashes of one access, lane by lane."""
         import numpy as np
 
         access = plan.access

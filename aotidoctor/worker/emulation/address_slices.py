@@ -117,7 +117,7 @@ def _leaves(node: AddressNode) -> list[AddressNode]:
 
 
 def _is_run(node: AddressNode) -> bool:
-    """Whether it takes every value from 0 on, each in one lane."""
+    """Whether a node takes every value from 0 on, each in one lane."""
     linear = _linear(node, {})
     if linear is None or linear[0] != 0:
         return False

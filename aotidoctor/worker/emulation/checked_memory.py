@@ -34,7 +34,7 @@ class FirstNan:
     odd_read: bool = False
 
     def see(self, access: str, values: Any, dtype: Any, mask: Any) -> None:
-        """Look at what a load or a store moves; ``mask`` None for all lanes."""
+        """Check the values of a load or a store; ``mask`` None for all lanes."""
         import numpy as np
 
         data = (values.astype(np.uint32) << 16).view(np.float32) if str(dtype) == "bf16" else values
@@ -141,7 +141,7 @@ class Races:
                 foreign = foreign & good
             if foreign.any():
                 first = int(of.reshape(-1)[int(foreign.argmax())])
-                self.findings.tell(
+                self.findings.report(
                     "race", pointer, at, foreign, access="read of what another program wrote", other=first
                 )
         chosen = slice(None) if good is True else np.broadcast_to(good, at.shape)
@@ -199,7 +199,7 @@ class Races:
         here = self.findings.place(tuple(0 for _ in where.shape), where.shape)
         # Written through indices of the data: the model decides which of two equal ones stays.
         kind = "duplicate-index" if _THROUGH_DATA.search(str(here.get("text"))) else "race"
-        self.findings.tell(kind, pointer, at, where, access=access)
+        self.findings.report(kind, pointer, at, where, access=access)
 
 
 def writer_table(tables: dict[int, Any], storage: EmulatedStorage, dtype: str = "int64") -> Any:
@@ -396,7 +396,7 @@ class LaunchMemory:
         if good is not True:
             fresh = fresh & good
         if fresh.any():
-            self.findings.tell("uninitialized", pointer, at, fresh)
+            self.findings.report("uninitialized", pointer, at, fresh)
 
 
 def _ufunc(name: str) -> Callable[[Any, Any, Any], None]:

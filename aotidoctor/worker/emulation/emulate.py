@@ -190,7 +190,7 @@ def _nodes(package: str, model: ModelEntry) -> list[dict[str, Any]]:
 
 
 def _statements(text: str, line: int) -> list[tuple[int, str]]:
-    """Those behind the signature of ``run_impl``."""
+    """The statements behind the signature of ``run_impl``."""
     found = list(split_statements(text, line))
     start = next((at for at, (_, one) in enumerate(found) if one.endswith(") {")), -1)
     return found[start + 1 : -1] if found and found[-1][1].startswith("}") else found[start + 1 :]

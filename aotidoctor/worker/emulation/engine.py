@@ -263,7 +263,7 @@ class EmulationEngine:
     def _arguments(
         self, replay: Replay, function: KernelFunction, text: KernelText, texts: list[str]
     ) -> dict[str, WrapperTensor | int | float]:
-        """By the kernel's own names."""
+        """The arguments by the kernel's own names."""
         made: dict[str, WrapperTensor | int | float] = {}
         for name, given in zip(function.parameters, texts, strict=False):
             kind = text.signature.get(name, "")

@@ -73,7 +73,7 @@ class ProgramGrid:
     made: dict[int, Any] = field(default_factory=dict)
 
     def program(self, axis: int) -> Any:
-        """The place on one axis of the grid of each program."""
+        """The position of each program on one axis of the grid."""
         import numpy as np
 
         numbers = np.arange(self.first, self.first + self.count, dtype=np.int64)
@@ -212,7 +212,7 @@ def opaque_node(why: str) -> AddressNode:
 
 
 def _common(a: AddressNode, b: AddressNode) -> str:
-    """The type of a result, as Triton promotes: a number of Python's gives way."""
+    """The type of a result, as Triton promotes: the type of a Python number gives way."""
     if a.weak != b.weak:
         strong, weak = (b, a) if a.weak else (a, b)
         if weak.dtype.startswith("fp") and not strong.dtype.startswith("fp"):
@@ -223,11 +223,11 @@ def _common(a: AddressNode, b: AddressNode) -> str:
     return max(a.dtype, b.dtype, key=lambda one: ORDER.index(one) if one in ORDER else len(ORDER))
 
 
-def align_rank(data: Any, rank: int, wanted: int) -> Any:
-    """``data`` with as many dims of the block as ``wanted``: missing ones come first, behind the programs."""
-    if rank >= wanted:
+def align_rank(data: Any, rank: int, rank_of_partner: int) -> Any:
+    """``data`` with as many dims of the block as ``rank_of_partner``: missing ones come first, behind the programs."""
+    if rank >= rank_of_partner:
         return data
-    return data.reshape((data.shape[0],) + (1,) * (wanted - rank) + data.shape[1:])
+    return data.reshape((data.shape[0],) + (1,) * (rank_of_partner - rank) + data.shape[1:])
 
 
 def binary_node(name: str, a: AddressNode, b: AddressNode) -> AddressNode:
@@ -269,7 +269,7 @@ def binary_node(name: str, a: AddressNode, b: AddressNode) -> AddressNode:
 
 
 def function_node(name: str, *parts: AddressNode, dtype: str | None = None, rank: int | None = None) -> AddressNode:
-    """``where``, ``minimum``, ``maximum``, ``abs``, ``not``, ``to``."""
+    """``where``, ``minimum``, ``maximum``, ``abs``, ``not``, ``to`` and other functions of blocks."""
     if any(part.rank < 0 for part in parts):
         return opaque_node(next(part.what for part in parts if part.rank < 0))
     made_rank = max(part.rank for part in parts) if rank is None else rank
@@ -304,7 +304,7 @@ def insert_dims(node: AddressNode, at: tuple[int | None, ...]) -> AddressNode:
 
 
 def _quotient(a: Any, b: Any) -> Any:
-    """Cut towards zero."""
+    """Integer division that truncates towards zero, as in C."""
     import numpy as np
 
     if a.dtype.kind == "f":

@@ -35,7 +35,7 @@ def patch_arithmetic(interpreter: Any) -> None:
 
 
 def _divided(handle: Any, np: Any, lhs: Any, rhs: Any, *, quotient: bool) -> Any:
-    """Integer division cut towards zero; NumPy's own rounds down, which is the same where nothing is negative."""
+    """Integer division that truncates towards zero; NumPy's rounds down, which is the same where nothing is negative."""
     a, b = lhs.data, rhs.data
     with np.errstate(all="ignore"):
         signed = np.issubdtype(a.dtype, np.signedinteger) and a.size and b.size and (a.min() < 0 or b.min() < 0)
@@ -56,7 +56,7 @@ def overflow_of(*handles: Any) -> dict[str, Any]:
 
 
 def _follow_overflow(builder: Any, np: Any, tl: Any, handle: Any) -> None:
-    """Sums and products of signed 32-bit numbers are made in 64 bits where they may not fit."""
+    """Compute sums and products of signed 32-bit numbers in 64 bits where they may not fit."""
 
     def made(operation: Any, name: str) -> Any:
         def apply(self: Any, lhs: Any, rhs: Any) -> Any:
@@ -83,7 +83,7 @@ def _follow_overflow(builder: Any, np: Any, tl: Any, handle: Any) -> None:
 
 
 def _round_bfloat16(builder: Any, np: Any, tl: Any, handle: Any) -> None:
-    """To the nearest, ties to even, as the hardware does."""
+    """Round bfloat16 to the nearest, ties to even, as the hardware does."""
     original = builder.cast_impl
 
     def cast(self: Any, src: Any, dst_type: Any) -> Any:
@@ -352,8 +352,8 @@ def _patch_builder(interpreter: Any) -> None:
         _see_overflow(ptrs, marks)
         if CurrentLaunch.on_values is not None and value.dtype.scalar.is_floating():
             CurrentLaunch.on_values("store", value.data, value.dtype.scalar, marks)
-        wanted = np_dtype(ptrs.get_element_ty())
-        data = value.data if value.data.dtype == wanted else value.data.astype(wanted)
+        dtype = np_dtype(ptrs.get_element_ty())
+        data = value.data if value.data.dtype == dtype else value.data.astype(dtype)
         memory().store(ptrs.data, data, marks, ptrs.attr.get("argument"))
 
     def rmw(self: Any, op: Any, ptr: Any, val: Any, mask: Any, *_: Any) -> Any:

@@ -168,7 +168,7 @@ def _kernel_of(module: ast.Module, names: tuple[str, ...]) -> ast.FunctionDef:
 def _common_config(
     node: ast.expr | None, inductor: Mapping[str, Any], grid: tuple[str, ...], warps: int | None
 ) -> dict[str, Any]:
-    """What the configurations of a user's kernel that fit the launch have in common."""
+    """The settings that all fitting configurations of a user's kernel have in common."""
     configs = [_literals(one) for one in node.elts] if isinstance(node, ast.List) else []
     grids = inductor.get("precomputed_grids")
     if grids and len(configs) > 1:
@@ -197,7 +197,7 @@ def _literals(node: ast.expr | None) -> dict[str, Any]:
 
 
 def _strip_gpu_only(module: ast.Module) -> tuple[ast.Module, set[int]]:
-    """Without what only a GPU or the autotuner needs, and the lines on which that stands."""
+    """The module without parts that only a GPU or the autotuner needs, and the lines of these parts."""
     body: list[ast.stmt] = []
     dropped: list[ast.stmt | ast.expr] = []
     for node in module.body:
@@ -214,7 +214,7 @@ def _strip_gpu_only(module: ast.Module) -> tuple[ast.Module, set[int]]:
 
 
 def _waits(module: ast.Module) -> bool:
-    """Whether an atomic is more than a sum, or its value is used: a lock, a flag, a count of those that are done."""
+    """Whether an atomic is more than a sum, or its value is used: a lock, a flag, a count of finished programs."""
     nodes = list(ast.walk(module))
     dropped = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     return any(
@@ -276,7 +276,7 @@ def build_kernel(kernel: KernelText, folder: Path, libdevice: Any) -> Any:
 
 
 def _import(name: str, namespace: Any = None, local: Any = None, fromlist: Any = (), level: int = 0) -> Any:
-    """``import`` of the modules that a kernel needs."""
+    """Import a module that a kernel needs: ``__import__`` of the namespace."""
     known = name in ("triton", "triton.language", "math") or name.startswith("torch._inductor.runtime")
     if level or not (known or SINGLE_LANE.fullmatch(name)):
         raise RefusedKernel(f"its source imports {name}")
@@ -291,7 +291,7 @@ def _import(name: str, namespace: Any = None, local: Any = None, fromlist: Any =
 
 
 def _check_reach(module: ast.Module, names: Mapping[str, Any]) -> None:
-    """No chain of attributes may lead from a module that is let in to one that is not."""
+    """Refuse chains of attributes that lead from an allowed module to one that is not allowed."""
     import triton
     import triton.language as tl
     from torch._inductor.runtime import triton_helpers

@@ -32,7 +32,7 @@ MOST_LANES = 1 << 20
 
 @record
 class ProgramBlock:
-    """A run of programs carried out as one: the first on each tiled axis, and how many."""
+    """A run of programs that are executed as one: the first on each tiled axis, and how many."""
 
     start: Mapping[str, int]
     count: Mapping[str, int]
@@ -320,7 +320,7 @@ class LaneLaunch:
         return made
 
     def _parts(self, given: dict[str, Any], builder: Any) -> Iterator[dict[str, Any]]:
-        """The arguments of each call of the kernel that it takes."""
+        """The arguments of each call of the kernel's function."""
         if self.tiling is None:
             for number in range(prod(self.grid)) if self.only is None else self.only:
                 self.program = self.place_of(number)
@@ -365,7 +365,7 @@ class LaneLaunch:
         return self.tiling.programs(self.block, shape)
 
     def _later(self, shape: tuple[int, ...]) -> Callable[[], Any]:
-        """``_programs`` as of now, for when it is needed."""
+        """The result of ``_programs`` for the block that runs now, to be computed when it is needed."""
         if self.tiling is None:
             number = self._programs(shape)
             return lambda: number
@@ -378,7 +378,7 @@ class LaneLaunch:
     def _lane(
         self, block: ProgramBlock, program: tuple[int, int, int], index: tuple[int, ...], shape: tuple[int, ...]
     ) -> dict[str, Any]:
-        """Of ``block`` where the grid is cut, else of the ``program`` that is carried out alone."""
+        """Program and lane in ``block`` where the grid is cut, else in the ``program`` that runs alone."""
         if self.tiling is not None:
             place, lane = self.tiling.place(block, index, shape)
             return {"program": place, "lane": lane}
@@ -388,7 +388,7 @@ class LaneLaunch:
         return {"program": list(program), "lane": alone}
 
     def here(self, line: int | None = None) -> dict[str, Any]:
-        """The launch and a line of the text: the one that is being carried out, where none is given."""
+        """Facts about the launch and a line of the text: the line that runs, where none is given."""
         line = line or current_line(self.function.rewriter.filename or self.function.fn.__code__.co_filename)
         lines = self.kernel.text.split("\n")
         return {

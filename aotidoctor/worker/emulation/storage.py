@@ -233,7 +233,7 @@ class EmulationFindings:
         self.not_emulated[key] = self.not_emulated.get(key, 0) + 1
 
     def result(self) -> dict[str, Any]:
-        """All of it as JSON."""
+        """All findings as JSON."""
         skipped = [{"what": what, "why": why, "times": times} for (what, why), times in self.not_emulated.items()]
         return {
             "findings": self.findings,
@@ -300,7 +300,7 @@ class LaneFindings:
             **self.place(index, mask.shape),
         )
 
-    def tell(self, kind: str, pointer: Pointer, at: Any, where: Any, **facts: Any) -> None:
+    def report(self, kind: str, pointer: Pointer, at: Any, where: Any, **facts: Any) -> None:
         """Report any other finding about lanes inside the allocation."""
         index = first_lane(where)
         tensor = pointer.tensor
@@ -392,7 +392,7 @@ PROXY = "aoti_torch_proxy_executor_call_function"
 
 @dataclass(slots=True, kw_only=True)
 class FollowedCalls:
-    """The calls so far. ``candidates`` are the values of the program."""
+    """Values that calls read and write, for the calls so far. ``candidates`` are the values of the program."""
 
     candidates: Candidates
     calls: list[dict[str, Any]] = field(default_factory=list)
@@ -428,7 +428,7 @@ class FollowedCalls:
             self.calls[-1]["writes"].append(found)
 
     def result(self, outputs: Iterable[tuple[str, WrapperTensor | None]]) -> dict[str, Any]:
-        """As ``worker.values.observe`` reports it."""
+        """The record as ``worker.values.observe`` reports it."""
         described = []
         for path, tensor in outputs:
             if tensor is not None:

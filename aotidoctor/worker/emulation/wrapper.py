@@ -159,7 +159,7 @@ class Variables:
             raise CannotReplayError(f"the number {text[:80]!r} is not known ({error})") from error
 
     def numbers(self, text: str) -> tuple[int, ...]:
-        """An array of whole numbers by name, or written out."""
+        """An array of integers by name, or written out."""
         value = self.names.get(text.strip())
         if isinstance(value, tuple):
             return value
@@ -229,7 +229,7 @@ _ODD = (RuntimeError, MemoryError, ValueError, OverflowError, TypeError, IndexEr
 
 @dataclass(slots=True, kw_only=True)
 class Replay(Variables):
-    """The wrapper's variables, and what is done for calls of kernels and operators.
+    """Replay of a wrapper: its variables, and the functions for calls of kernels and operators.
 
     ``launch(replay, kernel, arguments, line)`` and ``operator(replay, function, arguments, line)`` get the texts of the
     arguments. ``outputs`` are filled as the wrapper fills them. ``nodes`` describe the calls of the proxy executor.
@@ -250,7 +250,7 @@ class Replay(Variables):
     followed: FollowedCalls | None = None
 
     def run(self, statements: Sequence[tuple[int, str]]) -> None:
-        """Replay ``(line, statement)`` in order."""
+        """Carry out the statements, each ``(line, text)``, in order."""
         for line, text in statements:
             if self.skipping:
                 self.skipping += text.endswith("{") - text.startswith("}")
