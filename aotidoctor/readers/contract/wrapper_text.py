@@ -290,7 +290,7 @@ _CALL = re.compile(r"[\w:.>-]+\(")
 
 @record(kw_only=False, frozen=False)
 class NotUnderstood:
-    """Collect statements that were not understood, of one part (``constructor``, ``checks``, ``launches``, ``body``)."""
+    """Collect statements that are not understood, of one part (``constructor``, ``checks``, ``launches``, ``body``)."""
 
     part: str
     found: dict[str, Unread] = field(default_factory=dict)

@@ -283,7 +283,7 @@ class IndexExpressions(ABC):
         return opaque_node(f"{ast.unparse(node.func)[:40]}()")
 
     def arguments(self, node: ast.Call) -> list[Any]:
-        """All arguments of a call, those by keyword last."""
+        """All arguments of a call, keyword arguments last."""
         return [*(self.value(one) for one in node.args), *(self.value(one.value) for one in node.keywords)]
 
     def _spread(self, value: Any, shape: list[ast.expr]) -> Any:

@@ -35,7 +35,7 @@ def patch_arithmetic(interpreter: Any) -> None:
 
 
 def _divided(handle: Any, np: Any, lhs: Any, rhs: Any, *, quotient: bool) -> Any:
-    """Integer division that truncates towards zero; NumPy's rounds down, which is the same where nothing is negative."""
+    """Integer division that truncates towards zero; NumPy's rounds down: the same where nothing is negative."""
     a, b = lhs.data, rhs.data
     with np.errstate(all="ignore"):
         signed = np.issubdtype(a.dtype, np.signedinteger) and a.size and b.size and (a.min() < 0 or b.min() < 0)
