@@ -24,9 +24,9 @@ import torch  # noqa: E402
 from driver import wrapper  # noqa: E402
 from models import made  # noqa: E402
 
-from aotidoctor.worker.emulation import emulate, engine  # noqa: E402
+from aotidoctor.worker.emulation import engine  # noqa: E402
 from aotidoctor.worker.emulation.engine import check_launch  # noqa: E402
-from aotidoctor.worker.emulation.interpreter import Libdevice  # noqa: E402
+from aotidoctor.worker.emulation.interpreter import Libdevice, install_interpreter  # noqa: E402
 from aotidoctor.worker.emulation.kernel_source import (  # noqa: E402
     build_kernel,
     read_kernel,
@@ -127,7 +127,7 @@ def peak():
 
 def main():
     torch.set_num_threads(1)
-    emulate._install()
+    install_interpreter(Libdevice())
     told = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, make in (("pointwise", pointwise), ("embedding", embedding), ("index_put", index_put)):

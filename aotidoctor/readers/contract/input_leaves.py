@@ -1,10 +1,10 @@
 """Describe the leaves of the call spec: their order, their symbols, and the dtypes and dims of inputs.
 
-The spec counts all leaves, the runtime takes tensors only, and nothing in a package says which leaves are tensors.
-The generated names do: ``argN_1`` was placeholder N of the exported graph, where parameters and buffers come first
-and then one placeholder per leaf. So leaf = N - offset, with one unknown offset for all. It is at least the number of
-parameters and buffers that are listed as constants (those that were inlined or not used are missing there), it must
-leave room for the largest N, and it cannot exceed the smallest. Where that leaves one offset, the order is certain.
+The spec counts all leaves, the runtime takes tensors only, and only the generated names show which leaves are
+tensors: ``argN_1`` was placeholder N of the exported graph, where parameters and buffers come first and then one
+placeholder per leaf. So leaf = N - offset, with one unknown offset for all. It is at least the number of parameters
+and buffers that are listed as constants (those that were inlined or not used are missing there), it must leave room
+for the largest N, and it cannot exceed the smallest. Where that leaves one offset, the order is certain.
 
 The wrapper names a symbol where it first meets it (``int64_t s17 = arg0_1_size[0];``), gives it further names
 (``int64_t s77 = s17;``) and solves derived dims for it (``int64_t s40 = (1.0/8.0)*arg0_1_size_0;``). Everything is
@@ -16,7 +16,7 @@ Packages of torch 2.6 hold no input checks. A kernel still declares the dtype of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from aotidoctor.model.contract import ConstantSpec, Dim, LeafSpec, ModelContract, Reading
@@ -34,7 +34,7 @@ _NAME = re.compile(r"arg(\d{1,9})_\d+$")
 
 @record
 class LeafOrder:
-    """``input_of`` maps leaf to input, by the best guess where ``certain`` does not hold the leaf.
+    """Order of the leaves: ``input_of`` maps leaf to input, by the best guess for leaves that are not ``certain``.
 
     ``readings`` are all that are possible, where there are several.
     """
@@ -45,7 +45,7 @@ class LeafOrder:
     readings: tuple[Reading, ...] = ()
 
     def kind(self, leaf: int) -> str:
-        """What the leaf is: ``tensor``, ``constant``, or ``unknown`` where that is not certain."""
+        """The kind of a leaf: ``tensor``, ``constant``, or ``unknown`` where that is not certain."""
         if leaf not in self.certain:
             return "unknown"
         return "tensor" if leaf in self.input_of else "constant"
@@ -71,14 +71,7 @@ def order_leaves(
         text = f"{n_leaves} leaves and {len(names)} inputs could not be matched by the generated names"
         return LeafOrder(input_of={}, certain=frozenset(), problem=text)
     # Parameters and buffers that are listed: each had a placeholder of its own.
-    return _by_offset(
-        numbers,
-        n_leaves,
-        sum(constant.kind in ("parameter", "buffer") and not constant.from_folded for constant in constants),
-    )
-
-
-def _by_offset(numbers: list[int], n_leaves: int, lifted: int) -> LeafOrder:
+    lifted = sum(constant.kind in ("parameter", "buffer") and not constant.from_folded for constant in constants)
     low = max(lifted, max(numbers) - (n_leaves - 1), 0)
     high = min(numbers)
     if low > high:
@@ -108,7 +101,7 @@ _ALIAS = re.compile(r"[a-z]+\d+$")
 class SymbolTable:
     """Canonical symbols with the text that defines them.
 
-    ``sizes`` and ``strides`` map (input name, dim) to its size in terms of them, as far as the definitions tell.
+    ``sizes`` and ``strides`` map (input name, dim) to its size in terms of them, as far as the definitions give it.
     """
 
     definitions: Mapping[str, str]
@@ -141,31 +134,18 @@ def read_symbols(body: Body) -> SymbolTable:
         else:
             if _SYMBOL.match(name) is not None and isinstance(parse_expr(text), Opaque):
                 body.losses.note("symbol", 0, f"{name} = {text}")
-            _derive_size(name, text, definitions, aliases, places=places, tables=tables)
+            # Computed from one size, which then is the inverse; or from other symbols.
+            expr = substitute(parse_expr(text), aliases)
+            source = next((symbol for symbol in expr.symbols if symbol in places), None)
+            if source is not None:
+                definitions[name] = text
+                kind, argument, dim = places[source]
+                size = solve_symbol(expr, source, Sym(name))
+                if size is not None:
+                    tables[kind].setdefault((argument, dim), size)
+            elif expr.symbols and expr.symbols <= definitions.keys() and len(str(expr)) < _LONGEST:
+                aliases[name] = expr
     return SymbolTable(definitions=definitions, aliases=aliases, sizes=tables["size"], strides=tables["stride"])
-
-
-def _derive_size(
-    name: str,
-    text: str,
-    definitions: dict[str, str],
-    aliases: dict[str, Expr],
-    *,
-    places: Mapping[str, tuple[str, str, int]],
-    tables: Mapping[str, dict[tuple[str, int], Expr]],
-) -> None:
-    """``name`` is computed from one size (``places``): then that size is the inverse; or from other symbols."""
-    expr = substitute(parse_expr(text), aliases)
-    sources = [symbol for symbol in expr.symbols if symbol in places]
-    if not sources:
-        if expr.symbols and expr.symbols <= definitions.keys() and len(str(expr)) < _LONGEST:
-            aliases[name] = expr
-        return
-    definitions[name] = text
-    kind, argument, dim = places[sources[0]]
-    size = solve_symbol(expr, sources[0], Sym(name))
-    if size is not None:
-        tables[kind].setdefault((argument, dim), size)
 
 
 def solve_symbol(expr: Expr, symbol: str, value: Expr) -> Expr | None:
@@ -173,11 +153,8 @@ def solve_symbol(expr: Expr, symbol: str, value: Expr) -> Expr | None:
     others = expr.symbols - {symbol}
     if others:
         rest = substitute(expr, {symbol: Num(0)})
-        return (
-            sum_of((value, product_of((Num(-1), rest))))
-            if (sum_of((expr, product_of((Num(-1), rest)))) == Sym(symbol))
-            else None
-        )
+        is_symbol = sum_of((expr, product_of((Num(-1), rest)))) == Sym(symbol)
+        return sum_of((value, product_of((Num(-1), rest)))) if is_symbol else None
     line = linear(expr)
     if line is None or not line[0].over:
         return None
@@ -187,16 +164,16 @@ def solve_symbol(expr: Expr, symbol: str, value: Expr) -> Expr | None:
 
 
 def known_expr(expr: Expr) -> Expr | None:
-    """``expr`` unless it was not understood."""
+    """``expr``, or None where it was not understood."""
     return None if isinstance(expr, Opaque) else expr
 
 
-# Leaves with everything that the wrapper tells about them.
+# Leaves with everything that the wrapper says about them.
 
 
 @record
 class LeafSources:
-    """Everything leaves are read from. ``mutated`` are names that a kernel takes as something to write to."""
+    """Sources of the leaves. ``mutated`` are the inputs that a kernel may write to."""
 
     names: Sequence[str]
     checks: Checks
@@ -239,11 +216,17 @@ def tensor_leaf(
     name = sources.names[position]
     check = sources.checks.inputs.get(name, InputCheck())
     assertion = next((one for one in sources.body.assertions if one.name == name and one.operator == "input"), None)
-    rank = _rank(check, assertion, sources)
-    shown = rank if rank is not None else _least_rank(name, check, sources)
+    # The asserted shape is certain. Otherwise the comparisons show all dims if every dim has one: that holds when lower
+    # bounds were compiled in (each dynamic dim then has at least that) and when no size of the model is dynamic.
+    complete = sources.checks.has_lower_bounds or not sources.symbols.definitions
+    rank = check.dims_seen if check.line is not None and complete else None
+    rank = count = len(assertion.sizes) if assertion is not None else rank
+    if count is None:
+        # A lower limit: the dims that anything mentions.
+        places = [*sources.symbols.sizes, *sources.symbols.strides]
+        count = max([check.dims_seen, *(dim + 1 for owner, dim in places if owner == name)])
+    dims, steps = _dims_and_strides(name, count, check, assertion, sources.symbols)
     unpacked = sources.body.unpacked.get(name)
-    exprs = [_size(name, dim, assertion, sources) for dim in range(shown)]
-    steps = tuple(_stride(name, dim, check, assertion, sources) for dim in range(shown))
     return LeafSpec(
         index=index,
         path=path,
@@ -253,7 +236,7 @@ def tensor_leaf(
         triton_names=triton_names,
         dtype=check.dtype or (assertion.dtype if assertion is not None else None),
         rank=rank,
-        dims=tuple(_dim(dim, check, exprs[dim]) for dim in range(shown)) if shown or rank is not None else None,
+        dims=dims if count or rank is not None else None,
         strides=tuple(step.over if isinstance(step, Num) else None for step in steps),
         device_type=check.device_type,
         used=_is_used(name, sources),
@@ -264,47 +247,23 @@ def tensor_leaf(
     )
 
 
-def _rank(check: InputCheck, assertion: Assertion | None, sources: LeafSources) -> int | None:
-    """The number of dims, None when the source does not determine it.
-
-    The asserted shape is certain. Otherwise the comparisons show all dims if every dim has one: that holds when lower
-    bounds were compiled in (each dynamic dim then has at least that) and when no size of the model is dynamic.
-    """
-    if assertion is not None:
-        return len(assertion.sizes)
-    if check.line is None:
-        return None
-    complete = sources.checks.has_lower_bounds or not sources.symbols.definitions
-    return check.dims_seen if complete else None
-
-
-def _least_rank(name: str, check: InputCheck, sources: LeafSources) -> int:
-    """Dims that anything mentions: a lower limit of the rank."""
-    places = [*sources.symbols.sizes, *sources.symbols.strides]
-    return max([check.dims_seen, *(dim + 1 for owner, dim in places if owner == name)])
-
-
-def _size(name: str, dim: int, assertion: Assertion | None, sources: LeafSources) -> Expr | None:
-    if assertion is not None:
-        return known_expr(sources.symbols.read(assertion.sizes[dim]))
-    return sources.symbols.sizes.get((name, dim))
-
-
-def _stride(name: str, dim: int, check: InputCheck, assertion: Assertion | None, sources: LeafSources) -> Expr | None:
-    if dim in check.strides:
-        return Num(check.strides[dim])
-    if assertion is not None and dim < len(assertion.strides):
-        return known_expr(sources.symbols.read(assertion.strides[dim]))
-    return sources.symbols.strides.get((name, dim))
-
-
-def _dim(dim: int, check: InputCheck, expr: Expr | None) -> Dim:
-    static = check.static.get(dim)
-    if static is None and isinstance(expr, Num) and expr.under == 1:
-        static = expr.over
-    if static is not None:
-        return Dim(static=static, expr=Num(static))
-    return Dim(min=check.low.get(dim), max=check.high.get(dim), expr=expr)
+def _dims_and_strides(
+    name: str, count: int, check: InputCheck, assertion: Assertion | None, symbols: SymbolTable
+) -> tuple[tuple[Dim, ...], tuple[Expr | None, ...]]:
+    """The first ``count`` dims and strides: from the check, else the assertion, else the definitions of symbols."""
+    dims, steps = [], []
+    for at in range(count):
+        expr, step = symbols.sizes.get((name, at)), symbols.strides.get((name, at))
+        if assertion is not None:
+            expr = known_expr(symbols.read(assertion.sizes[at]))
+            step = known_expr(symbols.read(assertion.strides[at])) if at < len(assertion.strides) else step
+        static = check.static.get(at)
+        if static is None and isinstance(expr, Num) and expr.under == 1:
+            static = expr.over
+        bounded = Dim(min=check.low.get(at), max=check.high.get(at), expr=expr)
+        dims.append(bounded if static is None else Dim(static=static, expr=Num(static)))
+        steps.append(Num(check.strides[at]) if at in check.strides else step)
+    return tuple(dims), tuple(steps)
 
 
 def _is_used(name: str, sources: LeafSources) -> bool | None:
@@ -332,23 +291,16 @@ def infer_shared(leaves: Sequence[LeafSpec]) -> list[LeafSpec]:
         for dim in leaf.dims or ():
             if isinstance(dim.expr, Sym):
                 bounds.setdefault(dim.expr.name, (dim.min, dim.max))
-    return [_with_shared(leaf, bounds) for leaf in leaves]
-
-
-def _with_shared(leaf: LeafSpec, bounds: Mapping[str, tuple[int | None, int | None]]) -> LeafSpec:
-    dims = leaf.dims or ()
-    if all(dim.static is not None or dim.expr is not None for dim in dims):
-        return leaf
-    return replace(leaf, dims=tuple(_share_bounds(dim, bounds) for dim in dims))
-
-
-def _share_bounds(dim: Dim, bounds: Mapping[str, tuple[int | None, int | None]]) -> Dim:
-    if dim.static is not None or dim.expr is not None or dim.min is None:
-        return dim
-    fitting = [name for name, limits in bounds.items() if limits == (dim.min, dim.max)]
-    if len(fitting) != 1:
-        return dim
-    return Dim(min=dim.min, max=dim.max, expr=Sym(fitting[0]))
+    made = []
+    for leaf in leaves:
+        dims = list(leaf.dims or ())
+        for at, dim in enumerate(dims):
+            unnamed = dim.static is None and dim.expr is None and dim.min is not None
+            fitting = [name for name, limits in bounds.items() if unnamed and limits == (dim.min, dim.max)]
+            if len(fitting) == 1:
+                dims[at] = Dim(min=dim.min, max=dim.max, expr=Sym(fitting[0]))
+        made.append(replace(leaf, dims=tuple(dims)) if dims else leaf)
+    return made
 
 
 # Dtypes that no check states, from the kernels that take the inputs.
@@ -360,19 +312,24 @@ def is_described(leaf: LeafSpec) -> bool:
 
 
 def has_open_strides(leaf: LeafSpec) -> bool:
-    """Whether no check says anything of the strides, and there are some."""
+    """Whether there are strides of which no check says anything."""
     return leaf.rank is None or (
         leaf.rank > 0 and not any(step is not None for step in (*(leaf.strides or ()), *(leaf.stride_exprs or ())))
     )
 
 
 def with_implied_dtypes(contract: ModelContract) -> ModelContract:
-    """``contract`` with a dtype for each tensor that has none and that all its kernels read as one and the same."""
+    """``contract`` with a dtype for each tensor that has none and that all of its kernels read as the same."""
     if all(leaf.dtype is not None for leaf in contract.tensor_leaves()):
         return contract
     read_as: dict[str, set[str]] = {}
-    for name, kind in _pointers(contract):
-        read_as.setdefault(name, set()).add(element_dtype(kind) or "")
+    bodies = {body.name: body for body in contract.bodies}
+    for call in contract.kernels:
+        body = bodies.get(call.name)
+        if body is not None and len(call.arguments) >= len(body.parameters):
+            for parameter, argument in zip(body.parameters, call.arguments, strict=False):
+                if parameter.pointer:
+                    read_as.setdefault(argument, set()).add(element_dtype(parameter.type) or "")
     # Read as two types, or as one that is not known here: it stays open.
     certain = {name: kinds.pop() for name, kinds in read_as.items() if len(kinds) == 1 and "" not in kinds}
     leaves = (
@@ -382,15 +339,3 @@ def with_implied_dtypes(contract: ModelContract) -> ModelContract:
         for leaf in contract.leaves
     )
     return replace(contract, leaves=tuple(leaves))
-
-
-def _pointers(contract: ModelContract) -> Iterator[tuple[str, str]]:
-    """Argument and element type of each tensor that a generated kernel is given."""
-    bodies = {body.name: body for body in contract.bodies}
-    for call in contract.kernels:
-        body = bodies.get(call.name)
-        if body is None or len(call.arguments) < len(body.parameters):
-            continue
-        for parameter, argument in zip(body.parameters, call.arguments, strict=False):
-            if parameter.pointer:
-                yield argument, parameter.type

@@ -13,7 +13,8 @@ purpose.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.contract import BoundCheck, KernelBody, KernelCall, KernelParameter
@@ -35,7 +36,7 @@ _VIEWED = "reinterpret_tensor_wrapper("
 _RUNTIME = re.compile(r"this->device_idx_|stream\d*|kernels|this->cubin_dir_")
 _ARRAY_TYPE = re.compile(r"static_cast<[\w ]+\*>|std::array<[^<>{}]*>")
 _LONGEST = 160
-# The executor, the number of the node, the count of integers and they, the count of tensors and they.
+# The executor, the number of the node, the count of integers, the integers, the count of tensors, the tensors.
 _PROXY_ARGUMENTS = 6
 
 
@@ -49,37 +50,39 @@ def read_kernels(
 
     Sizes among the arguments that have a second name get their first one (``aliases``).
     """
-    return tuple(_kernel(call, launches, nodes, aliases) for call in calls)
-
-
-def _kernel(
-    call: RawCall, launches: Mapping[str, TritonLaunch], nodes: Sequence[ExternNode], aliases: Mapping[str, Expr]
-) -> KernelCall:
-    name, kind = call.function, kind_of(call)
-    launch = None
-    match kind:
-        case "custom":
-            name = _target(call, nodes)
-        case "triton":
+    made = []
+    for call in calls:
+        name, kind, launch = call.function, kind_of(call), None
+        if kind == "custom":
+            # The operator; its number where the JSON is missing.
+            index = node_index(call)
+            name = "?" if index is None else nodes[index].target if index < len(nodes) else f"#{index}"
+        elif kind == "triton":
             name = triton_name(call)
             launch = launches.get(f"{name}@{call.line}") or launches.get(name)
-    return KernelCall(
-        name=name,
-        kind=kind,
-        line=call.line,
-        arguments=tuple(str(aliases.get(name, name)) for name in arguments_of(call)),
-        origins=call.origins,
-        source_nodes=call.source_nodes,
-        grid=launch.grid if launch is not None else (),
-        warps=launch.warps if launch is not None else None,
-        shared=launch.shared if launch is not None else None,
-        device_code=launch.device_code if launch is not None else None,
-        guarded=launch.guarded if launch is not None else False,
-    )
+        one = KernelCall(
+            name=name,
+            kind=kind,
+            line=call.line,
+            arguments=tuple(str(aliases.get(argument, argument)) for argument in arguments_of(call)),
+            origins=call.origins,
+            source_nodes=call.source_nodes,
+        )
+        if launch is not None:
+            one = replace(
+                one,
+                grid=launch.grid,
+                warps=launch.warps,
+                shared=launch.shared,
+                device_code=launch.device_code,
+                guarded=launch.guarded,
+            )
+        made.append(one)
+    return tuple(made)
 
 
 def kind_of(call: RawCall) -> str:
-    """``cpp``, ``triton``, ``extern`` or ``custom``."""
+    """The kind of a call: ``cpp``, ``triton``, ``extern`` or ``custom``."""
     if call.function == PROXY:
         return "custom"
     if call.function.startswith("aoti_torch_"):
@@ -114,16 +117,8 @@ def node_index(call: RawCall) -> int | None:
     return int(found[1]) if found is not None else None
 
 
-def _target(call: RawCall, nodes: Sequence[ExternNode]) -> str:
-    """The operator of a proxy-executor call; its number where the JSON is missing."""
-    index = node_index(call)
-    if index is None:
-        return "?"
-    return nodes[index].target if index < len(nodes) else f"#{index}"
-
-
 def arguments_of(call: RawCall) -> tuple[str, ...]:
-    """Arguments by the names of their tensors, other arguments as they stand."""
+    """Arguments: tensors by name, others as they are in the text."""
     match kind_of(call):
         case "cpp":
             return tuple(found[2] or found[0].strip() for found in _POINTER.finditer(call.arguments))
@@ -147,7 +142,7 @@ def _base(text: str) -> str:
 
 
 def written_and_read(call: RawCall, launches: Mapping[str, TritonLaunch]) -> tuple[frozenset[str], frozenset[str]]:
-    """``(written, read)`` tensors of a call. Where the call does not tell, an argument counts as written."""
+    """``(written, read)`` tensors of a call. Where that is not clear, an argument counts as written."""
     names = arguments_of(call)
     # Out variants and in-place operators (`mm_out`, `copy_`, `fill__Scalar`) write to their first argument.
     match kind_of(call):
@@ -181,40 +176,36 @@ _LONGEST_SIGNATURE = 20_000
 
 
 def cpp_body(name: str, text: str, line: int, member: str) -> KernelBody:
-    """The function that begins with ``text``, which is all of it; no parameters where one was not understood."""
+    """The C++ kernel with the source ``text``; no parameters where one was not understood."""
     opened = text.find("(")
     closed = text.find(")", opened, opened + _LONGEST_SIGNATURE)
-    found = [_parameter(part) for part in split_list(text[opened + 1 : closed])] if closed > 0 else []
-    parameters = tuple(one for one in found if one is not None)
+    parameters: list[KernelParameter] = []
+    for part in split_list(text[opened + 1 : closed]) if closed > 0 else ():
+        # ``const float* __restrict__ in_ptr0``. Searched from its end, a word costs no more than its length.
+        start = len(part) - len(part[::-1].partition(" ")[0].partition("*")[0])
+        kind = part[:start].removesuffix("__restrict__ ").rstrip()
+        name_of_type = kind.removeprefix("const ").removesuffix("*").strip()
+        if _NAME.fullmatch(part, start) is None or _CPP_TYPE.fullmatch(name_of_type) is None:
+            parameters = []
+            break
+        const = part.startswith("const ")
+        parameters.append(
+            KernelParameter(name=part[start:], type=name_of_type, pointer=kind.endswith("*"), const=const)
+        )
     return KernelBody(
         name=name,
         kind="cpp",
         member=member,
         line=line,
         lines=text.count("\n") + 1,
-        parameters=parameters if len(parameters) == len(found) else (),
+        parameters=tuple(parameters),
     )
-
-
-def _parameter(text: str) -> KernelParameter | None:
-    """``const float* __restrict__ in_ptr0``; None where it is written otherwise."""
-    # Searched from its end, a word costs no more than its length.
-    start = len(text) - len(text[::-1].partition(" ")[0].partition("*")[0])
-    name = _NAME.fullmatch(text, start)
-    if name is None:
-        return None
-    const, kind = text.startswith("const "), text[:start].removesuffix("__restrict__ ").rstrip()
-    pointer = kind.endswith("*")
-    kind = kind.removeprefix("const ").removesuffix("*").strip()
-    if _CPP_TYPE.fullmatch(kind) is None:
-        return None
-    return KernelParameter(name=name[0], type=kind, pointer=pointer, const=const)
 
 
 def triton_body(launch: TritonLaunch, member: str) -> KernelBody:
     """The Triton kernel of ``launch``. Its parameters are those that the launch passes: no compile-time constants."""
     signature = _SIGNATURE.search(launch.source)
-    # Helper functions of scans stand before the kernel.
+    # Helper functions of scans come before the kernel.
     listed = next((one[2] for one in _DEFINITION.finditer(launch.source) if one[1] == launch.name), "")
     types = {one[1]: one for one in _TYPE.finditer(signature[1])} if signature is not None else {}
     names = [part.partition(":")[0].strip() for part in split_list(listed)]
@@ -278,9 +269,19 @@ def read_kernel_sources(
     """Read the C++ kernels of ``sources`` (member to text) and the Triton kernels of ``launches``."""
     gathered = _Gathered([], [], {}, {}, {})
     for member, text in sources.items():
-        for kernel, part, line in _functions(text):
-            _read_source(gathered, kernel, part, line, member)
-            gathered.bodies.append(cpp_body(kernel, part, line, member))
+        starts = list(_FUNCTION.finditer(text))
+        line, counted = 1, 0
+        for at, start in enumerate(starts):
+            end = starts[at + 1].start() if at + 1 < len(starts) else len(text)
+            opened = text.find("{", start.end(), end)
+            # Only functions that have a body.
+            if opened < 0 or text.find(";", start.end(), opened) >= 0:
+                continue
+            line += text.count("\n", counted, start.start())
+            counted = start.start()
+            part = text[counted:end]
+            _read_source(gathered, start[1], part, line, member)
+            gathered.bodies.append(cpp_body(start[1], part, line, member))
     for launch in launches.values():
         _read_source(gathered, launch.name, launch.source, launch.line, wrapper_member)
         if launch.source and wrapper_member is not None:
@@ -294,27 +295,15 @@ def read_kernel_sources(
     )
 
 
-def _functions(text: str) -> Iterator[tuple[str, str, int]]:
-    """``(name, text, first line)`` of each ``extern "C"`` function that has a body."""
-    starts = list(_FUNCTION.finditer(text))
-    line, counted = 1, 0
-    for at, start in enumerate(starts):
-        end = starts[at + 1].start() if at + 1 < len(starts) else len(text)
-        opened = text.find("{", start.end(), end)
-        if opened < 0 or text.find(";", start.end(), opened) >= 0:
-            continue
-        line += text.count("\n", counted, start.start())
-        counted = start.start()
-        yield start[1], text[start.start() : end], line
-
-
 def _read_source(gathered: _Gathered, kernel: str, text: str, line: int, member: str | None) -> None:
-    """Read one kernel. Expressions are tried only where a word of theirs occurs: kernels are much of the text."""
+    """Read one kernel. Regular expressions are tried only where a word of theirs occurs: kernels are long texts."""
     counted = 0
     for found in _BOUND.finditer(text):
         line += text.count("\n", counted, found.start())
         counted = found.start()
-        gathered.bounds.append(_bound(kernel, found[1], line, member))
+        upper = _UPPER.search(found[1])
+        bound = _SUFFIX.sub(r"\1", upper[1].strip()) if upper is not None else ""
+        gathered.bounds.append(BoundCheck(kernel=kernel, text=found[1], bound=bound, line=line, member=member))
     if "rand" in text:
         gathered.random.update(dict.fromkeys((kernel, found[1]) for found in _RANDOM.finditer(text)))
     if any(mark in text for mark in _NAN):
@@ -327,14 +316,8 @@ def _read_source(gathered: _Gathered, kernel: str, text: str, line: int, member:
             gathered.baked[kernel] = threads.baked
 
 
-def _bound(kernel: str, text: str, line: int, member: str | None) -> BoundCheck:
-    upper = _UPPER.search(text)
-    bound = _SUFFIX.sub(r"\1", upper[1].strip()) if upper is not None else ""
-    return BoundCheck(kernel=kernel, text=text, bound=bound, line=line, member=member)
-
-
 class _Threads:
-    """Follows declarations, parallel regions and uses in the order in which they stand in one kernel."""
+    """Follow declarations, parallel regions and uses in the order in which they are in one kernel."""
 
     def __init__(self) -> None:
         self.baked: int | None = None
@@ -343,7 +326,7 @@ class _Threads:
         self._open_region = False
 
     def see(self, mark: re.Match[str]) -> None:
-        """Take note of one declaration, region or use."""
+        """Note one declaration, region or use."""
         if mark["parallel"] is not None:
             self._open_region = "num_threads" not in mark["parallel"]
         elif mark["num_thread"] is not None:

@@ -1,14 +1,14 @@
 """Describe outputs, results that custom operators promise, and buffers that are read before any write.
 
-The shape and strides of a custom operator's result are written beside each call, for the checks that
+The shape and strides of a custom operator's result are asserted after each call, for the checks that
 AOTI_RUNTIME_CHECK_INPUTS turns on; the element type shows in the pointer that the next kernel takes. Nothing in a
 package compares them with what the operator returns.
 
 ``torch.empty`` compiles to an allocation and nothing else, and so do the results of all kernels; the difference is
 whether a write comes before the first read. Pointers to const are reads, other pointers are writes. Where a call does
-not tell (custom operators, in-place shims), its arguments count as written, so a finding is never a guess; a buffer
-that is written in part counts as written. A pointwise read of ``torch.empty`` leaves no buffer: the compiler puts a
-NaN constant in its place, see ``nan_constants``.
+not show that (custom operators, in-place shims), its arguments count as written, so a finding is never a guess; a
+buffer that is written in part counts as written. A pointwise read of ``torch.empty`` leaves no buffer: the compiler
+puts a NaN constant in its place, see ``nan_constants``.
 """
 
 from __future__ import annotations
@@ -42,22 +42,20 @@ def read_custom_calls(body: Body, nodes: Sequence[ExternNode]) -> tuple[CustomCa
             continue
         node = nodes[index]
         given = arguments_of(call)
-        arguments = tuple(_argument(name, call, body, known) for name in given[: len(given) - len(node.output_names)])
+        arguments: list[PromisedResult | None] = []
+        for name in given[: len(given) - len(node.output_names)]:
+            # The result of an earlier custom operator that is passed on as it is; None for any other tensor.
+            first = name
+            while first not in known and first in body.renamed and first not in body.view_shapes:
+                first = body.renamed[first]
+            viewed = f"reinterpret_tensor_wrapper({name}," in call.arguments
+            arguments.append(None if viewed else known.get(first))
         results = tuple(_result(name, body, at, asserted) for name in node.output_names)
         known |= {result.name: result for result in results}
-        found.append(CustomCall(index=index, target=node.target, line=call.line, arguments=arguments, results=results))
+        found.append(
+            CustomCall(index=index, target=node.target, line=call.line, arguments=tuple(arguments), results=results)
+        )
     return tuple(found)
-
-
-def _argument(name: str, call: RawCall, body: Body, known: Mapping[str, PromisedResult]) -> PromisedResult | None:
-    """The result of an earlier custom operator that is passed on as it is; None for any other tensor."""
-    if f"reinterpret_tensor_wrapper({name}," in call.arguments:
-        return None
-    while name not in known:
-        if name in body.view_shapes or name not in body.renamed:
-            return None
-        name = body.renamed[name]
-    return known[name]
 
 
 def _result(name: str, body: Body, at: int, asserted: Mapping[str, Assertion]) -> PromisedResult:
@@ -84,12 +82,12 @@ def _same_tensor(name: str, renamed: Mapping[str, str]) -> frozenset[str]:
 
 
 def element_type(name: str, body: Body) -> str | None:
-    """The element type that the kernels take ``name`` for, under whatever name; None where none of ours takes it."""
+    """The element type that the kernels use for ``name`` or another name of its tensor; None if none takes it."""
     return _dtype(_same_tensor(name, body.renamed), body.calls)
 
 
 def _dtype(names: frozenset[str], calls: Sequence[RawCall]) -> str | None:
-    """The element type that the first kernel to take the tensor takes it for; None where none of ours does."""
+    """The element type that the first kernel with the tensor as an argument uses; None if none takes it."""
     for call in calls:
         for kind, name in _POINTER.findall(call.arguments):
             if name in names:
@@ -116,38 +114,30 @@ def unwritten_reads(events: Iterable[BodyEvent], launches: Mapping[str, TritonLa
                 root = roots.get(event.name, event.name)
                 if fresh.pop(root, None) is not None:
                     found[root] = f"{root} returned"
-            case _:
-                _call(event, launches, fresh, roots, found)
+            case _ if event.call is not None:
+                written, read = written_and_read(event.call, launches)
+                reader = triton_name(event.call) if kind_of(event.call) == "triton" else event.call.function
+                written_roots = {roots.get(name, name) for name in written}
+                read_roots = {roots.get(name, name) for name in read}
+                for root in sorted((read_roots - written_roots) & fresh.keys()):
+                    found.setdefault(root, f"{root} read by {reader}")
+                for root in written_roots | read_roots:
+                    fresh.pop(root, None)
     return tuple(found.values())
-
-
-def _call(
-    event: BodyEvent,
-    launches: Mapping[str, TritonLaunch],
-    fresh: dict[str, str],
-    roots: Mapping[str, str],
-    found: dict[str, str],
-) -> None:
-    if event.call is None:
-        return
-    written, read = written_and_read(event.call, launches)
-    shown = triton_name(event.call) if kind_of(event.call) == "triton" else event.call.function
-    written_roots = {roots.get(name, name) for name in written}
-    read_roots = {roots.get(name, name) for name in read}
-    for root in sorted(read_roots - written_roots):
-        if root in fresh:
-            found.setdefault(root, f"{root} read by {shown}")
-    for root in written_roots | read_roots:
-        fresh.pop(root, None)
 
 
 # Outputs: paths from the call spec, dtypes and shapes from run_impl.
 
 # Operators whose result has the dtype of their first argument.
-_KEEPING = re.compile(r"^aoti_torch_[a-z]+_(?:mkldnn_)?_?(?:convolution(?:_pointwise)?|linear_pointwise)$")
+_PRESERVING = re.compile(r"^aoti_torch_[a-z]+_(?:mkldnn_)?_?(?:convolution(?:_pointwise)?|linear_pointwise)$")
 # A view that is made for the call has the dtype of what it views.
 _FIRST = re.compile(r"\s*(?:wrap_with_raii_handle_if_needed\()?(?:reinterpret_tensor_wrapper\()?(\w+)\s*,")
 _DEEPEST = 8
+_LITERALS = {
+    "bool": "true|false",
+    "int64": r"-?\d+(?:L|LL)?|[su]\d+",
+    "float64": r"-?\d+\.\d*(?:e[+-]?\d+)?",
+}
 
 
 def output_paths(out_spec: str | None, count: int) -> tuple[str, ...]:
@@ -173,48 +163,31 @@ def build_outputs(
     inputs = {leaf.generated_name: leaf for leaf in leaves if leaf.generated_name is not None}
     held = {constant.name: constant for constant in constants}
     asserted = {one.name: one for one in body.assertions}
-    plain = {index: _plain(index, path, body) for index, path in enumerate(paths)}
-    return tuple(
-        plain[index]
-        or _output(index, path, _origin(body.outputs.get(index, ""), body, symbols, asserted), inputs=inputs, held=held)
-        for index, path in enumerate(paths)
-    )
-
-
-def _plain(index: int, path: str, body: Body) -> OutputSpec | None:
-    """The output where the program returns None or a number, not a tensor. Without any output nothing was read.
-
-    Where a statement about an output was not understood, one that is not there is not None, but unknown.
-    """
-    if body.outputs and index not in body.outputs and not _has_lost_one(body):
-        return OutputSpec(index=index, path=path, kind="none")
-    number = body.numbers.get(body.outputs.get(index, ""))
-    if number is None:
-        return None
-    return OutputSpec(index=index, path=path, kind="number", dtype=_type_of(number), shape=(), device_type="cpu")
-
-
-def _has_lost_one(body: Body) -> bool:
-    """Whether a statement that does not tell which output it is about was not understood."""
+    # Where a statement about an output was not understood, an output that is not there is not None, but unknown.
+    # Without any output nothing was read.
     lost = body.losses.found.get("output")
-    return lost is not None and lost.count > sum(not name for name in body.outputs.values())
-
-
-def _type_of(number: str) -> str | None:
-    """The dtype that the C++ literal makes; that of a symbol (``s77``) is int64."""
-    if number in ("true", "false"):
-        return "bool"
-    if re.fullmatch(r"-?\d+(?:L|LL)?|[su]\d+", number):
-        return "int64"
-    return "float64" if re.fullmatch(r"-?\d+\.\d*(?:e[+-]?\d+)?", number) else None
+    complete = lost is None or lost.count <= sum(not name for name in body.outputs.values())
+    made = []
+    for index, path in enumerate(paths):
+        number = body.numbers.get(body.outputs.get(index, ""))
+        if body.outputs and index not in body.outputs and complete:
+            made.append(OutputSpec(index=index, path=path, kind="none"))
+        elif number is not None:
+            # The dtype of the C++ literal; that of a symbol (``s77``) is int64.
+            dtype = next((dtype for dtype, pattern in _LITERALS.items() if re.fullmatch(pattern, number)), None)
+            made.append(OutputSpec(index=index, path=path, kind="number", dtype=dtype, shape=(), device_type="cpu"))
+        else:
+            origin = _origin(body.outputs.get(index, ""), body, symbols, asserted)
+            made.append(_output(index, path, origin, inputs=inputs, held=held))
+    return tuple(made)
 
 
 @record
 class _Origin:
-    """The name a tensor first had, its buffer if it was allocated here, its shape where a view or a buffer tells.
+    """The first name of a tensor, its buffer if it was allocated here, its shape if a view or a buffer shows it.
 
-    ``dtype`` is what the generated kernels or an assertion take it for, of a tensor that an operator gave, and that of
-    a view that has a dtype of its own; ``shared`` tells that it is that tensor, or a view of it, and not a copy.
+    ``dtype``, of the result of an operator, is that of kernels that take it or of an assertion; ``viewed_as`` is that
+    of a view with a dtype of its own; ``shared``: it is that tensor, or a view of it, and not a copy.
     """
 
     name: str
@@ -226,39 +199,46 @@ class _Origin:
 
 
 def _origin(name: str, body: Body, symbols: SymbolTable, asserted: Mapping[str, Assertion]) -> _Origin:
-    """Follow the names back; the first that tells the buffer, the shape or the dtype is believed."""
+    """Follow the names back; the first one with a buffer, a shape or a dtype decides each."""
     buffer: Buffer | None = None
-    told: Assertion | None = None
+    assertion: Assertion | None = None
     shape: tuple[str, ...] | None = None
     viewed_as: str | None = None
     shared, shaped, first = True, False, name
     for _ in range(len(body.renamed) + len(body.like) + 1):
         viewed_as = viewed_as or body.view_dtypes.get(name)
         buffer = buffer or body.buffers.get(name)
-        told = told or asserted.get(name)
+        assertion = assertion or asserted.get(name)
         if not shaped:
-            shape, shaped = _shape_of(name, body, asserted)
+            # A view of unknown shape does not have that of its tensor.
+            shaped = name in body.view_shapes or name in body.buffers or name in asserted
+            if name in body.view_shapes:
+                shape = body.view_shapes[name]
+            elif name in body.buffers:
+                shape = body.buffers[name].shape
+            elif name in asserted:
+                shape = asserted[name].sizes
         if name not in body.renamed and name not in body.like:
             break
         shared = shared and name in body.renamed
         name = body.renamed[name] if name in body.renamed else body.like[name]
     dtype = None
     if buffer is None and name:
-        dtype = element_type(name, body) or element_type(first, body) or _kept_dtype(name, body)
+        dtype = element_type(name, body) or element_type(first, body) or _preserved_dtype(name, body)
     return _Origin(
         name=name,
         buffer=buffer,
-        dtype=dtype or (told.dtype if told is not None else None),
+        dtype=dtype or (assertion.dtype if assertion is not None else None),
         shape=tuple(str(symbols.read(size)) for size in shape) if shape is not None else None,
         viewed_as=viewed_as,
         shared=shared,
     )
 
 
-def _kept_dtype(name: str, body: Body, depth: int = 0) -> str | None:
-    """Of what an operator gives that keeps the dtype of its first argument: that of the argument."""
+def _preserved_dtype(name: str, body: Body, depth: int = 0) -> str | None:
+    """The dtype of the result of an operator that preserves the dtype of its first argument: that of the argument."""
     call = next(
-        (one for one in body.calls if _KEEPING.search(one.function) and f"&{name}_handle" in one.arguments), None
+        (one for one in body.calls if _PRESERVING.search(one.function) and f"&{name}_handle" in one.arguments), None
     )
     given = _FIRST.match(call.arguments) if call is not None else None
     if given is None or depth > _DEEPEST:
@@ -268,16 +248,7 @@ def _kept_dtype(name: str, body: Body, depth: int = 0) -> str | None:
         source = body.renamed[source]
     made = body.buffers.get(source)
     known = body.view_dtypes.get(source) or element_type(source, body) or (made.dtype if made is not None else None)
-    return known or _kept_dtype(source, body, depth + 1)
-
-
-def _shape_of(name: str, body: Body, asserted: Mapping[str, Assertion]) -> tuple[tuple[str, ...] | None, bool]:
-    """``(shape, whether anything tells it)``: a view of unknown shape has not that of its tensor."""
-    if name in body.view_shapes:
-        return body.view_shapes[name], True
-    if name in body.buffers:
-        return body.buffers[name].shape, True
-    return (asserted[name].sizes, True) if name in asserted else (None, False)
+    return known or _preserved_dtype(source, body, depth + 1)
 
 
 def _output(
@@ -286,8 +257,8 @@ def _output(
     leaf, constant = inputs.get(origin.name), held.get(origin.name)
     owner: LeafSpec | ConstantSpec | Buffer | None = leaf or constant or origin.buffer
     shape = origin.shape
-    if shape is None and leaf is not None:
-        shape = _leaf_shape(leaf)
+    if shape is None and leaf is not None and leaf.rank is not None and leaf.dims is not None:
+        shape = tuple(str(dim.static if dim.static is not None else dim.expr or "?") for dim in leaf.dims)
     if shape is None and constant is not None and constant.shape is not None:
         shape = tuple(map(str, constant.shape))
     return OutputSpec(
@@ -298,9 +269,3 @@ def _output(
         device_type=owner.device_type if owner is not None else None,
         same_as=leaf.path if leaf is not None and origin.shared else None,
     )
-
-
-def _leaf_shape(leaf: LeafSpec) -> tuple[str, ...] | None:
-    if leaf.rank is None or leaf.dims is None:
-        return None
-    return tuple(str(dim.static if dim.static is not None else dim.expr or "?") for dim in leaf.dims)

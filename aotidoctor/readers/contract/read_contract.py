@@ -1,13 +1,13 @@
 """Read a Contract from wrapper.cpp and the files beside it, with what the package needs of its host.
 
-The generated wrapper holds everything that the compiled code expects of its caller; it is written down nowhere else.
+The generated wrapper is the only place that has everything that the compiled code expects of its caller.
 It is read as text, section by section, and nothing is executed. Statements in the parts that hold the contract which
 fit no rule are counted by the kind of fact that may be lost with them, so that a new version of the generator shows
 up in the report instead of in a wrong answer. Not read, on purpose: the folding of constants, which runs when the
 package is loaded, and the runtime's own code.
 
 A statement may have the form of a known one and yet hold less than is needed: a call with unknown tensors, a kernel
-without a launch, a check of an unknown input. These are noted beside the statements that fit no rule.
+without a launch, a check of an unknown input. These are noted together with the statements that fit no rule.
 """
 
 from __future__ import annotations
@@ -91,17 +91,23 @@ def read_needs(
     launches: Mapping[str, TritonLaunch],
     unwritten: Sequence[str],
 ) -> HostNeeds:
-    """Combine metadata, the compile command and what the kernels show."""
+    """Combine metadata, the compile command and facts from the kernels."""
     values = metadata_values(model)
+    flags = [flag.replace("-", "_") for flag in _FEATURE.findall(command)]
+    isa = tuple(dict.fromkeys(_SPELLING.get(flag, flag) for flag in flags))
+    torch_home = _first(_INCLUDE_TORCH, command)
+    # Device code that a kernel loads by name and that is no member. Its directory is the build host's and unused.
+    present = {member.name.rpartition("/")[2] for member in model.members}
+    loaded = dict.fromkeys(launch.device_code for launch in launches.values() if launch.device_code is not None)
     return HostNeeds(
         device_type=values.get("AOTI_DEVICE_KEY"),
         compute_capability=values.get("AOTI_COMPUTE_CAPABILITY") or None,
         gpu_code=model.gpu_code,
-        missing_gpu_code=_missing_code(model, launches),
-        isa=_isa(command, values.get("AOTI_CPU_ISA", "")),
+        missing_gpu_code=tuple(name for name in loaded if name not in present),
+        isa=isa or isa_features(values.get("AOTI_CPU_ISA", "")),
         march_native="-march=native" in command,
         baked_threads=facts.baked_threads,
-        torch_path=_torch_path(command),
+        torch_path=f"{torch_home}/torch" if torch_home is not None else None,
         torch_version=_first(_TORCH_VERSION, command),
         python_version=_first(_INCLUDE_PYTHON, command),
         cuda_version=_first(_CUDA, command),
@@ -125,27 +131,9 @@ def isa_features(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for word in text.upper().split() for name in _ISA_FEATURES.get(word, ())))
 
 
-def _isa(command: str, metadata: str) -> tuple[str, ...]:
-    flags = [flag.replace("-", "_") for flag in _FEATURE.findall(command)]
-    features = [_SPELLING.get(flag, flag) for flag in flags]
-    return tuple(dict.fromkeys(features)) or isa_features(metadata)
-
-
-def _torch_path(command: str) -> str | None:
-    found = _INCLUDE_TORCH.search(command)
-    return f"{found[1]}/torch" if found is not None else None
-
-
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
     found = pattern.search(text)
     return found[1] if found is not None else None
-
-
-def _missing_code(model: ModelEntry, launches: Mapping[str, TritonLaunch]) -> tuple[str, ...]:
-    """Device code that a kernel loads by name and that is no member. Its directory is the build host's and unused."""
-    present = {member.name.rpartition("/")[2] for member in model.members}
-    wanted = (launch.device_code for launch in launches.values() if launch.device_code is not None)
-    return tuple(dict.fromkeys(name for name in wanted if name not in present))
 
 
 def _random(facts: KernelFacts, kernels: Sequence[KernelCall]) -> tuple[str, ...]:
@@ -166,7 +154,7 @@ def _random(facts: KernelFacts, kernels: Sequence[KernelCall]) -> tuple[str, ...
 def _uninitialized_reads(
     facts: KernelFacts, kernels: Sequence[KernelCall], unwritten: Sequence[str]
 ) -> tuple[str, ...]:
-    """Reads of memory that nothing wrote: buffers first, then kernels with a NaN constant that no operator explains.
+    """Reads of memory that was never written: buffers, then kernels with a NaN constant that no operator explains.
 
     A comment that names ``aten.empty`` is no proof by itself: the buffer may be filled by the same kernel. With a NaN
     constant in the kernel's body it is.
@@ -211,7 +199,7 @@ def note_incomplete(
     symbols: SymbolTable,
     launches: Mapping[str, TritonLaunch],
 ) -> None:
-    """Note it in the losses of the part concerned."""
+    """Note statements that were read, but not in full, in the losses of their part."""
     if not wrapper.closed:
         body.losses.note("statement", wrapper.body.line, "the end of run_impl is not marked")
     # Each input has a name, a check where there are any, and is unpacked. Before 2.7 there are no checks.
@@ -219,8 +207,8 @@ def note_incomplete(
     if len(constructor.input_names) != constructor.n_inputs:
         constructor.losses.note("input", 0, f"{len(names)} names for {constructor.n_inputs} inputs")
     checked = {name for name, check in checks.inputs.items() if check.line is not None}
-    asked = bool(checks.inputs) or "__check_inputs_outputs(" in wrapper.body.text
-    for name in sorted(names ^ checked if asked else ()):
+    compiled = bool(checks.inputs) or "__check_inputs_outputs(" in wrapper.body.text
+    for name in sorted(names ^ checked if compiled else ()):
         checks.losses.note("input-check", 0, f"{name}: its check and its name do not belong together")
     for name in sorted(names - body.unpacked.keys() if body.unpacked else ()):
         body.losses.note("input", 0, f"{name}: it is not unpacked")
@@ -238,7 +226,7 @@ def note_incomplete(
 
 @record
 class _CallSpec:
-    """The call spec and what could not be read of it."""
+    """The call spec, and what of the call could not be read."""
 
     args: Container[int] | None
     kwargs: Container[int] | None
@@ -253,10 +241,8 @@ def read_contract(artifact: Artifact, model: ModelEntry) -> ModelContract | None
         return None
     wrapper = find_sections(model.wrapper_cpp)
     constructor = parse_constructor(wrapper.constructor)
-    return None if constructor is None else _contract(artifact, model, wrapper, constructor)
-
-
-def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, constructor: Constructor) -> ModelContract:
+    if constructor is None:
+        return None
     body = parse_body(wrapper.body, Declared(model))
     triton, triton_losses = _launches(wrapper)
     launches = {**triton, **body.launches}
@@ -274,7 +260,10 @@ def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, construct
         mutated=_mutated_inputs(body, launches),
     )
     call = _call(artifact, model, constructor, sources)
-    texts = _kernel_texts(model)
+    # With ``package_cpp_only`` the kernels are in the wrapper itself.
+    texts = dict(model.kernel_sources)
+    if model.wrapper_member is not None:
+        texts[model.wrapper_member] = model.wrapper_cpp
     facts = read_kernel_sources(texts, launches, model.wrapper_member)
     kernels = read_kernels(body.calls, launches, model.extern_nodes, symbols.aliases)
     command = wrapper.command or next(filter(None, map(compile_command, texts.values())), "")
@@ -294,7 +283,12 @@ def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, construct
         constants=constructor.constants,
         kernels=kernels,
         bound_checks=facts.bounds,
-        custom_ops=_custom_ops(model),
+        # The proxy executor must find these registered; the operators of ATen itself always are.
+        custom_ops=tuple(
+            target
+            for target in dict.fromkeys(node.target for node in model.extern_nodes)
+            if not target.startswith(("aten::", "torch.ops.aten."))
+        ),
         custom_calls=read_custom_calls(body, model.extern_nodes),
         needs=read_needs(
             model,
@@ -309,7 +303,7 @@ def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, construct
         out_spec=constructor.out_spec,
         member=model.wrapper_member,
         unknown_lines=sum(item.count for item in unread),
-        problems=(*call.problems, *_rank_problems(call.leaves)),
+        problems=call.problems,
         readings=call.readings,
         open_leaves=call.problems[0] if call.readings else None,
         bodies=facts.bodies,
@@ -322,7 +316,7 @@ def _contract(artifact: Artifact, model: ModelEntry, wrapper: Wrapper, construct
 
 
 def _launches(wrapper: Wrapper) -> tuple[Mapping[str, TritonLaunch], NotUnderstood]:
-    """The functions that launch Triton kernels; a model without any does not pay for their reader."""
+    """The functions that launch Triton kernels; their reader is imported only for models that have some."""
     if "void call_" not in wrapper.launches.text:
         return {}, NotUnderstood("launches")
     from aotidoctor.readers.contract.triton_launches import read_triton_launches
@@ -334,38 +328,30 @@ def _launches(wrapper: Wrapper) -> tuple[Mapping[str, TritonLaunch], NotUndersto
 def _add_implied_facts(
     contract: ModelContract, body: Body, symbols: SymbolTable, texts: Mapping[str, str]
 ) -> ModelContract:
-    """What only the use of an input tells of it, where no check does: the readers of that are imported when needed."""
+    """Add what follows from the use of inputs that no check describes; the readers of that are imported when needed."""
     leaves = contract.tensor_leaves()
-    if not all(map(is_described, leaves)):
-        from aotidoctor.readers.contract.unchecked_inputs import with_implied_products
+    described = all(map(is_described, leaves))
+    open_sizes, open_strides = any(leaf.has_open_sizes for leaf in leaves), any(map(has_open_strides, leaves))
+    if described and not open_sizes and not open_strides:
+        return contract
+    from aotidoctor.readers.contract import unchecked_inputs
 
-        contract = with_implied_dtypes(with_implied_products(contract, body, symbols))
-    if any(leaf.has_open_sizes for leaf in leaves):
-        from aotidoctor.readers.contract.unchecked_inputs import with_read_extents
-
-        contract = with_read_extents(contract, texts)
-    if any(map(has_open_strides, leaves)):
-        from aotidoctor.readers.contract.unchecked_inputs import with_loop_strides
-
-        contract = with_loop_strides(contract, body, symbols, texts)
+    if not described:
+        contract = with_implied_dtypes(unchecked_inputs.with_implied_products(contract, body, symbols))
+    if open_sizes:
+        contract = unchecked_inputs.with_read_extents(contract, texts)
+    if open_strides:
+        contract = unchecked_inputs.with_loop_strides(contract, body, symbols, texts)
     return contract
 
 
-def _kernel_texts(model: ModelEntry) -> Mapping[str, str]:
-    """All sources that may hold kernels: with ``package_cpp_only`` they stand in the wrapper itself."""
-    texts = dict(model.kernel_sources)
-    if model.wrapper_cpp is not None and model.wrapper_member is not None:
-        texts[model.wrapper_member] = model.wrapper_cpp
-    return texts
-
-
 def _mutated_inputs(body: Body, launches: Mapping[str, TritonLaunch]) -> frozenset[str]:
-    """Inputs that a generated C++ or Triton kernel takes as something to write to."""
+    """Inputs that a generated C++ or Triton kernel may write to."""
     written: set[str] = set()
     for call in body.calls:
         kind = kind_of(call)
         if kind == "triton" and triton_name(call) not in launches:
-            # Before 2.7 a launch does not tell what is only read; what is updated is given twice.
+            # Before 2.7 a launch does not show what is only read; a tensor that is updated is passed twice.
             names = arguments_of(call)
             written |= {name for name in names if names.count(name) > 1}
         elif kind in ("cpp", "triton"):
@@ -373,49 +359,37 @@ def _mutated_inputs(body: Body, launches: Mapping[str, TritonLaunch]) -> frozens
     return frozenset(written & body.unpacked.keys())
 
 
-def _custom_ops(model: ModelEntry) -> tuple[str, ...]:
-    """Operators that the proxy executor must find registered; those of ATen itself always are."""
-    targets = dict.fromkeys(node.target for node in model.extern_nodes)
-    return tuple(target for target in targets if not target.startswith(("aten::", "torch.ops.aten.")))
-
-
 def _call(artifact: Artifact, model: ModelEntry, constructor: Constructor, sources: LeafSources) -> _CallSpec:
+    args = kwargs = None
+    readings: tuple[Reading, ...] = ()
+    spec = constructor.in_spec
     try:
-        args, kwargs = parse_call(constructor.in_spec or "")
+        args, kwargs = parse_call(spec or "")
     except SpecError as error:
-        flat = tuple(
+        leaves = [
             tensor_leaf(at, sources, index=at, path=f"args[{at}]", kind="tensor", triton_names=(f"INPUT__{at}",))
             for at in range(len(sources.names))
-        )
-        reason = (
-            f"the call spec cannot be read: {error}" if constructor.in_spec else "the package contains no call spec"
-        )
-        return _CallSpec(args=None, kwargs=None, leaves=tuple(infer_shared(flat)), problems=(reason,))
-    total = count_leaves(args) + count_leaves(kwargs)
-    known = _constant_leaves(artifact, model, constructor.in_spec, args, kwargs)
-    order = order_leaves(sources.names, total, constructor.constants, known)
-    leaves = infer_shared(build_leaves(args, kwargs, order, sources))
-    problems = (order.problem,) if order.problem is not None else ()
-    return _CallSpec(args=args, kwargs=kwargs, leaves=tuple(leaves), problems=problems, readings=order.readings)
-
-
-def _constant_leaves(
-    artifact: Artifact, model: ModelEntry, in_spec: str | None, args: Container[int], kwargs: Container[int]
-) -> frozenset[int] | None:
-    """Leaves that an exported program in the same archive, of the same name and spec, shows to be constants."""
-    for exported in artifact.exported:
-        if exported.in_spec == in_spec and exported.name in (model.name, "model") and exported.constant_inputs:
-            return frozenset(index for path, index in walk_call(args, kwargs) if path in exported.constant_inputs)
-    return None
-
-
-def _rank_problems(leaves: Sequence[LeafSpec]) -> tuple[str, ...]:
-    """Inputs of which the wrapper shows some dims but not how many there are."""
-    return tuple(
+        ]
+        problems = [f"the call spec cannot be read: {error}" if spec else "the package contains no call spec"]
+    else:
+        # Leaves that an exported program in the same archive, of the same name and spec, shows to be constants.
+        same = (one for one in artifact.exported if one.in_spec == spec and one.name in (model.name, "model"))
+        paths = next((one.constant_inputs for one in same if one.constant_inputs), None)
+        known = None
+        if paths is not None:
+            known = frozenset(index for path, index in walk_call(args, kwargs) if path in paths)
+        total = count_leaves(args) + count_leaves(kwargs)
+        order = order_leaves(sources.names, total, constructor.constants, known)
+        leaves = build_leaves(args, kwargs, order, sources)
+        problems = [order.problem] if order.problem is not None else []
+        readings = order.readings
+    leaves = infer_shared(leaves)
+    problems += [
         f"the rank of {leaf.path} is not certain: its checks show {len(leaf.dims or ())} dims"
         for leaf in leaves
         if leaf.input_index is not None and leaf.rank is None
-    )
+    ]
+    return _CallSpec(args=args, kwargs=kwargs, leaves=tuple(leaves), problems=tuple(problems), readings=readings)
 
 
 def list_symbols(leaves: Sequence[LeafSpec], definitions: Mapping[str, str]) -> tuple[Symbol, ...]:

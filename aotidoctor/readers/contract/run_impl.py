@@ -60,13 +60,9 @@ _LAUNCH = re.compile(
 _AXES = 3
 
 
-def _is_number(text: str) -> bool:
-    return _SIZE.fullmatch(text) is not None or not isinstance(parse_expr(text), Opaque)
-
-
 @record(kw_only=False, frozen=False)
 class OldLaunches:
-    """Follows the statements in order; ``launches`` has an entry per launch, as each has its own grid."""
+    """Follow the statements in order; ``launches`` has an entry per launch, as each has its own grid."""
 
     launches: dict[str, TritonLaunch] = field(default_factory=dict)
     _codes: dict[str, str] = field(default_factory=dict)
@@ -75,7 +71,7 @@ class OldLaunches:
     _grids: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def read(self, text: str) -> bool:
-        """Whether ``text`` is a statement that prepares a launch."""
+        """Read ``text`` where it is a statement that prepares a launch; whether it is one."""
         load = _LOAD.fullmatch(text)
         if load is not None:
             self._codes[load[1]] = load[2].rpartition("/")[2]
@@ -83,7 +79,9 @@ class OldLaunches:
         value = _POINTER.fullmatch(text) or _LAUNCH_NUMBER.fullmatch(text)
         if value is not None:
             self._values[value[1]] = value[2]
-            return text.startswith(("CU", "hip", "void")) or _is_number(value[2])
+            if text.startswith(("CU", "hip", "void")) or _SIZE.fullmatch(value[2]) is not None:
+                return True
+            return not isinstance(parse_expr(value[2]), Opaque)
         given = _ARGUMENTS.fullmatch(text)
         if given is not None:
             names = [name.removeprefix("&") for name in split_list(given[2])]
@@ -96,13 +94,13 @@ class OldLaunches:
         return True
 
     def item(self, text: str) -> None:
-        """Take note of a tensor that is handed to a kernel as a number; the call itself is read as every other one."""
-        taken = _ITEM.fullmatch(text)
-        if taken is not None:
-            self._values[taken[2]] = taken[1]
+        """Note a tensor that is passed to a kernel as a number; the call itself is read as any other one."""
+        item = _ITEM.fullmatch(text)
+        if item is not None:
+            self._values[item[2]] = item[1]
 
     def launch(self, text: str, line: int) -> tuple[str, tuple[str, ...]] | None:
-        """The kernel's name and its arguments where ``text`` launches it; None for any other statement."""
+        """The name and the arguments of the kernel that ``text`` launches; None for any other statement."""
         found = _LAUNCH.fullmatch(text)
         if found is None or not (found[1] in self._codes and found[2] in self._grids and found[5] in self._arguments):
             return None
@@ -148,7 +146,7 @@ _REUSE = re.compile(
     r"(?:std::move\((\w+)\);(?:\s*// (?:reuse|alias))?|RAIIAtenTensorHandle\((\w+)\);|(\w+)\.get\(\);)"
 )
 _OWNED = re.compile(r"RAIIAtenTensorHandle (\w+)\((\w+)\);")
-_HANDED_ON = re.compile(r"(\w+) = std::move\((\w+)\);")
+_MOVED = re.compile(r"(\w+) = std::move\((\w+)\);")
 _VIEW = re.compile(
     r"auto (\w+) = (?:wrap_with_raii_handle_if_needed\()?reinterpret_tensor_wrapper\((\w+), \d+, (\w+), \w+, [^;]+;"
     r"(?: \w+\.reset\(\);)?(?:\s*// (?:alias|reuse))?"
@@ -185,7 +183,7 @@ def parse_body(section: WrapperSection, declared: Container[str] = frozenset()) 
 
 
 class _BodyReader:
-    """Dispatches each statement by how it begins; only the matching rule's expression is tried."""
+    """Dispatch each statement by its beginning; only the regular expressions of that rule are tried."""
 
     def __init__(self, declared: Container[str]) -> None:
         self.body = Body(losses=NotUnderstood("body"))
@@ -195,7 +193,6 @@ class _BodyReader:
         self._unpacking = True
         self._number = 0
         self._rules: tuple[tuple[str, Callable[[str], bool]], ...] = (
-            ("AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided", self._allocation),
             ("AOTI_TORCH_ERROR_CODE_CHECK(", self._checked),
             ("static const", self._array),
             ("const int64_t", self._array),
@@ -204,17 +201,20 @@ class _BodyReader:
             ("int64_t ", self._definition),
             ("double ", self._definition),
             ("auto", self._auto),
-            ("[[maybe_unused]] auto", self._constant),
+            ("[[maybe_unused]] auto", self._auto),
             ("RAIIAtenTensorHandle", self._auto),
             ("decltype(auto)", self._auto),
             ("AtenTensorHandle var_", self._auto),
             ("output_handles[", self._output),
-            ("// ", self._remember),
         )
 
     def read(self, text: str, number: int) -> None:
         """Read one statement."""
         self._number = number
+        if text.startswith("// "):
+            if (comment := _COMMENT.match(text)) is not None:
+                self._comment = (split_list(comment[2]), split_list(comment[1]))
+            return
         for prefix, rule in self._rules:
             if text.startswith(prefix):
                 understood = rule(text)
@@ -241,9 +241,9 @@ class _BodyReader:
         again = _AGAIN.fullmatch(text)
         if again is not None:
             return self.body.definitions.get(again[1], again[2]) == again[2]
-        handed = _HANDED_ON.fullmatch(text)
-        if handed is not None:
-            alias_subgraph_value(self.body, handed[1], handed[2])
+        moved = _MOVED.fullmatch(text)
+        if moved is not None:
+            alias_subgraph_value(self.body, moved[1], moved[2])
             return True
         if text.endswith(".reset();"):
             return False
@@ -254,12 +254,6 @@ class _BodyReader:
         if not (found[1] or function.startswith(_GENERATED) or function in self._declared):
             return False
         return read_alias(self.body, function + found[3], self._note_use) or self._called(function, found[3], text)
-
-    def _remember(self, text: str) -> bool:
-        found = _COMMENT.match(text)
-        if found is not None:
-            self._comment = (split_list(found[2]), split_list(found[1]))
-        return True
 
     def _array(self, text: str) -> bool:
         found = _ARRAY.fullmatch(text)
@@ -287,13 +281,12 @@ class _BodyReader:
         self.body.definitions.setdefault(found[1], f"{size[1]}_{size[2]}[{size[3]}]" if size is not None else found[2])
         return True
 
-    def _constant(self, text: str) -> bool:
-        found = _CONSTANT.fullmatch(text)
-        if found is not None:
-            self.body.constants.add(found[1])
-        return found is not None
-
     def _auto(self, text: str) -> bool:
+        if text.startswith("[["):
+            constant = _CONSTANT.fullmatch(text)
+            if constant is not None:
+                self.body.constants.add(constant[1])
+            return constant is not None
         unpacked = _UNPACK.fullmatch(text)
         if unpacked is not None:
             self.body.unpacked[unpacked[1]] = (int(unpacked[2]), self._number)
@@ -317,14 +310,6 @@ class _BodyReader:
             return True
         return self.old.read(text) or _DEVICE.fullmatch(text) is not None or self._definition(text)
 
-    def _allocation(self, text: str) -> bool:
-        found = _ALLOCATE.fullmatch(text)
-        if found is None:
-            return False
-        shape, strides = self.body.arrays.get(found[1]), self.body.arrays.get(found[2])
-        allocate_buffer(self.body, found[5], Buffer(dtype=found[3], shape=shape, device_type=found[4], strides=strides))
-        return shape is not None
-
     def _output(self, text: str) -> bool:
         found = _OUTPUT.fullmatch(text)
         if found is None:
@@ -341,6 +326,14 @@ class _BodyReader:
         return True
 
     def _checked(self, text: str) -> bool:
+        if text.startswith("AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided"):
+            made = _ALLOCATE.fullmatch(text)
+            if made is None:
+                return False
+            shape, strides = self.body.arrays.get(made[1]), self.body.arrays.get(made[2])
+            buffer = Buffer(dtype=made[3], shape=shape, device_type=made[4], strides=strides)
+            allocate_buffer(self.body, made[5], buffer)
+            return shape is not None
         found = _CHECKED_CALL.fullmatch(text)
         if found is None:
             return False

@@ -19,8 +19,7 @@ class TritonLaunch:
     """A Triton kernel.
 
     ``inputs`` are the positions of parameters that are only read; ``source`` is the Triton source and ``line`` where it
-    begins; ``embedded`` tells that the device code is inside the shared object, ``guarded`` that an empty grid is not
-    launched.
+    begins; ``embedded``: the device code is inside the shared object; ``guarded``: an empty grid is not launched.
     """
 
     name: str
@@ -59,7 +58,7 @@ class Assertion:
 
 @record
 class RawCall:
-    """A call as it stands: the function, the text of its arguments, its line and the comment above it."""
+    """A call: the function, the text of its arguments, its line and the comment above it."""
 
     function: str
     arguments: str
@@ -70,7 +69,7 @@ class RawCall:
 
 @record
 class BodyEvent:
-    """An allocation, renaming, view, call or output, in order: what the data-flow reads."""
+    """An allocation, renaming, view, call or output, in order: input of the data-flow analysis."""
 
     kind: str
     name: str
@@ -80,14 +79,15 @@ class BodyEvent:
 
 @record(kw_only=False, frozen=False)
 class Body:
-    """What ``run_impl`` says.
+    """Contents of ``run_impl``.
 
-    ``definitions`` are the locals that hold sizes, in order; ``renamed`` maps a name to the one whose tensor it took or
-    views (then ``view_shapes`` has its shape); ``like`` maps a name to one of the same dtype and shape whose memory it
-    may not share (a copy, or what a subgraph hands on); ``numbers`` are the tensors made of a number of the program,
-    with its C++ text; ``view_dtypes`` are the dtypes of views with another than their tensor; ``launches`` are those of
-    packages before 2.7, by kernel and line; ``used`` are the names that any statement but a check mentions once the
-    inputs are unpacked; ``losses`` are the statements that were not understood.
+    ``definitions`` are the locals that hold sizes, in order; ``renamed`` maps a name to the one whose tensor it
+    took or views (then ``view_shapes`` has its shape); ``like`` maps a name to one of the same dtype and shape
+    whose memory it may not share (a copy, or what a subgraph takes or returns); ``numbers`` are the tensors made of
+    a number of the program, with its C++ text; ``view_dtypes`` are the dtypes of views with another than their
+    tensor; ``launches`` are those of packages before 2.7, by kernel and line; ``used`` are the names that any
+    statement but a check mentions once the inputs are unpacked; ``losses`` are the statements that were not
+    understood.
     """
 
     losses: NotUnderstood
@@ -109,97 +109,82 @@ class Body:
     launches: Mapping[str, TritonLaunch] = field(default_factory=dict)
 
 
-# Aliases: what a new name for a tensor means.
+# Aliases: new names for tensors.
 
 _POOL = re.compile(r"aoti_torch__alloc_from_pool\((\w+), [^,]+, \w+?_dtype_(\w+?)(?:\(\))?, \d+, (\w+), \w+, &(\w+)\)$")
 _RESTRIDED = re.compile(r"aoti_torch_as_strided\((\w+)_handle, (\w+), \w+, &\1_handle_restrided\)$")
-_HANDED = re.compile(r"aoti_torch_(new_tensor_handle|assign_tensors_out)\((.+), &(\w+)\)$")
+_NEW_NAME = re.compile(r"aoti_torch_(new_tensor_handle|assign_tensors_out)\((.+), &(\w+)\)$")
 _VIEW_DTYPE = re.compile(r"aoti_torch_\w+_view_dtype\((.+), \w+?_dtype_(\w+?)(?:\(\))?, &(\w+)\)$")
 _CLONE = re.compile(r"aoti_torch_clone\((.+), &output_handles\[(\d{1,6})\]\);?$")
 _LONGEST = 20_000
 
 
 def alias_buffer(body: Body, kind: str, name: str, source: str, shape: tuple[str, ...] | None) -> None:
-    """``name`` is now the tensor of ``source`` (``kind`` is ``reuse``), or a ``view`` of it with ``shape``."""
+    """Make ``name`` the tensor of ``source`` (``kind`` is ``reuse``), or a ``view`` of it with ``shape``."""
     body.events.append(BodyEvent(kind=kind, name=name, other=source))
     body.renamed[name] = source
     if kind == "view":
         body.view_shapes[name] = shape
     origin = body.buffers.get(source)
     if origin is not None:
-        kept = origin.shape if kind == "reuse" else shape
-        strides = origin.strides if kind == "reuse" else None
-        body.buffers[name] = Buffer(dtype=origin.dtype, shape=kept, device_type=origin.device_type, strides=strides)
+        same = kind == "reuse"
+        body.buffers[name] = Buffer(
+            dtype=origin.dtype,
+            shape=origin.shape if same else shape,
+            device_type=origin.device_type,
+            strides=origin.strides if same else None,
+        )
 
 
 def alias_subgraph_value(body: Body, name: str, source: str) -> None:
-    """What a subgraph takes or gives becomes ``name``: its dtype and shape, and perhaps its memory."""
+    """Make ``name`` a value that a subgraph takes or returns: of the dtype, shape and perhaps memory of ``source``."""
     body.events.append(BodyEvent(kind="reuse", name=name, other=source))
     if name not in body.like or source in body.buffers:
-        # Of several branches, or the start and the turns of a loop, one with a buffer tells most.
+        # Of several branches, or the start and the rounds of a loop, one with a buffer has the most facts.
         body.like[name] = source
 
 
 def allocate_buffer(body: Body, name: str, buffer: Buffer) -> None:
-    """``name`` is new memory; one without elements is never read before it is written."""
+    """Make ``name`` a new buffer; one without elements is never read before it is written."""
     body.buffers[name] = buffer
     if "0L" not in (buffer.shape or ()):
         body.events.append(BodyEvent(kind="allocate", name=name))
 
 
 def read_alias(body: Body, call: str, note_use: Callable[[str], None]) -> bool:
-    """Whether ``call`` is one of the runtime that hands a tensor on; then it is taken note of."""
-    if len(call) > _LONGEST or not (_take_copy(body, call) or _take_alias(body, call) or _take_resize(body, call)):
+    """Read ``call`` where it is one of the runtime that copies, renames or resizes a tensor; whether it is one."""
+    if len(call) > _LONGEST:
+        return False
+    if clone := _CLONE.match(call):
+        name = f"output_handles[{clone[2]}]"
+        body.outputs[int(clone[2])] = name
+        body.like[name] = clone[1]
+        body.events.append(BodyEvent(kind="output", name=clone[1]))
+    elif handle := _NEW_NAME.match(call):
+        if handle[1] == "new_tensor_handle":
+            alias_buffer(body, "reuse", handle[3], handle[2], None)
+        else:
+            alias_subgraph_value(body, handle[3].removesuffix("_handle"), _below(handle[2]))
+    elif pool := _POOL.match(call):
+        owner = body.buffers.get(pool[1])
+        kind = owner.device_type if owner is not None else ""
+        allocate_buffer(body, pool[4], Buffer(dtype=pool[2], shape=body.arrays.get(pool[3]), device_type=kind))
+    elif (padded := _RESTRIDED.match(call)) and (old := body.buffers.get(padded[1])) is not None:
+        shape = body.arrays.get(padded[2])
+        body.buffers[padded[1]] = Buffer(dtype=old.dtype, shape=shape, device_type=old.device_type)
+    else:
         return False
     note_use(call)
     return True
 
 
 def read_view(body: Body, call: str) -> bool:
-    """Whether ``call`` makes a view with another dtype; then it is taken note of."""
+    """Read ``call`` where it makes a view with another dtype; whether it does."""
     view = _VIEW_DTYPE.match(call) if "_view_dtype(" in call[:200] and len(call) < _LONGEST else None
     if view is None:
         return False
     alias_buffer(body, "view", view[3], _below(view[1]), None)
     body.view_dtypes[view[3]] = view[2]
-    return True
-
-
-def _take_copy(body: Body, call: str) -> bool:
-    clone = _CLONE.match(call)
-    if clone is None:
-        return False
-    name = f"output_handles[{clone[2]}]"
-    body.outputs[int(clone[2])] = name
-    body.like[name] = clone[1]
-    body.events.append(BodyEvent(kind="output", name=clone[1]))
-    return True
-
-
-def _take_alias(body: Body, call: str) -> bool:
-    handed = _HANDED.match(call)
-    if handed is None:
-        return False
-    if handed[1] == "new_tensor_handle":
-        alias_buffer(body, "reuse", handed[3], handed[2], None)
-    else:
-        alias_subgraph_value(body, handed[3].removesuffix("_handle"), _below(handed[2]))
-    return True
-
-
-def _take_resize(body: Body, call: str) -> bool:
-    pool = _POOL.match(call)
-    if pool is not None:
-        owner = body.buffers.get(pool[1])
-        kind = owner.device_type if owner is not None else ""
-        allocate_buffer(body, pool[4], Buffer(dtype=pool[2], shape=body.arrays.get(pool[3]), device_type=kind))
-        return True
-    padded = _RESTRIDED.match(call)
-    if padded is None or padded[1] not in body.buffers:
-        return False
-    old = body.buffers[padded[1]]
-    shape = body.arrays.get(padded[2])
-    body.buffers[padded[1]] = Buffer(dtype=old.dtype, shape=shape, device_type=old.device_type)
     return True
 
 

@@ -23,7 +23,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from aotidoctor.model.contract import ConstantSpec, Dim, HostNeeds, LeafSpec, ModelContract, OutputSpec, Reading, Symbol
+from aotidoctor.model.contract import ConstantSpec, Dim, HostNeeds, LeafSpec, ModelContract, OutputSpec, Reading
 from aotidoctor.model.expr import Num
 from aotidoctor.model.inputs import (
     Container,
@@ -46,7 +46,7 @@ from aotidoctor.readers.contract.read_contract import isa_features
 
 
 def recovered_contract(model_name: str, result: JsonObject) -> ModelContract:
-    """A ``Contract`` from the job's result; ``problems`` says what could not be learned."""
+    """A ``ModelContract`` from the job's result; ``problems`` lists what could not be found out."""
     inputs = objects(result.get("inputs"))
     names = [text_of(entry.get("name")) or f"arg{at}_1" for at, entry in enumerate(inputs)]
     constants = tuple(map(_constant, objects(result.get("constants"))))
@@ -109,7 +109,12 @@ def _place_leaves(
 
 
 def _leaf(entry: JsonObject, at: int, name: str, *, index: int, path: str, kind: str) -> LeafSpec:
-    dims = tuple(map(_recovered_dim, objects(entry.get("dims"))))
+    dims = []
+    for dim in objects(entry.get("dims")):
+        static = as_integer(dim.get("static"))
+        among = tuple(size for size in map(as_integer, as_list(dim.get("among"))) if size is not None)
+        bounded = Dim(min=as_integer(dim.get("min")), max=as_integer(dim.get("max")), among=among)
+        dims.append(bounded if static is None else Dim(static=static, expr=Num(static)))
     strides = tuple(as_integer(stride) for stride in as_list(entry.get("strides")))
     complete = entry.get("complete") is True
     return LeafSpec(
@@ -121,19 +126,11 @@ def _leaf(entry: JsonObject, at: int, name: str, *, index: int, path: str, kind:
         triton_names=(f"INPUT__{index}",),
         dtype=text_of(entry.get("dtype")),
         rank=len(dims) if complete else None,
-        dims=dims if complete or dims else None,
+        dims=tuple(dims) if complete or dims else None,
         strides=strides if complete or strides else None,
         device_type=text_of(entry.get("device_type")),
         stride_exprs=tuple(None if stride is None else Num(stride) for stride in strides) if complete else None,
     )
-
-
-def _recovered_dim(dim: JsonObject) -> Dim:
-    static = as_integer(dim.get("static"))
-    if static is not None:
-        return Dim(static=static, expr=Num(static))
-    among = tuple(size for size in map(as_integer, as_list(dim.get("among"))) if size is not None)
-    return Dim(min=as_integer(dim.get("min")), max=as_integer(dim.get("max")), among=among)
 
 
 def _constant(entry: JsonObject) -> ConstantSpec:
@@ -173,7 +170,7 @@ _FIXED, _LOW, _HIGH = b": ", b" it to be >= ", b" to be <= "
 
 @dataclass(slots=True)
 class _Texts:
-    """The texts that tell something, each kind in the order of the file."""
+    """The texts of interest, each kind in the order of the file."""
 
     specs: list[str] = field(default_factory=list)
     numbers: set[int] = field(default_factory=set)
@@ -187,7 +184,7 @@ class _Texts:
 
 
 def library_contract(found: Iterable[bytes], name: str) -> ModelContract | None:
-    """The contract as far as the texts of a library go, in their order; None where they do not fit together."""
+    """The contract as far as it follows from the texts of a library, in their order; None where they contradict."""
     texts = _Texts()
     _take(found, texts)
     call = next((spec for spec in texts.specs if _leaves(spec) is not None), None)
@@ -247,23 +244,23 @@ def _input(at: int, name: str, texts: _Texts) -> JsonObject:
     complete = len(seen) == rank and rank > 0 and max(texts.stepped.get(at, ()), default=-1) < rank
     complete = complete and (bool(texts.low) or rank - 1 in texts.stepped.get(at, ()))
     dtype = SCALAR_NAMES.get(next(iter(texts.dtypes))) if len(texts.dtypes) == 1 and at in texts.typed else None
+    dims: list[JsonValue] = []
+    for dim in range(rank):
+        # A fixed one has one of the sizes and strides that are ever expected; of bounds the widest is certain.
+        sizes = sorted(texts.expected.get(_FIXED, ()))
+        low = texts.expected.get(_LOW, ()) if dim in texts.low.get(at, ()) else ()
+        high = texts.expected.get(_HIGH, ()) if dim in texts.high.get(at, ()) else ()
+        if dim in texts.fixed.get(at, ()):
+            dims.append({"static": sizes[0]} if len(sizes) == 1 else {"among": [*sizes]})
+        else:
+            dims.append({"min": min(low, default=None), "max": max(high, default=None)})
     return {
         "name": name,
         "dtype": dtype,
-        "dims": [_library_dim(at, dim, texts) for dim in range(rank)],
+        "dims": dims,
         "strides": [None] * rank,
         "complete": complete,
     }
-
-
-def _library_dim(at: int, dim: int, texts: _Texts) -> JsonObject:
-    """A fixed one has one of the sizes and strides that are ever expected; of bounds the widest is certain."""
-    if dim in texts.fixed.get(at, ()):
-        sizes = sorted(texts.expected.get(_FIXED, ()))
-        return {"static": sizes[0]} if len(sizes) == 1 else {"among": [*sizes]}
-    low = texts.expected.get(_LOW, ()) if dim in texts.low.get(at, ()) else ()
-    high = texts.expected.get(_HIGH, ()) if dim in texts.high.get(at, ()) else ()
-    return {"min": min(low, default=None), "max": max(high, default=None)}
 
 
 # From the inputs: which leaves are tensors.
@@ -285,13 +282,24 @@ def resolve_leaves(contract: ModelContract, inputs: InputSet) -> ModelContract:
         return contract
     reading = contract.readings[scores.index(best)]
     certain = best[0] == len(contract.leaves) or best[1] == 2 * len(tensors)
-    leaves = tuple(_move_leaf(leaf, reading[leaf.index], tensors, certain=certain) for leaf in contract.leaves)
+    leaves = []
+    for leaf in contract.leaves:
+        # What the wrapper says of input ``at``, under the names of the leaf.
+        at = reading[leaf.index]
+        kind = leaf.kind if not certain else "constant" if at is None else "tensor"
+        spec = tensors[at] if at is not None else LeafSpec(index=leaf.index, path=leaf.path, kind=kind)
+        leaves.append(replace(spec, index=leaf.index, path=leaf.path, kind=kind, triton_names=leaf.triton_names))
     paths = {tensors[leaf.input_index].path: leaf.path for leaf in leaves if leaf.input_index is not None}
+    symbols = []
+    for symbol in contract.symbols:
+        places = [place.rpartition(".shape[") for place in symbol.appears_in]
+        renamed = tuple(f"{paths.get(path, path)}{mark}{dim}" for path, mark, dim in places)
+        symbols.append(replace(symbol, appears_in=renamed))
     return replace(
         contract,
-        leaves=leaves,
+        leaves=tuple(leaves),
         outputs=tuple(replace(one, same_as=paths.get(one.same_as or "", one.same_as)) for one in contract.outputs),
-        symbols=tuple(_rename_places(symbol, paths) for symbol in contract.symbols),
+        symbols=tuple(symbols),
         readings=() if certain else contract.readings,
         problems=tuple(text for text in contract.problems if not certain or text != contract.open_leaves),
         open_leaves=None if certain else contract.open_leaves,
@@ -318,20 +326,3 @@ def _score(
         if spec is not None and isinstance(value, TensorDesc):
             details += (value.dtype == spec.dtype) + (len(value.shape) == spec.rank)
     return kinds, details, flags
-
-
-def _move_leaf(leaf: LeafSpec, at: int | None, tensors: Mapping[int | None, LeafSpec], *, certain: bool) -> LeafSpec:
-    """What the wrapper tells about input ``at``, under the names of ``leaf``."""
-    kind = leaf.kind if not certain else "constant" if at is None else "tensor"
-    if at is None:
-        return LeafSpec(index=leaf.index, path=leaf.path, kind=kind, triton_names=leaf.triton_names)
-    return replace(tensors[at], index=leaf.index, path=leaf.path, kind=kind, triton_names=leaf.triton_names)
-
-
-def _rename_places(symbol: Symbol, paths: Mapping[str, str]) -> Symbol:
-    """The symbol's places under the new names of their leaves."""
-    places = []
-    for place in symbol.appears_in:
-        path, mark, dim = place.rpartition(".shape[")
-        places.append(f"{paths.get(path, path)}{mark}{dim}")
-    return replace(symbol, appears_in=tuple(places))

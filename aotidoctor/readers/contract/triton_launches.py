@@ -9,7 +9,7 @@ Imported only for GPU packages.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 
 from aotidoctor.model.expr import Opaque, parse_expr
@@ -42,7 +42,7 @@ _SETTING = re.compile(
 _RESULT = re.compile(r"\b(\w+)_result\.(\w+)(?:\[(\d{1,3})\])?")
 _CHOICE = re.compile(r"uint32_t grid_0, grid_1, grid_2;|switch \((\w+\.config_index)\) \{")
 _CASE = re.compile(r"(?:case (\d+)|default): grid_0 = ([^;]*); grid_1 = ([^;]*); grid_2 = ([^;]*); break;")
-# Declarations of arguments, scratch memory, and the records of the profiler.
+# Declarations of arguments, scratch memory and records of the profiler.
 _POINTER = r"(?:CUdeviceptr|hipDeviceptr_t|void\*) \w+ = "
 _PLAIN = re.compile(
     "|".join(
@@ -81,55 +81,35 @@ def read_triton_launches(section: WrapperSection, settings: str) -> TritonLaunch
     """All kernels of the section; ``settings`` is the text with the macros of tuned kernels."""
     starts = list(_FUNCTION.finditer(section.text))
     launches, losses = {}, NotUnderstood("launches")
-    macros = _macros(settings) if starts else {}
+    macros = {}
+    if starts and "_CUBIN_PATH " in settings:
+        # ``(KERNEL, NUM_WARPS)`` to ``4``.
+        macros = {(found[1], found[2]): found[3].strip() for found in _SETTING.finditer(settings)}
     line, counted = section.line, 0
     for at, start in enumerate(starts):
         end = starts[at + 1].start() if at + 1 < len(starts) else len(section.text)
         line += section.text.count("\n", counted, start.start())
         counted = start.start()
         text = section.text[start.end() : end]
-        launches[start[1]] = _launch(start[1], text, line, macros, losses)
+        opened = text.find("/*")
+        closed = text.find("*/", opened) if opened >= 0 else -1
+        opening = text.find("{")
+        source = text[opened:closed] if closed >= 0 else ""
+        reader = _FunctionReader(macros)
+        last = text.find("\n}", max(closed, opening))
+        first = line + text.count("\n", 0, opening + 1)
+        for number, statement in split_statements(text[opening + 1 : last if last >= 0 else len(text)], first):
+            reader.read(statement, number, losses)
+        begins = line + text.count("\n", 0, max(opened, 0))
+        launches[start[1]] = reader.launch(start[1], text[:opening], source, begins, losses)
     return TritonLaunches(kernels=launches, losses=losses)
-
-
-def _macros(text: str) -> Mapping[tuple[str, str], str]:
-    """``(KERNEL, NUM_WARPS)`` to ``4``."""
-    if "_CUBIN_PATH " not in text:
-        return {}
-    return {(found[1], found[2]): found[3].strip() for found in _SETTING.finditer(text)}
-
-
-def _launch(
-    name: str, text: str, line: int, macros: Mapping[tuple[str, str], str], losses: NotUnderstood
-) -> TritonLaunch:
-    opened = text.find("/*")
-    closed = text.find("*/", opened) if opened >= 0 else -1
-    opening = text.find("{")
-    source = text[opened:closed] if closed >= 0 else ""
-    # `text` with the settings of a tuned kernel in place of their names.
-    reader = _FunctionReader(
-        lambda value: _RESULT.sub(lambda found: _setting(found, macros), value) if "_result." in value else value
-    )
-    end = text.find("\n}", max(closed, opening))
-    first = line + text.count("\n", 0, opening + 1)
-    for number, statement in split_statements(text[opening + 1 : end if end >= 0 else len(text)], first):
-        reader.read(statement, number, losses)
-    return reader.launch(name, text[:opening], source, line + text.count("\n", 0, max(opened, 0)), losses)
-
-
-def _setting(found: re.Match[str], macros: Mapping[tuple[str, str], str]) -> str:
-    value = macros.get((found[1].upper(), _NAMES.get(found[2], found[2].upper())))
-    if value is not None and found[3] is not None:
-        parts = split_list(value.strip("{}"))
-        value = parts[int(found[3])] if int(found[3]) < len(parts) else None
-    return value if value is not None else found[0]
 
 
 @record(kw_only=False, frozen=False)
 class _FunctionReader:
-    """Follows the statements of one ``call_<kernel>`` function."""
+    """Follow the statements of one ``call_<kernel>`` function; ``macros`` are the settings of tuned kernels."""
 
-    resolve: Callable[[str], str]
+    macros: Mapping[tuple[str, str], str]
     values: dict[str, str] = field(default_factory=dict)
     launched: tuple[str, ...] = ()
     device_code: str | None = None
@@ -138,9 +118,22 @@ class _FunctionReader:
     guarded: bool = False
     chosen: str = ""
 
+    def resolve(self, text: str) -> str:
+        """``text`` with the settings of a tuned kernel in place of their names."""
+
+        def setting(found: re.Match[str]) -> str:
+            value = self.macros.get((found[1].upper(), _NAMES.get(found[2], found[2].upper())))
+            if value is not None and found[3] is not None:
+                parts = split_list(value.strip("{}"))
+                value = parts[int(found[3])] if int(found[3]) < len(parts) else None
+            return value if value is not None else found[0]
+
+        return _RESULT.sub(setting, text) if "_result." in text else text
+
     def read(self, text: str, line: int, losses: NotUnderstood) -> None:
         """Read one statement."""
-        if text.startswith("uint32_t") and self._grid(text):
+        if text.startswith("uint32_t") and (grid := _GRID.fullmatch(text)) is not None:
+            self.values[grid[1]] = self.resolve(grid[2])
             return
         if text.startswith("kernels_."):
             known = self._load(text)
@@ -148,27 +141,20 @@ class _FunctionReader:
             known = self._start(text)
         elif _GUARD.fullmatch(text) is not None:
             known = self.guarded = True
+        elif len(text) >= _LONGEST:
+            known = False
+        elif (choice := _CHOICE.fullmatch(text)) is not None:
+            # A grid per configuration: the one that was tuned.
+            known = True
+            self.chosen = self.resolve(choice[1]) if choice[1] is not None else self.chosen
+        elif (case := _CASE.fullmatch(text)) is not None:
+            known = True
+            if case[1] == self.chosen:
+                self.values |= {f"grid_{at}": self.resolve(case[at + 2]) for at in range(3)}
         else:
-            known = len(text) < _LONGEST and (self._choose(text) or _PLAIN.fullmatch(text) is not None)
+            known = _PLAIN.fullmatch(text) is not None
         if not known and not is_known_statement(text):
             losses.note("device-code" if "loadKernel" in text else "launch", line, text)
-
-    def _grid(self, text: str) -> bool:
-        found = _GRID.fullmatch(text)
-        if found is not None:
-            self.values[found[1]] = self.resolve(found[2])
-        return found is not None
-
-    def _choose(self, text: str) -> bool:
-        """A grid per configuration: the one that was tuned."""
-        choice = _CHOICE.fullmatch(text)
-        if choice is not None:
-            self.chosen = self.resolve(choice[1]) if choice[1] is not None else self.chosen
-            return True
-        case = _CASE.fullmatch(text)
-        if case is not None and case[1] == self.chosen:
-            self.values |= {f"grid_{at}": self.resolve(case[at + 2]) for at in range(3)}
-        return case is not None
 
     def _load(self, text: str) -> bool:
         found = _LOAD.fullmatch(text)
@@ -190,15 +176,21 @@ class _FunctionReader:
             return False
         self.launched = tuple(self.resolve(self.values.get(part, part)) for part in parts[1:6])
         named = all(part in self.values for part in parts[1:4])
-        return named and not any("_result." in one for one in self.launched) and all(map(_is_size, self.launched[:3]))
+        # A grid that is split over two axes is known, and depends on a limit of the GPU; any other must be computable.
+        return (
+            named
+            and not any("_result." in one for one in self.launched)
+            and all("y_grid_" in one or not isinstance(parse_expr(one), Opaque) for one in self.launched[:3])
+        )
 
     def launch(self, name: str, parameters: str, source: str, line: int, losses: NotUnderstood) -> TritonLaunch:
-        """What was read; a function that neither launches nor loads anything that was understood is noted."""
+        """The launch that was read; a function without a launch or device code that was understood is noted."""
         if not self.launched and "launch" not in losses.found:
             losses.note("launch", line, f"call_{name}: no launch was found in it")
         if not self.loaded and "device-code" not in losses.found:
             losses.note("device-code", line, f"call_{name}: no device code was found in it")
         settings = self.launched or ("", "", "", "", "")
+        names = [found[1] for found in _PARAMETERS.finditer(parameters)]
         return TritonLaunch(
             name=name,
             grid=settings[:3] if self.launched else (),
@@ -207,17 +199,7 @@ class _FunctionReader:
             device_code=self.device_code,
             embedded=self.embedded,
             guarded=self.guarded,
-            inputs=_inputs(parameters),
+            inputs=frozenset(at for at, one in enumerate(names) if one.startswith("in_ptr")),
             source=source,
             line=line,
         )
-
-
-def _is_size(text: str) -> bool:
-    """Whether a grid can be computed; one that is split over two axes is known, and depends on a limit of the GPU."""
-    return "y_grid_" in text or not isinstance(parse_expr(text), Opaque)
-
-
-def _inputs(parameters: str) -> frozenset[int]:
-    names = [found[1] for found in _PARAMETERS.finditer(parameters)]
-    return frozenset(at for at, name in enumerate(names) if name.startswith("in_ptr"))

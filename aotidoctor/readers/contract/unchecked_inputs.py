@@ -1,20 +1,20 @@
 """Infer dtypes, sizes and strides of inputs that no compiled check states, from what the kernels do.
 
 Packages of torch 2.6 hold no input checks, and a size that follows from another one (``seq + 1``) is checked by none
-before 2.13. Matrix products and the loops of the generated C++ kernels still tell much:
+before 2.13. Much follows from matrix products and from the loops of the generated C++ kernels:
 
 Products: in ``aoti_torch_cpu_addmm_out(buf0, bias, arg0_1, weight, 1L, 1L)``, ``arg0_1`` has the dtype of the result,
 is a matrix, has a row for each row of the result, and a column for each row of the other factor. Of an input that is
 viewed for it only the dtype follows.
 
-Extents: what runs over ``x0 < 10L*ks1`` and loads ``in_ptr0 + x0`` needs that many elements. Only what every call
-does is taken: accesses below a condition, through an index that is computed, or in a loop that may be empty tell
-nothing. So a larger size is never wrong, a smaller one is.
+Extents: a loop over ``x0 < 10L*ks1`` that loads ``in_ptr0 + x0`` needs that many elements. Only what every call does
+counts: accesses below a condition, through an index that is computed, or in a loop that may be empty are left out. So
+a larger size is never wrong, a smaller one is.
 
-Strides: to load ``in_ptr0 + x2 + 143L*x1 + 429L*x0`` is to go through dims with strides 429, 143 and 1, and a loop
-that goes through several dims at once is divided by the sizes of the buffer that it writes, which the wrapper
-allocates with its strides. An index that is looked up in another tensor counts as a loop where a compiled check
-bounds it. Where anything is read below a condition, or in another way, the strides of the input stay unknown.
+Strides: a load of ``in_ptr0 + x2 + 143L*x1 + 429L*x0`` goes through dims with strides 429, 143 and 1, and a loop that
+goes through several dims at once is divided by the sizes of the buffer that it writes, which the wrapper allocates
+with its strides. An index that is looked up in another tensor counts as a loop where a compiled check bounds it. Where
+anything is read below a condition, or in another way, the strides of the input stay unknown.
 
 Imported only where a contract leaves inputs open.
 """
@@ -22,7 +22,7 @@ Imported only where a contract leaves inputs open.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import takewhile
 
@@ -41,7 +41,7 @@ from aotidoctor.model.expr import Expr, Num, Product, Sum, Sym, evaluate, parse_
 from aotidoctor.model.record import record
 from aotidoctor.readers.contract.input_leaves import SymbolTable, has_open_strides, is_described, known_expr
 from aotidoctor.readers.contract.kernel_calls import arguments_of
-from aotidoctor.readers.contract.run_impl_records import Body, Buffer
+from aotidoctor.readers.contract.run_impl_records import Body
 
 # Dtype, rank and sizes, from matrix products.
 
@@ -53,7 +53,7 @@ _Shape = tuple[str, ...]
 
 @record
 class _ProductFacts:
-    """What a product tells of an input; ``shape`` is None where a view stands between them."""
+    """What follows for an input of a product; ``shape`` is None where a view is between them."""
 
     name: str
     dtype: str
@@ -61,42 +61,11 @@ class _ProductFacts:
 
 
 def with_implied_products(contract: ModelContract, body: Body, symbols: SymbolTable) -> ModelContract:
-    """``contract`` with what products tell of tensors that are not described."""
+    """``contract`` with dtypes and dims from products for tensors that are not described."""
     if all(map(is_described, contract.tensor_leaves())):
         return contract
-    told: dict[str, list[_ProductFacts]] = {}
-    for one in _products(body, {constant.name: constant for constant in contract.constants}):
-        told.setdefault(one.name, []).append(one)
-    leaves = (
-        _with_product_facts(leaf, told[leaf.generated_name], symbols) if leaf.generated_name in told else leaf
-        for leaf in contract.leaves
-    )
-    return replace(contract, leaves=tuple(leaves))
-
-
-def _with_product_facts(leaf: LeafSpec, told: list[_ProductFacts], symbols: SymbolTable) -> LeafSpec:
-    dtypes = {one.dtype for one in told}
-    leaf = replace(leaf, dtype=leaf.dtype or (told[0].dtype if len(dtypes) == 1 else None))
-    shapes = {one.shape for one in told if one.shape is not None}
-    if leaf.rank is not None or len(shapes) != 1:
-        return leaf
-    sizes = [known_expr(symbols.read(size)) for size in shapes.pop()]
-    nothing = (None,) * len(sizes)
-    dims = tuple(_dim(size, at, leaf) for at, size in enumerate(sizes))
-    return replace(leaf, rank=len(sizes), dims=dims, strides=nothing, stride_exprs=nothing)
-
-
-def _dim(size: Expr | None, at: int, leaf: LeafSpec) -> Dim:
-    """What the wrapper says of this dim itself comes first."""
-    seen = leaf.dims[at] if leaf.dims is not None and at < len(leaf.dims) else Dim()
-    if seen.static is not None or seen.expr is not None:
-        return seen
-    if isinstance(size, Num) and size.under == 1:
-        return Dim(static=size.over, expr=size)
-    return replace(seen, expr=size)
-
-
-def _products(body: Body, constants: Mapping[str, ConstantSpec]) -> Iterator[_ProductFacts]:
+    facts: dict[str, list[_ProductFacts]] = {}
+    constants = {constant.name: constant for constant in contract.constants}
     for call in body.calls:
         found = _PRODUCT.fullmatch(call.function)
         places = _PLACES[found["name"]] if found is not None else ()
@@ -104,32 +73,54 @@ def _products(body: Body, constants: Mapping[str, ConstantSpec]) -> Iterator[_Pr
         if not places or len(arguments) <= max(places):
             continue
         out, left, right = (arguments[place] for place in places)
-        dtype, shape = _dtype_of(out, body), _shape_of(out, body, constants)
-        if dtype is None:
+        shape, *sizes = (_shape_of(name, body, constants) for name in (out, left, right))
+        known = next((one for one in _names(out, body) if one in body.view_dtypes or one in body.buffers), None)
+        if known is None:
             continue
-        sizes = {name: _shape_of(name, body, constants) for name in (left, right)}
-        yield from _of_factor(left, body, dtype, _joined(shape, sizes[right], -2))
-        yield from _of_factor(right, body, dtype, _joined(shape, sizes[left], -1))
+        dtype = body.view_dtypes[known] if known in body.view_dtypes else body.buffers[known].dtype
+        factors = ((left, _factor_shape(shape, sizes[1], -2)), (right, _factor_shape(shape, sizes[0], -1)))
+        for name, factor in factors:
+            # As far as its names go back without a view of another dtype.
+            for step in takewhile(lambda one: one not in body.view_dtypes, _names(name, body)):
+                if step in body.unpacked:
+                    one = _ProductFacts(name=step, dtype=dtype, shape=factor if step == name else None)
+                    facts.setdefault(step, []).append(one)
+    leaves = (
+        _with_product_facts(leaf, facts[leaf.generated_name], symbols) if leaf.generated_name in facts else leaf
+        for leaf in contract.leaves
+    )
+    return replace(contract, leaves=tuple(leaves))
 
 
-def _joined(result: _Shape | None, other: _Shape | None, kept: int) -> _Shape | None:
-    """The shape of a factor: dim ``kept`` is that of the result, the other one is the dim that is summed over."""
+def _with_product_facts(leaf: LeafSpec, facts: list[_ProductFacts], symbols: SymbolTable) -> LeafSpec:
+    dtypes = {one.dtype for one in facts}
+    leaf = replace(leaf, dtype=leaf.dtype or (facts[0].dtype if len(dtypes) == 1 else None))
+    shapes = {one.shape for one in facts if one.shape is not None}
+    if leaf.rank is not None or len(shapes) != 1:
+        return leaf
+    dims = []
+    for at, text in enumerate(shapes.pop()):
+        size = known_expr(symbols.read(text))
+        # What the wrapper says of this dim itself comes first.
+        dim = leaf.dims[at] if leaf.dims is not None and at < len(leaf.dims) else Dim()
+        if dim.static is None and dim.expr is None:
+            fixed = size.over if isinstance(size, Num) and size.under == 1 else None
+            dim = Dim(static=fixed, expr=size) if fixed is not None else replace(dim, expr=size)
+        dims.append(dim)
+    nothing = (None,) * len(dims)
+    return replace(leaf, rank=len(dims), dims=tuple(dims), strides=nothing, stride_exprs=nothing)
+
+
+def _factor_shape(result: _Shape | None, other: _Shape | None, shared: int) -> _Shape | None:
+    """The shape of a factor: dim ``shared`` is that of the result, the other one is the dim that is summed over."""
     if result is None or other is None or len(result) != len(other) or len(result) < 2:
         return None
-    pair = (result[-2], other[-2]) if kept == -2 else (other[-1], result[-1])
+    pair = (result[-2], other[-2]) if shared == -2 else (other[-1], result[-1])
     return (*result[:-2], *pair)
 
 
-def _of_factor(name: str, body: Body, dtype: str, shape: _Shape | None) -> Iterator[_ProductFacts]:
-    for step in _names(name, body):
-        if step in body.view_dtypes:
-            return
-        if step in body.unpacked:
-            yield _ProductFacts(name=step, dtype=dtype, shape=shape if step == name else None)
-
-
 def _names(name: str, body: Body) -> Iterator[str]:
-    """The name, and what it took its tensor from, step by step."""
+    """The name, and step by step the names that it took its tensor from."""
     for _ in range(len(body.renamed) + 1):
         yield name
         if name not in body.renamed:
@@ -137,17 +128,8 @@ def _names(name: str, body: Body) -> Iterator[str]:
         name = body.renamed[name]
 
 
-def _dtype_of(name: str, body: Body) -> str | None:
-    for step in _names(name, body):
-        if step in body.view_dtypes:
-            return body.view_dtypes[step]
-        if step in body.buffers:
-            return body.buffers[step].dtype
-    return None
-
-
 def _shape_of(name: str, body: Body, constants: Mapping[str, ConstantSpec]) -> _Shape | None:
-    """As the wrapper writes it; None of an input itself."""
+    """The shape as the wrapper writes it; None of an input itself."""
     for step in _names(name, body):
         if step in body.view_shapes:
             return body.view_shapes[step]
@@ -173,10 +155,10 @@ _ONE = Num(1)
 
 @record
 class KernelLoop:
-    """A scope: the variable that it runs over, below ``trips``; none of both for another scope.
+    """A scope: the variable that it runs over, below ``trips``; a scope that is no loop has neither.
 
-    ``sure`` tells that it is entered in every call, ``stepped`` that it goes by more than one, ``started`` that it does
-    not begin at zero and is not the rest of another loop either. ``opened`` is its line, counted from 0.
+    ``sure``: it is entered in every call; ``stepped``: it goes by more than one; ``started``: it does not begin at zero
+    and is not the rest of another loop either. ``opened`` is its line, counted from 0.
     """
 
     depth: int
@@ -190,9 +172,9 @@ class KernelLoop:
 
 @record
 class KernelAccess:
-    """A place in a kernel that takes or stores ``pointer[offset]``; ``scopes`` are those around it, outermost first.
+    """A place in a kernel that loads or stores ``pointer[offset]``; ``scopes`` are those around it, outermost first.
 
-    ``sure`` tells that every call comes by it, ``vector`` that it loads a vector. ``loops`` are those around it.
+    ``sure``: every call executes it; ``vector``: it loads a vector. ``loops`` are those around it.
     """
 
     pointer: str
@@ -208,7 +190,7 @@ def with_read_extents(contract: ModelContract, texts: Mapping[str, str]) -> Mode
     wanted = {leaf.generated_name or "" for leaf in contract.tensor_leaves() if leaf.has_open_sizes}
     if not wanted:
         return contract
-    found: dict[str, list[Reads]] = {}
+    found: dict[str, dict[Reads, None]] = {}
     bodies = {body.name: body for body in contract.bodies if body.kind == "cpp"}
     for call in contract.kernels:
         body = bodies.get(call.name)
@@ -219,11 +201,15 @@ def with_read_extents(contract: ModelContract, texts: Mapping[str, str]) -> Mode
         for access in accesses(lines_of(body, texts), numbers):
             name = given.get(access.pointer)
             if access.sure and name in wanted and (reads := _reads(access)) is not None:
-                found.setdefault(name, []).append(reads)
-    leaves = (
-        replace(leaf, reads=_largest(found[leaf.generated_name])) if leaf.generated_name in found else leaf
-        for leaf in contract.leaves
-    )
+                found.setdefault(name, {})[reads] = None
+    leaves = []
+    for leaf in contract.leaves:
+        # The furthest one of those that are numbers, and some of the others.
+        distinct = found.get(leaf.generated_name or "", {})
+        fixed = [one for one in distinct if isinstance(one.extent, Num)]
+        furthest = max(fixed, key=lambda one: evaluate(one.extent, {}) or 0, default=None)
+        chosen = tuple(one for one in distinct if one is furthest or not isinstance(one.extent, Num))
+        leaves.append(replace(leaf, reads=chosen[:_MOST]) if distinct else leaf)
     return replace(contract, leaves=tuple(leaves))
 
 
@@ -232,14 +218,6 @@ def lines_of(body: KernelBody, texts: Mapping[str, str]) -> Sequence[str]:
     if body.lines > _MOST_LINES:
         return ()
     return texts.get(body.member, "").split("\n", body.line + body.lines)[body.line - 1 : body.line - 1 + body.lines]
-
-
-def _largest(found: Iterable[Reads]) -> tuple[Reads, ...]:
-    """The furthest one of those that are numbers, and some of the others."""
-    distinct = list(dict.fromkeys(found))
-    numbers = [one for one in distinct if isinstance(one.extent, Num)]
-    furthest = max(numbers, key=lambda one: evaluate(one.extent, {}) or 0, default=None)
-    return tuple(one for one in distinct if one is furthest or not isinstance(one.extent, Num))[:_MOST]
 
 
 def accesses(lines: Sequence[str], numbers: Mapping[str, Expr]) -> Iterator[KernelAccess]:
@@ -254,8 +232,18 @@ def accesses(lines: Sequence[str], numbers: Mapping[str, Expr]) -> Iterator[Kern
             pending = KernelLoop(depth=0, sure=False)
         elif "static_cast" in line:
             sure = "?" not in line and pending.sure and all(scope.sure for scope in scopes)
-            inside = tuple(one.opened for one in scopes)
-            yield from _of_line(line, {one.variable: one for one in scopes if one.variable}, numbers, sure, inside)
+            loops = {one.variable: one for one in scopes if one.variable}
+            for found in _ACCESS.finditer(line):
+                text = _inside(line, found.end())
+                if text is not None:
+                    yield KernelAccess(
+                        pointer=found["name"],
+                        offset=substitute(parse_expr(text), numbers),
+                        loops=loops,
+                        vector=found["vector"] is not None,
+                        sure=sure,
+                        scopes=tuple(one.opened for one in scopes),
+                    )
         opened, closed = line.count("{"), line.count("}")
         if opened > closed:
             depth += opened - closed
@@ -294,24 +282,8 @@ def is_positive(expr: Expr) -> bool:
             return False
 
 
-def _of_line(
-    line: str, loops: Mapping[str, KernelLoop], numbers: Mapping[str, Expr], sure: bool, inside: tuple[int, ...]
-) -> Iterator[KernelAccess]:
-    for found in _ACCESS.finditer(line):
-        text = _inside(line, found.end())
-        if text is not None:
-            yield KernelAccess(
-                pointer=found["name"],
-                offset=substitute(parse_expr(text), numbers),
-                loops=loops,
-                vector=found["vector"] is not None,
-                sure=sure,
-                scopes=inside,
-            )
-
-
 def _inside(line: str, start: int) -> str | None:
-    """What stands between the parenthesis before ``start`` and the one that closes it."""
+    """The text between the parenthesis before ``start`` and the one that closes it."""
     depth = 1
     for at in range(start, min(len(line), start + _LONGEST)):
         depth += {"(": 1, ")": -1}.get(line[at], 0)
@@ -375,7 +347,11 @@ def with_loop_strides(
     if not wanted:
         return contract
     found = {name: _InputWalks() for name in wanted}
-    buffers = _buffers(body, symbols)
+    buffers = {
+        name: _Form(sizes=tuple(map(symbols.read, one.shape)), strides=tuple(map(symbols.read, one.strides)))
+        for name, one in body.buffers.items()
+        if one.shape is not None and one.strides is not None and len(one.shape) == len(one.strides)
+    }
     bodies = {one.name: one for one in contract.bodies if one.kind == "cpp"}
     for call in contract.kernels:
         if call.kind not in ("cpp", "triton") or wanted.isdisjoint(call.arguments):
@@ -401,16 +377,6 @@ class _Form:
     strides: tuple[Expr, ...]
 
 
-def _buffers(body: Body, symbols: SymbolTable) -> Mapping[str, _Form]:
-    return {name: form for name, one in body.buffers.items() if (form := _form(one, symbols)) is not None}
-
-
-def _form(buffer: Buffer, symbols: SymbolTable) -> _Form | None:
-    if buffer.shape is None or buffer.strides is None or len(buffer.shape) != len(buffer.strides):
-        return None
-    return _Form(sizes=tuple(map(symbols.read, buffer.shape)), strides=tuple(map(symbols.read, buffer.strides)))
-
-
 def _of_call(
     call: KernelCall,
     source: KernelBody,
@@ -424,33 +390,27 @@ def _of_call(
     inputs = {name: argument for name, argument in given.items() if argument in found}
     seen = [access for access in accesses(lines, numbers) if access.pointer in inputs or access.pointer in written]
     bounds = _bounds(lines)
+    # The kernel below its parameters, and before the next kernel.
+    opened = next((at for at, line in enumerate(lines) if line.strip().startswith("{")), 0)
+    own = list(takewhile(lambda line: not line.startswith(_KERNEL), lines[opened:]))
     for name, argument in inputs.items():
         mine = [access for access in seen if access.pointer == name]
-        if len(mine) != _mentions(lines, name) or not mine:
+        mentions = sum(len(re.findall(rf"\b{name}\b", line)) for line in own)
+        if len(mine) != mentions or not mine:
             found[argument].others = True
         for access in mine:
             walk = _walk(access, bounds)
             if walk is None:
                 found[argument].others = True
             else:
-                stores = (one for one in seen if one.pointer in written and _around(one, access))
+                # In the same scope, or in one around it that is a loop.
+                around = (one for one in seen if one.loops and access.scopes[: len(one.scopes)] == one.scopes)
+                stores = (one for one in around if one.pointer in written)
                 found[argument].walks.append(_beside(walk, access, stores, {n: buffers.get(given[n]) for n in written}))
 
 
-def _around(store: KernelAccess, access: KernelAccess) -> bool:
-    """Whether the store is in the same scope, or in one around it that is a loop."""
-    return bool(store.loops) and access.scopes[: len(store.scopes)] == store.scopes
-
-
-def _mentions(lines: Sequence[str], name: str) -> int:
-    """How often the kernel speaks of the pointer below its parameters, and before the next kernel."""
-    opened = next((at for at, line in enumerate(lines) if line.strip().startswith("{")), 0)
-    mine = takewhile(lambda line: not line.startswith(_KERNEL), lines[opened:])
-    return sum(len(re.findall(rf"\b{name}\b", line)) for line in mine)
-
-
 def _bounds(lines: Sequence[str]) -> Mapping[str, int]:
-    """Looked-up indices that a compiled check holds below a number."""
+    """Upper bounds of looked-up indices that a compiled check compares with a number."""
     same: dict[str, str] = {}
     bounds: dict[str, int] = {}
     for line in map(str.strip, lines):
@@ -488,7 +448,7 @@ def _steps(access: KernelAccess) -> dict[str, Expr] | None:
 
 
 def _whole(steps: Mapping[str, Expr]) -> list[str]:
-    """The variables but for those that go over the parts of another one."""
+    """The variables without those that run over the parts of another one."""
     return [name for name in steps if not any(name == whole + part for whole in steps for part in _PARTS)]
 
 
@@ -499,34 +459,25 @@ def _walk(access: KernelAccess, bounds: Mapping[str, int]) -> Walk | None:
     start = next((step.over for name, step in _terms(access.offset) if name is None and isinstance(step, Num)), 0)
     turns = []
     for name in _whole(steps):
-        trips = _trips(name, steps[name], access, steps, bounds)
+        loop, step = access.loops.get(name), steps[name]
+        trips: Expr | None = None
+        if name in bounds:
+            trips = Num(bounds[name])
+        elif loop is not None and not loop.started:
+            # A loop that goes by more than one reaches every element with a vector along it, or with a loop of its own
+            # over each part: ``x1 + x1_inner``.
+            inner = any(steps.get(name + part) == step for part in _PARTS)
+            trips = loop.trips if not loop.stepped or inner or (access.vector and step == _UNIT_STEP) else None
         if trips is None:
             return None
-        turns.append(Turn(step=steps[name], trips=trips))
+        turns.append(Turn(step=step, trips=trips))
     return Walk(start=start, turns=tuple(turns)) if start >= 0 else None
-
-
-def _trips(
-    name: str, step: Expr, access: KernelAccess, steps: Mapping[str, Expr], bounds: Mapping[str, int]
-) -> Expr | None:
-    """How often a variable turns; None where that is not certain.
-
-    A loop that goes by more than one reaches every element with a vector along it, or with a loop of its own over each
-    part: ``x1 + x1_inner``.
-    """
-    if name in bounds:
-        return Num(bounds[name])
-    loop = access.loops.get(name)
-    if loop is None or loop.started:
-        return None
-    inner = any(steps.get(name + part) == step for part in _PARTS)
-    return loop.trips if not loop.stepped or inner or (access.vector and step == _UNIT_STEP) else None
 
 
 def _beside(
     walk: Walk, access: KernelAccess, stores: Iterator[KernelAccess], forms: Mapping[str, _Form | None]
 ) -> Walk:
-    """With the steps of a store to a buffer of known form, in the same loops."""
+    """``walk`` with the steps of a store to a buffer of known form, in the same loops."""
     names = _whole(_steps(access) or {})
     for store in stores:
         form, steps = forms.get(store.pointer), _steps(store)

@@ -5,8 +5,8 @@ The constructor gives the number of inputs and outputs, the input names, the con
 its input by a local variable, so the lines are read without regard to the function around them.
 
 The constructor also says whether the weights are with the code (``include_weights``). When they are not, the members
-of the package tell whether they lie beside it. When they are, the shared object either holds them between two
-symbols, or only a marker, and they are appended to the file to be mapped.
+of the package show whether they are in a file beside it. When they are, the shared object holds either the weights
+between two symbols, or only a marker, and the weights are appended to the file to be mapped.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import field
 
 from aotidoctor.model.artifact import ModelEntry
@@ -50,7 +51,7 @@ _KNOWN = ("update_constants_map(", "update_constants_array(", "this->kernels_", 
 
 @record
 class Constructor:
-    """What the constructor says. ``include_weights`` is None where it does not tell (before 2.5)."""
+    """Declarations of the constructor. ``include_weights`` is None where it is not given (before 2.5)."""
 
     n_inputs: int
     n_outputs: int
@@ -78,7 +79,9 @@ def parse_constructor(section: WrapperSection) -> Constructor | None:
         if found is not None and found[3] in _FIELDS[found[1]]:
             table.setdefault((found[1], int(found[2])), {})[found[3]] = found[4]
         elif statement not in ("", ";", "}") and not statement.startswith(_KNOWN):
-            losses.note(_fact(statement), line + offset, statement)
+            spec = "_spec" in statement or statement.startswith('"')
+            fact = "input" if "inputs_info" in statement else "call-spec" if spec else "constant"
+            losses.note(fact, line + offset, statement)
     if _ARGUMENTS.fullmatch(" ".join(base[4].split())) is None:
         losses.note("constant", section.line, " ".join(base[0].split()))
     n_inputs, n_outputs, n_constants = (int(base[group]) for group in (1, 2, 3))
@@ -100,12 +103,6 @@ def parse_constructor(section: WrapperSection) -> Constructor | None:
 _Table = dict[tuple[str, int], dict[str, str]]
 
 
-def _fact(statement: str) -> str:
-    if "inputs_info" in statement:
-        return "input"
-    return "call-spec" if "_spec" in statement or statement.startswith('"') else "constant"
-
-
 def _rows(table: _Table, kind: str) -> Iterator[dict[str, str]]:
     for key in sorted(table):
         if key[0] == kind:
@@ -114,16 +111,17 @@ def _rows(table: _Table, kind: str) -> Iterator[dict[str, str]]:
 
 def _constant(row: dict[str, str], line: int, losses: NotUnderstood) -> ConstantSpec:
     name = _unquote(row.get("name", ""))
+    kind, device = _KIND.fullmatch(row.get("type", "")), _DEVICE.search(row.get("device_type", ""))
     spec = ConstantSpec(
         name=name,
         original_fqn=_unquote(row["original_fqn"]) if "original_fqn" in row else name,
         dtype=dtype_name(row.get("dtype", "")),
         shape=_integers(row.get("shape")),
         stride=_integers(row.get("stride")),
-        device_type=_device(row.get("device_type", "")),
+        device_type=device[1].lower() if device is not None else None,
         offset=_integer(row.get("offset")),
         data_size=_integer(row.get("data_size")),
-        kind=_kind(row.get("type", "")),
+        kind=kind[1].lower() if kind is not None else None,
         from_folded=row.get("from_folded") == "true",
         strided="layout_strided" in row.get("layout", "layout_strided"),
     )
@@ -133,11 +131,6 @@ def _constant(row: dict[str, str], line: int, losses: NotUnderstood) -> Constant
     return spec
 
 
-def _kind(text: str) -> str | None:
-    found = _KIND.fullmatch(text)
-    return found[1].lower() if found is not None else None
-
-
 def dtype_name(text: str) -> str | None:
     """``float32`` of ``cached_torch_dtype_float32``, ``aoti_torch_dtype_float32()`` or ``at::kFloat``."""
     found = _DTYPE.search(text)
@@ -145,11 +138,6 @@ def dtype_name(text: str) -> str | None:
         return None
     name = SCALAR_NAMES.get(found[1], found[1].lower()) if "at::k" in text else found[1]
     return name if name in ITEMSIZE else None
-
-
-def _device(text: str) -> str | None:
-    found = _DEVICE.search(text)
-    return found[1].lower() if found is not None else None
 
 
 def _unquote(text: str) -> str:
@@ -178,17 +166,13 @@ def _spec(text: str, mark: str) -> str | None:
     while (piece := _RAW_STRING.match(text, at)) is not None:
         pieces.append(piece[1])
         at = piece.end()
+    joined = "".join(pieces)
     plain = _PLAIN_STRING.match(text, at) if not pieces else None
-    joined = "".join(pieces) if plain is None else _unescape(plain[1])
+    if plain is not None:
+        joined = plain[1]
+        with suppress(ValueError):
+            joined = json.loads(f'"{joined}"', strict=False)
     return joined or None
-
-
-def _unescape(text: str) -> str:
-    try:
-        value: str = json.loads(f'"{text}"', strict=False)
-    except ValueError:
-        return text
-    return value
 
 
 # Check functions: what the compiled code compares when its input checks are on.
@@ -208,7 +192,7 @@ _PLAIN = re.compile(
 
 @record(kw_only=False, frozen=False)
 class InputCheck:
-    """What is compared of one input. Keys of ``static``, ``low``, ``high`` and ``strides`` are dim numbers."""
+    """Compiled comparisons of one input. Keys of ``static``, ``low``, ``high`` and ``strides`` are dim numbers."""
 
     index: int | None = None
     line: int | None = None
@@ -255,31 +239,26 @@ def parse_checks(section: WrapperSection) -> Checks:
             check.index, check.line = int(handle[3]), section.line + offset
         elif not _read_line(line, inputs):
             losses.note("input-check", section.line + offset, line)
-    kept = {name: check for name, check in inputs.items() if name not in outputs}
-    return Checks(inputs=kept, losses=losses)
+    return Checks(inputs={name: check for name, check in inputs.items() if name not in outputs}, losses=losses)
 
 
 def _read_line(line: str, inputs: dict[str, InputCheck]) -> bool:
     """Read one comparison into ``inputs``; False when it is none that is known."""
-    found = _COMPARE.match(line)
-    if found is not None:
+    if found := _COMPARE.match(line):
         check = inputs.setdefault(found[2], InputCheck())
         table = check.static if found[3] == "size" else check.strides
         table[int(found[4])] = int(found[1])
         return True
-    found = _BOUND.match(line)
-    if found is not None:
+    if found := _BOUND.match(line):
         check = inputs.setdefault(found[1], InputCheck())
         table = check.low if found[3] == "<" else check.high
         table[int(found[2])] = int(found[4])
         return True
-    found = _CHECKED_DTYPE.match(line)
-    if found is not None:
+    if found := _CHECKED_DTYPE.match(line):
         check = inputs.setdefault(found[1], InputCheck())
         check.dtype = dtype_name(found[2])
         return check.dtype is not None
-    found = _CHECKED_DEVICE.match(line)
-    if found is not None:
+    if found := _CHECKED_DEVICE.match(line):
         check = inputs.setdefault(found[1], InputCheck())
         check.device_type = DEVICE_TYPES.get(int(found[2]))
         return check.device_type is not None
@@ -309,15 +288,10 @@ def weights_location(model: ModelEntry, constants: Sequence[ConstantSpec], inclu
         return "mmap"
     if include_weights is None:
         return model.weights_location
-    return _beside_code(model, own, names)
-
-
-def _beside_code(model: ModelEntry, own: Sequence[ConstantSpec], names: Sequence[str]) -> str:
     spans = [so.constants_span for so in model.shared_objects if so.constants_span is not None]
     sizes = [constant.data_size for constant in own if constant.data_size is not None]
     if not spans:
         return "so" if any(name.endswith(".weights.o") for name in names) else model.weights_location
-    total = sum(sizes)
-    if max(spans) >= total - _ALIGNMENT * len(sizes):
+    if max(spans) >= sum(sizes) - _ALIGNMENT * len(sizes):
         return "so"
     return "mmap" if max(spans) <= _MARKER_ONLY else "unknown"

@@ -8,7 +8,7 @@ The generator writes a statement per line, with a few exceptions: calls whose ar
 strings, and comments between ``/*`` and ``*/``, which hold the source of Triton kernels and are left out.
 
 Every statement of these parts is read by a rule, known and skipped on purpose, or counted as not understood. The kind
-of fact that may be missing decides which checks report that they could not look at everything.
+of fact that may be missing decides which checks report that they could not examine everything.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class WrapperSection:
 class Wrapper:
     """The parts of a wrapper; a part that is not there is empty.
 
-    ``head`` is what stands before the constructor: declarations and settings of kernels. ``launches`` is what stands
-    between the constructor and the checks: the Triton kernels of a GPU package. ``closed`` tells that the end of
-    ``run_impl`` was found where the generator marks it.
+    ``head`` is the text before the constructor: declarations and settings of kernels. ``launches`` is the text between
+    the constructor and the checks: the Triton kernels of a GPU package. ``closed``: the end of ``run_impl`` was found
+    where the generator marks it.
     """
 
     head: str
@@ -104,7 +104,7 @@ def split_list(text: str) -> tuple[str, ...]:
 
 
 class _ListCutter:
-    """Cuts sections in ascending order, counting each line once."""
+    """Cut sections in ascending order, counting each line once."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -118,7 +118,7 @@ class _ListCutter:
 
 
 def _after_brace(text: str, start: int) -> int:
-    """Where the function ends that ``start`` is in: its brace begins a line."""
+    """The end of the function that ``start`` is in: its brace begins a line."""
     at = text.find("\n}", start)
     return at + 2 if at >= 0 else len(text)
 
@@ -140,21 +140,15 @@ def split_statements(text: str, line: int) -> Iterator[tuple[int, str]]:
         found = lines[at].strip()
         at += 1
         if found.startswith("/*"):
-            at = _after_comment(lines, start)
+            at = next((one for one in range(start, len(lines)) if "*/" in lines[one]), len(lines)) + 1
             if at > len(lines):
-                # It hides the rest, whatever it holds.
+                # The rest is inside the comment.
                 yield line + start, f"{found} without its end"
             continue
         if not found.startswith("//") and (found.endswith(_OPEN) or (_RAW in found and _RAW_END not in found)):
             at, found = _joined(lines, start)
         if found:
             yield line + start, found
-
-
-def _after_comment(lines: list[str], at: int) -> int:
-    while at < len(lines) and "*/" not in lines[at]:
-        at += 1
-    return at + 1
 
 
 def _joined(lines: list[str], start: int) -> tuple[int, str]:
@@ -170,14 +164,14 @@ def _joined(lines: list[str], start: int) -> tuple[int, str]:
             raw = _RAW_END not in text.rpartition(_RAW)[2]
         if not raw and not text.endswith(_OPEN) and not text.startswith("//"):
             return at + 1, " ".join(parts)
-    # Torn: what was passed is one statement that nobody understands; to go back would take time without bound.
+    # Torn: the lines so far count as one statement that is not understood; going back could take unbounded time.
     return start + len(parts), " ".join(parts)
 
 
 # Statements that hold no fact of the contract, each matched whole, so that a new argument or suffix is noticed.
 
 _IDENTIFIER = r"[A-Za-z_]\w*"
-# A text that every such statement contains, and the expression of the whole.
+# A text that every such statement contains, and the regular expression of the whole.
 _STATEMENTS = (
     ("}", r"\}(?: // .*)?"),
     ("{", r"\{"),
@@ -270,7 +264,7 @@ def is_operator(function: str) -> bool:
 # Statements that were not understood, counted by kind of fact, each kind with its first example.
 
 LONGEST_EXAMPLE = 160
-# The first word that occurs tells the kind; a statement that none of them fits may hold anything.
+# The first word that occurs decides the kind; a statement without any of them may hold anything.
 _WORDS = (
     ("output_handles", "output"),
     ("launchKernel", "launch"),
@@ -296,13 +290,13 @@ _CALL = re.compile(r"[\w:.>-]+\(")
 
 @record(kw_only=False, frozen=False)
 class NotUnderstood:
-    """Collects statements of one part (``constructor``, ``checks``, ``launches``, ``body``)."""
+    """Collect statements that are not understood, of one part (``constructor``, ``checks``, ``launches``, ``body``)."""
 
     part: str
     found: dict[str, Unread] = field(default_factory=dict)
 
     def note(self, fact: str, line: int, text: str) -> None:
-        """One statement that was not understood and may hold a ``fact``."""
+        """Note one statement that was not understood and may hold a ``fact``."""
         known = self.found.get(fact)
         if known is None:
             example = text if len(text) <= LONGEST_EXAMPLE else text[:LONGEST_EXAMPLE] + "..."

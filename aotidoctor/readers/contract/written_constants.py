@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 MOST = 8
-# A float32 that nobody chose has as many and more.
+# A float32 that is not typed by hand has as many and more.
 _DIGITS = 8
 _FLOATS = r"(?:float|double|at::Half|at::BFloat16|c10::Half|c10::BFloat16)"
 _NUMBER = r"-?\d{1,40}(?:\.\d{0,40})?(?:e[+-]?\d{1,4})?"
@@ -25,7 +25,7 @@ _CHOICE = re.compile(r"(tmp\d{1,6}) \? (tmp\d{1,6}) : (tmp\d{1,6})")
 
 @dataclass(slots=True)
 class _Choice:
-    """Values in order, and the indices at which one gives way to the next; ``part`` of a bigger tree."""
+    """Values in order, and the indices at which the next one begins; ``part`` of a bigger tree."""
 
     values: tuple[float, ...]
     limits: tuple[float, ...]
@@ -49,43 +49,35 @@ def constant_vectors(source: str) -> list[tuple[float, ...]]:
         known.pop(name, None)
         limits.pop(name, None)
         if literal := _LITERAL.fullmatch(text):
-            known[name] = _value(literal[1])
+            truth = literal[1] in ("true", "false")
+            known[name] = float(literal[1] == "true" if truth else literal[1])
         elif (less := _LESS.fullmatch(text)) and isinstance(limit := known.get(less[1]), float):
             limits[name] = limit
         elif (choice := _CHOICE.fullmatch(text)) and choice[1] in limits:
-            joined = _joined(known.get(choice[2]), limits[choice[1]], known.get(choice[3]))
-            if joined is not None:
-                known[name] = joined
-                made.append(joined)
+            left, right = known.get(choice[2]), known.get(choice[3])
+            if left is None or right is None:
+                continue
+            first, second = _side(left), _side(right)
+            joined = (*first.limits, limits[choice[1]], *second.limits)
+            # Both sides must be neighbours in one vector.
+            if len(joined) < MOST and all(after - before == 1 for before, after in pairwise(joined)):
+                first.part = second.part = True
+                whole = _Choice((*first.values, *second.values), joined)
+                known[name] = whole
+                made.append(whole)
     return [item.values for item in made if item.whole]
 
 
 def constant_numbers(source: str) -> list[float]:
-    """The real numbers that the code holds, each once: those with many digits, which nobody types, first."""
+    """The real numbers that the code holds, each once: those with many digits, which are not typed by hand, first."""
     found = dict.fromkeys(map(float, _REAL.findall(source)))
     return sorted(found, key=is_typed)
 
 
 def is_typed(number: float) -> bool:
-    """Whether it has as few digits as what people write."""
+    """Whether a number has so few digits that it was probably typed by hand."""
     return len(repr(number).partition("e")[0].replace(".", "").strip("-0")) < _DIGITS
-
-
-def _joined(left: float | _Choice | None, limit: float, right: float | _Choice | None) -> _Choice | None:
-    """Both sides of a choice as one; None where they are not neighbours in one vector."""
-    if left is None or right is None:
-        return None
-    first, second = _side(left), _side(right)
-    limits = (*first.limits, limit, *second.limits)
-    if len(limits) >= MOST or any(after - before != 1 for before, after in pairwise(limits)):
-        return None
-    first.part = second.part = True
-    return _Choice((*first.values, *second.values), limits)
 
 
 def _side(item: float | _Choice) -> _Choice:
     return item if isinstance(item, _Choice) else _Choice((item,), ())
-
-
-def _value(text: str) -> float:
-    return float(text == "true") if text in ("true", "false") else float(text)

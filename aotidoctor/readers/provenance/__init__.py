@@ -1,4 +1,4 @@
-"""Whether a package was compiled from an exported program: what the two say of call, tensors, outputs and constants.
+"""Compare a package with an exported program: call, tensors, outputs, constants and operators.
 
-Pure, over facts that both were read for; checks and ``verify --against`` share it.
+Pure, over facts that were read from both; checks and ``verify --against`` share it.
 """

@@ -13,13 +13,11 @@ from math import prod
 
 from aotidoctor.model.artifact import (
     ExportedFacts,
-    ProgramConstant,
     ProgramLeaf,
-    ProgramOutput,
     ProgramTensor,
     SizeRange,
 )
-from aotidoctor.model.contract import ConstantSpec, Dim, LeafSpec, ModelContract, OutputSpec
+from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
 from aotidoctor.model.evidence import list_names
 from aotidoctor.model.record import record
 
@@ -28,7 +26,7 @@ from aotidoctor.model.record import record
 
 @record
 class ProgramDifference:
-    """``aspect`` is ``call``, ``inputs``, ``outputs``, ``constants`` or ``operators``; ``kind`` its variant.
+    """A difference: ``aspect`` is ``call``, ``inputs``, ``outputs``, ``constants`` or ``operators``, ``kind`` its kind.
 
     ``decisive``: compiling the program cannot have given this package. The others happen when a program is compiled
     (ranges are narrowed, sizes specialised), or come and go with the version of torch.
@@ -44,7 +42,7 @@ class ProgramDifference:
 
 @record
 class ProgramComparison:
-    """``aspects`` were compared; ``left_out`` tells what could not be, and why."""
+    """Result of a comparison: the ``aspects`` that were compared, and what was ``left_out``, with the reason."""
 
     differences: tuple[ProgramDifference, ...] = ()
     aspects: tuple[str, ...] = ()
@@ -57,7 +55,7 @@ class ProgramComparison:
 
 
 def join_comparisons(parts: Iterable[ProgramComparison]) -> ProgramComparison:
-    """All of several comparisons."""
+    """Join several comparisons into one."""
     found: Sequence[ProgramComparison] = tuple(parts)
     return ProgramComparison(
         differences=tuple(item for part in found for item in part.differences),
@@ -70,43 +68,35 @@ def join_comparisons(parts: Iterable[ProgramComparison]) -> ProgramComparison:
 
 
 def compare_call(contract: ModelContract, facts: ExportedFacts) -> ProgramComparison:
-    """The leaves and their tensors; nothing where one of the two does not list them."""
+    """Compare the leaves and their tensors; nothing where one of the two does not list them."""
     if contract.args is None or not contract.leaves:
         return ProgramComparison(left_out=("call spec and inputs: the package does not contain them",))
     if not facts.leaves and contract.leaves:
         return ProgramComparison(left_out=("call spec and inputs: the program does not contain them",))
     ours, theirs = [leaf.path for leaf in contract.leaves], [leaf.path for leaf in facts.leaves]
     if ours != theirs:
-        return ProgramComparison(differences=(_paths(ours, theirs),), aspects=("call",))
+        differing = (at for at, (one, other) in enumerate(zip(ours, theirs, strict=False)) if one != other)
+        at = next(differing, min(len(ours), len(theirs)))
+        kind = "count" if len(ours) != len(theirs) else "order" if sorted(ours) == sorted(theirs) else "names"
+        package, program = (
+            f"{len(paths)} {'leaf' if len(paths) == 1 else 'leaves'} ({list_names(paths, 8)})"
+            for paths in (ours, theirs)
+        )
+        subject = (ours if at < len(ours) else theirs)[at]
+        found = [_difference("call", kind, subject, package, program, decisive=True)]
+        return ProgramComparison(differences=tuple(found), aspects=("call",))
     pairs = list(zip(contract.leaves, facts.leaves, strict=True))
     found = [difference for one, other in pairs for difference in _leaf(one, other, facts.ranges)]
-    found += _trees(contract.in_spec, facts.in_spec)
+    spec, other_spec = contract.in_spec, facts.in_spec
+    if spec is not None and other_spec is not None and spec != other_spec and _parsed(spec) != _parsed(other_spec):
+        # Containers of another type around the same leaves; versions of torch spell some of them differently.
+        package, program = "a call spec with different containers around the same leaves", "the program's containers"
+        found.append(_difference("call", "containers", "call spec", package, program, decisive=False))
     if not any(item.aspect == "inputs" for item in found):
         found += _equal_size_differences(pairs)
     silent = [leaf.path for leaf in contract.leaves if leaf.kind == "tensor" and leaf.dtype is None]
     left_out = (f"dtype and dims of {', '.join(silent[:5])}: the package does not record them",) if silent else ()
     return ProgramComparison(differences=tuple(found), aspects=("call", "inputs"), left_out=left_out)
-
-
-def _paths(ours: Sequence[str], theirs: Sequence[str]) -> ProgramDifference:
-    pairs = enumerate(zip(ours, theirs, strict=False))
-    at = next((at for at, (one, other) in pairs if one != other), min(len(ours), len(theirs)))
-    kind = "count" if len(ours) != len(theirs) else "order" if sorted(ours) == sorted(theirs) else "names"
-    subject = (ours if at < len(ours) else theirs)[at]
-    package, program = (_leaves(paths) for paths in (ours, theirs))
-    return _difference("call", kind, subject, package, program, decisive=True)
-
-
-def _leaves(paths: Sequence[str]) -> str:
-    return f"{len(paths)} {'leaf' if len(paths) == 1 else 'leaves'} ({list_names(paths, 8)})"
-
-
-def _trees(ours: str | None, theirs: str | None) -> list[ProgramDifference]:
-    """Containers of another type around the same leaves; versions of torch spell some of them differently."""
-    if ours is None or theirs is None or ours == theirs or _parsed(ours) == _parsed(theirs):
-        return []
-    package, program = "a call spec with different containers around the same leaves", "the program's containers"
-    return [_difference("call", "containers", "call spec", package, program, decisive=False)]
 
 
 def _parsed(text: str) -> object:
@@ -122,7 +112,7 @@ def _leaf(one: LeafSpec, other: ProgramLeaf, ranges: Mapping[str, SizeRange]) ->
         return
     if one.kind != other.kind:
         package, program = (f"a {kind}" if kind == "tensor" else "a value" for kind in (one.kind, other.kind))
-        # A leaf that nothing reads may be told apart by luck only.
+        # The kind of a leaf that is never read is not certain.
         yield _difference("call", "kind", one.path, package, program, decisive=one.used is not False)
         return
     tensor = other.tensor
@@ -164,7 +154,7 @@ def _rank(one: LeafSpec, rank: int, shape: Sequence[str]) -> ProgramDifference:
 
 
 def _size(subject: str, dim: Dim, size: str, ranges: Mapping[str, SizeRange]) -> ProgramDifference | None:
-    """One dim. A package may be narrower than its program, never wider, nor of another fixed size."""
+    """Compare one dim. A package may be narrower than its program, never wider, nor of another fixed size."""
     bounds = ranges.get(size, SizeRange())
     package = f"a size in {_text(dim.min)}..{_text(dim.max)}"
     if size.isdecimal():
@@ -194,30 +184,26 @@ def _text(bound: int | None) -> str:
 
 
 def _equal_size_differences(pairs: Sequence[tuple[LeafSpec, ProgramLeaf]]) -> list[ProgramDifference]:
-    """Sizes that must be equal in one of the two alone. The compiler may tie some together, never set them free."""
+    """Sizes that must be equal in only one of the two. The compiler may make sizes equal, never independent."""
     theirs_of: dict[str, tuple[str, str]] = {}
     ours_of: dict[str, tuple[str, str]] = {}
-    for place, ours, theirs in _symbols(pairs):
-        known, at = theirs_of.setdefault(theirs, (ours, place))
-        if known != ours:
-            package, program = f"{place} and {at} may differ", f"both are {theirs}"
-            return [_difference("inputs", "shared-size", place, package, program, decisive=True)]
-        known, at = ours_of.setdefault(ours, (theirs, place))
-        if known != theirs:
-            package, program = f"{place} and {at} are equal", f"{theirs} and {known}, which may differ"
-            return [_difference("inputs", "shared-size", place, package, program, decisive=False)]
-    return []
-
-
-def _symbols(pairs: Sequence[tuple[LeafSpec, ProgramLeaf]]) -> Iterator[tuple[str, str, str]]:
-    """Place and symbol of both, for each dim that is one plain symbol in both."""
     for one, other in pairs:
-        for at, (dim, size) in enumerate(
-            zip(one.dims or (), (other.tensor.shape if other.tensor is not None else None) or (), strict=False)
-        ):
+        shape = (other.tensor.shape if other.tensor is not None else None) or ()
+        for number, (dim, theirs) in enumerate(zip(one.dims or (), shape, strict=False)):
+            place = f"{one.path}.shape[{number}]"
             ours = str(dim.expr) if dim.expr is not None and dim.static is None else ""
-            if ours.isalnum() and size.isalnum() and not size.isdecimal():
-                yield f"{one.path}.shape[{at}]", ours, size
+            if not ours.isalnum() or not theirs.isalnum() or theirs.isdecimal():
+                # Not one plain symbol in both.
+                continue
+            known, at = theirs_of.setdefault(theirs, (ours, place))
+            if known != ours:
+                package, program = f"{place} and {at} may differ", f"both are {theirs}"
+                return [_difference("inputs", "shared-size", place, package, program, decisive=True)]
+            known, at = ours_of.setdefault(ours, (theirs, place))
+            if known != theirs:
+                package, program = f"{place} and {at} are equal", f"{theirs} and {known}, which may differ"
+                return [_difference("inputs", "shared-size", place, package, program, decisive=False)]
+    return []
 
 
 def _difference(
@@ -230,13 +216,13 @@ def _difference(
 
 # Outputs and constants.
 
-# Constants of so few elements are written into the code.
+# Constants of up to so many elements are written into the code.
 INLINED = 8
 _SIZE = re.compile(r"(\d{1,18})L{0,2}")
 
 
 def compare_outputs(contract: ModelContract, facts: ExportedFacts) -> ProgramComparison:
-    """Number, dtype and fixed sizes of the outputs."""
+    """Compare number, dtype and fixed sizes of the outputs."""
     users = [output for output in facts.outputs if output.kind == "user_output"]
     if not facts.outputs or contract.n_outputs is None:
         return ProgramComparison(left_out=("outputs: one of the two does not describe them",))
@@ -247,59 +233,48 @@ def compare_outputs(contract: ModelContract, facts: ExportedFacts) -> ProgramCom
         return ProgramComparison(
             differences=(_make("outputs", "count", "result", package, program),), aspects=("outputs",)
         )
-    pairs = zip(contract.outputs, users, strict=False) if len(contract.outputs) == len(users) else ()
-    found = tuple(item for ours, theirs in pairs for item in _output(ours, theirs))
-    return ProgramComparison(differences=found, aspects=("outputs",))
-
-
-def _output(ours: OutputSpec, theirs: ProgramOutput) -> Iterator[ProgramDifference]:
-    tensor = theirs.tensor
-    if tensor is None:
-        return
-    if None not in (ours.dtype, tensor.dtype) and ours.dtype != tensor.dtype:
-        yield _make("outputs", "dtype", ours.path, str(ours.dtype), str(tensor.dtype))
-    if ours.shape is None or tensor.shape is None:
-        return
-    fixed = [(_number(one), _number(other)) for one, other in zip(ours.shape, tensor.shape, strict=False)]
-    if len(ours.shape) != len(tensor.shape) or any(None not in pair and pair[0] != pair[1] for pair in fixed):
-        yield _make("outputs", "shape", ours.path, _result_shape(ours.shape), _result_shape(tensor.shape))
+    found = []
+    for ours, theirs in zip(contract.outputs, users, strict=False) if len(contract.outputs) == len(users) else ():
+        tensor = theirs.tensor
+        if tensor is None:
+            continue
+        if None not in (ours.dtype, tensor.dtype) and ours.dtype != tensor.dtype:
+            found.append(_make("outputs", "dtype", ours.path, str(ours.dtype), str(tensor.dtype)))
+        if ours.shape is None or tensor.shape is None:
+            continue
+        fixed = [(_number(one), _number(other)) for one, other in zip(ours.shape, tensor.shape, strict=False)]
+        if len(ours.shape) != len(tensor.shape) or any(None not in pair and pair[0] != pair[1] for pair in fixed):
+            shapes = _result_shape(ours.shape), _result_shape(tensor.shape)
+            found.append(_make("outputs", "shape", ours.path, *shapes))
+    return ProgramComparison(differences=tuple(found), aspects=("outputs",))
 
 
 def compare_constants(contract: ModelContract, facts: ExportedFacts) -> ProgramComparison:
-    """Parameters and buffers by their names in the model."""
+    """Compare parameters and buffers by their names in the model."""
     theirs = {constant.fqn: constant for constant in facts.constants}
     ours = [constant for constant in contract.constants if not constant.from_folded]
-    found = [difference for constant in ours for difference in _constant(constant, theirs.get(constant.original_fqn))]
+    found = []
+    for one in ours:
+        name, other = one.fqn, theirs.get(one.original_fqn)
+        if other is None:
+            # Constants that the compiler makes have names of its own; parameters and buffers have the model's.
+            if one.kind in ("parameter", "buffer") and not name.startswith("_"):
+                there = "no parameter or buffer of that name"
+                found.append(_make("constants", "name", name, f"a {one.kind} {name}", there))
+        elif (tensor := other.tensor) is not None:
+            shape = tuple(map(str, one.shape)) if one.shape is not None else None
+            if shape is not None and tensor.shape is not None and shape != tensor.shape:
+                found.append(_make("constants", "shape", name, _result_shape(shape), _result_shape(tensor.shape)))
+            elif None not in (one.dtype, tensor.dtype) and one.dtype != tensor.dtype:
+                found.append(_make("constants", "dtype", name, str(one.dtype), str(tensor.dtype)))
     known = {constant.original_fqn for constant in contract.constants}
-    absent = [constant.fqn for constant in facts.constants if _must_be_there(constant, known)]
-    left_out: tuple[str, ...] = ()
-    if absent:
-        left_out = (f"{list_names(absent, 5)}: not in the package (folded, or not needed)",)
+    absent = []
+    for entry in facts.constants:
+        if entry.fqn not in known and entry.used and entry.kind != "custom_obj" and entry.tensor is not None:
+            sizes = [int(size) for size in entry.tensor.shape or () if size.isdecimal() and len(size) < 19]
+            absent += [entry.fqn] if prod(sizes) > INLINED else []
+    left_out = (f"{list_names(absent, 5)}: not in the package (folded, or not needed)",) if absent else ()
     return ProgramComparison(differences=tuple(found), aspects=("constants",), left_out=left_out)
-
-
-def _constant(ours: ConstantSpec, theirs: ProgramConstant | None) -> Iterator[ProgramDifference]:
-    name = ours.fqn
-    if theirs is None:
-        # Constants that the compiler makes have names of its own; parameters and buffers have the model's.
-        if ours.kind in ("parameter", "buffer") and not name.startswith("_"):
-            there = "no parameter or buffer of that name"
-            yield _make("constants", "name", name, f"a {ours.kind} {name}", there)
-        return
-    tensor = theirs.tensor
-    if tensor is None:
-        return
-    if ours.shape is not None and tensor.shape is not None and tuple(map(str, ours.shape)) != tensor.shape:
-        yield _make("constants", "shape", name, _result_shape(tuple(map(str, ours.shape))), _result_shape(tensor.shape))
-    elif None not in (ours.dtype, tensor.dtype) and ours.dtype != tensor.dtype:
-        yield _make("constants", "dtype", name, str(ours.dtype), str(tensor.dtype))
-
-
-def _must_be_there(constant: ProgramConstant, known: set[str]) -> bool:
-    if constant.fqn in known or not constant.used or constant.kind == "custom_obj" or constant.tensor is None:
-        return False
-    sizes = constant.tensor.shape or ()
-    return prod(int(size) for size in sizes if size.isdecimal() and len(size) < 19) > INLINED
 
 
 def _number(size: str) -> int | None:

@@ -1,21 +1,21 @@
 """Compare a package with an exported program in all but the bytes of constants, and complete its contract.
 
-Functions (relu, gelu, tanh ...): no pass of the compiler makes one of them out of another, and none takes one away
-that lies between an input and an output. The names that they leave are the program's own: of the nodes, in the
-comments of the calls and in the names of the kernels. What is elementary stays in the code by its name.
+Functions (relu, gelu, tanh ...): no pass of the compiler makes one of them out of another, and none removes one that
+is between an input and an output. The names that they leave are the program's own: of the nodes, in the comments of
+the calls and in the names of the kernels. Elementary functions stay in the code by name.
 
 Packages of torch 2.6 hold no input checks at all, and before 2.13 none holds a size that follows from another one
-(``seq + 1``). The program tells both. It is asked only where nothing that the package does tell contradicts it.
+(``seq + 1``). The program has both. It is used only where nothing in the package contradicts it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-from aotidoctor.model.artifact import ExportedFacts, ModelEntry, ProgramLeaf, ProgramTensor, SizeRange
-from aotidoctor.model.contract import Dim, KernelBody, KernelCall, LeafSpec, ModelContract
+from aotidoctor.model.artifact import ExportedFacts, ModelEntry, ProgramLeaf, SizeRange
+from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
 from aotidoctor.model.evidence import list_names
 from aotidoctor.model.expr import Expr, Num, Opaque, Sym, parse_expr, substitute
 from aotidoctor.model.torch_names import BUILT_IN, foreign
@@ -28,7 +28,7 @@ from aotidoctor.readers.provenance.compare_interface import (
     join_comparisons,
 )
 
-# Functions: which the program has, and which the code of the package computes.
+# Functions: those of the program, and those that the code of the package computes.
 
 FUNCTIONS = frozenset({
     "acos", "asin", "atan", "celu", "cos", "cosh", "cumsum", "elu", "erf", "gelu", "hardsigmoid", "hardswish",
@@ -40,7 +40,7 @@ _COMPOSITE = frozenset({
     "lstm", "lstm_cell", "gru", "gru_cell", "rnn_tanh", "rnn_relu", "glu", "log_sigmoid", "log_sigmoid_forward",
     "logsigmoid", "relu6", "selu", "prelu", "rrelu", "threshold", "softsign", "tanhshrink", "msort", "argsort",
 })  # fmt: skip
-# What is written in the same code: kernels of equal code share the name of the first.
+# Functions of the same code: kernels of equal code share the name of the first.
 _EQUALS = {
     "relu": {"clamp", "clamp_min", "maximum"},
     "hardtanh": {"clamp", "clamp_min", "clamp_max"},
@@ -65,7 +65,7 @@ _MODES = {"none": "erf", "tanh": "tanh"}
 def compare_functions(
     contract: ModelContract, facts: ExportedFacts, model: ModelEntry | None
 ) -> list[ProgramDifference]:
-    """Functions that only one of the two has, and another mode of one that both have."""
+    """List functions that only one of the two has, and another mode of one that both have."""
     exchanged = _exchanged_function(contract, facts)
     if exchanged is not None:
         return [exchanged]
@@ -89,29 +89,30 @@ def compare_functions(
 
 
 def _exchanged_function(contract: ModelContract, facts: ExportedFacts) -> ProgramDifference | None:
-    """A node of the program whose kernel lists the function that the node is named after, while it computes another."""
+    """A node of the program that computes another function than the one that it is named after and its kernel lists."""
     # Calls of a library list what leads to their arguments too.
     for kernel in sorted(contract.kernels, key=lambda kernel: kernel.kind not in ("cpp", "triton")):
         listed = {_bare(origin) for origin in kernel.origins} - {""}
         for node in kernel.source_nodes:
             named, computed = _NUMBER.sub("", node), _bare(facts.functions.get(node, ""))
             if named in FUNCTIONS & listed and computed and computed != named and computed not in listed:
-                return _function_difference(
-                    _place(contract, kernel, named), f"computes {named} in the node {node}", computed, sure=True
-                )
+                # Where a call of a library lists it for its arguments: the generated kernel named after the function.
+                generated = [one.name for one in contract.kernels if one.kind in ("cpp", "triton")]
+                names = {name for name in generated if f"_{named}_" in name}
+                place = kernel.name if kernel.kind in ("cpp", "triton") or len(names) != 1 else names.pop()
+                return _function_difference(place, f"computes {named} in the node {node}", computed, sure=True)
     return None
-
-
-def _place(contract: ModelContract, kernel: KernelCall, function: str) -> str:
-    """The generated kernel that is named after the function, where a call of a library lists it for its arguments."""
-    names = {one.name for one in contract.kernels if one.kind in ("cpp", "triton") and f"_{function}_" in one.name}
-    return kernel.name if kernel.kind in ("cpp", "triton") or len(names) != 1 else names.pop()
 
 
 def _new(contract: ModelContract, facts: ExportedFacts, named: set[str]) -> list[str]:
     """Functions of the package that the program lacks; and nodes of it, where the others have the program's names."""
     listed = {bare for kernel in contract.kernels for origin in kernel.origins if (bare := _bare(origin)) in FUNCTIONS}
-    listed |= {name for kernel in contract.kernels if not kernel.origins for name in _in_name(kernel.name, named)}
+    # Those that the name of a kernel lists, unless the program has an operator of that name or one that becomes it.
+    words = [f"_{name}_" for name in named | {other for name in named for other in _EQUALS.get(name, ())}]
+    unnamed = {name for name in FUNCTIONS if not any(f"_{name}_" in word for word in words)}
+    for kernel in contract.kernels:
+        if not kernel.origins and len(kernel.name) <= _LONGEST_NAME:
+            listed |= {name for name in unnamed if f"_{name}_" in kernel.name}
     absent = sorted(listed - named)
     nodes = {node for kernel in contract.kernels for node in kernel.source_nodes}
     theirs = facts.nodes
@@ -121,76 +122,45 @@ def _new(contract: ModelContract, facts: ExportedFacts, named: set[str]) -> list
     return sorted(node for node in nodes - theirs if _NUMBER.sub("", node) in FUNCTIONS)
 
 
-def _in_name(kernel: str, named: set[str]) -> Iterator[str]:
-    """Functions that the name of a kernel lists, where nothing of the program is called like it or becomes it."""
-    if len(kernel) > _LONGEST_NAME:
-        return
-    words = {f"_{name}_" for name in named | {other for name in named for other in _EQUALS.get(name, ())}}
-    for name in FUNCTIONS:
-        if f"_{name}_" in kernel and not any(f"_{name}_" in word for word in words):
-            yield name
-
-
 def _lost_functions(contract: ModelContract, facts: ExportedFacts, model: ModelEntry | None) -> list[str]:
-    """Functions on the way from an input to an output of which the package shows no trace at all."""
-    wanted = {_bare(target) for target in facts.functions.values()} & FUNCTIONS
-    # A kernel whose name may lack some of its operators, and that has no list of them.
-    if (
-        not wanted
-        or contract.unknown_lines
-        or any(
-            (not kernel.origins and kernel.kind == "triton" and len(kernel.name) > _LONGEST_NAME)
-            for kernel in contract.kernels
-        )
-    ):
+    """Functions on the way from an input to an output of which there is no trace in the package."""
+    needed = {_bare(target) for target in facts.functions.values()} & FUNCTIONS
+    if not needed or contract.unknown_lines:
         return []
-    text = " ".join(_words(contract))
-    code = "\n".join(_sources(model))
-    return sorted(name for name in wanted if f"_{name}_" not in text and re.search(rf"\b{name}\s*\(", code) is None)
-
-
-def _words(contract: ModelContract) -> Iterator[str]:
-    """All that the package says of its operators, each between underscores."""
+    words = []
     for kernel in contract.kernels:
-        for word in (kernel.name, *map(_bare, kernel.origins), *kernel.source_nodes, *kernel.arguments):
-            bare = _NUMBER.sub("", word.strip("\"' "))
-            yield f"_{bare}_"
-
-
-def _sources(model: ModelEntry | None) -> Iterator[str]:
-    if model is not None:
-        yield model.wrapper_cpp or ""
-        yield from model.kernel_sources.values()
+        if not kernel.origins and kernel.kind == "triton" and len(kernel.name) > _LONGEST_NAME:
+            # Its name may lack some of its operators, and there is no list of them.
+            return []
+        words += [kernel.name, *map(_bare, kernel.origins), *kernel.source_nodes, *kernel.arguments]
+    bare = (_NUMBER.sub("", word.strip("\"' ")) for word in words)
+    text = " ".join(f"_{word}_" for word in bare)
+    code = "\n".join((model.wrapper_cpp or "", *model.kernel_sources.values()) if model is not None else ())
+    return sorted(name for name in needed if f"_{name}_" not in text and not _computes(code, name))
 
 
 def _modes(contract: ModelContract, facts: ExportedFacts, model: ModelEntry | None) -> list[ProgramDifference]:
-    """Gelu by erf or by tanh, where the program has it in one way and every kernel in the other."""
+    """The difference where the program has gelu by erf and every kernel by tanh, or the reverse."""
     modes = {target for target in facts.functions.values() if _bare(target) == "gelu"}
     bodies = [body for body in contract.bodies if "_gelu_" in f"{body.name}_" and "_tanh_" not in f"{body.name}_"]
-    code = [text for body in bodies if (text := _text_of(model, body))]
-    if len(modes) != 1 or not code:
+    if model is None or len(modes) != 1:
         return []
-    wanted = "tanh" if next(iter(modes)).endswith("(tanh)") else "none"
-    other = next(mode for mode in _MODES if mode != wanted)
-    if any(_computes(text, _MODES[wanted]) or not _computes(text, _MODES[other]) for text in code):
+    code = []
+    for body in bodies:
+        whole = model.wrapper_cpp if body.member == model.wrapper_member else model.kernel_sources.get(body.member)
+        code.append("\n".join((whole or "").split("\n")[body.line - 1 : body.line - 1 + body.lines]))
+    code = [text for text in code if text]
+    mode = "tanh" if next(iter(modes)).endswith("(tanh)") else "none"
+    other = next(one for one in _MODES if one != mode)
+    if not code or any(_computes(text, _MODES[mode]) or not _computes(text, _MODES[other]) for text in code):
         return []
     # A compiler that lowers it wrongly gives the same.
-    return [
-        _function_difference(
-            bodies[0].name, f"computes gelu (approximate={other!r})", f"gelu (approximate={wanted!r})", sure=False
-        )
-    ]
+    package, program = (f"gelu (approximate={one!r})" for one in (other, mode))
+    return [_function_difference(bodies[0].name, f"computes {package}", program, sure=False)]
 
 
 def _computes(text: str, function: str) -> bool:
     return re.search(rf"\b{function}\s*\(", text) is not None
-
-
-def _text_of(model: ModelEntry | None, body: KernelBody) -> str:
-    if model is None:
-        return ""
-    whole = model.wrapper_cpp if body.member == model.wrapper_member else model.kernel_sources.get(body.member)
-    return "\n".join((whole or "").split("\n")[body.line - 1 : body.line - 1 + body.lines])
 
 
 def _function_difference(subject: str, package: str, program: str, *, sure: bool) -> ProgramDifference:
@@ -211,7 +181,7 @@ def _bare(target: str) -> str:
 def compare_program(
     contract: ModelContract, facts: ExportedFacts, model: ModelEntry | None = None
 ) -> ProgramComparison:
-    """A package's contract against a program's facts; ``model`` has the sources of its kernels."""
+    """Compare a package's contract with a program's facts; ``model`` has the sources of its kernels."""
     parts = (compare_call, compare_outputs, compare_constants)
     return join_comparisons([*(part(contract, facts) for part in parts), compare_operators(contract, facts, model)])
 
@@ -223,37 +193,28 @@ _LASTING = frozenset({
     "maximum", "mean", "minimum", "mul", "neg", "pow", "prod", "reciprocal", "relu", "remainder", "rsqrt", "sigmoid",
     "sin", "sort", "sqrt", "sub", "sum", "tanh", "where",
 })  # fmt: skip
-_KERNEL_NUMBER = re.compile(r"_\d+$")
 
 
 def compare_operators(contract: ModelContract, facts: ExportedFacts, model: ModelEntry | None) -> ProgramComparison:
-    """Custom operators, which no decomposition makes, functions, and the names in those of the kernels."""
+    """Compare custom operators, which no decomposition makes, functions, and the operators in kernels' names."""
     if not facts.ops or contract.source != "wrapper.cpp":
         return ProgramComparison()
-    found = [*_custom(contract, facts), *(compare_functions(contract, facts, model) or _kernels(contract, facts))]
-    return ProgramComparison(differences=tuple(found), aspects=("operators",))
-
-
-def _custom(contract: ModelContract, facts: ExportedFacts) -> list[ProgramDifference]:
-    theirs = set(foreign(facts.ops))
-    extra = sorted(set(foreign(contract.custom_ops)) - theirs)
-    if not extra:
-        return []
-    named = ", ".join(sorted(theirs)) or "none"
-    return [_hint("custom", extra[0], f"calls {', '.join(extra)}", f"custom operators: {named}")]
-
-
-def _kernels(contract: ModelContract, facts: ExportedFacts) -> list[ProgramDifference]:
-    """Only where not a single lasting operator of the program has left its name."""
+    found = compare_functions(contract, facts, model)
     names = {target.split(".")[1].strip("_") for target in facts.ops if target.startswith("aten.")}
     lasting = sorted(names & _LASTING)
     called = [kernel.name for kernel in contract.kernels]
     left = [origin.split(".")[-1] for kernel in contract.kernels for origin in kernel.origins]
-    text = " ".join(f"_{_KERNEL_NUMBER.sub('', name)}_" for name in (*called, *left))
-    if not lasting or not called or any(f"_{name}_" in text for name in lasting):
-        return []
-    kernels, operators = list_names(list(dict.fromkeys(called)), 6), list_names(lasting, 6)
-    return [_hint("kernels", called[0], f"kernels {kernels}", f"operators {operators}")]
+    text = " ".join(f"_{_NUMBER.sub('', name)}_" for name in (*called, *left))
+    if not found and lasting and called and not any(f"_{name}_" in text for name in lasting):
+        # Not a single lasting operator of the program has left its name.
+        kernels, operators = list_names(list(dict.fromkeys(called)), 6), list_names(lasting, 6)
+        found.append(_hint("kernels", called[0], f"kernels {kernels}", f"operators {operators}"))
+    theirs = set(foreign(facts.ops))
+    extra = sorted(set(foreign(contract.custom_ops)) - theirs)
+    if extra:
+        named = ", ".join(sorted(theirs)) or "none"
+        found.insert(0, _hint("custom", extra[0], f"calls {', '.join(extra)}", f"custom operators: {named}"))
+    return ProgramComparison(differences=tuple(found), aspects=("operators",))
 
 
 def _hint(kind: str, subject: str, package: str, program: str) -> ProgramDifference:
@@ -269,7 +230,7 @@ OWN = "program_"
 
 
 def complete_contract(contract: ModelContract, facts: ExportedFacts) -> ModelContract:
-    """``contract`` with what ``facts`` add to its tensors; ``completed`` names those leaves."""
+    """Complete the tensors of ``contract`` from ``facts``; ``completed`` has the paths of these leaves."""
     pairs = list(zip(contract.leaves, facts.leaves, strict=False))
     if not any(is_open(leaf) for leaf in contract.leaves) or compare_program(contract, facts).decisive:
         return contract
@@ -299,12 +260,10 @@ def _names(pairs: list[tuple[LeafSpec, ProgramLeaf]], contract: ModelContract) -
             if isinstance(dim.expr, Sym) and isinstance(parse_expr(size), Sym):
                 found.setdefault(size, dim.expr)
     taken = {symbol.name for symbol in contract.symbols}
-    theirs = {name for _, other in pairs for size in _sizes(other.tensor) for name in parse_expr(size).symbols}
+    tensors = [other.tensor for _, other in pairs if other.tensor is not None]
+    sizes = {size for one in tensors for size in (*(one.shape or ()), *(one.stride or ()))}
+    theirs = {name for size in sizes for name in parse_expr(size).symbols}
     return {name: found.get(name, Sym(OWN + name if name in taken else name)) for name in theirs}
-
-
-def _sizes(tensor: ProgramTensor | None) -> tuple[str, ...]:
-    return () if tensor is None else (*(tensor.shape or ()), *(tensor.stride or ()))
 
 
 def _complete_leaf(
@@ -315,36 +274,26 @@ def _complete_leaf(
         return leaf
     # Where the package has checks, bounds and strides that it does not compare are not compiled in.
     checked = leaf.check_line is not None or leaf.rank is not None
-    known = leaf.dims or ()
-    dims = [
-        _dim(known[at] if at < len(known) else Dim(), size, names, {} if checked else ranges)
-        for at, size in enumerate(tensor.shape)
-    ]
+    known, dims = leaf.dims or (), []
+    for at, size in enumerate(tensor.shape):
+        dim, expr = known[at] if at < len(known) else Dim(), _read(size, names)
+        if dim.static is None and isinstance(expr, Num) and expr.under == 1:
+            dim = Dim(static=expr.over, expr=expr) if dim.expr is None else dim
+        elif dim.static is None:
+            bounds = SizeRange() if checked else ranges.get(size, SizeRange())
+            dim = Dim(
+                min=bounds.low if dim.min is None else dim.min,
+                max=bounds.high if dim.max is None else dim.max,
+                expr=dim.expr if dim.expr is not None else expr,
+            )
+        dims.append(dim)
     made = replace(leaf, dtype=leaf.dtype or tensor.dtype, rank=len(dims), dims=tuple(dims))
-    return made if checked else _with_strides(made, tensor, names)
-
-
-def _dim(dim: Dim, size: str, names: Mapping[str, Expr], ranges: Mapping[str, SizeRange]) -> Dim:
-    if dim.static is not None:
-        return dim
-    expr = _read(size, names)
-    if isinstance(expr, Num) and expr.under == 1:
-        return Dim(static=expr.over, expr=expr) if dim.expr is None else dim
-    bounds = ranges.get(size, SizeRange())
-    return Dim(
-        min=bounds.low if dim.min is None else dim.min,
-        max=bounds.high if dim.max is None else dim.max,
-        expr=dim.expr if dim.expr is not None else expr,
-    )
-
-
-def _with_strides(leaf: LeafSpec, tensor: ProgramTensor, names: Mapping[str, Expr]) -> LeafSpec:
-    """The strides of the sample that the program was exported with, for which the code was compiled."""
-    if tensor.stride is None or len(tensor.stride) != leaf.rank:
-        return leaf
+    if checked or tensor.stride is None or len(tensor.stride) != len(dims):
+        return made
+    # The strides of the sample that the program was exported with, for which the code was compiled.
     exprs = tuple(_read(text, names) for text in tensor.stride)
     constant = tuple(expr.over if isinstance(expr, Num) and expr.under == 1 else None for expr in exprs)
-    return replace(leaf, strides=constant, stride_exprs=exprs)
+    return replace(made, strides=constant, stride_exprs=exprs)
 
 
 def _read(text: str, names: Mapping[str, Expr]) -> Expr | None:

@@ -1,1 +1,1 @@
-"""Releases of torch: which one first had a C shim, and which ones may have built a package."""
+"""Releases of torch: the first one with each C shim, and those that may have built a package."""

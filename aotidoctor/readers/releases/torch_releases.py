@@ -40,13 +40,13 @@ class ShimTable:
 
 
 def is_shim(name: str) -> bool:
-    """Whether a symbol is called like a C shim of libtorch."""
+    """Whether a symbol has the name of a C shim of libtorch."""
     return name.startswith(_PREFIXES)
 
 
 @lru_cache(maxsize=1)
 def shim_table() -> ShimTable:
-    """The table in the package."""
+    """The table of shims that is in this package."""
     first: dict[str, Release] = {}
     gone: dict[str, Release] = {}
     releases: list[Release] = []
@@ -75,7 +75,7 @@ def release_of(version: str) -> Release | None:
 
 
 def release_text(release: Release) -> str:
-    """``2.13``."""
+    """The release as text: ``2.13``."""
     return f"{release[0]}.{release[1]}"
 
 
@@ -99,7 +99,7 @@ PREFIX: Release = (2, 8)
 
 @record
 class ReleaseWitness:
-    """What tells of a release: ``least`` is the first one that does so, ``before`` one that does it no longer."""
+    """Evidence of the release: it is ``least`` or later, or it is earlier than ``before``."""
 
     what: str
     least: Release | None = None
@@ -108,9 +108,9 @@ class ReleaseWitness:
 
 @record
 class BuiltBy:
-    """The package was built by ``least`` or later, and earlier than ``before``; None where nothing tells.
+    """The release that built a package: ``least`` or later, earlier than ``before``; None where not known.
 
-    ``because`` and ``before_because`` are what the two bounds rest on.
+    ``because`` and ``before_because`` are the evidence for the two bounds.
     """
 
     least: Release | None = None
@@ -120,11 +120,20 @@ class BuiltBy:
 
 
 def built_by(model: ModelEntry, compiled: SharedObject | None, *, stamped: bool = True) -> BuiltBy:
-    """The range that all witnesses leave. ``compiled`` is the object that would be loaded.
+    """The range of releases that fits all witnesses. ``compiled`` is the object that would be loaded.
 
     ``stamped``: the release that a stamp states is one of them.
     """
-    found = [*_witnesses(model, compiled), *(_of_stamps(model) if stamped else ())]
+    found = list(_witnesses(model, compiled))
+    for entry in model.metadata if stamped else ():
+        try:
+            stamp = json.loads(entry.stamp or "{}")
+        except (ValueError, RecursionError):
+            continue
+        release = release_of(str(stamp.get("torch"))) if isinstance(stamp, dict) else None
+        if release is not None:
+            text, following = release_text(release), (release[0], release[1] + 1)
+            found.append(ReleaseWitness(what=f"its stamp states torch {text}", least=release, before=following))
     least = max((item for item in found if item.least), key=lambda item: item.least or (0, 0), default=None)
     before = min((item for item in found if item.before), key=lambda item: item.before or (0, 0), default=None)
     return BuiltBy(
@@ -136,7 +145,7 @@ def built_by(model: ModelEntry, compiled: SharedObject | None, *, stamped: bool 
 
 
 def loads_from(model: ModelEntry, compiled: SharedObject | None) -> tuple[Release, str] | None:
-    """The least release whose libtorch and loader take the package, and what demands it; None when nothing tells."""
+    """The least release whose libtorch and loader accept the package, and the reason; None when not known."""
     shims = newest_release(ref.name for ref in compiled.undefined if not ref.weak) if compiled is not None else None
     needs = [(shims[0], f"it imports {shims[1]}")] if shims is not None else []
     if has_top_folder(model):
@@ -147,20 +156,6 @@ def loads_from(model: ModelEntry, compiled: SharedObject | None) -> tuple[Releas
 def has_top_folder(model: ModelEntry) -> bool:
     """Whether the archive puts everything into one folder, which the loader of 2.7 does not look into."""
     return model.layout == "pt2" and bool(model.root)
-
-
-def _of_stamps(model: ModelEntry) -> Iterator[ReleaseWitness]:
-    for entry in model.metadata:
-        try:
-            told = json.loads(entry.stamp or "{}")
-        except (ValueError, RecursionError):
-            continue
-        release = release_of(str(told.get("torch"))) if isinstance(told, dict) else None
-        if release is not None:
-            following = (release[0], release[1] + 1)
-            yield ReleaseWitness(
-                what=f"its stamp states torch {release_text(release)}", least=release, before=following
-            )
 
 
 def _witnesses(model: ModelEntry, compiled: SharedObject | None) -> Iterator[ReleaseWitness]:

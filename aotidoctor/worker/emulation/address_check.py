@@ -1,8 +1,8 @@
 """Check the addresses of a launch for the whole grid at once, without what the kernel computes: the quick way.
 
 Most accesses are settled by arithmetic on their bounds alone, whatever the number of lanes; the others are evaluated
-by NumPy, some million lanes at a time. Values are read only where an address, a mask or an assertion is made of them.
-What is found is carried out again in the interpreter, in the programs that it is about, before it is told.
+by NumPy, some million lanes at a time. Values are read only where an address, a mask or an assertion depends on them.
+A finding is confirmed by the interpreter, in the programs that it is about, before it is reported.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from aotidoctor.worker.emulation.kernel_source import NUMPY, Interval, KernelTex
 from aotidoctor.worker.emulation.launch import LaneLaunch
 from aotidoctor.worker.emulation.storage import EmulatedStorage, Pointer
 
-# Values that an address, a mask or an assertion is made of.
+# Values that an address, a mask or an assertion depends on.
 
 
 @record
 class IndexValues:
-    """``fill`` makes the values of a storage real, ``writes`` are the arguments that the kernel writes to."""
+    """Values of loads: ``fill`` computes those of a storage, ``writes`` are the arguments that the kernel writes to."""
 
     pointers: Mapping[str, Pointer]
     fill: Callable[[EmulatedStorage], None]
     writes: set[str]
 
     def load(self, access: Access, dtype: str, other: AddressNode | None, grid: ProgramGrid) -> Any:
-        """The values of a load that an address is made of."""
+        """The values of a load that an address depends on."""
         import numpy as np
 
         table = self._table(access, dtype)
@@ -59,7 +59,7 @@ class IndexValues:
         return np.where(good, values, rest)
 
     def span(self, access: Access, dtype: str, other: AddressNode | None) -> Interval | None:
-        """The least and the greatest value of a load, wherever in its reach it goes."""
+        """The least and the greatest value that a load can have."""
         if dtype not in ("i8", "u8", "i16", "i32", "i64") or access.index is None:
             return None
         reach = access.index.interval(mask_bounds(access.mask)[0])
@@ -69,7 +69,12 @@ class IndexValues:
         part = table[reach[0] : reach[1] + 1]
         low, high = int(part.min()), int(part.max())
         if access.mask is not None:
-            rest = (0, 0) if other is None else _number(other)
+            # What lanes that do not go there get; ``other=0.0`` is an integer as well.
+            constant = 0.0 if other is None else other.value if other.what == "constant" else None
+            if isinstance(constant, float) and constant.is_integer():
+                rest: Interval | None = (int(constant), int(constant))
+            else:
+                rest = other.interval({}) if other is not None else None
             if rest is None:
                 return None
             low, high = min(low, rest[0]), max(high, rest[1])
@@ -97,19 +102,12 @@ class IndexValues:
         return tensor.storage.elements(np.dtype(NUMPY[dtype]))[first : first + extent]
 
 
-def _number(node: AddressNode) -> Interval | None:
-    """The range of what stands for lanes that do not go there: ``other=0.0`` is a whole number as well."""
-    if node.what == "constant" and isinstance(node.value, float) and node.value.is_integer():
-        return int(node.value), int(node.value)
-    return node.interval({})
-
-
-# Accesses that their bounds settle, and what is left to look at.
+# Accesses that their bounds settle, and those that are left to evaluate.
 
 
 @dataclass(slots=True, kw_only=True)
 class AccessPlan:
-    """What is to be done for one access by lane; ``known`` are the ranges that its mask gives."""
+    """What to check by lane for one access; ``known`` are the ranges that its mask gives."""
 
     access: Access
     pointer: Pointer | None
@@ -121,13 +119,13 @@ class AccessPlan:
 
     @property
     def needed(self) -> bool:
-        """Whether anything is."""
+        """Whether anything is to be checked."""
         return self.bounds or self.fresh or self.mark or self.table
 
 
 @dataclass(slots=True, kw_only=True)
 class AccessSettler:
-    """Goes through the accesses of a launch in the order of its text.
+    """Settle the accesses of a launch in the order of its text.
 
     ``later`` are the storages whose marks of first use wait for their lanes.
     """
@@ -137,38 +135,33 @@ class AccessSettler:
     later: set[int] = field(default_factory=set)
 
     def plans(self, accesses: list[Access]) -> list[AccessPlan]:
-        """One for each access; what is whole and fresh is marked as written at once."""
+        """One plan for each access; what is written as a whole is marked as written at once."""
         made: list[AccessPlan] = []
-        forms: list[ElementForm | None] = []
-        touched: dict[int, list[int]] = {}
+        touched: dict[int, list[tuple[AccessPlan, Any]]] = {}
         for access in accesses:
             known, nodes, complete = mask_bounds(access.mask)
-            plan = AccessPlan(access=access, pointer=self.pointers.get(access.argument), known=known)
-            form = None
+            pointer = self.pointers.get(access.argument)
+            plan = AccessPlan(access=access, pointer=pointer, known=known)
+            made.append(plan)
             if access.what == "assert":
                 plan.bounds = access.mask is None or access.mask.truth({}) is not True
-            elif any(low > high for low, high in known.values()):
-                # No lane goes there.
-                pass
-            else:
+            elif all(low <= high for low, high in known.values()):
                 form = self._plan(plan, nodes, complete)
-                tensor = plan.pointer.tensor if plan.pointer is not None else None
-                if tensor is not None and access.what != "atomic":
-                    touched.setdefault(id(tensor.storage), []).append(len(made))
-            made.append(plan)
-            forms.append(form)
-        for numbers in touched.values():
-            if not any(made[at].access.what == "store" for at in numbers):
-                continue
-            keys = {_access_place(made[at], forms[at]) for at in numbers}
-            if len(keys) > 1 or None in keys:
+                tensor = pointer.tensor if pointer is not None else None
+                if pointer is not None and tensor is not None and access.what != "atomic":
+                    # Equal for accesses that go, lane by lane, to the same bytes; None where that is not known.
+                    place = (tensor.start, pointer.itemsize, form.key) if form is not None else None
+                    touched.setdefault(id(tensor.storage), []).append((plan, place))
+        for group in touched.values():
+            places = {place for _, place in group}
+            if any(plan.access.what == "store" for plan, _ in group) and (len(places) > 1 or None in places):
                 # One lane may go where another goes.
-                for at in numbers:
-                    made[at].table = True
+                for plan, _ in group:
+                    plan.table = True
         return made
 
     def _plan(self, plan: AccessPlan, nodes: Mapping[int, AddressNode], complete: bool) -> ElementForm | None:
-        """Settle what can be settled without looking at lanes, and note the rest."""
+        """Settle what can be settled without evaluating lanes, and note the rest."""
         access, pointer = plan.access, plan.pointer
         if access.index is None or pointer is None or pointer.tensor is None:
             plan.bounds = True
@@ -199,13 +192,6 @@ class AccessSettler:
         return form
 
 
-def _access_place(plan: AccessPlan, form: ElementForm | None) -> tuple[Any, ...] | None:
-    """The same for accesses that go, lane by lane, to the same bytes; None where that is not known."""
-    if form is None or plan.pointer is None or plan.pointer.tensor is None:
-        return None
-    return plan.pointer.tensor.start, plan.pointer.itemsize, form.key
-
-
 # The quick way.
 
 # Lanes that are evaluated together.
@@ -218,7 +204,7 @@ MOST_GUILTY = 4
 
 @dataclass(slots=True, kw_only=True)
 class LaunchAccesses:
-    """What the accesses of one launch are: by the kernel's argument, what is read and written; findings; lanes."""
+    """Accesses of one launch: the kernel's arguments that are read and written; findings; lanes."""
 
     reads: set[str] = field(default_factory=set)
     writes: set[str] = field(default_factory=set)
@@ -228,7 +214,7 @@ class LaunchAccesses:
     unclear: str | None = None
 
     def add(self, facts: dict[str, Any]) -> None:
-        """Keep a finding; more lanes of the same access are counted."""
+        """Add a finding; more lanes of the same access are counted."""
         for known in self.found:
             if all(known.get(key) == facts.get(key) for key in ("kind", "line", "argument")):
                 known["count"] += facts["count"]
@@ -238,7 +224,7 @@ class LaunchAccesses:
 
 @dataclass(slots=True, kw_only=True)
 class AddressCheck:
-    """One launch looked at. ``fill`` makes the values of a storage real, before they are read."""
+    """Check of one launch. ``fill`` computes the values of a storage before they are read."""
 
     launch: LaneLaunch
     fill: Callable[[EmulatedStorage], None]
@@ -248,12 +234,12 @@ class AddressCheck:
     reader: dict[int, Any] = field(default_factory=dict)
 
     def look(self) -> LaunchAccesses:
-        """Check every access. Raises ``Unsliceable``, and ``CannotError`` where values are missing."""
+        """Check every access. Raises ``Unsliceable``, and ``CannotReplayError`` where values are missing."""
         try:
             launch = self.launch
             launch.prepare()
             self.pointers = launch.pointers()
-            dtypes = {name: self._dtype(name) for name in self.pointers}
+            dtypes = {name: launch.kernel.signature[name].removeprefix("*") for name in self.pointers}
             values = IndexValues(pointers=self.pointers, fill=self.fill, writes=self.seen.writes)
             slicer = Slicer(
                 grid=launch.grid, load=values.load, span=values.span, pointers=dtypes, names=self._names(),
@@ -281,11 +267,8 @@ class AddressCheck:
                 self.seen.unclear = "a 32-bit index may overflow"
             return self.seen
         finally:
-            # The graphs refer to themselves, and stay for a while: not with the tensors.
+            # The graphs refer to themselves and live for a while: they must not hold the tensors.
             self.pointers.clear()
-
-    def _dtype(self, name: str) -> str:
-        return self.launch.kernel.signature[name].removeprefix("*")
 
     def _names(self) -> dict[str, Any]:
         """The kernel's parameters."""
@@ -310,20 +293,15 @@ class AddressCheck:
         for first in range(0, total, programs):
             grid = ProgramGrid(sizes=self.launch.grid, first=first, count=min(programs, total - first))
             for plan in plans:
-                if plan.access.what == "assert":
-                    self._assert(plan, grid)
-                else:
+                if plan.access.what != "assert":
                     self._look(plan, grid)
-
-    def _assert(self, plan: AccessPlan, grid: ProgramGrid) -> None:
-        if plan.access.mask is None:
-            return
-        wrong = ~plan.access.mask.array(grid).astype(bool)
-        if wrong.any():
-            self._tell("device-assert", plan, grid, wrong, message=plan.access.message[:300])
+                elif plan.access.mask is not None:
+                    wrong = ~plan.access.mask.array(grid).astype(bool)
+                    if wrong.any():
+                        self._tell("device-assert", plan, grid, wrong, message=plan.access.message[:300])
 
     def _look(self, plan: AccessPlan, grid: ProgramGrid) -> None:
-        """Bounds, first use, marks and clashes of one access, lane by lane."""
+        """Check bounds, first use, marks and clashes of one access, lane by lane."""
         import numpy as np
 
         access = plan.access
@@ -339,7 +317,13 @@ class AddressCheck:
             extent = tensor.extent // size if tensor.storage.live else 0
             outside = mask & ((index < 0) | (index >= extent))
             if outside.any():
-                self._astray(plan, grid, index, outside)
+                offset = int(index[np.unravel_index(int(outside.argmax()), outside.shape)])
+                self._tell(
+                    "out-of-bounds" if tensor.storage.live else "use-after-free", plan, grid, outside,
+                    access=access.what, itemsize=size, offset=offset, offset_bytes=offset * size,
+                    extent=tensor.extent // size, extent_bytes=tensor.extent, dtype=tensor.dtype,
+                    sizes=list(tensor.sizes), strides=list(tensor.strides),
+                )  # fmt: skip
                 good = mask & ~outside
             if tensor.start % size and good.any():
                 self.seen.unclear = "an address may be misaligned"
@@ -351,7 +335,7 @@ class AddressCheck:
         self._note(plan, grid, cells, good)
 
     def _note(self, plan: AccessPlan, grid: ProgramGrid, cells: Any, good: Any) -> None:
-        """What is written, and who wrote it."""
+        """Note what is written, and by which program."""
         import numpy as np
 
         if plan.pointer is None or plan.pointer.tensor is None:
@@ -383,22 +367,6 @@ class AddressCheck:
             note_readers(reader, chosen, own)
         if clash:
             self.seen.unclear = "two programs go to the same element"
-
-    def _astray(self, plan: AccessPlan, grid: ProgramGrid, index: Any, outside: Any) -> None:
-        import numpy as np
-
-        pointer = plan.pointer
-        if pointer is None or pointer.tensor is None:
-            return
-        tensor, size = pointer.tensor, pointer.itemsize
-        at = np.unravel_index(int(outside.argmax()), outside.shape)
-        offset = int(index[at])
-        self._tell(
-            "out-of-bounds" if tensor.storage.live else "use-after-free", plan, grid, outside,
-            access=plan.access.what, itemsize=size, offset=offset, offset_bytes=offset * size,
-            extent=tensor.extent // size, extent_bytes=tensor.extent, dtype=tensor.dtype, sizes=list(tensor.sizes),
-            strides=list(tensor.strides),
-        )  # fmt: skip
 
     def _tell(self, kind: str, plan: AccessPlan, grid: ProgramGrid, wrong: Any, **facts: Any) -> None:
         import numpy as np

@@ -1,11 +1,10 @@
-"""Cut the addresses of a kernel out of its text: each access with its index and mask, each assertion, as graphs.
+"""Extract the addresses of a kernel from its text: each access with its index and mask, each assertion, as graphs.
 
-The statements are gone through once, whatever the size of the grid. What a value is made of is noted, not computed; a
-call that is not known gives a value that is not followed, and only an address that needs it ends the attempt.
+The statements are processed once, whatever the size of the grid. A value is represented by what it depends on, and is
+not computed; an unknown call gives a value that is not followed, and only an address that needs it ends the attempt.
 
-Which addresses an access has is known without computing one: sums of axes, each of which takes every value up to a
-bound. ``x0 + 24*x1`` with ``x0`` below 24 covers a run of elements, each once; so nothing of it needs to be looked at
-by lane.
+The addresses of an access are known without computing one: they are sums of axes, each of which takes every value up
+to a bound. ``x0 + 24*x1`` with ``x0`` below 24 covers a run of elements, each once; so it need not be checked by lane.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _MORE = {">": 1, ">=": 0}
 
 @record
 class ElementForm:
-    """Elements ``start`` to ``last``, each at most once, all where ``whole``. Equal forms have equal ``key``s."""
+    """Elements ``start`` to ``last``, each at most once, all if ``whole``. Equal forms have equal ``key``s."""
 
     start: int
     last: int
@@ -50,24 +49,26 @@ class ElementForm:
 
 
 def mask_bounds(mask: AddressNode | None) -> tuple[dict[int, Interval], dict[int, AddressNode], bool]:
-    """What a mask says of nodes: their range where it holds, the nodes, and whether that is all that it says.
+    """The ranges of nodes where a mask holds, the nodes, and whether the mask is nothing but these ranges.
 
-    A range that is empty stands for a mask that never holds.
+    An empty range: the mask never holds.
     """
     known: dict[int, Interval] = {}
     nodes: dict[int, AddressNode] = {}
     complete = True
     for one in _parts(mask):
-        told = _bound(one)
-        if told is None:
+        # ``a < 5`` bounds ``a``; other forms do not bound anything.
+        compares = len(one.parts) == 2 and one.what in (*_LESS, *_MORE)
+        limit = one.parts[1].interval({}) if compares else None
+        node = one.parts[0] if limit is not None and limit[0] == limit[1] else None
+        before = known.get(id(node)) or node.interval({}) if node is not None else None
+        if limit is None or node is None or before is None:
             complete = False
             continue
-        node, low, high = told
-        before = known.get(id(node)) or node.interval({})
-        if before is None:
-            complete = False
-            continue
-        known[id(node)] = (max(low, before[0]), min(high, before[1]))
+        if one.what in _LESS:
+            known[id(node)] = (before[0], min(limit[0] - _LESS[one.what], before[1]))
+        else:
+            known[id(node)] = (max(limit[0] + _MORE[one.what], before[0]), before[1])
         nodes[id(node)] = node
     return known, nodes, complete
 
@@ -81,33 +82,21 @@ def _parts(mask: AddressNode | None) -> list[AddressNode]:
     return [] if mask.what == "to" and mask.parts[0].what == "constant" and mask.parts[0].value else [mask]
 
 
-def _bound(node: AddressNode) -> tuple[AddressNode, int, int] | None:
-    """``a < 5`` as ``(a, least, most)``."""
-    if len(node.parts) != 2 or node.what not in (*_LESS, *_MORE):
-        return None
-    left, right = node.parts
-    limit = right.interval({})
-    if limit is None or limit[0] != limit[1]:
-        return None
-    far = 1 << 62
-    if node.what in _LESS:
-        return left, -far, limit[0] - _LESS[node.what]
-    return left, limit[0] + _MORE[node.what], far
-
-
 def index_form(
     index: AddressNode, known: Mapping[int, Interval], nodes: Mapping[int, AddressNode], grid: tuple[int, int, int]
 ) -> ElementForm | None:
-    """The form of an index with a mask that says ``known`` of ``nodes`` and nothing else; None where it has none."""
+    """The form of an index under a mask that holds ``nodes`` to the ranges ``known``; None where it has none."""
     linear = _linear(index, known)
     if linear is None:
         return None
     start, terms = linear
     runs = {one: known[one][1] + 1 for one in known if known[one][0] == 0 and _is_run(nodes[one])}
     if len(runs) != len(known) or any(one not in terms for one in known):
-        # An axis that bounds the lanes and is not in the index: the same elements again and again.
+        # An axis that bounds the lanes and is not in the index: the same elements several times.
         return None
-    if not _programs_within(terms, grid):
+    leaves = {part.what for _, node in terms.values() for part in _leaves(node)}
+    if not all(size == 1 or f"program {axis}" in leaves for axis, size in enumerate(grid)):
+        # Several programs have the same index.
         return None
     steps = sorted((coefficient, runs.get(one) or node.size, one) for one, (coefficient, node) in terms.items())
     reach, whole = 0, True
@@ -123,18 +112,12 @@ def index_form(
     return ElementForm(start=start, last=start + reach, whole=whole, key=(start, *steps))
 
 
-def _programs_within(terms: Mapping[int, tuple[int, AddressNode]], grid: tuple[int, int, int]) -> bool:
-    """Whether the index tells every program from every other."""
-    found = {part.what for _, node in terms.values() for part in _leaves(node)}
-    return all(size == 1 or f"program {axis}" in found for axis, size in enumerate(grid))
-
-
 def _leaves(node: AddressNode) -> list[AddressNode]:
     return [one for part in node.parts for one in _leaves(part)] if node.parts else [node]
 
 
 def _is_run(node: AddressNode) -> bool:
-    """Whether it takes every value from 0 on, each in one lane."""
+    """Whether a node takes every value from 0 on, each in one lane."""
     linear = _linear(node, {})
     if linear is None or linear[0] != 0:
         return False
@@ -161,30 +144,21 @@ def _linear(node: AddressNode, stops: Mapping[int, Any]) -> tuple[int, dict[int,
             return _linear(node.parts[0], stops)
         case "to" if node.dtype in ("i32", "i64") and node.interval({}) is not None:
             return _linear(node.parts[0], stops)
-        case "+" | "-":
-            return _sum(node, stops)
-        case "*":
-            return _scaled(node, stops)
+        case "+" | "-" | "*":
+            left, right = (_linear(part, stops) for part in node.parts)
+            if left is None or right is None:
+                return None
+            if node.what == "*":
+                if left[1] and right[1]:
+                    return None
+                factor, (start, terms) = (left[0], right) if not left[1] else (right[0], left)
+                return factor * start, {one: (factor * by, what) for one, (by, what) in terms.items()}
+            sign = 1 if node.what == "+" else -1
+            terms = dict(left[1])
+            for one, (coefficient, what) in right[1].items():
+                terms[one] = (terms.get(one, (0, what))[0] + sign * coefficient, what)
+            return left[0] + sign * right[0], terms
     return None
-
-
-def _sum(node: AddressNode, stops: Mapping[int, Any]) -> tuple[int, dict[int, tuple[int, AddressNode]]] | None:
-    left, right = (_linear(part, stops) for part in node.parts)
-    if left is None or right is None:
-        return None
-    sign = 1 if node.what == "+" else -1
-    terms = dict(left[1])
-    for one, (coefficient, what) in right[1].items():
-        terms[one] = (terms.get(one, (0, what))[0] + sign * coefficient, what)
-    return left[0] + sign * right[0], terms
-
-
-def _scaled(node: AddressNode, stops: Mapping[int, Any]) -> tuple[int, dict[int, tuple[int, AddressNode]]] | None:
-    left, right = (_linear(part, stops) for part in node.parts)
-    if left is None or right is None or (left[1] and right[1]):
-        return None
-    factor, (start, terms) = (left[0], right) if not left[1] else (right[0], left)
-    return factor * start, {one: (factor * coefficient, what) for one, (coefficient, what) in terms.items()}
 
 
 # Expressions.
@@ -200,64 +174,55 @@ _PURE = ("tl", "tl_math", "triton_helpers", "libdevice", "math")
 
 @dataclass(slots=True, kw_only=True)
 class IndexExpressions(ABC):
-    """Values of expressions with what ``names`` are, in a launch over ``grid``."""
+    """Evaluate expressions with the values of ``names``, in a launch over ``grid``."""
 
     grid: tuple[int, int, int]
     names: dict[str, Any] = field(default_factory=dict)
 
     @abstractmethod
     def touched(self, base: str, name: str, node: ast.Call) -> AddressNode | None:
-        """The value of a call that goes to memory or asserts; None where it does neither."""
+        """The value of a call that accesses memory or asserts; None of any other call."""
 
-    def value(self, node: ast.expr) -> Any:  # noqa: C901 - one case for each form
-        """A ``Node``, a ``Ptr``, a tuple of these, or a text or None as it stands. Raises ``Unsliceable``."""
+    def value(self, node: ast.expr) -> Any:
+        """An ``AddressNode``, an ``IndexPointer``, a tuple of these, a text or None. Raises ``Unsliceable``."""
         match node:
-            case ast.Constant(value=bool() | int() | float() as value):
-                return constant_node(value)
             case ast.Constant(value=value):
-                return value
+                return constant_node(value) if isinstance(value, bool | int | float) else value
             case ast.Name(id=name):
                 return self.names.get(name, opaque_node(name))
             case ast.BinOp(left=left, op=op, right=right):
                 return self.combine(OPERATORS.get(type(op), "?"), self.value(left), self.value(right))
             case ast.Compare(left=left, ops=[op], comparators=[right]):
-                return self._compared(op, self.value(left), self.value(right))
+                a, b = self.value(left), self.value(right)
+                # Parameters may be texts or None, and decide what the kernel does.
+                if (isinstance(op, ast.Is | ast.IsNot) and b is None) or (isinstance(a, str) and isinstance(b, str)):
+                    return constant_node((a == b) == isinstance(op, ast.Is | ast.Eq))
+                return self.combine(OPERATORS.get(type(op), "?"), a, b)
             case ast.UnaryOp(op=op, operand=inner):
                 return self._unary(op, self.value(inner))
-            case ast.IfExp(test=test, body=body, orelse=other):
-                chosen = self._is_type(test)
-                return (
-                    self.value(body if chosen else other) if chosen is not None else opaque_node(ast.unparse(node)[:60])
-                )
+            case ast.IfExp(test=test, body=body, orelse=other) if (chosen := self._is_type(test)) is not None:
+                return self.value(body if chosen else other)
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 return tuple(self.value(one) for one in parts)
             case ast.Subscript(value=inner, slice=at):
                 return self._subscript(self.value(inner), at)
             case ast.Call():
                 return self._call(node)
-            case ast.Attribute(value=inner, attr="shape" | "dtype"):
-                return opaque_node(ast.unparse(node)[:60])
-            case ast.Attribute():
-                return BY_TEXT.get(node.attr, opaque_node(ast.unparse(node)[:60]))
+            case ast.Attribute(attr=name) if name in BY_TEXT:
+                return BY_TEXT[name]
         return opaque_node(ast.unparse(node)[:60])
-
-    def _compared(self, op: ast.cmpop, a: Any, b: Any) -> Any:
-        """Parameters may be texts or None, and decide what the kernel does."""
-        if (isinstance(op, ast.Is | ast.IsNot) and b is None) or (isinstance(a, str) and isinstance(b, str)):
-            return constant_node((a == b) == isinstance(op, ast.Is | ast.Eq))
-        return self.combine(OPERATORS.get(type(op), "?"), a, b)
 
     def _is_type(self, test: ast.expr) -> bool | None:
         """``x.dtype is tl.float32``, as Inductor writes it for remainders."""
         match test:
-            case ast.Compare(left=ast.Attribute(value=inner, attr="dtype"), ops=[ast.Is()], comparators=[wanted]):
-                value, kind = self.value(inner), self.value(wanted)
+            case ast.Compare(left=ast.Attribute(value=inner, attr="dtype"), ops=[ast.Is()], comparators=[other]):
+                value, kind = self.value(inner), self.value(other)
                 if isinstance(value, AddressNode) and value.rank >= 0 and isinstance(kind, str):
                     return value.dtype == kind
         return None
 
     def combine(self, name: str, a: Any, b: Any) -> Any:
-        """``a + b`` and its like, of what ``value`` gives."""
+        """``a + b`` and other binary operations on results of ``value``."""
         if isinstance(a, IndexPointer) and isinstance(b, AddressNode) and name in ("+", "-"):
             begins = name == "+" and a.offset.what == "constant" and a.offset.value == 0
             return IndexPointer(argument=a.argument, offset=b if begins else binary_node(name, a.offset, b))
@@ -268,7 +233,7 @@ class IndexExpressions(ABC):
         return binary_node(name, a, b)
 
     def _lost(self, why: str, *values: Any) -> AddressNode:
-        """A value that is not followed; a pointer must not be lost that way."""
+        """A value that is not followed. Raises ``Unsliceable`` where a pointer would be lost that way."""
         if any(isinstance(one, IndexPointer) for one in _flat(values)):
             raise Unsliceable(why)
         return opaque_node(why)
@@ -304,10 +269,10 @@ class IndexExpressions(ABC):
                 return made if made is not None else self._computed(base, name, node, self.arguments(node))
             case ast.Attribute(value=inner, attr="to"):
                 value = self.value(inner)
-                wanted = self.value(node.args[0]) if node.args else None
-                if not isinstance(value, AddressNode) or not isinstance(wanted, str):
+                dtype = self.value(node.args[0]) if node.args else None
+                if not isinstance(value, AddressNode) or not isinstance(dtype, str):
                     return self._lost("a cast", value)
-                return value if value.dtype == wanted else function_node("to", value, dtype=wanted)
+                return value if value.dtype == dtype else function_node("to", value, dtype=dtype)
             case ast.Name(id="min" | "max" as name) if len(node.args) == 2 and not node.keywords:
                 given = self.arguments(node)
                 if all(isinstance(one, AddressNode) for one in given):
@@ -318,18 +283,18 @@ class IndexExpressions(ABC):
         return opaque_node(f"{ast.unparse(node.func)[:40]}()")
 
     def arguments(self, node: ast.Call) -> list[Any]:
-        """All arguments of a call, those by keyword last."""
+        """All arguments of a call, keyword arguments last."""
         return [*(self.value(one) for one in node.args), *(self.value(one.value) for one in node.keywords)]
 
     def _spread(self, value: Any, shape: list[ast.expr]) -> Any:
-        """``tl.broadcast_to``: as many dims as asked for; how long they are follows from the partner of the result."""
+        """``tl.broadcast_to``: as many dims as ``shape`` has; their lengths follow from the partner of the result."""
         if not isinstance(value, AddressNode) or value.rank < 0:
             return self._lost("a block", value)
-        wanted = self.value(shape[0]) if len(shape) == 1 else tuple(shape)
-        rank = len(wanted) if isinstance(wanted, tuple) else value.rank
+        dims = self.value(shape[0]) if len(shape) == 1 else tuple(shape)
+        rank = len(dims) if isinstance(dims, tuple) else value.rank
         return value if rank <= value.rank else function_node("to", value, dtype=value.dtype, rank=rank)
 
-    def _computed(self, base: str, name: str, node: ast.Call, given: list[Any]) -> Any:  # noqa: C901 - likewise
+    def _computed(self, base: str, name: str, node: ast.Call, given: list[Any]) -> Any:
         match name, given:
             case "program_id", [AddressNode(value=int() as axis)]:
                 return program_id(axis, self.grid[axis])
@@ -338,28 +303,24 @@ class IndexExpressions(ABC):
             case "arange", [AddressNode(value=int() as start), AddressNode(value=int() as end)]:
                 return arange(start, end)
             case "full", [tuple() as shape, AddressNode() as value, str() as dtype]:
-                return self._full(value, dtype, len(shape))
+                # One value everywhere: as long as its partner makes it.
+                return function_node("to", value, dtype=dtype, rank=len(shape))
             case "zeros", [tuple() as shape, str() as dtype]:
-                return self._full(constant_node(0), dtype, len(shape))
-            case "where", [AddressNode() as chosen, AddressNode() as a, AddressNode() as b]:
-                return function_node("where", chosen, a, b)
+                return function_node("to", constant_node(0), dtype=dtype, rank=len(shape))
+            case ("where", [AddressNode(), AddressNode(), AddressNode()]) | ("abs" | "floor" | "ceil", [AddressNode()]):
+                return function_node(name, *given)
             case "minimum" | "maximum", [AddressNode() as a, AddressNode() as b, *_]:
                 return function_node(name, a, b)
             case "cdiv", [AddressNode() as a, AddressNode() as b]:
                 return binary_node("//", binary_node("-", binary_node("+", a, b), constant_node(1)), b)
             case "multiple_of" | "max_contiguous" | "max_constancy", [value, *_]:
                 return value
-            case "abs" | "floor" | "ceil", [AddressNode() as a]:
-                return function_node(name, a)
+
             case "broadcast_to", [value, *_]:
                 return self._spread(value, node.args[1:])
             case "cast", [AddressNode() as value, str() as dtype, *_]:
                 return function_node("to", value, dtype=dtype)
         return self._lost(f"{base}.{name}", *given)
-
-    def _full(self, value: AddressNode, dtype: str, rank: int) -> AddressNode:
-        """One value everywhere; an array of it is as long as its partner makes it."""
-        return function_node("to", value, dtype=dtype, rank=rank)
 
 
 def _flat(values: Any) -> Any:
@@ -372,14 +333,14 @@ def _flat(values: Any) -> Any:
 
 # Statements.
 
-# Rounds of the loops of a kernel that are gone through.
+# Rounds of the loops of a kernel that are processed.
 MOST_ROUNDS = 256
 _MEMORY = ("make_block_ptr", "make_tensor_descriptor", "atomic_cas", "atomic_xchg", "advance")
 
 
 @dataclass(slots=True, kw_only=True)
 class Slicer(IndexExpressions):
-    """Goes through the function of a kernel with what its parameters are.
+    """Process the function of a kernel with the values of its parameters.
 
     ``load`` gives the values of a load lane by lane, ``span`` the least and the greatest of them.
     """
@@ -392,33 +353,30 @@ class Slicer(IndexExpressions):
 
     def run(self, body: list[ast.stmt]) -> None:
         """Note every access. Raises ``Unsliceable``."""
-        for statement in body:
-            self._statement(statement)
-
-    def _statement(self, node: ast.stmt) -> None:
-        match node:
-            case ast.Assign(targets=[target], value=value):
-                self._bind(target, self.value(value))
-            case ast.AnnAssign(target=ast.Name() as target, value=ast.expr() as value):
-                self._bind(target, self.value(value))
-            case ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=value):
-                made = self.combine(OPERATORS.get(type(op), "?"), self.names.get(name), self.value(value))
-                self._bind(target, made)
-            case ast.Expr(value=ast.Constant()) | ast.Pass():
-                pass
-            case ast.Expr(value=value):
-                self.value(value)
-            case ast.For(target=ast.Name(id=name), iter=ast.Call() as over, body=body, orelse=[]):
-                for at in self._range(over):
-                    self.names[name] = constant_node(at)
-                    self.run(body)
-            case ast.If(test=test, body=body, orelse=other):
-                chosen = self.value(test)
-                if not isinstance(chosen, AddressNode) or chosen.what != "constant":
-                    raise Unsliceable("a branch")
-                self.run(body if chosen.value else other)
-            case _:
-                raise Unsliceable(f"a statement of the kind {type(node).__name__}")
+        for node in body:
+            match node:
+                case ast.Assign(targets=[target], value=value):
+                    self._bind(target, self.value(value))
+                case ast.AnnAssign(target=ast.Name() as target, value=ast.expr() as value):
+                    self._bind(target, self.value(value))
+                case ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=value):
+                    made = self.combine(OPERATORS.get(type(op), "?"), self.names.get(name), self.value(value))
+                    self._bind(target, made)
+                case ast.Expr(value=ast.Constant()) | ast.Pass():
+                    pass
+                case ast.Expr(value=value):
+                    self.value(value)
+                case ast.For(target=ast.Name(id=name), iter=ast.Call() as over, body=inner, orelse=[]):
+                    for at in self._range(over):
+                        self.names[name] = constant_node(at)
+                        self.run(inner)
+                case ast.If(test=test, body=inner, orelse=other):
+                    chosen = self.value(test)
+                    if not isinstance(chosen, AddressNode) or chosen.what != "constant":
+                        raise Unsliceable("a branch")
+                    self.run(inner if chosen.value else other)
+                case _:
+                    raise Unsliceable(f"a statement of the kind {type(node).__name__}")
 
     def _bind(self, target: ast.expr, value: Any) -> None:
         if isinstance(target, ast.Name):
@@ -444,7 +402,7 @@ class Slicer(IndexExpressions):
         return found
 
     def touched(self, base: str, name: str, node: ast.Call) -> AddressNode | None:
-        """As ``Expressions`` says. Raises ``Unsliceable`` for accesses of other forms."""
+        """The value of a call that accesses memory or asserts. Raises ``Unsliceable`` for accesses of other forms."""
         if base == "tl" and name in ("load", "store", "atomic_add", "atomic_max", "atomic_min"):
             return self._access(name, node)
         if name in _MEMORY or name.startswith("atomic") or "load" in name or "store" in name:
@@ -468,40 +426,29 @@ class Slicer(IndexExpressions):
         pointer = values[0] if values else None
         mask = given(1 if name == "load" else 2, "mask")
         if not isinstance(pointer, IndexPointer) or pointer.offset.rank < 0:
-            raise Unsliceable(
-                pointer.offset.what if isinstance(pointer, IndexPointer) else "a pointer that is computed"
-            )
-        if isinstance(mask, AddressNode) and mask.rank < 0:
+            offset = pointer.offset if isinstance(pointer, IndexPointer) else None
+            raise Unsliceable(offset.what if offset is not None else "a pointer that is computed")
+        mask = mask if isinstance(mask, AddressNode) else None
+        if mask is not None and mask.rank < 0:
             raise Unsliceable(mask.what)
         kind = "atomic" if name.startswith("atomic") else name
-        access = self._note(
-            kind,
-            node,
-            argument=pointer.argument,
-            index=pointer.offset,
-            mask=mask if isinstance(mask, AddressNode) else None,
-        )
+        access = self._note(kind, node, argument=pointer.argument, index=pointer.offset, mask=mask)
         if name != "load":
             return opaque_node("what an atomic returns")
-        other = given(2, "other")
-        return self._loaded(access, other if isinstance(other, AddressNode) else None)
+        dtype, other = self.pointers[access.argument], given(2, "other")
+        if dtype == "bf16":
+            return opaque_node("a loaded bfloat16")
+        other = other if isinstance(other, AddressNode) else None
+        # The value is read where it is needed.
+        return AddressNode(
+            what=f"a load through {access.argument}",
+            dtype=dtype,
+            rank=max(one.rank for one in (pointer.offset, mask, other) if one is not None),
+            make=lambda grid, _: self.load(access, dtype, other, grid),
+            find=lambda: self.span(access, dtype, other),
+        )
 
     def _note(self, what: str, node: ast.AST, **facts: Any) -> Access:
         made = Access(what=what, line=getattr(node, "lineno", 0), order=len(self.accesses), **facts)
         self.accesses.append(made)
         return made
-
-    def _loaded(self, access: Access, other: AddressNode | None) -> AddressNode:
-        """The value of a load, read where it is needed."""
-        dtype = self.pointers[access.argument]
-        index = access.index
-        if index is None or dtype == "bf16":
-            return opaque_node("a loaded bfloat16")
-        parts = tuple(one for one in (index, access.mask, other) if one is not None)
-        rank = max(one.rank for one in parts)
-
-        def make(grid: ProgramGrid, _: tuple[Any, ...]) -> Any:
-            return self.load(access, dtype, other, grid)
-
-        what = f"a load through {access.argument}"
-        return AddressNode(what=what, dtype=dtype, rank=rank, make=make, find=lambda: self.span(access, dtype, other))

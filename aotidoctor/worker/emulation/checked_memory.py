@@ -1,15 +1,16 @@
 """Check every lane of every load, store and atomic of one launch; detect races between its program instances.
 
-A lane that is refused reads 0 and writes nothing; the launch goes on, as the rest of what it does is worth seeing.
+A refused lane reads 0 and writes nothing; the launch goes on, as its other accesses are of interest too.
 
-Programs of a GPU run in any order. Two that write other values to one element, or one that reads what another writes,
-race; through indices of the data it is told as a duplicate index, which may be what the model means.
+Programs of a GPU run in any order. Two that write different values to one element race, and so does one that reads
+what another writes; a race through indices of the data is reported as a duplicate index, which the model may intend.
 
 The first NaN and the first infinity that a launch makes of finite values are reported as well.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,14 +24,17 @@ from aotidoctor.worker.emulation.storage import EmulatedStorage, LaneFindings, P
 
 @dataclass(slots=True, kw_only=True)
 class FirstNan:
-    """``place`` tells line, program and lane of the lane at an index of a block; ``made`` are facts by kind."""
+    """The first NaN and infinity that a launch stores.
+
+    ``place`` gives line, program and lane of an index of a block; ``made`` are facts by kind.
+    """
 
     place: Callable[[tuple[int, ...], tuple[int, ...]], dict[str, Any]]
     made: dict[str, dict[str, Any]] = field(default_factory=dict)
     odd_read: bool = False
 
     def see(self, access: str, values: Any, dtype: Any, mask: Any) -> None:
-        """Look at what a load or a store moves; ``mask`` None for all lanes."""
+        """Check the values of a load or a store; ``mask`` None for all lanes."""
         import numpy as np
 
         data = (values.astype(np.uint32) << 16).view(np.float32) if str(dtype) == "bf16" else values
@@ -49,12 +53,12 @@ class FirstNan:
         where = nan if kind == "nan" else odd
         self.made.setdefault(kind, {**self.place(first_lane(where), where.shape), "count": int(where.sum())})
 
-    def told(self) -> dict[str, dict[str, Any]]:
+    def findings(self) -> dict[str, dict[str, Any]]:
         """The findings by kind: none where the launch was given NaN or infinity."""
         return {} if self.odd_read else self.made
 
 
-# Races: who wrote and who read each element.
+# Races: the programs that wrote and read each element.
 
 _MANY = -2
 _THROUGH_DATA = re.compile(r"tl\.store\(\w+ \+ \([^)]*\btmp\d")
@@ -75,9 +79,9 @@ class ElementRun:
 
 @dataclass(slots=True, kw_only=True)
 class Races:
-    """Program numbers by element of a storage, -1 for nobody.
+    """Program numbers by element of a storage, -1 for none.
 
-    ``programs`` tells the numbers of the programs of a block of lanes (an array that fits its shape, or a number, None
+    ``programs`` gives the numbers of the programs of a block of lanes (an array that fits its shape, or a number, None
     where all of the programs have the same lane). ``shared`` are the storages that the kernel may write to. ``runs``
     are accesses that are not in the tables yet: most launches never need the tables.
     """
@@ -90,7 +94,7 @@ class Races:
     runs: dict[int, list[ElementRun]] = field(default_factory=dict)
 
     def joins(self, run: ElementRun) -> bool:
-        """Keep a run for later where it cannot clash with what this launch did before; else enter all there is."""
+        """Whether a run cannot clash with earlier ones; else the runs of its storage are entered into the tables."""
         key = id(run.storage)
         if not run.write and key not in self.shared:
             return True
@@ -105,7 +109,7 @@ class Races:
         return True
 
     def _enter(self, key: int) -> None:
-        """Put the kept runs of a storage into the tables."""
+        """Enter the runs of a storage into the tables."""
         import numpy as np
 
         for run in self.runs.pop(key, []):
@@ -120,7 +124,7 @@ class Races:
                 note_readers(writer_table(self.reader, run.storage), index, own)
 
     def read(self, storage: EmulatedStorage, pointer: Pointer, at: Any, good: Any) -> None:
-        """Remember the readers; a program that reads what another of this launch wrote is a race."""
+        """Record the readers; report a race where a program reads what another of this launch wrote."""
         import numpy as np
 
         self._enter(id(storage))
@@ -137,23 +141,24 @@ class Races:
                 foreign = foreign & good
             if foreign.any():
                 first = int(of.reshape(-1)[int(foreign.argmax())])
-                self.findings.tell(
+                self.findings.report(
                     "race", pointer, at, foreign, access="read of what another program wrote", other=first
                 )
         chosen = slice(None) if good is True else np.broadcast_to(good, at.shape)
         note_readers(writer_table(self.reader, storage), index[chosen], programs[chosen])
 
-    def write(  # noqa: PLR0917
+    def write(
         self,
         storage: EmulatedStorage,
         pointer: Pointer,
         at: Any,
+        *,
         values: Any,
         old: Any,
         shape: tuple[int, ...],
         good: Any,
     ) -> None:
-        """Remember the writers; two programs that write other values to one element, or one that was read, race."""
+        """Record the writers; report a race where another program wrote a different value, or read the element."""
         import numpy as np
 
         self._enter(id(storage))
@@ -167,49 +172,38 @@ class Races:
         writer = writer_table(self.writer, storage)
         before = writer[index]
         writer[index] = programs
-        differs = ~((values == old) | (_is_nan(values) & _is_nan(old)))
+        differs = ~((values == old) | (np.isnan(values) & np.isnan(old)))
         clash = (before != -1) & (before != programs) & differs
-        # Lanes of one block: the last one that wrote stands in the table.
+        # Of several lanes of one block the last one is in the table; the others clash where they write another value.
         last = writer[index] != programs
         if last.any():
-            clash = clash | (last & self._differ_within(storage, index, values, writer))
+            final = np.zeros(len(writer), dtype=values.dtype)
+            final[index] = values
+            final = final[index]
+            clash = clash | (last & ~((values == final) | (np.isnan(values) & np.isnan(final))))
         reader = self.reader.get(id(storage))
         read = None
         if reader is not None:
             of = reader[index]
             read = (of != -1) & (of != programs) & differs
-        if clash.any():
-            self._race(pointer, at, clash, good, shape, "write of what another program wrote")
-        elif read is not None and read.any():
-            self._race(pointer, at, read, good, shape, "write of what another program reads")
-
-    def _differ_within(self, storage: EmulatedStorage, index: Any, values: Any, writer: Any) -> Any:
-        """Which lanes write something else than the lane that wrote to the same element last."""
-        import numpy as np
-
-        last = np.zeros(len(writer), dtype=values.dtype)
-        last[index] = values
-        return ~((last[index] == values) | (_is_nan(values) & _is_nan(last[index])))
-
-    def _race(  # noqa: PLR0917
-        self, pointer: Pointer, at: Any, where: Any, good: Any, shape: tuple[int, ...], access: str
-    ) -> None:
-        import numpy as np
-
+        where, access = clash, "write of what another program wrote"
+        if not clash.any():
+            where, access = read, "write of what another program reads"
+        if where is None or not where.any():
+            return
         if good is not True:
-            whole = np.zeros(shape, dtype=bool)
-            offsets = np.zeros(shape, dtype=np.int64)
             chosen = np.broadcast_to(good, shape)
+            whole, offsets = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=np.int64)
             whole[chosen], offsets[chosen] = where, at
             where, at = whole, offsets
         here = self.findings.place(tuple(0 for _ in where.shape), where.shape)
-        # Written through indices of the data: which of two equal ones stays is the model's own affair.
+        # Written through indices of the data: the model decides which of two equal ones stays.
         kind = "duplicate-index" if _THROUGH_DATA.search(str(here.get("text"))) else "race"
-        self.findings.tell(kind, pointer, at, where, access=access)
+        self.findings.report(kind, pointer, at, where, access=access)
 
 
 def writer_table(tables: dict[int, Any], storage: EmulatedStorage, dtype: str = "int64") -> Any:
-    """The number of a program for each element of a storage; -1 for nobody."""
+    """The table of a storage: the number of a program for each element; -1 for none."""
     import numpy as np
 
     if id(storage) not in tables:
@@ -218,18 +212,14 @@ def writer_table(tables: dict[int, Any], storage: EmulatedStorage, dtype: str = 
 
 
 def note_readers(table: Any, index: Any, programs: Any) -> None:
-    """Remember who reads; an element that several read is everybody's."""
+    """Record the readers; an element that several programs read gets a mark of its own."""
     import numpy as np
 
     before = table[index]
     readers = np.where((before == -1) | (before == programs), programs, _MANY)
     table[index] = readers
-    # Several lanes of these may read one element: the last one stands in the table.
+    # Several of these lanes may read one element: the last one is in the table.
     table[index[table[index] != readers]] = _MANY
-
-
-def _is_nan(values: Any) -> Any:
-    return values != values  # noqa: PLR0124 - whatever the dtype
 
 
 # The memory of one launch.
@@ -237,9 +227,9 @@ def _is_nan(values: Any) -> Any:
 
 @dataclass(slots=True, kw_only=True)
 class LaunchMemory:
-    """The memory of one launch. ``pointers`` by their numbers; ``findings`` tell, ``races`` remember.
+    """The memory of one launch, with ``pointers`` by their numbers.
 
-    ``later`` is what ``races.programs`` says as of now, for when it is needed. With ``dry``, nothing is written.
+    ``later`` gives what ``races.programs`` returns now, for when it is needed. With ``dry``, nothing is written.
     """
 
     pointers: Mapping[int, Pointer]
@@ -297,12 +287,12 @@ class LaunchMemory:
             at, values = at[chosen], values[chosen]
         cells = storage.elements(values.dtype)
         index = at // size
-        self.races.write(storage, pointer, at, values, cells[index], ptrs.shape, good)
+        self.races.write(storage, pointer, at, values=values, old=cells[index], shape=ptrs.shape, good=good)
         cells[index] = values
         storage.mark(at.reshape(-1), size)
 
     def update(self, ptrs: Any, values: Any, mask: Any, operation: str, argument: int | None) -> Any:
-        """An atomic read-modify-write, lane after lane; what stood there before."""
+        """Do an atomic read-modify-write, lane after lane; return the values before it."""
         import numpy as np
 
         shape = np.broadcast_shapes(ptrs.shape, values.shape, mask.shape)
@@ -323,7 +313,7 @@ class LaunchMemory:
         return before
 
     def swap(self, ptrs: Any, expected: Any, values: Any, argument: int | None) -> Any:
-        """Compare and swap, lane after lane."""
+        """Compare and swap, lane after lane; return the values before it."""
         import numpy as np
 
         before = self.load(ptrs, np.ones(ptrs.shape, dtype=bool), None, values.dtype, argument)
@@ -368,13 +358,15 @@ class LaunchMemory:
         )  # fmt: skip
 
     def _reach(self, ptrs: Any, mask: Any, size: int, access: str, argument: int | None) -> tuple[Any, Any, Any]:
-        """Whose memory it is, byte offsets in it (those of refused lanes are 0), and which lanes may go there."""
+        """The pointer, byte offsets in its allocation (those of refused lanes are 0), and which lanes may go there."""
         import numpy as np
 
         whole = bool(mask.all())
         if not whole and not mask.any():
             return None, None, None
-        pointer = self._pointer(ptrs, mask, argument)
+        if argument is None:
+            argument = argument_of(int(ptrs.reshape(-1)[int(mask.reshape(-1).argmax())]))
+        pointer = self.pointers.get(argument)
         if pointer is None or pointer.tensor is None:
             self.findings.refuse_all(mask, access, pointer, size)
             return None, None, None
@@ -397,12 +389,6 @@ class LaunchMemory:
         self.findings.refuse(pointer, at, outside if outside.any() else wrong, access, size)
         return pointer, np.where(good, at, 0), good
 
-    def _pointer(self, ptrs: Any, mask: Any, argument: int | None) -> Pointer | None:
-        if argument is None:
-            first = ptrs.reshape(-1)[int(mask.reshape(-1).argmax())]
-            argument = argument_of(int(first))
-        return self.pointers.get(argument)
-
     def _check_written(self, storage: EmulatedStorage, pointer: Pointer, at: Any, good: Any, mask: Any) -> None:
         fresh = storage.unwritten(at)
         if fresh is None:
@@ -410,11 +396,7 @@ class LaunchMemory:
         if good is not True:
             fresh = fresh & good
         if fresh.any():
-            self.findings.tell("uninitialized", pointer, at, fresh)
-
-
-def _exchange(cells: Any, index: Any, values: Any) -> None:
-    cells[index] = values
+            self.findings.report("uninitialized", pointer, at, fresh)
 
 
 def _ufunc(name: str) -> Callable[[Any, Any, Any], None]:
@@ -436,5 +418,5 @@ _UPDATES: Mapping[str, Callable[[Any, Any, Any], None]] = {
     "and": _ufunc("bitwise_and"),
     "or": _ufunc("bitwise_or"),
     "xor": _ufunc("bitwise_xor"),
-    "xchg": _exchange,
+    "xchg": operator.setitem,
 }

@@ -1,9 +1,9 @@
-"""Emulate a CUDA package on the CPU and report every access that a GPU would not have survived; job ``emulate``.
+"""Emulate a CUDA package on the CPU and report every access that would fail on a GPU; job ``emulate``.
 
 Stages: ``setup``, ``inputs``, ``load`` (wrapper, constants, kernels), ``run1``, ``reference``, ``done``. The result
 has ``outputs`` as the job ``run`` has them, and ``emulation``: findings, what was not carried out, and the launches.
 
-The wrapper is replayed once or twice, by the quick way or with every value, as size and time ask for.
+The wrapper is replayed once or twice, by the quick way or with every value, depending on size and time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from aotidoctor.readers.package.read_package import read_artifact
 from aotidoctor.worker.call import ModelCall, read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.emulation.engine import EmulationEngine, kernel_functions
-from aotidoctor.worker.emulation.interpreter import Libdevice
+from aotidoctor.worker.emulation.interpreter import Libdevice, install_interpreter
 from aotidoctor.worker.emulation.shims import call_operator
 from aotidoctor.worker.emulation.storage import (
     EmulationFindings,
@@ -44,9 +44,9 @@ from aotidoctor.worker.values.match_values import Candidates, reference_candidat
 
 # The passes.
 
-# Bytes of inputs and constants from which on the addresses are looked at before anything is computed.
+# Bytes of inputs and constants from which on the addresses are checked before anything is computed.
 LARGE = 16 << 20
-# What the full way takes for one lane of one access, about; and what share of the time it is given.
+# About what the full way takes for one lane of one access, and its share of the time limit.
 SECONDS_A_LANE = 6e-8
 SHARE_OF_FULL = 0.75
 _PIECE = 16 << 20
@@ -56,7 +56,7 @@ VALUES = "only addresses and masks were checked, because there are so many lanes
 
 @dataclass(slots=True, kw_only=True)
 class ReplayPass:
-    """The whole wrapper replayed once: what was found, the launches, the outputs."""
+    """One replay of the whole wrapper: what was found, the launches, the outputs."""
 
     found: EmulationFindings
     engine: EmulationEngine
@@ -64,18 +64,18 @@ class ReplayPass:
 
     @property
     def late(self) -> list[tuple[str, str]]:
-        """What was left out, or broken off, for time, and why."""
+        """What was left out or aborted for lack of time, and why."""
         words = ("the time for the emulation", "did not end")
         return [(what, why) for what, why in self.found.not_emulated if any(one in why for one in words)]
 
     def result(self) -> dict[str, Any]:
-        """As the probe reads it."""
+        """The result as the probe reads it."""
         return {**self.found.result(), "launched": self.engine.number, "in_full": self.engine.in_full}
 
 
 @record
 class EmulationJob:
-    """What is to be emulated. ``limit`` is in seconds, for all passes together."""
+    """One job: what to emulate. ``limit`` is in seconds, for all passes together."""
 
     payload: Run
     channel: Channel
@@ -86,8 +86,8 @@ class EmulationJob:
     limit: float
     candidates: Candidates | None = None
 
-    def replayed(self, seconds: float, *, quick: bool) -> ReplayPass:
-        """One pass; ``quick``: only addresses and masks, with values where an address needs them."""
+    def replay(self, seconds: float, *, quick: bool) -> ReplayPass:
+        """Run one pass; ``quick``: only addresses and masks, with values where an address needs them."""
         found = EmulationFindings()
         engine = EmulationEngine(
             functions=kernel_functions(self.model.wrapper_cpp or ""),
@@ -113,13 +113,12 @@ class EmulationJob:
         finally:
             self.channel.put(emulation={**found.result(), "launched": engine.number})
         if replay.followed is not None:
-            told = [(spec.path, replay.outputs.get(at)) for at, spec in enumerate(self.contract.outputs)]
-            self.channel.put(watch=replay.followed.result(
-                [(path, one) for path, one in told if isinstance(one, WrapperTensor) and one.storage.known]
-            ))  # fmt: skip
+            made = [(spec.path, replay.outputs.get(at)) for at, spec in enumerate(self.contract.outputs)]
+            known = [(path, one) for path, one in made if isinstance(one, WrapperTensor) and one.storage.known]
+            self.channel.put(watch=replay.followed.result(known))
         outputs = _outputs(self.contract, replay, found)
         if replay.pending is not None:
-            # They hold the replay and its weights, and it holds them: two passes would be twice the memory.
+            # The steps and the replay with its weights refer to each other: two passes would need twice the memory.
             replay.pending.steps.clear()
         return ReplayPass(found=found, engine=engine, outputs=outputs)
 
@@ -131,22 +130,22 @@ class EmulationJob:
         return inputs + constants
 
 
-def run_passes(job: EmulationJob, *, asked: bool) -> ReplayPass:
-    """``asked``: values are wanted, and not addresses alone. A kernel that was named is looked at first."""
+def run_passes(job: EmulationJob, *, with_values: bool) -> ReplayPass:
+    """Choose and run the passes. ``with_values``: the caller needs values. Named kernels are examined first."""
     way = job.payload.emulate_way
     ends = time.monotonic() + job.limit
     first = None
     named = bool(job.payload.emulate_kernels)
-    if way == "quick" or (way == "auto" and (named or (job.size >= LARGE and not asked))):
-        first = job.replayed(job.limit, quick=True)
+    if way == "quick" or (way == "auto" and (named or (job.size >= LARGE and not with_values))):
+        first = job.replay(job.limit, quick=True)
         left = ends - time.monotonic()
         if way == "quick" or first.found.findings or first.engine.lanes * SECONDS_A_LANE > left / 2:
             return first
     share = SHARE_OF_FULL if first is None else 1.0
-    full = job.replayed((ends - time.monotonic()) * share, quick=False)
+    full = job.replay((ends - time.monotonic()) * share, quick=False)
     if not full.late or full.found.findings or way == "full":
         return full
-    last = first or job.replayed(ends - time.monotonic(), quick=True)
+    last = first or job.replay(ends - time.monotonic(), quick=True)
     for what, why in full.late:
         last.found.skip(COMPUTED, f"{what[:80]}: {why}")
     return last
@@ -154,6 +153,8 @@ def run_passes(job: EmulationJob, *, asked: bool) -> ReplayPass:
 
 def _constants(specs: Sequence[ConstantSpec], stored: Mapping[str, Any]) -> list[WrapperTensor | LostValue]:
     """The constants in the order of the wrapper, each in an allocation of its own."""
+    import numpy as np
+
     made: list[WrapperTensor | LostValue] = []
     for spec in specs:
         found = stored.get(spec.original_fqn)
@@ -161,23 +162,18 @@ def _constants(specs: Sequence[ConstantSpec], stored: Mapping[str, Any]) -> list
             why = "it is computed when the package is loaded" if spec.from_folded else None
             why = why or getattr(found, "problem", None) or "not in the package"
             made.append(LostValue(f"the constant {spec.name}: {why}"))
-        else:
-            made.append(_constant(spec, found))
-    return made
-
-
-def _constant(spec: ConstantSpec, found: Any) -> WrapperTensor | LostValue:
-    """Read piece by piece: a copy of the largest one would be felt."""
-    import numpy as np
-
-    made = empty_storage(spec.name, spec.dtype or "float32", tuple(found.shape or ()), tuple(found.stride or ()))
-    begins, storage = (found.offset or 0) * made.itemsize, made.storage
-    if begins + storage.size > found.content.size:
-        return LostValue(f"the constant {spec.name}: its data are cut off")
-    for at in range(0, storage.size, _PIECE):
-        piece = found.content.read_at(begins + at, min(_PIECE, storage.size - at))
-        storage.bytes[at : at + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
-    storage.all_written()
+            continue
+        one = empty_storage(spec.name, spec.dtype or "float32", tuple(found.shape or ()), tuple(found.stride or ()))
+        begins, storage = (found.offset or 0) * one.itemsize, one.storage
+        if begins + storage.size > found.content.size:
+            made.append(LostValue(f"the constant {spec.name}: its data are cut off"))
+            continue
+        # Piece by piece: the largest constant is not to be in memory twice.
+        for at in range(0, storage.size, _PIECE):
+            piece = found.content.read_at(begins + at, min(_PIECE, storage.size - at))
+            storage.bytes[at : at + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
+        storage.all_written()
+        made.append(one)
     return made
 
 
@@ -194,7 +190,7 @@ def _nodes(package: str, model: ModelEntry) -> list[dict[str, Any]]:
 
 
 def _statements(text: str, line: int) -> list[tuple[int, str]]:
-    """Those behind the signature of ``run_impl``."""
+    """The statements behind the signature of ``run_impl``."""
     found = list(split_statements(text, line))
     start = next((at for at, (_, one) in enumerate(found) if one.endswith(") {")), -1)
     return found[start + 1 : -1] if found and found[-1][1].startswith("}") else found[start + 1 :]
@@ -210,43 +206,31 @@ def _order_tensors(contract: ModelContract, call: ModelCall) -> list[tuple[str, 
 
 
 def _outputs(contract: ModelContract, replay: Replay, found: EmulationFindings) -> list[tuple[str, Any]]:
-    """Outputs by path; one that could not be had is None."""
+    """Outputs by path; one that could not be computed is None."""
     made: list[tuple[str, Any]] = []
     for at, spec in enumerate(contract.outputs):
-        value = replay.outputs.get(at)
-        if (
-            isinstance(value, WrapperTensor)
-            and replay.pending is not None
-            and replay.pending.is_left_out(value.storage)
-        ):
+        value, pending = replay.outputs.get(at), replay.pending
+        deferred = isinstance(value, WrapperTensor) and pending is not None and pending.is_left_out(value.storage)
+        if not isinstance(value, WrapperTensor) or not (deferred or value.storage.known):
+            why = "something that was not executed may have written to it"
+            found.skip(spec.path, value.why if isinstance(value, LostValue) else why)
+            made.append((spec.path, None))
+            continue
+        if deferred:
             found.skip(COMPUTED, VALUES)
-            made.append((spec.path, None))
-            _tell_unwritten(value, spec.path, found)
-            continue
-        if not isinstance(value, WrapperTensor) or not value.storage.known:
-            why = (
-                value.why if isinstance(value, LostValue) else "something that was not executed may have written to it"
-            )
-            found.skip(spec.path, why)
-            made.append((spec.path, None))
-            continue
-        _tell_unwritten(value, spec.path, found)
-        made.append((spec.path, value.torch()))
+        count = value.has_unwritten()
+        if count:
+            found.add("uninitialized", buffer=value.name, output=spec.path, count=count, launch=None, kernel=None,
+                      allocation=value.storage.name)  # fmt: skip
+        made.append((spec.path, None if deferred else value.torch()))
     return made
-
-
-def _tell_unwritten(value: WrapperTensor, path: str, found: EmulationFindings) -> None:
-    count = value.has_unwritten()
-    if count:
-        found.add("uninitialized", buffer=value.name, output=path, count=count, launch=None, kernel=None,
-                  allocation=value.storage.name)  # fmt: skip
 
 
 # The job.
 
 
 def emulate(payload: Run, channel: Channel) -> dict[str, Any]:
-    """Do it."""
+    """Read the package, its inputs and constants, replay its wrapper, and report each stage through the channel."""
     payload, applied = treat.prepare_payload(payload, channel)
     load_setup(payload, channel)
     channel.enter("inputs")
@@ -262,41 +246,34 @@ def emulate(payload: Run, channel: Channel) -> dict[str, Any]:
         channel.put(emulation={"problem": "the package has no wrapper.cpp that can be read"})
         return {}
     try:
-        _install()
+        install_interpreter(Libdevice())
     except ImportError as error:
         channel.put(emulation={"problem": f"Triton is not installed here ({error})", "install": True})
         return {}
     stored = read_constants(artifact, model, contract.constants, contract.weights)
-    _run(payload, channel, model, contract, stored, call)
-    return {}
-
-
-def _install() -> None:
-    import triton  # noqa: F401
-
-    from aotidoctor.worker.emulation.interpreter import install_interpreter
-
-    install_interpreter(Libdevice())
-
-
-def _run(  # noqa: PLR0917
-    payload: Run,
-    channel: Channel,
-    model: ModelEntry,
-    contract: ModelContract,
-    stored: Mapping[str, Any],
-    call: ModelCall,
-) -> None:
-    """In full where that is quickly done or asked for; what is large is looked at by the quick way first."""
     job = EmulationJob(
         payload=payload, channel=channel, model=model, contract=contract, stored=stored, call=call,
         limit=payload.emulate_seconds,
     )  # fmt: skip
+    _run(job)
+    return {}
+
+
+def _run(job: EmulationJob) -> None:
+    """Run the passes; report the outputs, and how they differ from the reference's."""
+    from aotidoctor.worker.tensors import describe, digest
+
+    payload, channel, call = job.payload, job.channel, job.call
     if payload.watch is not None and payload.watch.reference:
         job = replace(job, candidates=reference_candidates(payload, call, channel)[0])
     channel.enter("run1")
-    done = run_passes(job, asked=bool(payload.reference or payload.keep_outputs))
-    channel.put(emulation=done.result(), outputs=[_describe_all(done.outputs)])
+    done = run_passes(job, with_values=bool(payload.reference or payload.keep_outputs))
+    described = [
+        {**describe(path, tensor, values=True), "sha256": digest(tensor)}
+        for path, tensor in done.outputs
+        if tensor is not None
+    ]
+    channel.put(emulation=done.result(), outputs=[described])
     if payload.reference and all(tensor is not None for _, tensor in done.outputs):
         _compare(payload, call, dict(done.outputs), channel)
     if payload.keep_outputs:
@@ -307,7 +284,7 @@ def _run(  # noqa: PLR0917
 
 
 class _NoModel:
-    """Stands for a loaded package: its weights were not read the way a loaded one's are."""
+    """Replacement of a loaded package: the weights were not read the way a loaded package's are."""
 
     def __getattr__(self, name: str) -> Any:
         """Nothing of it is there."""
@@ -317,7 +294,7 @@ class _NoModel:
 
 
 def _compare(payload: Run, call: ModelCall, outputs: dict[str, Any], channel: Channel) -> None:
-    """Hold the outputs against the reference's, arranged as it arranges its own."""
+    """Compare the outputs with the reference's, in the structure of the reference's result."""
     from aotidoctor.worker import run_reference
     from aotidoctor.worker.tensors import rebuild_result
 
@@ -328,16 +305,6 @@ def _compare(payload: Run, call: ModelCall, outputs: dict[str, Any], channel: Ch
         program = run_reference.load_reference(payload.reference or "", channel)
         theirs = run_reference.call_reference(program, call.copy() or call)[1]
         ours = rebuild_result(theirs, outputs.get) if theirs is not None else None
-    # What failed fails again, and is told.
+    # What failed here fails again there, and is reported.
     model: Any = _NoModel()
     channel.put(**run_reference.check_reference(payload, model, call, (None, ours), channel))
-
-
-def _describe_all(outputs: list[tuple[str, Any]]) -> list[dict[str, Any]]:
-    from aotidoctor.worker.tensors import describe, digest
-
-    return [
-        {**describe(path, tensor, values=True), "sha256": digest(tensor)}
-        for path, tensor in outputs
-        if tensor is not None
-    ]

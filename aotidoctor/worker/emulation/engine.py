@@ -1,6 +1,6 @@
 """Carry out the launches of a replay: by the quick way, and in full where that is not enough.
 
-The wrapper says what each kernel is given; kernels that were built are kept for later launches.
+The wrapper has the arguments of each kernel; kernels are built once, for all of their launches.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
-from pathlib import Path
 from typing import Any
 
 from aotidoctor.model.record import record
@@ -20,7 +19,7 @@ from aotidoctor.worker.emulation.address_check import MOST_GUILTY, AddressCheck,
 from aotidoctor.worker.emulation.index_nodes import Unsliceable
 from aotidoctor.worker.emulation.interpreter import Libdevice
 from aotidoctor.worker.emulation.kernel_source import KernelText, RefusedKernel, build_kernel, read_kernel
-from aotidoctor.worker.emulation.launch import LaneLaunch, LaunchTooLong, launch_alarm
+from aotidoctor.worker.emulation.launch import LaneLaunch, LaunchTooLongError, launch_alarm
 from aotidoctor.worker.emulation.storage import (
     EmulatedStorage,
     EmulationFindings,
@@ -36,16 +35,9 @@ from aotidoctor.worker.emulation.wrapper import CannotReplayError, Replay, Unkno
 _AROUND = 1
 
 
-def _guilty(seen: LaunchAccesses, grid: tuple[int, int, int]) -> list[int]:
-    """The programs to carry out again: those that were found, the first ones, and their neighbours."""
-    total = prod(grid)
-    chosen = sorted(seen.programs)[:MOST_GUILTY]
-    return sorted({at for one in chosen for at in range(one - _AROUND, one + _AROUND + 1) if 0 <= at < total})
-
-
 @record
 class CheckedLaunch:
-    """How a launch went: its accesses times its lanes, and why it was carried out in full (None: it was not)."""
+    """Result of a launch: its accesses times its lanes, and why it was carried out in full (None: it was not)."""
 
     lanes: int
     why: str | None = None
@@ -54,7 +46,7 @@ class CheckedLaunch:
 def check_launch(launch: LaneLaunch, pending: PendingSteps) -> CheckedLaunch:
     """Check a launch by the quick way, and carry it out in full where that is not enough.
 
-    Raises ``TooLong``, and whatever the interpreter raises.
+    Raises ``LaunchTooLongError``, and whatever the interpreter raises.
     """
     started = time.monotonic()
     quick = AddressCheck(launch=launch, fill=lambda storage: pending.fill([storage]))
@@ -65,10 +57,10 @@ def check_launch(launch: LaneLaunch, pending: PendingSteps) -> CheckedLaunch:
         why = seen.unclear or (None if _is_so(launch, seen) else "findings must be examined in full")
     except Unsliceable as error:
         seen, why = quick.seen, str(error)
-    except (LaunchTooLong, CannotReplayError):
+    except (LaunchTooLongError, CannotReplayError):
         raise
     except Exception as error:
-        # Not worth more than the time that the full way takes.
+        # A fault of the quick way costs no more than the time of the full way.
         seen, why = quick.seen, f"{type(error).__name__}: {error}"[:200]
     if why is None:
         pending.add(_step(launch, seen))
@@ -93,37 +85,40 @@ def _storages(launch: LaneLaunch) -> list[EmulatedStorage]:
 
 
 def _step(launch: LaneLaunch, seen: LaunchAccesses) -> PendingStep:
-    """The launch as it would be carried out later, for its values alone."""
+    """The launch as a deferred step, for its values alone."""
 
     def of(names: set[str]) -> tuple[EmulatedStorage, ...]:
         given = [launch.arguments.get(name) for name in sorted(names)]
         return tuple(one.storage for one in given if isinstance(one, WrapperTensor))
 
     later = replace(launch, found=EmulationFindings())
-    return PendingStep(carry_out=lambda: _alive(later), reads=of(seen.reads), writes=of(seen.writes))
 
+    def carry_out() -> None:
+        # Memory that was freed since is used once more.
+        storages = [(one, one.live, one.written) for one in _storages(later)]
+        for storage, _, _ in storages:
+            storage.live, storage.written = True, None
+        try:
+            later.run()
+        finally:
+            for storage, live, written in storages:
+                storage.live, storage.written = live, written
 
-def _alive(launch: LaneLaunch) -> None:
-    """Carry it out, with memory that was freed since."""
-    storages = [(one, one.live, one.written) for one in _storages(launch)]
-    for storage, _, _ in storages:
-        storage.live, storage.written = True, None
-    try:
-        launch.run()
-    finally:
-        for storage, live, written in storages:
-            storage.live, storage.written = live, written
+    return PendingStep(carry_out=carry_out, reads=of(seen.reads), writes=of(seen.writes))
 
 
 def _is_so(launch: LaneLaunch, seen: LaunchAccesses) -> bool:
-    """Whether the interpreter finds the same in the guilty programs; what it says of the place is kept."""
+    """Whether the interpreter finds the same in the guilty programs; the findings get the lanes that it reports."""
     if not seen.found:
         return True
-    again = replace(launch, found=EmulationFindings(), only=_guilty(seen, launch.grid), dry=True)
+    # The first of the programs that were found, and their neighbours.
+    chosen = sorted(seen.programs)[:MOST_GUILTY]
+    near = {at for one in chosen for at in range(one - _AROUND, one + _AROUND + 1) if 0 <= at < prod(launch.grid)}
+    again = replace(launch, found=EmulationFindings(), only=sorted(near), dry=True)
     again.run()
-    told = {(one["kind"], one.get("line"), one.get("argument")): one for one in again.found.findings}
+    repeated = {(one["kind"], one.get("line"), one.get("argument")): one for one in again.found.findings}
     for one in seen.found:
-        same = told.get((one["kind"], one.get("line"), one.get("argument")))
+        same = repeated.get((one["kind"], one.get("line"), one.get("argument")))
         if same is None:
             return False
         if same.get("program") == one.get("program"):
@@ -170,7 +165,7 @@ class EmulationEngine:
     kernels: dict[str, tuple[KernelText, Any] | RefusedKernel] = field(default_factory=dict)
 
     def launch(self, replay: Replay, name: str, texts: list[str], line: int) -> None:
-        """Carry out one call of a kernel. Raises ``CannotError``."""
+        """Carry out one call of a kernel. Raises ``CannotReplayError``."""
         self.number += 1
         entry: dict[str, Any] = {"number": self.number, "kernel": name, "line": line, "state": "skipped"}
         entry |= {"origins": list(replay.origins[0])}
@@ -210,23 +205,23 @@ class EmulationEngine:
         )
         try:
             entry["way"] = self._followed(replay, launch, name, function.parameters)
-        except LaunchTooLong as error:
+        except LaunchTooLongError as error:
             raise CannotReplayError(f"{name} did not end within {launch.seconds:.3g} s") from error
         except CannotReplayError:
             raise
         except Exception as error:
-            said = (str(error).strip().splitlines() or [""])[-1]
-            raise CannotReplayError(f"{name} in the interpreter: {type(error).__name__}: {said}"[:400]) from error
+            reason = (str(error).strip().splitlines() or [""])[-1]
+            raise CannotReplayError(f"{name} in the interpreter: {type(error).__name__}: {reason}"[:400]) from error
         entry |= {"state": "done", "seconds": round(time.monotonic() - started, 4)}
         entry |= {"findings": len(self.found.findings) - before}
 
     def _followed(self, replay: Replay, launch: LaneLaunch, name: str, parameters: tuple[str, ...]) -> str:
-        """Carry it out, and keep what it reads and writes where that is asked for; the way that it went."""
+        """Carry it out, and record what it reads and writes where ``replay`` follows that; the way that it went."""
         if replay.followed is None:
             return self._carry_out(replay, launch, name)
         given = [(one, at, launch.arguments.get(one)) for at, one in enumerate(parameters)]
         places = [(one, at, value) for one, at, value in given if isinstance(value, WrapperTensor)]
-        # The pointers of a user's kernel do not tell by their names what they are for.
+        # The pointers of a user's kernel have names that do not show whether it reads or writes them.
         updates = "tl.atomic_" in launch.kernel.text
         replay.followed.begin(name, [one for one in places if updates or not one[0].startswith("out_ptr")])
         way = self._carry_out(replay, launch, name)
@@ -234,7 +229,7 @@ class EmulationEngine:
         return way
 
     def _carry_out(self, replay: Replay, launch: LaneLaunch, name: str) -> str:
-        """By the quick way where that is asked for and the kernel lets it, else in full; which it was."""
+        """Carry it out by the quick way where ``replay`` defers steps and the kernel allows it, else in full."""
         if replay.pending is None:
             launch.run()
             return "full"
@@ -253,7 +248,9 @@ class EmulationEngine:
             try:
                 grid = tuple(text for name, text in function.sizes if name.startswith("grid_"))
                 parsed = read_kernel(function.name, function.comment, function.line, grid, function.warps)
-                known = parsed, build_kernel(parsed, self._folder(), Libdevice())
+                folder = self.channel.run_dir / "kernels"
+                folder.mkdir(exist_ok=True)
+                known = parsed, build_kernel(parsed, folder, Libdevice())
             except RefusedKernel as refused:
                 known = refused
             except Exception as error:
@@ -263,15 +260,10 @@ class EmulationEngine:
             raise CannotReplayError(f"{function.name}: {known}")
         return known
 
-    def _folder(self) -> Path:
-        folder = self.channel.run_dir / "kernels"
-        folder.mkdir(exist_ok=True)
-        return folder
-
     def _arguments(
         self, replay: Replay, function: KernelFunction, text: KernelText, texts: list[str]
     ) -> dict[str, WrapperTensor | int | float]:
-        """By the kernel's own names."""
+        """The arguments by the kernel's own names."""
         made: dict[str, WrapperTensor | int | float] = {}
         for name, given in zip(function.parameters, texts, strict=False):
             kind = text.signature.get(name, "")
@@ -307,24 +299,20 @@ def kernel_functions(text: str) -> dict[str, KernelFunction]:
         line += text.count("\n", counted, start.start())
         counted = start.start()
         end = starts[at + 1].start() if at + 1 < len(starts) else text.find("\n}", start.end()) + 2
-        made[start[1]] = _function(start[1], text[start.end() : end], line)
+        whole = text[start.end() : end]
+        opening = whole.find("{")
+        opened = whole.find("/*", opening)
+        closed = whole.find("*/", opened) if opened >= 0 else -1
+        code = whole[closed + 2 :] if closed >= 0 else whole[opening:]
+        sizes = tuple((found[1], found[2]) for found in _SIZE.finditer(code))
+        blocks = [found for _, size in sizes for found in _BLOCK.finditer(size) if found[2] == found[3]]
+        made[start[1]] = KernelFunction(
+            name=start[1],
+            parameters=tuple(found[2] for found in _PARAMETER.finditer(whole[:opening])),
+            comment=whole[opened:closed] if closed >= 0 else "",
+            line=line + whole.count("\n", 0, max(opened, 0)),
+            sizes=sizes,
+            blocks={found[1]: int(found[3]) for found in blocks},
+            warps=int(warps[1]) if (warps := _WARPS.search(code)) is not None else None,
+        )
     return made
-
-
-def _function(name: str, text: str, line: int) -> KernelFunction:
-    opening = text.find("{")
-    opened = text.find("/*", opening)
-    closed = text.find("*/", opened) if opened >= 0 else -1
-    code = text[closed + 2 :] if closed >= 0 else text[opening:]
-    sizes = tuple((found[1], found[2]) for found in _SIZE.finditer(code))
-    blocks = {found[1]: int(found[3]) for _, size in sizes for found in _BLOCK.finditer(size) if found[2] == found[3]}
-    parameters = tuple(found[2] for found in _PARAMETER.finditer(text[:opening]))
-    return KernelFunction(
-        name=name,
-        parameters=parameters,
-        comment=text[opened:closed] if closed >= 0 else "",
-        line=line + text.count("\n", 0, max(opened, 0)),
-        sizes=sizes,
-        blocks=blocks,
-        warps=int(warps[1]) if (warps := _WARPS.search(code)) is not None else None,
-    )

@@ -1,8 +1,8 @@
 """Represent a kernel's index arithmetic as a graph: ranges of values, how they depend on axes, values by lane.
 
-Values carry a leading dimension for the programs of the grid, so that all of them are computed at once. Nothing is
-computed that is not asked for: what an access does not need costs nothing. Operations are sums, comparisons and
-choices in the types of Triton; ranges follow by arithmetic on intervals, ends included.
+Values have a leading dimension for the programs of the grid, so that all of them are computed at once. Only what an
+access needs is computed. Operations are sums, comparisons and choices in the types of Triton; ranges follow by
+arithmetic on intervals, ends included.
 """
 
 from __future__ import annotations
@@ -18,27 +18,12 @@ from aotidoctor.worker.emulation.kernel_source import INT32, NUMPY, ORDER, Inter
 # Intervals.
 
 
-def _product(a: Interval, b: Interval) -> Interval:
-    ends = [x * y for x in a for y in b]
-    return min(ends), max(ends)
-
-
-def _divided(a: Interval, b: Interval) -> Interval | None:
-    return (a[0] // b[1], a[1] // b[0]) if a[0] >= 0 and b[0] > 0 else None
-
-
-def _rest(a: Interval, b: Interval) -> Interval | None:
-    if a[0] < 0 or b[0] <= 0:
-        return None
-    return a if a[1] < b[0] else (0, min(a[1], b[1] - 1))
-
-
 RANGES: Mapping[str, Callable[..., Interval | None]] = {
     "+": lambda a, b: (a[0] + b[0], a[1] + b[1]),
     "-": lambda a, b: (a[0] - b[1], a[1] - b[0]),
-    "*": _product,
-    "//": _divided,
-    "%": _rest,
+    "*": lambda a, b: (min(ends := [x * y for x in a for y in b]), max(ends)),
+    "//": lambda a, b: (a[0] // b[1], a[1] // b[0]) if a[0] >= 0 and b[0] > 0 else None,
+    "%": lambda a, b: None if a[0] < 0 or b[0] <= 0 else a if a[1] < b[0] else (0, min(a[1], b[1] - 1)),
     "minimum": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
     "maximum": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
     "where": lambda a, b: (min(a[0], b[0]), max(a[1], b[1])),
@@ -68,18 +53,18 @@ TRUTHS: Mapping[str, Callable[[Interval, Interval], bool | None]] = {
 
 
 class Unsliceable(Exception):  # noqa: N818 - a verdict about a kernel, not an error of ours
-    """An address depends on something that only the interpreter computes; the text says on what."""
+    """An address depends on something that only the interpreter computes; the message says on what."""
 
 
-class IndexOverflow(Exception):  # noqa: N818 - likewise
-    """A 32-bit sum or product may not fit: for the full way to look at."""
+class IndexOverflow(Exception):  # noqa: N818 - a verdict about a kernel, not an error of ours
+    """A 32-bit sum or product may not fit: the interpreter must examine it."""
 
 
 @dataclass(slots=True)
 class ProgramGrid:
-    """The programs that are looked at: numbers ``first`` to ``first + count - 1``, x fastest.
+    """The programs that are evaluated: numbers ``first`` to ``first + count - 1``, x fastest.
 
-    ``made`` keeps what was computed for them.
+    ``made`` caches what was computed for them.
     """
 
     sizes: tuple[int, int, int]
@@ -88,7 +73,7 @@ class ProgramGrid:
     made: dict[int, Any] = field(default_factory=dict)
 
     def program(self, axis: int) -> Any:
-        """The place on one axis of the grid of each program."""
+        """The position of each program on one axis of the grid."""
         import numpy as np
 
         numbers = np.arange(self.first, self.first + self.count, dtype=np.int64)
@@ -100,7 +85,7 @@ class ProgramGrid:
 class AddressNode:
     """One value: ``dtype`` as Triton names it, ``rank`` of its block (0 for a number), ``weak`` for a Python number.
 
-    ``span`` is where it lies whatever the lanes (``find`` finds it out, once), ``make`` computes it for a grid from its
+    ``span`` is its range over all lanes (``find`` computes it once), ``make`` computes the values for a grid from the
     ``parts``.
     """
 
@@ -116,7 +101,7 @@ class AddressNode:
     find: Callable[[], Interval | None] | None = None
 
     def array(self, grid: ProgramGrid) -> Any:
-        """Its values: programs first, then its block. Raises ``Unsliceable``, ``Overflow``."""
+        """Its values: programs first, then its block. Raises ``Unsliceable``, ``IndexOverflow``."""
         known = grid.made.get(id(self))
         if known is None:
             if self.make is None:
@@ -126,31 +111,28 @@ class AddressNode:
         return known
 
     def interval(self, given: Mapping[int, Interval]) -> Interval | None:
-        """The least and the greatest value; ``given`` are what is known of some nodes. None where that is not known."""
+        """The least and the greatest value; ``given`` has known ranges of some nodes. None where it is not known."""
         known = given.get(id(self))
         if self.find is not None and known is None:
             self.span, self.find = self.find(), None
         if known is not None or self.what not in RANGES:
             return known or self.span
-        parts = [part.interval(given) for part in self._followed(given)]
-        if any(one is None for one in parts):
+        parts = self.parts
+        if self.what == "where":
+            # Of the two branches only the one that is taken, where that is known.
+            taken = parts[0].truth(given)
+            parts = parts[1:] if taken is None else (parts[1 if taken else 2],) * 2
+        spans = [part.interval(given) for part in parts]
+        if any(one is None for one in spans):
             return self.span
-        made = RANGES[self.what](*parts)
+        made = RANGES[self.what](*spans)
         if made is None:
             return self.span
         low, high = integer_limits(self.dtype) or made
         return made if low <= made[0] and made[1] <= high else None
 
-    def _followed(self, given: Mapping[int, Interval]) -> tuple[AddressNode, ...]:
-        """The parts that the value may be made of: of two branches, only the one that is taken, where that is known."""
-        if self.what != "where":
-            return self.parts
-        taken = self.parts[0].truth(given)
-        _, a, b = self.parts
-        return (a, b) if taken is None else (a, a) if taken else (b, b)
-
     def truth(self, given: Mapping[int, Interval]) -> bool | None:
-        """Whether it holds in every lane, or in none; None where that is not known."""
+        """True where it holds in every lane, False where in none, None where that is not known."""
         if self.what in ("|", "&"):
             a, b = (part.truth(given) for part in self.parts)
             decided = self.what == "|"
@@ -171,13 +153,12 @@ class AddressNode:
 
 
 def constant_node(value: float) -> AddressNode:
-    """A number of Python's."""
+    """A Python number."""
     import numpy as np
 
     whole = isinstance(value, int)
-    dtype = (
-        "i1" if isinstance(value, bool) else ("i32" if INT32[0] <= value <= INT32[1] else "i64") if whole else "fp32"
-    )
+    dtype = ("i32" if INT32[0] <= value <= INT32[1] else "i64") if whole else "fp32"
+    dtype = "i1" if isinstance(value, bool) else dtype
     data = np.array([value], dtype=NUMPY[dtype])
     span = (int(value), int(value)) if whole else None
     return AddressNode(what="constant", dtype=dtype, rank=0, weak=True, value=value, span=span, make=lambda *_: data)
@@ -188,16 +169,15 @@ def number_node(value: float, dtype: str) -> AddressNode:
     made = constant_node(value)
     made.dtype, made.weak = dtype, False
     if dtype in NUMPY:
-        values = [value]
         import numpy as np
 
-        data = np.array(values).astype(NUMPY[dtype])
+        data = np.array([value]).astype(NUMPY[dtype])
         made.make = lambda *_: data
     return made
 
 
 def program_id(axis: int, size: int) -> AddressNode:
-    """``tl.program_id(axis)`` of a grid with so many programs along it."""
+    """``tl.program_id(axis)`` of a grid with ``size`` programs along that axis."""
     return AddressNode(
         what=f"program {axis}",
         dtype="i32",
@@ -212,11 +192,14 @@ def arange(start: int, end: int) -> AddressNode:
     """``tl.arange(start, end)``."""
     import numpy as np
 
-    def make(grid: ProgramGrid, parts: tuple[Any, ...]) -> Any:
-        return np.arange(start, end, dtype=np.int32)[None]
-
     return AddressNode(
-        what="arange", dtype="i32", rank=1, span=(start, end - 1), size=end - start, value=start, make=make
+        what="arange",
+        dtype="i32",
+        rank=1,
+        span=(start, end - 1),
+        size=end - start,
+        value=start,
+        make=lambda *_: np.arange(start, end, dtype=np.int32)[None],
     )
 
 
@@ -229,7 +212,7 @@ def opaque_node(why: str) -> AddressNode:
 
 
 def _common(a: AddressNode, b: AddressNode) -> str:
-    """The type of a result, as Triton promotes: a number of Python's gives way."""
+    """The type of a result, as Triton promotes: the type of a Python number gives way."""
     if a.weak != b.weak:
         strong, weak = (b, a) if a.weak else (a, b)
         if weak.dtype.startswith("fp") and not strong.dtype.startswith("fp"):
@@ -240,18 +223,18 @@ def _common(a: AddressNode, b: AddressNode) -> str:
     return max(a.dtype, b.dtype, key=lambda one: ORDER.index(one) if one in ORDER else len(ORDER))
 
 
-def align_rank(data: Any, rank: int, wanted: int) -> Any:
-    """``data`` with as many dims of the block as its partner has: missing ones come first, behind the programs."""
-    if rank >= wanted:
+def align_rank(data: Any, rank: int, rank_of_partner: int) -> Any:
+    """``data`` with as many dims of the block as ``rank_of_partner``: missing ones come first, behind the programs."""
+    if rank >= rank_of_partner:
         return data
-    return data.reshape((data.shape[0],) + (1,) * (wanted - rank) + data.shape[1:])
+    return data.reshape((data.shape[0],) + (1,) * (rank_of_partner - rank) + data.shape[1:])
 
 
 def binary_node(name: str, a: AddressNode, b: AddressNode) -> AddressNode:
-    """``a + b`` and its like, and comparisons."""
+    """``a + b`` and other binary operations, and comparisons."""
     if min(a.rank, b.rank) < 0:
         return opaque_node(a.what if a.rank < 0 else b.what)
-    # Whether Python divides them as Triton does.
+    # Python divides and Triton divides alike where no number is negative.
     if a.what == b.what == "constant" and (
         name in _FOLDED
         or (name in _PYTHON and isinstance(a.value, int) and isinstance(b.value, int) and a.value >= 0 and b.value > 0)
@@ -270,7 +253,13 @@ def binary_node(name: str, a: AddressNode, b: AddressNode) -> AddressNode:
 
         left, right = align_rank(parts[0], a.rank, rank), align_rank(parts[1], b.rank, rank)
         if name in ("+", "-", "*") and common == "i32":
-            return _fitting(made, name, left, right)
+            # In 32 bits where the result fits them.
+            if made.interval({}) is not None:
+                return _COMPUTED[name](left.astype(np.int32, copy=False), right.astype(np.int32, copy=False))
+            wide = _COMPUTED[name](left.astype(np.int64), right.astype(np.int64))
+            if wide.size and (wide.min() < INT32[0] or wide.max() > INT32[1]):
+                raise IndexOverflow
+            return wide.astype(np.int32)
         left, right = (one.astype(NUMPY[common], copy=False) for one in (left, right))
         with np.errstate(all="ignore"):
             return _COMPUTED[name](left, right)
@@ -279,20 +268,8 @@ def binary_node(name: str, a: AddressNode, b: AddressNode) -> AddressNode:
     return made
 
 
-def _fitting(node: AddressNode, name: str, left: Any, right: Any) -> Any:
-    """In 32 bits where the result fits them. Raises ``Overflow``."""
-    import numpy as np
-
-    if node.interval({}) is not None:
-        return _COMPUTED[name](left.astype(np.int32, copy=False), right.astype(np.int32, copy=False))
-    wide = _COMPUTED[name](left.astype(np.int64), right.astype(np.int64))
-    if wide.size and (wide.min() < INT32[0] or wide.max() > INT32[1]):
-        raise IndexOverflow
-    return wide.astype(np.int32)
-
-
 def function_node(name: str, *parts: AddressNode, dtype: str | None = None, rank: int | None = None) -> AddressNode:
-    """``where``, ``minimum``, ``maximum``, ``abs``, ``not``, ``to``."""
+    """``where``, ``minimum``, ``maximum``, ``abs``, ``not``, ``to`` and other functions of blocks."""
     if any(part.rank < 0 for part in parts):
         return opaque_node(next(part.what for part in parts if part.rank < 0))
     made_rank = max(part.rank for part in parts) if rank is None else rank
@@ -311,19 +288,23 @@ def function_node(name: str, *parts: AddressNode, dtype: str | None = None, rank
 
 
 def insert_dims(node: AddressNode, at: tuple[int | None, ...]) -> AddressNode:
-    """``x[:, None]``: ``at`` has 0 for a dim that is kept and None for a new one."""
+    """``x[:, None]``: ``at`` has 0 for an existing dim and None for a new one."""
     if node.rank < 0:
         return node
-
-    def make(grid: ProgramGrid, given: tuple[Any, ...]) -> Any:
-        kept: tuple[Any, ...] = (slice(None), *(None if one is None else slice(None) for one in at))
-        return given[0][kept]
-
-    return AddressNode(what="reshape", dtype=node.dtype, rank=len(at), parts=(node,), size=node.size, make=make)
+    # The programs come first.
+    key: tuple[Any, ...] = (slice(None), *(None if one is None else slice(None) for one in at))
+    return AddressNode(
+        what="reshape",
+        dtype=node.dtype,
+        rank=len(at),
+        parts=(node,),
+        size=node.size,
+        make=lambda _, given: given[0][key],
+    )
 
 
 def _quotient(a: Any, b: Any) -> Any:
-    """Cut towards zero."""
+    """Integer division that truncates towards zero, as in C."""
     import numpy as np
 
     if a.dtype.kind == "f":
@@ -348,7 +329,7 @@ _COMPUTED: Mapping[str, Callable[[Any, Any], Any]] = {
     "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
 }  # fmt: skip
 _PYTHON: Mapping[str, Callable[[Any, Any], Any]] = {"//": operator.floordiv, "%": operator.mod}
-# Of constants these are computed at once.
+# Operations that are computed at once where both operands are constants.
 _FOLDED = ("+", "-", "*", *_COMPARES)
 
 
@@ -358,7 +339,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-# Accesses: where they go, and for which lanes, as graphs.
+# Accesses: their addresses and masks as graphs.
 
 
 @record
@@ -371,7 +352,7 @@ class IndexPointer:
 
 @record
 class Access:
-    """``what`` is ``load``, ``store``, ``atomic`` or ``assert``; of the last only ``mask`` is used: what must hold.
+    """An access: ``what`` is ``load``, ``store``, ``atomic`` or ``assert`` (only ``mask`` is used: what must hold).
 
     ``line`` is the line of the kernel's text, ``order`` counts in the order of execution.
     """
@@ -385,7 +366,7 @@ class Access:
     message: str = ""
 
     def lanes(self, grid: ProgramGrid) -> tuple[Any, Any]:
-        """Index and mask of every lane, of one shape. Raises what ``Node.array`` raises."""
+        """Index and mask of every lane, of one shape. Raises what ``AddressNode.array`` raises."""
         import numpy as np
 
         if self.index is None:

@@ -1,11 +1,11 @@
 """Patch Triton's interpreter: checked memory, free block sizes, a GPU's arithmetic, whole slices, libdevice.
 
-``install`` changes the interpreter in place, once in a process: it is the child's own. Accesses go to the memory of
-the launch that runs; a pointer remembers its argument.
+``install_interpreter`` changes the interpreter in place, once in a process: it is the child's own. Accesses go to the
+memory of the launch that runs; a pointer remembers its argument.
 
-Division of whole numbers is cut towards zero, bfloat16 is rounded to the nearest, and a whole number of 32 bits
-remembers that it has overflowed, until an address is made of it. Reductions and scans with a function of the kernel's
-take whole slices at a time. CUDA's libdevice is replaced by the same functions of NumPy and torch.
+Integer division truncates towards zero, bfloat16 is rounded to the nearest, and a 32-bit integer remembers that it has
+overflowed, until an address is made of it. Reductions and scans with a function of the kernel process whole slices at
+a time. CUDA's libdevice is replaced by the same functions of NumPy and torch.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from typing import Any
 
 from aotidoctor.worker.emulation.checked_memory import LaunchMemory
 
-# Arithmetic of lanes, which Triton's interpreter leaves to NumPy.
-
-_INT32 = 1 << 31
+# Arithmetic of lanes, for which Triton's interpreter uses NumPy.
 
 
 def patch_arithmetic(interpreter: Any) -> None:
@@ -37,7 +35,7 @@ def patch_arithmetic(interpreter: Any) -> None:
 
 
 def _divided(handle: Any, np: Any, lhs: Any, rhs: Any, *, quotient: bool) -> Any:
-    """Integer division cut towards zero; NumPy's own rounds down, which is the same where nothing is negative."""
+    """Integer division that truncates towards zero; NumPy's rounds down: the same where nothing is negative."""
     a, b = lhs.data, rhs.data
     with np.errstate(all="ignore"):
         signed = np.issubdtype(a.dtype, np.signedinteger) and a.size and b.size and (a.min() < 0 or b.min() < 0)
@@ -50,7 +48,7 @@ def _divided(handle: Any, np: Any, lhs: Any, rhs: Any, *, quotient: bool) -> Any
 
 
 def overflow_of(*handles: Any) -> dict[str, Any]:
-    """The overflow that one of the operands remembers."""
+    """The attribute with the overflow that one of the operands remembers."""
     for one in handles:
         if "overflow" in one.attr:
             return {"overflow": one.attr["overflow"]}
@@ -58,16 +56,16 @@ def overflow_of(*handles: Any) -> dict[str, Any]:
 
 
 def _follow_overflow(builder: Any, np: Any, tl: Any, handle: Any) -> None:
-    """Sums and products of signed 32-bit numbers are made in 64 bits where they may not fit."""
-    small = (tl.int32,)
+    """Compute sums and products of signed 32-bit numbers in 64 bits where they may not fit."""
 
     def made(operation: Any, name: str) -> Any:
         def apply(self: Any, lhs: Any, rhs: Any) -> Any:
             dtype = lhs.dtype.scalar
-            if dtype not in small or lhs.data.dtype != np.int32 or rhs.data.dtype != np.int32:
+            if dtype != tl.int32 or lhs.data.dtype != np.int32 or rhs.data.dtype != np.int32:
                 return self.binary_op(lhs, rhs, operation)
+            left, right = (max(-int(one.min()), int(one.max())) if one.size else 0 for one in (lhs.data, rhs.data))
             with np.errstate(over="ignore"):
-                if _fits(lhs.data, rhs.data, name):
+                if (left * right if name == "*" else left + right) < 1 << 31:
                     return handle(operation(lhs.data, rhs.data), dtype, overflow_of(lhs, rhs))
                 wide = operation(lhs.data.astype(np.int64), rhs.data.astype(np.int64))
                 data = wide.astype(np.int32)
@@ -84,16 +82,8 @@ def _follow_overflow(builder: Any, np: Any, tl: Any, handle: Any) -> None:
     builder.create_sub = made(np.subtract, "-")
 
 
-def _fits(a: Any, b: Any, name: str) -> bool:
-    if not a.size or not b.size:
-        return True
-    left = max(-int(a.min()), int(a.max()))
-    right = max(-int(b.min()), int(b.max()))
-    return (left * right if name == "*" else left + right) < _INT32
-
-
 def _round_bfloat16(builder: Any, np: Any, tl: Any, handle: Any) -> None:
-    """To the nearest, ties to even, as the hardware does."""
+    """Round bfloat16 to the nearest, ties to even, as the hardware does."""
     original = builder.cast_impl
 
     def cast(self: Any, src: Any, dst_type: Any) -> Any:
@@ -128,7 +118,7 @@ def _round_bfloat16(builder: Any, np: Any, tl: Any, handle: Any) -> None:
 
 
 def patch_reductions(interpreter: Any) -> None:
-    """A reduction with a function of the kernel's goes by halves, a scan by doubling steps: whole slices at a time."""
+    """Let reductions with a function of the kernel go by halves and scans by doubling steps: whole slices at a time."""
     import numpy as np
 
     def call(self: Any, left: Any, right: Any, like: Any) -> list[Any]:
@@ -177,7 +167,7 @@ def patch_reductions(interpreter: Any) -> None:
     interpreter.ScanOps.generic_scan = generic_scan
 
 
-# Stand-ins for libdevice.
+# Replacements of libdevice.
 
 # Name in libdevice to name in NumPy.
 _NUMPY = {
@@ -198,7 +188,7 @@ _TESTS = {"isnan": "isnan", "isinf": "isinf", "signbit": "signbit", "isfinited":
 
 
 class Libdevice:
-    """Looks like the module; a function that is not known raises when it is called."""
+    """Replacement of the module; a function that is not known raises when it is called."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """A function of that name."""
@@ -218,18 +208,18 @@ def _call(name: str, values: tuple[Any, ...]) -> Any:
     with np.errstate(all="ignore"):
         data = compute(name, list(arrays))
     if name in _TESTS:
-        kept, dtype = data.astype(np.int32), tl.int32
+        data, dtype = data.astype(np.int32), tl.int32
     elif name in ("llrint", "llround"):
-        kept, dtype = data.astype(np.int64), tl.int64
+        data, dtype = data.astype(np.int64), tl.int64
     else:
-        kept, dtype = data.astype(arrays[0].dtype, copy=False), scalar
+        data, dtype = data.astype(arrays[0].dtype, copy=False), scalar
     like = max(given, key=lambda one: one.handle.data.size)
     shape = list(like.type.shape) if like.type.is_block() else None
-    return tl.tensor(TensorHandle(kept, dtype), tl.block_type(dtype, shape) if shape else dtype)
+    return tl.tensor(TensorHandle(data, dtype), tl.block_type(dtype, shape) if shape else dtype)
 
 
 def compute(name: str, arrays: list[Any]) -> Any:
-    """The function of these arrays of one shape. Raises ``NotImplementedError``."""
+    """The libdevice function ``name`` of these arrays of one shape. Raises ``NotImplementedError``."""
     import numpy as np
     import torch
 
@@ -239,7 +229,8 @@ def compute(name: str, arrays: list[Any]) -> Any:
         return getattr(np, _TESTS[name])(*arrays)
     if name in _TORCH:
         tensor = torch.from_numpy(np.ascontiguousarray(arrays[0]))
-        return _torch_function(_TORCH[name])(tensor).numpy()
+        function = getattr(torch.special, _TORCH[name], None) or getattr(torch, _TORCH[name])
+        return function(tensor).numpy()
     match name:
         case "rsqrt":
             return 1 / np.sqrt(arrays[0])
@@ -249,7 +240,12 @@ def compute(name: str, arrays: list[Any]) -> Any:
             whole = np.trunc(arrays[0])
             return whole + np.copysign(np.abs(arrays[0] - whole) >= 0.5, arrays[0])
         case "tgamma":
-            return _gamma(arrays[0])
+            # From the logarithm of its absolute value; below 0 the sign changes at each whole number, its poles.
+            x = arrays[0]
+            size = torch.from_numpy(np.ascontiguousarray(x, dtype=np.float64)).lgamma().exp().numpy()
+            low = np.floor(x)
+            signed = np.where((x < 0) & (low % 2 != 0), -size, size)
+            return np.where((x < 0) & (x == low), np.nan, signed).astype(x.dtype)
         case "fma":
             return arrays[0] * arrays[1] + arrays[2]
         case "exp10":
@@ -258,33 +254,11 @@ def compute(name: str, arrays: list[Any]) -> Any:
             raise NotImplementedError(f"libdevice.{name}")
 
 
-def _gamma(x: Any) -> Any:
-    """From the logarithm of its absolute value; below 0 it changes its sign at each whole number, where it has none."""
-    import numpy as np
-    import torch
-
-    size = torch.from_numpy(np.ascontiguousarray(x, dtype=np.float64)).lgamma().exp().numpy()
-    low = np.floor(x)
-    signed = np.where((x < 0) & (low % 2 != 0), -size, size)
-    return np.where((x < 0) & (x == low), np.nan, signed).astype(x.dtype)
-
-
-def _torch_function(name: str) -> Callable[..., Any]:
-    import torch
-
-    function: Callable[..., Any] = getattr(torch.special, name, None) or getattr(torch, name)
-    return function
-
-
 # The interpreter.
 
 
-def _for_language() -> None:
-    """Stands for a kernel whose names are those of this module."""
-
-
 class CurrentLaunch:
-    """The launch that runs: its memory, and what it reports."""
+    """The launch that runs: its memory, and its callbacks."""
 
     memory: LaunchMemory | None = None
     on_assert: Any = None
@@ -297,7 +271,8 @@ def install_interpreter(libdevice: Any) -> None:
     import triton._utils
     import triton.language
     from torch._inductor.runtime import triton_helpers
-    from triton.language import core
+    from triton.language import core, extra
+    from triton.language.semantic import TritonSemantic
     from triton.runtime import interpreter
 
     if getattr(interpreter, "aotidoctor_installed", False):
@@ -311,18 +286,21 @@ def install_interpreter(libdevice: Any) -> None:
     builder.options = replace(builder.options, debug=True, sanitize_overflow=False)
     triton_helpers.libdevice = libdevice
     # In place of the modules by which users' kernels reach libdevice.
-    from triton.language import extra
-
     for place in (extra, getattr(extra, "cuda", None)):
         if place is not None:
             place.libdevice = libdevice
             sys.modules[f"{place.__name__}.libdevice"] = libdevice
     _patch_builder(interpreter)
     patch_arithmetic(interpreter)
-    _patch_semantic(interpreter)
+    # ``tl.arange`` of any length: a block may be the whole grid.
+    TritonSemantic.arange = lambda self, start, end, *, ret_ty=None: self.make_tensor(
+        self.builder.create_make_range(None, start, end),
+        ret_ty or triton.language.block_type(triton.language.int32, [end - start]),
+    )
     patch_reductions(interpreter)
-    # For good: the interpreter would do and undo it for each call, and for each function that a kernel calls.
-    interpreter._patch_lang(_for_language)
+    # Once for all: the interpreter would do and undo it for each call, and for each function that a kernel calls.
+    # It patches the names that a function's module has; here these are ``tl`` and ``tl_core`` of this module.
+    interpreter._patch_lang(install_interpreter)
     interpreter.InterpretedFunction.__call__ = lambda self, *args, **kwargs: self.rewrite()(*args, **kwargs)
 
 
@@ -337,7 +315,7 @@ def _shape_size(shape: Any) -> int:
 
 
 def current_line(filename: str) -> int | None:
-    """The line of the kernel's file that is being carried out: the outermost frame in it."""
+    """The line of the kernel's file that runs: that of the outermost frame in it."""
     frame: FrameType | None = sys._getframe(1)
     line = None
     while frame is not None:
@@ -374,8 +352,8 @@ def _patch_builder(interpreter: Any) -> None:
         _see_overflow(ptrs, marks)
         if CurrentLaunch.on_values is not None and value.dtype.scalar.is_floating():
             CurrentLaunch.on_values("store", value.data, value.dtype.scalar, marks)
-        wanted = np_dtype(ptrs.get_element_ty())
-        data = value.data if value.data.dtype == wanted else value.data.astype(wanted)
+        dtype = np_dtype(ptrs.get_element_ty())
+        data = value.data if value.data.dtype == dtype else value.data.astype(dtype)
         memory().store(ptrs.data, data, marks, ptrs.attr.get("argument"))
 
     def rmw(self: Any, op: Any, ptr: Any, val: Any, mask: Any, *_: Any) -> Any:
@@ -401,19 +379,19 @@ def _patch_builder(interpreter: Any) -> None:
 
 
 def _keep_argument(builder: Any) -> None:
-    """Pointers, and whole numbers that have overflowed, hand on what they remember."""
+    """Let operations pass on the argument of a pointer and the overflow of an integer."""
     for name in ("create_broadcast", "create_expand_dims", "create_splat", "create_bitcast", "create_reshape",
                  "create_int_cast", "create_trans"):  # fmt: skip
         original = getattr(builder, name)
 
-        def kept(self: Any, *args: Any, original: Any = original, **kwargs: Any) -> Any:
+        def keep(self: Any, *args: Any, original: Any = original, **kwargs: Any) -> Any:
             made = original(self, *args, **kwargs)
             source = args[1] if not hasattr(args[0], "attr") else args[0]
             if source.attr and made is not source:
                 made.attr = {**source.attr, **made.attr}
             return made
 
-        setattr(builder, name, kept)
+        setattr(builder, name, keep)
 
     def addptr(self: Any, ptr: Any, offset: Any) -> Any:
         import numpy as np
@@ -432,15 +410,3 @@ def _see_overflow(ptrs: Any, marks: Any) -> None:
     found = ptrs.attr.get("overflow")
     if found is not None and CurrentLaunch.on_overflow is not None:
         CurrentLaunch.on_overflow(*found, marks, ptrs.attr.get("argument"))
-
-
-def _patch_semantic(interpreter: Any) -> None:
-    """``tl.arange`` of any length: a block may be the whole grid."""
-    import triton.language as tl
-    from triton.language.semantic import TritonSemantic
-
-    def arange(self: Any, start: int, end: int, *, ret_ty: Any = None) -> Any:
-        block = ret_ty or tl.block_type(tl.int32, [end - start])
-        return self.make_tensor(self.builder.create_make_range(None, start, end), block)
-
-    TritonSemantic.arange = arange

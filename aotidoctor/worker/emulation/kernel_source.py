@@ -1,10 +1,9 @@
 """Parse, check and build the text of a Triton kernel as the package holds it.
 
-The text is a stranger's Python. It is parsed first, and only what a kernel needs is let through: imports of Triton
-and of Inductor's helpers, functions of ``@triton.jit``, constants; no attribute that begins with an underscore, no
-name that Python gives by itself but a few harmless ones. What is left is executed in a namespace of its own, and is
-the function that Triton's interpreter runs. No chain of attributes leads from a module that is let in to one that is
-not.
+The text is untrusted Python. It is parsed first, and only what a kernel needs is allowed: imports of Triton and of
+Inductor's helpers, ``@triton.jit`` functions, constants; no attribute that begins with an underscore, and of Python's
+builtins only a few harmless ones. What is left is executed in a namespace of its own, and is the function that
+Triton's interpreter runs. No chain of attributes leads from an allowed module to one that is not allowed.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from typing import Any
 
 from aotidoctor.model.record import record
 
-# Types of elements by the names that signatures have for them (``fp32``).
+# Element types by their names in signatures (``fp32``).
 
 Interval = tuple[int, int]
 
 
 class DtypeName(str):
-    """A type as the value of a parameter, by its name (``fp16``)."""
+    """A type as the value of a parameter, given by its name (``fp16``)."""
 
     __slots__ = ()
 
@@ -47,7 +46,7 @@ INT32: Interval = (-(1 << 31), (1 << 31) - 1)
 
 
 def integer_limits(dtype: str) -> Interval | None:
-    """The least and the greatest number of a type of whole numbers up to 32 bits; None for others."""
+    """The least and the greatest number of an integer type of up to 32 bits; None for other types."""
     if dtype == "i1":
         return 0, 1
     bits = 8 * SIZES.get(dtype, 8)
@@ -59,6 +58,10 @@ def integer_limits(dtype: str) -> Interval | None:
 _OPENING = re.compile(r"async_compile\.triton\('(\w+)', '''")
 _ESCAPED = re.compile(r"\\([\\\"'])")
 _END = "''', device_str="
+_PLAIN = re.compile(
+    r"^\s*([xyz])offset = tl\.program_id\((\d)\)(?:\.to\(tl\.int64\))? \* ([XYZ])BLOCK\s*$", re.MULTILINE
+)
+_INDEX = re.compile(r"tl\.(?:program_id|num_programs)\(")
 _MODULES = ("triton", "triton.language", "torch._inductor.runtime", "torch._inductor.runtime.triton_helpers")
 _DECORATORS = ("triton.jit", "triton.constexpr_function")
 # Modules of functions that a kernel may take one by one; those of libdevice have stand-ins.
@@ -71,24 +74,25 @@ BUILTINS = (
     "range", "min", "max", "len", "int", "float", "bool", "abs", "tuple", "list", "isinstance", "print", "zip", "sum",
     "enumerate", "True", "False", "None", "AssertionError", "ValueError",
 )  # fmt: skip
-# The longest kernel anybody compiled has some thousand lines.
+_HOMES = ("triton.language", "triton.runtime.interpreter", __name__.rpartition(".")[0])
+# Far above any real kernel, which has some thousand lines.
 _LONGEST = 2_000_000
 
 
 class RefusedKernel(Exception):  # noqa: N818 - a verdict about a text, not an error of ours
-    """The text is not one of a kernel that can be emulated; the words say why."""
+    """The text is not that of a kernel that can be emulated; the message says why."""
 
 
 @record
 class KernelText:
-    """One kernel, parsed.
+    """One parsed kernel.
 
-    ``signature`` maps its arguments to types (``*fp32``, ``i32``, ``constexpr``), ``constants`` those that were
-    fixed: numbers, texts, None, ``DtypeName``.
+    ``signature`` maps its arguments to types (``*fp32``, ``i32``, ``constexpr``), ``constants`` the fixed ones to
+    values: numbers, texts, None, ``DtypeName``.
     ``first_line`` is the line of the wrapper where the text begins; ``executable`` has the same lines as ``text``.
-    ``grid_type`` is Inductor's; None for others. ``custom``: a kernel of the user's. ``waits``: what an atomic gives
-    decides what it does, so that its programs may wait for one another.
-    ``tiles`` are the block axes with an index of the plain form ``program_id * BLOCK + arange``, by their axis of the
+    ``grid_type`` is Inductor's; None for other kernels. ``custom``: a kernel written by the user. ``waits``: the kernel
+    uses the result of an atomic, so that its programs may wait for one another.
+    ``tiles`` maps the block axes with an index of the plain form ``program_id * BLOCK + arange`` to their axis of the
     grid.
     """
 
@@ -107,9 +111,9 @@ class KernelText:
 
 
 def read_kernel(name: str, comment: str, line: int, grid: tuple[str, ...] = (), warps: int | None = None) -> KernelText:
-    """Parse the comment of a ``call_<kernel>`` function that begins at ``line`` of the wrapper. Raises ``Refused``.
+    """Parse the comment of a ``call_<kernel>`` function that begins at ``line`` of the wrapper; or ``RefusedKernel``.
 
-    ``grid``, as the function has it, and ``warps`` tell which of several configurations was compiled.
+    ``grid``, as the function has it, and ``warps`` identify which of several configurations was compiled.
     """
     opening = _OPENING.search(comment)
     if opening is None:
@@ -117,7 +121,7 @@ def read_kernel(name: str, comment: str, line: int, grid: tuple[str, ...] = (), 
     end = comment.find(_END, opening.end())
     if end < 0 or end - opening.end() > _LONGEST:
         raise RefusedKernel("its source is cut off or longer than any kernel")
-    # It stands in a literal of Python's.
+    # The text is in a Python string literal.
     raw = _ESCAPED.sub(r"\1", comment[opening.end() : end])
     text = textwrap.dedent(raw.lstrip("\n").expandtabs())
     first = line + comment.count("\n", 0, opening.end()) + len(raw) - len(raw.lstrip("\n"))
@@ -126,12 +130,14 @@ def read_kernel(name: str, comment: str, line: int, grid: tuple[str, ...] = (), 
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise RefusedKernel(f"its source does not parse: {error}") from error
     kernel = _kernel_of(module, (name, opening[1]))
-    meta = _keywords(kernel)
+    calls = [node for node in kernel.decorator_list if isinstance(node, ast.Call)]
+    meta = {word.arg: word.value for call in calls for word in call.keywords if word.arg is not None}
     known = _literals(meta.get("triton_meta"))
     inductor = _literals(meta.get("inductor_meta"))
     template = bool(kernel.decorator_list) and "template" in ast.unparse(kernel.decorator_list[0])
     clean, blank = _strip_gpu_only(module)
     _check(clean)
+    plain = [found for found in _PLAIN.finditer(text) if found[1].upper() == found[3]]
     lines = text.split("\n")
     return KernelText(
         name=kernel.name,
@@ -145,12 +151,13 @@ def read_kernel(name: str, comment: str, line: int, grid: tuple[str, ...] = (), 
         template=template,
         custom=isinstance(given := meta.get("custom_kernel"), ast.Constant) and given.value is True,
         waits=_waits(clean),
-        tiles=_tiles(text),
+        # Known where every use of the program's number is of the plain form.
+        tiles={one[1]: int(one[2]) for one in plain} if len(plain) == len(_INDEX.findall(text)) else {},
     )
 
 
 def _kernel_of(module: ast.Module, names: tuple[str, ...]) -> ast.FunctionDef:
-    """That of one of these names; the functions that a user's kernel calls stand behind it."""
+    """The function with one of these names; the functions that a user's kernel calls come after it."""
     functions = [node for node in module.body if isinstance(node, ast.FunctionDef)]
     found = [node for name in names for node in functions if node.name == name] or functions[-1:]
     if not found:
@@ -158,15 +165,10 @@ def _kernel_of(module: ast.Module, names: tuple[str, ...]) -> ast.FunctionDef:
     return found[0]
 
 
-def _keywords(kernel: ast.FunctionDef) -> dict[str, ast.expr]:
-    calls = [node for node in kernel.decorator_list if isinstance(node, ast.Call)]
-    return {word.arg: word.value for call in calls for word in call.keywords if word.arg is not None}
-
-
 def _common_config(
     node: ast.expr | None, inductor: Mapping[str, Any], grid: tuple[str, ...], warps: int | None
 ) -> dict[str, Any]:
-    """What the configurations of a user's kernel that fit the launch have in common."""
+    """The settings that all fitting configurations of a user's kernel have in common."""
     configs = [_literals(one) for one in node.elts] if isinstance(node, ast.List) else []
     grids = inductor.get("precomputed_grids")
     if grids and len(configs) > 1:
@@ -194,20 +196,8 @@ def _literals(node: ast.expr | None) -> dict[str, Any]:
     return found
 
 
-_PLAIN = re.compile(
-    r"^\s*([xyz])offset = tl\.program_id\((\d)\)(?:\.to\(tl\.int64\))? \* ([XYZ])BLOCK\s*$", re.MULTILINE
-)
-_INDEX = re.compile(r"tl\.(?:program_id|num_programs)\(")
-
-
-def _tiles(text: str) -> dict[str, int]:
-    """``{"x": 0, "y": 1}`` where every use of the program's number is of the plain form; empty otherwise."""
-    plain = [found for found in _PLAIN.finditer(text) if found[1].upper() == found[3]]
-    return {found[1]: int(found[2]) for found in plain} if len(plain) == len(_INDEX.findall(text)) else {}
-
-
 def _strip_gpu_only(module: ast.Module) -> tuple[ast.Module, set[int]]:
-    """Without what only a GPU or the autotuner needs, and the lines on which that stands."""
+    """The module without parts that only a GPU or the autotuner needs, and the lines of these parts."""
     body: list[ast.stmt] = []
     dropped: list[ast.stmt | ast.expr] = []
     for node in module.body:
@@ -216,16 +206,15 @@ def _strip_gpu_only(module: ast.Module) -> tuple[ast.Module, set[int]]:
                 dropped.append(node)
                 continue
             case ast.FunctionDef():
-                kept = [one for one in node.decorator_list if ast.unparse(one) in _DECORATORS]
-                dropped += [one for one in node.decorator_list if one not in kept]
-                node.decorator_list = list(kept)
+                dropped += [one for one in node.decorator_list if ast.unparse(one) not in _DECORATORS]
+                node.decorator_list = [one for one in node.decorator_list if ast.unparse(one) in _DECORATORS]
         body.append(node)
     lines = {line for one in dropped for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)}
     return ast.Module(body=body, type_ignores=[]), lines
 
 
 def _waits(module: ast.Module) -> bool:
-    """Whether an atomic is more than a sum, or its value is used: a lock, a flag, a count of those that are done."""
+    """Whether an atomic is more than a sum, or its value is used: a lock, a flag, a count of finished programs."""
     nodes = list(ast.walk(module))
     dropped = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     return any(
@@ -263,10 +252,10 @@ def _check(module: ast.Module) -> None:
 
 
 def build_kernel(kernel: KernelText, folder: Path, libdevice: Any) -> Any:
-    """Execute the definitions; the kernel as Triton's interpreter has it. Raises ``Refused``."""
+    """Execute the definitions and return the kernel as Triton's interpreter has it. Raises ``RefusedKernel``."""
     import triton
 
-    # The interpreter reads the text of a function from its file.
+    # The interpreter reads the source of a function from its file.
     path = folder / f"{kernel.name[:100]}.py"
     source = kernel.executable
     path.write_text(source, encoding="utf-8")
@@ -287,27 +276,22 @@ def build_kernel(kernel: KernelText, folder: Path, libdevice: Any) -> Any:
 
 
 def _import(name: str, namespace: Any = None, local: Any = None, fromlist: Any = (), level: int = 0) -> Any:
-    """``import`` of the modules that a kernel needs."""
+    """Import a module that a kernel needs: ``__import__`` of the namespace."""
     known = name in ("triton", "triton.language", "math") or name.startswith("torch._inductor.runtime")
     if level or not (known or SINGLE_LANE.fullmatch(name)):
         raise RefusedKernel(f"its source imports {name}")
     module = __import__(name, {}, {}, tuple(fromlist or ()), 0)
-    foreign = [one for one in fromlist or () if not known and not _is_of_triton(getattr(module, one, None))]
-    if foreign:
-        raise RefusedKernel(f"its source imports {foreign[0]} of {name}")
+    for one in () if known else fromlist or ():
+        value = getattr(module, one, None)
+        home = getattr(value, "__module__", None) or type(value).__module__
+        # Triton's own functions and types and the stand-ins for them, but no module that one of these imports.
+        if inspect.ismodule(value) or not home.startswith(_HOMES):
+            raise RefusedKernel(f"its source imports {one} of {name}")
     return module
 
 
-def _is_of_triton(value: Any) -> bool:
-    """A function or a type of Triton's own, or a stand-in for one, and none that a module of it imports."""
-    home = getattr(value, "__module__", None) or type(value).__module__
-    return not inspect.ismodule(value) and home.startswith(
-        ("triton.language", "triton.runtime.interpreter", __name__.rpartition(".")[0])
-    )
-
-
 def _check_reach(module: ast.Module, names: Mapping[str, Any]) -> None:
-    """No chain of attributes may lead from a module that is let in to one that is not."""
+    """Refuse chains of attributes that lead from an allowed module to one that is not allowed."""
     import triton
     import triton.language as tl
     from torch._inductor.runtime import triton_helpers

@@ -32,7 +32,7 @@ MOST_LANES = 1 << 20
 
 @record
 class ProgramBlock:
-    """A run of programs carried out as one: the first on each tiled axis, and how many."""
+    """A run of programs that are executed as one: the first on each tiled axis, and how many."""
 
     start: Mapping[str, int]
     count: Mapping[str, int]
@@ -42,7 +42,7 @@ class ProgramBlock:
 class BlockTiling:
     """The tile of a kernel: ``sizes`` of the axes that are tiled over programs (z, y, x), ``reduced`` of the others.
 
-    ``axes`` tells which axis of the grid a letter goes by. Empty for a kernel that is run as it was launched.
+    ``axes`` maps a letter to its axis of the grid. Empty for a kernel that is run as it was launched.
     """
 
     sizes: Mapping[str, int]
@@ -143,13 +143,13 @@ def _runs(programs: int, most: int) -> Iterator[tuple[int, int]]:
 
 # The block along a looped reduction: it makes no difference to the result.
 LONGEST_LOOP = 4096
-# Kernels that work together over the grid must all be there, one by one.
+# Programs of other kernels work together over the grid, and are run one by one.
 _PLAIN = ("Grid1D", "Grid2D", "Grid3D", "Grid2DWithYZOverflow")
 
 
 @record
 class BlockSizes:
-    """Of one launch with these ``arguments``; ``launched`` are the wrapper's (``{"x": 256}``)."""
+    """Sizes of the blocks of one launch with ``arguments``; ``launched`` are the wrapper's (``{"x": 256}``)."""
 
     kernel: KernelText
     arguments: Mapping[str, Any]
@@ -157,22 +157,22 @@ class BlockSizes:
 
     def of(self, name: str, longest: int) -> int:
         """A block by the name of its parameter; ``longest`` is the most along a looped reduction."""
-        return self._reduction(name, longest) if name.startswith("R") else self.launched.get(name[0].lower(), 1)
-
-    def fixed(self, name: str, otherwise: int = 1) -> int:
-        """A block size that stands in the text: ``R0_BLOCK: tl.constexpr = 64``."""
-        found = re.search(rf"^\s*{name}: tl\.constexpr = (\d+)", self.kernel.text, re.MULTILINE)
-        return int(found[1]) if found is not None else otherwise
-
-    def _reduction(self, name: str, longest: int) -> int:
+        if not name.startswith("R"):
+            return self.launched.get(name[0].lower(), 1)
         fixed = self.fixed(name, 0)
         if fixed:
             return fixed
-        length = self.arguments.get(f"{name.partition('_')[0].lower()}_numel")
+        number = f"{name.partition('_')[0].lower()}_numel"
+        length = self.arguments.get(number)
         if length is None:
-            found = re.search(rf"^\s*{name.partition('_')[0].lower()}_numel = (\d+)", self.kernel.text, re.MULTILINE)
+            found = re.search(rf"^\s*{number} = (\d+)", self.kernel.text, re.MULTILINE)
             length = int(found[1]) if found is not None else 64
         return min(1 << max(int(length) - 1, 0).bit_length(), longest)
+
+    def fixed(self, name: str, otherwise: int = 1) -> int:
+        """A block size that the text fixes: ``R0_BLOCK: tl.constexpr = 64``."""
+        found = re.search(rf"^\s*{name}: tl\.constexpr = (\d+)", self.kernel.text, re.MULTILINE)
+        return int(found[1]) if found is not None else otherwise
 
     def tiling(self, parameters: list[str], given: dict[str, Any], grid: tuple[int, int, int]) -> BlockTiling | None:
         """How the grid may be cut; None for a kernel that is run program after program.
@@ -180,7 +180,7 @@ class BlockSizes:
         ``given`` gets the blocks that the launch leaves open.
         """
         for name in parameters:
-            # A user's own block may be anything: what the package does not tell is not guessed.
+            # A block of the user's own kernel may be of any size: where the package does not state it, it stays open.
             if name.endswith("BLOCK") and name not in given and not self.kernel.custom:
                 given[name] = self.of(name, LONGEST_LOOP)
         tiles = self.kernel.tiles
@@ -204,8 +204,8 @@ class BlockSizes:
 # The launch.
 
 
-class LaunchTooLong(Exception):  # noqa: N818 - raised by the clock, not by an error
-    """The launch takes longer than it is given."""
+class LaunchTooLongError(Exception):
+    """The launch takes longer than its time limit."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -213,8 +213,8 @@ class LaneLaunch:
     """A kernel with the arguments of one call.
 
     ``grid`` and ``blocks`` (``{"x": 256}``) are the wrapper's, ``number`` counts launches from 1, ``line`` is the
-    wrapper's. ``seconds`` is what it may take. ``only`` are the numbers of the programs to carry out, None for all;
-    ``dry`` writes nothing.
+    wrapper's. ``seconds`` is its time limit. ``only`` are the numbers of the programs to run, None for all; a ``dry``
+    launch writes nothing.
     """
 
     number: int
@@ -238,7 +238,7 @@ class LaneLaunch:
         return BlockSizes(kernel=self.kernel, arguments=self.arguments, launched=self.blocks)
 
     def run(self) -> None:
-        """Carry it out. Raises ``TooLong``, and whatever the interpreter raises."""
+        """Run it. Raises ``LaunchTooLongError``, and whatever the interpreter raises."""
         from triton.runtime import interpreter
 
         pointers = self.pointers()
@@ -258,9 +258,15 @@ class LaneLaunch:
             self.found.skip(
                 f"programs of {self.kernel.name} that write to one address", "they may wait for one another by atomics"
             )
-        CurrentLaunch.memory, CurrentLaunch.on_assert = memory, self._on_assert
         odd = FirstNan(place=self._place)
+        CurrentLaunch.memory = memory
         CurrentLaunch.on_overflow, CurrentLaunch.on_values = self._on_overflow, odd.see
+        CurrentLaunch.on_assert = lambda wrong, message: self.found.add(
+            "device-assert",
+            message=str(message)[:300],
+            count=int(wrong.sum()),
+            **self._place(first_lane(wrong), wrong.shape),
+        )
         interpreter.interpreter_builder.set_grid_dim(*self.grid)
         function = self.function.rewrite()
         try:
@@ -269,11 +275,11 @@ class LaneLaunch:
                     function(**values)
         finally:
             CurrentLaunch.memory = None
-            for kind, facts in odd.told().items():
+            for kind, facts in odd.findings().items():
                 self.found.add(kind, **facts)
 
     def prepare(self) -> None:
-        """Find out how the grid may be cut, without carrying anything out."""
+        """Find out how the grid may be cut, without running anything."""
         self.tiling = self.sizes.tiling(self.function.arg_names, self._given(self.pointers()), self.grid)
 
     def pointers(self) -> dict[str, Pointer]:
@@ -314,7 +320,7 @@ class LaneLaunch:
         return made
 
     def _parts(self, given: dict[str, Any], builder: Any) -> Iterator[dict[str, Any]]:
-        """The arguments of each call of the kernel that it takes."""
+        """The arguments of each call of the kernel's function."""
         if self.tiling is None:
             for number in range(prod(self.grid)) if self.only is None else self.only:
                 self.program = self.place_of(number)
@@ -359,7 +365,7 @@ class LaneLaunch:
         return self.tiling.programs(self.block, shape)
 
     def _later(self, shape: tuple[int, ...]) -> Callable[[], Any]:
-        """``_programs`` as of now, for when it is needed."""
+        """The result of ``_programs`` for the block that runs now, to be computed when it is needed."""
         if self.tiling is None:
             number = self._programs(shape)
             return lambda: number
@@ -372,7 +378,7 @@ class LaneLaunch:
     def _lane(
         self, block: ProgramBlock, program: tuple[int, int, int], index: tuple[int, ...], shape: tuple[int, ...]
     ) -> dict[str, Any]:
-        """Of ``block`` where the grid is cut, else of the ``program`` that is carried out alone."""
+        """Program and lane in ``block`` where the grid is cut, else in the ``program`` that runs alone."""
         if self.tiling is not None:
             place, lane = self.tiling.place(block, index, shape)
             return {"program": place, "lane": lane}
@@ -382,7 +388,7 @@ class LaneLaunch:
         return {"program": list(program), "lane": alone}
 
     def here(self, line: int | None = None) -> dict[str, Any]:
-        """The launch and a line of the text: the one that is being carried out, where none is given."""
+        """Facts about the launch and a line of the text: the line that runs, where none is given."""
         line = line or current_line(self.function.rewriter.filename or self.function.fn.__code__.co_filename)
         lines = self.kernel.text.split("\n")
         return {
@@ -393,12 +399,6 @@ class LaneLaunch:
             "wrapper_line": self.kernel.first_line + line - 1 if line is not None else None,
             "text": lines[line - 1].strip()[:300] if line is not None and line <= len(lines) else None,
         }
-
-    def _on_assert(self, wrong: Any, message: str) -> None:
-        index = first_lane(wrong)
-        self.found.add(
-            "device-assert", message=str(message)[:300], count=int(wrong.sum()), **self._place(index, wrong.shape)
-        )
 
     def _on_overflow(self, operation: str, wrong: Any, wide: Any, marks: Any, argument: int | None) -> None:
         import numpy as np
@@ -426,10 +426,10 @@ class LaneLaunch:
 
 @contextmanager
 def launch_alarm(seconds: float) -> Iterator[None]:
-    """Raise ``TooLong`` where what is inside takes longer."""
+    """Raise ``LaunchTooLongError`` where the block takes longer."""
 
     def ring(*_: Any) -> None:
-        raise LaunchTooLong
+        raise LaunchTooLongError
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01))

@@ -1,8 +1,8 @@
 """Carry out operators that the wrapper calls through the C shim, by the CPU kernels of the same operators.
 
 The C signatures follow from the schemas: an out variant takes what it writes first, a list is a pointer and a length,
-what may be missing is a pointer, results are handles at the end. What operators are given is checked for memory that
-nothing has written, what they make for NaN of finite values.
+an optional argument is a pointer, results are handles at the end. Operands are checked for memory that was never
+written, results for NaN of finite values.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NAMES = {
 
 
 def find_operator(name: str) -> Any:
-    """The operator behind ``mm_out``, ``sort_stable``, ``index_Tensor``. Raises ``CannotError``."""
+    """The operator behind ``mm_out``, ``sort_stable``, ``index_Tensor``. Raises ``CannotReplayError``."""
     import torch
 
     if name in _NAMES:
@@ -52,7 +52,7 @@ def find_operator(name: str) -> Any:
 
 
 class CArgumentReader:
-    """Takes from the texts of the arguments what the schema asks for."""
+    """Read the texts of a call's arguments in the order of the operator's schema."""
 
     def __init__(self, replay: Replay, texts: Iterator[str]) -> None:
         self._replay = replay
@@ -60,15 +60,15 @@ class CArgumentReader:
         self.tensors: list[WrapperTensor] = []
 
     def rest(self) -> Iterator[str]:
-        """Names of the results."""
+        """The names of the results, which come last."""
         return (text.strip().removeprefix("&") for text in self._texts)
 
     def tensor(self) -> Any:
-        """A tensor, as one of torch's."""
+        """The next argument as a tensor of torch."""
         return self._tensor(next(self._texts))
 
     def read(self, kind: str) -> Any:
-        """The value of an argument of that type of the schema."""
+        """The value of the next argument, which has the type ``kind`` in the schema."""
         text = next(self._texts).strip()
         if kind.startswith("Optional["):
             if text in _NULL:
@@ -87,7 +87,12 @@ class CArgumentReader:
                 length = int(self._replay.number(next(self._texts)))
                 return list(values[:length])
             case "List[Tensor]" | "List[Optional[Tensor]]":
-                return self._tensors(text)
+                inside = re.search(r"\{(.*)\}", text)
+                length = int(self._replay.number(next(self._texts)))
+                if inside is None:
+                    raise CannotReplayError("a list of tensors that is not written out")
+                parts = [one.strip() for one in split_list(inside[1])[:length]]
+                return [None if one in _NULL else self._tensor(one.removeprefix("&")) for one in parts]
             case "int":
                 dtype = _DTYPE.match(text)
                 if dtype is not None:
@@ -106,14 +111,6 @@ class CArgumentReader:
             case _:
                 raise CannotReplayError(f"an argument of the type {kind}")
 
-    def _tensors(self, text: str) -> list[Any]:
-        inside = re.search(r"\{(.*)\}", text)
-        length = int(self._replay.number(next(self._texts)))
-        if inside is None:
-            raise CannotReplayError("a list of tensors that is not written out")
-        parts = split_list(inside[1])[:length]
-        return [None if one.strip() in _NULL else self._tensor(one.strip().removeprefix("&")) for one in parts]
-
     def _tensor(self, text: str) -> Any:
         tensor = self._replay.tensor(text.removeprefix("&"))
         if not tensor.storage.live:
@@ -125,7 +122,7 @@ class CArgumentReader:
 def read_shim_arguments(
     reader: CArgumentReader, operator: Any
 ) -> tuple[list[WrapperTensor], list[Any], dict[str, Any]]:
-    """What it writes to, its positional arguments and those by keyword."""
+    """The tensors that an operator writes to, its positional arguments and its keyword arguments."""
     arguments = operator._schema.arguments
     keywords: dict[str, Any] = {one.name: reader.tensor() for one in arguments if one.is_out}
     written = list(reader.tensors)
@@ -146,11 +143,11 @@ def read_shim_arguments(
     return written, given, keywords
 
 
-# Checks of what operators are given and make.
+# Checks of operands and results.
 
 
 def check_operands_known(replay: Replay, function: str, given: list[WrapperTensor], line: int) -> None:
-    """Operators look at all that they are given to read. Raises ``CannotError`` where some of it is not known."""
+    """Report unwritten elements of operands, all of which are read. Raises ``CannotReplayError`` for unknown ones."""
     for tensor in given:
         if not tensor.storage.known:
             raise CannotReplayError(
@@ -165,8 +162,9 @@ def check_operands_known(replay: Replay, function: str, given: list[WrapperTenso
 
 
 def report_nan(replay: Replay, function: str, given: list[WrapperTensor], made: list[WrapperTensor], line: int) -> None:
-    """NaN from values without any."""
-    if not all(map(_all_finite, given)):
+    """Report NaN in results of finite operands."""
+    values = (tensor.torch() for tensor in given)
+    if any(value.is_floating_point() and not value.isfinite().all() for value in values):
         return
     for tensor in made:
         value = tensor.torch()
@@ -175,24 +173,19 @@ def report_nan(replay: Replay, function: str, given: list[WrapperTensor], made: 
             replay.found.add("nan", kernel=function, wrapper_line=line, buffer=tensor.name, count=count, launch=None)
 
 
-def _all_finite(tensor: WrapperTensor) -> bool:
-    value = tensor.torch()
-    return not value.is_floating_point() or bool(value.isfinite().all())
-
-
 # The calls.
 
 _DEVICE = re.compile(r"aoti_torch_(?:(?:cuda|cpu|xpu|mps|aten)_)?")
-# Nothing about addresses follows from what these are given.
+# Operators whose operands no address depends on.
 _WITHOUT_INDICES = ("mm_out", "bmm_out", "addmm_out", "baddbmm_out", "_int_mm_out", "addmv_out", "zero_")
 _SHAPED = ("convolution",)
-# Same result by another operator, where the CPU has no kernel of that one.
+# Operators without a CPU kernel whose result another operator computes.
 _ALIKE = ("_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_attention",
           "_scaled_dot_product_cudnn_attention")  # fmt: skip
 
 
 def call_operator(replay: Replay, function: str, arguments: list[str], line: int) -> None:
-    """Carry out one call. Raises ``CannotError``."""
+    """Carry out one call. Raises ``CannotReplayError``."""
     name = _DEVICE.sub("", function, count=1)
     if name.startswith("item_"):
         tensor = replay.tensor(arguments[0])
@@ -201,7 +194,7 @@ def call_operator(replay: Replay, function: str, arguments: list[str], line: int
         return
     if name == "tensor_copy_":
         source, target = replay.tensor(arguments[0]), replay.tensor(arguments[1])
-        if not _left_out(replay, [source], [target], lambda: target.torch().copy_(source.torch())):
+        if not _leave_out(replay, [source], [target], lambda: target.torch().copy_(source.torch())):
             target.torch().copy_(source.torch())
         target.mark()
         return
@@ -214,13 +207,17 @@ def call_operator(replay: Replay, function: str, arguments: list[str], line: int
     results = list(reader.rest())
     read = [one for one in reader.tensors if not any(one is other for other in written)]
     check_operands_known(replay, function, read, line)
-    late = partial(_compute, replay, function, operator, given, keywords, line)
-    if name in _WITHOUT_INDICES and not results and _left_out(replay, reader.tensors, written, late):
+    late = partial(_compute, replay, function, line, operator=operator, given=given, keywords=keywords)
+    if name in _WITHOUT_INDICES and not results and _leave_out(replay, reader.tensors, written, late):
         for tensor in written:
             tensor.mark()
         return
-    if name in _SHAPED and len(results) == 1 and _made_later(replay, reader, late, operator, given, keywords, results):
-        return
+    if name in _SHAPED and len(results) == 1 and replay.pending is not None:
+        made_later = _make_later(
+            replay, reader.tensors, late, operator=operator, given=given, keywords=keywords, result=results[0]
+        )
+        if made_later:
+            return
     replay.fill(*reader.tensors)
     _begin(replay, function, read)
     values = late()
@@ -231,10 +228,10 @@ def call_operator(replay: Replay, function: str, arguments: list[str], line: int
     report_nan(replay, function, read, made, line)
 
 
-def _left_out(
+def _leave_out(
     replay: Replay, given: list[WrapperTensor], written: list[WrapperTensor], late: Callable[[], Any]
 ) -> bool:
-    """Leave an operator for later whose result does not follow from data as far as addresses go."""
+    """Defer an operator whose result no address depends on; False where everything is computed at once."""
     if replay.pending is None:
         return False
     reads = tuple(tensor.storage for tensor in given)
@@ -243,20 +240,18 @@ def _left_out(
     return True
 
 
-def _made_later(  # noqa: PLR0917
+def _make_later(
     replay: Replay,
-    reader: CArgumentReader,
+    read: list[WrapperTensor],
     late: Callable[[], tuple[Any, ...]],
+    *,
     operator: Any,
     given: list[Any],
     keywords: dict[str, Any],
-    results: list[str],
+    result: str,
 ) -> bool:
-    """Likewise for one that makes its result: its sizes are those that it has without data."""
+    """Defer an operator that allocates its result; the sizes come from a run without data (on ``meta``)."""
     import torch
-
-    if replay.pending is None:
-        return False
 
     def bare(value: Any) -> Any:
         return value.to("meta") if isinstance(value, torch.Tensor) else value
@@ -267,15 +262,15 @@ def _made_later(  # noqa: PLR0917
         return False
     if not isinstance(like, torch.Tensor):
         return False
-    made = empty_storage(results[0].removesuffix("_handle"), dtype_name(like), tuple(like.shape), tuple(like.stride()))
+    made = empty_storage(result.removesuffix("_handle"), dtype_name(like), tuple(like.shape), tuple(like.stride()))
     made.storage.all_written()
-    _left_out(replay, reader.tensors, [made], lambda: made.torch().copy_(late()[0]))
-    replay.names[results[0]] = made
+    _leave_out(replay, read, [made], lambda: made.torch().copy_(late()[0]))
+    replay.names[result] = made
     return True
 
 
 def _call_node(replay: Replay, arguments: list[str], line: int) -> None:
-    """An operator without a C function: the package's JSON has its name and what is not passed."""
+    """Call an operator without a C function: the package's JSON has its name and the arguments that are not passed."""
     import torch
 
     index = int(replay.number(arguments[1]))
@@ -287,8 +282,8 @@ def _call_node(replay: Replay, arguments: list[str], line: int) -> None:
     inside = re.search(r"\{(.*)\}", arguments[5])
     texts = split_list(inside[1]) if inside is not None else ()
     try:
-        described, kept = read_operator_call(node, integers, texts, "cpu")
-        given = [replay.tensor(text) for text in kept]
+        described, names = read_operator_call(node, integers, texts, "cpu")
+        given = [replay.tensor(text) for text in names]
         operator = find_overload(target)
         check_operands_known(replay, target, given, line)
         replay.fill(*given)
@@ -297,11 +292,11 @@ def _call_node(replay: Replay, arguments: list[str], line: int) -> None:
         with torch.no_grad():
             made = operator(**values)
     except (RuntimeError, LookupError, ValueError, TypeError, AttributeError, UnsuitableArgumentError) as error:
-        said = (str(error).strip().splitlines() or [""])[0][:200]
-        raise CannotReplayError(f"{target} on the CPU: {type(error).__name__}: {said}") from error
+        reason = (str(error).strip().splitlines() or [""])[0][:200]
+        raise CannotReplayError(f"{target} on the CPU: {type(error).__name__}: {reason}") from error
     for tensor in given:
         tensor.mark()
-    results = list(texts[len(kept) :])
+    results = list(texts[len(names) :])
     _end(replay, _hand_over(replay, tuple(made) if isinstance(made, tuple | list) else (made,), results))
 
 
@@ -315,8 +310,8 @@ def _end(replay: Replay, written: list[WrapperTensor]) -> None:
         replay.followed.end([(one.name, -1, one) for one in written])
 
 
-def _compute(  # noqa: PLR0917
-    replay: Replay, function: str, operator: Any, given: list[Any], keywords: dict[str, Any], line: int
+def _compute(
+    replay: Replay, function: str, line: int, *, operator: Any, given: list[Any], keywords: dict[str, Any]
 ) -> tuple[Any, ...]:
     import torch
 
@@ -332,23 +327,22 @@ def _compute(  # noqa: PLR0917
 
 
 def _attention(operator: Any, given: list[Any]) -> tuple[Any, ...] | None:
-    """Attention as the CPU has it, where the package calls a kernel of the GPU; the second result is not looked at."""
+    """Attention by the CPU's operator where the package calls a kernel of the GPU; further results are empty."""
     import torch
 
     name = operator._schema.name.removeprefix("aten::")
     if name not in _ALIKE:
         return None
     query, key, value = given[:3]
-    bias = (
-        given[3] if name == "_scaled_dot_product_efficient_attention" and isinstance(given[3], torch.Tensor) else None
-    )
+    biased = name == "_scaled_dot_product_efficient_attention" and isinstance(given[3], torch.Tensor)
+    bias = given[3] if biased else None
     causal = next((one for one in given[4:] if isinstance(one, bool) and one), False)
     out = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=bias, is_causal=bool(causal))
     return (out, *[torch.zeros(0) for _ in operator._schema.returns[1:]])
 
 
 def _hand_over(replay: Replay, made: tuple[Any, ...], names: list[str]) -> list[WrapperTensor]:
-    """Give the results to the wrapper; those that are tensors."""
+    """Give the results to the wrapper; return those that are tensors."""
     import torch
 
     tensors = []

@@ -1,14 +1,14 @@
-"""Stand-ins for device memory: allocations, tensors, pointers; findings, values and deferred steps of a replay.
+"""Emulate device memory: allocations, tensors, pointers; findings, values and deferred steps of a replay.
 
-An allocation notes which of its elements were written. Pointers are made up: that of argument ``k`` begins at ``k <<
-52``. An address tells its argument and, however far it strays, is never followed into real memory.
+An allocation records which of its elements were written. Pointers are made up: that of argument ``k`` begins at ``k <<
+52``. An address identifies its argument and, however far off it is, is never followed into real memory.
 
-Of findings the first of a kind at a place stands for all. What was not computed is kept in order, so that values can
-be had after all where an address is made of them.
+The first finding of a kind at a place represents all later ones. Steps that were not computed are stored in order, so
+that their values can still be computed where an address depends on them.
 
 What every launch and operator reads and writes is recorded as for a package that runs. The record has the parts of
-``worker.values.match_values``: ``calls`` with the statistics of each tensor, who wrote it last, and, held against the
-program, whether any of its nodes has these values; ``outputs``; ``compared``; ``places``.
+``worker.values.match_values``: ``calls`` with the statistics of each tensor, the call that wrote it last, and, compared
+with the program, whether any of its nodes has these values; ``outputs``; ``compared``; ``places``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class EmulatedStorage:
         self.name = name
         self.size = size
         self.unit = max(unit, 1)
-        # Room at the end, so that it can be looked at as elements of any size.
+        # Padded, so that it can be viewed as elements of any size.
         self.tensor = torch.zeros(-(-size // 16) * 16 + 16, dtype=torch.uint8)
         self.bytes = self.tensor.numpy()
         self.written: Any = None if written else np.zeros(self.cells, dtype=bool)
@@ -45,7 +45,7 @@ class EmulatedStorage:
 
     @property
     def cells(self) -> int:
-        """How many units it has."""
+        """The number of its units."""
         return -(-self.size // self.unit)
 
     def elements(self, dtype: Any) -> Any:
@@ -53,15 +53,15 @@ class EmulatedStorage:
         return self.bytes.view(dtype)
 
     def all_written(self) -> None:
-        """Everything in it has a value now."""
+        """Note that every element has a value."""
         self.written = None
 
     def unwritten(self, at: Any) -> Any:
-        """Which of the byte offsets ``at`` nothing has written to; None where all of it was written, or is unknown."""
+        """Flags of the byte offsets ``at`` that were never written; None where all of it was written or is unknown."""
         return None if self.written is None or not self.known else ~self.written[at // self.unit]
 
     def mark(self, at: Any, size: int) -> None:
-        """Elements of ``size`` bytes at the byte offsets ``at`` were written."""
+        """Note that elements of ``size`` bytes at the byte offsets ``at`` were written."""
         if self.written is None:
             return
         for step in range(0, size, self.unit):
@@ -97,14 +97,14 @@ class WrapperTensor:
         return _reach(self.sizes, self.strides) * self.itemsize
 
     def torch(self) -> Any:
-        """The same as a tensor of torch, on the same memory."""
+        """The tensor as one of torch, on the same memory."""
         import torch
 
         empty = torch.empty(0, dtype=getattr(torch, self.dtype))
         return empty.set_(self.storage.tensor.untyped_storage(), self.offset, self.sizes, self.strides)
 
     def has_unwritten(self) -> int:
-        """How many of its elements nothing has written to."""
+        """The number of its elements that were never written."""
         if self.storage.written is None or not self.storage.known or 0 in self.sizes:
             return 0
         if self.storage.written.all():
@@ -114,7 +114,7 @@ class WrapperTensor:
         return int((~self.storage.written[at * self.itemsize // self.storage.unit]).sum())
 
     def mark(self) -> None:
-        """Every element of it has a value now."""
+        """Note that every element of it has a value."""
         if self.storage.written is not None and 0 not in self.sizes:
             self.storage.mark(self._places() * self.itemsize, self.itemsize)
 
@@ -136,7 +136,7 @@ def device_copy(name: str, tensor: Any) -> WrapperTensor:
 
 
 def empty_storage(name: str, dtype: str, sizes: tuple[int, ...], strides: tuple[int, ...]) -> WrapperTensor:
-    """A fresh allocation that nothing was written to."""
+    """A fresh allocation without any written element."""
     return _allocate(name, dtype, sizes, strides, written=False)
 
 
@@ -176,7 +176,7 @@ class Pointer:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The byte offsets in the allocation where it may go: the first, and the one behind the last."""
+        """The allowed byte offsets in the allocation: the first, and the one behind the last."""
         if self.tensor is None:
             return 0, 0
         if self.whole:
@@ -195,13 +195,13 @@ class Pointer:
 
 
 def argument_of(address: int) -> int:
-    """The number of the pointer that an address was made of."""
+    """The number of the pointer that an address was made from."""
     return address >> _SPAN
 
 
 # Findings of one emulated run, in the order in which they happened.
 
-# Of one run: nobody reads more, and every launch may add one for each of its accesses.
+# Of one run: every launch may add one for each of its accesses.
 MOST = 100
 MOST_TEXT = 300
 
@@ -216,7 +216,7 @@ class EmulationFindings:
     left_out: int = 0
 
     def add(self, kind: str, **facts: Any) -> None:
-        """Keep a finding, unless the same launch had one of that kind at that line and argument."""
+        """Add a finding, or count it where the same launch has one of that kind at that line and argument."""
         place = (kind, facts.get("launch"), facts.get("line"), facts.get("argument"), facts.get("buffer"))
         for known in self.findings:
             if (known["kind"], *(known.get(key) for key in ("launch", "line", "argument", "buffer"))) == place:
@@ -228,12 +228,12 @@ class EmulationFindings:
         self.findings.append({"kind": kind, **facts})
 
     def skip(self, what: str, why: str) -> None:
-        """``what`` was not carried out; counted where it happens again."""
+        """Note that ``what`` was not carried out; repetitions are counted."""
         key = (what[:MOST_TEXT], why[:MOST_TEXT])
         self.not_emulated[key] = self.not_emulated.get(key, 0) + 1
 
     def result(self) -> dict[str, Any]:
-        """All of it as JSON."""
+        """All findings as JSON."""
         skipped = [{"what": what, "why": why, "times": times} for (what, why), times in self.not_emulated.items()]
         return {
             "findings": self.findings,
@@ -248,7 +248,7 @@ class EmulationFindings:
 
 @record
 class LaneFindings:
-    """Adds findings to ``found``; ``place`` tells line, program and lane of the lane at an index of a block.
+    """Add findings about lanes to ``found``; ``place`` gives line, program and lane of an index of a block.
 
     ``where`` and ``wrong`` are arrays of bool in the shape of a block, ``at`` are byte offsets in the allocation.
     """
@@ -257,7 +257,7 @@ class LaneFindings:
     place: Callable[[tuple[int, ...], tuple[int, ...]], dict[str, Any]]
 
     def refuse(self, pointer: Pointer, at: Any, wrong: Any, access: str, size: int) -> None:
-        """Lanes that go outside, to an odd address, or to memory that was freed."""
+        """Report lanes that go outside, to a misaligned address, or to memory that was freed."""
         tensor = pointer.tensor
         if tensor is None:
             return
@@ -287,7 +287,7 @@ class LaneFindings:
         )
 
     def refuse_all(self, mask: Any, access: str, pointer: Pointer | None, size: int) -> None:
-        """All lanes of an access through no pointer of the launch."""
+        """Report all lanes of an access through no pointer of the launch."""
         index = first_lane(mask)
         self.found.add(
             "out-of-bounds",
@@ -300,8 +300,8 @@ class LaneFindings:
             **self.place(index, mask.shape),
         )
 
-    def tell(self, kind: str, pointer: Pointer, at: Any, where: Any, **facts: Any) -> None:
-        """Any other finding about lanes inside."""
+    def report(self, kind: str, pointer: Pointer, at: Any, where: Any, **facts: Any) -> None:
+        """Report any other finding about lanes inside the allocation."""
         index = first_lane(where)
         tensor = pointer.tensor
         if tensor is None:
@@ -332,7 +332,7 @@ def first_lane(where: Any) -> tuple[int, ...]:
 
 @record
 class PendingStep:
-    """A launch or an operator that was left out: ``carry_out`` does it; what it reads and writes."""
+    """A deferred launch or operator: ``carry_out`` runs it; the storages that it reads and writes."""
 
     carry_out: Callable[[], None]
     reads: tuple[EmulatedStorage, ...]
@@ -341,31 +341,24 @@ class PendingStep:
 
 @dataclass(slots=True)
 class PendingSteps:
-    """The steps that were left out so far."""
+    """The steps that are deferred so far."""
 
     steps: list[PendingStep] = field(default_factory=list)
 
     def add(self, step: PendingStep) -> None:
-        """Leave a step out; what it writes counts as written."""
+        """Defer a step; what it writes counts as written."""
         self.steps.append(step)
 
     def is_left_out(self, storage: EmulatedStorage) -> bool:
-        """Whether its values are not there."""
+        """Whether a deferred step would compute its values."""
         return any(one is storage for step in self.steps for one in step.writes)
 
     def fill(self, storages: Iterable[EmulatedStorage]) -> None:
-        """Carry out what these storages follow from, in order. Raises what the steps raise."""
-        chosen = self._needed(list(storages))
-        left: list[PendingStep] = []
-        due: list[PendingStep] = []
-        for at, step in enumerate(self.steps):
-            (due if at in chosen else left).append(step)
-        self.steps = left
-        for step in due:
-            step.carry_out()
+        """Carry out the steps that these storages depend on, in order. Raises what the steps raise.
 
-    def _needed(self, wanted: list[EmulatedStorage]) -> set[int]:
-        """The steps behind these storages, and those that must go before them: they read what is overwritten."""
+        Steps that read what one of these overwrites must go before it, and are carried out as well.
+        """
+        needed = list(storages)
         chosen: set[int] = set()
         grew = True
         while grew:
@@ -376,11 +369,14 @@ class PendingSteps:
                     continue
                 later = [self.steps[one] for one in chosen if one > at]
                 overwritten = [one for other in later for one in other.writes]
-                if _meet(step.writes, wanted) or _meet(step.reads, overwritten):
+                if _meet(step.writes, needed) or _meet(step.reads, overwritten):
                     chosen.add(at)
-                    wanted += step.reads
+                    needed += step.reads
                     grew = True
-        return chosen
+        due = [step for at, step in enumerate(self.steps) if at in chosen]
+        self.steps = [step for at, step in enumerate(self.steps) if at not in chosen]
+        for step in due:
+            step.carry_out()
 
 
 def _meet(some: Iterable[EmulatedStorage], others: list[EmulatedStorage]) -> bool:
@@ -396,17 +392,17 @@ PROXY = "aoti_torch_proxy_executor_call_function"
 
 @dataclass(slots=True, kw_only=True)
 class FollowedCalls:
-    """The calls so far. ``candidates`` are the values of the program."""
+    """Values that calls read and write, for the calls so far. ``candidates`` are the values of the program."""
 
     candidates: Candidates
     calls: list[dict[str, Any]] = field(default_factory=list)
     left_out: int = 0
     writers: dict[int, tuple[int, bool | None]] = field(default_factory=dict)
-    # Held, so that no other storage gets the same identity.
+    # References, so that no other storage gets the same identity.
     storages: list[EmulatedStorage] = field(default_factory=list)
 
     def begin(self, symbol: str, read: Iterable[tuple[str, int, WrapperTensor]], argument: int | None = None) -> bool:
-        """A call with the tensors that it reads: ``(name, position, tensor)``. False where there are too many calls."""
+        """Add a call with the tensors that it reads: ``(name, position, tensor)``. False after too many calls."""
         if len(self.calls) >= MOST_CALLS:
             self.left_out += 1
             return False
@@ -421,7 +417,7 @@ class FollowedCalls:
         return True
 
     def end(self, written: Iterable[tuple[str, int, WrapperTensor]]) -> None:
-        """What the call wrote."""
+        """Record what the last call wrote."""
         number = len(self.calls) - 1
         for name, position, tensor in written:
             if not tensor.storage.known or tensor.has_unwritten():
@@ -432,19 +428,18 @@ class FollowedCalls:
             self.calls[-1]["writes"].append(found)
 
     def result(self, outputs: Iterable[tuple[str, WrapperTensor | None]]) -> dict[str, Any]:
-        """As ``worker.values.observe`` reports it."""
-        told = []
+        """The record as ``worker.values.observe`` reports it."""
+        described = []
         for path, tensor in outputs:
             if tensor is not None:
                 number = self.writers.get(id(tensor.storage), (None, None))[0]
-                told.append(
-                    {"path": path, "writer": number, "agrees": self.candidates.closest(tensor.torch()).get("agrees")}
-                )
+                agrees = self.candidates.closest(tensor.torch()).get("agrees")
+                described.append({"path": path, "writer": number, "agrees": agrees})
         return {
             "problem": None,
             "calls": self.calls,
             "left_out": self.left_out,
-            "outputs": told,
+            "outputs": described,
             "notes": self.candidates.notes,
             "compared": True,
             "places": self.candidates.places(),

@@ -1,10 +1,10 @@
-"""Replay ``run_impl``: each statement of the wrapper does to tensors of the CPU what it does on the device.
+"""Replay ``run_impl``: carry out each statement of the wrapper on CPU tensors, as it would run on the device.
 
-A statement that is not known, or that cannot be carried out, is named; what it would have made is lost, and so is
-what is computed of that. Everything else goes on.
+A statement that is not known, or that cannot be carried out, is reported; what it would have made is lost, and so is
+everything computed from that. The replay goes on with the rest.
 
-Variables are numbers, arrays of them, tensors, and what could not be had. Size expressions of C++ are computed with
-the wrapper's numbers: whole numbers only where the text has only those; ``/`` cuts towards zero there, as in C++.
+Variables are numbers, arrays of numbers, tensors and lost values. Size expressions of C++ are computed with the
+wrapper's numbers: as integers where the text has only integers; ``/`` then truncates towards zero, as in C++.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ _CONSTANTS = {"true": True, "false": False, "INFINITY": math.inf, "NAN": math.na
 
 
 class UnknownExpression(Exception):  # noqa: N818 - the same whether a name or a form is not known
-    """The expression has a name or a form that is not known; the text says which."""
+    """The expression has a name or a form that is not known; the message says which."""
 
 
 def compute_size(text: str, names: Mapping[str, Any]) -> Number:
-    """The value of ``text``. Raises ``Unknown``."""
+    """The value of ``text``. Raises ``UnknownExpression``."""
     if len(text) > _LONGEST:
         raise UnknownExpression("a very long expression")
     plain = _CAST.sub("", _SUFFIX.sub(r"\1", text)).replace("::", "__").replace("std__numeric_limits", "")
@@ -88,7 +88,11 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Number:
                 raise UnknownExpression(name)
             return found
         case ast.Subscript(value=ast.Name(id=name), slice=index):
-            return _item(names.get(name), _value(index, names), name)
+            values, at = names.get(name), _value(index, names)
+            if not isinstance(values, tuple) or not 0 <= at < len(values):
+                raise UnknownExpression(f"{name}[{at}]")
+            found = values[int(at)]
+            return float(found) if isinstance(found, float) else int(found)
         case ast.UnaryOp(op=ast.USub() | ast.UAdd() as op, operand=inner):
             return -_value(inner, names) if isinstance(op, ast.USub) else _value(inner, names)
         case ast.BinOp(left=left, op=op, right=right):
@@ -101,13 +105,6 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Number:
             flat = args[0].elts if len(args) == 1 and isinstance(args[0], ast.List) else args
             return _CALLS[name](*(_value(one, names) for one in flat))
     raise UnknownExpression(ast.dump(node)[:80])
-
-
-def _item(values: Any, index: Number, name: str) -> Number:
-    if not isinstance(values, tuple) or not 0 <= index < len(values):
-        raise UnknownExpression(f"{name}[{index}]")
-    found = values[int(index)]
-    return float(found) if isinstance(found, float) else int(found)
 
 
 def _binary(op: ast.operator, left: Number, right: Number) -> Number:
@@ -127,7 +124,7 @@ def _binary(op: ast.operator, left: Number, right: Number) -> Number:
 # The variables.
 
 _VIEW = re.compile(r"reinterpret_tensor_wrapper\((.+), (\d+), (\w+), (\w+), (.+)\)$")
-# What stands around a tensor and changes nothing about it.
+# Wrappers around a tensor that change nothing about it.
 _AROUND = (
     "wrap_with_raii_handle_if_needed(", "std::move(", "RAIIAtenTensorHandle(", "temporary_reference(",
     "&temporary_reference(", "ConstantHandle(", "borrow_arrayref_tensor_as_tensor(",
@@ -136,7 +133,7 @@ _AROUND = (
 
 @dataclass(frozen=True, slots=True)
 class LostValue:
-    """A value that could not be had, and why."""
+    """A value that could not be computed, and why."""
 
     why: str
 
@@ -145,24 +142,24 @@ UNMADE = LostValue("nothing was put there")
 
 
 class CannotReplayError(Exception):
-    """A statement cannot be carried out; the text says why."""
+    """A statement cannot be carried out; the message says why."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Variables:
-    """``names`` maps a variable to an int, float, tuple of ints, ``Tensor`` or ``Lost``."""
+    """Variables of the wrapper: ``names`` maps each to an int, float, tuple of ints, tensor or ``LostValue``."""
 
     names: dict[str, Any] = field(default_factory=dict)
 
     def number(self, text: str) -> int | float:
-        """A number of the wrapper. Raises ``CannotError``."""
+        """A number of the wrapper. Raises ``CannotReplayError``."""
         try:
             return compute_size(text, self.names)
         except UnknownExpression as error:
             raise CannotReplayError(f"the number {text[:80]!r} is not known ({error})") from error
 
     def numbers(self, text: str) -> tuple[int, ...]:
-        """An array of whole numbers by name, or written out."""
+        """An array of integers by name, or written out."""
         value = self.names.get(text.strip())
         if isinstance(value, tuple):
             return value
@@ -172,11 +169,9 @@ class Variables:
         return tuple(int(self.number(part)) for part in split_list(inside[1]))
 
     def tensor(self, text: str) -> WrapperTensor:
-        """A tensor by name, or as a view that is made on the spot. Raises ``CannotError``."""
+        """A tensor by name, or as a view that the text makes. Raises ``CannotReplayError``."""
         text = text.strip()
-        while (
-            around := next((one for one in _AROUND if text.startswith(one) and text.endswith(")")), None)
-        ) is not None:
+        while text.endswith(")") and (around := next(filter(text.startswith, _AROUND), None)) is not None:
             text = text[len(around) : -1].strip()
         text = text.removesuffix(".get()").removesuffix(".release()").removesuffix(".data_ptr()")
         view = _VIEW.fullmatch(text)
@@ -193,9 +188,11 @@ class Variables:
             return value
         raise CannotReplayError(value.why if isinstance(value, LostValue) else f"the tensor {text[:80]!r} is not known")
 
-    def bind(self, name: str, tensor: WrapperTensor) -> None:
-        """``name`` is that tensor from now on."""
-        self.names[name] = replace(tensor, name=name.removesuffix("_handle"))
+    def bind(self, name: str, tensor: WrapperTensor | LostValue) -> None:
+        """Make ``name`` refer to that tensor."""
+        if isinstance(tensor, WrapperTensor):
+            tensor = replace(tensor, name=name.removesuffix("_handle"))
+        self.names[name] = tensor
 
 
 # The statements.
@@ -226,18 +223,18 @@ _ASSERT = re.compile(r"assert_size_stride\((\w+), \{([^{}]*)\}, \{([^{}]*)\}.*")
 _NAME = re.compile(r"\w+")
 _ARRAY_TYPE = re.compile(r"std::(?:array|vector)<[^<>]*>")
 _COMMENT = re.compile(r"// (?:Topologically Sorted |Unsorted )?Source Nodes: \[(.*?)\], Original ATen: \[(.*?)\]")
-# What sizes and strides that make no sense end in.
+# Errors that sizes and strides without sense lead to.
 _ODD = (RuntimeError, MemoryError, ValueError, OverflowError, TypeError, IndexError)
 
 
 @dataclass(slots=True, kw_only=True)
 class Replay(Variables):
-    """The wrapper's variables, and what is done for calls of kernels and operators.
+    """Replay of a wrapper: its variables, and the functions for calls of kernels and operators.
 
     ``launch(replay, kernel, arguments, line)`` and ``operator(replay, function, arguments, line)`` get the texts of the
     arguments. ``outputs`` are filled as the wrapper fills them. ``nodes`` describe the calls of the proxy executor.
-    ``pending`` is what the quick way leaves out; None where everything is computed. ``followed`` keeps the values of
-    each call; None where nobody asked.
+    ``pending`` are the steps that the quick way defers; None where everything is computed. ``followed`` records the
+    values of each call; None where they are not needed.
     """
 
     inputs: Sequence[WrapperTensor]
@@ -253,7 +250,7 @@ class Replay(Variables):
     followed: FollowedCalls | None = None
 
     def run(self, statements: Sequence[tuple[int, str]]) -> None:
-        """Replay ``(line, statement)`` in order."""
+        """Carry out the statements, each ``(line, text)``, in order."""
         for line, text in statements:
             if self.skipping:
                 self.skipping += text.endswith("{") - text.startswith("}")
@@ -261,11 +258,8 @@ class Replay(Variables):
             try:
                 self._one(text, line)
             except (CannotReplayError, *_ODD) as error:
-                why = (
-                    str(error)
-                    if isinstance(error, CannotReplayError)
-                    else f"{type(error).__name__}: {str(error)[:200]}"
-                )
+                known = isinstance(error, CannotReplayError)
+                why = str(error) if known else f"{type(error).__name__}: {str(error)[:200]}"
                 self.found.skip(text[:120], why)
                 self._lose(text, why)
                 if text.endswith("{"):
@@ -277,17 +271,18 @@ class Replay(Variables):
             if found is not None:
                 self.origins = (split_list(found[2]), split_list(found[1]))
             return
-        for pattern, rule in _RULES:
-            match = pattern.fullmatch(text)
-            if match is not None and rule(self, match, line):
-                return
+        if self._declare(text) or self._release(text) or self._call(text, line) or self._assign(text):
+            return
+        if (match := _ASSERT.fullmatch(text)) is not None:
+            self._restride(match)
+            return
         if text.endswith("{") and text.startswith(("if (", "} else", "while", "for (")):
             raise CannotReplayError(f"control flow of the wrapper at its line {line} is not followed")
         if not is_known_statement(text) and "assert_" not in text:
             raise CannotReplayError(f"a statement that is not known, at line {line} of the wrapper")
 
     def _lose(self, text: str, why: str) -> None:
-        """What the statement would have made is lost, and what it may have written to is not known."""
+        """Mark what the statement would have made as lost, and what it may have written to as not known."""
         made = re.match(r"(?:[\w:<>&() ]+ )?(\w+) = ", text)
         if made is not None:
             self.names[made[1]] = LostValue(why)
@@ -301,134 +296,114 @@ class Replay(Variables):
             self.names[name] = LostValue(why)
 
     def fill(self, *tensors: WrapperTensor) -> None:
-        """Make their values real, where they were left out."""
+        """Compute their values, where that was deferred."""
         if self.pending is not None:
             self.pending.fill([tensor.storage for tensor in tensors])
 
-    # What each form of statement does; False where it is of another form after all.
+    # The forms of statements: each method returns False for a statement of another form.
 
-    def _unpack(self, match: re.Match[str], line: int) -> bool:
-        index = int(match[2])
-        if index >= len(self.inputs):
-            raise CannotReplayError(f"the call has {len(self.inputs)} tensors")
-        self.bind(match[1], self.inputs[index])
-        return True
-
-    def _constant(self, match: re.Match[str], line: int) -> bool:
-        index = int(match[2])
-        value = self.constants[index] if index < len(self.constants) else LostValue("there is no such constant")
-        if isinstance(value, WrapperTensor):
-            self.bind(match[1], value)
+    def _declare(self, text: str) -> bool:
+        """Inputs, constants, sizes, arrays and buffers, each under its first name."""
+        if match := _ALLOCATE.fullmatch(text):
+            sizes, strides = self.numbers(match[1]), self.numbers(match[2])
+            if any(size < 0 for size in sizes):
+                raise CannotReplayError(f"{match[5]} would have a negative size: {list(sizes)}")
+            self.names[match[5]] = empty_storage(match[5].removesuffix("_handle"), match[3], sizes, strides)
+        elif match := _UNPACK.fullmatch(text):
+            index = int(match[2])
+            if index >= len(self.inputs):
+                raise CannotReplayError(f"the call has {len(self.inputs)} tensors")
+            self.bind(match[1], self.inputs[index])
+        elif match := _CONSTANT.fullmatch(text):
+            index = int(match[2])
+            there = index < len(self.constants)
+            self.bind(match[1], self.constants[index] if there else LostValue("there is no such constant"))
+        elif _ALIGNED.fullmatch(text):
+            # Inputs are copies that begin at an aligned address already.
+            self.skipping = 1
+        elif match := _SHAPE.fullmatch(text):
+            tensor = self.tensor(match[1])
+            self.names[f"{match[1]}_{match[2]}"] = tensor.sizes if match[2] == "size" else tensor.strides
+        elif match := _ARRAY.fullmatch(text):
+            values = tuple(int(self.number(part)) for part in split_list(match[2] or ""))
+            self.names[match[1] or match[3]] = values
         else:
-            self.names[match[1]] = value
-        return True
-
-    def _aligned(self, match: re.Match[str], line: int) -> bool:
-        """Inputs are copies that begin at an aligned address already."""
-        self.skipping = 1
-        return True
-
-    def _shape(self, match: re.Match[str], line: int) -> bool:
-        tensor = self.tensor(match[1])
-        self.names[f"{match[1]}_{match[2]}"] = tensor.sizes if match[2] == "size" else tensor.strides
-        return True
-
-    def _array(self, match: re.Match[str], line: int) -> bool:
-        if match[3] is not None:
-            self.names[match[3]] = ()
-        else:
-            self.names[match[1]] = tuple(int(self.number(part)) for part in split_list(match[2]))
-        return True
-
-    def _number(self, match: re.Match[str], line: int) -> bool:
-        try:
-            self.names[match[1]] = self.number(match[2])
-        except CannotReplayError:
-            if match[0].startswith("auto "):
-                return False
-            raise
-        return True
-
-    def _again(self, match: re.Match[str], line: int) -> bool:
-        if not isinstance(self.names.get(match[1]), int | float):
             return False
-        self.names[match[1]] = self.number(match[2])
         return True
 
-    def _allocate(self, match: re.Match[str], line: int) -> bool:
-        sizes, strides = self.numbers(match[1]), self.numbers(match[2])
-        if any(size < 0 for size in sizes):
-            raise CannotReplayError(f"{match[5]} would have a negative size: {list(sizes)}")
-        self.names[match[5]] = empty_storage(match[5].removesuffix("_handle"), match[3], sizes, strides)
-        return True
-
-    def _owned(self, match: re.Match[str], line: int) -> bool:
-        if self.names.get(match[2]) is UNMADE:
-            # Filled by an operator that gets the handle.
-            self.names[match[1]] = UNMADE
-            return True
-        self.bind(match[1], self.tensor(match[2]))
-        return True
-
-    def _moved(self, match: re.Match[str], line: int) -> bool:
-        if match[2].startswith(("std::make_unique", "static_cast", "steal_from")) or match[2] == "nullptr":
-            return False
-        self.bind(match[1], self.tensor(match[2]))
-        return True
-
-    def _reset(self, match: re.Match[str], line: int) -> bool:
-        """The handle is dropped; the memory goes with the last handle of it."""
-        value = self.names.pop(match[1], None)
-        if isinstance(value, WrapperTensor):
-            self.names.pop(f"{match[1]}_handle", None)
-            # Everything that a handle still holds; inputs and constants belong to the caller and to the model.
-            held = any(
-                isinstance(one, WrapperTensor) and one.storage is value.storage
-                for one in [
-                    *(value for name, value in self.names.items() if not name.endswith("_handle")),
-                    *self.inputs,
-                    *self.constants,
-                    *self.outputs.values(),
-                ]
-            )
-            value.storage.live = held
-        return True
-
-    def _output(self, match: re.Match[str], line: int) -> bool:
-        index = int(match[1])
-        if match[2] is not None:
-            value = self.names.get(match[2])
-            self.outputs[index] = (
-                value if isinstance(value, WrapperTensor | LostValue) else LostValue("it is not known")
-            )
-        elif match[3] is not None:
-            self.outputs[index] = self.outputs.get(int(match[3]), LostValue("its output is not known"))
+    def _release(self, text: str) -> bool:
+        """Outputs, and handles that change their owner or are dropped."""
+        if match := _OUTPUT.fullmatch(text):
+            index = int(match[1])
+            if match[2] is None and match[3] is None:
+                raise CannotReplayError(f"output {index} is made in a way that is not known")
+            if match[2] is not None:
+                value = self.names.get(match[2])
+                lost = LostValue("it is not known")
+                self.outputs[index] = value if isinstance(value, WrapperTensor | LostValue) else lost
+            else:
+                self.outputs[index] = self.outputs.get(int(match[3]), LostValue("its output is not known"))
+        elif match := _OWNED.fullmatch(text):
+            # A handle that is not made yet is filled by an operator that gets it.
+            unmade = self.names.get(match[2]) is UNMADE
+            self.bind(match[1], UNMADE if unmade else self.tensor(match[2]))
+        elif match := _RESET.fullmatch(text):
+            value = self.names.pop(match[1], None)
+            if isinstance(value, WrapperTensor):
+                self.names.pop(f"{match[1]}_handle", None)
+                # The memory goes with its last handle; inputs and constants belong to the caller and to the model.
+                handles = [one for name, one in self.names.items() if not name.endswith("_handle")]
+                value.storage.live = any(
+                    isinstance(one, WrapperTensor) and one.storage is value.storage
+                    for one in (*handles, *self.inputs, *self.constants, *self.outputs.values())
+                )
         else:
-            raise CannotReplayError(f"output {index} is made in a way that is not known")
+            return text == "inputs.clear();"
         return True
 
-    def _call(self, match: re.Match[str], line: int) -> bool:
+    def _call(self, text: str, line: int) -> bool:
+        match = _CHECKED.fullmatch(text) or _CALL.fullmatch(text)
+        if match is None:
+            return False
         function = match[1]
         arguments = list(split_list(_ARRAY_TYPE.sub("", match[2])))
         if function.startswith("call_"):
             self.launch(self, function.removeprefix("call_"), arguments, line)
-        elif is_runtime(function):
-            # Functions that move handles; of the others, nothing follows.
-            match function:
-                case "aoti_torch_new_uninitialized_tensor":
-                    self.names[arguments[0].removeprefix("&")] = UNMADE
-                case "aoti_torch_clone_preserve_strides":
-                    self.names[arguments[1].removeprefix("&")] = self.tensor(arguments[0])
-            return True
-        else:
+        elif not is_runtime(function):
             self.operator(self, function, arguments, line)
+        # Of the runtime's functions only those that move handles have an effect.
+        elif function == "aoti_torch_new_uninitialized_tensor":
+            self.names[arguments[0].removeprefix("&")] = UNMADE
+        elif function == "aoti_torch_clone_preserve_strides":
+            self.names[arguments[1].removeprefix("&")] = self.tensor(arguments[0])
         return True
 
-    def _assertion(self, match: re.Match[str], line: int) -> bool:
-        """An operator's result is taken to have these sizes and strides: it gets them, where the CPU's has others."""
+    def _assign(self, text: str) -> bool:
+        """Numbers, and new names for tensors."""
+        if match := _NUMBER.fullmatch(text):
+            try:
+                self.names[match[1]] = self.number(match[2])
+            except CannotReplayError:
+                if not text.startswith("auto "):
+                    raise
+            else:
+                return True
+        if (match := _AGAIN.fullmatch(text)) and isinstance(self.names.get(match[1]), int | float):
+            self.names[match[1]] = self.number(match[2])
+            return True
+        match = _MOVED.fullmatch(text)
+        if match is None or match[2] == "nullptr":
+            return False
+        if match[2].startswith(("std::make_unique", "static_cast", "steal_from")):
+            return False
+        self.bind(match[1], self.tensor(match[2]))
+        return True
+
+    def _restride(self, match: re.Match[str]) -> None:
+        """Give an operator's result the strides that the wrapper asserts, where the CPU's operator made others."""
         value = self.names.get(match[1])
         if not isinstance(value, WrapperTensor) or any(value.storage is one.storage for one in self.inputs):
-            return True
+            return
         sizes = tuple(int(self.number(part)) for part in split_list(match[2]))
         strides = tuple(int(self.number(part)) for part in split_list(match[3]))
         if value.sizes == sizes and value.strides != strides:
@@ -437,25 +412,3 @@ class Replay(Variables):
             made.torch().copy_(value.torch())
             made.storage.all_written()
             self.names[match[1]] = made
-        return True
-
-
-_Rule = Callable[[Replay, re.Match[str], int], bool]
-_RULES: tuple[tuple[re.Pattern[str], _Rule], ...] = (
-    (_ALLOCATE, Replay._allocate),
-    (_UNPACK, Replay._unpack),
-    (_CONSTANT, Replay._constant),
-    (_ALIGNED, Replay._aligned),
-    (_SHAPE, Replay._shape),
-    (_ARRAY, Replay._array),
-    (_OUTPUT, Replay._output),
-    (_OWNED, Replay._owned),
-    (_RESET, Replay._reset),
-    (re.compile(r"inputs\.clear\(\);"), lambda *_: True),
-    (_CHECKED, Replay._call),
-    (_CALL, Replay._call),
-    (_NUMBER, Replay._number),
-    (_AGAIN, Replay._again),
-    (_MOVED, Replay._moved),
-    (_ASSERT, Replay._assertion),
-)
