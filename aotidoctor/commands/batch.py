@@ -9,7 +9,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import field, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -179,7 +179,12 @@ def batch(
         UsageError: the items, the folder or the options are wrong.
         CannotExamineError: the results cannot be written, or no worker can judge.
     """
-    _check_host_profiles(request, environ)
+    if request.hosts and request.command not in FOR_HOSTS:
+        names = " and ".join(sorted(FOR_HOSTS))
+        raise UsageError(f"--host is for {names}; {request.command} examines on this machine")
+    for host in request.hosts:
+        # Raises UsageError for a profile that does not exist.
+        host_of(Options(host=host), None, environ)
     if request.scheduler is not None and request.cluster is not None:
         raise UsageError("--scheduler and --cluster cannot be combined")
     _workers(request.cluster)
@@ -202,6 +207,12 @@ def batch(
                     digest=tool_digest(),
                     argv=tuple(map(redact, argv)),
                 )
+                continued = False
+                with suppress(CannotExamineError):
+                    # The folder may hold results of the same run, which was interrupted.
+                    old = read_fleet(request.folder)
+                    same = (old.command, old.digest, old.hosts) == (run.command, run.digest, run.hosts)
+                    continued = same and not old.finished
                 with _engine(request, environ, on_warning) as engine:
                     context = FlowContext(
                         settings=request.settings,
@@ -211,7 +222,7 @@ def batch(
                         host_key=partial(_host_key, environ=environ, engine=engine),
                         redact=redact,
                         on_progress=on_progress,
-                        keep_lost=_is_continued(request.folder, run),
+                        keep_lost=continued,
                     )
                     folder.write_run(run)
                     FleetFlow(context, tally).run(fleet)
@@ -240,14 +251,6 @@ def batch(
     )
 
 
-def _check_host_profiles(request: BatchRequest, environ: Mapping[str, str]) -> None:
-    """Raise UsageError for a profile that does not exist, or that the command cannot judge for."""
-    if request.hosts and request.command not in FOR_HOSTS:
-        raise UsageError(f"--host is for {' and '.join(sorted(FOR_HOSTS))}; {request.command} examines on this machine")
-    for host in request.hosts:
-        host_of(Options(host=host), None, environ)
-
-
 def _engine(
     request: BatchRequest, environ: Mapping[str, str], on_warning: OnWarning
 ) -> AbstractContextManager[JudgingEngine]:
@@ -273,15 +276,6 @@ def _workers(cluster: str | None) -> int:
     if kind != "local" or not number.isascii() or not number.isdecimal() or not 1 <= int(number) <= MOST_WORKERS:
         raise UsageError(f"--cluster: observed {cluster!r}, expected local:N with N from 1 to {MOST_WORKERS}")
     return int(number)
-
-
-def _is_continued(folder: str, run: FleetRun) -> bool:
-    """Whether the folder holds the results of the same run, which was interrupted."""
-    try:
-        before = read_fleet(folder)
-    except CannotExamineError:
-        return False
-    return not before.finished and (before.command, before.digest, before.hosts) == (run.command, run.digest, run.hosts)
 
 
 def _host_key(name: str | None, *, environ: Mapping[str, str], engine: JudgingEngine) -> str:

@@ -241,12 +241,22 @@ def _with_sources(case: Case, document: JsonObject, sent: SentFile) -> Case:
 # Today's verdict against the saved one, as findings.
 
 _CALM = ("same", "none")
+_NO_CAUSE = "no cause, as in the original report"
 
 
 def compare_verdicts(before: Sequence[SavedCause], now: Sequence[Diagnosis], *, tool: str, path: str) -> Evidence:
     """One finding: the same cause, another one, a new one, or none any more."""
     old, new = before[0].cause if before else None, now[0].cause if now else None
-    kind, message = _change(old, new)
+    if old == new:
+        kind = "same" if new else "none"
+        message = f"the cause is the same as in the original report: {new}" if new else _NO_CAUSE
+    elif old is None:
+        kind, message = "named-now", f"the original report named no cause; now it is {new}"
+    elif new is None:
+        kind = "not-named"
+        message = f"the saved report named {old}; nothing that can be checked again confirms it"
+    else:
+        kind, message = "another", f"the original report named {old}; now it is {new}"
     playbook = f" (playbook {now[0].playbook})" if now else ""
     return Evidence(
         code=CHANGE_CODE,
@@ -278,19 +288,6 @@ def report_unused_parts(problems: Sequence[str], path: str) -> list[Evidence]:
     ]
 
 
-def _change(old: str | None, new: str | None) -> tuple[str, str]:
-    """Kind and message of the change."""
-    if old is None and new is None:
-        return "none", "no cause, as in the original report"
-    if old == new:
-        return "same", f"the cause is the same as in the original report: {new}"
-    if old is None:
-        return "named-now", f"the original report named no cause; now it is {new}"
-    if new is None:
-        return "not-named", f"the saved report named {old}; nothing that can be checked again confirms it"
-    return "another", f"the original report named {old}; now it is {new}"
-
-
 # The flow.
 
 # Commands whose reports rest on the checks of a package; findings of the others are taken as they are.
@@ -313,7 +310,14 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
     if whole and sent.report.get("command") in _CHECKED:
         run_checks(session)
         repeated = {check.code for check in CHECKS} - {item.code for item in session.not_checked}
-        session.findings = [_as_treated(item, old) for item in session.findings]
+        # A treatment may have shown that the package works in spite of a finding, which was demoted then.
+        demoted = {(one.code, one.kind, one.subject): one for one in reversed(old) if one.facts.get("harmless") is True}
+        session.findings = [
+            replace(item, severity=known.severity, message=known.message, facts=known.facts)
+            if (known := demoted.get((item.code, item.kind, item.subject))) is not None
+            else item
+            for item in session.findings
+        ]
     session.add([item for item in old if item.code not in repeated])
     reading = read_logs(session, sent)
     before = saved_report.read_causes(sent.report)
@@ -341,15 +345,6 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
         log=reading or saved_report.read_saved_log(sent.report),
         extra={"from": path, "made_by": version, "made_at": text_of(sent.report.get("started")) or ""},
     )
-
-
-def _as_treated(item: Evidence, old: Sequence[Evidence]) -> Evidence:
-    """The finding, demoted if a treatment showed that the package works all the same."""
-    for known in old:
-        same = (known.code, known.kind, known.subject) == (item.code, item.kind, item.subject)
-        if same and known.facts.get("harmless") is True:
-            return replace(item, severity=known.severity, message=known.message, facts=known.facts)
-    return item
 
 
 def _causes(session: Session, before: Sequence[saved_report.SavedCause]) -> tuple[Diagnosis, ...]:

@@ -5,7 +5,6 @@ Malformed parts of the file are left out. Nothing is run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.localize.comparison import FINE, judge_anew, saved_comparison
@@ -14,7 +13,7 @@ from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError, UsageError
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, RunSource, Severity, Source, read_fact
 from aotidoctor.model.jobs import Job
-from aotidoctor.model.localization import Localization, OutputComparison
+from aotidoctor.model.localization import Localization
 from aotidoctor.model.record import JsonObject, JsonValue, as_integer, as_list, as_object, objects, record, text_of
 from aotidoctor.model.report import LogReading, Report
 from aotidoctor.model.run import (

@@ -24,7 +24,6 @@ from aotidoctor.commands.bundle.bundle_members import (
     safe_name,
 )
 from aotidoctor.model import record_json
-from aotidoctor.model.case import Case
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.record import JsonObject, JsonValue, as_object
 from aotidoctor.model.report import Report
@@ -106,23 +105,8 @@ def included_files(job: BundleJob) -> Iterator[Piece | Absent]:
         yield _file("included/package/", Path(case.artifact.path), "the package itself", wanted.largest)
     if "inputs" in wanted.include and case.inputs_path is not None:
         yield _file("included/inputs/", Path(case.inputs_path), "the inputs file with its values", wanted.largest)
-    if "weights" in wanted.include:
-        yield from _weights(case, wanted)
-
-
-def _file(folder: str, path: Path, what: str, largest: int) -> Piece | Absent:
-    name = folder + path.name
-    try:
-        if not path.is_file():
-            return Absent(name=name, reason="not a file")
-        if path.stat().st_size > largest:
-            return Absent(name=name, reason=f"{path.stat().st_size} bytes, more than --max-size")
-        return Piece(name=name, what=what, data=path.read_bytes())
-    except OSError as error:
-        return Absent(name=name, reason=error.strerror or str(error))
-
-
-def _weights(case: Case, wanted: BundleContents) -> Iterator[Piece | Absent]:
+    if "weights" not in wanted.include:
+        return
     found = [
         member
         for model in case.artifact.models
@@ -140,6 +124,18 @@ def _weights(case: Case, wanted: BundleContents) -> Iterator[Piece | Absent]:
         with Path(member.path).open("rb") as stream:
             stream.seek(member.data_offset)
             yield Piece(name=name, what="weights", data=stream.read(member.size))
+
+
+def _file(folder: str, path: Path, what: str, largest: int) -> Piece | Absent:
+    name = folder + path.name
+    try:
+        if not path.is_file():
+            return Absent(name=name, reason="not a file")
+        if path.stat().st_size > largest:
+            return Absent(name=name, reason=f"{path.stat().st_size} bytes, more than --max-size")
+        return Piece(name=name, what=what, data=path.read_bytes())
+    except OSError as error:
+        return Absent(name=name, reason=error.strerror or str(error))
 
 
 # Values of tensors that do not leave the machine.

@@ -12,6 +12,7 @@ import os
 import platform
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -358,7 +359,12 @@ def check_target(target: BundleTarget, protected: Sequence[str | None]) -> None:
             raise UsageError(f"{path} is an input of this command and is not overwritten")
     if os.path.realpath(target.path) == os.path.realpath(target.map_file):
         raise UsageError("the map and the bundle are one file; the map must stay out of the bundle")
-    if os.path.lexists(target.path) and not _is_bundle(target.path):
+    if not os.path.lexists(target.path):
+        return
+    directory = None
+    with suppress(OSError), opened_blob(target.path) as (blob, _):
+        directory = read_zip_directory(blob)
+    if directory is None or not any(entry.name == MANIFEST for entry in directory.entries):
         raise UsageError(f"{target.path} exists and is not a bundle; it was not overwritten")
 
 
@@ -399,12 +405,3 @@ def deliver_report(report: Report, path: Path, environ: Mapping[str, str], *, re
     bundle = deliver(material_of_report(report), BundleContents(redact=redact), target, environ, platform.node())
     redaction = f"; the placeholders' map is {target.map_file}" if redact else ", not redacted"
     return f"wrote {path}: {len(bundle.members)} members, {len(bundle.data)} bytes{redaction}"
-
-
-def _is_bundle(path: Path) -> bool:
-    try:
-        with opened_blob(path) as (blob, _):
-            directory = read_zip_directory(blob)
-    except OSError:
-        return False
-    return directory is not None and any(entry.name == MANIFEST for entry in directory.entries)

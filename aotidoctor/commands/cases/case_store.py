@@ -112,6 +112,7 @@ def sqlite_errors(path: str) -> Iterator[None]:
 
 _WAIT_S = 20.0
 _MOST_SUBJECTS = 50
+_CASE = ("signature", "family", "cause", "stage", "title", "looked_like")
 _WORD = re.compile(r"\w+")
 _SIGHTING = ("key", "at", "command", "subject", "package", "sha256", "host_class", "status", "tool")
 _ADD_SIGHTING = (
@@ -149,7 +150,15 @@ class CaseStore:
         connection = self._connection
         with sqlite_errors(self._path), _transaction(connection):
             for record in records:
-                number = self._number(record)
+                # A new cause replaces ``unknown``.
+                connection.execute(
+                    "INSERT INTO cases (signature, family, cause, stage, title, looked_like) VALUES (?, ?, ?, ?, ?, ?)"
+                    " ON CONFLICT (signature) DO UPDATE SET cause = excluded.cause, stage = excluded.stage,"
+                    " title = excluded.title, looked_like = excluded.looked_like WHERE cases.cause = 'unknown'",
+                    [getattr(record, name) for name in _CASE],
+                )
+                found = connection.execute("SELECT number FROM cases WHERE signature = ?", (record.signature,))
+                number = int(found.fetchone()[0])
                 before = connection.total_changes
                 connection.executemany(
                     _ADD_SIGHTING,
@@ -163,18 +172,6 @@ class CaseStore:
                 seen, noted = seen + between - before, noted + connection.total_changes - between
                 self._index(number)
         return seen, noted
-
-    def _number(self, record: CaseRecord) -> int:
-        """The number of the case, which is added if it is new; a cause replaces ``unknown``."""
-        values = (record.signature, record.family, record.cause, record.stage, record.title, record.looked_like)
-        self._connection.execute(
-            "INSERT INTO cases (signature, family, cause, stage, title, looked_like) VALUES (?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (signature) DO UPDATE SET cause = excluded.cause, stage = excluded.stage,"
-            " title = excluded.title, looked_like = excluded.looked_like WHERE cases.cause = 'unknown'",
-            values,
-        )
-        found = self._connection.execute("SELECT number FROM cases WHERE signature = ?", (record.signature,))
-        return int(found.fetchone()[0])
 
     def _index(self, number: int) -> None:
         """Update the searchable words of a case."""

@@ -68,7 +68,7 @@ def json_schema(wanted: ShippableContract) -> str:
             for at, dim in enumerate(leaf.dims or ())
             if dim.static is None and dim.expr is not None
         ],
-        "x-not-checked": list(wanted.untold),
+        "x-not-checked": list(wanted.unstated),
     }
     return json.dumps(document, indent=2) + "\n"
 
@@ -186,7 +186,7 @@ def cpp_header(wanted: ShippableContract) -> str:
         *([f"The package has sha256 {wanted.sha256}."] if wanted.sha256 else []),
         "The inputs of run(), in this order:",
         *(f"  {index}: {leaf.path!a}" for index, leaf in enumerate(leaves)),
-        *(f"The package does not state, and nothing compares: {fact!a}" for fact in wanted.untold),
+        *(f"The package does not state, and nothing compares: {fact!a}" for fact in wanted.unstated),
     ]
     lines = "\n".join(
         [
@@ -302,14 +302,14 @@ def python_module(wanted: ShippableContract) -> str:
     digest = f", sha256 {wanted.sha256}" if wanted.sha256 else ""
     # A name within a docstring.
     source = ascii(wanted.source)[1:-1].replace('"', "'")
-    untold = ["", "The package does not state everything: NOT_CHECKED lists what is not compared."]
+    unstated = ["", "The package does not state everything: NOT_CHECKED lists what is not compared."]
     return "\n".join(
         [
             f'"""What the compiled code of a package expects from its caller: {source}{digest}.',
             "",
             f"Written by aotidoctor {__version__}; do not edit. ``validate_inputs`` raises ContractError for a",
             "call that the compiled code would compute wrongly; it needs only the standard library.",
-            *(untold if wanted.untold else []),
+            *(unstated if wanted.unstated else []),
             '"""',
             "",
             "from __future__ import annotations",
@@ -317,7 +317,7 @@ def python_module(wanted: ShippableContract) -> str:
             common.rstrip(),
             "",
             "",
-            f"NOT_CHECKED = {wanted.untold!r}",
+            f"NOT_CHECKED = {wanted.unstated!r}",
             "_LEAVES = (",
             *(f"    {_python_leaf(leaf, symbols, wanted.baked)}," for leaf in wanted.contract.leaves),
             ")",

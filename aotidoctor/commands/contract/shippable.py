@@ -29,7 +29,7 @@ from aotidoctor.triage import open_case
 class ShippableContract:
     """The contract to write: ``symbols`` by first appearance, ``baked`` values by path.
 
-    ``untold`` lists what the package does not state.
+    ``unstated`` lists what the package does not state.
     """
 
     source: str
@@ -37,7 +37,7 @@ class ShippableContract:
     contract: ModelContract
     symbols: tuple[str, ...]
     baked: Mapping[str, str]
-    untold: tuple[str, ...]
+    unstated: tuple[str, ...]
 
     def arguments(self) -> tuple[Container[int], Container[int]]:
         """The call spec: positional arguments and keyword arguments. Raises CannotExamineError if there is none."""
@@ -76,7 +76,7 @@ def read_contract(
         contract=contract,
         symbols=tuple(dict.fromkeys(name for expr in sizes for name in sorted(expr.symbols))),
         baked=case.reference.constant_inputs if case.reference is not None else {},
-        untold=(*_not_comparable(contract), *(f"{item.name}: {item.reason}" for item in unread)),
+        unstated=(*_not_comparable(contract), *(f"{item.name}: {item.reason}" for item in unread)),
     )
 
 

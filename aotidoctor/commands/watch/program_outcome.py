@@ -190,8 +190,14 @@ def run_repeats(first: FirstRun, again: RunAgain, *, limit: float, has_gdb: bool
         if repeat.name == "check_inputs":
             results.findings += _complaint(first.case, outcome)
         on_event(Event(kind=EventKind.PROBE_END, name=name, seconds=outcome.seconds, verdict=outcome.stage))
-    table = _failure_table(first, results)
-    results.findings += [] if table is None else [table]
+    # How often, and how, the program failed under each setting.
+    outcomes = {failure_rates.PLAIN: first.outcome}
+    for outcome in results.outcomes:
+        name = outcome.request.probe
+        outcomes[f"{failure_rates.PLAIN}#2" if name.startswith("again") else name] = outcome
+    if len(outcomes) > 1 and not all(isinstance(one.ending, NotStarted) for one in results.outcomes):
+        plain = replace(first.outcome, request=replace(first.outcome.request, probe=failure_rates.PLAIN))
+        results.findings += list(failure_rates.read(first.case, History(outcomes=outcomes), plain))[:1]
     return results
 
 
@@ -254,19 +260,6 @@ def _complaint(case: Case, outcome: Outcome) -> list[Evidence]:
         else replace(item, severity=Severity.ERROR)
         for item in found
     ]
-
-
-def _failure_table(first: FirstRun, results: RepeatResults) -> Evidence | None:
-    """How often, and how, the program failed under each setting."""
-    outcomes = {failure_rates.PLAIN: first.outcome}
-    for outcome in results.outcomes:
-        name = outcome.request.probe
-        outcomes[f"{failure_rates.PLAIN}#2" if name.startswith("again") else name] = outcome
-    if len(outcomes) < 2 or all(isinstance(one.ending, NotStarted) for one in results.outcomes):
-        return None
-    plain = replace(first.outcome, request=replace(first.outcome.request, probe=failure_rates.PLAIN))
-    found = failure_rates.read(first.case, History(outcomes=outcomes), plain)
-    return next(iter(found), None)
 
 
 # The recording run.

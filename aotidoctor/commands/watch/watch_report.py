@@ -139,7 +139,16 @@ def merge_causes(
         if cause.severity is not Severity.ERROR:
             continue
         dynamic = any(codes.get(name, "").startswith(_OF_THIS_FAILURE) for name in cause.evidence)
-        gone = [one for one in left if one.cause == cause.cause or _explains(cause, one, dynamic=dynamic)]
+        playbook = find_playbook(cause.playbook)
+        explained = playbook.explains if playbook is not None else ()
+        # Files alone do not outweigh output that names another cause for sure.
+        gone = [
+            one
+            for one in left
+            if one.cause == cause.cause
+            or one.cause in explained
+            or ((dynamic or one.confidence < _SURE) and _GROUPS.get(one.stage, "") in explained)
+        ]
         left = [one for one in left if one not in gone]
         if dynamic or gone:
             seen = gone[0].looked_like if gone else cause.looked_like
@@ -148,15 +157,6 @@ def merge_causes(
     known = {one.cause for one in (*first, *left)}
     others = [one for one in found if one.cause not in known]
     return tuple(replace(one, rank=rank) for rank, one in enumerate((*first, *left, *others), start=1))
-
-
-def _explains(cause: Diagnosis, symptom: Diagnosis, *, dynamic: bool) -> bool:
-    """Whether the cause explains the symptom; files alone do not outweigh output that names another cause for sure."""
-    playbook = find_playbook(cause.playbook)
-    if playbook is None:
-        return False
-    by_group = dynamic or symptom.confidence < _SURE
-    return symptom.cause in playbook.explains or (by_group and _GROUPS.get(symptom.stage, "") in playbook.explains)
 
 
 def _join_causes(cause: Diagnosis, others: Sequence[Diagnosis]) -> Diagnosis:
