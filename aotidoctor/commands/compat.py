@@ -22,7 +22,7 @@ from aotidoctor.triage import open_case
 from aotidoctor.triage.finish import Invocation, finish
 from aotidoctor.triage.static_checks import CheckAnswer, Session, ask_host, name_causes
 
-# Checks that must have an answer before the answer can be that a package runs; others concern the moment, not the machine.
+# A package runs only if these checks have answers; others concern the moment, not the machine.
 DECISIVE = frozenset((
     "torch_missing", "device_unavailable", "driver_mismatch", "gpu_arch_mismatch", "isa_mismatch", "missing_library",
     "abi_mismatch", "executable_stack",

@@ -1,1 +1,1 @@
-"""Examine a bundle or a saved report that somebody else sent."""
+"""Examine a bundle or a saved report from another person."""

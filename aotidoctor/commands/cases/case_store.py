@@ -317,7 +317,7 @@ def open_store(path: str, *, make: bool = False) -> Iterator[CaseStore]:
     if not make and not Path(path).is_file():
         raise CannotExamineError(f"{path}: no such file; expected a store that `--cases` wrote")
     with sqlite_errors(path):
-        # Made absolute: an empty path and ":memory:" would be stores that nobody finds again.
+        # Made absolute: an empty path and ":memory:" would be temporary stores.
         connection = sqlite3.connect(Path(path).absolute(), timeout=_WAIT_S, isolation_level=None)
     try:
         with sqlite_errors(path):
