@@ -1,1 +1,1 @@
-"""What each command does, in a file or folder of the name that it has in ``cli/``: options in, a report out."""
+"""The commands, each in a file or folder of its name: options in, a report out."""

@@ -1,4 +1,4 @@
-"""``aotidoctor batch``: judge many items, each by the command that it names, one line each in a results folder.
+"""Judge many items, each with its own command, and write one line each to a results folder (``aotidoctor batch``).
 
 ``judge_item`` runs in the child processes of a batch (cli/batch_child.py); ``batch`` runs in the parent.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import field, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 Environ = Mapping[str, str]
 GetRunner = Callable[[bool], "Runner"]
-"""The warm runner of this process; True where its children compare with a reference."""
+"""Gets the warm runner of this process; True if its children compare with a reference."""
 
 _SPARE_S = 5.0
 _LEAST_BUDGET_S = 2.0
 
 
 def argv_of(item: FleetItem) -> tuple[str, ...]:
-    """The command line that asks the same of this item alone."""
+    """The command line that judges this item alone."""
     words = ["aotidoctor", item.command, item.path]
     for option, value in (
         ("--package", item.package),
@@ -58,17 +58,42 @@ def argv_of(item: FleetItem) -> tuple[str, ...]:
 
 
 def judge_item(item: FleetItem, settings: Settings, environ: Environ, runner: GetRunner) -> Report:
-    """The report on ``item``, as the command that it names makes it.
+    """The report on ``item`` by its command.
 
     Raises:
-        AotidoctorError: it cannot be asked, or there is nothing to examine.
+        AotidoctorError: the command does not fit, or there is nothing to examine.
     """
     if item.problem is not None:
         raise CannotExamineError(item.problem)
-    how = _COMMANDS.get(item.command)
-    if how is None:
-        raise UsageError(f"{item.command!r} is not a command for many items")
-    return how(item, settings, environ, runner)
+    options, argv, model = _item_options(item, settings), argv_of(item), settings.model_name
+    # Each worker imports only the commands that it runs.
+    if item.command in ("check", "run"):
+        from aotidoctor.commands.diagnose_package import diagnose
+
+        static = item.command == "check"
+        warm = None if static else runner(item.reference is not None)
+        return diagnose(item.path, item.inputs, options, argv=argv, environ=environ, static_only=static, runner=warm)
+    if item.command == "compat":
+        from aotidoctor.commands.compat import compat
+
+        hosts = [item.host] if item.host is not None else []
+        return compat([item.path], hosts, [], model_name=model, argv=argv, environ=environ)
+    if item.command == "verify":
+        from aotidoctor.commands.verify import VerifyRequest, verify
+
+        question = VerifyRequest(program=item.path, options=options)
+        return verify(question, argv=argv, environ=environ, runner=runner(True))
+    if item.command == "triton":
+        from aotidoctor.commands.triton import judge_repository
+
+        return judge_repository(item.path, triton=settings.triton, argv=argv, environ=environ)
+    if item.command == "analyze":
+        from aotidoctor.commands.analyze.analyze import analyze
+
+        return analyze(item.path, argv=argv)
+    if item.command == "classify":
+        return _classify(item, options, argv, environ)
+    raise UsageError(f"{item.command!r} is not a command for many items")
 
 
 def _item_options(item: FleetItem, settings: Settings) -> Options:
@@ -80,7 +105,7 @@ def _item_options(item: FleetItem, settings: Settings) -> Options:
         host=item.host,
         generate=settings.generate and item.inputs is None,
         timeout=settings.timeout,
-        # A run that is cut short by itself has a report; one that is killed has none.
+        # A run that ends by its own budget has a report; one that is killed has none.
         budget=max(_LEAST_BUDGET_S, settings.item_timeout - _SPARE_S),
         repeat=settings.repeat,
         trust_pickle=settings.trust_pickle,
@@ -88,55 +113,14 @@ def _item_options(item: FleetItem, settings: Settings) -> Options:
     )
 
 
-def _diagnose(item: FleetItem, settings: Settings, environ: Environ, runner: GetRunner) -> Report:
-    from aotidoctor.commands.diagnose_package import diagnose
-
-    static = item.command == "check"
-    return diagnose(
-        item.path,
-        item.inputs,
-        _item_options(item, settings),
-        argv=argv_of(item),
-        environ=environ,
-        static_only=static,
-        runner=None if static else runner(item.reference is not None),
-    )
-
-
-def _compat(item: FleetItem, settings: Settings, environ: Environ, _runner: GetRunner) -> Report:
-    from aotidoctor.commands.compat import compat
-
-    hosts = [item.host] if item.host is not None else []
-    return compat([item.path], hosts, [], model_name=settings.model_name, argv=argv_of(item), environ=environ)
-
-
-def _verify(item: FleetItem, settings: Settings, environ: Environ, runner: GetRunner) -> Report:
-    from aotidoctor.commands.verify import VerifyRequest, verify
-
-    question = VerifyRequest(program=item.path, options=_item_options(item, settings))
-    return verify(question, argv=argv_of(item), environ=environ, runner=runner(True))
-
-
-def _triton(item: FleetItem, settings: Settings, environ: Environ, _runner: GetRunner) -> Report:
-    from aotidoctor.commands.triton import judge_repository
-
-    return judge_repository(item.path, triton=settings.triton, argv=argv_of(item), environ=environ)
-
-
-def _analyze(item: FleetItem, _settings: Settings, _environ: Environ, _runner: GetRunner) -> Report:
-    from aotidoctor.commands.analyze.analyze import analyze
-
-    return analyze(item.path, argv=argv_of(item))
-
-
-def _classify(item: FleetItem, settings: Settings, environ: Environ, _runner: GetRunner) -> Report:
+def _classify(item: FleetItem, options: Options, argv: tuple[str, ...], environ: Environ) -> Report:
     from aotidoctor.commands.classify import classify
 
     try:
         descriptor = os.open(item.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         raise CannotExamineError(f"{item.path}: {getattr(error, 'strerror', None) or error}") from error
-    with open(descriptor, "rb") as stream:  # noqa: PTH123 - of a descriptor
+    with os.fdopen(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise CannotExamineError(f"{item.path} is not a regular file")
         return classify(
@@ -144,27 +128,16 @@ def _classify(item: FleetItem, settings: Settings, environ: Environ, _runner: Ge
             item.path,
             package=item.package,
             inputs=item.inputs if item.package is not None else None,
-            options=_item_options(item, settings),
-            argv=argv_of(item),
+            options=options,
+            argv=argv,
             environ=environ,
         )
-
-
-_COMMANDS = {
-    "check": _diagnose,
-    "run": _diagnose,
-    "compat": _compat,
-    "verify": _verify,
-    "triton": _triton,
-    "analyze": _analyze,
-    "classify": _classify,
-}
 
 
 # The whole batch: digest of the host, cache, workers, results folder.
 
 MOST_WORKERS = 1024
-# Of a process that judges, where nothing else is asked for: reading takes a tenth of it.
+# Default limit of a judging process in bytes: reading takes a tenth of it.
 MEMORY = 4 << 30
 OnProgress = Callable[[FleetTally], None]
 OnWarning = Callable[[str], None]
@@ -172,9 +145,9 @@ OnWarning = Callable[[str], None]
 
 @record
 class BatchRequest:
-    """What was asked for. ``words`` are the arguments, ``cache`` the file of the cache (None: none).
+    """Options of a batch. ``words`` are the arguments, ``cache`` is the file of the cache (None: none).
 
-    ``hosts`` are profiles to judge for. ``jobs`` is the number of processes. ``scheduler`` and ``cluster`` ask for
+    ``hosts`` are profiles to judge for. ``jobs`` is the number of processes. ``scheduler`` and ``cluster`` select
     Dask: the address of a scheduler, or ``local:N``; without any worker for ``worker_timeout`` seconds it is lost.
     """
 
@@ -192,7 +165,7 @@ class BatchRequest:
 
 
 def batch(
-    wish: BatchRequest,
+    request: BatchRequest,
     *,
     argv: tuple[str, ...] = (),
     environ: Mapping[str, str],
@@ -200,50 +173,69 @@ def batch(
     on_progress: OnProgress = lambda _tally: None,
     on_warning: OnWarning = lambda _line: None,
 ) -> FleetSummary:
-    """Judge every item; what has a line in the folder already, or an answer in the cache, is not judged again.
+    """Judge every item, except those with a line in the folder or an answer in the cache.
 
     Raises:
-        UsageError: the items, the folder or the options cannot be meant.
-        CannotExamineError: the results cannot be written, or nobody can judge.
+        UsageError: the items, the folder or the options are wrong.
+        CannotExamineError: the results cannot be written, or no worker can judge.
     """
-    _check_host_profiles(wish, environ)
-    if wish.scheduler is not None and wish.cluster is not None:
+    if request.hosts and request.command not in FOR_HOSTS:
+        names = " and ".join(sorted(FOR_HOSTS))
+        raise UsageError(f"--host is for {names}; {request.command} examines on this machine")
+    for host in request.hosts:
+        # Raises UsageError for a profile that does not exist.
+        host_of(Options(host=host), None, environ)
+    if request.scheduler is not None and request.cluster is not None:
         raise UsageError("--scheduler and --cluster cannot be combined")
-    _workers(wish.cluster)
+    _workers(request.cluster)
     fleet = find_items(
-        wish.words, ItemSearch(command=wish.command, hosts=wish.hosts, inputs_pattern=wish.inputs_pattern)
+        request.words, ItemSearch(command=request.command, hosts=request.hosts, inputs_pattern=request.inputs_pattern)
     )
     tally = FleetTally(total=len(fleet))
     began = time.monotonic()
     problem, interrupted = None, False
     notes: list[str] = []
     try:
-        with ResultsFolder(wish.folder) as folder, Cache(wish.cache) as cache:
+        with ResultsFolder(request.folder) as folder, Cache(request.cache) as cache:
             try:
-                run = _begin(wish, fleet, tuple(map(redact, argv)))
-                with _engine(wish, environ, on_warning) as engine:
-                    means = FlowContext(
-                        settings=wish.settings,
+                run = FleetRun(
+                    command=request.command,
+                    items=len(fleet),
+                    started=_now(),
+                    hosts=request.hosts,
+                    tool=__version__,
+                    digest=tool_digest(),
+                    argv=tuple(map(redact, argv)),
+                )
+                continued = False
+                with suppress(CannotExamineError):
+                    # The folder may hold results of the same run, which was interrupted.
+                    old = read_fleet(request.folder)
+                    same = (old.command, old.digest, old.hosts) == (run.command, run.digest, run.hosts)
+                    continued = same and not old.finished
+                with _engine(request, environ, on_warning) as engine:
+                    context = FlowContext(
+                        settings=request.settings,
                         folder=folder,
                         cache=cache,
                         engine=engine,
                         host_key=partial(_host_key, environ=environ, engine=engine),
                         redact=redact,
                         on_progress=on_progress,
-                        keep_lost=_is_continued(wish.folder, run),
+                        keep_lost=continued,
                     )
                     folder.write_run(run)
-                    FleetFlow(means, tally).run(fleet)
+                    FleetFlow(context, tally).run(fleet)
                 folder.put_in_order([item.id for item in fleet])
                 folder.write_run(replace(run, finished=_now()))
             except KeyboardInterrupt:
                 interrupted, problem = True, "interrupted; run the same command again to continue"
             notes += [cache.problem] if cache.problem is not None else []
     except OSError as error:
-        raise CannotExamineError(f"{error.filename or wish.folder}: {error.strerror or error}") from error
+        raise CannotExamineError(f"{error.filename or request.folder}: {error.strerror or error}") from error
     return FleetSummary(
-        folder=wish.folder,
-        command=wish.command,
+        folder=request.folder,
+        command=request.command,
         items=tally.total,
         kept=tally.kept,
         cached=tally.cached,
@@ -259,31 +251,23 @@ def batch(
     )
 
 
-def _check_host_profiles(wish: BatchRequest, environ: Mapping[str, str]) -> None:
-    """A profile of the command line that is not there is an error of the command line."""
-    if wish.hosts and wish.command not in FOR_HOSTS:
-        raise UsageError(f"--host is for {' and '.join(sorted(FOR_HOSTS))}; {wish.command} examines on this machine")
-    for host in wish.hosts:
-        host_of(Options(host=host), None, environ)
-
-
 def _engine(
-    wish: BatchRequest, environ: Mapping[str, str], on_warning: OnWarning
+    request: BatchRequest, environ: Mapping[str, str], on_warning: OnWarning
 ) -> AbstractContextManager[JudgingEngine]:
-    settings = wish.settings
+    settings = request.settings
     limits = Limits(seconds=settings.item_timeout, memory=settings.memory_limit or MEMORY)
-    if wish.scheduler is not None or wish.cluster is not None:
+    if request.scheduler is not None or request.cluster is not None:
         from aotidoctor.fleet.dask_cluster import DaskCluster
 
         return DaskCluster(
-            wish.scheduler,
-            _workers(wish.cluster),
+            request.scheduler,
+            _workers(request.cluster),
             limits,
             settings_json(settings),
-            patience=Patience(workers=wish.worker_timeout, look=min(Patience().look, wish.worker_timeout / 4)),
+            patience=Patience(workers=request.worker_timeout, look=min(Patience().look, request.worker_timeout / 4)),
             on_warning=on_warning,
         )
-    return Pool(wish.jobs, limits, environ, settings_json(settings))
+    return Pool(request.jobs, limits, environ, settings_json(settings))
 
 
 def _workers(cluster: str | None) -> int:
@@ -294,32 +278,11 @@ def _workers(cluster: str | None) -> int:
     return int(number)
 
 
-def _begin(wish: BatchRequest, fleet: Sequence[FleetItem], argv: tuple[str, ...]) -> FleetRun:
-    return FleetRun(
-        command=wish.command,
-        items=len(fleet),
-        started=_now(),
-        hosts=wish.hosts,
-        tool=__version__,
-        digest=tool_digest(),
-        argv=argv,
-    )
-
-
-def _is_continued(folder: str, run: FleetRun) -> bool:
-    """Whether the folder holds a part of this very run, which was interrupted."""
-    try:
-        before = read_fleet(folder)
-    except CannotExamineError:
-        return False
-    return not before.finished and (before.command, before.digest, before.hosts) == (run.command, run.digest, run.hosts)
-
-
 def _host_key(name: str | None, *, environ: Mapping[str, str], engine: JudgingEngine) -> str:
-    """The digest of the host that is judged for. Raises UsageError and CannotExamineError."""
-    there = getattr(engine, "host_key", None)
-    if name is None and there is not None:
-        return str(there())
+    """The digest of the host to judge for. Raises UsageError and CannotExamineError."""
+    remote = getattr(engine, "host_key", None)
+    if name is None and remote is not None:
+        return str(remote())
     return host_digest(host_of(Options(host=name), None, environ))
 
 

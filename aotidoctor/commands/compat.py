@@ -1,4 +1,4 @@
-"""``aotidoctor compat``: what packages need of a host, and on which hosts they will run. Nothing is executed."""
+"""Tell what packages need of a host, and on which hosts they will run; execute nothing (``aotidoctor compat``)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from aotidoctor.checks.driver_mismatch import OLDEST_DRIVER
 from aotidoctor.checks.matching.package_facts import NOT_STATED, device_of, main_object
-from aotidoctor.model.artifact import ArtifactKind, ModelEntry
+from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case, Host, Options
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.fleet import Compatibility, HostAnswer, HostVerdict, PackageNeeds
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
@@ -22,7 +22,7 @@ from aotidoctor.triage import open_case
 from aotidoctor.triage.finish import Invocation, finish
 from aotidoctor.triage.static_checks import CheckAnswer, Session, ask_host, name_causes
 
-# Without an answer of these nobody can say that it runs; the others are about the moment, not about the machine.
+# A package runs only if these checks have answers; others concern the moment, not the machine.
 DECISIVE = frozenset((
     "torch_missing", "device_unavailable", "driver_mismatch", "gpu_arch_mismatch", "isa_mismatch", "missing_library",
     "abi_mismatch", "executable_stack",
@@ -33,10 +33,10 @@ _UNREAD = "AD-READ-HOST"
 
 @record
 class TargetHost:
-    """One column.
+    """One column of the table.
 
-    ``host`` is None for this machine, which is read anew for each package, and for a profile that cannot be read:
-    ``problem`` then says why.
+    ``host`` is None for this machine, which is read for each package, and for a profile that cannot be read;
+    ``problem`` then is the reason.
     """
 
     label: str
@@ -53,35 +53,35 @@ def compat(
     argv: tuple[str, ...] = (),
     environ: Mapping[str, str],
 ) -> Report:
-    """Every package on every host, with the host's torch or with each of ``torches``.
+    """Judge every package on every host, with the host's torch or with each of ``torches``.
 
     Raises:
         UsageError: there is no such profile or release.
     """
-    watch = Invocation("compat", argv)
+    invocation = Invocation("compat", argv)
     targets = [_target(host, torch, environ) for host in hosts or (HERE,) for torch in torches or (None,)]
     unread: list[NotChecked] = []
-    cases = [_case(path, model_name, targets[0], unread, environ) for path in paths]
+    cases = []
+    for path in paths:
+        artifact, model, contract = open_case.open_package(path, model_name, unread)
+        host = targets[0].host or read_host(artifact=artifact, environ=environ)
+        options = Options(model_name=model_name)
+        cases.append(Case(artifact=artifact, host=host, options=options, model=model, contract=contract))
     session = Session(case=cases[0], runner=None, not_checked=unread)
     answers = [_answer(session, case, target, environ) for case in cases for target in targets]
     found = Compatibility(needs=tuple(_needs(case) for case in cases), answers=tuple(answers))
     given = {answer.answer for answer in answers}
+    missing = [case.artifact.path for case in cases if case.artifact.kind is ArtifactKind.MISSING]
+    problems = [f"no such file: {missing[0]}"] if missing else [one.problem for one in targets if one.problem]
     report = finish(
         session,
         name_causes(session),
-        watch,
+        invocation,
         verdict="problem" if HostVerdict.REFUSED in given else "unknown" if HostVerdict.UNKNOWN in given else "healthy",
         stage="host" if HostVerdict.REFUSED in given else None,
-        cannot_examine=_cannot_examine(cases, targets),
+        cannot_examine=next(iter(problems), None),
     )
     return replace(report, compat=found)
-
-
-def _cannot_examine(cases: Sequence[Case], targets: Sequence[TargetHost]) -> str | None:
-    missing = next((case.artifact.path for case in cases if case.artifact.kind is ArtifactKind.MISSING), None)
-    if missing is not None:
-        return f"no such file: {missing}"
-    return next((target.problem for target in targets if target.problem), None)
 
 
 def _target(name: str, torch: str | None, environ: Mapping[str, str]) -> TargetHost:
@@ -95,14 +95,6 @@ def _target(name: str, torch: str | None, environ: Mapping[str, str]) -> TargetH
     return TargetHost(label=label, host=replace(host, profile=label))
 
 
-def _case(
-    path: str, model_name: str | None, first: TargetHost, unread: list[NotChecked], environ: Mapping[str, str]
-) -> Case:
-    artifact, model, contract = open_case.open_package(path, model_name, unread)
-    host = first.host if first.host is not None else read_host(artifact=artifact, environ=environ)
-    return Case(artifact=artifact, host=host, options=Options(model_name=model_name), model=model, contract=contract)
-
-
 def _answer(session: Session, case: Case, target: TargetHost, environ: Mapping[str, str]) -> HostAnswer:
     name = case.artifact.path
     if target.problem is not None:
@@ -113,17 +105,24 @@ def _answer(session: Session, case: Case, target: TargetHost, environ: Mapping[s
         host = for_artifact(target.host, case.artifact)
     elif host.profile is not None:
         host = read_host(artifact=case.artifact, environ=environ)
-    asked = ask_host(replace(case, host=host))
-    refused = [
-        (one, item)
-        for one in asked
-        for item in _host_findings(one)
-        if (item.severity is Severity.ERROR or one.check.name == _NO_TORCH)
-    ]
-    warned = [(one, item) for one in asked for item in _host_findings(one) if item.severity is Severity.WARN]
-    steps = [str(item.facts["provided"]) for one in asked for item in _host_findings(one) if "provided" in item.facts]
-    session.add([_place_evidence(item, name, target.label) for _, item in (*refused, *warned)])
-    unknown = _unknown(asked) if not refused else []
+    answers = ask_host(replace(case, host=host))
+    found = [(one, item) for one in answers if not isinstance(one.found, NotChecked) for item in one.found]
+    refused = [(one, item) for one, item in found if item.severity is Severity.ERROR or one.check.name == _NO_TORCH]
+    warned = [(one, item) for one, item in found if item.severity is Severity.WARN]
+    steps = [str(item.facts["provided"]) for _, item in found if "provided" in item.facts]
+    # A finding that prevents a run is an error, and each names its package and host.
+    session.add(
+        [
+            replace(
+                item,
+                severity=Severity.WARN if item.severity is Severity.WARN else Severity.ERROR,
+                message=f"{name} on {target.label}: {item.message}",
+                facts={**item.facts, "host": target.label, "package": name},
+            )
+            for _, item in (*refused, *warned)
+        ]
+    )
+    unknown = _unknown(answers) if not refused else []
     operators = _operators(case)
     return HostAnswer(
         package=name,
@@ -140,22 +139,11 @@ def _answer(session: Session, case: Case, target: TargetHost, environ: Mapping[s
     )
 
 
-def _host_findings(one: CheckAnswer) -> tuple[Evidence, ...]:
-    return () if isinstance(one.found, NotChecked) else one.found
-
-
-def _place_evidence(item: Evidence, package: str, host: str) -> Evidence:
-    """The finding with where it was found; what kept it from running is an error."""
-    severity = Severity.WARN if item.severity is Severity.WARN else Severity.ERROR
-    message = f"{package} on {host}: {item.message}"
-    return replace(item, severity=severity, message=message, facts={**item.facts, "host": host, "package": package})
-
-
-def _unknown(asked: Sequence[CheckAnswer]) -> list[str]:
-    """What would have to be known; what a profile does not state, in one line."""
+def _unknown(answers: Sequence[CheckAnswer]) -> list[str]:
+    """The missing facts, with one line for all that a profile does not state."""
     reasons = [
         one.found.reason
-        for one in asked
+        for one in answers
         if isinstance(one.found, NotChecked) and one.blocked is None and one.check.name in DECISIVE
     ]
     facts = (fact for reason in reasons if NOT_STATED in reason for fact in reason.partition(NOT_STATED)[2].split(", "))
@@ -178,6 +166,13 @@ def _needs(case: Case) -> PackageNeeds:
         return PackageNeeds(package=case.artifact.path, problem=problem)
     built, least = built_by(model, compiled), loads_from(model, compiled)
     needs = case.contract.needs if case.contract is not None else None
+    libraries = compiled.needed if compiled is not None else ()
+    # The oldest driver for the CUDA runtime that the package is linked to.
+    cudart = [
+        name.removeprefix("libcudart.so.").partition(".")[0] for name in libraries if name.startswith("libcudart")
+    ]
+    capability = case.needs.compute_capability
+    own_target = (f"sm_{capability}",) if capability and device_of(case) == "cuda" else ()
     return PackageNeeds(
         package=case.artifact.path,
         device=device_of(case),
@@ -189,20 +184,15 @@ def _needs(case: Case) -> PackageNeeds:
         torch_least=_text(least[0]) if least else None,
         torch_least_because=least[1] if least else "",
         abi_versions=_newest_versions([ref.version for ref in compiled.undefined if ref.version]) if compiled else (),
-        libraries=compiled.needed if compiled is not None else (),
+        libraries=libraries,
         isa=needs.isa if needs is not None else (),
         march_native=needs.march_native if needs is not None else None,
-        gpu_targets=_gpu_targets(case, model),
-        oldest_driver=_oldest_driver(compiled.needed if compiled is not None else ()),
+        gpu_targets=model.gpu_targets or own_target,
+        oldest_driver=next((OLDEST_DRIVER[major] for major in cudart if major in OLDEST_DRIVER), None),
         custom_ops=tuple(_operators(case)),
         threads=min(needs.baked_threads.values(), default=None) if needs is not None else None,
         executable_stack=compiled.executable_stack if compiled is not None else None,
     )
-
-
-def _gpu_targets(case: Case, model: ModelEntry) -> tuple[str, ...]:
-    capability = case.needs.compute_capability
-    return model.gpu_targets or ((f"sm_{capability}",) if capability and device_of(case) == "cuda" else ())
 
 
 def _text(release: Release | None) -> str | None:
@@ -210,7 +200,7 @@ def _text(release: Release | None) -> str | None:
 
 
 def _newest_versions(versions: Sequence[str]) -> tuple[str, ...]:
-    """Of each family the newest: ``GLIBC_2.34``, ``GLIBCXX_3.4.30``."""
+    """The newest version of each family: ``GLIBC_2.34``, ``GLIBCXX_3.4.30``."""
     newest: dict[str, tuple[int, ...]] = {}
     for version in versions:
         family, _, number = version.rpartition("_")
@@ -218,9 +208,3 @@ def _newest_versions(versions: Sequence[str]) -> tuple[str, ...]:
         if family and all(part.isdecimal() for part in parts):
             newest[family] = max(newest.get(family, ()), tuple(map(int, parts)))
     return tuple(f"{family}_{'.'.join(map(str, number))}" for family, number in sorted(newest.items()))
-
-
-def _oldest_driver(needed: Sequence[str]) -> str | None:
-    """By the CUDA runtime that it is linked to, where it is linked to one."""
-    majors = [name.removeprefix("libcudart.so.").partition(".")[0] for name in needed if name.startswith("libcudart")]
-    return next((OLDEST_DRIVER[major] for major in majors if major in OLDEST_DRIVER), None)

@@ -1,7 +1,7 @@
-"""``aotidoctor demo``: build and triage packages that are broken on purpose.
+"""Build and triage packages that are broken on purpose (``aotidoctor demo``).
 
-The demo packages are built once in a child process and stored in the user's cache folder, under a name made from the
-recipe and the versions that went into it, so that the second demo starts at once.
+The demo packages are built once in a child process and stored in the user's cache folder, under a name that depends on
+the recipe and the versions used, so that the second demo starts at once.
 
 ``--cuda``: an embedding of 100 rows, compiled for an H100 with a dynamic batch. It is shipped, since compiling for CUDA
 takes a toolkit; only the text of its wrapper is executed, by the emulation.
@@ -56,7 +56,7 @@ PARTS = ("model", "separate_weights")
 
 @record
 class Patient:
-    """One broken case: files in the demo's folder, what a user would see, and the cause that must be found."""
+    """One broken case: files in the demo's folder, the story of its user, and the cause that must be found."""
 
     title: str
     story: str
@@ -98,16 +98,25 @@ PATIENTS = (
 
 
 def demo_folder(environ: Mapping[str, str]) -> Path:
-    """Where the demo's files are, or will be. Raises CannotExamineError without torch."""
-    return cache_folder(environ) / _key()
+    """The folder of the demo's files. Raises CannotExamineError without torch."""
+    # Imported only here: the import is slow.
+    from importlib import metadata
+
+    try:
+        torch = metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        raise CannotExamineError("the demo compiles a model and needs torch: pip install 'aotidoctor[torch]'") from None
+    # The name depends on the recipe and on everything that its result depends on.
+    made_of = (_RECIPE.read_text(encoding="utf-8"), torch, platform.python_version(), platform.machine())
+    return cache_folder(environ) / hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:16]
 
 
 def prepare_demo(environ: Mapping[str, str], on_event: OnEvent) -> Path:
-    """The folder with the demo's files, built first where needed. Raises CannotExamineError when it cannot be."""
+    """The folder with the demo's files, which are built if needed. Raises CannotExamineError if that fails."""
     place = demo_folder(environ)
     root = cache_folder(environ).parent
     if place.is_dir() and not is_private(place, root):
-        # It is executed: what others may have written is made anew.
+        # It is executed, so it is made anew if others may have changed it.
         shutil.rmtree(place, ignore_errors=True)
     if not place.is_dir():
         make_private(place.parent, root)
@@ -122,79 +131,61 @@ def prepare_demo(environ: Mapping[str, str], on_event: OnEvent) -> Path:
     return place
 
 
-def demo_argv(patient: Patient) -> tuple[str, ...]:
-    """The command that repeats a patient's triage, inside the demo's folder."""
-    return ("aotidoctor", "run", patient.package, "--inputs", patient.inputs, "--reference", "exported.pt2")
+def demo_argv(case: Patient) -> tuple[str, ...]:
+    """The command that repeats the triage of a case, inside the demo's folder."""
+    return ("aotidoctor", "run", case.package, "--inputs", case.inputs, "--reference", "exported.pt2")
 
 
 def warm_runner(environ: Mapping[str, str]) -> Runner:
-    """One runner for all patients, so that torch is imported once."""
+    """Start a runner for all cases, so that torch is imported once."""
     return Runner(environ=environ, preload=diagnose_package.REFERENCE_MODULES)
 
 
-def triage_patient(patient: Patient, runner: Runner, environ: Mapping[str, str], on_event: OnEvent) -> Report:
-    """What ``aotidoctor run`` finds out about ``patient``; the files are built first where needed."""
+def triage_patient(case: Patient, runner: Runner, environ: Mapping[str, str], on_event: OnEvent) -> Report:
+    """Examine a case as ``aotidoctor run`` does; build its files if needed."""
     place = prepare_demo(environ, on_event)
     options = Options(reference=str(place / "exported.pt2"))
-    package, inputs = str(place / patient.package), str(place / patient.inputs)
+    package, inputs = str(place / case.package), str(place / case.inputs)
     return diagnose_package.diagnose(
-        package, inputs, options, argv=demo_argv(patient), environ=environ, on_event=on_event, runner=runner
+        package, inputs, options, argv=demo_argv(case), environ=environ, on_event=on_event, runner=runner
     )
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """The folder of the files of all demos."""
+    """The folder for files of all demos."""
     base = environ.get("XDG_CACHE_HOME") or ""
     home = environ.get("HOME") or tempfile.gettempdir()
     return (Path(base) if base.startswith("/") else Path(home) / ".cache") / "aotidoctor" / "demo"
-
-
-def _key() -> str:
-    """A name for the recipe and everything that its result depends on."""
-    # Only the demo asks for a version of a distribution; the import is slow.
-    from importlib import metadata
-
-    try:
-        torch = metadata.version("torch")
-    except metadata.PackageNotFoundError:
-        raise CannotExamineError("the demo compiles a model and needs torch: pip install 'aotidoctor[torch]'") from None
-    made_of = (_RECIPE.read_text(encoding="utf-8"), torch, platform.python_version(), platform.machine())
-    return hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:16]
 
 
 def _build(workshop: Path, environ: Mapping[str, str], on_event: OnEvent) -> None:
     (workshop / "files").mkdir()
     on_event(Event(kind=EventKind.PROBE_START, name="compile the model"))
     with Runner(environ=environ) as runner:
-        # Side by side: a compile keeps one core busy.
-        started = [runner.start(_request(part, workshop)) for part in PARTS]
+        # In parallel: a compile keeps one core busy.
+        requests = [
+            Request(
+                probe="demo_build",
+                job="demo_build",
+                payload=DemoBuild(folder=str(workshop / "files"), part=part),
+                # Generated code and objects are deleted with the workshop.
+                env={"TORCHINDUCTOR_CACHE_DIR": str(workshop / part)},
+                fresh=True,
+                timeout=_BUILD_LIMIT,
+                purpose=f"compile the demo's {part}",
+            )
+            for part in PARTS
+        ]
+        started = [runner.start(request) for request in requests]
         outcomes = [item if isinstance(item, Outcome) else runner.finish(item) for item in started]
     failed = [outcome for outcome in outcomes if not outcome.succeeded]
-    told = run_ending(failed[0]) if failed else "kept for the next demo"
+    verdict = run_ending(failed[0]) if failed else "kept for the next demo"
     seconds = max(outcome.seconds for outcome in outcomes)
-    on_event(Event(kind=EventKind.PROBE_END, name="compile the model", seconds=seconds, verdict=told, ok=not failed))
+    on_event(Event(kind=EventKind.PROBE_END, name="compile the model", seconds=seconds, verdict=verdict, ok=not failed))
     if failed:
-        raise CannotExamineError(f"the demo's model did not compile: {_why(failed[0])}")
-
-
-def _request(part: str, workshop: Path) -> Request:
-    return Request(
-        probe="demo_build",
-        job="demo_build",
-        payload=DemoBuild(folder=str(workshop / "files"), part=part),
-        # Generated code and objects go away with the workshop.
-        env={"TORCHINDUCTOR_CACHE_DIR": str(workshop / part)},
-        fresh=True,
-        timeout=_BUILD_LIMIT,
-        purpose=f"compile the demo's {part}",
-    )
-
-
-def _why(outcome: Outcome) -> str:
-    if outcome.error is not None:
-        return f"{outcome.error.type}: {outcome.error.message}"
-    last = outcome.stderr_tail.strip().splitlines()[-1:]
-    return " ".join([run_ending(outcome), *last])
+        error, last = failed[0].error, failed[0].stderr_tail.strip().splitlines()[-1:]
+        reason = f"{error.type}: {error.message}" if error is not None else " ".join([run_ending(failed[0]), *last])
+        raise CannotExamineError(f"the demo's model did not compile: {reason}")
 
 
 # --cuda: a package compiled for CUDA, and one id beyond its table.
@@ -211,17 +202,17 @@ CUDA_PATIENT = Patient(
 
 
 def cuda_argv() -> tuple[str, ...]:
-    """The command that repeats it, inside the demo's folder."""
+    """The command that repeats the triage of the CUDA case, inside the demo's folder."""
     return ("aotidoctor", "run", CUDA_PATIENT.package, "--inputs", CUDA_PATIENT.inputs, "--emulate", "always")
 
 
 def cuda_folder(environ: Mapping[str, str]) -> Path:
-    """Where its files are, or will be."""
+    """The folder of the CUDA case."""
     return cache_folder(environ) / "cuda"
 
 
 def prepare_cuda(environ: Mapping[str, str]) -> Path:
-    """The folder with package and inputs, unpacked where needed."""
+    """The folder of the CUDA case, with its package and inputs."""
     place, root = cuda_folder(environ), cache_folder(environ).parent
     if place.is_dir() and not is_private(place, root):
         shutil.rmtree(place, ignore_errors=True)
@@ -234,7 +225,7 @@ def prepare_cuda(environ: Mapping[str, str]) -> Path:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Whole or not at all."""
+    """Write a file completely or not at all, unless it has this content."""
     if path.is_file() and path.read_bytes() == content:
         return
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
@@ -243,7 +234,7 @@ def _write_whole(path: Path, content: bytes) -> None:
 
 
 def triage_cuda(runner: Runner, environ: Mapping[str, str], on_event: OnEvent) -> Report:
-    """What ``aotidoctor run`` finds. Raises CannotExamineError without Triton."""
+    """Examine the CUDA case as ``aotidoctor run`` does. Raises CannotExamineError without Triton."""
     if "triton" not in relevant_packages(sys.path):
         raise CannotExamineError("the demo emulates a GPU and needs Triton: pip install 'aotidoctor[emulate]'")
     place = prepare_cuda(environ)
@@ -258,7 +249,7 @@ def triage_cuda(runner: Runner, environ: Mapping[str, str], on_event: OnEvent) -
 
 FLEET_ITEMS = 60
 LAST_NIGHT, TONIGHT, PAGE = "last-night", "tonight", "fleet.html"
-# What fails tonight: cause, number of items, change since last night.
+# The failures of tonight: cause, number of items, change since last night.
 FLEET_CAUSES = (
     ("input-stride", 8, "known"),
     ("input-dtype", 6, "new"),
@@ -271,7 +262,7 @@ _REPAIRED = 10
 
 @record
 class Night:
-    """One night: which package and inputs of the demo each item has, and which packages are cut off."""
+    """One night: package and inputs of each item, and the items whose packages are cut off."""
 
     name: str
     packages: Sequence[str]
@@ -295,22 +286,22 @@ def both_nights() -> tuple[Night, Night]:
 
 
 def item_labels(at: int, night: Night) -> Mapping[str, str]:
-    """What the manifest says of an item: who calls it, and what exported it."""
+    """The labels of an item in the manifest: client, exporter and team."""
     client = "etl" if at in _STRIDES else "numpy" if night.inputs[at] == "int32_ids.pt" else "torch"
     exporter = "2.1" if night.packages[at] == "separate_weights.pt2" else "2.0"
     return {"client": client, "exporter": exporter, "team": "abc"[at % 3]}
 
 
 def fleet_folder(environ: Mapping[str, str]) -> Path:
-    """Where the fleet is. Raises CannotExamineError without torch."""
+    """The folder of the fleet. Raises CannotExamineError without torch."""
     files = demo_folder(environ)
     return files.with_name(f"{files.name}-fleet")
 
 
 def make_fleet(environ: Mapping[str, str], on_event: OnEvent, redactor: Redactor) -> FleetOverview:
-    """Make the fleet anew, judge it twice, and write the page; the summary of tonight.
+    """Make the fleet, judge it twice, and write the page; return the summary of tonight.
 
-    Raises CannotExamineError where the demo's model cannot be compiled, or pandas is missing.
+    Raises CannotExamineError if the demo's model cannot be compiled, or pandas is missing.
     """
     source = prepare_demo(environ, on_event)
     place = fleet_folder(environ)
@@ -321,43 +312,39 @@ def make_fleet(environ: Mapping[str, str], on_event: OnEvent, redactor: Redactor
         name = f"check {FLEET_ITEMS} packages, {night.name.replace('-', ' ')}"
         on_event(Event(kind=EventKind.PROBE_START, name=name))
         manifest = _lay_out(source, place, night)
-        wish = BatchRequest(words=(str(manifest),), folder=str(place / night.name), jobs=processors())
-        done = batch(wish, argv=("aotidoctor", "batch", manifest.name), environ=environ, redact=redactor.text)
-        told = ", ".join(f"{verdict} {count}" for verdict, count in done.verdicts.items())
-        on_event(Event(kind=EventKind.PROBE_END, name=name, seconds=done.seconds, verdict=told, ok=True))
+        request = BatchRequest(words=(str(manifest),), folder=str(place / night.name), jobs=processors())
+        done = batch(request, argv=("aotidoctor", "batch", manifest.name), environ=environ, redact=redactor.text)
+        verdicts = ", ".join(f"{verdict} {count}" for verdict, count in done.verdicts.items())
+        on_event(Event(kind=EventKind.PROBE_END, name=name, seconds=done.seconds, verdict=verdicts, ok=True))
     argv = ("aotidoctor", "fleet", TONIGHT, "--baseline", LAST_NIGHT)
-    wanted = FleetSummaryRequest(folders=(str(place / TONIGHT),), baseline=str(place / LAST_NIGHT), argv=argv)
-    found = summarize_results(wanted, redactor)
+    summary = FleetSummaryRequest(folders=(str(place / TONIGHT),), baseline=str(place / LAST_NIGHT), argv=argv)
+    found = summarize_results(summary, redactor)
     write_file(place / PAGE, "".join(render_fleet(found, "html")))
     return found
 
 
 def _lay_out(source: Path, place: Path, night: Night) -> Path:
-    """Packages and inputs of a night in their places, and the manifest of it."""
+    """Write packages, inputs and manifest of a night; the path of the manifest."""
     rows = []
     for at in range(FLEET_ITEMS):
         package, inputs = place / "models" / f"ranker-{at:02}.pt2", place / "models" / f"ranker-{at:02}.inputs.pt"
-        _copy(source / night.packages[at], package, at)
+        # One more entry of metadata, so that all packages differ, but compute the same.
+        shutil.copyfile(source / night.packages[at], package)
+        with zipfile.ZipFile(package, "a") as archive:
+            root = archive.namelist()[0].partition("/")[0]
+            archive.writestr(f"{root}/extra/fleet", f"ranker-{at:02}")
         if at in night.cut_off:
             os.truncate(package, package.stat().st_size * 3 // 5)
         shutil.copyfile(source / night.inputs[at], inputs)
-        told = ";".join(f"{name}={value}" for name, value in item_labels(at, night).items())
-        rows.append((str(package), str(inputs), told))
+        labels = ";".join(f"{name}={value}" for name, value in item_labels(at, night).items())
+        rows.append((str(package), str(inputs), labels))
     manifest = place / f"{night.name}.csv"
     with manifest.open("w", encoding="utf-8", newline="") as stream:
         csv.writer(stream).writerows([("package", "inputs", "labels"), *rows])
     return manifest
 
 
-def _copy(source: Path, target: Path, at: int) -> None:
-    """A package that differs from the others, but not in what it computes: one more entry of metadata."""
-    shutil.copyfile(source, target)
-    with zipfile.ZipFile(target, "a") as archive:
-        root = archive.namelist()[0].partition("/")[0]
-        archive.writestr(f"{root}/extra/fleet", f"ranker-{at:02}")
-
-
 def is_as_expected(found: FleetOverview) -> bool:
-    """Whether the four causes were found, each in as many items as were made so, and only two of them new."""
-    seen = sorted((cluster.cause or "", cluster.count, cluster.change) for cluster in found.summary.clusters)
-    return seen == sorted(FLEET_CAUSES)
+    """Whether exactly the four causes were found, with the right numbers of items and changes."""
+    clusters = [(cluster.cause or "", cluster.count, cluster.change) for cluster in found.summary.clusters]
+    return sorted(clusters) == sorted(FLEET_CAUSES)

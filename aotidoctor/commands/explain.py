@@ -1,7 +1,7 @@
-"""The manual: playbooks by cause, and the docstrings of checks, probes and rules by code or name.
+"""Find pages of the manual: playbooks by cause; docstrings of checks, probes and rules by code or name.
 
-Docstrings of modules are read from the source files, so that a page costs no import of what it describes. Rules share
-modules: those about programs hold their pages, those about Triton have them as docstrings of their functions.
+Docstrings of modules are read from the source files, so that no module is imported for its page. Rules share modules:
+those about programs contain their pages, those about Triton have them as docstrings of their functions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aotidoctor.model import extensions
 from aotidoctor.model.record import record
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-# Folder -> what a module in it describes.
+# Kinds of pages by folder.
 _FOLDERS = {"checks": "check", "probes": "probe"}
 _CODE = re.compile(r"[A-Z]+(?:-[A-Z0-9]+)+")
 _HEAD = re.compile(r"\A\+\+\+\n.*?^\+\+\+\n", re.MULTILINE | re.DOTALL)
@@ -31,7 +31,7 @@ _HEADING = re.compile(r"(What it does|Why it matters|Example|When it is wrong):?
 
 @record
 class ManualPage:
-    """One page. ``kind`` is ``playbook``, ``check``, ``probe`` or ``rule``; ``code`` is None for a playbook."""
+    """A page. ``kind`` is ``playbook``, ``check``, ``probe`` or ``rule``; ``code`` is None for a playbook."""
 
     kind: str
     name: str
@@ -44,26 +44,26 @@ def find(topic: str) -> ManualPage | None:
     path = extensions.find_playbook(topic.lower())
     if path is not None:
         return _playbook(path)
-    wanted = topic.upper() if _CODE.fullmatch(topic.upper()) else topic
-    # The last: a page whose code is spelt in another module.
-    candidates = itertools.chain(_pages(wanted), _rules(), _pages())
-    return next((page for page in candidates if wanted in (page.code, page.name)), None)
+    name = topic.upper() if _CODE.fullmatch(topic.upper()) else topic
+    # All pages come last, for one whose code stands in another module.
+    candidates = itertools.chain(_pages(name), _rules(), _pages())
+    return next((page for page in candidates if name in (page.code, page.name)), None)
 
 
 def pages() -> tuple[ManualPage, ...]:
-    """Every page, those of a kind together, in order."""
+    """All pages, ordered by kind."""
     return (*map(_playbook, extensions.playbook_files()), *_pages(), *_rules())
 
 
 @lru_cache(maxsize=256)
 def name_and_text(topic: str) -> tuple[str, str] | None:
-    """Those of the page of ``topic``, as formats with help texts take them."""
+    """Name and text of the page of ``topic``, for formats with help texts."""
     page = find(topic)
     return (page.name, page.text) if page is not None else None
 
 
 def near(topic: str) -> tuple[str, ...]:
-    """Up to three topics that are spelt like ``topic``."""
+    """Up to three topics with a similar spelling."""
     pages = (*_pages(), *_rules())
     known = {path.stem for path in extensions.playbook_files()} | {page.name for page in pages}
     codes = {page.code for page in pages if page.code is not None}
@@ -74,7 +74,11 @@ def near(topic: str) -> tuple[str, ...]:
 def markdown(page: ManualPage) -> str:
     """``page`` as Markdown, with a title."""
     title = f"# {page.name}" + (f" ({page.code})" if page.code else "")
-    body = page.text if page.kind == "playbook" else _mark_headings(page.text)
+    body = page.text
+    if page.kind != "playbook":
+        # Heading lines of a docstring become Markdown headings, indented text becomes running text.
+        lines = ((_HEADING.fullmatch(line), line) for line in page.text.splitlines())
+        body = "\n".join(f"\n## {heading[1]}\n" if heading else line.strip() for heading, line in lines)
     return f"{title}\n\n{body.strip()}\n"
 
 
@@ -84,25 +88,19 @@ def _playbook(path: Path) -> ManualPage:
     return ManualPage(kind="playbook", name=path.stem, code=None, text=f"{prose}\n")
 
 
-def _mark_headings(docstring: str) -> str:
-    """A module docstring with its heading lines as Markdown headings; indented text becomes running text."""
-    found = ((_HEADING.fullmatch(line), line) for line in docstring.splitlines())
-    return "\n".join(f"\n## {heading[1]}\n" if heading else line.strip() for heading, line in found)
-
-
-def _pages(wanted: str | None = None) -> Iterator[ManualPage]:
-    """Pages of checks and probes; with ``wanted`` only files that mention it are parsed."""
+def _pages(name: str | None = None) -> Iterator[ManualPage]:
+    """Pages of checks and probes; with ``name`` only files that mention it are parsed."""
     for folder, kind in _FOLDERS.items():
         for path in sorted((_PACKAGE / folder).glob("[!_]*.py")):
             source = path.read_text(encoding="utf-8")
-            if wanted is None or wanted in source or wanted == path.stem:
+            if name is None or name in source or name == path.stem:
                 page = _page(kind, path.stem, source)
                 if page is not None:
-                    yield replace(page, name=wanted) if wanted == path.stem else page
+                    yield replace(page, name=name) if name == path.stem else page
 
 
 def _rules() -> Iterator[ManualPage]:
-    """Pages of the rules about programs and about Triton, and of what a rehearsal finds beyond them."""
+    """Pages of the rules about programs and about Triton, and of the findings of a rehearsal."""
     from aotidoctor.program.rules import BY_CODE
     from aotidoctor.triton import rehearsal_findings
     from aotidoctor.triton.rules import RULES
@@ -118,33 +116,29 @@ def _rules() -> Iterator[ManualPage]:
 
 
 def _page(kind: str, name: str, source: str) -> ManualPage | None:
-    """The page of a module that defines ``CHECK`` or ``PROBE``; None for a module that only helps others."""
+    """The page of a module that defines ``CHECK`` or ``PROBE``; None for other modules."""
     tree = ast.parse(source)
     assigned = [node for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))]
-    if not any(target in ("CHECK", "PROBE") for node in assigned for target in _targets(node)):
+    targets = [one for node in assigned for one in (node.targets if isinstance(node, ast.Assign) else [node.target])]
+    if not any(isinstance(target, ast.Name) and target.id in ("CHECK", "PROBE") for target in targets):
         return None
-    # A page whose code is that of the module with its findings.
-    lent = [
+    # Modules that the code may be imported from.
+    sources = [
         node.module
         for node in tree.body
         if isinstance(node, ast.ImportFrom)
+        and node.module is not None
         and any(alias.name == "CODE" and alias.asname is None for alias in node.names)
     ]
     texts = (item.value for node in assigned for item in ast.walk(node) if isinstance(item, ast.Constant))
     codes = (text for text in texts if isinstance(text, str) and re.fullmatch(r"AD-[A-Z]+-\d+", text))
-    # It may name the codes of others besides.
-    code = next((_code_of(module) for module in lent if module is not None), None) or next(codes, None)
-    # A report calls a probe by its NAME; where there is none, that is the module's.
+    code = None
+    for module in sources[:1]:
+        text = (_PACKAGE.parent / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+        found = re.search(r"^CODE(?:, \w+)* = \"([A-Z0-9-]+)\"", text, re.MULTILINE)
+        code = found[1] if found else None
+    # The first code is its own; it may name the codes of others as well.
+    code = code or next(codes, None)
+    # A report calls a probe by its NAME, or else by the name of its module.
     stated = re.search(r"^(?:CODE, )?NAME = (?:\"[A-Z0-9-]+\", )?\"(\w+)\"", source, re.MULTILINE)
     return ManualPage(kind=kind, name=stated[1] if stated else name, code=code, text=ast.get_docstring(tree) or "")
-
-
-def _code_of(module: str) -> str | None:
-    source = (_PACKAGE.parent / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
-    found = re.search(r"^CODE(?:, \w+)* = \"([A-Z0-9-]+)\"", source, re.MULTILINE)
-    return found[1] if found else None
-
-
-def _targets(node: ast.Assign | ast.AnnAssign) -> list[str]:
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    return [target.id for target in targets if isinstance(target, ast.Name)]

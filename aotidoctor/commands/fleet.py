@@ -1,4 +1,4 @@
-"""``aotidoctor fleet``: summarize the results of a fleet, and report what is new in them."""
+"""Summarize the results of a fleet, and report new failures (``aotidoctor fleet``)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 FORMATS = ("md", "json", "csv", "html", "sarif", "junit", "chat")
 MOST_CALLS = 20
-"""Clusters that a command is called for; the others are in the summary."""
+"""Most clusters that a command is called for; all are in the summary."""
 
 
 @record
 class FleetSummaryRequest:
-    """What was asked: ``baseline`` and ``accepted`` are paths or None."""
+    """Options of a summary: ``baseline`` and ``accepted`` are paths or None."""
 
     folders: tuple[str, ...]
     baseline: str | None = None
@@ -35,23 +35,23 @@ class FleetSummaryRequest:
     argv: tuple[str, ...] = ()
 
 
-def summarize_results(wanted: FleetSummaryRequest, redactor: Redactor | None) -> FleetOverview:
-    """The summary, redacted where there is a ``redactor``. Raises CannotExamineError, UsageError."""
+def summarize_results(request: FleetSummaryRequest, redactor: Redactor | None) -> FleetOverview:
+    """Summarize results, and redact them if there is a ``redactor``. Raises CannotExamineError, UsageError."""
     try:
         from aotidoctor.fleet.summary.summarize import read_baseline, summarize
     except ImportError as error:
         raise CannotExamineError("the tables of a fleet need pandas: pip install 'aotidoctor[fleet]'") from error
     today = datetime.now(timezone.utc).date()
-    entries = read_accepted(wanted.accepted, today) if wanted.accepted is not None else ()
-    base = read_baseline(wanted.baseline) if wanted.baseline is not None else None
-    found = summarize(wanted.folders, baseline=base, accepted=entries, argv=wanted.argv)
+    entries = read_accepted(request.accepted, today) if request.accepted is not None else ()
+    base = read_baseline(request.baseline) if request.baseline is not None else None
+    found = summarize(request.folders, baseline=base, accepted=entries, argv=request.argv)
     return found if redactor is None else replace(found, summary=redactor.value(found.summary))
 
 
 def fleet_status(summary: Overview, *, fail_on_new: bool) -> int:
-    """1 for what is new, 4 where something may be hidden, else 0.
+    """The exit status: 1 for new failures, 4 if failures may be hidden, else 0.
 
-    Hidden: items that were examined in the baseline and are not any more, a run that has not finished, damaged lines.
+    Hidden by: items of the baseline that are not examined any more, a run that has not finished, damaged lines.
     """
     if not fail_on_new:
         return 0
@@ -60,40 +60,31 @@ def fleet_status(summary: Overview, *, fail_on_new: bool) -> int:
 
 
 def render_fleet(fleet: FleetOverview, kind: str) -> Iterator[str]:
-    """``fleet`` in one of ``FORMATS``, in pieces. Only the chosen format is imported."""
-    match kind:
-        case "csv":
-            from aotidoctor.reports.fleet import fleet_text
+    """Render ``fleet`` in one of ``FORMATS``, in pieces. Only the modules of the chosen format are imported."""
+    if kind in ("html", "junit", "sarif"):
+        from aotidoctor.reports.fleet import fleet_files
 
-            yield from fleet_text.render_items_csv(fleet.rows())
-        case "html":
-            from aotidoctor.reports.fleet import fleet_files
-
+        if kind == "html":
             yield fleet_files.render_fleet_page(fleet.summary, fleet.rows())
-        case "junit":
-            from aotidoctor.reports.fleet import fleet_files
-
+        elif kind == "junit":
             yield fleet_files.render_fleet_junit(fleet.summary, fleet.rows())
-        case "sarif":
-            from aotidoctor.reports.fleet import fleet_files
-
+        else:
             yield fleet_files.render_fleet_sarif(fleet.summary, explain.name_and_text)
-        case "md":
-            from aotidoctor.reports.fleet import fleet_text
+        return
+    from aotidoctor.reports.fleet import fleet_text
 
-            yield fleet_text.render_fleet_markdown(fleet.summary)
-        case "chat":
-            from aotidoctor.reports.fleet import fleet_text
-
-            yield fleet_text.render_chat_line(fleet.summary)
-        case _:
-            from aotidoctor.reports.fleet import fleet_text
-
-            yield fleet_text.render_fleet_json(fleet.summary)
+    if kind == "csv":
+        yield from fleet_text.render_items_csv(fleet.rows())
+    elif kind == "md":
+        yield fleet_text.render_fleet_markdown(fleet.summary)
+    elif kind == "chat":
+        yield fleet_text.render_chat_line(fleet.summary)
+    else:
+        yield fleet_text.render_fleet_json(fleet.summary)
 
 
 def failure_document(message: str, name: str) -> str:
-    """The JSON document that stands in for a summary that could not be made."""
+    """The JSON document in place of a summary that failed."""
     from aotidoctor.model.fleet_summary import SUMMARY_SCHEMA
     from aotidoctor.reports.json.json_report import dump_json
 
@@ -102,7 +93,7 @@ def failure_document(message: str, name: str) -> str:
 
 
 def hook_words(command: str) -> tuple[str, ...]:
-    """The words of ``--on-new``: no shell reads them. Raises UsageError."""
+    """Split the command of ``--on-new``, which runs without a shell. Raises UsageError."""
     try:
         words = tuple(shlex.split(command))
     except ValueError as error:

@@ -1,11 +1,11 @@
-"""``aotidoctor.guard()``: triage of a failure inside a Python program, as ``watch`` does from outside.
+"""Triage a failure inside a Python program, as ``watch`` does from outside (``aotidoctor.guard()``).
 
     with aotidoctor.guard(inputs=(ids, mask), report="md:crash.md"):
         model(ids, mask)
 
-An exception leaves the block as it came, after a report on it was written and its first screen printed. A crash by a
-signal still ends the process by that signal: another process, which starts with the block, reports on it then. Nothing
-that goes wrong in here reaches the program, and torch is not imported for it.
+An exception leaves the block unchanged, after a report on it was written and its first screen printed. A crash by a
+signal still ends the process by that signal: another process, which starts with the block, then reports on it. Errors
+in here do not reach the program, and torch is not imported.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-# How long a failing program waits for its report.
+# Seconds that a failing program waits for its report.
 PATIENCE_S = 120.0
-# On an exception that was reported: the next one may get the same address, so that ``id`` says nothing.
+# Attribute of an exception that was reported; its ``id`` may be that of a later one.
 _REPORTED = "_aotidoctor_reported"
 
 
 class guard:  # noqa: N801 - it is used like a function
-    """A context manager and a decorator.
+    """Context manager and decorator that report on a failure.
 
     ``inputs`` are those of the call: a path, or the objects themselves (a tuple or list of args, a dict of kwargs,
-    ``{"args": ..., "kwargs": ...}``, or one tensor). Without them, those of the package's call that raised are taken.
-    ``report`` is ``FMT:PATH`` or several of them. ``package`` is the .pt2 file, where it cannot be seen which one is
-    open. ``quiet`` prints nothing, ``redact`` hides what is private.
+    ``{"args": ..., "kwargs": ...}``, or one tensor). Without them, those of the package's call that raised are used.
+    ``report`` is ``FMT:PATH`` or several of them. ``package`` is the .pt2 file, if the open files do not show it.
+    ``quiet`` prints nothing, ``redact`` hides private data.
     """
 
     def __init__(
@@ -54,34 +54,75 @@ class guard:  # noqa: N801 - it is used like a function
         redact: bool = True,
     ) -> None:
         self._inputs = inputs
-        self._reports = [_absolute(spec) for spec in ([report] if isinstance(report, str) else report)]
-        self._package = None if package is None else os.path.abspath(package)  # noqa: PTH100 - of a gone folder, too
+        self._reports: list[str] = []
+        for spec in [report] if isinstance(report, str) else report:
+            kind, colon, path = spec.partition(":")
+            if not colon or not path:
+                raise ValueError(f"{spec!r} is not FMT:PATH, such as md:crash.md")
+            self._reports.append(f"{kind}:{_absolute(path)}")
+        self._package = None if package is None else _absolute(package)
         self._quiet = quiet
         self._redact = redact
         self._monitor: Monitor | None = None
         self._room: tempfile.TemporaryDirectory[str] | None = None
         self._faults: TextIO | None = None
 
-    def __enter__(self) -> guard:  # noqa: PYI034 - typing.Self is of Python 3.11
-        """Start to look after the block."""
+    def __enter__(self) -> guard:  # noqa: PYI034 - typing.Self is new in Python 3.11
+        """Start to monitor the block."""
         with suppress(Exception):
-            self._start()
+            # Imported only here: a program that never enters a block does not pay for it.
+            from aotidoctor.runner.helper_processes import Monitor
+
+            self._room = tempfile.TemporaryDirectory(prefix="aotidoctor-guard-")
+            self._monitor = Monitor()
+            faults = Path(self._room.name) / "faults"
+            if not faulthandler.is_enabled():
+                # If it is enabled, the program wants its output elsewhere.
+                self._faults = faults.open("w", encoding="utf-8")
+                faulthandler.enable(file=self._faults)
+            cwd = "/"
+            with suppress(OSError):
+                cwd = str(Path.cwd())
+            self._monitor.tell(
+                {
+                    "pid": os.getpid(),
+                    "room": self._room.name,
+                    "argv": list(sys.argv),
+                    "reports": self._reports,
+                    "package": self._package,
+                    "inputs": _path_of(self._inputs),
+                    "quiet": self._quiet,
+                    "redact": self._redact,
+                    "cwd": cwd,
+                }
+            )
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Report on an exception; it goes on as it came."""
-        # An impatient user may end the waiting, and shall get the program's own exception then.
+        """Report on an exception, which leaves the block unchanged."""
+        # A user may interrupt the wait, and gets the program's own exception then.
         with suppress(BaseException):
             if error is not None and is_failure(error) and _REPORTED not in vars(error):
                 vars(error)[_REPORTED] = True
                 self._report(error)
         with suppress(BaseException):
-            self._stop()
+            if self._faults is not None:
+                faulthandler.disable()
+                self._faults.close()
+                self._faults = None
+            if self._monitor is not None:
+                with suppress(OSError):
+                    self._monitor.tell({"done": True})
+                self._monitor.close()
+                self._monitor = None
+            if self._room is not None:
+                self._room.cleanup()
+                self._room = None
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """As a decorator: each call is a block of its own."""
+        """Decorate a function: each call is a block of its own."""
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
@@ -101,78 +142,39 @@ class guard:  # noqa: N801 - it is used like a function
     def _copy(self) -> guard:
         return guard(self._inputs, report=self._reports, package=self._package, quiet=self._quiet, redact=self._redact)
 
-    def _start(self) -> None:
-        # A program that never enters a block does not pay for what starts processes.
-        from aotidoctor.runner.helper_processes import Monitor
-
-        self._room = tempfile.TemporaryDirectory(prefix="aotidoctor-guard-")
-        self._monitor = Monitor()
-        faults = Path(self._room.name) / "faults"
-        if not faulthandler.is_enabled():
-            # Whoever has it on already wants its words elsewhere.
-            self._faults = faults.open("w", encoding="utf-8")
-            faulthandler.enable(file=self._faults)
-        self._monitor.tell(
-            {
-                "pid": os.getpid(),
-                "room": self._room.name,
-                "argv": list(sys.argv),
-                "reports": self._reports,
-                "package": self._package,
-                "inputs": _path_of(self._inputs),
-                "quiet": self._quiet,
-                "redact": self._redact,
-                "cwd": _cwd(),
-            }
-        )
-
     def _report(self, error: BaseException) -> None:
         if self._monitor is None or self._room is None:
             return
+        status = None
+        if isinstance(error, SystemExit):
+            status = error.code & 0xFF if isinstance(error.code, int) else 1
+        live = None
+        inputs = failing_call(error) if self._inputs is None else self._inputs
+        if inputs is not None and _path_of(inputs) is None:
+            with suppress(Exception):
+                from aotidoctor.commands.live_inputs import pack_inputs
+
+                live = pack_inputs(inputs)
         self._monitor.tell(
             {
                 "raised": "".join(traceback.format_exception(type(error), error, error.__traceback__)),
                 "type": type(error).__qualname__,
-                "status": _status_of(error),
-                "live": self._described(error),
+                "status": status,
+                "live": live,
             }
         )
         self._monitor.wait(PATIENCE_S)
 
-    def _described(self, error: BaseException) -> str | None:
-        inputs = failing_call(error) if self._inputs is None else self._inputs
-        if inputs is None or _path_of(inputs) is not None:
-            return None
-        with suppress(Exception):
-            from aotidoctor.commands.live_inputs import pack_inputs
-
-            return pack_inputs(inputs)
-        return None
-
-    def _stop(self) -> None:
-        if self._faults is not None:
-            faulthandler.disable()
-            self._faults.close()
-            self._faults = None
-        if self._monitor is not None:
-            with suppress(OSError):
-                self._monitor.tell({"done": True})
-            self._monitor.close()
-            self._monitor = None
-        if self._room is not None:
-            self._room.cleanup()
-            self._room = None
-
 
 def is_failure(error: BaseException) -> bool:
-    """Whether somebody would want to know: not an interrupt, not an orderly end."""
+    """Whether the exception is a failure: not an interrupt, not an orderly exit."""
     if isinstance(error, SystemExit):
         return error.code not in (None, 0)
     return isinstance(error, Exception)
 
 
 def failing_call(error: BaseException) -> tuple[tuple[object, ...], dict[str, object]] | None:
-    """The arguments of the package's call that the exception came out of, from the innermost such frame."""
+    """The arguments of the package's call that raised the exception, from the innermost such frame."""
     from aotidoctor.worker.recorder.sitecustomize import MODULES
 
     found = None
@@ -184,26 +186,9 @@ def failing_call(error: BaseException) -> tuple[tuple[object, ...], dict[str, ob
     return found[0], found[1]
 
 
-def _status_of(error: BaseException) -> int | None:
-    """The exit status that was asked for; None for an exception, which somebody may catch."""
-    if not isinstance(error, SystemExit):
-        return None
-    return error.code & 0xFF if isinstance(error.code, int) else 1
-
-
-def _absolute(spec: str) -> str:
-    kind, colon, path = spec.partition(":")
-    if not colon or not path:
-        raise ValueError(f"{spec!r} is not FMT:PATH, such as md:crash.md")
-    return f"{kind}:{os.path.abspath(path)}"  # noqa: PTH100 - of a gone folder, too
-
-
 def _path_of(inputs: object) -> str | None:
-    return os.path.abspath(inputs) if isinstance(inputs, (str, os.PathLike)) else None  # noqa: PTH100 - likewise
+    return _absolute(inputs) if isinstance(inputs, (str, os.PathLike)) else None
 
 
-def _cwd() -> str:
-    try:
-        return str(Path.cwd())
-    except OSError:
-        return "/"
+def _absolute(path: str | os.PathLike[str]) -> str:
+    return os.path.abspath(path)  # noqa: PTH100 - pathlib keeps ".." in a path

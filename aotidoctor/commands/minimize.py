@@ -1,16 +1,16 @@
-"""``aotidoctor minimize``: find the smallest part of a program that still fails in the same way.
+"""Find the smallest part of a program that still fails in the same way (``aotidoctor minimize``).
 
-The search is pure: it yields the operators to keep, is sent whether that part still fails alike, and returns the fewest
-that did. It takes operators from the end, then from the beginning (both by halving, as if a longer part failed wherever
-a shorter one does), then groups out of the middle, until no single operator can be left out. Each part is cut out,
-compiled and called in children of its own. The folder holds all answers, so that an interrupted search can go on.
+The search is a generator: it yields the operators to keep, receives whether that part still fails in the same way, and
+returns the fewest that did. It removes operators from the end, then from the beginning (both by halving, as if a longer
+part failed wherever a shorter one does), then groups from the middle, until no single operator can be left out. Each
+part is cut out, compiled and called in children of its own. The folder holds all answers, so that an interrupted search
+can continue.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import tempfile
 import time
@@ -45,33 +45,23 @@ Search = Generator[Names, bool, Names]
 
 
 def fewest_operators(operators: Sequence[str]) -> Search:
-    """The search; ``operators`` are all of them in order, which are known to fail."""
-    best = tuple(operators)
-    best = yield from _from_the_end(best)
-    best = yield from _from_the_beginning(best)
-    return (yield from _from_the_middle(best))
-
-
-def _from_the_end(names: Names) -> Search:
+    """Search for the fewest operators that fail; ``operators`` are all of them in order, which are known to fail."""
+    names = tuple(operators)
     low, high = 0, len(names)
+    # From the end.
     while high - low > 1:
         middle = (low + high) // 2
         failed = yield names[:middle]
         low, high = (low, middle) if failed else (middle, high)
-    return names[:high]
-
-
-def _from_the_beginning(names: Names) -> Search:
+    names = names[:high]
     low, high = 0, len(names)
+    # From the beginning.
     while high - low > 1:
         middle = (low + high) // 2
         failed = yield names[middle:]
         low, high = (middle, high) if failed else (low, middle)
-    return names[low:]
-
-
-def _from_the_middle(names: Names) -> Search:
-    """Delta debugging: leave out one of n groups; where none can be, twice as many groups."""
+    names = names[low:]
+    # From the middle, by delta debugging: leave out one of n groups; if none can be, make twice as many groups.
     groups = 2
     while len(names) > 1:
         size = -(-len(names) // groups)
@@ -97,9 +87,9 @@ _CHUNK = 1 << 20
 
 @dataclass(slots=True)
 class SearchFolder:
-    """``answers`` maps a hash of the operators that were kept to whether that failed alike.
+    """The state of a search. ``answers`` maps a hash of the operators of a part to whether it failed in the same way.
 
-    ``operators`` are all of the program, ``targets`` what they call; empty until the whole program failed alike.
+    ``operators`` are all of the program, ``targets`` the functions that they call; empty until the program failed.
     """
 
     place: Path
@@ -110,19 +100,16 @@ class SearchFolder:
     targets: tuple[str, ...] = ()
 
     def known(self, names: Sequence[str]) -> bool | None:
-        """The answer for these operators; None where it was not asked."""
+        """The answer for these operators; None if they were not tried."""
         return self.answers.get(_hash(names))
 
     def answer(self, names: Sequence[str], *, failed: bool, room: Path) -> None:
-        """Keep an answer; where it failed alike, the files of ``room`` are the best ones now. Raises OSError."""
+        """Store an answer, and the files of ``room`` if they are the smallest part that failed. Raises OSError."""
         self.answers[_hash(names)] = failed
         if failed and (self.best is None or len(names) <= len(self.best)):
             self.best = tuple(names)
             for name in RESULT_FILES:
-                os.replace(room / name, self.place / name)  # noqa: PTH105 - over what is there
-        self._write()
-
-    def _write(self) -> None:
+                (room / name).replace(self.place / name)
         best: list[JsonValue] = [*(self.best or ())]
         state: JsonObject = {
             "schema": MINIMIZE_SCHEMA,
@@ -134,17 +121,21 @@ class SearchFolder:
         }
         draft = self.place / f"{STATE_FILE}.part"
         draft.write_text(json.dumps(state, indent=1), encoding="utf-8")
-        os.replace(draft, self.place / STATE_FILE)  # noqa: PTH105 - likewise
+        draft.replace(self.place / STATE_FILE)
 
 
 def open_folder(place: Path, key: str) -> SearchFolder:
-    """The folder of a new search, or of one that goes on.
+    """Open the folder of a new search, or of one to continue.
 
     Raises:
-        UsageError: it holds something else, or the search of another case.
+        UsageError: it has other contents, or the search of another case.
         CannotExamineError: it cannot be written.
     """
-    state = _read_state(place / STATE_FILE)
+    state: JsonObject | None = None
+    with suppress(OSError, ValueError, RecursionError):
+        value: JsonValue = json.loads((place / STATE_FILE).read_text(encoding="utf-8"))
+        if isinstance(value, dict) and value.get("schema") == MINIMIZE_SCHEMA:
+            state = value
     if state is None and place.is_dir() and any(place.iterdir()):
         raise UsageError(f"{place} is not empty and is not the folder of a search; nothing was overwritten")
     if state is not None and state.get("key") != key:
@@ -155,7 +146,7 @@ def open_folder(place: Path, key: str) -> SearchFolder:
     if state is not None:
         answers, best = state.get("answers"), state.get("best")
         if isinstance(answers, dict):
-            found.answers = {name: value for name, value in answers.items() if isinstance(value, bool)}
+            found.answers = {name: failed for name, failed in answers.items() if isinstance(failed, bool)}
         if isinstance(best, list) and best and all((place / name).is_file() for name in RESULT_FILES):
             found.best = tuple(map(str, best))
             found.operators = tuple(map(str, as_list(state.get("operators"))))
@@ -167,22 +158,14 @@ def _hash(names: Sequence[str]) -> str:
     return hashlib.sha256(",".join(names).encode()).hexdigest()[:16]
 
 
-def _read_state(path: Path) -> JsonObject | None:
-    with suppress(OSError, ValueError, RecursionError):
-        value: JsonValue = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(value, dict) and value.get("schema") == MINIMIZE_SCHEMA:
-            return value
-    return None
-
-
 def key_of(*paths: str | None) -> str:
-    """Of the files' contents. Raises CannotExamineError."""
+    """Hash the contents of files. Raises CannotExamineError."""
     digest = hashlib.sha256()
     for path in paths:
         digest.update(b"\0")
         if path is None:
             continue
-        with examining(path), open(path, "rb") as stream:  # noqa: PTH123 - paths are texts here
+        with examining(path), Path(path).open("rb") as stream:
             while data := stream.read(_CHUNK):
                 digest.update(data)
     return digest.hexdigest()
@@ -191,9 +174,9 @@ def key_of(*paths: str | None) -> str:
 # One part: cut out, compiled and called; how it fails.
 
 CUT_TIMEOUT_S = 300.0
-# Names of generated kernels hold the operators that were fused: another part has others.
+# Names of generated kernels contain the fused operators, which differ between parts.
 _KERNEL = re.compile(r"\b(?:cpp|triton)_\w+")
-# Of ``shrink.signature_of``: kind, signal, type, symptom, kernel, operator, variable, words.
+# Indices into ``shrink.signature_of``: kind, signal, type, symptom, kernel, operator, variable, words.
 _COMPARED = (0, 1, 2, 3, 5)
 _WORDS = 7
 Manner = tuple[FactValue, ...]
@@ -201,7 +184,10 @@ Manner = tuple[FactValue, ...]
 
 @record
 class PartResult:
-    """``manner`` is how it failed (None: it did not), ``problem`` why there was nothing to call."""
+    """A part of the program. ``manner`` describes its failure (None: none), ``problem`` why it was not called.
+
+    ``operators`` are its operators, ``targets`` the functions that they call.
+    """
 
     manner: Manner | None = None
     problem: str | None = None
@@ -216,7 +202,7 @@ class OutOfTimeError(Exception):
 
 
 def manner_of(case: Case, outcome: Outcome) -> Manner | None:
-    """How a run failed, as far as a part of the program can fail alike; None where it did not."""
+    """The failure of a run, without details that differ between parts of a program; None if it did not fail."""
     found = signature_of(case, outcome)
     if found is not None:
         return (*(found[at] for at in _COMPARED), _KERNEL.sub("kernel", str(found[_WORDS])))
@@ -229,14 +215,14 @@ def manner_of(case: Case, outcome: Outcome) -> Manner | None:
 
 @record
 class AttemptContext:
-    """What all attempts share. ``session`` is of the original case, and holds the runner and the deadline."""
+    """The context of all attempts. ``session`` is of the original case, with the runner and the deadline."""
 
     session: Session
     cache: CompileCache
     environ: Mapping[str, str]
 
     def whole(self) -> Manner | None:
-        """How the package itself fails on its inputs."""
+        """The failure of the package itself on its inputs."""
         case = self.session.case
         outcome = self._run(
             run_request(case, "minimize", "the unchanged package", **_call_request(case.options.reference))
@@ -246,7 +232,7 @@ class AttemptContext:
         return manner_of(case, outcome)
 
     def attempt(self, names: Sequence[str] | None, room: Path) -> PartResult:
-        """The part of these operators (None: all), made in ``room``. Raises OutOfTimeError."""
+        """Make and call the part with these operators (None: all) in ``room``. Raises OutOfTimeError."""
         case = self.session.case
         payload = Cut(
             code=user_code(case),
@@ -273,27 +259,20 @@ class AttemptContext:
         if not succeeded(compiled):
             return replace(tried, problem=_why(compiled))
         tried = replace(tried, package=target, inputs=part.inputs)
-        return replace(tried, manner=self.called(target, room / "sample.pt", room / "exported.pt2"))
-
-    def called(self, package: Path, sample: Path, program: Path) -> Manner | None:
-        """How a part fails."""
-        options = replace(_plain(self.session.case.options), reference=str(program))
-        case, _ = open_case.open_case(str(package), str(sample), options, self.environ)
-        return manner_of(case, self._run(run_request(case, "minimize", "call it", **_call_request(str(program)))))
+        # Without options that are about the original package.
+        options = replace(case.options, reference=program, model_name=None, weights=None, trust_pickle=False)
+        small, _ = open_case.open_case(str(target), str(room / "sample.pt"), options, self.environ)
+        outcome = self._run(run_request(small, "minimize", "call it", **_call_request(program)))
+        return replace(tried, manner=manner_of(small, outcome))
 
     def _run(self, request: Request) -> Outcome:
         outcome = self.session.run(request)
         if outcome is None:
             raise OutOfTimeError(self.session.refusal())
         if outcome.request.timeout < request.timeout and not succeeded(outcome) and outcome.error is None:
-            # What the budget ended says nothing of the part.
+            # A run that the budget ended shows nothing about the part.
             raise OutOfTimeError("the time budget is spent")
         return outcome
-
-
-def _plain(options: Options) -> Options:
-    """Without what is about the original package."""
-    return replace(options, model_name=None, weights=None, trust_pickle=False)
 
 
 def _call_request(reference: str | None) -> dict[str, object]:
@@ -313,12 +292,12 @@ REPRO = "repro"
 
 @record
 class Minimized:
-    """What came of it.
+    """The result of a search.
 
     ``ending`` is ``smallest`` (no operator can be left out), ``unfinished`` (the budget ended the search),
-    ``healthy`` (the call does not fail) or ``package-only`` (the program, compiled here, does not fail alike).
-    ``operators`` are those of the part that fails, ``targets`` what they call; ``manner`` is how it fails. ``asked``
-    counts the parts that were compiled in this call. ``repro`` says what became of the script.
+    ``healthy`` (the call does not fail) or ``package-only`` (the program, compiled here, fails in another way).
+    ``operators`` are those of the part that fails, ``targets`` the functions that they call; ``manner`` describes the
+    failure. ``asked`` counts the parts that were compiled in this call. ``repro`` is the outcome of the script.
     """
 
     package: str
@@ -344,10 +323,10 @@ def minimize(
     on_step: OnStep = lambda _text: None,
     with_repro: bool = True,
 ) -> Minimized:
-    """Search until nothing can be left out, or ``options.budget`` (seconds) is spent; go on where it ended before.
+    """Search until nothing can be left out, or ``options.budget`` (seconds) is spent; continue an earlier search.
 
     Raises:
-        UsageError: the folder holds something else.
+        UsageError: the folder has other contents.
         CannotExamineError: package, inputs or program cannot be read or run here.
     """
     began = time.monotonic()
@@ -356,8 +335,8 @@ def minimize(
     with Runner(environ=environ, preload=REFERENCE_MODULES) as runner:
         deadline = None if options.budget is None else began + options.budget
         session = Session(case=case, runner=runner, deadline=deadline)
-        shop = AttemptContext(session=session, cache=open_cache(), environ=environ)
-        found = _search(shop, folder, on_step)
+        context = AttemptContext(session=session, cache=open_cache(), environ=environ)
+        found = _search(context, folder, on_step)
     found = replace(found, package=package, directory=str(directory))
     if with_repro and folder.best is not None and found.ending in ("smallest", "unfinished"):
         found = replace(found, repro=_repro(folder, options, environ, on_step))
@@ -378,35 +357,38 @@ def _case(package: str, inputs: str, options: Options, environ: Mapping[str, str
     return case
 
 
-def _search(shop: AttemptContext, folder: SearchFolder, on_step: OnStep) -> Minimized:
+def _search(context: AttemptContext, folder: SearchFolder, on_step: OnStep) -> Minimized:
     empty = Minimized(package="", directory="", ending="unfinished")
     try:
         on_step("the unchanged package")
-        wanted = shop.whole()
+        wanted = context.whole()
         if wanted is None:
             return replace(empty, ending="healthy", reason="the call does not fail, and agrees with the program")
-        whole = _whole(shop, folder, wanted)
+        whole = _whole(context, folder, wanted)
         if whole.manner != wanted:
-            said = whole.problem or f"compiled here it ends differently: {_text(whole.manner)}, not {_text(wanted)}"
-            return replace(empty, ending="package-only", reason=said, manner=_texts(wanted), asked=1)
+            reason = whole.problem or f"compiled here it ends differently: {_text(whole.manner)}, not {_text(wanted)}"
+            return replace(empty, ending="package-only", reason=reason, manner=_texts(wanted), asked=1)
     except OutOfTimeError as error:
         return replace(empty, reason=str(error))
-    return _cut_down(shop, folder, whole, wanted, on_step)
+    return _cut_down(context, folder, whole, wanted, on_step)
 
 
 def _cut_down(
-    shop: AttemptContext, folder: SearchFolder, whole: PartResult, wanted: Manner, on_step: OnStep
+    context: AttemptContext, folder: SearchFolder, whole: PartResult, wanted: Manner, on_step: OnStep
 ) -> Minimized:
-    """The search itself: each answer is kept as soon as it is there."""
+    """Run the search, and store each answer at once."""
     search, ending, reason = fewest_operators(whole.operators), "smallest", None
-    asked = int(whole.package is not None)
+    compiled = int(whole.package is not None)
     try:
         names = next(search)
         while True:
             failed = folder.known(names)
             if failed is None:
                 on_step(f"{len(names)} of {len(whole.operators)} operators")
-                failed, asked = _try_part(shop, folder, names, wanted), asked + 1
+                with _room(folder) as room:
+                    failed = context.attempt(names, Path(room)).manner == wanted
+                    folder.answer(names, failed=failed, room=Path(room))
+                compiled += 1
             names = search.send(failed)
     except StopIteration:
         pass
@@ -424,28 +406,21 @@ def _cut_down(
         operators=best,
         targets=tuple(targets.get(name, "") for name in best),
         manner=_texts(wanted),
-        asked=asked,
+        asked=compiled,
         reason=reason,
     )
 
 
-def _whole(shop: AttemptContext, folder: SearchFolder, wanted: Manner) -> PartResult:
-    """The whole program, compiled here: the smallest part that fails as long as there is no other."""
+def _whole(context: AttemptContext, folder: SearchFolder, wanted: Manner) -> PartResult:
+    """Compile and call the whole program, which is the smallest part that fails until there is another."""
     if folder.operators and folder.known(folder.operators):
         return PartResult(manner=wanted, operators=folder.operators, targets=folder.targets)
     with _room(folder) as room:
-        tried = shop.attempt(None, Path(room))
+        tried = context.attempt(None, Path(room))
         if tried.manner == wanted:
             folder.operators, folder.targets = tried.operators, tried.targets
             folder.answer(tried.operators, failed=True, room=Path(room))
         return tried
-
-
-def _try_part(shop: AttemptContext, folder: SearchFolder, names: tuple[str, ...], wanted: Manner) -> bool:
-    with _room(folder) as room:
-        failed = shop.attempt(names, Path(room)).manner == wanted
-        folder.answer(names, failed=failed, room=Path(room))
-        return failed
 
 
 def _room(folder: SearchFolder) -> tempfile.TemporaryDirectory[str]:
@@ -454,18 +429,18 @@ def _room(folder: SearchFolder) -> tempfile.TemporaryDirectory[str]:
 
 
 def _repro(folder: SearchFolder, options: Options, environ: Mapping[str, str], on_step: OnStep) -> str:
-    """A script of the smallest part."""
+    """Write a script of the smallest part."""
     from aotidoctor.commands.repro import reproduce
 
     on_step("a script of it")
-    wanted = Options(
+    part_options = Options(
         reference=str(folder.place / "exported.pt2"),
         setup=options.setup,
         custom_op_libraries=options.custom_op_libraries,
         timeout=options.timeout,
     )
     package, sample = str(folder.place / "model.pt2"), str(folder.place / "sample.pt")
-    report = reproduce.repro(package, sample, wanted, folder.place / REPRO, environ=environ)
+    report = reproduce.repro(package, sample, part_options, folder.place / REPRO, environ=environ)
     return report.extra.get("repro", "not made")
 
 

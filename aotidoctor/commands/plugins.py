@@ -1,4 +1,4 @@
-"""``aotidoctor plugins``: the entry points that are installed, each with what the validator says of it."""
+"""List the installed entry points, each with its problem if it has one (``aotidoctor plugins``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aotidoctor.reports.text import one_line
 
 
 class PluginRow(TypedDict):
-    """One entry point. ``problem`` is None where it can be used, or was not looked at."""
+    """One entry point. ``problem`` is None if it can be used, or was not validated."""
 
     group: str
     name: str
@@ -21,7 +21,7 @@ class PluginRow(TypedDict):
 
 
 class PluginList(TypedDict):
-    """The document ``aotidoctor.plugins/1``; ``api`` is the version of the interface."""
+    """The document ``aotidoctor.plugins/1``; ``api`` is the version of the plugin interface."""
 
     schema: str
     api: int
@@ -30,11 +30,11 @@ class PluginList(TypedDict):
 
 
 def list_plugins(*, validate: bool) -> PluginList:
-    """All of them; with ``validate`` each is imported in a process of its own and described."""
+    """List all entry points; with ``validate`` each is imported in a process of its own."""
     entries = found()
     problems: dict[PluginEntry, str] = {}
     if validate and entries:
-        # Not worth their import where there is nothing.
+        # Imported only where there are plugins.
         from aotidoctor.plugins.proxies import load_plugins
         from aotidoctor.runner.own_command import PluginHost
 
@@ -55,7 +55,7 @@ def list_plugins(*, validate: bool) -> PluginList:
 
 
 def plugin_list_text(found_: PluginList) -> str:
-    """The same for a terminal."""
+    """The list as text for a terminal."""
     if not found_["plugins"]:
         return f"no plugins are installed (interface {found_['api']})\n"
     good = "ok" if found_["validated"] else "not validated"

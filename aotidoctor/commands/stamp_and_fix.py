@@ -1,4 +1,4 @@
-"""``aotidoctor stamp`` and ``fix``: write a changed copy of a package, with a stamp of its origin or repaired.
+"""Write a changed copy of a package, stamped with its origin or repaired (``aotidoctor stamp``, ``aotidoctor fix``).
 
 A stamp holds metadata and hashes of the exported program, no values of tensors.
 """
@@ -39,13 +39,13 @@ from aotidoctor.readers.provenance.compare_program import compare_program
 from aotidoctor.readers.releases.torch_releases import built_by, release_of
 from aotidoctor.version import __version__
 
-# Metadata beyond 1 MiB are not read; what is left out first is what is least missed.
+# Metadata beyond 1 MiB are not read, so the least important parts are left out first.
 MOST_CHARS = 512 << 10
 _MOST_SAMPLE_BYTES = 1 << 30
 
 
 def read_program(path: str) -> ProgramArchive:
-    """The exported program at ``path``. Raises CannotExamineError."""
+    """Read the exported program at ``path``. Raises CannotExamineError."""
     archive = read_program_archive(path)
     if isinstance(archive, str):
         raise CannotExamineError(f"{path}: {archive}")
@@ -55,13 +55,13 @@ def read_program(path: str) -> ProgramArchive:
 def make_stamp(
     archive: ProgramArchive, *, torch: str | None = None, compiler: str | None = None, python: str | None = None
 ) -> Stamp:
-    """The stamp of what is compiled from ``archive``; ``torch`` and ``compiler`` are those that compile it."""
+    """Make the stamp of a package that ``torch`` and ``compiler`` compile from ``archive``."""
     left_out: list[str] = []
     stored = {**(archive.constants or {}), **(archive.weights or {})}
     if archive.weights is None and archive.weights_pickle is not None:
         left_out.append("hashes of the weights: they are in a pickle")
     hashes = {name: constant_digest(payload.stored) for name, payload in stored.items()}
-    # Of the graph without what changes from one export of it to the next: paths and stack traces.
+    # The graph without paths and stack traces, which change from export to export.
     plain = json.dumps(_without_metadata(archive.document.get("graph_module")), sort_keys=True)
     return Stamp(
         schema=STAMP_SCHEMA,
@@ -78,7 +78,7 @@ def make_stamp(
 
 
 def stamp_text(stamp: Stamp) -> str:
-    """The stamp as it is written: JSON, as short as it has to be."""
+    """The stamp as JSON of at most ``MOST_CHARS``, if leaving out parts is enough for that."""
     text = _text(stamp)
     if len(text) > MOST_CHARS:
         left_out = (*stamp.left_out, "constants and operators of the program: there are too many")
@@ -100,7 +100,7 @@ def _without_metadata(value: JsonValue) -> JsonValue:
 
 
 def _sample(archive: ProgramArchive, left_out: list[str]) -> Iterator[SampleTensor]:
-    """The tensors of the sample inputs in the archive, by their metadata."""
+    """The metadata of the sample inputs in the archive."""
     stem = archive.member.rpartition("/")[2].removesuffix(".json")
     item = next(
         (one for one in zip_items(archive.path) or [] if one.name.endswith(f"data/sample_inputs/{stem}.pt")), None
@@ -121,14 +121,14 @@ def _sample(archive: ProgramArchive, left_out: list[str]) -> Iterator[SampleTens
         yield SampleTensor(path=place, dtype=one.dtype, shape=one.shape, stride=one.stride, device=one.device_type)
 
 
-# A package that exists already, or one that is about to be compiled.
+# Stamps for an existing package, and for one that is about to be compiled.
 
 OPTION = "aot_inductor.metadata"
 
 
 @record
 class Stamped:
-    """``member`` is the file of the package that holds the stamp now; ``doubts`` say what speaks against it."""
+    """A stamped copy. ``member`` is the file of the package with the stamp; ``doubts`` are arguments against it."""
 
     package: str
     exported: str
@@ -141,7 +141,7 @@ class Stamped:
 
 
 def stamp_package(package: str, exported: str, output: str, *, model_name: str | None = None) -> Stamped:
-    """Write a copy of ``package`` that carries the stamp of ``exported``.
+    """Write a copy of ``package`` with the stamp of ``exported``.
 
     Raises:
         UsageError: the copy would replace one of the two.
@@ -181,7 +181,7 @@ def stamp_package(package: str, exported: str, output: str, *, model_name: str |
 
 
 def stamp(exported_program: object, inductor_configs: Mapping[str, object] | None = None) -> dict[str, object]:
-    """The options for ``aoti_compile_and_package`` that make the package carry a stamp.
+    """The options for ``aoti_compile_and_package`` that add a stamp to the package.
 
         configs = aotidoctor.stamp(exported_program, {"max_autotune": True})
         torch._inductor.aoti_compile_and_package(exported_program, package_path="m.pt2", inductor_configs=configs)
@@ -191,7 +191,7 @@ def stamp(exported_program: object, inductor_configs: Mapping[str, object] | Non
     Raises:
         CannotExamineError: it cannot be saved or read.
     """
-    # Only who compiles needs it, and has torch.
+    # Imported only here, as it needs torch.
     from aotidoctor.worker.compile_program import compiler_version, save_program, torch_version
 
     configs = dict(inductor_configs or {})
@@ -225,7 +225,7 @@ def _model(artifact: Artifact, name: str | None) -> ModelEntry:
 
 
 def _with_release(made: Stamp, artifact: Artifact, model: ModelEntry) -> tuple[Stamp, tuple[str, ...]]:
-    """Without the release of the program where another one compiled the package."""
+    """Remove the program's release of torch from the stamp if another one compiled the package."""
     from aotidoctor.checks.matching.package_facts import main_object
     from aotidoctor.readers.host.host_facts import read_host
 
@@ -242,11 +242,11 @@ def _with_release(made: Stamp, artifact: Artifact, model: ModelEntry) -> tuple[S
 
 
 def _metadata(package: str, model: ModelEntry, text: str) -> tuple[str, bytes]:
-    """The metadata that the loader reads, with the stamp."""
+    """Add the stamp to the metadata that the loader reads; the name and the bytes of the member."""
     names = [member.name for member in model.members]
     stems = [name.rpartition(".")[0] for name in names if name.endswith(".cpp")]
-    wanted = [f"{stem}{SUFFIX}" for stem in reversed(stems)] + [name for name in names if name.endswith(SUFFIX)]
-    member = next((name for name in wanted if name in names), None)
+    possible = [f"{stem}{SUFFIX}" for stem in reversed(stems)] + [name for name in names if name.endswith(SUFFIX)]
+    member = next((name for name in possible if name in names), None)
     if member is None:
         raise CannotExamineError(f"{package}: model {model.name} has no metadata")
     try:
@@ -259,17 +259,17 @@ def _metadata(package: str, model: ModelEntry, text: str) -> tuple[str, bytes]:
 
 
 def _doubts(output: str, name: str) -> tuple[str, ...]:
-    """What the finished copy says against its stamp."""
+    """Differences between the finished copy and its stamp."""
     artifact = read_artifact(output)
     model = artifact.model(name)
-    seen = read_stamp(artifact, model, read_contract(artifact, model)) if model is not None else None
-    if seen is None or seen.stamp is None:
-        raise CannotExamineError(f"{output}: the stamp cannot be read back: {seen and seen.problem}")
-    weights = (f"the weights of the package differ from those of the program: {', '.join(seen.differing[:5])}",)
-    return (*(weights if seen.differing else ()), *((seen.unread,) if seen.unread else ()))
+    found = read_stamp(artifact, model, read_contract(artifact, model)) if model is not None else None
+    if found is None or found.stamp is None:
+        raise CannotExamineError(f"{output}: the stamp cannot be read back: {found and found.problem}")
+    weights = (f"the weights of the package differ from those of the program: {', '.join(found.differing[:5])}",)
+    return (*(weights if found.differing else ()), *((found.unread,) if found.unread else ()))
 
 
-# Repairs: each changes only what it is about.
+# Repairs, each of one fault.
 
 EXECSTACK = "execstack"
 FIXES: Mapping[str, str] = {EXECSTACK: "clears the flag that requests an executable stack"}
@@ -277,7 +277,7 @@ FIXES: Mapping[str, str] = {EXECSTACK: "clears the flag that requests an executa
 
 @record
 class Fixed:
-    """``changes`` say what was changed and at which byte; empty where nothing had to be: the copy is then the same."""
+    """A repaired copy. ``changes`` list each change and its byte; empty if the copy is identical."""
 
     package: str
     output: str
@@ -287,7 +287,7 @@ class Fixed:
 
 
 def fix(name: str, package: str, output: str) -> Fixed:
-    """Write the copy.
+    """Write a copy of ``package`` with the repair ``name``.
 
     Raises:
         UsageError: there is no such fix, or the copy would replace the package.

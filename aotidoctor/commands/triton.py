@@ -1,6 +1,6 @@
-"""``aotidoctor triton``: hold a model repository against the rules of Triton, write a config, rehearse requests.
+"""Check a model repository against the rules of Triton, write a config, rehearse requests (``aotidoctor triton``).
 
-A model that the rules reject is not rehearsed: the findings say why.
+A model that the rules reject is not rehearsed; the findings give the reason.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from dataclasses import field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from aotidoctor.model.artifact import Artifact, ArtifactKind, ModelEntry
+from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Gpu, Options
-from aotidoctor.model.contract import ModelContract
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.jobs import Hook
@@ -41,33 +40,33 @@ if TYPE_CHECKING:
 
 
 def judge_repository(path: str, *, triton: str | None, argv: tuple[str, ...], environ: Mapping[str, str]) -> Report:
-    """What the server would make of ``path``. Raises UsageError and CannotExamineError."""
-    watch = Invocation("triton", argv)
+    """Judge the models in ``path`` as the server would. Raises UsageError and CannotExamineError."""
+    invocation = Invocation("triton", argv)
     release = find_release(triton)
     served = open_models(path, release, environ)
     session = Session(case=serving_case(path, served), runner=None, not_checked=list(served.not_checked))
     for model in served.models:
         session.add(*judge_model(model))
     nothing = None if served.models else f"no model for torch_aoti in {path}"
-    return serving_report(session, served.models, release, watch, cannot_examine=nothing)
+    return serving_report(session, served.models, release, invocation, cannot_examine=nothing)
 
 
 def serving_report(
     session: Session,
     models: tuple[ServedModel, ...],
     release: Release,
-    watch: Invocation,
+    invocation: Invocation,
     *,
     cannot_examine: str | None,
 ) -> Report:
-    """The report of what is known."""
-    if (said := unknown_release_note(release)) is not None:
-        session.not_checked.append(NotChecked(code="TRITON", name=f"Triton {release.name}", reason=said))
+    """Build the report on models for a release."""
+    if (note := unknown_release_note(release)) is not None:
+        session.not_checked.append(NotChecked(code="TRITON", name=f"Triton {release.name}", reason=note))
     diagnoses = name_causes(session)
     return finish(
         session,
         diagnoses,
-        watch,
+        invocation,
         stage="host" if diagnoses else None,
         cannot_examine=cannot_examine,
         extra={
@@ -79,7 +78,7 @@ def serving_report(
 
 
 def serving_case(path: str, served: OpenedModels) -> Case:
-    """The folder as the thing that is examined; of one model, its package's contract, too."""
+    """The case of a folder, with the contract of its package if there is one model."""
     artifact = Artifact(path=path, kind=ArtifactKind.DIRECTORY, size=0)
     contracts = served.models[0].contracts if len(served.models) == 1 else ()
     return Case(artifact=artifact, host=served.host, contract=contracts[-1][1] if contracts else None)
@@ -93,7 +92,7 @@ _NO_CALL_SPEC = "the package does not contain its call spec (no wrapper.cpp in i
 
 @record
 class NamedPackage:
-    """What is known of the file. ``problem`` says why there is no ``table``."""
+    """A package with its table of tensor names. ``problem`` is the reason why there is no ``table``."""
 
     path: str
     release: Release
@@ -103,19 +102,19 @@ class NamedPackage:
 
     @property
     def name(self) -> str:
-        """What the model is called in the report: the file without its ending."""
+        """The model's name in the report: the file without its suffix."""
         return PurePath(self.path).stem or self.path
 
 
 def server_names(path: str, *, triton: str | None, argv: tuple[str, ...], environ: Mapping[str, str]) -> Report:
-    """The names of the package's tensors, and why none can be served if so. Raises UsageError."""
-    watch = Invocation("triton", argv)
+    """Report the server's names of the package's tensors, or why it cannot be served. Raises UsageError."""
+    invocation = Invocation("triton", argv)
     package = _open(path, find_release(triton), environ)
     session = Session(case=package.case, runner=None)
     model = _model_of_config(package, "")
     session.add(_obstacles(package, model))
     models = () if package.table is None else (model,)
-    report = serving_report(session, models, package.release, watch, cannot_examine=package.problem)
+    report = serving_report(session, models, package.release, invocation, cannot_examine=package.problem)
     return replace(report, names=package.table)
 
 
@@ -127,7 +126,7 @@ def _obstacles(package: NamedPackage, model: ServedModel) -> tuple[Evidence, ...
 
 @record
 class ConfigDraft:
-    """``text`` is a config that passes the rules, None where there is none; the report says why."""
+    """A report with a config that passes the rules as ``text``; None if there is none, for ``reasons``."""
 
     report: Report
     text: str | None
@@ -135,10 +134,10 @@ class ConfigDraft:
 
 
 def draw_config(
-    path: str, wanted: ConfigOptions, *, triton: str | None, argv: tuple[str, ...], environ: Mapping[str, str]
+    path: str, options: ConfigOptions, *, triton: str | None, argv: tuple[str, ...], environ: Mapping[str, str]
 ) -> ConfigDraft:
-    """A config for the package that its own validator passes, or why there is none. Raises UsageError."""
-    watch = Invocation("triton", argv)
+    """Write a config for the package that passes all rules, or the reasons why there is none. Raises UsageError."""
+    invocation = Invocation("triton", argv)
     package = _open(path, find_release(triton), environ)
     session = Session(case=package.case, runner=None)
     text: str | None = None
@@ -147,7 +146,7 @@ def draw_config(
     if package.table is not None and not package.table.servable:
         session.add(_obstacles(package, model))
     elif package.table is not None:
-        written = write_config(package.table, package.release, _device(package.case), wanted)
+        written = write_config(package.table, package.release, _device(package.case), options)
         model, reasons = _model_of_config(package, written.text), written.problems
         if not reasons:
             session.add(*judge_model(model))
@@ -161,11 +160,11 @@ def draw_config(
                 for item in errors
             ),
         )
-    untold = "; ".join(reasons) if reasons and not errors else None
-    if untold is not None:
-        session.not_checked.append(NotChecked(code="TRITON", name=package.name, reason=untold))
+    problem = "; ".join(reasons) if reasons and not errors else None
+    if problem is not None:
+        session.not_checked.append(NotChecked(code="TRITON", name=package.name, reason=problem))
     models = () if package.table is None else (model,)
-    report = serving_report(session, models, package.release, watch, cannot_examine=untold)
+    report = serving_report(session, models, package.release, invocation, cannot_examine=problem)
     extra = report.extra if text is None else {**report.extra, "config": text}
     return ConfigDraft(report=replace(report, names=package.table, extra=extra), text=text, reasons=reasons)
 
@@ -177,21 +176,20 @@ def _open(path: str, release: Release, environ: Mapping[str, str]) -> NamedPacka
     host = read_host(artifact=None, environ=environ)
     case = Case(artifact=artifact, host=host, model=entry, contract=contract)
     table = name_table(contract, release) if contract is not None else None
-    problem = None if table is not None else _problem(artifact, entry, contract)
+    problem = None
+    if artifact.kind is ArtifactKind.MISSING:
+        problem = f"no such file: {artifact.path}"
+    elif entry is None:
+        other = "none of its models is called model" if artifact.models else "no compiled model in it"
+        problem = artifact.problem or other
+    elif table is None:
+        no_spec = contract is None or contract.in_spec is None
+        problem = _NO_CALL_SPEC if no_spec else "its call spec cannot be read"
     return NamedPackage(path=path, release=release, case=case, table=table, problem=problem)
 
 
-def _problem(artifact: Artifact, entry: ModelEntry | None, contract: ModelContract | None) -> str:
-    if artifact.kind is ArtifactKind.MISSING:
-        return f"no such file: {artifact.path}"
-    if entry is None:
-        other = "none of its models is called model" if artifact.models else "no compiled model in it"
-        return artifact.problem or other
-    return _NO_CALL_SPEC if contract is None or contract.in_spec is None else "its call spec cannot be read"
-
-
 def _model_of_config(package: NamedPackage, text: str) -> ServedModel:
-    """The package in the folder of a model whose config is ``text``."""
+    """The package as a model whose config is ``text``."""
     reading = read_config(text)
     folder = ModelFolder(name=package.name, path="", text=text, folders=(("1", (_FILE,)),))
     gpus = package.case.host.gpus or (Gpu(index=0, name="a GPU"),) if _device(package.case) == "cuda" else ()
@@ -225,18 +223,18 @@ def _device(case: Case) -> str:
     return case.needs.device_type or "cpu"
 
 
-# `rehearse` and `--load-hook`: what the server would do, done in a child.
+# `rehearse` and `--load-hook`: the steps of the server in a child.
 
 HOOK = "TRITON-R46"
 
 
 @record
 class RehearsalRequest:
-    """What the user asks for.
+    """Options of a rehearsal.
 
-    ``inputs`` is the path of the sample, None to call the init library only. ``requests`` are put together in one
-    execution where the server would do that, None for the usual number. ``said`` maps names of the config to the user's
-    paths of what clients send and expect under them. ``load_hook`` asks to call the init library.
+    ``inputs`` is the path of the sample, None to call the init library only. ``requests`` is the number of requests in
+    one batch, None for the usual number. ``said`` maps names of the config to the user's paths of inputs and outputs.
+    ``load_hook``: call the init library.
     """
 
     inputs: str | None = None
@@ -249,72 +247,76 @@ class RehearsalRequest:
 
 def rehearse(
     path: str,
-    wish: RehearsalRequest,
+    request: RehearsalRequest,
     *,
     argv: tuple[str, ...],
     environ: Mapping[str, str],
     on_event: OnEvent | None = None,
 ) -> Report:
-    """Judge what is in ``path``, and do what was asked for. Raises UsageError and CannotExamineError."""
+    """Judge the models in ``path``, and rehearse requests. Raises UsageError and CannotExamineError."""
     from aotidoctor.runner.runner import Runner
 
-    watch = Invocation("triton", argv)
-    release = find_release(wish.triton)
+    invocation = Invocation("triton", argv)
+    release = find_release(request.triton)
     with Runner(environ=environ) as runner:
         runner.prewarm()
         served = open_models(path, release, environ)
-        if wish.inputs is not None and len(served.models) > 1:
+        if request.inputs is not None and len(served.models) > 1:
             raise UsageError(f"{path} holds {len(served.models)} models; name the folder of one")
-        tell = on_event or (lambda _event: None)
         session = Session(
-            case=serving_case(path, served), runner=runner, on_event=tell, not_checked=list(served.not_checked)
+            case=serving_case(path, served),
+            runner=runner,
+            on_event=on_event or (lambda _event: None),
+            not_checked=list(served.not_checked),
         )
         problem = None if served.models else f"no model for torch_aoti in {path}"
         found: list[Evidence] = []
         for model in served.models:
-            said, not_checked = judge_model(model)
+            judged, not_checked = judge_model(model)
             session.not_checked.extend(not_checked)
-            found.extend(said)
-            if wish.load_hook:
-                found.extend(_hook(model, wish, session))
-            if wish.inputs is not None:
-                # The first finding after which there is no answer to expect.
+            found.extend(judged)
+            if request.load_hook:
+                found.extend(_hook(model, request, session))
+            if request.inputs is not None:
+                # The first finding that prevents an answer.
                 letter = Consequence.FAILS_TO_LOAD.value
-                seen, problem = _rehearse_model(
-                    model,
-                    wish,
-                    session,
-                    next(
-                        (f"{item.code}, {item.message}" for item in said if item.facts.get("consequence") == letter),
-                        None,
-                    ),
-                )
-                found.extend(seen)
-        # What was seen to be wrong comes before what a rule remarks by the way.
+                fatal = [f"{item.code}, {item.message}" for item in judged if item.facts.get("consequence") == letter]
+                observed, problem = _rehearse_model(model, request, session, next(iter(fatal), None))
+                found.extend(observed)
         session.add(sorted(found, key=lambda item: -item.severity.rank))
-        # Where the rules found why nothing can be rehearsed, that is the answer.
+        # If a rule explains why nothing can be rehearsed, that is the answer.
         known = any(item.severity is Severity.ERROR for item in found)
-    return serving_report(session, served.models, release, watch, cannot_examine=None if known else problem)
+    return serving_report(session, served.models, release, invocation, cannot_examine=None if known else problem)
 
 
 def _rehearse_model(
-    model: ServedModel, wish: RehearsalRequest, session: Session, fatal: str | None
+    model: ServedModel, request: RehearsalRequest, session: Session, fatal: str | None
 ) -> tuple[tuple[Evidence, ...], str | None]:
-    """What rehearsing the newest version that is served shows, or the reason why nothing is rehearsed."""
+    """Rehearse the newest version that is served; its findings, or the reason why it is not rehearsed."""
     version = next((item for item in reversed(model.served) if item.contract is not None), None)
     if fatal is not None:
         return _not_rehearsed(session, f"the server would not return an answer: {fatal}")
-    if version is None:
+    if version is None or version.artifact is None:
         return _not_rehearsed(session, "there is no package to call")
-    case = _package_case(model, version, wish)
-    session.case = replace(session.case, inputs=case.inputs, inputs_path=wish.inputs, inputs_error=case.inputs_error)
+    # The package as for `run`.
+    case = with_inputs(
+        Case(
+            artifact=version.artifact,
+            host=model.host,
+            options=request.options,
+            model=version.entry,
+            contract=version.contract,
+            inputs_path=request.inputs,
+        )
+    )
+    session.case = replace(session.case, inputs=case.inputs, inputs_path=request.inputs, inputs_error=case.inputs_error)
     if case.inputs is None:
         return _not_rehearsed(session, str(case.inputs_error) if case.inputs_error is not None else "no inputs")
     table = name_table(case.contract, model.release) if case.contract is not None else None
     if table is None:
         return _not_rehearsed(session, "the package does not contain its call spec")
     try:
-        rehearsal = plan_rehearsal(model, table, requests=wish.requests, said=wish.said)
+        rehearsal = plan_rehearsal(model, table, requests=request.requests, said=request.said)
     except CannotRehearseError as error:
         return _not_rehearsed(session, str(error))
     for note in rehearsal.notes:
@@ -323,22 +325,8 @@ def _rehearse_model(
     return (() if outcome is None else RehearsalReading(model=model, plan=rehearsal, outcome=outcome).findings()), None
 
 
-def _package_case(model: ServedModel, version: ServedVersion, wish: RehearsalRequest) -> Case:
-    """The package as ``run`` would see it."""
-    assert version.artifact is not None  # noqa: S101 - there is a contract
-    case = Case(
-        artifact=version.artifact,
-        host=model.host,
-        options=wish.options,
-        model=version.entry,
-        contract=version.contract,
-        inputs_path=wish.inputs,
-    )
-    return with_inputs(case)
-
-
 def _request(case: Case, rehearsal: JsonObject, *, gpu: int | None) -> Request:
-    # Not at the top: the rules alone need none of it.
+    # Imported only here: rules alone do not need it.
     from aotidoctor.model.run import Request
     from aotidoctor.probes.payload import base_payload
 
@@ -354,7 +342,7 @@ def _request(case: Case, rehearsal: JsonObject, *, gpu: int | None) -> Request:
     )
 
 
-def _hook(model: ServedModel, wish: RehearsalRequest, session: Session) -> tuple[Evidence, ...]:
+def _hook(model: ServedModel, request: RehearsalRequest, session: Session) -> tuple[Evidence, ...]:
     """Call the init library for the newest version that is served."""
     hook, version = model.hook, next(iter(reversed(model.served)), None)
     callable_ = hook is not None and hook.exists and not hook.problem and INIT_FUNCTION in hook.symbols
@@ -365,15 +353,15 @@ def _hook(model: ServedModel, wish: RehearsalRequest, session: Session) -> tuple
     from aotidoctor.model.run import Request
 
     gpu = bool(model.settled and model.settled.kinds and model.settled.kinds[0] == "KIND_GPU")
-    request = Request(
+    hook_run = Request(
         probe="load_hook",
         job="hook",
         payload=Hook(library=hook.path, folder=version.directory, device_index=0 if gpu else -1),
         fresh=True,
-        timeout=wish.options.timeout,
+        timeout=request.options.timeout,
         purpose="native code of the init library is executed",
     )
-    outcome = _run_request(session, request)
+    outcome = _run_request(session, hook_run)
     return () if outcome is None else (read_hook_run(model, outcome),)
 
 

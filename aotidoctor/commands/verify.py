@@ -1,7 +1,7 @@
-"""``aotidoctor verify``: judge an exported program by its archive and by a child that rebuilds it.
+"""Judge an exported program by its archive and by a child that rebuilds it (``aotidoctor verify``).
 
-Both answer with the same codes. Where the child had the program, its answer counts: it sees operators where the archive
-has names. Where it had none (no torch, a program that cannot be rebuilt), the archive's answer stands.
+Both use the same codes. If the child could rebuild the program, its answer counts: it sees operators where the archive
+has names. Otherwise (no torch, a program that cannot be rebuilt) the archive's answer stands.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from aotidoctor.checks.registry import CHECKS
 from aotidoctor.commands.diagnose_package import REFERENCE_MODULES, runner_or_new
 from aotidoctor.diagnosis.rank import with_paths
 from aotidoctor.model.answers import JudgedProgram
-from aotidoctor.model.artifact import Artifact, ArtifactKind, ExportedFacts
+from aotidoctor.model.artifact import ArtifactKind, ExportedFacts
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import UsageError
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity, Violation, describe_failure
+from aotidoctor.model.evidence import NotChecked, Severity, Violation, describe_failure
 from aotidoctor.model.jobs import Verify
 from aotidoctor.model.record import JsonValue, record
 from aotidoctor.model.report import Diagnosis, OnEvent, Report
@@ -50,15 +50,15 @@ if TYPE_CHECKING:
 
 NAME = "verify"
 INSTALL = "pip install 'aotidoctor[torch]'"
-# An exported program is no AOTInductor package, which is what this check asks for.
+# This check expects an AOTInductor package, which an exported program is not.
 _WRONG_KIND = "AD-ART-002"
 
 
 @record
 class VerifyRequest:
-    """What is to be verified. ``program`` is an archive, or ``module.py:function`` that returns a program.
+    """Options of a verification. ``program`` is an archive, or ``module.py:function`` that returns a program.
 
-    ``against`` is a package: was it compiled from the program?
+    ``against`` is a package that may have been compiled from the program.
     """
 
     program: str
@@ -68,12 +68,12 @@ class VerifyRequest:
 
     @property
     def is_function(self) -> bool:
-        """Whether the program is made by a function of the user's."""
+        """Whether a function of the user's makes the program."""
         return ".py:" in self.program
 
     @property
     def path(self) -> str:
-        """The file."""
+        """The file of the program or of the function."""
         return self.program.rpartition(":")[0] if self.is_function else self.program
 
 
@@ -85,17 +85,22 @@ def verify(
     on_event: OnEvent | None = None,
     runner: Runner | None = None,
 ) -> Report:
-    """Judge the program. Nothing of it is run, but rebuilding it executes what its pickled parts say."""
-    watch = Invocation(NAME, argv)
+    """Judge the program. It is not run, but rebuilding it executes its pickled parts."""
+    invocation = Invocation(NAME, argv)
     declared = read_dynamic_shapes(question.dynamic_shapes)
-    # What rebuilding a program needs; the warm worker imports it while the parent reads.
+    # The warm worker imports what rebuilding a program needs while the parent reads.
     with runner_or_new(runner, environ, REFERENCE_MODULES) as runs:
         runs.prewarm()
         artifact = read_artifact(question.path)
         host = read_host(artifact=artifact, environ=environ)
         case = Case(artifact=artifact, host=host, options=question.options)
         session = Session(case=case, runner=runs, on_event=on_event or (lambda _event: None))
-        problem = _cannot_examine(question, artifact)
+        if artifact.kind is ArtifactKind.MISSING:
+            problem: str | None = f"no such file: {question.path}"
+        elif artifact.kind is ArtifactKind.UNREADABLE:
+            problem = artifact.problem or "unreadable"
+        else:
+            problem = None if question.is_function else why_no_program(artifact)
         interrupted = False
         if problem is None:
             try:
@@ -108,7 +113,7 @@ def verify(
     return finish(
         session,
         diagnoses,
-        watch,
+        invocation,
         verdict="problem" if is_other_program(session.findings) else None,
         interrupted=interrupted,
         cannot_examine=problem,
@@ -117,7 +122,7 @@ def verify(
 
 
 def read_dynamic_shapes(path: str | None) -> JsonValue:
-    """``--dynamic-shapes``: JSON by argument, as torch.export takes it: ``{"x": {"0": "batch"}}``."""
+    """Read ``--dynamic-shapes``: JSON by argument, as torch.export takes it: ``{"x": {"0": "batch"}}``."""
     if path is None:
         return None
     try:
@@ -131,17 +136,13 @@ def read_dynamic_shapes(path: str | None) -> JsonValue:
     return found
 
 
-def _cannot_examine(question: VerifyRequest, artifact: Artifact) -> str | None:
-    if artifact.kind is ArtifactKind.MISSING:
-        return f"no such file: {question.path}"
-    if artifact.kind is ArtifactKind.UNREADABLE:
-        return artifact.problem or "unreadable"
-    return None if question.is_function else why_no_program(artifact)
-
-
 def _judge(session: Session, question: VerifyRequest, declared: JsonValue) -> None:
     if not question.is_function:
-        _check_file(session)
+        for check in CHECKS:
+            if check.code.startswith("AD-ART-") and check.code != _WRONG_KIND:
+                result = ask_check(check, session)
+                if not isinstance(result, NotChecked):
+                    session.add(result)
         if any(item.severity is Severity.ERROR for item in session.findings):
             return
     programs = _judge_rebuilt(session, question, declared)
@@ -163,7 +164,7 @@ def _judge(session: Session, question: VerifyRequest, declared: JsonValue) -> No
 
 
 def _judge_rebuilt(session: Session, question: VerifyRequest, declared: JsonValue) -> Sequence[JudgedProgram]:
-    """What a child says that rebuilds the programs; empty when there is no torch to do that."""
+    """Judge the programs in a child that rebuilds them; empty when there is no torch to do that."""
     host = session.case.host
     if host.torch is None:
         why = f"{host.torch_problem or 'torch is not installed here'}; {INSTALL}"
@@ -182,7 +183,16 @@ def _judge_rebuilt(session: Session, question: VerifyRequest, declared: JsonValu
                 reason=(verify_stages.why_no_answer(outcome) + (f"; {INSTALL}" if lacks else "")),
             )
         )
-        session.add(_setup_finding(question, outcome))
+        if error is not None and outcome is not None and outcome.stage == "setup":
+            # A setup file that raises is the user's fault, not the program's.
+            found = Violation(
+                code="VERIFY-L06",
+                kind="setup",
+                observed=f"{error.type}: {error.message}",
+                expected="operators that can be loaded",
+                target=question.options.setup or ", ".join(question.options.custom_op_libraries) or question.program,
+            )
+            session.add([violation_evidence(found, question.path)])
     for program in programs:
         if program.unknown_inputs:
             raise UsageError(f"{question.dynamic_shapes}: the program has no input {program.unknown_inputs[0]}")
@@ -195,15 +205,6 @@ def _judge_rebuilt(session: Session, question: VerifyRequest, declared: JsonValu
             # No fault of the program: this torch cannot read it.
             session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=program.problem[:300]))
     return programs
-
-
-def _check_file(session: Session) -> None:
-    """The checks of archives, all but the one that asks for a compiled package."""
-    for check in CHECKS:
-        if check.code.startswith("AD-ART-") and check.code != _WRONG_KIND:
-            result = ask_check(check, session)
-            if not isinstance(result, NotChecked):
-                session.add(result)
 
 
 def _ask_child(session: Session, question: VerifyRequest, declared: JsonValue) -> Outcome | None:
@@ -226,23 +227,8 @@ def _ask_child(session: Session, question: VerifyRequest, declared: JsonValue) -
     return outcome
 
 
-def _setup_finding(question: VerifyRequest, outcome: Outcome | None) -> Sequence[Evidence]:
-    """A setup file that raises is the user's fault, not the program's."""
-    if outcome is None or outcome.error is None or outcome.stage != "setup":
-        return ()
-    named = question.options.setup or ", ".join(question.options.custom_op_libraries)
-    found = Violation(
-        code="VERIFY-L06",
-        kind="setup",
-        observed=f"{outcome.error.type}: {outcome.error.message}",
-        expected="operators that can be loaded",
-        target=named or question.program,
-    )
-    return [violation_evidence(found, question.path)]
-
-
 def _causes(session: Session, question: VerifyRequest) -> tuple[Diagnosis, ...]:
-    """The causes, in words for a program: commands name it as the program, and the package as the one to be made."""
+    """The causes, worded for a program: commands name it, and the package that is still to be made."""
     case = session.case
     named = replace(
         case,
@@ -256,18 +242,14 @@ def _causes(session: Session, question: VerifyRequest) -> tuple[Diagnosis, ...]:
 
 
 def _unanswered_reason(session: Session) -> str | None:
-    """Why nobody may read the silence as health; None where all that was asked for is answered, or there is a fault."""
+    """The reason why no findings do not mean a healthy program; None if all was answered, or there is a fault."""
     if any(item.severity is Severity.ERROR for item in session.findings):
         return None
     against = next((item.reason for item in session.not_checked if item.name == AGAINST), None)
     if against is not None:
         return f"not compared with the package: {against}"
-    return None if session.findings else _nothing_judged(session)
-
-
-def _nothing_judged(session: Session) -> str | None:
-    """None where a child or the archive itself was asked."""
-    if any(item.name == STATIC for item in session.not_checked):
+    # None, too, where a child or the archive itself was judged.
+    if session.findings or any(item.name == STATIC for item in session.not_checked):
         return None
     reason = next((item.reason for item in session.not_checked if item.code == "VERIFY"), None)
     return None if reason is None else f"not verified: {reason}"

@@ -1,4 +1,4 @@
-"""Build the report and its verdict from all findings."""
+"""Build the report and its verdict from all findings, and say where there was nothing to examine."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from aotidoctor.diagnosis.signing import with_fingerprint
 from aotidoctor.model import extensions
+from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
+from aotidoctor.triage.limit import LIMIT_CODE
 from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Invocation:
-    """When a command began, and how it was called. ``began`` is in seconds since the epoch; None: now."""
+    """The start and the command line of a command. ``began`` is in seconds since the epoch; None: now."""
 
     def __init__(self, command: str, argv: tuple[str, ...], *, began: float | None = None) -> None:
         self.command = command
@@ -34,13 +36,13 @@ class Invocation:
         self._since = time.monotonic()
 
     def seconds(self) -> float:
-        """Seconds since it was made."""
+        """Seconds since this object was made."""
         return time.monotonic() - self._since
 
 
 @record
 class StaticResult:
-    """What was found without a session: by reading alone."""
+    """Findings of a command that reads without a session."""
 
     case: Case
     findings: Sequence[Evidence]
@@ -64,7 +66,7 @@ def finish(
     log: LogReading | None = None,
     extra: Mapping[str, str] | None = None,
 ) -> Report:
-    """The signed report.
+    """Build the signed report.
 
     Without a ``verdict`` it is ``problem`` where there is a cause, ``unknown`` where there is an error finding or the
     report is partial, else ``healthy``; without a ``stage`` it is that of the first cause.
@@ -96,7 +98,95 @@ def finish(
     return with_fingerprint(report)
 
 
+def session_report(
+    session: Session, diagnoses: tuple[Diagnosis, ...], invocation: Invocation, *, interrupted: bool = False
+) -> Report:
+    """Build the signed report on a package that checks, and perhaps probes, have examined."""
+    plain = session.outcomes.get("plain_run")
+    stage = diagnoses[0].stage or None if diagnoses else None
+    if not diagnoses and plain is not None and any(item.severity is Severity.ERROR for item in session.findings):
+        stage = "load" if plain.stage in ("start", "import", "setup", "inputs", "load", "after_load") else "run"
+    localization = None
+    if session.outcomes:
+        # Imported only where something was executed.
+        from aotidoctor.localize.culprit import localize
+
+        localization = localize(session.case, session.findings, session.outcomes, failed=bool(diagnoses))
+    return finish(
+        session,
+        diagnoses,
+        invocation,
+        stage=stage,
+        interrupted=interrupted,
+        out_of_time=any(item.code == LIMIT_CODE for item in session.not_checked),
+        cannot_examine=cannot_examine_reason(session, diagnoses),
+        localization=localization,
+    )
+
+
+def cannot_examine_reason(session: Session, diagnoses: tuple[Diagnosis, ...]) -> str | None:
+    """The reason why there was nothing to examine, such as a missing file; None where there was something.
+
+    A broken file is a finding instead.
+    """
+    # Imported only here: `classify` opens no case.
+    from aotidoctor.triage.open_case import is_reference_missing
+
+    case = session.case
+    unread = {item.code: item.reason for item in session.not_checked if not item.is_fault}
+    if "AD-READ-HOST" in unread and case.options.host is not None:
+        return f"the host profile cannot be read: {unread['AD-READ-HOST']}"
+    if "AD-READ-WEIGHTS" in unread:
+        return unread["AD-READ-WEIGHTS"]
+    if case.artifact.kind is ArtifactKind.MISSING and not case.artifact.is_symlink:
+        return f"no such file: {case.artifact.path}"
+    if case.inputs_error is not None and case.inputs_error.kind == "missing":
+        return f"no such file: {case.inputs_path}"
+    if case.artifact.kind is ArtifactKind.UNREADABLE and not diagnoses:
+        return case.artifact.problem or "unreadable"
+    if is_reference_missing(case.options.reference):
+        return f"no such file: {case.options.reference}"
+    return None if diagnoses else _comparison_problem(session) or _plain_run_problem(session)
+
+
+def _comparison_problem(session: Session) -> str | None:
+    """The reason why there are no numbers to compare with: without any, "healthy" must not mean "the same numbers"."""
+    found = {(item.code, item.kind): item.observed for item in session.findings}
+    # Codes and kinds of the probe that compares with the reference.
+    unavailable, raises = ("AD-RUN-011", "unavailable"), ("AD-RUN-011", "raises")
+    if unavailable in found:
+        return f"no comparison with the reference: {found[unavailable]}"
+    # Another program takes other inputs: that it raises says nothing about the package.
+    useless = raises in found and ("AD-REF-001", "another-program") in found
+    if useless and not any(item.severity is Severity.ERROR for item in session.findings):
+        return f"no comparison with the reference, which is a different program: {found[raises]}"
+    return None
+
+
+def _plain_run_problem(session: Session) -> str | None:
+    """The reason why a command that runs the package learned nothing; None where it did, or was not to run it."""
+    if session.outcomes:
+        from aotidoctor.probes.payload import run_of
+        from aotidoctor.probes.probe import succeeded
+
+        plain = session.outcomes.get("plain_run")
+        observed = plain is not None and succeeded(plain) and run_of(plain).observe
+        faults = [item.reason for item in session.not_checked if item.name == "plain_run" and item.is_fault]
+        if faults and not observed:
+            return faults[0]
+    if session.runner is None or session.out_of_time or "plain_run" in session.case.options.skip_rungs:
+        return None
+    endings = [outcome.ending for outcome in session.runs]
+    if endings:
+        from aotidoctor.model.run import NotStarted
+
+        not_started = [ending for ending in endings if isinstance(ending, NotStarted)]
+        return f"nothing was run: {not_started[0].reason}" if len(not_started) == len(endings) else None
+    reason = next((item.reason for item in session.not_checked if item.name == "plain_run"), None)
+    return f"nothing was run: {reason}" if reason not in (None, "interrupted") else None
+
+
 def _of_plugins(added: extensions.Extensions) -> dict[str, str]:
-    """Which plugins took part, and the facts that they know of the host."""
+    """The plugins that took part, and the facts that they add about the host."""
     facts = {f"host.{name}": value for name, value in added.host_facts.items()}
     return {"plugins": added.took_part, **facts} if added.took_part else facts

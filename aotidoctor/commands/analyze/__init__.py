@@ -1,1 +1,1 @@
-"""TO BE WRITTEN."""
+"""Examine a bundle or a saved report from another person."""

@@ -1,13 +1,13 @@
-"""``aotidoctor analyze``: judge a bundle or a saved report again, without the package, by today's playbooks.
+"""Judge a bundle or a saved report again, without the package, by today's playbooks (``aotidoctor analyze``).
 
     file ─► read ─► rebuild the case ─► checks ─► saved findings of runs ─► logs ─► causes ─► changes
 
-Nothing is executed or unpacked to disk; a file is read into memory within limits, and nothing that it claims is
-believed before it is checked. The contract is read anew from the wrapper, by today's reader.
+Nothing is executed or unpacked to disk; a file is read into memory within limits, and its claims are checked before
+use. The contract is read anew from the wrapper, by today's reader.
 
-AD-BUN-001 compares the first cause named today with the one named when the bundle was made: a change is a warning,
-since newer playbooks know more, no change is a note. Runs are not repeated, so a cause that rests on runs alone is as
-reliable as they were. Checksums prove only that a file arrived as it was packed.
+AD-BUN-001 compares today's first cause with the first cause of the original report: a change is a warning, since newer
+playbooks know more; no change is a note. Runs are not repeated, so a cause that rests on runs alone is as reliable as
+they were. Checksums prove only that a file arrived as it was packed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from aotidoctor.commands.bundle.bundle_members import (
 )
 from aotidoctor.logs.diagnose_log import log_diagnoses
 from aotidoctor.model import record_json
-from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.errors import CannotExamineError, InputsError, examining
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, Severity, describe_failure
@@ -69,7 +68,7 @@ _EXPECTED = f"expected a bundle of aotidoctor ({BUNDLE_SCHEMA}) or one of its JS
 
 @dataclass(slots=True, kw_only=True)
 class SentFile:
-    """What was sent. ``members`` are those whose checksum is right; ``problems`` say what was not believed.
+    """A bundle or report. ``members`` have a correct checksum; ``problems`` say what was not used.
 
     ``manifest`` is empty for a bare report.
     """
@@ -82,11 +81,11 @@ class SentFile:
 
     @property
     def is_bundle(self) -> bool:
-        """Whether it was a bundle, not a bare report."""
+        """Whether it is a bundle, not a bare report."""
         return bool(self.manifest)
 
     def document(self, name: str) -> JsonObject | None:
-        """A member as a JSON object; None where it is none."""
+        """A member as a JSON object; None if it is none."""
         data = self.members.get(name)
         found = None if data is None else _json(data)
         return found if isinstance(found, dict) else None
@@ -116,8 +115,8 @@ def read_sent_file(path: str) -> SentFile:
             entries = {entry.name: entry for entry in directory.entries}
             manifest = _json(read_entry(blob, entries[MANIFEST], LARGEST_MEMBER) or b"")
             if not isinstance(manifest, dict) or manifest.get("schema") != BUNDLE_SCHEMA:
-                said = manifest.get("schema") if isinstance(manifest, dict) else "no JSON"
-                raise CannotExamineError(f"{path}: observed {str(said)[:80]} in {MANIFEST}, expected {BUNDLE_SCHEMA}")
+                schema = manifest.get("schema") if isinstance(manifest, dict) else "no JSON"
+                raise CannotExamineError(f"{path}: observed {str(schema)[:80]} in {MANIFEST}, expected {BUNDLE_SCHEMA}")
             sent = SentFile(path=path, report={}, manifest=manifest)
             if directory.problem is not None:
                 sent.problems.append(directory.problem)
@@ -140,11 +139,11 @@ def read_sent_file(path: str) -> SentFile:
 
 
 def _members(sent: SentFile, blob: Blob, entries: dict[str, ZipEntry]) -> None:
-    """Read what the manifest lists, as far as the limits go; the rest is named."""
+    """Read the members that the manifest lists, within the limits; name the others."""
     listed = {str(item.get("name")): item for item in objects(sent.manifest.get("members"))}
     sent.problems += [f"{name[:80]} is not in the manifest" for name in entries if name not in {*listed, MANIFEST}][:20]
     left = LARGEST_ALL
-    # What a diagnosis needs most first: a limit must not cost it.
+    # The members that a diagnosis needs come first, so that the limit does not exclude them.
     for name in sorted(listed, key=lambda one: (one not in (REPORT_MEMBER, CASE_MEMBER), one)):
         entry = entries.get(name)
         problem, data = _member(blob, entry, listed[name], min(left, LARGEST_MEMBER))
@@ -192,7 +191,7 @@ _ERROR_FIELDS = ("cause", "kind", "subject", "observed", "expected")
 
 
 def rebuild_case(sent: SentFile) -> tuple[Case, bool]:
-    """The case, and whether it is whole: then the checks can be asked again."""
+    """The case, and whether it is complete, so that the checks can run again."""
     document = sent.document(CASE_MEMBER)
     if document is None or document.get("schema") != CASE_SCHEMA:
         if sent.is_bundle:
@@ -203,62 +202,61 @@ def rebuild_case(sent: SentFile) -> tuple[Case, bool]:
     except record_json.RecordError as error:
         sent.problems.append(f"{CASE_MEMBER}: {str(error)[:200]}")
         return saved_case(sent.report), False
-    return _with_contract(_with_sources(case, document, sent), sent), True
+    case = _with_sources(case, document, sent)
+    if case.model is None or case.model.wrapper_cpp is None:
+        return case, True
+    try:
+        found = read_contract(case.artifact, case.model)
+        contract = found if found is None or case.inputs is None else resolve_leaves(found, case.inputs)
+    except Exception:  # noqa: BLE001 - the guard around a reader of foreign text: the saved contract is there
+        sent.problems.append(f"the contract could not be read again: {traceback.format_exc(limit=-1)[-200:]}")
+        return case, True
+    return (case if contract is None else replace(case, contract=contract)), True
 
 
 def _with_sources(case: Case, document: JsonObject, sent: SentFile) -> Case:
+    """Add the sources of the models, the chosen model, and the error that reading the inputs met."""
     sources = as_object(document.get("sources"))
-    models = tuple(_with_texts(model, sources.get(model.name), sent) for model in case.artifact.models)
-    artifact = replace(case.artifact, models=models)
-    name = document.get("model")
-    model = artifact.model(name) if isinstance(name, str) else None
-    error = document.get("inputs_error")
-    return replace(
-        case,
-        artifact=artifact,
-        model=model,
-        inputs_error=_inputs_error(error) if isinstance(error, dict) else None,
-    )
-
-
-def _with_texts(model: ModelEntry, table: JsonValue, sent: SentFile) -> ModelEntry:
-    texts: dict[str, str] = {}
-    for member, place in as_object(table).items():
-        data = sent.members.get(safe_name(place)) if isinstance(place, str) else None
-        if data is None:
-            sent.problems.append(f"the source of {member[-80:]} is not there")
-        else:
-            texts[member] = data.decode("utf-8", "replace")
-    wrapper = texts.pop(model.wrapper_member, None) if model.wrapper_member is not None else None
-    return replace(model, wrapper_cpp=wrapper, kernel_sources=texts)
-
-
-def _inputs_error(saved: JsonObject) -> InputsError:
-    said = {name: str(saved.get(name) or "") for name in _ERROR_FIELDS}
-    return InputsError(str(saved.get("message") or ""), **said)
-
-
-def _with_contract(case: Case, sent: SentFile) -> Case:
-    if case.model is None or case.model.wrapper_cpp is None:
-        return case
-    try:
-        found = read_contract(case.artifact, case.model)
-        settled = found if found is None or case.inputs is None else resolve_leaves(found, case.inputs)
-    except Exception:  # noqa: BLE001 - the guard around a reader of foreign text: the saved contract is there
-        sent.problems.append(f"the contract could not be read again: {traceback.format_exc(limit=-1)[-200:]}")
-        return case
-    return case if settled is None else replace(case, contract=settled)
+    models = []
+    for model in case.artifact.models:
+        texts: dict[str, str] = {}
+        for member, place in as_object(sources.get(model.name)).items():
+            data = sent.members.get(safe_name(place)) if isinstance(place, str) else None
+            if data is None:
+                sent.problems.append(f"the source of {member[-80:]} is not there")
+            else:
+                texts[member] = data.decode("utf-8", "replace")
+        wrapper = texts.pop(model.wrapper_member, None) if model.wrapper_member is not None else None
+        models.append(replace(model, wrapper_cpp=wrapper, kernel_sources=texts))
+    artifact = replace(case.artifact, models=tuple(models))
+    name, saved = document.get("model"), document.get("inputs_error")
+    error = None
+    if isinstance(saved, dict):
+        facts = {field_: str(saved.get(field_) or "") for field_ in _ERROR_FIELDS}
+        error = InputsError(str(saved.get("message") or ""), **facts)
+    chosen = artifact.model(name) if isinstance(name, str) else None
+    return replace(case, artifact=artifact, model=chosen, inputs_error=error)
 
 
 # Today's verdict against the saved one, as findings.
 
 _CALM = ("same", "none")
+_NO_CAUSE = "no cause, as in the original report"
 
 
 def compare_verdicts(before: Sequence[SavedCause], now: Sequence[Diagnosis], *, tool: str, path: str) -> Evidence:
-    """One note: the same cause, another one, named now, or not named any more."""
+    """One finding: the same cause, another one, a new one, or none any more."""
     old, new = before[0].cause if before else None, now[0].cause if now else None
-    kind, message = _change(old, new)
+    if old == new:
+        kind = "same" if new else "none"
+        message = f"the cause is the same as in the original report: {new}" if new else _NO_CAUSE
+    elif old is None:
+        kind, message = "named-now", f"the original report named no cause; now it is {new}"
+    elif new is None:
+        kind = "not-named"
+        message = f"the saved report named {old}; nothing that can be checked again confirms it"
+    else:
+        kind, message = "another", f"the original report named {old}; now it is {new}"
     playbook = f" (playbook {now[0].playbook})" if now else ""
     return Evidence(
         code=CHANGE_CODE,
@@ -274,7 +272,7 @@ def compare_verdicts(before: Sequence[SavedCause], now: Sequence[Diagnosis], *, 
 
 
 def report_unused_parts(problems: Sequence[str], path: str) -> list[Evidence]:
-    """A warning per thing of the file that was not used."""
+    """One warning for each part of the file that was not used."""
     return [
         Evidence(
             code=FILE_CODE,
@@ -290,22 +288,9 @@ def report_unused_parts(problems: Sequence[str], path: str) -> list[Evidence]:
     ]
 
 
-def _change(old: str | None, new: str | None) -> tuple[str, str]:
-    """Its kind and its words."""
-    if old is None and new is None:
-        return "none", "no cause, as in the original report"
-    if old == new:
-        return "same", f"the cause is the same as in the original report: {new}"
-    if old is None:
-        return "named-now", f"the original report named no cause; now it is {new}"
-    if new is None:
-        return "not-named", f"the saved report named {old}; nothing that can be checked again confirms it"
-    return "another", f"the original report named {old}; now it is {new}"
-
-
 # The flow.
 
-# Reports that rest on the checks of a package; the findings of the others stand as they are.
+# Commands whose reports rest on the checks of a package; findings of the others are taken as they are.
 _CHECKED = ("run", "check", "localize", "compare", "analyze")
 
 
@@ -315,18 +300,25 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
     Raises:
         CannotExamineError: it is neither.
     """
-    watch = Invocation("analyze", argv)
+    invocation = Invocation("analyze", argv)
     sent = read_sent_file(path)
     case, whole = rebuild_case(sent)
     session = Session(case=case, runner=None)
-    # The checks, where the case is there, and the saved findings of all that cannot be asked again.
+    # The checks, if the case is complete, and saved findings of everything that cannot run again.
     old = saved_report.read_findings(sent.report)
-    asked: set[str] = set()
+    repeated: set[str] = set()
     if whole and sent.report.get("command") in _CHECKED:
         run_checks(session)
-        asked = {check.code for check in CHECKS} - {item.code for item in session.not_checked}
-        session.findings = [_as_treated(item, old) for item in session.findings]
-    session.add([item for item in old if item.code not in asked])
+        repeated = {check.code for check in CHECKS} - {item.code for item in session.not_checked}
+        # A treatment may have shown that the package works in spite of a finding, which was demoted then.
+        demoted = {(one.code, one.kind, one.subject): one for one in reversed(old) if one.facts.get("harmless") is True}
+        session.findings = [
+            replace(item, severity=known.severity, message=known.message, facts=known.facts)
+            if (known := demoted.get((item.code, item.kind, item.subject))) is not None
+            else item
+            for item in session.findings
+        ]
+    session.add([item for item in old if item.code not in repeated])
     reading = read_logs(session, sent)
     before = saved_report.read_causes(sent.report)
     diagnoses = _causes(session, before)
@@ -336,11 +328,17 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
     partial = any(sent.report.get(name) is True for name in ("interrupted", "out_of_time"))
     cannot = sent.report.get("cannot_examine")
     session.runs = saved_report.read_runs(sent.report)
-    session.not_checked += _not_checked_without_package(sent, change.message, runs=len(session.runs))
+    static = {check.code for check in CHECKS}
+    findings = f"the findings of {len(session.runs)} saved runs are kept" if session.runs else "none were saved"
+    reason = f"{change.message}; `analyze` does not execute anything: {findings}"
+    session.not_checked.append(NotChecked(code="AD-RUN", name="runs", reason=reason))
+    session.not_checked += [
+        item for item in saved_report.read_not_checked(sent.report) if item.code not in static and item.code != "AD-RUN"
+    ]
     return finish(
         session,
         diagnoses,
-        watch,
+        invocation,
         verdict="unknown" if (partial or cannot) and not diagnoses else None,
         cannot_examine=cannot if isinstance(cannot, str) and not diagnoses else None,
         localization=saved_report.read_localization(sent.report),
@@ -349,17 +347,8 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
     )
 
 
-def _as_treated(item: Evidence, old: Sequence[Evidence]) -> Evidence:
-    """With what a treatment showed of it: that the package works all the same."""
-    for known in old:
-        same = (known.code, known.kind, known.subject) == (item.code, item.kind, item.subject)
-        if same and known.facts.get("harmless") is True:
-            return replace(item, severity=known.severity, message=known.message, facts=known.facts)
-    return item
-
-
 def _causes(session: Session, before: Sequence[saved_report.SavedCause]) -> tuple[Diagnosis, ...]:
-    """Today's causes, with what the treatments of then showed; those of logs after what package and runs say."""
+    """Today's causes with the results of the saved treatments; causes from logs come after package and runs."""
     refuted = tuple(item.cause for item in before if item.is_refuted)
     confirmed = {item.cause: item.confirmation for item in before if item.is_confirmed}
     found = name_causes(session, refuted=refuted)
@@ -369,29 +358,18 @@ def _causes(session: Session, before: Sequence[saved_report.SavedCause]) -> tupl
     return treated_run.apply_verdicts(ordered, TreatmentVerdicts(confirmed=confirmed, refuted=refuted))
 
 
-def _not_checked_without_package(sent: SentFile, change: str, *, runs: int) -> list[NotChecked]:
-    """What needs the package or its host: said once, and what was not checked there either."""
-    static = {check.code for check in CHECKS}
-    what = f"the findings of {runs} saved runs are kept" if runs else "none were saved"
-    own = NotChecked(code="AD-RUN", name="runs", reason=f"{change}; `analyze` does not execute anything: {what}")
-    old = [
-        item for item in saved_report.read_not_checked(sent.report) if item.code not in static and item.code != "AD-RUN"
-    ]
-    return [own, *old]
-
-
 def read_logs(session: Session, sent: SentFile) -> LogReading | None:
-    """Add what the logs say to the findings; the reading of the first one."""
+    """Add the findings of the logs; return the reading of the first log."""
     first: LogReading | None = None
     for name in sorted(sent.members):
         if not name.startswith(GIVEN_LOGS):
             continue
         try:
-            # Not needed, and not worth its import, where no log was sent.
+            # Imported only where a log was sent.
             from aotidoctor.commands.classify import classify_text
 
             found, _, reading = classify_text(sent.members[name], name)
-        except Exception:  # noqa: BLE001 - the guard: a log must not cost the rest of the report
+        except Exception:  # noqa: BLE001 - the guard: a log must not prevent the rest of the report
             session.not_checked.append(NotChecked(code="AD-LOG", name=name, reason=describe_failure(2)))
             continue
         session.add(found)

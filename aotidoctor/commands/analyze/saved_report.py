@@ -1,11 +1,10 @@
 """Read the parts of a saved report as records, and judge a saved comparison with other tolerances.
 
-What is malformed in the file is left out. Nothing is run.
+Malformed parts of the file are left out. Nothing is run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.localize.comparison import FINE, judge_anew, saved_comparison
@@ -14,7 +13,7 @@ from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError, UsageError
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, RunSource, Severity, Source, read_fact
 from aotidoctor.model.jobs import Job
-from aotidoctor.model.localization import Localization, OutputComparison
+from aotidoctor.model.localization import Localization
 from aotidoctor.model.record import JsonObject, JsonValue, as_integer, as_list, as_object, objects, record, text_of
 from aotidoctor.model.report import LogReading, Report
 from aotidoctor.model.run import (
@@ -38,7 +37,7 @@ _MOST = 20_000
 
 @record
 class SavedCause:
-    """A diagnosis as it was: enough to compare, and to keep what treatments showed."""
+    """A saved diagnosis with the result of its treatment."""
 
     cause: str
     status: str
@@ -46,12 +45,12 @@ class SavedCause:
 
     @property
     def is_confirmed(self) -> bool:
-        """Its treatment made the failure go away."""
+        """Whether its treatment made the failure go away."""
         return self.status == "confirmed"
 
     @property
     def is_refuted(self) -> bool:
-        """Its treatment was tried in vain."""
+        """Whether its treatment did not help."""
         return self.status == "suspected" and bool(self.confirmation)
 
 
@@ -65,11 +64,26 @@ def read_causes(report: JsonObject) -> list[SavedCause]:
 
 def read_findings(report: JsonObject) -> list[Evidence]:
     """The findings, with their old ids."""
-    return [_finding(item) for item in objects(report.get("findings"))[:_MOST]]
+    severities = {one.value: one for one in Severity}
+    return [
+        Evidence(
+            code=_text(item, "code"),
+            kind=_text(item, "kind"),
+            severity=severities.get(_text(item, "severity"), Severity.INFO),
+            subject=text_of(item.get("subject")),
+            observed=_text(item, "observed"),
+            expected=_text(item, "expected"),
+            message=_text(item, "message"),
+            source=_source(item.get("source")),
+            facts={name: read_fact(value) for name, value in as_object(item.get("facts")).items()},
+            id=_text(item, "id"),
+        )
+        for item in objects(report.get("findings"))[:_MOST]
+    ]
 
 
 def read_not_checked(report: JsonObject) -> list[NotChecked]:
-    """What was not checked, and why."""
+    """The checks that were not made, with the reasons."""
     found = objects(report.get("not_checked"))[:_MOST]
     return [
         NotChecked(
@@ -80,17 +94,17 @@ def read_not_checked(report: JsonObject) -> list[NotChecked]:
 
 
 def read_runs(report: JsonObject) -> list[Outcome]:
-    """The child runs, as far as a report tells of them."""
+    """The child runs, with the fields that a report has."""
     return [_run(item) for item in objects(report.get("runs"))[:_MOST]]
 
 
 def read_localization(report: JsonObject) -> Localization | None:
-    """The place of the failure; None where there is none that can be read."""
+    """The place of the failure; None if there is none, or it is malformed."""
     return _record(Localization, report.get("localization"))
 
 
 def read_saved_log(report: JsonObject) -> LogReading | None:
-    """What a log said; None where there is none that can be read."""
+    """The reading of a log; None if there is none, or it is malformed."""
     return _record(LogReading, report.get("log"))
 
 
@@ -99,22 +113,6 @@ def _record(kind: type[record_json.T], value: JsonValue) -> record_json.T | None
         return None if value is None else record_json.from_json(kind, value)
     except record_json.RecordError:
         return None
-
-
-def _finding(item: JsonObject) -> Evidence:
-    severities = {one.value: one for one in Severity}
-    return Evidence(
-        code=_text(item, "code"),
-        kind=_text(item, "kind"),
-        severity=severities.get(_text(item, "severity"), Severity.INFO),
-        subject=text_of(item.get("subject")),
-        observed=_text(item, "observed"),
-        expected=_text(item, "expected"),
-        message=_text(item, "message"),
-        source=_source(item.get("source")),
-        facts={name: read_fact(value) for name, value in as_object(item.get("facts")).items()},
-        id=_text(item, "id"),
-    )
 
 
 def _source(value: JsonValue) -> Source | None:
@@ -192,13 +190,13 @@ def _numbers(value: JsonValue) -> dict[str, float]:
 
 
 def judge_saved_comparison(path: str, options: Options, *, argv: tuple[str, ...] = ()) -> Report:
-    """A report like that of ``compare``, from the one in ``path``.
+    """Build a report like that of ``compare`` from the one in ``path``.
 
     Raises:
         CannotExamineError: there is no comparison to judge.
-        UsageError: a tolerance is for an output that is not there.
+        UsageError: a tolerance names an output that does not exist.
     """
-    watch = Invocation("compare", argv)
+    invocation = Invocation("compare", argv)
     document = read_saved_report(path)
     saved = saved_comparison(document)
     if not saved:
@@ -208,20 +206,18 @@ def judge_saved_comparison(path: str, options: Options, *, argv: tuple[str, ...]
         raise UsageError(f"there is no output {unused[0]!r}; available: {', '.join(item.path for item in saved)}")
     outputs = judge_anew(saved, options.tolerances)
     session = Session(case=replace(saved_case(document), options=options), runner=None)
-    session.add(_judged_findings(document, outputs, FileSource(file=path)))
-    diagnoses = name_causes(session)
-    return finish(session, diagnoses, watch, localization=Localization(comparison=outputs), extra={"from": path})
-
-
-def _judged_findings(document: JsonObject, outputs: Sequence[OutputComparison], source: FileSource) -> list[Evidence]:
-    """The saved findings, with that of the outputs made anew. Other weights explain outputs that differ."""
-    saved = [replace(item, source=source, id="") for item in read_findings(document)]
+    # The saved findings, except those about outputs, which are made anew unless other weights explain the difference.
+    source = FileSource(file=path)
+    old = [replace(item, source=source, id="") for item in read_findings(document)]
     wrong = any(item.verdict not in FINE for item in outputs)
-    others = [item for item in saved if item.code != CODE or item.kind not in OUTPUT_KINDS]
-    weights = any(item.code == CODE and item.kind == "weights" for item in others)
-    another = of_another_program(saved)
-    severity = Severity.ERROR if wrong else Severity.WARN
-    others = [
-        replace(item, severity=severity) if item.code == CODE and item.kind == "weights" else item for item in others
-    ]
-    return others if weights and wrong else [*others, output_finding(outputs, source, another=another)]
+    weights = False
+    for item in old:
+        if item.code == CODE and item.kind == "weights":
+            weights = True
+            session.add([replace(item, severity=Severity.ERROR if wrong else Severity.WARN)])
+        elif item.code != CODE or item.kind not in OUTPUT_KINDS:
+            session.add([item])
+    if not (weights and wrong):
+        session.add([output_finding(outputs, source, another=of_another_program(old))])
+    diagnoses = name_causes(session)
+    return finish(session, diagnoses, invocation, localization=Localization(comparison=outputs), extra={"from": path})

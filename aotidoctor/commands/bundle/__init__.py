@@ -1,1 +1,1 @@
-"""TO BE WRITTEN."""
+"""Pack everything that others need to find a cause into one redacted file."""

@@ -1,11 +1,11 @@
 """Members of a bundle: pieces, safe names, a reproducible zip archive, the placeholder map, and the leak test.
 
 The leak test looks for every known private word, in every encoding it may travel in, in finished bytes. It shares
-nothing with the expressions of the redactor but the list of words, so that a hole in those shows here. Archives
+nothing with the expressions of the redactor but the list of words, so that it finds a hole in those. Archives
 inside are opened (zip, gzip), to a bounded depth and size.
 
-The map from placeholders to what they stand for stays with the owner. Its file is made with mode 0600, never through a
-link, and never in the place of a file of another kind or owner.
+The map from placeholders to the originals stays with the owner. Its file is made with mode 0600, never through a link,
+and never replaces a file of another kind or owner.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from aotidoctor.model.errors import UsageError
@@ -45,9 +46,9 @@ GIVEN_LOGS = "logs/given/"
 
 @record
 class Piece:
-    """One member to be. Exactly one of the last four is set.
+    """A member before redaction. Exactly one of the last four fields is set.
 
-    ``what`` says what it is. ``document`` is JSON: its texts are redacted one by one. ``printed`` is the output of a
+    ``what`` describes it. ``document`` is JSON: its texts are redacted one by one. ``printed`` is the output of a
     program. ``data`` is sent as it is: it cannot be redacted.
     """
 
@@ -61,7 +62,7 @@ class Piece:
 
 @record
 class Absent:
-    """Something that is not in the bundle, and why."""
+    """Something that is not in the bundle, and the reason."""
 
     name: str
     reason: str
@@ -69,7 +70,7 @@ class Absent:
 
 @record
 class Sealed:
-    """One finished member. ``redactions`` counts the placeholders in it; ``raw`` tells that it was not redacted."""
+    """One finished member. ``redactions`` counts the placeholders in it; ``raw``: it was not redacted."""
 
     name: str
     what: str
@@ -80,7 +81,7 @@ class Sealed:
 
 @record
 class BundleContents:
-    """What the user asked for.
+    """The user's choice of contents.
 
     ``include`` holds ``weights``, ``inputs`` and ``package``. ``words`` are private words; ``allowed`` are those (or
     their placeholders) that may stay in members which cannot be redacted. ``largest`` is the limit in bytes.
@@ -96,10 +97,10 @@ class BundleContents:
 
 @record
 class Material:
-    """What there is to collect from.
+    """The sources of a bundle.
 
     ``saved`` is a saved report that stands in for ``report``'s own findings, None where there is none. ``outputs`` maps
-    ``R1.plain_run.stdout`` to what a child wrote; ``journal`` are lines about what aotidoctor did.
+    ``R1.plain_run.stdout`` to the output of a child; ``journal`` has lines about the work of aotidoctor.
     """
 
     report: Report
@@ -110,7 +111,7 @@ class Material:
 
 @record
 class BundleJob:
-    """What collectors look at."""
+    """The input of the collectors."""
 
     material: Material
     wanted: BundleContents
@@ -126,12 +127,12 @@ _PLAIN = str.maketrans({"<": "(", ">": ")"})
 def safe_name(name: str) -> str:
     """``name`` without anything that a file system could misread; placeholders stand in parentheses."""
     parts = [_ODD.sub("_", part.translate(_PLAIN)).strip() for part in name.split("/")]
-    kept = [part[-_LONGEST:] for part in parts if part.strip(".")]
-    return "/".join(kept).encode("utf-8", "replace").decode() or "unnamed"
+    safe = [part[-_LONGEST:] for part in parts if part.strip(".")]
+    return "/".join(safe).encode("utf-8", "replace").decode() or "unnamed"
 
 
 def distinct_names(names: list[str]) -> list[str]:
-    """The names, the second of two equal ones with ``-2`` before its suffix; case does not tell names apart."""
+    """The names, with ``-2`` before the suffix of the second of two that are equal but for case."""
     taken: set[str] = set()
     found = []
     for name in names:
@@ -166,7 +167,7 @@ def zip_members(members: Sequence[Sealed]) -> bytes:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write all of a file or none of it; missing folders are made. Raises OSError."""
+    """Write a file completely or not at all, with missing folders. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     target = Path(os.path.realpath(path))
     draft = target.with_name(f".{target.name}.{os.getpid()}")
@@ -218,7 +219,7 @@ def read_map(path: Path) -> Placeholders:
 
 
 def write_map(path: Path, table: Mapping[str, str]) -> None:
-    """Write the map, the old one replaced as a whole. Raises OSError."""
+    """Write the map, and replace an old one as a whole. Raises OSError."""
     document = {"schema": MAP_SCHEMA, "placeholders": dict(table)}
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
@@ -247,7 +248,7 @@ _LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234
 
 @record
 class Needle:
-    """A form of a private word. ``folded``: in any case of letters. ``edge`` says what may not stand beside it."""
+    """A form of a private word. ``folded``: in any case of letters. ``edge``: what may not stand beside it."""
 
     placeholder: str
     form: str
@@ -258,7 +259,7 @@ class Needle:
 
 @record
 class Leak:
-    """A word that is still there: which (by its placeholder), in what form, and at which byte of ``where``."""
+    """A private word that was found: its placeholder, its form, and its place, byte ``at`` of ``where``."""
 
     placeholder: str
     form: str
@@ -266,12 +267,12 @@ class Leak:
     at: int
 
     def __str__(self) -> str:
-        """Without the word itself."""
+        """Describe the leak without the word itself."""
         return f"{self.placeholder} as {self.form} in {self.where}, byte {self.at}"
 
 
 def needles(words: Iterable[tuple[str, Name]]) -> tuple[Needle, ...]:
-    """What to look for: ``words`` are placeholders with what they stand for."""
+    """The forms of private words; ``words`` are placeholders with the names that they stand for."""
     found: dict[tuple[bytes, bool], Needle] = {}
     for placeholder, name in words:
         for needle in _forms(placeholder, name):
@@ -305,32 +306,26 @@ def _forms(placeholder: str, name: Name) -> Iterator[Needle]:
 
 
 def scan_for_leaks(data: bytes, where: str, wanted: Sequence[Needle]) -> list[Leak]:
-    """What of ``wanted`` is in ``data``, archives in it included; one leak per needle and place."""
+    """Find ``wanted`` in ``data`` and in archives in it; one leak per needle and place."""
     return list(_scan_bytes(data, where, wanted, _DEPTH, [_UNPACKED]))
 
 
 def _scan_bytes(data: bytes, where: str, wanted: Sequence[Needle], depth: int, left: list[int]) -> Iterator[Leak]:
     lowered = data.lower()
     for needle in wanted:
-        at = _find(lowered if needle.folded else data, needle)
-        if at is not None:
+        text = lowered if needle.folded else data
+        at = text.find(needle.data)
+        while at >= 0 and not _stands_alone(text, at, at + len(needle.data), needle):
+            at = text.find(needle.data, at + 1)
+        if at >= 0:
             yield Leak(placeholder=needle.placeholder, form=needle.form, where=where, at=at)
     if depth:
         for name, inner in _inside(data, left):
             yield from _scan_bytes(inner, f"{where}/{name}", wanted, depth - 1, left)
 
 
-def _find(data: bytes, needle: Needle) -> int | None:
-    at = data.find(needle.data)
-    while at >= 0:
-        if _stands_alone(data, at, at + len(needle.data), needle):
-            return at
-        at = data.find(needle.data, at + 1)
-    return None
-
-
 def _stands_alone(data: bytes, start: int, end: int, needle: Needle) -> bool:
-    """Whether what stands beside a find lets it be the word, and not a part of another."""
+    """Whether the neighbours of a find show the word itself, not a part of another."""
     if not needle.edge:
         return True
     wide = 2 if needle.form.startswith("utf-16") else 1
@@ -352,7 +347,9 @@ def _is_one_of(letter: bytes, letters: frozenset[int]) -> bool:
 
 def _inside(data: bytes, left: list[int]) -> Iterator[tuple[str, bytes]]:
     if data.startswith(_GZIP):
-        inner = _gunzip(data, left[0])
+        inner = b""
+        with suppress(zlib.error):
+            inner = zlib.decompressobj(wbits=31).decompress(data, max(left[0], 1))
         left[0] -= len(inner)
         yield "(unpacked)", inner
     if not data.startswith(_ZIP):
@@ -366,10 +363,3 @@ def _inside(data: bytes, left: list[int]) -> Iterator[tuple[str, bytes]]:
         if inner_ is not None:
             left[0] -= len(inner_)
             yield entry.name, inner_
-
-
-def _gunzip(data: bytes, limit: int) -> bytes:
-    try:
-        return zlib.decompressobj(wbits=31).decompress(data, max(limit, 1))
-    except zlib.error:
-        return b""

@@ -24,30 +24,27 @@ from aotidoctor.commands.bundle.bundle_members import (
     safe_name,
 )
 from aotidoctor.model import record_json
-from aotidoctor.model.artifact import ModelEntry
-from aotidoctor.model.case import Case
 from aotidoctor.model.inputs import TensorDesc
-from aotidoctor.model.localization import Localization
 from aotidoctor.model.record import JsonObject, JsonValue, as_object
 from aotidoctor.model.report import Report
 from aotidoctor.model.torch_names import ITEMSIZE
-from aotidoctor.readers.package.blob import Blob, opened_blob
+from aotidoctor.readers.package.blob import opened_blob
 from aotidoctor.readers.package.zip_archive import read_zip_directory
 from aotidoctor.reports.json.json_report import clean_json
 from aotidoctor.reports.json.json_report import host_json as host_facts
 from aotidoctor.reports.json.json_report import inputs_json as inputs_facts
 
-# Full outputs of child runs, up to a limit: the report has the last 16 KiB only.
+# Full outputs of child runs, up to a limit in bytes: the report has the last 16 KiB only.
 
 HEAD, TAIL = 256 << 10, 768 << 10
-# All runs together: a ladder of runs that all flood must not fill the memory.
+# All runs together: many runs that print without end must not fill the memory.
 TOTAL = 32 << 20
 _STREAMS = ("stdout", "stderr", "tool.log")
 _HOLE = re.compile(rb"\0{64,}")
 
 
 class ChildOutputs:
-    """Copies streams out of the directories of runs before these are removed."""
+    """Copies of the streams of runs, made before their directories are removed."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
@@ -60,7 +57,7 @@ class ChildOutputs:
                 written, _ = _ends(directory / stream, HEAD, TAIL)
             except OSError:
                 continue
-            # A flood's beginning is given back to the file system and reads as zeros.
+            # The beginning of a very long output is given back to the file system and reads as zeros.
             data = _HOLE.sub(b"\n[... given back to the file system ...]\n", written)
             if data and len(data) <= self._left:
                 self._left -= len(data)
@@ -68,13 +65,13 @@ class ChildOutputs:
 
 
 def read_log(path: Path, limit: int = HEAD + TAIL) -> tuple[str, int]:
-    """The text of a log, its middle left out where it is longer than ``limit``; and its size. Raises OSError."""
+    """The text of a log, without its middle if it is longer than ``limit`` bytes; and its size. Raises OSError."""
     data, size = _ends(path, limit // 4, limit - limit // 4)
     return decode_text(data), size
 
 
 def decode_text(data: bytes) -> str:
-    """Text of bytes: UTF-16 where the bytes say so, UTF-8 else. A word in UTF-16 would hide from redaction."""
+    """Decode UTF-16 where the bytes look like it, else UTF-8. A word in UTF-16 would hide from redaction."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16", "replace")
     sample = data[:4096]
@@ -85,7 +82,7 @@ def decode_text(data: bytes) -> str:
 
 
 def _ends(path: Path, head: int, tail: int) -> tuple[bytes, int]:
-    """The bytes of a file, its middle left out where it is longer than both; and its size."""
+    """The bytes of a file, without its middle if it is longer than ``head + tail``; and its size."""
     with path.open("rb") as stream:
         size = stream.seek(0, 2)
         stream.seek(0)
@@ -108,23 +105,8 @@ def included_files(job: BundleJob) -> Iterator[Piece | Absent]:
         yield _file("included/package/", Path(case.artifact.path), "the package itself", wanted.largest)
     if "inputs" in wanted.include and case.inputs_path is not None:
         yield _file("included/inputs/", Path(case.inputs_path), "the inputs file with its values", wanted.largest)
-    if "weights" in wanted.include:
-        yield from _weights(case, wanted)
-
-
-def _file(folder: str, path: Path, what: str, largest: int) -> Piece | Absent:
-    name = folder + path.name
-    try:
-        if not path.is_file():
-            return Absent(name=name, reason="not a file")
-        if path.stat().st_size > largest:
-            return Absent(name=name, reason=f"{path.stat().st_size} bytes, more than --max-size")
-        return Piece(name=name, what=what, data=path.read_bytes())
-    except OSError as error:
-        return Absent(name=name, reason=error.strerror or str(error))
-
-
-def _weights(case: Case, wanted: BundleContents) -> Iterator[Piece | Absent]:
+    if "weights" not in wanted.include:
+        return
     found = [
         member
         for model in case.artifact.models
@@ -144,34 +126,57 @@ def _weights(case: Case, wanted: BundleContents) -> Iterator[Piece | Absent]:
             yield Piece(name=name, what="weights", data=stream.read(member.size))
 
 
+def _file(folder: str, path: Path, what: str, largest: int) -> Piece | Absent:
+    name = folder + path.name
+    try:
+        if not path.is_file():
+            return Absent(name=name, reason="not a file")
+        if path.stat().st_size > largest:
+            return Absent(name=name, reason=f"{path.stat().st_size} bytes, more than --max-size")
+        return Piece(name=name, what=what, data=path.read_bytes())
+    except OSError as error:
+        return Absent(name=name, reason=error.strerror or str(error))
+
+
 # Values of tensors that do not leave the machine.
 
-# Bounds of so few elements are the elements.
+# The bounds of fewer elements give the elements away.
 _FEW = 64
-
-
-# What describes the values of a tensor so closely that few elements can be told from it, checksums included.
+# Properties, checksums included, from which the values of so small a tensor can be computed.
 _TELLING = frozenset({"min", "max", "mean", "low", "high", "digest", "sha256"})
 
 
 def report_without_values(report: Report) -> Report:
     """``report`` without bounds of floating-point inputs and of small tensors. Bounds of integers decide diagnoses."""
     case, place = report.case, report.localization
+
+    def without_bounds(value: TensorDesc) -> TensorDesc:
+        stats = value.stats
+        if stats is not None and not _is_integer(value.dtype):
+            stats = replace(stats, low=None, high=None)
+        return replace(value, stats=stats, elements=None)
+
     if case.inputs is not None:
-        case = replace(case, inputs=case.inputs.with_tensors(_value))
+        case = replace(case, inputs=case.inputs.with_tensors(without_bounds))
+    if place is not None:
+        values = tuple(
+            replace(
+                kernel,
+                buffers=tuple(
+                    replace(buffer, low=None, high=None, mean=None) if _count(buffer.shape) < _FEW else buffer
+                    for buffer in kernel.buffers
+                ),
+            )
+            for kernel in place.values
+        )
+        place = replace(place, values=values)
     runs = tuple(replace(run, result=_object(run.result)) for run in report.runs)
-    # What a desk noted of earlier cases is its own.
-    return replace(
-        report,
-        history=None,
-        case=case,
-        runs=runs,
-        localization=_values_removed_at(place) if place is not None else None,
-    )
+    # The history of earlier cases is not part of this one.
+    return replace(report, history=None, case=case, runs=runs, localization=place)
 
 
 def document_without_values(value: JsonObject) -> JsonObject:
-    """The same of a report that was saved as JSON."""
+    """Remove the same from a report that was saved as JSON."""
     return _object({name: item for name, item in value.items() if name != "history"})
 
 
@@ -197,29 +202,8 @@ def _count(shape: Sequence[object]) -> int:
     return count
 
 
-def _value(value: TensorDesc) -> TensorDesc:
-    stats = value.stats
-    if stats is not None and not _is_integer(value.dtype):
-        stats = replace(stats, low=None, high=None)
-    return replace(value, stats=stats, elements=None)
-
-
 def _is_integer(dtype: str) -> bool:
     return dtype in ITEMSIZE and dtype.startswith(("int", "uint", "bool"))
-
-
-def _values_removed_at(place: Localization) -> Localization:
-    values = tuple(
-        replace(
-            kernel,
-            buffers=tuple(
-                (replace(buffer, low=None, high=None, mean=None) if _count(buffer.shape) < _FEW else buffer)
-                for buffer in kernel.buffers
-            ),
-        )
-        for kernel in place.values
-    )
-    return replace(place, values=values)
 
 
 # The collectors.
@@ -233,7 +217,7 @@ _BINARY = {
     ".bin": "it may hold weights; --include weights sends those",
     ".blob": "it may hold weights; --include weights sends those",
 }
-# What is in other members of the bundle, and what every archive has.
+# Members with a place of their own in the bundle, and those that every archive has.
 _IN_OTHER_MEMBERS = (
     ".cpp", "_metadata.json", "/", "/archive_format", "/archive_version", "/byteorder", "/.data/version",
     "/.data/serialization_id",
@@ -243,7 +227,7 @@ _LISTED, _ENTRIES = 200, 5000
 
 
 def collect(material: Material, wanted: BundleContents) -> tuple[list[Piece], list[Absent]]:
-    """All pieces but the report itself, and what is not there."""
+    """All pieces but the report itself, and what is absent."""
     job = BundleJob(material=material, wanted=wanted)
     pieces: list[Piece] = []
     absent: list[Absent] = []
@@ -264,24 +248,24 @@ def _collect_guarded(name: str, collector: Collector, job: BundleJob) -> Iterato
 
 
 def as_document(facts: Mapping[str, object]) -> JsonObject:
-    """Plain values as strict JSON."""
+    """Convert plain values to strict JSON."""
     return as_object(clean_json(facts))
 
 
 def source_name(member: str) -> str:
-    """Where a source of the package stands in the bundle."""
+    """The name of a package's source in the bundle."""
     return safe_name(f"package/{member}")
 
 
 def _case(job: BundleJob) -> Iterator[Collected]:
     case = job.material.report.case
     models = tuple(replace(model, wrapper_cpp=None, kernel_sources={}) for model in case.artifact.models)
-    bare = replace(
-        case,
-        artifact=replace(case.artifact, models=models),
-        model=None,
-        inputs_error=None,
-    )
+    bare = replace(case, artifact=replace(case.artifact, models=models), model=None, inputs_error=None)
+    # By model: member of the package to member of the bundle.
+    sources: dict[str, JsonValue] = {}
+    for model in case.artifact.models:
+        wrapper = [] if model.wrapper_cpp is None or model.wrapper_member is None else [model.wrapper_member]
+        sources[model.name] = {member: source_name(member) for member in (*model.kernel_sources, *wrapper)}
     document: JsonObject = {
         "schema": CASE_SCHEMA,
         "case": record_json.to_json(bare),
@@ -294,17 +278,9 @@ def _case(job: BundleJob) -> Iterator[Collected]:
                 **{name: str(one) for name, one in vars(case.inputs_error).items()},
             }
         ),
-        "sources": {model.name: record_json.to_json(_sources(model)) for model in case.artifact.models},
+        "sources": sources,
     }
     yield Piece(name=CASE_MEMBER, what="everything that the checks examine, for aotidoctor analyze", document=document)
-
-
-def _sources(model: ModelEntry) -> dict[str, str]:
-    """Member of the package to member of the bundle."""
-    members = list(model.kernel_sources)
-    if model.wrapper_cpp is not None and model.wrapper_member is not None:
-        members.append(model.wrapper_member)
-    return {member: source_name(member) for member in members}
 
 
 def _package_sources(job: BundleJob) -> Iterator[Collected]:
@@ -329,7 +305,13 @@ def _package_facts(job: BundleJob) -> Iterator[Collected]:
     facts: JsonObject = {"name": path.name, "size": artifact.size, "sha256": artifact.sha256, "members": members}
     if path.is_file():
         with opened_blob(path) as (blob, _):
-            facts |= {"sha256": artifact.sha256 or blob.sha256(), "members": _entries(blob)}
+            directory = read_zip_directory(blob)
+            entries = directory.entries if directory is not None else ()
+            members = [
+                {"name": entry.name, "size": entry.size, "compressed": entry.compressed, "crc32": f"{entry.crc:08x}"}
+                for entry in entries[:_ENTRIES]
+            ]
+            facts |= {"sha256": artifact.sha256 or blob.sha256(), "members": members}
     yield Piece(name="package/members.json", what="members of the package with sizes and CRCs", document=facts)
     if "package" not in job.wanted.include:
         names = [member.name for member in artifact.members if not member.name.endswith(_IN_OTHER_MEMBERS)]
@@ -338,16 +320,6 @@ def _package_facts(job: BundleJob) -> Iterator[Collected]:
             yield Absent(name=name, reason=reason)
         if len(names) > _LISTED:
             yield Absent(name=f"{len(names) - _LISTED} more members", reason="--include package sends them")
-
-
-def _entries(blob: Blob) -> list[JsonValue]:
-    """Name, size, compressed size and CRC-32 of the members; none for a file that is no archive."""
-    directory = read_zip_directory(blob)
-    entries = directory.entries if directory is not None else ()
-    return [
-        {"name": entry.name, "size": entry.size, "compressed": entry.compressed, "crc32": f"{entry.crc:08x}"}
-        for entry in entries[:_ENTRIES]
-    ]
 
 
 def _package_objects(job: BundleJob) -> Iterator[Collected]:

@@ -1,8 +1,8 @@
-"""``aotidoctor bundle``: examine, collect, redact, test for leaks, pack, and write the bundle with its map.
+"""Examine, collect, redact, test for leaks, pack, and write a bundle with its map (``aotidoctor bundle``).
 
     collect ─► redact ─► leak test ─► zip ─► leak test of the finished file
 
-Bundle and map are written whole or not at all, and never over something else.
+Bundle and map are written completely or not at all, and never over something else.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import platform
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,14 +52,14 @@ from aotidoctor.readers.package.blob import opened_blob
 from aotidoctor.readers.package.zip_archive import read_zip_directory
 from aotidoctor.reports.json.json_report import dump_json, read_saved_report, report_document
 from aotidoctor.reports.markdown import render_markdown
-from aotidoctor.reports.redact.private_words import PLACEHOLDER, Identity, Name
+from aotidoctor.reports.redact.private_words import PLACEHOLDER, Identity
 from aotidoctor.reports.redact.redactor import Placeholders, Redactor
 from aotidoctor.version import __version__
 
 # From a report to a finished bundle in memory.
 
 _PLACEHOLDER = re.compile(PLACEHOLDER)
-# Without these the file is of no use: a word that is left in them refuses the whole.
+# Members that a bundle cannot do without: a private word left in them refuses the whole.
 _NEEDED = (REPORT_MEMBER, MANIFEST)
 _ADDRESSES = ("email", "ip", "mac", "account")
 _NOT_COVERED = (
@@ -69,7 +70,7 @@ _NOT_COVERED = (
 
 @record
 class Bundle:
-    """A finished bundle. ``table`` is for the map file: what the placeholders stand for."""
+    """A finished bundle. ``table``, for the map file, has the originals of the placeholders."""
 
     data: bytes
     members: tuple[Sealed, ...]
@@ -84,7 +85,7 @@ def make_bundle(
     """Make the bundle.
 
     Raises:
-        CannotExamineError: a private word is left where it cannot be removed.
+        CannotExamineError: a private word cannot be removed.
     """
     saved = None if material.saved is None else document_without_values(material.saved)
     quiet = replace(material, report=report_without_values(material.report), saved=saved)
@@ -95,18 +96,22 @@ def make_bundle(
     redactor = Redactor(identity, strict=True, placeholders=placeholders)
     hidden, found, missing = redactor.value((quiet, tuple(pieces), tuple(absent)))
     documents, more = _documents(hidden)
-    words = _words(redactor)
+    # Names that are hidden wherever they stand, and addresses. Not what is hidden at one place only: the None of
+    # ``password: None``, the folder ``/home/shared``.
+    given = redactor.placeholders
+    table = given.table()
+    words = [(given.known(name.kind, name.text) or f"<{name.kind}>", name) for name in redactor.names()]
+    words += [pair for pair in zip(table, given.names(), strict=True) if pair[1].kind in _ADDRESSES]
     looked_for = needles(words)
-    kept, dropped = _drop_private([*documents, *found], looked_for, wanted, redactor)
-    table = redactor.placeholders.table()
+    members, dropped = _drop_private([*documents, *found], looked_for, wanted, redactor)
     redaction = {
         "placeholders": sorted(table),
-        "leak_test": {"forms": len(looked_for), "members": len(kept) + 1, "found": 0},
-        # So short or ordinary that they stay where nothing shows that a name is meant: --redact-word hides them.
+        "leak_test": {"forms": len(looked_for), "members": len(members) + 1, "found": 0},
+        # So short or ordinary that they stay except in addresses and paths: --redact-word hides them.
         "only_in_addresses": sorted({label for label, name in words if name.only_in_addresses(strict=True)}),
         "not_covered": _NOT_COVERED,
     }
-    bundle = _pack(kept, [*missing, *more, *dropped], table, redaction, hidden.report)
+    bundle = _pack(members, [*missing, *more, *dropped], table, redaction, hidden.report)
     # The finished file: its own names, comments and extra fields, and what is in it once more.
     leaks = _not_allowed(scan_for_leaks(bundle.data, "the finished file", looked_for), wanted, redactor)
     if leaks:
@@ -115,7 +120,7 @@ def make_bundle(
 
 
 def _documents(material: Material) -> tuple[list[Piece], list[Absent]]:
-    """The report in both forms; a saved one as it was saved."""
+    """The report as JSON and Markdown, or a saved one as it was saved."""
     if material.saved is not None:
         reason = "made from a saved report; aotidoctor analyze shows it"
         return [Piece(name=REPORT_MEMBER, what="the report", document=material.saved)], [
@@ -124,53 +129,41 @@ def _documents(material: Material) -> tuple[list[Piece], list[Absent]]:
     made = [Piece(name=REPORT_MEMBER, what="the report", document=as_document(report_document(material.report)))]
     try:
         text = render_markdown(material.report)
-    except Exception as error:  # noqa: BLE001 - the other form of the same report is there
+    except Exception as error:  # noqa: BLE001 - the report is there as JSON
         return made, [Absent(name="report.md", reason=type(error).__name__)]
     return [*made, Piece(name="report.md", what="the report for people", text=text)], []
 
 
-def _words(redactor: Redactor) -> list[tuple[str, Name]]:
-    """The names that are hidden wherever they stand, and the addresses.
-
-    Not what is hidden at one place only: the None of ``password: None``, the folder ``/home/shared``.
-    """
-    given = redactor.placeholders
-    known = [(given.known(name.kind, name.text) or f"<{name.kind}>", name) for name in redactor.names()]
-    table = zip(given.table(), given.names(), strict=True)
-    return [*known, *((placeholder, name) for placeholder, name in table if name.kind in _ADDRESSES)]
-
-
 def _seal_all(pieces: Sequence[Piece]) -> list[Sealed]:
-    names = distinct_names([safe_name(piece.name) for piece in pieces])
-    return [_seal(piece, name) for piece, name in zip(pieces, names, strict=True)]
-
-
-def _seal(piece: Piece, name: str) -> Sealed:
-    if piece.data is not None:
-        return Sealed(name=name, what=piece.what, data=piece.data, raw=True)
-    text = dump_json(piece.document) if piece.document is not None else piece.text or piece.printed or ""
-    data = text.encode("utf-8", "replace")
-    return Sealed(name=name, what=piece.what, data=data, redactions=len(_PLACEHOLDER.findall(text)))
+    sealed = []
+    for piece, name in zip(pieces, distinct_names([safe_name(piece.name) for piece in pieces]), strict=True):
+        if piece.data is not None:
+            sealed.append(Sealed(name=name, what=piece.what, data=piece.data, raw=True))
+            continue
+        text = dump_json(piece.document) if piece.document is not None else piece.text or piece.printed or ""
+        count = len(_PLACEHOLDER.findall(text))
+        sealed.append(Sealed(name=name, what=piece.what, data=text.encode("utf-8", "replace"), redactions=count))
+    return sealed
 
 
 def _drop_private(
     pieces: Sequence[Piece], looked_for: Sequence[Needle], wanted: BundleContents, redactor: Redactor
 ) -> tuple[list[Sealed], list[Absent]]:
-    """The members that hold no private word; the others are dropped, or refused where the user asked for them."""
-    kept: list[Sealed] = []
+    """Drop members with private words; refuse the bundle if it needs them, or if the user included them."""
+    clean: list[Sealed] = []
     dropped: list[Absent] = []
     refused: list[Leak] = []
     for member in _seal_all(pieces):
         leaks = _not_allowed(scan_for_leaks(member.data, member.name, looked_for), wanted, redactor)
         if not leaks:
-            kept.append(member)
+            clean.append(member)
         elif member.raw or member.name in _NEEDED:
             refused += leaks
         else:
             dropped.append(Absent(name=member.name, reason=f"leak test: {leaks[0]}"))
     if refused:
         raise CannotExamineError(_refusal(refused))
-    return kept, dropped
+    return clean, dropped
 
 
 def _not_allowed(leaks: Sequence[Leak], wanted: BundleContents, redactor: Redactor) -> list[Leak]:
@@ -184,7 +177,7 @@ def _not_allowed(leaks: Sequence[Leak], wanted: BundleContents, redactor: Redact
 
 
 def _refusal(leaks: Sequence[Leak]) -> str:
-    """Each word once, at the innermost place it was found in."""
+    """The message with each word once, at the innermost place where it was found."""
     inmost: dict[str, Leak] = {}
     for leak in leaks:
         known = inmost.get(leak.placeholder)
@@ -234,7 +227,7 @@ def _pack(
 
 
 def listing(bundle: Bundle, *, place: str, map_place: str | None, dry: bool, brief: bool = False) -> str:
-    """One line per member and per thing that was left out; ``brief``: what it is and how safe it is, alone."""
+    """List members, and what was left out, one per line; ``brief``: only the size and the redaction."""
     what = "would be written" if dry else "written"
     lines = [f"{place}: {what}, {size_text(len(bundle.data))}, {len(bundle.members)} members"]
     if brief:
@@ -251,7 +244,7 @@ def listing(bundle: Bundle, *, place: str, map_place: str | None, dry: bool, bri
 
 
 def size_text(size: int) -> str:
-    """``512 B``, ``1.5 KB``, ``2.0 MB``."""
+    """Format a size in bytes: ``512 B``, ``1.5 KB``, ``2.0 MB``."""
     if size < 1000:
         return f"{size} B"
     return f"{size / 1000:.1f} KB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"
@@ -260,23 +253,23 @@ def size_text(size: int) -> str:
 def _privacy(bundle: Bundle, map_place: str | None, *, dry: bool) -> str:
     if bundle.manifest.get("redaction") is None:
         return "not redacted, and not tested for leaks: --no-redact"
-    kept = f"; the originals are in {map_place}, which is not sent" if map_place and not dry else ""
+    originals = f"; the originals are in {map_place}, which is not sent" if map_place and not dry else ""
     count = f"{len(bundle.table)} placeholder{'' if len(bundle.table) == 1 else 's'}"
-    return f"{count}{kept}. Leak test: no private word found in any encoding tried."
+    return f"{count}{originals}. Leak test: no private word found in any encoding tried."
 
 
 # The material: a new examination, or a saved report.
 
 
 class Journal:
-    """What aotidoctor did, line by line: the bundle's own log."""
+    """The log of a bundle: one line for each event."""
 
     def __init__(self, pass_on: OnEvent) -> None:
         self.lines: list[str] = []
         self._pass_on = pass_on
 
     def on_event(self, event: Event) -> None:
-        """Note an event and hand it on."""
+        """Note an event and pass it on."""
         fine = "" if event.ok is None else " ok" if event.ok else " failed"
         took = f" {event.seconds:.2f} s" if event.seconds else ""
         self.lines.append(f"{event.kind.value}: {event.name}{took}{fine} {event.verdict}".rstrip())
@@ -293,14 +286,14 @@ def examine_for_bundle(
     environ: Mapping[str, str],
     on_event: OnEvent,
 ) -> Material:
-    """What ``check`` finds, or with ``runs`` what ``run`` finds with the full output of every child."""
+    """Examine as ``check`` does, or with ``runs`` as ``run`` does, with the full output of every child."""
     journal = Journal(on_event)
     if not runs:
         report = diagnose_package.diagnose(
             package, inputs, options, argv=argv, environ=environ, static_only=True, on_event=journal.on_event
         )
         return Material(report=report, journal=tuple(journal.lines))
-    # Starting processes needs modules that a bundle without runs does without.
+    # Imported only where processes are started.
     from aotidoctor.runner.runner import Runner
 
     outputs = ChildOutputs()
@@ -313,7 +306,7 @@ def examine_for_bundle(
 
 
 def material_of_report(report: Report) -> Material:
-    """A report that is at hand: the tails of its runs stand in for their outputs."""
+    """Make material of a report, with the tails of its runs as their outputs."""
     outputs = {
         f"{run.id}.{name}": text
         for run in report.runs
@@ -327,7 +320,7 @@ def with_saved_report(material: Material, path: str) -> Material:
     """``material`` with the saved report at ``path`` in place of its own findings.
 
     Raises:
-        CannotExamineError: it is no report, or one of another package.
+        CannotExamineError: it is no report, or belongs to another package.
     """
     saved = read_saved_report(path)
     theirs, ours = as_object(saved.get("artifact")), material.report.case.artifact
@@ -346,7 +339,7 @@ def with_saved_report(material: Material, path: str) -> Material:
 
 @record
 class BundleTarget:
-    """Where the bundle goes, and the map (None: beside the bundle)."""
+    """The paths of the bundle and of its map (None: beside the bundle)."""
 
     path: Path
     map_path: Path | None = None
@@ -354,7 +347,7 @@ class BundleTarget:
 
     @property
     def map_file(self) -> Path:
-        """Where the map goes."""
+        """The path of the map."""
         return self.map_path or self.path.with_name(self.path.name + ".map.json")
 
 
@@ -366,7 +359,12 @@ def check_target(target: BundleTarget, protected: Sequence[str | None]) -> None:
             raise UsageError(f"{path} is an input of this command and is not overwritten")
     if os.path.realpath(target.path) == os.path.realpath(target.map_file):
         raise UsageError("the map and the bundle are one file; the map must stay out of the bundle")
-    if os.path.lexists(target.path) and not _is_bundle(target.path):
+    if not os.path.lexists(target.path):
+        return
+    directory = None
+    with suppress(OSError), opened_blob(target.path) as (blob, _):
+        directory = read_zip_directory(blob)
+    if directory is None or not any(entry.name == MANIFEST for entry in directory.entries):
         raise UsageError(f"{target.path} exists and is not a bundle; it was not overwritten")
 
 
@@ -377,7 +375,7 @@ def deliver(
 
     Raises:
         CannotExamineError: it leaks, or it cannot be written; then nothing is left behind.
-        UsageError: the map is not ours to use.
+        UsageError: the map cannot be used.
     """
     identity = Identity.of(environ, host_name, wanted.words)
     placeholders = read_map(target.map_file) if wanted.redact else None
@@ -394,25 +392,16 @@ def deliver(
         write_whole(target.path, bundle.data)
     except OSError as error:
         if wanted.redact and new:
-            # It tells what is private, of a bundle that is not there.
+            # A map of a bundle that was not written would only reveal private words.
             target.map_file.unlink(missing_ok=True)
         raise CannotExamineError(f"could not write {writing}: {error.strerror or error}") from error
     return bundle
 
 
 def deliver_report(report: Report, path: Path, environ: Mapping[str, str], *, redact: bool) -> str:
-    """``--report bundle:FILE``: the report that is at hand as a bundle; one line about it."""
+    """Write a report as a bundle (``--report bundle:FILE``) and return one line about it."""
     target = BundleTarget(path=path)
     check_target(target, (report.case.artifact.path, report.case.inputs_path))
     bundle = deliver(material_of_report(report), BundleContents(redact=redact), target, environ, platform.node())
-    kept = f"; the placeholders' map is {target.map_file}" if redact else ", not redacted"
-    return f"wrote {path}: {len(bundle.members)} members, {len(bundle.data)} bytes{kept}"
-
-
-def _is_bundle(path: Path) -> bool:
-    try:
-        with opened_blob(path) as (blob, _):
-            directory = read_zip_directory(blob)
-    except OSError:
-        return False
-    return directory is not None and any(entry.name == MANIFEST for entry in directory.entries)
+    redaction = f"; the placeholders' map is {target.map_file}" if redact else ", not redacted"
+    return f"wrote {path}: {len(bundle.members)} members, {len(bundle.data)} bytes{redaction}"

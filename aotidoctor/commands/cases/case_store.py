@@ -12,7 +12,6 @@ Times are RFC 3339 UTC. Every change is one transaction that takes the write loc
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -28,7 +27,7 @@ from aotidoctor.model.report import CaseNote, CaseRecord, SeenBefore, Sighting
 try:
     import sqlite3
 except ImportError as error:
-    # A Python that somebody built himself may lack it.
+    # A self-built Python may lack it.
     _WITHOUT = f"this Python was built without SQLite ({error})"
 else:
     _WITHOUT = ""
@@ -54,25 +53,33 @@ _TABLES = (
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables in an empty file, which other processes may be about to do as well."""
+    """Make the tables in an empty file; other processes may do so at the same time."""
     with suppress(sqlite3.OperationalError):
-        # Where another process is just making it, it has been done; some file systems cannot.
+        # Some file systems cannot; and another process may be doing it right now.
         connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with _transaction(connection):
         if is_empty(connection):
             for statement in _TABLES:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Make the changes in the body as one transaction, all or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
     except BaseException:
-        connection.execute("ROLLBACK")
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
 
 
 def refuse_others(connection: sqlite3.Connection, path: str) -> None:
-    """Raise CannotExamineError for a file that is not ours, or of another version."""
+    """Raise CannotExamineError for a file of another program or of another version."""
     application, version = (_pragma(connection, name) for name in ("application_id", "user_version"))
     if application != APPLICATION:
         raise CannotExamineError(f"{path}: a SQLite file of a different program; it was not changed")
@@ -83,7 +90,7 @@ def refuse_others(connection: sqlite3.Connection, path: str) -> None:
 
 
 def is_empty(connection: sqlite3.Connection) -> bool:
-    """Whether nobody has written anything there."""
+    """Whether the file is new."""
     found = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     return int(found[0]) == 0 and _pragma(connection, "user_version") == 0
 
@@ -94,7 +101,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 @contextmanager
 def sqlite_errors(path: str) -> Iterator[None]:
-    """What SQLite raises, or that there is none, as CannotExamineError with the path."""
+    """Turn errors of SQLite, or its absence, into CannotExamineError with the path."""
     if _WITHOUT:
         raise CannotExamineError(f"{path}: {_WITHOUT}")
     try:
@@ -103,14 +110,16 @@ def sqlite_errors(path: str) -> Iterator[None]:
         raise CannotExamineError(f"{path}: {error}") from error
 
 
-with suppress(ImportError):
-    # Whoever opens a store where it is missing is told so.
-    import sqlite3
-
 _WAIT_S = 20.0
 _MOST_SUBJECTS = 50
+_CASE = ("signature", "family", "cause", "stage", "title", "looked_like")
 _WORD = re.compile(r"\w+")
 _SIGHTING = ("key", "at", "command", "subject", "package", "sha256", "host_class", "status", "tool")
+_ADD_SIGHTING = (
+    "INSERT OR IGNORE INTO sightings"
+    " (case_number, key, at, command, subject, package, sha256, host_class, status, tool)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 _COUNTED = (
     "SELECT number, signature, family, cause, stage, title, looked_like, count(key), coalesce(min(at), ''),"
     " coalesce(max(at), '') FROM cases LEFT JOIN sightings ON case_number = number"
@@ -119,7 +128,7 @@ _COUNTED = (
 
 @record
 class CaseQuery:
-    """What is looked for; all that is given must fit. ``words`` are searched as words, ``subject`` as a part."""
+    """Conditions on cases, all of which must hold. ``words`` match whole words, ``subject`` a part of a subject."""
 
     signature: str | None = None
     cause: str | None = None
@@ -135,28 +144,24 @@ class CaseStore:
         self._path = path
         self._connection = connection
 
-    @contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, all or nothing."""
-        with sqlite_errors(self._path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    self._connection.execute("ROLLBACK")
-                raise
-            self._connection.execute("COMMIT")
-
     def add(self, records: Sequence[CaseRecord]) -> tuple[int, int]:
-        """Add what is not there yet of ``records``: how many sightings and notes were new. One transaction."""
+        """Add ``records`` in one transaction; return how many sightings and notes were new."""
         seen = noted = 0
-        with self._changing() as connection:
+        connection = self._connection
+        with sqlite_errors(self._path), _transaction(connection):
             for record in records:
-                number = self._number(record)
+                # A new cause replaces ``unknown``.
+                connection.execute(
+                    "INSERT INTO cases (signature, family, cause, stage, title, looked_like) VALUES (?, ?, ?, ?, ?, ?)"
+                    " ON CONFLICT (signature) DO UPDATE SET cause = excluded.cause, stage = excluded.stage,"
+                    " title = excluded.title, looked_like = excluded.looked_like WHERE cases.cause = 'unknown'",
+                    [getattr(record, name) for name in _CASE],
+                )
+                found = connection.execute("SELECT number FROM cases WHERE signature = ?", (record.signature,))
+                number = int(found.fetchone()[0])
                 before = connection.total_changes
                 connection.executemany(
-                    f"INSERT OR IGNORE INTO sightings (case_number, {', '.join(_SIGHTING)}) VALUES (?{', ?' * 9})",  # noqa: S608 - names of ours
+                    _ADD_SIGHTING,
                     [(number, *(getattr(one, name) for name in _SIGHTING)) for one in record.sightings],
                 )
                 between = connection.total_changes
@@ -168,20 +173,8 @@ class CaseStore:
                 self._index(number)
         return seen, noted
 
-    def _number(self, record: CaseRecord) -> int:
-        """The number of the case, made where it is not there; a cause replaces ``unknown``."""
-        values = (record.signature, record.family, record.cause, record.stage, record.title, record.looked_like)
-        self._connection.execute(
-            "INSERT INTO cases (signature, family, cause, stage, title, looked_like) VALUES (?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (signature) DO UPDATE SET cause = excluded.cause, stage = excluded.stage,"
-            " title = excluded.title, looked_like = excluded.looked_like WHERE cases.cause = 'unknown'",
-            values,
-        )
-        found = self._connection.execute("SELECT number FROM cases WHERE signature = ?", (record.signature,))
-        return int(found.fetchone()[0])
-
     def _index(self, number: int) -> None:
-        """Write the words of a case anew."""
+        """Update the searchable words of a case."""
         run = self._connection.execute
         case = run("SELECT signature, cause, title, looked_like FROM cases WHERE number = ?", (number,)).fetchone()
         subjects = run(
@@ -197,8 +190,21 @@ class CaseStore:
         )
 
     def find(self, query: CaseQuery) -> list[CaseRecord]:
-        """The cases that fit, the latest first, without their sightings and notes."""
-        conditions, values = _conditions(query)
+        """The matching cases, the latest first, without their sightings and notes."""
+        conditions, values = [], []
+        if query.signature is not None:
+            conditions.append("(signature = ? OR family = ?)")
+            values += [query.signature, query.signature]
+        if query.cause is not None:
+            conditions.append("cause = ?")
+            values.append(query.cause)
+        if query.subject is not None:
+            conditions.append("number IN (SELECT case_number FROM sightings WHERE instr(lower(subject), lower(?)) > 0)")
+            values.append(query.subject)
+        if query.words is not None:
+            conditions.append("number IN (SELECT rowid FROM words WHERE words MATCH ?)")
+            # Each word in quotes, so that none is an operator of the search.
+            values.append(" ".join(f'"{word}"*' for word in _WORD.findall(query.words)[:20]) or '""')
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         with sqlite_errors(self._path):
             rows = self._connection.execute(
@@ -211,7 +217,8 @@ class CaseStore:
         """``record`` with all its sightings and notes, oldest first."""
         with sqlite_errors(self._path):
             seen = self._connection.execute(
-                f"SELECT {', '.join(_SIGHTING)} FROM sightings WHERE case_number = ? ORDER BY at, key",  # noqa: S608 - names of ours
+                "SELECT key, at, command, subject, package, sha256, host_class, status, tool FROM sightings"
+                " WHERE case_number = ? ORDER BY at, key",
                 (record.number,),
             ).fetchall()
             notes = self._connection.execute(
@@ -224,7 +231,7 @@ class CaseStore:
         )
 
     def get(self, which: str) -> CaseRecord | None:
-        """The case of a number or a signature; of a family the one that was seen last."""
+        """The case of a number or a signature, or the latest case of a family."""
         column = "number" if which.isdecimal() and len(which) < 19 else "signature"
         with sqlite_errors(self._path):
             row = self._connection.execute(
@@ -234,29 +241,31 @@ class CaseStore:
         return _case(row) if row is not None else None
 
     def history(self, signature: str, family: str) -> SeenBefore | None:
-        """What was seen of a failure before: of the exact one, else of its family."""
-        return self._history("exact", "signature", signature) or self._history("family", "family", family)
+        """Earlier sightings of a failure: of the exact one, else of its family."""
+        return self._history("exact", (signature or None, None)) or self._history("family", (None, family or None))
 
-    def _history(self, of: str, column: str, value: str) -> SeenBefore | None:
-        if not value:
+    def _history(self, of: str, which: tuple[str | None, str | None]) -> SeenBefore | None:
+        """The history of a signature or of a family; the other one is None, which equals nothing in SQL."""
+        if not any(which):
             return None
         run = self._connection.execute
         with sqlite_errors(self._path):
             row = run(
-                "SELECT count(*), min(at), max(at), number FROM sightings JOIN cases ON number = case_number"  # noqa: S608 - one of two
-                f" WHERE {column} = ?",
-                (value,),
+                "SELECT count(*), min(at), max(at), number FROM sightings JOIN cases ON number = case_number"
+                " WHERE signature = ? OR family = ?",
+                which,
             ).fetchone()
             notes = run(
-                f"SELECT text, at, solved FROM notes JOIN cases ON number = case_number WHERE {column} = ? ORDER BY at",  # noqa: S608
-                (value,),
+                "SELECT text, at, solved FROM notes JOIN cases ON number = case_number"
+                " WHERE signature = ? OR family = ? ORDER BY at",
+                which,
             ).fetchall()
             if not row[0] and not notes:
                 return None
             host = run(
-                "SELECT host_class FROM sightings JOIN cases ON number = case_number"  # noqa: S608 - likewise
-                f" WHERE {column} = ? AND host_class != '' ORDER BY at DESC LIMIT 1",
-                (value,),
+                "SELECT host_class FROM sightings JOIN cases ON number = case_number"
+                " WHERE (signature = ? OR family = ?) AND host_class != '' ORDER BY at DESC LIMIT 1",
+                which,
             ).fetchone()
         solved = next(
             (CaseNote(text=str(text), at=str(at), solved=True) for text, at, yes in reversed(notes) if yes), None
@@ -289,45 +298,27 @@ def _case(row: Sequence[object]) -> CaseRecord:
     )
 
 
-def _conditions(query: CaseQuery) -> tuple[list[str], list[str]]:
-    conditions, values = [], []
-    if query.signature is not None:
-        conditions.append("(signature = ? OR family = ?)")
-        values += [query.signature, query.signature]
-    if query.cause is not None:
-        conditions.append("cause = ?")
-        values.append(query.cause)
-    if query.subject is not None:
-        conditions.append("number IN (SELECT case_number FROM sightings WHERE instr(lower(subject), lower(?)) > 0)")
-        values.append(query.subject)
-    if query.words is not None:
-        conditions.append("number IN (SELECT rowid FROM words WHERE words MATCH ?)")
-        # Each word as a text of its own: none of them is an operator of the search.
-        values.append(" ".join(f'"{word}"*' for word in _WORD.findall(query.words)[:20]) or '""')
-    return conditions, values
-
-
 def note_key(signature: str, note: CaseNote) -> str:
-    """What makes a note this note."""
+    """The key that identifies a note of the case with ``signature``."""
     return digest(signature, note.at, note.text, str(note.solved))
 
 
 def digest(*parts: str) -> str:
-    """32 hex digits over ``parts``."""
+    """Hash ``parts`` to 32 hex digits."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 @contextmanager
 def open_store(path: str, *, make: bool = False) -> Iterator[CaseStore]:
-    """The store at ``path``; with ``make`` it is made where there is none.
+    """Open the store at ``path``; with ``make`` it is made if it does not exist.
 
-    Raises CannotExamineError where it is not there, or is something else, or of a newer version.
+    Raises CannotExamineError if it is missing, is not a store, or is of a newer version.
     """
     if not make and not Path(path).is_file():
         raise CannotExamineError(f"{path}: no such file; expected a store that `--cases` wrote")
     with sqlite_errors(path):
-        # Made absolute: an empty path and ":memory:" would be stores that nobody finds again.
-        connection = sqlite3.connect(os.path.abspath(path), timeout=_WAIT_S, isolation_level=None)  # noqa: PTH100
+        # Made absolute: an empty path and ":memory:" would be temporary stores.
+        connection = sqlite3.connect(Path(path).absolute(), timeout=_WAIT_S, isolation_level=None)
     try:
         with sqlite_errors(path):
             if make and is_empty(connection):

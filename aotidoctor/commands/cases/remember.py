@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from aotidoctor.commands.cases.case_store import CaseQuery, CaseStore, digest, open_store
 from aotidoctor.fleet.results import read_results, result_facts
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.record import JsonObject, JsonValue, objects
+from aotidoctor.model.record import JsonObject, objects
 from aotidoctor.model.report import CASES_SCHEMA, CaseNote, CaseRecord, Sighting
 from aotidoctor.reports.json.json_report import dump_json
 from aotidoctor.reports.redact.private_words import Identity
@@ -38,15 +38,15 @@ _CHUNK = 500
 
 
 def is_case(report: Report) -> bool:
-    """Whether there is a failure to remember: nothing healthy, nothing that could not be examined, no plan."""
+    """Whether there is a failure to store: not for healthy reports, plans, and what could not be examined."""
     examined = report.cannot_examine is None and report.internal_error is None
     return examined and report.verdict != "healthy" and report.signature is not None and not report.plan
 
 
 def remember(path: str, report: Report, environ: Mapping[str, str]) -> Report:
-    """Keep ``report`` in the store at ``path``; it is returned with what was known of its failure before.
+    """Add ``report`` to the store at ``path``; return it with the history of its failure.
 
-    Raises CannotExamineError where the store cannot be used.
+    Raises CannotExamineError if the store cannot be used.
     """
     if not is_case(report):
         return report
@@ -58,7 +58,7 @@ def remember(path: str, report: Report, environ: Mapping[str, str]) -> Report:
 
 
 def case_of_report(report: Report, environ: Mapping[str, str]) -> CaseRecord:
-    """What is kept of ``report``, redacted."""
+    """The redacted record of ``report``."""
     first = report.diagnoses[0] if report.diagnoses else None
     artifact = report.case.artifact
     signature = report.signature or ""
@@ -92,7 +92,7 @@ def case_of_report(report: Report, environ: Mapping[str, str]) -> CaseRecord:
 
 
 def case_of_result(result: FleetResult) -> CaseRecord | None:
-    """What is kept of a line of a fleet's results, which is redacted as it is; None where it is no case."""
+    """The record of a line of a fleet's results, which is redacted already; None if it is no case."""
     if result.signature is None or result.is_healthy:
         return None
     return CaseRecord(
@@ -118,9 +118,9 @@ def case_of_result(result: FleetResult) -> CaseRecord | None:
 
 
 def remember_results(path: str, folder: str) -> int:
-    """Keep the failures in a folder of results; those that are there already stay once. How many were new.
+    """Add the failures in a folder of results to the store at ``path``; return how many were new.
 
-    Raises CannotExamineError where the store or the folder cannot be used.
+    Raises CannotExamineError if the store or the folder cannot be used.
     """
     seen = 0
     with open_store(path, make=True) as store:
@@ -131,14 +131,14 @@ def remember_results(path: str, folder: str) -> int:
 
 
 def host_class(known: Mapping[str, Fact]) -> str:
-    """The kind of machine, of the facts of a case: processor, instructions, torch and GPU. No name of it."""
+    """Describe a machine without its name, from the facts of a case: processor, instructions, torch and GPU."""
     words = " ".join(str(known[name]) for name in ("host_machine", "host_isa") if name in known)
     torch = f"torch {known['host_torch']}" if "host_torch" in known else ""
     return _short(", ".join(part for part in (words, torch, str(known.get("host_gpu", ""))) if part))
 
 
 def strict_redactor(environ: Mapping[str, str]) -> Redactor:
-    """A redactor for what may leave the machine."""
+    """A redactor for texts that may leave the machine."""
     return Redactor(Identity.of(environ, platform.node()), strict=True)
 
 
@@ -156,24 +156,23 @@ _TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z", re.ASCII)
 
 
 def export_text(store: CaseStore, query: CaseQuery) -> str:
-    """The cases of ``query`` with everything in them, as one document."""
-    records = [store.whole(record) for record in store.find(query)]
-    return document(records)
+    """The cases of ``query`` with their sightings and notes, as one document."""
+    return document([store.whole(record) for record in store.find(query)])
 
 
 def document(records: Sequence[CaseRecord]) -> str:
-    """``records`` as one document."""
+    """Write ``records`` as one JSON document."""
     tool = {"name": "aotidoctor", "version": __version__}
     return dump_json({"schema": CASES_SCHEMA, "tool": tool, "cases": records})
 
 
 def all_cases() -> CaseQuery:
-    """All cases."""
+    """A query for all cases."""
     return CaseQuery(most=_MOST)
 
 
 def import_file(store: CaseStore, path: str, redactor: Redactor) -> tuple[int, int]:
-    """Add the cases of a document; how many sightings and notes were new. Raises CannotExamineError."""
+    """Add the cases of a document; return how many sightings and notes were new. Raises CannotExamineError."""
     try:
         with Path(path).open("rb") as stream:
             data = stream.read(_LARGEST + 1)
@@ -191,12 +190,16 @@ def import_file(store: CaseStore, path: str, redactor: Redactor) -> tuple[int, i
 
 def _read(found: JsonObject, path: str) -> Iterator[CaseRecord]:
     for at, case in enumerate(objects(found.get("cases"))):
-        signature = _text(case, "signature")
-        family = _text(case, "family")
+        where = f"{path}: cases[{at}]"
+        signature, family = _text(case, "signature"), _text(case, "family")
         if not _SIGNATURE.fullmatch(signature) or (family and not _SIGNATURE.fullmatch(family)):
-            raise CannotExamineError(
-                f"{path}: cases[{at}].signature: observed {signature[:60]!r}, expected a signature"
-            )
+            raise CannotExamineError(f"{where}.signature: observed {signature[:60]!r}, expected a signature")
+        sightings = []
+        for one in objects(case.get("sightings")):
+            given = {item.name: _text(one, item.name) for item in fields(Sighting)}
+            if not _KEY.fullmatch(given["key"]):
+                given["key"] = digest(signature, *given.values())
+            sightings.append(Sighting(**{**given, "at": _time(given["at"], where)}))
         yield CaseRecord(
             signature=signature,
             family=family,
@@ -204,24 +207,16 @@ def _read(found: JsonObject, path: str) -> Iterator[CaseRecord]:
             stage=_text(case, "stage"),
             title=_text(case, "title"),
             looked_like=_text(case, "looked_like"),
-            sightings=tuple(
-                _sighting(one, signature, f"{path}: cases[{at}]") for one in objects(case.get("sightings"))
+            sightings=tuple(sightings),
+            notes=tuple(
+                CaseNote(
+                    text=text[:_LONGEST_NOTE] if isinstance(text := one.get("text"), str) else "",
+                    at=_time(_text(one, "at"), where),
+                    solved=one.get("solved") is True,
+                )
+                for one in objects(case.get("notes"))
             ),
-            notes=tuple(_note(one, f"{path}: cases[{at}]") for one in objects(case.get("notes"))),
         )
-
-
-def _sighting(one: JsonObject, signature: str, where: str) -> Sighting:
-    given = {item.name: _text(one, item.name) for item in fields(Sighting)}
-    if not _KEY.fullmatch(given["key"]):
-        given["key"] = digest(signature, *given.values())
-    return Sighting(**{**given, "at": _time(given["at"], where)})
-
-
-def _note(one: JsonObject, where: str) -> CaseNote:
-    text: JsonValue = one.get("text")
-    told = text[:_LONGEST_NOTE] if isinstance(text, str) else ""
-    return CaseNote(text=told, at=_time(_text(one, "at"), where), solved=one.get("solved") is True)
 
 
 def _time(text: str, where: str) -> str:
@@ -236,7 +231,7 @@ def _text(item: JsonObject, name: str) -> str:
 
 
 def merge(store: CaseStore, other: str) -> tuple[int, int]:
-    """Add the cases of another store; how many sightings and notes were new. Raises CannotExamineError."""
+    """Add the cases of another store; return how many sightings and notes were new. Raises CannotExamineError."""
     seen = noted = 0
     with open_store(other) as source:
         for record in source.find(all_cases()):

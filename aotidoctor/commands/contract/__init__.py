@@ -1,5 +1,4 @@
-"""``aotidoctor contract``: what the compiled code expects of its caller, as something to ship.
+"""Write the contract between a package and its caller as a file to ship (``aotidoctor contract``).
 
-``read`` takes it from the package, ``python``, ``cpp``, ``json_schema`` write it; ``validator.py`` and ``validator.h``
-are the parts of what is written that are the same for every package.
+``validator.py`` and ``validator.h`` are the parts of the written files that are the same for every package.
 """

@@ -1,4 +1,4 @@
-"""``aotidoctor contract``: write the contract of a package as a Python module, a C++ header or a JSON Schema.
+"""Write the contract of a package as a Python module, a C++ header or a JSON Schema (``aotidoctor contract``).
 
 Python: ``validate_inputs(args, kwargs)`` in one file, with the standard library only; the fast check first, then
 ``validator.py``, whose source is copied into it. C++: ``validate_inputs(inputs)`` over the tensors that the loader's
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from aotidoctor.commands.contract.shippable import (
@@ -39,10 +39,8 @@ _NO_ELEMENT: JsonObject = {"properties": {"shape": {"contains": {"const": 0}}}}
 
 
 def json_schema(wanted: ShippableContract) -> str:
-    """The text of the schema."""
-    args, kwargs = wanted.contract.args, wanted.contract.kwargs
-    assert args is not None  # noqa: S101 - told to the type checker; the reader looked
-    assert kwargs is not None  # noqa: S101
+    """Write the JSON Schema of the inputs."""
+    args, kwargs = wanted.arguments()
     digest: JsonObject = {"x-sha256": wanted.sha256} if wanted.sha256 else {}
     # Which dims hold which size, for those that share a symbol.
     document: JsonObject = {
@@ -70,7 +68,7 @@ def json_schema(wanted: ShippableContract) -> str:
             for at, dim in enumerate(leaf.dims or ())
             if dim.static is None and dim.expr is not None
         ],
-        "x-not-checked": list(wanted.untold),
+        "x-not-checked": list(wanted.unstated),
     }
     return json.dumps(document, indent=2) + "\n"
 
@@ -144,13 +142,13 @@ def _json_size(dim: Dim) -> JsonObject:
 
 
 def _json_step(dims: Sequence[Dim], at: int, step: int) -> JsonObject:
-    """The stride of one dim: it does not matter where the dim has one element, or the tensor has none."""
+    """The stride of one dim, which does not matter if the dim has one element, or the tensor has none."""
     inner = [dim.static for dim in dims[at + 1 :]]
     contiguous = math.prod(max(size or 1, 1) for size in inner) if None not in inner else None
-    asked: JsonObject = {} if contiguous in (None, step) else {"required": ["stride"]}
+    required: JsonObject = {} if contiguous in (None, step) else {"required": ["stride"]}
     before: list[JsonValue] = [{}] * at
     alone: JsonObject = {"properties": {"shape": {"prefixItems": [*before, {"const": 1}]}}}
-    right: JsonObject = {"properties": {"stride": {"prefixItems": [*before, {"const": step}]}}, **asked}
+    right: JsonObject = {"properties": {"stride": {"prefixItems": [*before, {"const": step}]}}, **required}
     return {"anyOf": [right, alone, _NO_ELEMENT]}
 
 
@@ -178,13 +176,21 @@ inline void validate_inputs(const std::vector<at::Tensor>& inputs, bool strict =
 
 
 def cpp_header(wanted: ShippableContract) -> str:
-    """The text of the header."""
+    """Write the C++ header."""
     symbols = {name: f"v.at({at})" for at, name in enumerate(wanted.symbols)}
     common = Path(__file__).with_name("validator.h").read_text(encoding="utf-8")
     leaves = wanted.contract.tensor_leaves()
+    head = [
+        f"What the compiled code of {wanted.source!a} expects from its caller.",
+        f"Written by aotidoctor {__version__}; do not edit.",
+        *([f"The package has sha256 {wanted.sha256}."] if wanted.sha256 else []),
+        "The inputs of run(), in this order:",
+        *(f"  {index}: {leaf.path!a}" for index, leaf in enumerate(leaves)),
+        *(f"The package does not state, and nothing compares: {fact!a}" for fact in wanted.unstated),
+    ]
     lines = "\n".join(
         [
-            *(f"// {line}" for line in _cpp_head(wanted, leaves)),
+            *(f"// {line}" for line in head),
             "",
             common,
             "",
@@ -198,21 +204,9 @@ def cpp_header(wanted: ShippableContract) -> str:
             _CPP_PUBLIC,
         ]
     )
-    # The file without its ending, as a name of C++; `model` where there is nothing left of it.
+    # The file's name without its suffix, as a name in C++; `model` if nothing is left of it.
     stem = re.sub(r"[^A-Za-z0-9]+", "_", wanted.source.partition(".")[0]).strip("_")
     return lines.replace("@PACKAGE@", (f"model_{stem}" if stem[:1].isdigit() else stem or "model"))
-
-
-def _cpp_head(wanted: ShippableContract, leaves: tuple[LeafSpec, ...]) -> Iterator[str]:
-    yield f"What the compiled code of {wanted.source!a} expects from its caller."
-    yield f"Written by aotidoctor {__version__}; do not edit."
-    if wanted.sha256:
-        yield f"The package has sha256 {wanted.sha256}."
-    yield "The inputs of run(), in this order:"
-    for index, leaf in enumerate(leaves):
-        yield f"  {index}: {leaf.path!a}"
-    for fact in wanted.untold:
-        yield f"The package does not state, and nothing compares: {fact!a}"
 
 
 def _cpp_leaf(leaf: LeafSpec, symbols: Mapping[str, str]) -> str:
@@ -247,25 +241,25 @@ def _cpp_dim(dim: Dim, symbols: Mapping[str, str]) -> str:
             line, step = root_of(expr) or line, step_of(expr) or step
     text = _cpp_quoted(str(expr) if expr is not None else "?")
     fixed = -1 if dim.static is None else dim.static
-    shown = ", ".join(map(str, line))
+    root = ", ".join(map(str, line))
     solvable = "true" if line[0] else "false"
-    return f"Dim{{{text}, {fixed}, {size}, {symbol}, {solvable}, {{{shown}}}, {step[0]}, {step[1]}, {low}, {high}}}"
+    return f"Dim{{{text}, {fixed}, {size}, {symbol}, {solvable}, {{{root}}}, {step[0]}, {step[1]}, {low}, {high}}}"
 
 
 def _cpp_function(expr: Expr, symbols: Mapping[str, str]) -> str:
-    """A function of the symbols; without a value where one is not known."""
+    """A C++ function of the symbols, which returns no value if one of them is unknown."""
     text = size_text(expr, symbols)
     if text is None:
         return "[](const Symbols&) -> std::optional<int64_t> { return std::nullopt; }"
     known = [name.removeprefix("v.at(")[:-1] for name in sorted(symbols.values()) if name in text]
     if not known:
         return f"[](const Symbols&) -> std::optional<int64_t> {{ return {text}; }}"
-    asked = " && ".join(f"v.count({at})" for at in known)
-    return f"[](const Symbols& v) -> std::optional<int64_t> {{ if (!({asked})) return std::nullopt; return {text}; }}"
+    bound = " && ".join(f"v.count({at})" for at in known)
+    return f"[](const Symbols& v) -> std::optional<int64_t> {{ if (!({bound})) return std::nullopt; return {text}; }}"
 
 
 def _cpp_quoted(text: str) -> str:
-    """A string of C++: what is not plain ASCII as octal bytes."""
+    """A string literal of C++, with octal bytes for all but plain ASCII."""
     inner = re.sub(rb"[^ !#-\[\]-~]|\?", lambda found: b"\\%03o" % found[0][0], text.encode("utf-8", "surrogatepass"))
     return f'"{inner.decode("ascii")}"'
 
@@ -301,19 +295,29 @@ def validate_inputs(args=(), kwargs=None, *, strict=False):
 
 
 def python_module(wanted: ShippableContract) -> str:
-    """The text of the module."""
+    """Write the Python module."""
     symbols = {name: f"v[{at}]" for at, name in enumerate(wanted.symbols)}
     common = Path(__file__).with_name("validator.py").read_text(encoding="utf-8").partition(_COPIED)[2]
-    args, kwargs = wanted.contract.args, wanted.contract.kwargs
-    assert args is not None  # noqa: S101 - told to the type checker; the reader looked
-    assert kwargs is not None  # noqa: S101
+    args, kwargs = wanted.arguments()
+    digest = f", sha256 {wanted.sha256}" if wanted.sha256 else ""
+    # A name within a docstring.
+    source = ascii(wanted.source)[1:-1].replace('"', "'")
+    unstated = ["", "The package does not state everything: NOT_CHECKED lists what is not compared."]
     return "\n".join(
         [
-            *_python_head(wanted),
+            f'"""What the compiled code of a package expects from its caller: {source}{digest}.',
+            "",
+            f"Written by aotidoctor {__version__}; do not edit. ``validate_inputs`` raises ContractError for a",
+            "call that the compiled code would compute wrongly; it needs only the standard library.",
+            *(unstated if wanted.unstated else []),
+            '"""',
+            "",
+            "from __future__ import annotations",
+            "",
             common.rstrip(),
             "",
             "",
-            f"NOT_CHECKED = {wanted.untold!r}",
+            f"NOT_CHECKED = {wanted.unstated!r}",
             "_LEAVES = (",
             *(f"    {_python_leaf(leaf, symbols, wanted.baked)}," for leaf in wanted.contract.leaves),
             ")",
@@ -324,35 +328,15 @@ def python_module(wanted: ShippableContract) -> str:
     )
 
 
-def _python_head(wanted: ShippableContract) -> Iterator[str]:
-    digest = f", sha256 {wanted.sha256}" if wanted.sha256 else ""
-    yield f'"""What the compiled code of a package expects from its caller: {_python_doc(wanted.source)}{digest}.'
-    yield ""
-    yield f"Written by aotidoctor {__version__}; do not edit. ``validate_inputs`` raises ContractError for a"
-    yield "call that the compiled code would compute wrongly; it needs only the standard library."
-    if wanted.untold:
-        yield ""
-        yield "The package does not state everything: NOT_CHECKED lists what is not compared."
-    yield '"""'
-    yield ""
-    yield "from __future__ import annotations"
-    yield ""
-
-
-def _python_doc(text: str) -> str:
-    """A name within a docstring."""
-    return ascii(text)[1:-1].replace('"', "'")
-
-
 def _python_node(tree: Tree[int]) -> str:
     match tree:
         case Leaf(value=index):
             return str(index)
         case Container(type=kind, children=children, keys=keys):
             family = "mapping" if kind in MAPPINGS else "sequence" if kind.startswith("namedtuple") else kind
-            shown = f"{kind} of {len(children)}"
+            title = f"{kind} of {len(children)}"
             inner = "".join(f"{_python_node(child)}, " for child in children)
-            return f"_Node({_FAMILIES.get(family, family)!r}, {shown!r}, {tuple(keys)!r}, ({inner}))"
+            return f"_Node({_FAMILIES.get(family, family)!r}, {title!r}, {tuple(keys)!r}, ({inner}))"
 
 
 def _python_leaf(leaf: LeafSpec, symbols: Mapping[str, str], baked: Mapping[str, str]) -> str:
@@ -361,12 +345,17 @@ def _python_leaf(leaf: LeafSpec, symbols: Mapping[str, str], baked: Mapping[str,
         value = f", baked={baked[leaf.path]!r}" if leaf.path in baked else ""
         return f"_Leaf({leaf.path!r}, {kind!r}{value})"
     dims = None if leaf.dims is None else "(" + "".join(f"{_python_dim(dim, symbols)}, " for dim in leaf.dims) + ")"
+    exprs = leaf.stride_exprs
+    sizes = "None"
+    if exprs is not None and leaf.strides is not None and len(exprs) == len(leaf.strides):
+        texts = ("None" if expr is None else _python_function(expr, symbols) for expr in exprs)
+        sizes = "(" + "".join(f"{text}, " for text in texts) + ")"
     fields = {
         "dtype": repr(leaf.dtype),
         "rank": repr(leaf.rank),
         "dims": str(dims),
         "strides": repr(leaf.strides),
-        "sizes_of_strides": _python_strides(leaf, symbols),
+        "sizes_of_strides": sizes,
         "device": repr(leaf.device_type),
         "used": repr(leaf.used is not False),
     }
@@ -389,16 +378,8 @@ def _python_dim(dim: Dim, symbols: Mapping[str, str]) -> str:
 
 def _python_function(expr: Expr, symbols: Mapping[str, str]) -> str:
     text = size_text(expr, symbols)
-    # What cannot be computed agrees with every size.
+    # A size that cannot be computed agrees with every size.
     return f"_sizes(lambda v: {text})" if text is not None else "_sizes(lambda v: v['unknown'])"
-
-
-def _python_strides(leaf: LeafSpec, symbols: Mapping[str, str]) -> str:
-    exprs = leaf.stride_exprs
-    if exprs is None or leaf.strides is None or len(exprs) != len(leaf.strides):
-        return "None"
-    inner = ("None" if expr is None else _python_function(expr, symbols) for expr in exprs)
-    return "(" + "".join(f"{text}, " for text in inner) + ")"
 
 
 # The forms by name.
@@ -420,22 +401,18 @@ def emit(
     model_name: str | None = None,
     environ: Mapping[str, str],
 ) -> str:
-    """The contract of the package at ``path`` in one of ``FORMS``, or ``pbtxt``: Triton's configuration.
+    """Write the contract of the package at ``path`` in one of ``FORMS``, or as Triton's configuration (``pbtxt``).
 
     Raises:
-        CannotExamineError: there is no package, or it does not tell what has to be written.
+        CannotExamineError: there is no package, or it does not contain what is to be written.
     """
     if form == PBTXT:
-        return _config(path, environ)
+        from aotidoctor.commands.triton import draw_config
+        from aotidoctor.triton.servable import ConfigOptions
+
+        draft = draw_config(path, ConfigOptions(), triton=None, argv=(), environ=environ)
+        if draft.text is None:
+            raise CannotExamineError(f"{path}: no config.pbtxt can serve it: {'; '.join(draft.reasons)}")
+        return draft.text
     wanted = read_contract(path, inputs=inputs, reference=reference, model_name=model_name, environ=environ)
     return FORMS[form](wanted)
-
-
-def _config(path: str, environ: Mapping[str, str]) -> str:
-    from aotidoctor.commands.triton import draw_config
-    from aotidoctor.triton.servable import ConfigOptions
-
-    drawn = draw_config(path, ConfigOptions(), triton=None, argv=(), environ=environ)
-    if drawn.text is None:
-        raise CannotExamineError(f"{path}: no config.pbtxt can serve it: {'; '.join(drawn.reasons)}")
-    return drawn.text

@@ -1,6 +1,6 @@
 """Read the contract of a package as rows that every language can write, and generate fast checks of a call.
 
-Sizes are written in terms of symbols, as text that is valid in Python and in C++ alike: a number is a pair of texts,
+Sizes are written in terms of symbols, as text that is valid in Python and in C++: a number is a pair of texts,
 numerator and denominator, integers only, so that both languages compute the same. ``_floor``, ``_cut``, ``_mod``,
 ``_max`` and ``_min`` are functions of the written code.
 
@@ -10,9 +10,9 @@ False (or raises) for all others, harmless ones included: the slower validator j
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Options
@@ -27,23 +27,32 @@ from aotidoctor.triage import open_case
 
 @record
 class ShippableContract:
-    """What is written: ``symbols`` in order of their first appearance, ``baked`` values by path, ``untold`` facts."""
+    """The contract to write: ``symbols`` by first appearance, ``baked`` values by path.
+
+    ``unstated`` lists what the package does not state.
+    """
 
     source: str
     sha256: str | None
     contract: ModelContract
     symbols: tuple[str, ...]
     baked: Mapping[str, str]
-    untold: tuple[str, ...]
+    unstated: tuple[str, ...]
+
+    def arguments(self) -> tuple[Container[int], Container[int]]:
+        """The call spec: positional arguments and keyword arguments. Raises CannotExamineError if there is none."""
+        if self.contract.args is None or self.contract.kwargs is None:
+            raise CannotExamineError(f"{self.source}: it does not contain a call spec")
+        return self.contract.args, self.contract.kwargs
 
 
 def read_contract(
     path: str, *, inputs: str | None, reference: str | None, model_name: str | None, environ: Mapping[str, str]
 ) -> ShippableContract:
-    """The contract of a package.
+    """Read the contract of a package.
 
     Raises:
-        CannotExamineError: there is no package, or it does not tell what its compiled code expects.
+        CannotExamineError: there is no package, or it does not contain its contract.
     """
     options = Options(model_name=model_name, reference=reference)
     case, unread = open_case.open_case(path, inputs, options, environ)
@@ -60,53 +69,37 @@ def read_contract(
             f"{case.artifact.path}: {contract.open_leaves}; --inputs FILE with a call that works, or --reference "
             "exported.pt2, resolves this"
         )
+    sizes = [dim.expr for leaf in contract.leaves for dim in leaf.dims or () if dim.static is None and dim.expr]
     return ShippableContract(
-        source=os.path.basename(path),  # noqa: PTH119 - paths are texts here
+        source=Path(path).name,
         sha256=case.artifact.sha256,
         contract=contract,
-        symbols=_symbols(contract),
+        symbols=tuple(dict.fromkeys(name for expr in sizes for name in sorted(expr.symbols))),
         baked=case.reference.constant_inputs if case.reference is not None else {},
-        untold=(*_not_comparable(contract), *(f"{item.name}: {item.reason}" for item in unread)),
+        unstated=(*_not_comparable(contract), *(f"{item.name}: {item.reason}" for item in unread)),
     )
 
 
-def _symbols(contract: ModelContract) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    for leaf in contract.leaves:
-        for dim in leaf.dims or ():
-            if dim.static is None and dim.expr is not None:
-                found.update(dict.fromkeys(sorted(dim.expr.symbols)))
-    return tuple(found)
-
-
 def _not_comparable(contract: ModelContract) -> list[str]:
-    """What cannot be compared, in words."""
+    """One line for each property that cannot be compared."""
     found = []
     for leaf in contract.leaves:
         if leaf.kind == "unknown":
             found.append(f"{leaf.path}: whether it is a tensor")
         if leaf.input_index is None or leaf.used is False:
             continue
-        found += [f"{leaf.path}: its {what}" for what in _missing(leaf)]
+        dims, known, exprs = leaf.dims or (), leaf.strides, leaf.stride_exprs
+        unknown = exprs is None or len(exprs) != len(known or ())
+        steps = [at for at, step in enumerate(known or ()) if step is None and (unknown or (exprs or ())[at] is None)]
+        missing = [
+            *(["dtype"] if leaf.dtype is None else []),
+            *(["dims"] if leaf.rank is None else [f"size of dim {at}" for at, dim in enumerate(dims) if dim.is_open]),
+            *(["strides"] if leaf.rank and known is None else [f"stride of dim {at}" for at in steps]),
+            *(["device"] if leaf.device_type is None else []),
+        ]
+        found += [f"{leaf.path}: its {what}" for what in missing]
     found += [f"{item.count} statements of the wrapper (first: {item.example})" for item in contract.unread]
     return found
-
-
-def _missing(leaf: LeafSpec) -> list[str]:
-    dims = leaf.dims or ()
-    missing = [f"size of dim {at}" for at, dim in enumerate(dims) if dim.is_open]
-    known, exprs = leaf.strides, leaf.stride_exprs
-    steps = [
-        f"stride of dim {at}"
-        for at, step in enumerate(known or ())
-        if step is None and (exprs is None or len(exprs) != len(known or ()) or exprs[at] is None)
-    ]
-    return [
-        *(["dtype"] if leaf.dtype is None else []),
-        *(["dims"] if leaf.rank is None else missing),
-        *(["strides"] if leaf.rank and known is None else steps),
-        *(["device"] if leaf.device_type is None else []),
-    ]
 
 
 # Sizes as text.
@@ -115,9 +108,9 @@ Ratio = tuple[str, int]
 
 
 def size_text(expr: Expr, symbols: Mapping[str, str]) -> str | None:
-    """The value of ``expr``, cut to an integer; None where it cannot be written with integers.
+    """The value of ``expr`` as code, cut to an integer; None if it cannot be written with integers.
 
-    ``symbols`` maps the name of each symbol to what it is called in the text.
+    ``symbols`` maps the name of each symbol to its name in the code.
     """
     ratio = _ratio(expr, symbols)
     if ratio is None:
@@ -135,7 +128,7 @@ def root_of(expr: Expr) -> tuple[int, int, int, int] | None:
 
 
 def step_of(expr: Expr) -> tuple[int, int] | None:
-    """Of a line with integers: how far its values are apart, and the one at 0."""
+    """Step and value at 0 of a straight line in one symbol with integer values; None for others."""
     if len(expr.symbols) != 1:
         return None
     (symbol,) = expr.symbols
@@ -186,7 +179,7 @@ def _joined(expr: Sum | Product | ExprFunction, parts: list[Ratio]) -> Ratio | N
 
 
 def _widened(parts: list[Ratio], under: int) -> list[str]:
-    """The numerators over one denominator."""
+    """The numerators over the common denominator ``under``."""
     return [text if one == under else f"({text} * {under // one})" for text, one in parts]
 
 
@@ -197,12 +190,12 @@ _TYPES = ("tuple", "list", "dict")
 
 
 class _NotPlainError(Exception):
-    """The contract has something that straight code cannot see."""
+    """The contract has something that straight code cannot check."""
 
 
 @dataclass(slots=True)
 class _Writer:
-    """The lines of one function; ``bound`` maps a symbol to the local that holds it, ``later`` are comparisons."""
+    """The lines of one function; ``bound`` maps a symbol to its local; ``later`` are comparisons still to write."""
 
     flavour: str
     baked: Mapping[str, str]
@@ -212,21 +205,21 @@ class _Writer:
     taken: int = 0
 
     def fresh(self) -> str:
-        """A new local."""
+        """The name of a new local."""
         self.taken += 1
         return f"x{self.taken}"
 
     def unless(self, condition: str) -> None:
-        """Give up unless ``condition`` holds."""
+        """Write a line that returns False unless ``condition`` holds."""
         self.lines.append(f"    if not ({condition}): return False")
 
 
 def fast_check(wanted: ShippableContract, flavour: str) -> list[str]:
-    """The lines of ``_fast_torch`` or ``_fast_numpy``."""
+    """Write the lines of ``_fast_torch`` or ``_fast_numpy``."""
     writer = _Writer(flavour=flavour, baked=wanted.baked)
     try:
         _fast_call(writer, wanted.contract)
-        # What is left: sizes and strides that follow from the symbols, where all of those are bound.
+        # Sizes and strides that follow from the symbols, if all of those are bound.
         for name, expr in writer.later:
             text = size_text(expr, writer.bound)
             if text is not None:
@@ -288,7 +281,7 @@ def _fast_tensor(writer: _Writer, leaf: LeafSpec, name: str) -> None:
     elif dtype is None:
         raise _NotPlainError
     _fast_shape(writer, leaf, name)
-    # Of what is not strided, torch refuses to say the strides.
+    # For a layout that is not strided, torch raises here.
     _fast_strides(writer, leaf, f"{name}.stride()" if writer.flavour == "torch" else f"{name}.strides")
 
 
@@ -313,7 +306,7 @@ def _fast_shape(writer: _Writer, leaf: LeafSpec, name: str) -> None:
 
 
 def _dynamic(writer: _Writer, size: str, expr: Expr) -> None:
-    """Bind the symbol to what the size says, or compare the size with what is bound."""
+    """Bind the symbol to its value by the size, or compare the size with bound symbols."""
     names = sorted(expr.symbols)
     root = root_of(expr)
     if len(names) != 1 or names[0] in writer.bound or root is None:

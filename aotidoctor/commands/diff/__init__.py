@@ -1,1 +1,1 @@
-"""``aotidoctor diff``: what differs between two reports, bundles, packages or hosts, ranked by what matters."""
+"""Compare two reports, bundles, packages or hosts, and rank the differences (``aotidoctor diff``)."""

@@ -1,4 +1,4 @@
-"""``aotidoctor diff``: open two reports, bundles, packages or hosts, compare them, and rank the differences.
+"""Open two reports, bundles, packages or hosts, compare them, and rank the differences (``aotidoctor diff``).
 
 Nothing is executed or unpickled: reports and bundles are read with the bounds of ``analyze``, packages as ``inspect``
 reads them. The playbooks say which differences matter.
@@ -14,7 +14,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aotidoctor.commands.analyze.analyze import SentFile, read_sent_file
+from aotidoctor.commands.analyze.analyze import read_sent_file, rebuild_case
 from aotidoctor.commands.bundle.bundle_members import MANIFEST
 from aotidoctor.commands.diff.document_values import DifferenceTally, DocumentNode
 from aotidoctor.commands.diff.host_differences import compare_fit, compare_hosts, compare_outcomes
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 # From an argument to a document.
 
 HERE = "here"
-"""What stands for this host where no file is called so."""
+"""The name of this host, unless there is a file of that name."""
 
 PARTS = ("host", "package", "inputs", "outcome")
 _JSON_LOOKED_AT = 64
-# What --output-dir writes.
+# The file that --output-dir writes.
 _SAVED = "report.json"
-# Where a bundle lists the members of its package with their CRCs.
+# The bundle's member that lists the members of its package with their CRCs.
 _MEMBERS = "package/members.json"
 _NOTHING = frozenset(("text", "other", "empty", "missing", "unreadable", "directory", "lfs-pointer"))
 _EXPECTED = "expected a report, a bundle, a package, or `here`"
@@ -50,9 +50,9 @@ _WEIGHTS = re.compile(r"(?:^|/)data/(?:weights|constants)/(?P<name>(?s:.+))$|_(?
 
 @record
 class ComparedSource:
-    """One side as it was read.
+    """One side of a comparison.
 
-    ``case`` is that of a package or a bundle; ``weights`` are checksums of files of weights.
+    ``case`` is that of a package or a bundle; ``weights`` are checksums (CRC-32) of files of weights.
     """
 
     name: str
@@ -64,23 +64,23 @@ class ComparedSource:
 
 
 def open_source(name: str, environ: Mapping[str, str]) -> ComparedSource:
-    """Read what ``name`` stands for.
+    """Read the file ``name``, or this host.
 
     Raises:
         CannotExamineError: there is nothing readable there.
     """
-    if name == HERE and not Path(name).exists():
-        from aotidoctor.commands import diagnose_package
-
-        return _make_source(name, "host", diagnose_package.env(environ=environ), ("host",))
     if (saved := Path(name, _SAVED)).is_file():
         return _open_sent_file(str(saved), "report")
-    sort, entries = _sniff(name)
+    here = name == HERE and not Path(name).exists()
+    sort, entries = ("host", ()) if here else _sniff(name)
     if sort in ("report", "bundle"):
         return _open_sent_file(name, sort)
+    # Imported only for hosts and packages.
     from aotidoctor.commands import diagnose_package
     from aotidoctor.model.case import Options
 
+    if here:
+        return _make_source(name, "host", diagnose_package.env(environ=environ), ("host",))
     report = diagnose_package.inspect(name, Options(), environ=environ)
     kind = report.case.artifact.kind
     if kind.value in _NOTHING:
@@ -90,7 +90,7 @@ def open_source(name: str, environ: Mapping[str, str]) -> ComparedSource:
 
 
 def _sniff(name: str) -> tuple[str, tuple[ZipEntry, ...]]:
-    """What a file is, and its entries if it is an archive."""
+    """The kind of a file, and its entries if it is an archive."""
     if Path(name).is_dir():
         return "package", ()
     try:
@@ -120,7 +120,12 @@ def _open_sent_file(name: str, kind: str) -> ComparedSource:
             waiting += [(item, f"{place}.{key}") for key, item in value.items()]
         elif isinstance(value, list):
             waiting += [(item, f"{place}[{index}]") for index, item in enumerate(value)]
-    held = [part for part in PARTS if _has_part(node, part)]
+    missing = {
+        "host": node.at("host").text("system") in (None, ""),
+        "package": node.at("artifact").missing,
+        "inputs": node.at("inputs").missing,
+    }
+    parts = tuple(part for part in PARTS if not missing.get(part))
     if node.text("command") == "env":
         return ComparedSource(name=name, kind="host", node=node, parts=("host",))
     if node.text("command") == "inspect":
@@ -131,28 +136,8 @@ def _open_sent_file(name: str, kind: str) -> ComparedSource:
         for line in objects(listed.get("members"))
         if (item := _weight(str(line.get("name")), _crc(line.get("crc32")))) is not None
     }
-    case = _rebuilt(sent) if sent.is_bundle else None
-    return ComparedSource(name=name, kind=kind, node=node, parts=tuple(held), case=case, weights=weights)
-
-
-def _rebuilt(sent: SentFile) -> Case | None:
-    """The case of a bundle; None where it does not hold all of it."""
-    from aotidoctor.commands.analyze.analyze import rebuild_case
-
-    case, whole = rebuild_case(sent)
-    return case if whole else None
-
-
-def _has_part(node: DocumentNode, part: str) -> bool:
-    match part:
-        case "package":
-            return not node.at("artifact").missing
-        case "inputs":
-            return not node.at("inputs").missing
-        case "host":
-            return node.at("host").text("system") not in (None, "")
-        case _:
-            return True
+    case, whole = rebuild_case(sent) if sent.is_bundle else (None, False)
+    return ComparedSource(name=name, kind=kind, node=node, parts=parts, case=case if whole else None, weights=weights)
 
 
 def _weight(member: str, crc: int | None) -> tuple[str, int] | None:
@@ -181,27 +166,34 @@ def _make_source(
 
 # Part by part, then ranked.
 
-# After all causes: what no playbook speaks of.
+# Rank of differences that no playbook names: after all causes.
 _LAST = 10_000
 
 
 def compare_files(a: str, b: str, environ: Mapping[str, str]) -> DocumentComparison:
-    """What differs between two reports, bundles, packages or hosts, in any mix that has something in common.
+    """Compare two reports, bundles, packages or hosts, in any mix that has something in common.
 
     Raises:
-        CannotExamineError: one cannot be read, or they tell of nothing that could be compared.
+        CannotExamineError: one cannot be read, or they have nothing in common.
     """
     return compare_sources(open_source(a, environ), open_source(b, environ))
 
 
 def compare_sources(a: ComparedSource, b: ComparedSource) -> DocumentComparison:
-    """The comparison of what was read."""
+    """Compare two sides, and rank their differences."""
     tally = DifferenceTally()
     common = [part for part in a.parts if part in b.parts]
-    fits = _compare_fit(tally, a, b)
+    # If one is a package and the other a host: does the package fit there?
+    fits = [
+        (package.case, host.node, package is a)
+        for package, host in ((a, b), (b, a))
+        if package.case is not None and host.kind == "host"
+    ]
+    for case, host, first in fits[:1]:
+        compare_fit(tally, case, host, package_is_a=first)
     if not common and not fits:
-        told = " and ".join(f"{side.name} describes {', '.join(side.parts) or 'nothing'}" for side in (a, b))
-        raise CannotExamineError(f"observed that {told}, expected a part that both describe")
+        parts = " and ".join(f"{side.name} describes {', '.join(side.parts) or 'nothing'}" for side in (a, b))
+        raise CannotExamineError(f"observed that {parts}, expected a part that both describe")
     if "package" in common:
         _packages(tally, a, b)
     if "host" in common:
@@ -221,15 +213,6 @@ def compare_sources(a: ComparedSource, b: ComparedSource) -> DocumentComparison:
     )
 
 
-def _compare_fit(tally: DifferenceTally, a: ComparedSource, b: ComparedSource) -> bool:
-    """Whether one is a package and the other a host: does it fit there?"""
-    for package, host, first in ((a, b, True), (b, a, False)):
-        if package.case is not None and host.kind == "host":
-            compare_fit(tally, package.case, host.node, package_is_a=first)
-            return True
-    return False
-
-
 def _packages(tally: DifferenceTally, a: ComparedSource, b: ComparedSource) -> None:
     same = compare_artifacts(tally, a.node.at("artifact"), b.node.at("artifact"), (a.weights, b.weights))
     contracts = (a.node.at("contract"), b.node.at("contract"))
@@ -247,14 +230,14 @@ def _needed_isa(node: DocumentNode) -> frozenset[str]:
 
 def _side(label: str, source: ComparedSource) -> ComparedSide:
     node = source.node
-    told = "outcome" in source.parts
+    judged = "outcome" in source.parts
     return ComparedSide(
         label=label,
         name=source.name,
         kind=source.kind,
         parts=source.parts,
-        verdict=node.text("verdict") if told else None,
-        causes=tuple(item.text("cause") or "?" for item in node.nodes("diagnoses")) if told else (),
+        verdict=node.text("verdict") if judged else None,
+        causes=tuple(item.text("cause") or "?" for item in node.nodes("diagnoses")) if judged else (),
         version=node.at("tool").text("version") or "",
         made=node.text("started") or "",
     )
@@ -265,9 +248,9 @@ def _rank_differences(
     sides: tuple[ComparedSide, ComparedSide],
     nodes: tuple[DocumentNode, DocumentNode],
 ) -> tuple[DocumentDifference, ...]:
-    """What was diagnosed on one side only first, then by level, then in the order of the playbooks."""
+    """Rank causes diagnosed on one side only first, then by level, then in the order of the playbooks."""
     books = {slug: _playbook(slug) for slug in {item.playbook for item in differences if item.playbook}}
-    told = [_with_codes(item, books.get(item.playbook or ""), sides, nodes) for item in differences]
+    ranked = [_with_codes(item, books.get(item.playbook or ""), sides, nodes) for item in differences]
 
     def place(item: DocumentDifference) -> tuple[int, int, int]:
         book = books.get(item.playbook or "")
@@ -279,7 +262,7 @@ def _rank_differences(
             book.weight if book is not None else _LAST,
         )
 
-    return tuple(replace(item, rank=number) for number, item in enumerate(sorted(told, key=place), 1))
+    return tuple(replace(item, rank=number) for number, item in enumerate(sorted(ranked, key=place), 1))
 
 
 def _playbook(slug: str) -> Playbook | None:
@@ -295,7 +278,7 @@ def _with_codes(
     sides: tuple[ComparedSide, ComparedSide],
     nodes: tuple[DocumentNode, DocumentNode],
 ) -> DocumentDifference:
-    """With the codes of the playbook's evidence, and where its cause was diagnosed on one side only."""
+    """Add the codes of the playbook's evidence, and the side if its cause was diagnosed on one side only."""
     if book is None:
         return item
     codes = item.codes or tuple(

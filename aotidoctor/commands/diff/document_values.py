@@ -1,8 +1,8 @@
-"""Read untrusted JSON documents value by value, and collect differences with the playbook each belongs to.
+"""Read untrusted JSON documents value by value, and collect differences with their playbooks.
 
-Every value is read by type, and a wrong one is reported with its place. Weights of a difference: ``decisive`` is
-enough to make a package fail, or compute something else, on one side; ``relevant`` is named by a playbook among the
-reasons; ``minor`` is reported and does not decide.
+Every value is read by type, and a wrong one is reported with its place. Levels of a difference: ``decisive`` is
+enough to make a package fail, or compute something else, on one side; a playbook names ``relevant`` ones among its
+reasons; ``minor`` ones are reported and do not decide.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LONGEST_VALUE = 60
 class DocumentNode:
     """A value with its place.
 
-    Asking raises CannotExamineError where the value has another type; what is absent or null is None or empty.
+    The methods raise CannotExamineError for a value of another type; an absent or null value is None or empty.
     """
 
     value: JsonValue
@@ -36,11 +36,11 @@ class DocumentNode:
     place: str = "$"
 
     def at(self, key: str) -> DocumentNode:
-        """The value of ``key``; a null one where it is absent."""
+        """The value of ``key``; a null one if it is absent."""
         return DocumentNode(value=self._object().get(key), file=self.file, place=f"{self.place}.{key}")
 
     def text(self, key: str) -> str | None:
-        """A text, with the placeholders of redaction without their numbers."""
+        """A text, without the numbers in placeholders of redaction."""
         node = self.at(key)
         match node.value:
             case None:
@@ -51,7 +51,7 @@ class DocumentNode:
                 raise node.misfit("a text")
 
     def number(self, key: str) -> int | float | None:
-        """A number; the JSON of reports has texts for those that are not finite."""
+        """A finite number; None for NaN and infinities, which are texts in reports."""
         node = self.at(key)
         match node.value:
             case None | "NaN" | "Infinity" | "-Infinity":
@@ -103,9 +103,9 @@ class DocumentNode:
     def mapping(self, key: str) -> Mapping[str, str]:
         """An object of texts; null is an empty text."""
         inner = self.at(key)
-        return {} if inner.value is None else {name: inner.text(name) or "" for name in inner.keys()}  # noqa: SIM118
+        return {} if inner.value is None else {name: inner.text(name) or "" for name in inner.names()}
 
-    def keys(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         """The keys of an object."""
         return tuple(self._object())
 
@@ -122,15 +122,15 @@ class DocumentNode:
         return self.value
 
     def misfit(self, expected: str) -> CannotExamineError:
-        """The error that tells where, observed and expected."""
-        shown = repr(self.value) if isinstance(self.value, str | int | float) else ""
-        cut = f" {shown[:_LONGEST_VALUE]}" if shown else ""
+        """The error with the place, the observed value and the expected one."""
+        text = repr(self.value) if isinstance(self.value, str | int | float) else ""
+        cut = f" {text[:_LONGEST_VALUE]}" if text else ""
         observed = _NAMES.get(type(self.value), "null")
         return CannotExamineError(f"{self.file}: at {self.place[:200]}: observed {observed}{cut}, expected {expected}")
 
 
 def normalized_text(text: str) -> str:
-    """``text`` as it is compared."""
+    """``text`` without the numbers in placeholders, for comparison."""
     return _PLACEHOLDER.sub(r"<\1>", text)
 
 
@@ -138,7 +138,7 @@ def normalized_text(text: str) -> str:
 
 
 class DifferenceRule(NamedTuple):
-    """``playbook`` is the slug of a cause, None where no playbook speaks of such a difference."""
+    """A kind of difference. ``playbook`` is the slug of a cause, None if no playbook names such a difference."""
 
     area: str
     playbook: str | None
@@ -308,7 +308,7 @@ DIFFERENCE_RULES = {
     ),
     "given-detail": DifferenceRule("inputs", None, "minor", "no playbook names this property"),
     "given-problem": DifferenceRule("inputs", "inputs-file-corrupt", "decisive", "an unreadable file passes no inputs"),
-    # What came of it.
+    # The outcome.
     "verdict": DifferenceRule("outcome", None, "outcome", "the outcome"),
     "cause": DifferenceRule("outcome", None, "outcome", "diagnosed only on one side"),
     "finding": DifferenceRule("outcome", None, "outcome", "found only on one side"),
@@ -328,7 +328,7 @@ NONE = "none"
 
 @dataclass(slots=True)
 class DifferenceTally:
-    """Differences, counts of what is equal and left out, and what only one side tells."""
+    """Differences, counts of equal and omitted facts, and facts that only one side has."""
 
     differences: list[DocumentDifference] = field(default_factory=list)
     equal: Counter[str] = field(default_factory=Counter)
@@ -336,7 +336,7 @@ class DifferenceTally:
     unknown: list[str] = field(default_factory=list)
 
     def compare(self, rule: str, subject: str, a: Fact, b: Fact) -> None:
-        """One fact of both sides; None is not known."""
+        """Compare one fact of both sides; None is not known."""
         area = DIFFERENCE_RULES[rule].area
         if a == b:
             self.equal[area] += 1
@@ -348,7 +348,7 @@ class DifferenceTally:
             self.differ(rule, subject, fact_text(a), fact_text(b))
 
     def differ(self, rule: str, subject: str, a: str, b: str) -> None:
-        """A difference."""
+        """Add a difference."""
         known = DIFFERENCE_RULES[rule]
         self.differences.append(
             DocumentDifference(
@@ -357,12 +357,12 @@ class DifferenceTally:
         )
 
     def skip(self, what: str, a: object, b: object) -> None:
-        """Something that differs without meaning."""
+        """Count a difference that means nothing."""
         if a != b:
             self.left_out[what] += 1
 
     def members(self, rule: str, subject: str, a: Iterable[str], b: Iterable[str]) -> None:
-        """Two sets: what only one of them has, in one difference."""
+        """Compare two sets: one difference with the members that only one of them has."""
         first, second = set(a), set(b)
         self.equal[DIFFERENCE_RULES[rule].area] += len(first & second) or (1 if first == second else 0)
         only_a, only_b = sorted(first - second), sorted(second - first)
@@ -375,7 +375,7 @@ def _describe_names(names: list[str]) -> str:
 
 
 def fact_text(value: Fact) -> str:
-    """A fact as text."""
+    """Format a fact."""
     match value:
         case None:
             return "not known"

@@ -1,16 +1,15 @@
-"""Compare two hosts, a package with a host it was not examined on, and the outcomes of two examinations."""
+"""Compare two hosts, a package with another host, and the outcomes of two examinations."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
-from aotidoctor.commands.diff.document_values import NONE, DifferenceTally, DocumentNode, Fact, fact_text
+from aotidoctor.commands.diff.document_values import NONE, DifferenceTally, DocumentNode, fact_text
 from aotidoctor.model import record_json
 from aotidoctor.model.case import Case, Host
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.fleet import DocumentDifference
 from aotidoctor.model.torch_names import VARIABLES
 
@@ -22,20 +21,20 @@ _SETTINGS = (
     ("setting-library", re.compile(r"LD_(PRELOAD|LIBRARY_PATH)")),
     ("setting-memory", re.compile(r"PYTORCH_\w{0,80}?(ALLOC|MEMORY)")),
 )
-# Variables that say where things are, or how a terminal looks.
+# Variables for paths and terminals.
 _NOISE = frozenset((
     "PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "TMPDIR", "TERM", "COLUMNS", "LANG", "LC_ALL", "CI",
     "FORCE_COLOR", "NO_COLOR", "PYTHONUNBUFFERED", "CPATH", "LIBRARY_PATH",
     "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR",
 ))  # fmt: skip
 _COMPILERS = ("g++", "clang++", "c++")
-# Memory that differs by less is the same machine on another day.
+# A smaller relative difference of memory is none.
 _SAME_MEMORY = 0.1
 _GIB = 1024**3
 
 
 def compare_hosts(tally: DifferenceTally, a: DocumentNode, b: DocumentNode, needed: frozenset[str]) -> None:
-    """All facts of both; ``needed`` are the CPU flags that a package on either side was compiled for."""
+    """Compare all facts of two hosts; ``needed`` are CPU flags that a package on either side was compiled for."""
     tally.compare("platform", "system", a.text("system"), b.text("system"))
     tally.compare("platform", "machine", a.text("machine"), b.text("machine"))
     _torch(tally, a, b)
@@ -54,13 +53,7 @@ def compare_hosts(tally: DifferenceTally, a: DocumentNode, b: DocumentNode, need
     tally.compare("glibc", "glibc", a.text("glibc"), b.text("glibc"))
     _libraries(tally, a, b)
     _resources(tally, a, b)
-    _tools(tally, a, b)
-    _environment(tally, a, b)
-    tally.compare("python", "Python", a.text("python"), b.text("python"))
-    for name in ("distribution", "platform"):
-        tally.compare("system-software", name, a.text(name), b.text(name))
-    tally.compare("system-software", "container", a.flag("in_container"), b.flag("in_container"))
-    _packages(tally, a.mapping("packages"), b.mapping("packages"))
+    _software(tally, a, b)
 
 
 def _torch(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
@@ -117,9 +110,9 @@ def _capabilities(gpus: tuple[DocumentNode, ...]) -> str | None:
 
 
 def _libraries(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
-    """Which libraries of a package are found; where they are is no difference."""
+    """Compare the libraries of a package that are found, but not their paths."""
     one, two = a.at("libraries"), b.at("libraries")
-    for name in sorted(set(one.keys()) & set(two.keys())):
+    for name in sorted(set(one.names()) & set(two.names())):
         found = [bool(side.text(name)) for side in (one, two)]
         tally.compare("library", name, *("found" if there else "not found" for there in found))
         tally.skip("paths", one.text(name), two.text(name))
@@ -156,7 +149,8 @@ def _gib(count: float | None) -> str | None:
     return None if count is None else f"{count / _GIB:.1f} GiB"
 
 
-def _tools(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
+def _software(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
+    """Compare tools, variables, Python, the system, and packages; torch has its own rules."""
     one, two = a.mapping("tools"), b.mapping("tools")
     if one and two:
         found = [any(side.get(name) for name in _COMPILERS) for side in (one, two)]
@@ -165,9 +159,6 @@ def _tools(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
         if name not in _COMPILERS:
             tally.compare("tool", name, *("found" if side[name] else "not found" for side in (one, two)))
         tally.skip("paths", one[name], two[name])
-
-
-def _environment(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
     one, two = a.mapping("environment"), b.mapping("environment")
     for name in sorted(set(one) | set(two)):
         first, second = one.get(name), two.get(name)
@@ -176,63 +167,54 @@ def _environment(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> No
             continue
         by_prefix = next((rule for prefix, rule in VARIABLES.items() if name.startswith(prefix)), "setting")
         rule = next((rule for rule, pattern in _SETTINGS if pattern.match(name)), by_prefix)
-        tally.compare(rule, name, _set(first), _set(second))
-
-
-def _set(value: str | None) -> str:
-    return "not set" if value is None else f"={value}"
-
-
-def _packages(tally: DifferenceTally, one: Mapping[str, str], two: Mapping[str, str]) -> None:
-    """Versions of what torch brings along; torch itself has been compared."""
-    if not one or not two:
-        return
-    for name in sorted((set(one) | set(two)) - {"torch"}):
-        first, second = one.get(name, NONE), two.get(name, NONE)
+        tally.compare(rule, name, *("not set" if value is None else f"={value}" for value in (first, second)))
+    tally.compare("python", "Python", a.text("python"), b.text("python"))
+    for name in ("distribution", "platform"):
+        tally.compare("system-software", name, a.text(name), b.text(name))
+    tally.compare("system-software", "container", a.flag("in_container"), b.flag("in_container"))
+    one, two = a.mapping("packages"), b.mapping("packages")
+    for name in sorted((set(one) | set(two)) - {"torch"}) if one and two else ():
         loaded = name.startswith(("nvidia-", "triton", "mkl", "intel-", "pytorch-triton")) and name != "tritonclient"
-        values: tuple[Fact, Fact] = (first, second)
-        tally.compare(
-            "distribution-package" if loaded else "system-software", f"package {name}", *map(fact_text, values)
-        )
+        rule = "distribution-package" if loaded else "system-software"
+        tally.compare(rule, f"package {name}", *(fact_text(side.get(name, NONE)) for side in (one, two)))
 
 
 # A package against another host: the host checks, on that host's report.
 
 _LEVELS = {Severity.ERROR: "decisive", Severity.WARN: "relevant", Severity.INFO: "minor"}
 _WORDS = {Severity.ERROR: "does not fit", Severity.WARN: "may not fit", Severity.INFO: "fits"}
-# Without torch a check still tells much, so it is a note there; here the question is whether it would run.
+# The check for torch is only a note, as other checks do without it; here the question is whether the package would run.
 _WITHOUT_TORCH = "AD-HOST-013"
 _NOT_RESOLVED = "libraries and symbols were not resolved on that host; run `aotidoctor check` there"
 
 
 def compare_fit(tally: DifferenceTally, case: Case, host: DocumentNode, *, package_is_a: bool) -> None:
-    """What the package needs and the host lacks, as differences; passed checks count as equal."""
-    # Only this question needs the checks.
+    """Add what the package needs and the host lacks as differences; passed checks count as equal."""
+    # Imported only for this question.
     from aotidoctor.triage.static_checks import ask_host
 
-    for asked in ask_host(replace(case, host=_host(host))):
-        if isinstance(asked.found, NotChecked):
-            tally.unknown.append(f"fit: {asked.check.name}: {asked.found.reason}")
+    for answer in ask_host(replace(case, host=_host(host))):
+        if isinstance(answer.found, NotChecked):
+            tally.unknown.append(f"fit: {answer.check.name}: {answer.found.reason}")
             continue
-        # What a package asks for and this host permits fits.
-        unfit = [item for item in asked.found if item.facts.get("permitted") is not True]
+        # A request of the package that this host permits is no difference.
+        unfit = [item for item in answer.found if item.facts.get("permitted") is not True]
         tally.equal["fit"] += 0 if unfit else 1
-        tally.differences += [_difference(item, asked.check.cause, package_is_a=package_is_a) for item in unfit]
-
-
-def _difference(finding: Evidence, cause: str, *, package_is_a: bool) -> DocumentDifference:
-    severity = Severity.WARN if finding.code == _WITHOUT_TORCH else finding.severity
-    there, told = f"observed {finding.observed}, expected {finding.expected}", _WORDS[severity]
-    return DocumentDifference(
-        area="fit",
-        subject=finding.subject or finding.code,
-        a=told if package_is_a else there,
-        b=there if package_is_a else told,
-        level=_LEVELS[severity],
-        why=finding.message or "the package does not fit this host",
-        playbook=cause,
-        codes=(finding.code,),
-    )
+        for finding in unfit:
+            severity = Severity.WARN if finding.code == _WITHOUT_TORCH else finding.severity
+            there = f"observed {finding.observed}, expected {finding.expected}"
+            difference = DocumentDifference(
+                area="fit",
+                subject=finding.subject or finding.code,
+                a=_WORDS[severity],
+                b=there,
+                level=_LEVELS[severity],
+                why=finding.message or "the package does not fit this host",
+                playbook=answer.check.cause,
+                codes=(finding.code,),
+            )
+            swapped = replace(difference, a=there, b=_WORDS[severity])
+            tally.differences.append(difference if package_is_a else swapped)
 
 
 def _host(node: DocumentNode) -> Host:
@@ -250,36 +232,37 @@ def _host(node: DocumentNode) -> Host:
 
 # Verdict, causes, findings, ends of runs, signature.
 
-# What one compilation or run gives to a text: addresses, hashes in names of files.
+# Parts of a text that change from run to run: addresses, hashes in names of files.
 _PASSING = re.compile(r"0x[0-9a-f]+|\b[a-z0-9]{40,}\b")
 
 
 def compare_outcomes(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
-    """The results; only what was found loudly is compared."""
+    """Compare the outcomes of two examinations: verdicts, causes, warnings and errors, runs, signatures."""
     tally.compare("verdict", "verdict", a.text("verdict"), b.text("verdict"))
     tally.compare("verdict", "fails in", a.text("stage") or NONE, b.text("stage") or NONE)
     causes = [tuple(item.text("cause") or "?" for item in side.nodes("diagnoses")) for side in (a, b)]
     tally.members("cause", "causes", *causes)
-    _findings(tally, a, b)
-    # How the first run of each probe ended; a probe that only one side ran tells nothing.
+    first, second = _loud(a), _loud(b)
+    tally.equal["outcome"] += len(set(first) & set(second))
+    for key in dict.fromkeys((*first, *second)):
+        if (key in first) != (key in second):
+            code, kind, subject = key
+            name = f"{code} {kind}" + (f" {subject}" if subject else "")
+            tally.differ("finding", name, first.get(key, "not found"), second.get(key, "not found"))
+    # The ending of the first run of each probe; a probe that only one side ran is no difference.
     one, two = _endings(a), _endings(b)
     for probe in one:
         if probe in two:
             tally.compare("run", f"run {probe}", one[probe], two[probe])
-    _signatures(tally, a, b)
+    marks = [side.at("fingerprint") for side in (a, b)]
+    if not marks[0].missing and not marks[1].missing:
+        tally.compare("signature", "family of the failure", *(mark.text("family") for mark in marks))
+        tally.compare("signature", "signature", *(mark.text("exact") for mark in marks))
+    else:
+        tally.compare("signature", "signature", *(side.text("signature") or NONE for side in (a, b)))
     tally.compare("tool-version", "aotidoctor", a.at("tool").text("version"), b.at("tool").text("version"))
     tally.skip("times", a.text("started"), b.text("started"))
     tally.skip("times", a.number("duration_s"), b.number("duration_s"))
-
-
-def _findings(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
-    one, two = _loud(a), _loud(b)
-    tally.equal["outcome"] += len(set(one) & set(two))
-    for key in dict.fromkeys((*one, *two)):
-        if (key in one) != (key in two):
-            code, kind, subject = key
-            name = f"{code} {kind}" + (f" {subject}" if subject else "")
-            tally.differ("finding", name, one.get(key, "not found"), two.get(key, "not found"))
 
 
 def _loud(report: DocumentNode) -> dict[tuple[str, str, str], str]:
@@ -287,7 +270,7 @@ def _loud(report: DocumentNode) -> dict[tuple[str, str, str], str]:
     for item in report.nodes("findings"):
         if item.text("severity") != "info":
             subject = item.text("subject") or ""
-            # Of a path the name: another folder is no other finding.
+            # Only the name of a path: another folder is no other finding.
             named = _PASSING.sub("#", subject.rpartition("/")[2] if subject.startswith("/") else subject)
             key = (item.text("code") or "?", item.text("kind") or "", named)
             found.setdefault(key, (item.text("observed") or "found")[:200])
@@ -307,12 +290,3 @@ def _endings(report: DocumentNode) -> dict[str, str]:
             ended = f"exit {run.number('exit_code')}"
         found.setdefault(run.text("probe") or "?", f"{ended} in {run.text('stage') or '?'}")
     return found
-
-
-def _signatures(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
-    marks = [side.at("fingerprint") for side in (a, b)]
-    if not marks[0].missing and not marks[1].missing:
-        tally.compare("signature", "family of the failure", *(mark.text("family") for mark in marks))
-        tally.compare("signature", "signature", *(mark.text("exact") for mark in marks))
-    else:
-        tally.compare("signature", "signature", *(side.text("signature") or NONE for side in (a, b)))

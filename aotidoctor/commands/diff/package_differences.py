@@ -1,4 +1,4 @@
-"""Compare two packages: content, contracts, calls, and what they need of a host."""
+"""Compare two packages: content, contracts, calls, and requirements on a host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DETAILS = ("requires_grad", "quantized")
 
 
 def compare_leaves(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
-    """What two contracts expect, leaf by leaf."""
+    """Compare two contracts leaf by leaf."""
     one, two = _by_path(a), _by_path(b)
     _missing(tally, "leaf", one, two)
     for path in one:
@@ -44,22 +44,18 @@ def _leaf(tally: DifferenceTally, path: str, a: DocumentNode, b: DocumentNode) -
     one, two = a.nodes("dims"), b.nodes("dims")
     if len(one) == len(two):
         for index, (first, second) in enumerate(zip(one, two, strict=True)):
-            _dim(tally, f"{path}: dim {index}", first, second)
+            subject = f"{path}: dim {index}"
+            if first.number("static") is not None or second.number("static") is not None:
+                tally.compare("leaf-shape", subject, _size(first), _size(second))
+                continue
+            tally.compare("leaf-range", f"{subject}: range", _size(first), _size(second))
+            tally.compare("leaf-symbol", f"{subject}: symbol", first.text("expr"), second.text("expr"))
     strides = [side.numbers("strides") for side in (a, b)]
-    # A stride that follows from a size that differs has been told.
-    same_sizes = [_size(dim) for dim in one] == [_size(dim) for dim in two]
-    if same_sizes:
+    # A stride that follows from a different size is no difference of its own.
+    if [_size(dim) for dim in one] == [_size(dim) for dim in two]:
         tally.compare("leaf-stride", f"{path}: strides", *strides)
     else:
         tally.skip("strides that follow from sizes", *strides)
-
-
-def _dim(tally: DifferenceTally, subject: str, a: DocumentNode, b: DocumentNode) -> None:
-    if a.number("static") is not None or b.number("static") is not None:
-        tally.compare("leaf-shape", subject, _size(a), _size(b))
-        return
-    tally.compare("leaf-range", f"{subject}: range", _size(a), _size(b))
-    tally.compare("leaf-symbol", f"{subject}: symbol", a.text("expr"), b.text("expr"))
 
 
 def _size(dim: DocumentNode) -> str:
@@ -71,7 +67,7 @@ def _size(dim: DocumentNode) -> str:
 
 
 def compare_calls(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
-    """What two callers pass, by metadata."""
+    """Compare the inputs of two callers by metadata."""
     problems = [side.text("problem") or "readable" for side in (a, b)]
     tally.compare("given-problem", "inputs file", *problems)
     if any(side.text("problem") for side in (a, b)):
@@ -103,7 +99,7 @@ def _given_tensors(tally: DifferenceTally, path: str, a: DocumentNode, b: Docume
         tally.compare("given-rank", f"{path}: shape", *shapes)
     else:
         tally.compare("given-shape", f"{path}: shape", *shapes)
-    # Strides of equal shapes; of others whether they are those of a tensor that was just made.
+    # Strides of equal shapes; for others, whether they are contiguous.
     one, two = a.numbers("stride"), b.numbers("stride")
     if a.numbers("shape") == b.numbers("shape"):
         tally.compare("given-stride", f"{path}: strides", one, two)
@@ -168,7 +164,7 @@ _FEATURES = ("input_checks", "printer_level", "nan_asserts", "kernel_profile")
 def compare_artifacts(
     tally: DifferenceTally, a: DocumentNode, b: DocumentNode, weights: tuple[Mapping[str, int], Mapping[str, int]]
 ) -> bool:
-    """What is in the files; True when they are the same file. ``weights`` are checksums of members by name."""
+    """Compare two files; True if they are equal. ``weights`` are checksums (CRC-32) of members by name."""
     hashes = [side.text("sha256") for side in (a, b)]
     if hashes[0] is not None and hashes[0] == hashes[1]:
         tally.equal["package"] += 1
@@ -182,7 +178,14 @@ def compare_artifacts(
     one, two = _chosen(a), _chosen(b)
     if one is not None and two is not None:
         _models(tally, one, two)
-    _weights(tally, *weights)
+    # Checksums that the archives themselves have; weights inside a .so have none.
+    first, second = weights
+    if first and second:
+        for name in sorted(set(first) & set(second)):
+            tally.compare("weight-bytes", name, f"CRC {first[name]:08x}", f"CRC {second[name]:08x}")
+        tally.members("constant", "files of weights", sorted(first), sorted(second))
+    else:
+        tally.unknown.append("package: values of the weights (no checksums on both sides)")
     for what in ("size", "n_members"):
         tally.skip("sizes and names of members", a.number(what), b.number(what))
     return False
@@ -205,41 +208,32 @@ def _models(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
     for name in sorted(set(one) | set(two)):
         tally.compare(_METADATA.get(name, "origin"), name, one.get(name, NONE), two.get(name, NONE))
     objects = (a.nodes("shared_objects"), b.nodes("shared_objects"))
-    if objects[0] and objects[1]:
-        _objects(tally, objects[0][0], objects[1][0])
+    for first, second in zip(objects[0][:1], objects[1][:1], strict=False):
+        tally.compare("machine", "machine of the .so", first.text("machine"), second.text("machine"))
+        tally.members("needed", "libraries of the .so", first.texts("needed"), second.texts("needed"))
+        features = [side.at("features") for side in (first, second)]
+        for name in _FEATURES:
+            level = name == "printer_level"
+            tally.compare("feature", name, *(side.number(name) if level else side.flag(name) for side in features))
 
 
 def _metadata(model: DocumentNode) -> dict[str, str]:
     return {name: text for part in model.nodes("metadata") for name, text in part.mapping("values").items()}
 
 
-def _objects(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
-    tally.compare("machine", "machine of the .so", a.text("machine"), b.text("machine"))
-    tally.members("needed", "libraries of the .so", a.texts("needed"), b.texts("needed"))
-    one, two = a.at("features"), b.at("features")
-    for name in _FEATURES:
-        if name == "printer_level":
-            tally.compare("feature", name, one.number(name), two.number(name))
-        else:
-            tally.compare("feature", name, one.flag(name), two.flag(name))
-
-
-def _weights(tally: DifferenceTally, one: Mapping[str, int], two: Mapping[str, int]) -> None:
-    """Checksums that the archives themselves have; weights inside a .so have none."""
-    if not one or not two:
-        tally.unknown.append("package: values of the weights (no checksums on both sides)")
-        return
-    for name in sorted(set(one) & set(two)):
-        tally.compare("weight-bytes", name, f"CRC {one[name]:08x}", f"CRC {two[name]:08x}")
-    tally.members("constant", "files of weights", sorted(one), sorted(two))
-
-
 def compare_contracts(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
-    """What the compiled code expects and needs."""
+    """Compare what the compiled code expects and needs."""
     compare_leaves(tally, a, b)
-    _outputs(tally, a.nodes("outputs"), b.nodes("outputs"))
+    outputs = [side.nodes("outputs") for side in (a, b)]
+    tally.compare("output", "number of outputs", len(outputs[0]), len(outputs[1]))
+    for first, second in zip(*outputs, strict=False):
+        path = first.text("path") or "?"
+        tally.compare("output", f"{path}: path", path, second.text("path"))
+        tally.compare("output", f"{path}: dtype", first.text("dtype"), second.text("dtype"))
+        tally.compare("output", f"{path}: shape", first.texts("shape"), second.texts("shape"))
+        tally.compare("output", f"{path}: device", first.text("device_type"), second.text("device_type"))
     _constants(tally, a, b)
-    # The calls, whatever number the compiler gave to each.
+    # Kernels by name, without the number that the compiler gave to each.
     tally.compare("kernels", "number of calls", a.number("n_kernels"), b.number("n_kernels"))
     one, two = (
         Counter(_NUMBER.sub("", kernel.text("name") or "?") for kernel in side.nodes("kernels")) for side in (a, b)
@@ -247,21 +241,11 @@ def compare_contracts(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) 
     tally.equal["package"] += sum((one & two).values())
     for rest, other, there in ((one - two, "without", True), (two - one, "without", False)):
         for name, count in list(rest.items())[:20]:
-            told = f"{count} times" if count > 1 else "called"
-            tally.differ("kernels", name, told if there else other, other if there else told)
+            calls = f"{count} times" if count > 1 else "called"
+            tally.differ("kernels", name, calls if there else other, other if there else calls)
     tally.members("operators", "custom operators", a.texts("custom_ops"), b.texts("custom_ops"))
     _needs(tally, a.at("needs"), b.at("needs"))
     tally.compare("weights-place", "weights", a.text("weights"), b.text("weights"))
-
-
-def _outputs(tally: DifferenceTally, a: tuple[DocumentNode, ...], b: tuple[DocumentNode, ...]) -> None:
-    tally.compare("output", "number of outputs", len(a), len(b))
-    for one, two in zip(a, b, strict=False):
-        path = one.text("path") or "?"
-        tally.compare("output", f"{path}: path", path, two.text("path"))
-        tally.compare("output", f"{path}: dtype", one.text("dtype"), two.text("dtype"))
-        tally.compare("output", f"{path}: shape", one.texts("shape"), two.texts("shape"))
-        tally.compare("output", f"{path}: device", one.text("device_type"), two.text("device_type"))
 
 
 def _constants(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
@@ -303,5 +287,5 @@ def _needs(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
 
 def _most_threads(needs: DocumentNode) -> int | float | str:
     inner = needs.at("baked_threads")
-    found = [inner.number(name) or 0 for name in inner.keys()]  # noqa: SIM118 - a node is no mapping
+    found = [inner.number(name) or 0 for name in inner.names()]
     return max(found, default=NONE, key=float) if found else NONE

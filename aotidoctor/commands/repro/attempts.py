@@ -1,7 +1,7 @@
-"""Try a script in child processes, in the ways that can show the failure, and compare how it ends.
+"""Try a script in child processes, in the ways that can show the failure, and compare its endings.
 
-An ending does not depend on the process that it ends: it is equal for the same failure with other numbers and paths.
-A script shows the failure by ending so, by the package's own input checks, or by an assertion.
+Endings are equal for the same failure with other numbers, on other paths and in other processes. A script shows the
+failure by such an ending, by the package's own input checks, or by an assertion.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _PATH = re.compile(r"(?:/[\w.+~-]+)+")
 
 @record
 class CallEnding:
-    """How a call ended: equal for the same failure with other numbers, on other paths and in other processes.
+    """The ending of a call: equal for the same failure with other numbers, on other paths and in other processes.
 
-    ``kind`` as in the finding of the plain run; ``detail`` is the signal, the exit code, or type and words of the
+    ``kind`` as in the finding of the plain run; ``detail`` is the signal, the exit code, or type and message of the
     exception; ``phase`` is ``load`` or ``run``.
     """
 
@@ -51,40 +51,37 @@ class CallEnding:
 
     @property
     def text(self) -> str:
-        """In a few words."""
+        """The ending as a phrase."""
         where = {"load": "while loading", "run": "in the call"}[self.phase]
         return f"{self.kind} {self.detail}".strip() + f" {where}" + (f", in {self.kernel}" if self.kernel else "")
 
 
 def ending_of_finding(item: Evidence) -> CallEnding:
-    """The ending that a finding of the plain run, or of the run with input checks, tells."""
+    """The ending by a finding of the plain run, or of the run with input checks."""
     facts = item.facts
     kernel = facts.get("kernel")
+    if item.kind == "raised":
+        detail = _PATH.sub("PATH", _NUMBER.sub("N", str(facts.get("line") or facts.get("type") or "")))[:200]
+    else:
+        detail = str(facts.get("signal") or facts.get("exit_code") or facts.get("code") or "")
     return CallEnding(
         kind=item.kind,
-        detail=_detail(item),
+        detail=detail,
         symptom=str(facts.get("symptom") or ""),
         kernel=plain_kernel(kernel) if isinstance(kernel, str) and "::" not in kernel else "",
         phase="load" if facts.get("stage") in EARLY else "run",
     )
 
 
-def _detail(item: Evidence) -> str:
-    facts = item.facts
-    if item.kind == "raised":
-        return _PATH.sub("PATH", _NUMBER.sub("N", str(facts.get("line") or facts.get("type") or "")))[:200]
-    return str(facts.get("signal") or facts.get("exit_code") or facts.get("code") or "")
-
-
 def ending_of_script(case: Case, outcome: Outcome, load_line: int) -> CallEnding | None:
-    """How a run of the script ended; None when it ended well. ``load_line`` is the line that loads the package."""
+    """The ending of a run of the script; None if it succeeded. ``load_line`` is the line that loads the package."""
     if succeeded(outcome):
         return None
     item = read_ending("AD-RUN-001", case, outcome)
     ended = ending_of_finding(item)
     text = outcome.error.traceback if outcome.error is not None else outcome.stderr_tail
     lines = [int(found) for found in _LINE.findall(text)]
-    # A traceback names the script's frame first, a dump of a crash last; there is one frame of it in either.
+    # A traceback names the script's frame first, the dump of a crash last; each has exactly one.
     phase = "load" if lines and lines[-1] <= load_line else "run"
     return CallEnding(kind=ended.kind, detail=ended.detail, symptom=ended.symptom, kernel=ended.kernel, phase=phase)
 
@@ -123,7 +120,7 @@ def _numbers(value: JsonValue) -> str:
 
 
 def treated_call(inputs: InputSet, steps: Sequence[Step]) -> str | None:
-    """Arguments of the treated call, as between the parentheses of a call; None for steps that have no expression."""
+    """The arguments of the treated call as code, without parentheses; None for steps that have no expression."""
     leaves = {path: path for path, _ in inputs.leaves()}
     template: Step | None = None
     for step in steps:
@@ -141,13 +138,13 @@ def treated_call(inputs: InputSet, steps: Sequence[Step]) -> str | None:
 
 
 def _parentheses(args: str, kwargs: str) -> str:
-    """A tuple's text without its own parentheses, and no keywords where there are none."""
+    """Arguments without the parentheses of their tuple, and without empty keyword arguments."""
     inner = args[1:-1].rstrip(",") if args.startswith("(") else f"*{args}"
     return ", ".join(part for part in (inner, "" if kwargs == "{}" else f"**{kwargs}") if part)
 
 
 def _rebuilt(tree: Tree[LeafValue], path: str, leaves: Mapping[str, str]) -> str:
-    """The tree with its changed leaves; a part in which nothing changed by its name alone."""
+    """The tree with its changed leaves; an unchanged part is only its name."""
     if isinstance(tree, Leaf):
         return leaves[path]
     parts = [_rebuilt(child, child_path(path, tree, at), leaves) for at, child in enumerate(tree.children)]
@@ -160,7 +157,7 @@ def _rebuilt(tree: Tree[LeafValue], path: str, leaves: Mapping[str, str]) -> str
 
 
 def _fill_template(template: JsonValue, leaves: Mapping[str, str]) -> str | None:
-    """The expression of a template as the treatments write it: leaves, values, tuples, lists and dicts."""
+    """The expression of a template of the treatments: leaves, values, tuples, lists and dicts."""
     match template:
         case {"leaf": str(path)}:
             return leaves.get(path)
@@ -197,14 +194,17 @@ _NUMERIC = ("numeric-difference", "codegen-bug", "train-mode", "weights-differ",
 
 @record
 class Mode:
-    """``wanted`` is how it must end, None for an assertion of the script (or where nothing was run before)."""
+    """A way to show the failure.
+
+    ``wanted`` is the ending that it must have, None for an assertion of the script (or where nothing was run before).
+    """
 
     name: str
     recipe: Recipe
     wanted: CallEnding | None = None
 
     def matches(self, ending: CallEnding | None) -> bool:
-        """Whether the script ended as this way of showing the failure does."""
+        """Whether a script with this ending shows the failure."""
         if ending is None:
             return False
         if self.recipe.verdict:
@@ -231,25 +231,18 @@ def modes(case: Case, diagnoses: Sequence[Diagnosis], findings: Sequence[Evidenc
         yield Mode(name="two calls", recipe=replace(base, verdict="again"))
     if cause in _OF_CAUSE:
         yield Mode(name=_OF_CAUSE[cause], recipe=replace(base, verdict=_OF_CAUSE[cause]))
-    yield from _repaired_modes(case, diagnoses, findings, base)
+    # The call against the repaired call, if the repair is known to help.
+    healed = {item.facts.get("cause") for item in findings if item.code == "AD-TREAT-001" and item.kind == "healed"}
+    treatment = plan_treatment(cause, case, findings) if cause in healed else None
+    call = treated_call(case.inputs, treatment.steps) if treatment is not None and case.inputs is not None else None
+    if call is not None:
+        yield Mode(name="the repaired call", recipe=replace(base, verdict="treated", treated=call))
     checked = _error(findings, CHECKED)
     if checked is not None:
         recipe = replace(base, environment=(*base.environment, CHECKS))
         yield Mode(name="input checks", recipe=recipe, wanted=ending_of_finding(checked))
     if case.reference is not None and cause in _NUMERIC:
         yield Mode(name="the exported program", recipe=replace(base, verdict="reference"))
-
-
-def _repaired_modes(
-    case: Case, diagnoses: Sequence[Diagnosis], findings: Sequence[Evidence], base: Recipe
-) -> Iterator[Mode]:
-    """The call against the repaired call, where the repair is known to help."""
-    healed = {item.facts.get("cause") for item in findings if item.code == "AD-TREAT-001" and item.kind == "healed"}
-    first = diagnoses[0].cause if diagnoses else ""
-    plan = plan_treatment(first, case, findings) if first in healed else None
-    call = treated_call(case.inputs, plan.steps) if plan is not None and case.inputs is not None else None
-    if call is not None:
-        yield Mode(name="the repaired call", recipe=replace(base, verdict="treated", treated=call))
 
 
 def _error(findings: Sequence[Evidence], code: str) -> Evidence | None:
@@ -259,16 +252,16 @@ def _error(findings: Sequence[Evidence], code: str) -> Evidence | None:
 # The folder and the children of the attempts.
 
 PROBE = "repro"
-# A new interpreter imports torch, and looks at the CPU, within its time.
+# Factor on the time limit: a new interpreter imports torch and examines the CPU.
 FRESH = 3.0
 VALUES_FILE = "values.pt"
 
 
 @dataclass(slots=True, kw_only=True)
 class Bench:
-    """``folder`` holds the package and whatever else the script names. ``tried`` says what each attempt came to.
+    """A place to try scripts. ``folder`` holds the package and other files of the script; ``tried`` lists the attempts.
 
-    ``wanted`` is how the script has to end, None as long as that is not settled.
+    ``wanted`` is the ending that the script must have, None until that is known.
     """
 
     case: Case
@@ -280,7 +273,7 @@ class Bench:
     tried: list[str] = field(default_factory=list)
 
     def ending(self, recipe: Recipe, what: str, *, fresh: bool = False) -> CallEnding | None:
-        """How the script of ``recipe`` ends; None when it ends well. ``what`` names the attempt."""
+        """Run the script of ``recipe``; its ending, None if it succeeds. ``what`` names the attempt."""
         text, load_line = script_text(recipe)
         path = self.folder / NAME
         path.write_text(text, encoding="utf-8")
@@ -290,11 +283,11 @@ class Bench:
         return ended
 
     def fails_alike(self, recipe: Recipe, what: str, *, fresh: bool = False) -> bool:
-        """Whether it ends as it has to."""
+        """Whether the script has the wanted ending."""
         return self.wanted is not None and self.ending(recipe, what, fresh=fresh) == self.wanted
 
     def save_values(self, paths: list[str] | None) -> bool:
-        """Write tensors of the user's inputs beside the script; False when they cannot be."""
+        """Write tensors of the user's inputs beside the script; False if that fails."""
         target = self.folder / VALUES_FILE
         inputs = inputs_source(self.case)
         if inputs is None:
@@ -305,7 +298,7 @@ class Bench:
         return outcome.error is None and target.exists()
 
     def save_call(self, recipe: Recipe, target: Path) -> bool:
-        """Write the call that the script makes, as an inputs file."""
+        """Write the arguments of the script's call as an inputs file; False if that fails."""
         text, load_line = script_text(recipe)
         head = "\n".join(text.splitlines()[: load_line - 1])
         path = self.folder / ".call.py"

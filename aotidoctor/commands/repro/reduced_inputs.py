@@ -1,4 +1,4 @@
-"""Reduce what a repro needs: no values, some elements, or whole tensors; a package without needless weights."""
+"""Reduce the data of a repro: no values, some elements, or whole tensors; a package without needless weights."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ from aotidoctor.model.report import Diagnosis
 from aotidoctor.model.torch_names import contiguous_stride
 from aotidoctor.readers.package.constants import constants_bytes
 
-# A copy of the package, without what the failure does not need.
+# A copy of the package, without parts that the failure does not need.
 
 ZEROED, RANDOM, UNCHANGED = "zeroed", "random", "kept"
-# Larger ones are not taken apart: they would have to be in memory whole.
+# Limit in bytes: a package must fit in memory to be rewritten.
 LIMIT = 2 << 30
 _NOT_NEEDED = re.compile(r"(?:^|/)(?:data/sample_inputs|models|extra)/")
 _WEIGHT_FILE = re.compile(r"(?:^|/)data/weights/(?!.*\.json$)")
 _BLOCK = 4096
+_FORMATS = {"float32": "f", "complex64": "f", "float64": "d", "complex128": "d", "float16": "e"}
 
 
 def can_strip(case: Case) -> str | None:
-    """Why the package is copied as it is; None where its weights can be taken out."""
+    """The reason to copy the package unchanged; None if its weights can be replaced."""
     if case.artifact.kind is not ArtifactKind.AOTI_PACKAGE or case.model is None:
         return "it is not a package that can be rewritten"
     if case.artifact.size > LIMIT:
@@ -48,16 +49,18 @@ def can_strip(case: Case) -> str | None:
 
 
 def copy_package(case: Case, target: Path, weights: str) -> str:
-    """Write the package with its weights zeroed, random or kept; what was done, in words.
+    """Write the package with its weights zeroed, random or kept; return a phrase that describes the result.
 
     Raises:
-        OSError, ValueError: it cannot be done.
+        OSError, ValueError: that is impossible.
     """
     if weights == UNCHANGED:
         shutil.copyfile(case.artifact.path, target)
         return "kept"
     location = case.model.weights_location if case.model is not None else ""
-    whole = _constants(case, location)
+    whole = b""
+    if case.model is not None and location in ("so", "mmap", "blob"):
+        whole = constants_bytes(case.artifact, case.model, location, LIMIT)
     if location in ("so", "mmap", "blob") and not whole and _own(case):
         raise ValueError("the bytes of its weights were not found")
     new = _filled(whole, _own(case), weights)
@@ -85,40 +88,22 @@ def _own(case: Case) -> list[ConstantSpec]:
     return [one for one in constants if not one.from_folded]
 
 
-def _constants(case: Case, location: str) -> bytes:
-    if case.model is None or location not in ("so", "mmap", "blob"):
-        return b""
-    return constants_bytes(case.artifact, case.model, location, LIMIT)
-
-
 def _filled(whole: bytes, constants: list[ConstantSpec], weights: str) -> bytes:
     if weights == ZEROED:
         return bytes(len(whole))
+    # Small random numbers for floating-point dtypes; integers are kept.
+    numbers = [random.Random(at).uniform(-0.1, 0.1) for at in range(_BLOCK)]  # noqa: S311 - not a secret
+    patterns = {dtype: struct.pack(f"<{_BLOCK}{letter}", *numbers) for dtype, letter in _FORMATS.items()}
+    patterns["bfloat16"] = b"".join(struct.pack("<f", number)[2:] for number in numbers)
     new, sizes = bytearray(whole), [one.data_size or 0 for one in constants]
     for one, start, size in zip(constants, accumulate([0, *sizes]), sizes, strict=False):
-        pattern = _pattern(one.dtype or "")
-        if pattern:
+        if pattern := patterns.get(one.dtype or ""):
             new[start : start + size] = (pattern * (size // len(pattern) + 1))[:size]
     return bytes(new)
 
 
-def _pattern(dtype: str) -> bytes:
-    """Small random numbers of a floating-point dtype; empty for others."""
-    numbers = [random.Random(at).uniform(-0.1, 0.1) for at in range(_BLOCK)]  # noqa: S311 - no secret
-    match dtype:
-        case "float32" | "complex64":
-            return struct.pack(f"<{_BLOCK}f", *numbers)
-        case "float64" | "complex128":
-            return struct.pack(f"<{_BLOCK}d", *numbers)
-        case "float16":
-            return struct.pack(f"<{_BLOCK}e", *numbers)
-        case "bfloat16":
-            return b"".join(struct.pack("<f", number)[2:] for number in numbers)
-    return b""
-
-
 def _blank_file(data: bytes) -> bytes:
-    """A file of ``torch.save`` with zeros for its storages."""
+    """Zero the storages of a file of ``torch.save``."""
     if not zipfile.is_zipfile(io.BytesIO(data)):
         return data
     out = io.BytesIO()
@@ -132,37 +117,37 @@ def _blank_file(data: bytes) -> bytes:
 
 # The fewest values of the inputs.
 
-# More single values than this in a script are better read as a tensor.
+# Most single values in a script, values of a tensor literal, and values of a tensor to search.
 FEW, SMALL, MOST = 8, 64, 65536
 
 
 @record
 class Reduced:
-    """A recipe that fails alike, and what of the inputs is in it, in words."""
+    """A recipe with the same failure, and a phrase about the inputs in it."""
 
     recipe: Recipe
-    said: str
+    text: str
     values: tuple[str, ...] = ()
 
 
 def with_inputs(recipe: Recipe, inputs: InputSet, given: dict[str, str], patches: Sequence[str] = ()) -> Recipe:
-    """The recipe with a call; ``given`` are expressions of leaves that are not made up."""
+    """Add a call to the recipe; ``given`` are expressions of leaves that are not made up."""
     args, kwargs = (tree_text(tree, name, given) for tree, name in ((inputs.args, "args"), (inputs.kwargs, "kwargs")))
     values = VALUES_FILE if any(text.startswith("given[") for text in given.values()) else None
     return replace(recipe, args=args, kwargs=kwargs, patches=tuple(patches), values=values)
 
 
 def whole_tensors(inputs: InputSet, paths: Sequence[str] | None = None) -> dict[str, str]:
-    """All tensors, or those named, out of the file of values."""
+    """Expressions that read all tensors, or those at ``paths``, from the file of values."""
     return {path: f"given[{quote_text(path)}]" for path, _ in inputs.tensors() if paths is None or path in paths}
 
 
 def reduce_inputs(
     bench: Bench, recipe: Recipe, inputs: InputSet, diagnoses: Sequence[Diagnosis], findings: Sequence[Evidence]
 ) -> Reduced | None:
-    """The first of the attempts that fails alike, from nothing to everything; None when none does."""
+    """The first attempt with the same failure, from no values to all of them; None if there is none."""
     for attempt in _attempts(bench, recipe, inputs, diagnoses, findings):
-        if bench.fails_alike(attempt.recipe, attempt.said):
+        if bench.fails_alike(attempt.recipe, attempt.text):
             return attempt
     return None
 
@@ -170,44 +155,39 @@ def reduce_inputs(
 def _attempts(
     bench: Bench, recipe: Recipe, inputs: InputSet, diagnoses: Sequence[Diagnosis], findings: Sequence[Evidence]
 ) -> Iterator[Reduced]:
-    yield Reduced(recipe=with_inputs(recipe, inputs, {}), said="generated, with the same metadata; none of your values")
-    # The tensors, those that a diagnosis or its evidence names first.
+    yield Reduced(recipe=with_inputs(recipe, inputs, {}), text="generated, with the same metadata; none of your values")
+    # The tensors, beginning with those that a diagnosis or its evidence names.
     texts = [diagnoses[0].subject or ""] if diagnoses else []
     texts += [str(item.facts.get("path") or item.subject or "") for item in findings]
     leaves = sorted(inputs.tensors(), key=lambda one: next((at for at, text in enumerate(texts) if one[0] in text), 99))
-    for elements in _blamed_elements(findings):
-        patches = [f"{place} = {value_text(value)}" for place, value in elements]
-        said = f"made up, except for {elements[0][0].removesuffix('[()]')}"
-        yield Reduced(recipe=with_inputs(recipe, inputs, {}, patches), said=said)
+    for item in findings:
+        # The element at the end of a chain of blame.
+        place, value = item.facts.get("element"), item.facts.get("value")
+        if item.code == "AD-RUN-022" and isinstance(place, str) and isinstance(value, int | float):
+            patch = f"{place if item.facts.get('index') else place + '[()]'} = {value_text(value)}"
+            blamed = with_inputs(recipe, inputs, {}, [patch])
+            yield Reduced(recipe=blamed, text=f"made up, except for {place.removesuffix('[()]')}")
     for path, tensor in leaves[:4]:
         yield from _of_leaf(bench, recipe, inputs, path, tensor)
     for path, _ in leaves:
         given = whole_tensors(inputs, [path])
         yield Reduced(
-            recipe=with_inputs(recipe, inputs, given), said=f"made up, except for {path} whole", values=(path,)
+            recipe=with_inputs(recipe, inputs, given), text=f"made up, except for {path} whole", values=(path,)
         )
     paths = tuple(path for path, _ in leaves)
-    yield Reduced(recipe=with_inputs(recipe, inputs, whole_tensors(inputs)), said="all of your tensors", values=paths)
-
-
-def _blamed_elements(findings: Sequence[Evidence]) -> Iterator[list[tuple[str, float | bool]]]:
-    """The element that the blame chain ends at."""
-    for item in findings:
-        place, value = item.facts.get("element"), item.facts.get("value")
-        if item.code == "AD-RUN-022" and isinstance(place, str) and isinstance(value, int | float):
-            yield [(f"{place}[()]" if not item.facts.get("index") else place, value)]
+    yield Reduced(recipe=with_inputs(recipe, inputs, whole_tensors(inputs)), text="all of your tensors", values=paths)
 
 
 def _of_leaf(bench: Bench, recipe: Recipe, inputs: InputSet, path: str, tensor: TensorDesc) -> Iterator[Reduced]:
-    """Single elements of one tensor: its extremes, then what halving leaves of it; then all of a small one."""
+    """Try single elements of one tensor: its extremes, then the smallest failing half of a small tensor."""
     values = tensor.elements() if tensor.elements is not None and tensor.numel <= MOST else None
     if not values or tensor.layout != "strided" or tensor.quantized:
         return
 
     def attempt(chosen: Sequence[int]) -> Reduced:
         patches = [f"{path}{element_index(tensor.shape, at)} = {value_text(values[at])}" for at in chosen]
-        said = f"made up, except for {len(chosen)} value{'s' if len(chosen) > 1 else ''} of {path}"
-        return Reduced(recipe=with_inputs(recipe, inputs, {}, patches), said=said)
+        text = f"made up, except for {len(chosen)} value{'s' if len(chosen) > 1 else ''} of {path}"
+        return Reduced(recipe=with_inputs(recipe, inputs, {}, patches), text=text)
 
     for at in dict.fromkeys(extreme_elements(values)):
         yield attempt([at])
@@ -217,29 +197,29 @@ def _of_leaf(bench: Bench, recipe: Recipe, inputs: InputSet, path: str, tensor: 
             tensor.stride == contiguous_stride(tensor.shape) and not tensor.conj and not tensor.neg
         ):
             return
-        small = Reduced(recipe=with_inputs(recipe, inputs, {path: text}), said=f"made up, except for {path}")
-        if not bench.fails_alike(small.recipe, small.said):
+        small = Reduced(recipe=with_inputs(recipe, inputs, {path: text}), text=f"made up, except for {path}")
+        if not bench.fails_alike(small.recipe, small.text):
             return
         fewer = smallest_failing_half(
-            len(values), lambda chosen: bench.fails_alike(attempt(chosen).recipe, attempt(chosen).said)
+            len(values), lambda chosen: bench.fails_alike(attempt(chosen).recipe, attempt(chosen).text)
         )
         yield attempt(fewer) if len(fewer) <= FEW else small
 
 
 def smallest_failing_half(count: int, fails: Callable[[Sequence[int]], bool]) -> list[int]:
-    """The smallest half of a half that still fails alone."""
-    kept = list(range(count))
-    while len(kept) > 1:
-        middle = len(kept) // 2
-        half = next((part for part in (kept[:middle], kept[middle:]) if fails(part)), None)
+    """Halve the elements as long as one half fails alone; their indices."""
+    left = list(range(count))
+    while len(left) > 1:
+        middle = len(left) // 2
+        half = next((part for part in (left[:middle], left[middle:]) if fails(part)), None)
         if half is None:
-            return kept
-        kept = half
-    return kept
+            return left
+        left = half
+    return left
 
 
 def extreme_elements(values: Sequence[int] | Sequence[float]) -> Iterator[int]:
-    """Where NaN, Inf, the least and the largest stand."""
+    """Indices of the first NaN or Inf, the least and the largest finite value."""
     finite = [at for at, value in enumerate(values) if math.isfinite(value)]
     known = set(finite) if len(finite) < len(values) else None
     if known is not None:
@@ -250,7 +230,7 @@ def extreme_elements(values: Sequence[int] | Sequence[float]) -> Iterator[int]:
 
 
 def element_index(shape: tuple[int, ...], flat: int) -> str:
-    """The index of an element that is known by its place in row-major order."""
+    """The index, as code, of an element at ``flat`` in row-major order."""
     places: list[int] = []
     for size in reversed(shape):
         places.insert(0, flat % size)
@@ -259,7 +239,7 @@ def element_index(shape: tuple[int, ...], flat: int) -> str:
 
 
 def nested_list(values: Sequence[int] | Sequence[float], shape: tuple[int, ...]) -> str:
-    """Values in row-major order as nested lists."""
+    """Nested lists, as code, of values in row-major order."""
     if not shape:
         return value_text(values[0])
     step = len(values) // shape[0] if shape[0] else 0

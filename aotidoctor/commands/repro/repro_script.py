@@ -1,7 +1,7 @@
-"""Write a script of a few lines that makes the failing call with torch alone: recipe, tensors, surroundings, readme.
+"""Write a short script that makes the failing call with torch alone: recipe, tensors, surroundings, readme.
 
 Tensors are Python expressions with the same shape, dtype, strides, device, layout and lazy bits. Values are made up:
-floating point in [0, 1), integers and booleans one. No value of the user's gets in.
+floating point in [0, 1), integers and booleans one. No value of the user's is copied.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
-from aotidoctor.model.inputs import MAPPINGS, Container, Leaf, LeafValue, PlainValue, TensorDesc, Tree, child_path
+from aotidoctor.model.inputs import MAPPINGS, Leaf, LeafValue, PlainValue, TensorDesc, Tree, child_path
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Diagnosis
 from aotidoctor.model.torch_names import VARIABLES, contiguous_stride
@@ -24,7 +24,7 @@ from aotidoctor.version import __version__
 NAME = "repro.py"
 WIDTH = 110
 _LEAVES = "torch.utils._pytree.tree_leaves"
-# What a silent fault shows as: lines after ``result = model(*args, **kwargs)``.
+# Lines after ``result = model(*args, **kwargs)`` that turn a silent fault into an exception.
 VERDICTS = {
     "finite": (f'assert all(one.isfinite().all() for one in {_LEAVES}(result)), "NaN or Inf in the result"',),
     "again": (
@@ -48,16 +48,16 @@ VERDICTS = {
 
 
 def quote_text(text: str) -> str:
-    """A string literal, in double quotes where that needs no escapes."""
+    """A string literal, in double quotes if that needs no escapes."""
     return f'"{text}"' if text.isprintable() and not set(text) & {'"', "\\"} else repr(text)
 
 
 @record
 class Recipe:
-    """All that a script is made of.
+    """The parts of a script.
 
-    ``args`` and ``kwargs`` are expressions, or None where the package is only loaded. ``patches`` are statements that
-    put single values in; ``values`` is the file that whole tensors come from, as ``given``. ``verdict`` is a key of
+    ``args`` and ``kwargs`` are expressions, or None if the package is only loaded. ``patches`` are statements that
+    set single values; ``values`` is the file of whole tensors, called ``given``. ``verdict`` is a key of
     ``VERDICTS`` for a call that returns. ``setup`` is a Python file of the folder, with ``after_load`` to be called
     with the model; ``libraries`` are operator libraries of the folder.
     """
@@ -81,10 +81,10 @@ class Recipe:
 
 
 def script_text(recipe: Recipe) -> tuple[str, int]:
-    """The text, and the number of the line that loads the package."""
+    """The text of the script, and the number of the line that loads the package."""
     lines = [f'"""{recipe.title}"""', ""]
     needed = {"copy": recipe.verdict == "unchanged", "os": bool(recipe.environment), "runpy": recipe.setup is not None}
-    lines += [f"import {name}" for name in [name for name, wanted in needed.items() if wanted]]
+    lines += [f"import {name}" for name, used in needed.items() if used]
     lines += [
         "from pathlib import Path",
         "",
@@ -93,44 +93,40 @@ def script_text(recipe: Recipe) -> tuple[str, int]:
         "",
     ]
     lines += [f"os.environ[{quote_text(name)}] = {quote_text(value)}" for name, value in recipe.environment]
-    lines += ["HERE = Path(__file__).parent", *_preparation_lines(recipe), *_inputs(recipe), _load(recipe)]
+    lines += ["HERE = Path(__file__).parent", *_preparation_lines(recipe)]
+    path = f"str(HERE / {quote_text(recipe.package)})"
+    index = f", device_index={recipe.device_index}" if recipe.device_index > 0 else ""
+    if recipe.model_name is not None:
+        lines.append(f"model = load_package({path}, {quote_text(recipe.model_name)}{index})")
+    else:
+        lines.append(f"model = torch._inductor.aoti_load_package({path}{index})")
     loaded = len(lines)
     lines += ['setup["after_load"](model)'] if recipe.has_after_load else []
-    lines += _call_line(recipe)
+    if recipe.args is not None:
+        verdict = VERDICTS.get(recipe.verdict, ("print(result)",))
+        lines.append("result = model(*args, **kwargs)")
+        lines += [one.format(treated=recipe.treated, tolerance=recipe.tolerance) for one in verdict]
     return "\n".join(lines) + "\n", loaded
 
 
 def _preparation_lines(recipe: Recipe) -> list[str]:
     lines = [f"torch.set_num_threads({recipe.threads})"] if recipe.threads is not None else []
     lines += [f"torch.ops.load_library(str(HERE / {quote_text(name)}))" for name in recipe.libraries]
-    if recipe.setup is None:
-        return lines
-    run = f"runpy.run_path(str(HERE / {quote_text(recipe.setup)}))"
-    return [*lines, f"setup = {run}" if recipe.has_after_load else run]
-
-
-def _inputs(recipe: Recipe) -> list[str]:
+    if recipe.setup is not None:
+        run = f"runpy.run_path(str(HERE / {quote_text(recipe.setup)}))"
+        lines.append(f"setup = {run}" if recipe.has_after_load else run)
     if recipe.args is None:
-        return []
-    made = "rand(" in recipe.args + recipe.kwargs
-    lines = ["torch.manual_seed(0)"] if made else []
+        return lines
+    lines += ["torch.manual_seed(0)"] if "rand(" in recipe.args + recipe.kwargs else []
     lines += [f"given = torch.load(HERE / {quote_text(recipe.values)})"] if recipe.values is not None else []
     lines += [*_assignment_lines("args", recipe.args), *_assignment_lines("kwargs", recipe.kwargs), *recipe.patches]
     return [*lines, "before = copy.deepcopy((args, kwargs))"] if recipe.verdict == "unchanged" else lines
 
 
 def _assignment_lines(name: str, text: str) -> list[str]:
-    """An assignment; a long tuple or dict has one argument per line."""
-    parts = _split(text)
-    if len(text) <= WIDTH or parts is None:
+    """An assignment; a long tuple, list or dict has one line for each part between its commas."""
+    if len(text) <= WIDTH or text[:1] + text[-1:] not in ("()", "{}", "[]"):
         return [f"{name} = {text}"]
-    return [f"{name} = {text[0]}", *(f"    {part}," for part in parts), text[-1]]
-
-
-def _split(text: str) -> list[str] | None:
-    """The parts of a tuple or dict at its commas of depth one; None for anything else."""
-    if text[:1] + text[-1:] not in ("()", "{}", "[]"):
-        return None
     parts, depth, start = [], 0, 1
     quote = ""
     for at, char in enumerate(text[1:-1], 1):
@@ -139,25 +135,8 @@ def _split(text: str) -> list[str] | None:
         if char == "," and depth == 0 and not quote:
             parts.append(text[start:at].strip())
             start = at + 1
-    return [part for part in (*parts, text[start:-1].strip()) if part]
-
-
-def _load(recipe: Recipe) -> str:
-    path = f"str(HERE / {quote_text(recipe.package)})"
-    index = f", device_index={recipe.device_index}" if recipe.device_index > 0 else ""
-    if recipe.model_name is not None:
-        return f"model = load_package({path}, {quote_text(recipe.model_name)}{index})"
-    return f"model = torch._inductor.aoti_load_package({path}{index})"
-
-
-def _call_line(recipe: Recipe) -> list[str]:
-    if recipe.args is None:
-        return []
-    lines = ["result = model(*args, **kwargs)"]
-    if not recipe.verdict:
-        return [*lines, "print(result)"]
-    filled = [one.format(treated=recipe.treated, tolerance=recipe.tolerance) for one in VERDICTS[recipe.verdict]]
-    return lines + filled
+    parts.append(text[start:-1].strip())
+    return [f"{name} = {text[0]}", *(f"    {part}," for part in parts if part), text[-1]]
 
 
 # Tensor descriptions as Python expressions.
@@ -169,20 +148,16 @@ _BLOCKS = {"sparse_bsr": "to_sparse_bsr", "sparse_bsc": "to_sparse_bsc"}
 
 
 class UnmadeError(Exception):
-    """There is no expression for a leaf; the text says of which and why."""
+    """There is no expression for a leaf; the text names it and the reason."""
 
 
 def tree_text(tree: Tree[LeafValue], path: str, given: Mapping[str, str]) -> str:
-    """The expression of a tree of arguments; ``given`` are those of leaves that are not made up."""
+    """The expression of a tree of arguments; ``given`` has expressions of leaves that are not made up."""
     if isinstance(tree, Leaf):
         return given[path] if path in given else leaf_text(tree.value, path)
     parts = [tree_text(child, child_path(path, tree, at), given) for at, child in enumerate(tree.children)]
     if tree.type in MAPPINGS:
         return "{" + ", ".join(f"{key_text(key)}: {part}" for key, part in zip(tree.keys, parts, strict=True)) + "}"
-    return _sequence(tree, parts, path)
-
-
-def _sequence(tree: Container[LeafValue], parts: list[str], path: str) -> str:
     if tree.type == "tuple":
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
     if tree.type == "list":
@@ -192,10 +167,8 @@ def _sequence(tree: Container[LeafValue], parts: list[str], path: str) -> str:
 
 def leaf_text(value: LeafValue, path: str) -> str:
     """The expression of one leaf."""
-    return _plain(value, path) if isinstance(value, PlainValue) else _tensor(value, path)
-
-
-def _plain(value: PlainValue, path: str) -> str:
+    if not isinstance(value, PlainValue):
+        return _tensor(value, path)
     if value.type == "ndarray" and value.shape is not None and value.dtype is not None:
         return f"torch.ones({value.shape}, dtype=torch.{value.dtype}).numpy()"
     if value.type in _LITERALS and len(value.text) < _CUT:
@@ -208,7 +181,11 @@ def _plain(value: PlainValue, path: str) -> str:
 def _tensor(tensor: TensorDesc, path: str) -> str:
     if tensor.quantized:
         return f"torch.quantize_per_tensor(torch.rand({tensor.shape}), 0.1, 10, torch.{tensor.dtype})"
-    text = _memory(tensor)
+    text, stride = _fill_expression(tensor.shape, tensor), tensor.stride
+    if stride is not None and stride != contiguous_stride(tensor.shape) and 0 not in tensor.shape:
+        # A view of memory that is large enough.
+        span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, stride, strict=True))
+        text = f"{_fill_expression((span,), tensor)}.as_strided({tensor.shape}, {stride})"
     if tensor.layout in _SPARSE:
         text = f"{_fill_expression(tensor.shape, tensor)}.{_SPARSE[tensor.layout]}()"
     elif tensor.layout in _BLOCKS:
@@ -231,14 +208,6 @@ def _tensor(tensor: TensorDesc, path: str) -> str:
     return f"{text}.requires_grad_()" if tensor.requires_grad else text
 
 
-def _memory(tensor: TensorDesc) -> str:
-    """Its memory, and the view of it where it is no plain row-major block."""
-    if tensor.stride is None or tensor.stride == contiguous_stride(tensor.shape) or 0 in tensor.shape:
-        return _fill_expression(tensor.shape, tensor)
-    span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride, strict=True))
-    return f"{_fill_expression((span,), tensor)}.as_strided({tensor.shape}, {tensor.stride})"
-
-
 def _fill_expression(shape: tuple[int, ...], tensor: TensorDesc) -> str:
     dtype, device = tensor.dtype, "" if tensor.device == "cpu" else f', device="{tensor.device}"'
     if dtype.startswith("float8"):
@@ -250,12 +219,12 @@ def _fill_expression(shape: tuple[int, ...], tensor: TensorDesc) -> str:
 
 
 def key_text(key: str | int) -> str:
-    """A key of a dict."""
+    """The expression of a key of a dict."""
     return quote_text(key) if isinstance(key, str) else repr(key)
 
 
 def value_text(value: float | bool) -> str:
-    """A number as Python writes it."""
+    """The expression of a number."""
     text = repr(value)
     return f'float("{text}")' if text in ("nan", "inf", "-inf") else text
 
@@ -263,31 +232,31 @@ def value_text(value: float | bool) -> str:
 # Operator libraries, setup file, threads, variables.
 
 PROGRAM, SETUP = "exported.pt2", "setup_ops.py"
-# Without these a process does not start, or not as the user's own.
+# Variables that a process of the user needs to start.
 _BARE = re.compile(
     r"PATH$|HOME$|USER$|LOGNAME$|LANG$|LC_|LD_LIBRARY_PATH$|PYTHONPATH$|VIRTUAL_ENV$|CUDA_VISIBLE_DEVICES$"
 )
 _FURTHER = (*VARIABLES, "TMPDIR")
-# Of the caller's own making, on no other machine alike.
+# The caller's own folders, which differ on other machines.
 _CACHES = re.compile(r"CACHE|_DIR$|_HOME$|_PATH$")
 
 
 def bare_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment that a script is tried in: what it needs beyond this, it has to set itself.
+    """The environment for a script, which has to set all other variables itself.
 
-    PyTorch asks the compiler about the CPU when it loads a package, and keeps the answer in the folder of caches.
+    PyTorch queries the compiler about the CPU when it loads a package, and caches the answer in a folder.
     """
     bare = {name: value for name, value in environ.items() if _BARE.match(name)}
     return {**bare, "TORCHINDUCTOR_CACHE_DIR": str(open_cache(environ).compiler)}
 
 
 def further_environment(environ: Mapping[str, str], case: Case) -> tuple[tuple[str, str], ...]:
-    """Variables that PyTorch or its libraries read, as far as the report may show them."""
-    shown = case.host.environment
+    """Variables that PyTorch or its libraries read, if the report contains them."""
+    public = case.host.environment
     return tuple(
         (name, environ[name])
         for name in sorted(environ)
-        if name.startswith(_FURTHER) and (name in shown or name == "TMPDIR") and not _CACHES.search(name)
+        if name.startswith(_FURTHER) and (name in public or name == "TMPDIR") and not _CACHES.search(name)
     )
 
 
@@ -299,7 +268,10 @@ def base_recipe(case: Case, folder: Path, title: str) -> Recipe:
     """
     options = case.options
     name = model_name_of(case)
-    setup, has_after_load = _setup(options.setup, folder)
+    setup_text = ""
+    if options.setup is not None:
+        shutil.copyfile(options.setup, folder / SETUP)
+        setup_text = (folder / SETUP).read_text(encoding="utf-8")
     libraries = tuple(Path(shutil.copy(one, folder)).name for one in options.custom_op_libraries)
     if options.reference is not None and case.reference is not None:
         shutil.copyfile(options.reference, folder / PROGRAM)
@@ -308,18 +280,10 @@ def base_recipe(case: Case, folder: Path, title: str) -> Recipe:
         model_name=options.model_name if name != "model" else None,
         device_index=device_index_of(case) or -1,
         threads=options.threads,
-        setup=setup,
-        has_after_load=has_after_load,
+        setup=None if options.setup is None else SETUP,
+        has_after_load=re.search(r"^def after_load\b", setup_text, re.MULTILINE) is not None,
         libraries=libraries,
     )
-
-
-def _setup(setup: str | None, folder: Path) -> tuple[str | None, bool]:
-    if setup is None:
-        return None, False
-    target = folder / SETUP
-    shutil.copyfile(setup, target)
-    return target.name, re.search(r"^def after_load\b", target.read_text(encoding="utf-8"), re.MULTILINE) is not None
 
 
 # The known failure, and the finished repro.
@@ -327,10 +291,10 @@ def _setup(setup: str | None, folder: Path) -> tuple[str | None, bool]:
 
 @record
 class Repro:
-    """``files`` are the names in the folder, the script first; empty where nothing was written.
+    """A finished repro. ``files`` are the names in the folder, the script first; empty if nothing was written.
 
-    ``certified`` says what was seen, empty where it was not; ``problem`` says then why not. ``inputs``, ``weights`` and
-    ``environment`` say in words what is in the folder of what the user gave; ``tried`` are the attempts, in order.
+    ``certified`` is what was certified, or empty; then ``problem`` is the reason. ``inputs``, ``weights`` and
+    ``environment`` describe the user's data in the folder; ``tried`` lists the attempts.
     """
 
     certified: str = ""
@@ -345,7 +309,7 @@ class Repro:
 
 @record
 class KnownFailure:
-    """What is known of the failure: of a report just made, or of one that was read."""
+    """The failure to reproduce, from a new or a saved report."""
 
     signature: str | None
     diagnoses: tuple[Diagnosis, ...]
@@ -370,7 +334,7 @@ _FILES = {
 
 
 def readme(made: Repro, cause: str) -> str:
-    """The text."""
+    """The text of the note beside the script."""
     lines = [MARK, f"# A script that shows {cause}", "", f"    python {NAME}", ""]
     lines += [f"It ends with (N is any number): {made.ending}.", ""]
     lines += [f"- `{name}`: {_FILES.get(name, 'an operator library')}" for name in made.files if name not in _OWN]

@@ -1,9 +1,9 @@
-"""``aotidoctor repro`` and ``--report repro:DIR``: from a diagnosis to a certified script that fails alike.
+"""Turn a diagnosis into a certified script with the same failure (``aotidoctor repro``, ``--report repro:DIR``).
 
-The script is tried in child processes with ever more of the user's own data: made-up inputs of the same metadata first,
-then the elements that matter, then whole tensors; the package with zeroed weights first. The least that still ends the
-same way is taken and certified: once more in a fresh interpreter, and by diagnosing its package and its inputs, which
-must give the same exact signature. Nothing is written to the user's folder before the end.
+The script is tried in child processes with more and more of the user's own data: made-up inputs of the same metadata
+first, then the elements that matter, then whole tensors; the package with zeroed weights first. The smallest script
+with the same ending is certified: by a run in a fresh interpreter, and by a diagnosis of its package and its inputs,
+which must give the same exact signature. Nothing is written to the user's folder before the end.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from zipfile import BadZipFile
@@ -51,7 +51,7 @@ from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import CannotExamineError, UsageError
 from aotidoctor.model.evidence import Evidence
-from aotidoctor.model.record import objects
+from aotidoctor.model.record import objects, text_of
 from aotidoctor.model.record_json import RecordError, from_json
 from aotidoctor.model.report import Diagnosis, OnEvent, Report
 from aotidoctor.reports.json.json_report import read_saved_report
@@ -60,13 +60,13 @@ from aotidoctor.runner.runner import Runner
 from aotidoctor.triage import open_case
 from aotidoctor.triage.finish import Invocation, StaticResult, finish
 
-# The certificate: the same end, and the same diagnosis.
+# The certificate: the same ending and the same diagnosis.
 
 _UNREADABLE = (OSError, ValueError, BadZipFile, zlib.error, NotImplementedError, RuntimeError, MemoryError)
 
 
 def candidates(bench: Bench, reduced: Reduced, mode: Mode, *, keep_weights: bool) -> Sequence[tuple[Reduced, str]]:
-    """What to certify, the least first: without weights, with them, with all inputs."""
+    """The attempts to certify, the smallest first: without weights, with them, with all inputs."""
     levels = [UNCHANGED]
     refused = can_strip(bench.case)
     if refused is None and not keep_weights:
@@ -75,20 +75,20 @@ def candidates(bench: Bench, reduced: Reduced, mode: Mode, *, keep_weights: bool
         bench.tried.append(f"weights kept: {refused}")
     everything = Reduced(
         recipe=mode.recipe,
-        said="all of your tensors",
+        text="all of your tensors",
         values=tuple(path for path, _ in bench.case.inputs.tensors()) if bench.case.inputs is not None else (),
     )
     found = [(reduced, level) for level in levels]
-    return found if reduced.said == everything.said or mode.recipe.args is None else [*found, (everything, UNCHANGED)]
+    return found if reduced.text == everything.text or mode.recipe.args is None else [*found, (everything, UNCHANGED)]
 
 
 def certify(
     bench: Bench, attempt: Reduced, known: KnownFailure, weights: str, environ: Mapping[str, str]
 ) -> Repro | None:
-    """The files, if the script as it is ends as it must and its package and inputs are diagnosed alike."""
+    """Certify the files, if the script has the wanted ending and its package and inputs the same diagnosis."""
     package = bench.folder / "model.pt2"
     try:
-        said = copy_package(bench.case, package, weights)
+        treatment = copy_package(bench.case, package, weights)
     except _UNREADABLE as error:
         bench.tried.append(f"weights {weights}: {error}")
         return None
@@ -105,8 +105,8 @@ def certify(
     made = Repro(
         certified=f"same signature, {signature}",
         ending=bench.wanted.text if bench.wanted is not None else "",
-        inputs=attempt.said,
-        weights=said + ("; kept in the exported program" if (bench.folder / PROGRAM).exists() else ""),
+        inputs=attempt.text,
+        weights=treatment + ("; kept in the exported program" if (bench.folder / PROGRAM).exists() else ""),
         environment=", ".join(f"{name}={value}" for name, value in attempt.recipe.environment),
         files=names,
         tried=tuple(bench.tried),
@@ -116,7 +116,7 @@ def certify(
 
 
 def _with_values(bench: Bench, attempt: Reduced) -> bool:
-    """Leave in the folder the tensors and the program that the script reads, and no others."""
+    """Save the tensors that the script reads, and remove files that it does not need."""
     values = bench.folder / VALUES_FILE
     if attempt.recipe.verdict != "reference":
         (bench.folder / PROGRAM).unlink(missing_ok=True)
@@ -127,7 +127,7 @@ def _with_values(bench: Bench, attempt: Reduced) -> bool:
 
 
 def _diagnose_signature(bench: Bench, attempt: Reduced, environ: Mapping[str, str]) -> str | None:
-    """The signature that the package and the call of the script get."""
+    """Diagnose the package and the call of the script; the signature."""
     call = bench.folder.parent / "call.pt"
     given = str(call) if attempt.recipe.args is not None and bench.save_call(attempt.recipe, call) else None
     inputs = given or (bench.case.inputs_path if bench.case.inputs is not None else None)
@@ -137,22 +137,27 @@ def _diagnose_signature(bench: Bench, attempt: Reduced, environ: Mapping[str, st
         replace(bench.case.options, generate=False),
         environ=environ,
         on_event=bench.on_event,
-        # The caller's variables are not there: where the failure needs them, another one is started.
+        # The runner lacks the caller's variables: a failure that needs them gets a new one.
         runner=None if set(attempt.recipe.environment) - {CHECKS} else bench.runner,
     )
     return report.signature
 
 
 MODULES = ("aotidoctor.worker.warm_loader",)
-# Whoever loads these may be harmed: their names lead out of the folder, or they do not fit on a disk.
+# Loading these may do harm: their names lead out of the folder, or they do not fit on a disk.
 NEVER_LOADED = ("artifact-unsafe", "artifact-bomb", "inputs-file-unsafe")
 LONGEST = 20.0
 FILES = (NAME, README, "model.pt2", VALUES_FILE, PROGRAM, SETUP)
 
 
 def check_folder(directory: Path) -> None:
-    """Raise UsageError if the folder holds something else than an earlier repro."""
-    if directory.exists() and any(directory.iterdir()) and not _is_ours(directory):
+    """Raise UsageError if the folder has other contents than an earlier repro."""
+    if not directory.exists() or not any(directory.iterdir()):
+        return
+    earlier = False
+    with suppress(OSError, ValueError):
+        earlier = MARK in (directory / README).read_text(encoding="utf-8")
+    if not earlier:
         raise UsageError(f"{directory} is not empty and is not a repro; nothing was overwritten")
 
 
@@ -167,12 +172,12 @@ def reproduce(
     on_event: OnEvent | None = None,
     runner: Runner | None = None,
 ) -> Repro:
-    """Make the script of ``known``, certify it, and write it to ``directory`` if it is.
+    """Make the script of ``known``, certify it, and write it to ``directory`` if that succeeds.
 
     ``runner`` may be given to try several with one warm worker; see ``start_runner``.
 
     Raises:
-        UsageError: the folder holds something else.
+        UsageError: the folder has other contents.
         OSError: it cannot be written.
     """
     check_folder(directory)
@@ -200,15 +205,8 @@ def reproduce(
 
 
 def start_runner(environ: Mapping[str, str]) -> Runner:
-    """One to try scripts with: without the caller's variables, and knowing its CPU."""
+    """Start a runner for scripts, without the caller's variables."""
     return Runner(environ=bare_environment(environ), preload=MODULES)
-
-
-def _is_ours(directory: Path) -> bool:
-    try:
-        return MARK in (directory / README).read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return False
 
 
 def _why_not(case: Case, known: KnownFailure) -> str | None:
@@ -224,7 +222,7 @@ def _why_not(case: Case, known: KnownFailure) -> str | None:
 
 
 def hand_over(folder: Path, directory: Path, made: Repro) -> None:
-    """All of it or nothing. Raises OSError, which names the file that could not be written."""
+    """Copy all files or none to ``directory``. Raises OSError with the file that could not be written."""
     new = not directory.exists()
     directory.mkdir(parents=True, exist_ok=True)
     _empty(directory)
@@ -255,10 +253,13 @@ def _make_script(bench: Bench, known: KnownFailure, environ: Mapping[str, str], 
             bench.folder,
             f"{known.cause}{' at ' + subject if subject else ''} ({known.signature})".replace('"', "'"),
         )
-        full = _with_everything(bench, base)
+        # All tensors of the user; where there are no inputs, the script only loads.
+        inputs = case.inputs
+        if inputs is not None:
+            base = with_inputs(base, inputs, whole_tensors(inputs) if bench.save_values(None) else {})
     except (UnmadeError, OSError) as error:
         return Repro(problem=f"the call cannot be written as code: {error}", tried=tuple(bench.tried))
-    chosen = _baseline(bench, full, known, environ)
+    chosen = _baseline(bench, base, known, environ)
     if chosen is None and not bench.tried:
         return Repro(problem="the call returns and no run reported a problem: there is nothing to reproduce")
     if chosen is None:
@@ -277,17 +278,8 @@ def _make_script(bench: Bench, known: KnownFailure, environ: Mapping[str, str], 
     )
 
 
-def _with_everything(bench: Bench, base: Recipe) -> Recipe:
-    """The script with all tensors of the user, or one that loads only where there are none."""
-    inputs = bench.case.inputs
-    if inputs is None:
-        return base
-    given = whole_tensors(inputs) if bench.save_values(None) else {}
-    return with_inputs(base, inputs, given)
-
-
 def _baseline(bench: Bench, full: Recipe, known: KnownFailure, environ: Mapping[str, str]) -> Mode | None:
-    """The first way of showing the failure that works with all of what the user has; then also with the variables."""
+    """The first way of showing the failure that works with all of the user's data, then also with the variables."""
     further = further_environment(environ, bench.case)
     for variables in ((), further) if further else ((),):
         given = replace(full, environment=variables)
@@ -305,11 +297,11 @@ def _reduce_inputs(bench: Bench, mode: Mode, known: KnownFailure) -> Reduced:
     inputs = bench.case.inputs
     loads_only = replace(mode.recipe, args=None, verdict="", values=None)
     if mode.recipe.args is None or inputs is None:
-        return Reduced(recipe=loads_only, said="none: it fails before the call")
+        return Reduced(recipe=loads_only, text="none: it fails before the call")
     if bench.wanted is not None and bench.wanted.phase == "load" and bench.fails_alike(loads_only, "load only"):
-        return Reduced(recipe=loads_only, said="none: it fails before the call")
+        return Reduced(recipe=loads_only, text="none: it fails before the call")
     found = reduce_inputs(bench, mode.recipe, inputs, known.diagnoses, known.findings)
-    everything = Reduced(recipe=mode.recipe, said="all of your tensors", values=tuple(p for p, _ in inputs.tensors()))
+    everything = Reduced(recipe=mode.recipe, text="all of your tensors", values=tuple(p for p, _ in inputs.tensors()))
     return found or everything
 
 
@@ -329,15 +321,15 @@ def repro(
     environ: Mapping[str, str],
     on_event: OnEvent | None = None,
 ) -> Report:
-    """The report of the case, with what became of its script in ``extra``.
+    """Diagnose the case and make its script; the report, with the outcome of the script in ``extra``.
 
-    ``saved`` is a JSON report of the same case: then nothing is diagnosed first.
+    ``saved`` is a JSON report of the same case, which replaces the diagnosis.
 
     Raises:
         CannotExamineError: ``saved`` is no report.
-        UsageError: the folder holds something else.
+        UsageError: the folder has other contents.
     """
-    # Before the seconds that a diagnosis takes.
+    # Before the diagnosis, which takes seconds.
     check_folder(directory)
     if saved is not None:
         report = _from_saved(saved, path, inputs_path, options, argv=argv, environ=environ)
@@ -358,7 +350,7 @@ def repro_of_report(
     redact: bool = True,
     on_event: OnEvent | None = None,
 ) -> Repro:
-    """The script of a report that was just made."""
+    """Make the script of a report."""
     known = KnownFailure(signature=report.signature, diagnoses=report.diagnoses, findings=report.findings)
     try:
         return reproduce(
@@ -398,26 +390,20 @@ def _from_saved(
     argv: tuple[str, ...],
     environ: Mapping[str, str],
 ) -> Report:
-    watch = Invocation("repro", argv)
-    signature, diagnoses, findings = _read(saved)
+    invocation = Invocation("repro", argv)
+    document = read_saved_report(saved)
+    try:
+        findings = [from_json(Evidence, {**item, "source": None}) for item in objects(document.get("findings"))]
+        diagnoses = tuple(from_json(Diagnosis, item) for item in objects(document.get("diagnoses")))
+    except RecordError as error:
+        raise CannotExamineError(f"{saved}: {error}") from error
     case, unread = open_case.open_case(path, inputs_path, options, environ)
     report = finish(
         StaticResult(case=case, findings=findings, not_checked=unread),
         diagnoses,
-        watch,
+        invocation,
         verdict="problem" if diagnoses else "unknown",
         extra={"from": saved},
     )
-    # The parts are of the saved report's runs, which are not here; its signature is.
-    return replace(report, signature=signature)
-
-
-def _read(saved: str) -> tuple[str | None, tuple[Diagnosis, ...], tuple[Evidence, ...]]:
-    document = read_saved_report(saved)
-    try:
-        findings = [from_json(Evidence, {**item, "source": None}) for item in objects(document.get("findings"))]
-        diagnoses = [from_json(Diagnosis, item) for item in objects(document.get("diagnoses"))]
-    except RecordError as error:
-        raise CannotExamineError(f"{saved}: {error}") from error
-    signature = document.get("signature")
-    return signature if isinstance(signature, str) else None, tuple(diagnoses), tuple(findings)
+    # The saved signature, as it depends on runs that are not repeated.
+    return replace(report, signature=text_of(document.get("signature")))

@@ -1,4 +1,1 @@
-"""``aotidoctor sweep``: what a package does at the boundary of its contract.
-
-``points`` plans the calls, ``ask`` makes them in children, ``judge`` says what a row means.
-"""
+"""Call a package at the boundary of its contract (``aotidoctor sweep``)."""

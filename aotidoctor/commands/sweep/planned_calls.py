@@ -1,7 +1,7 @@
 """Plan the calls of a sweep: the base call, changes of it at the boundary of the contract, and pairs of those.
 
-A change is a value: of one leaf or one symbol, or of the call as a whole. Its rank orders it: what fails silently most
-often (dtypes, strides, indices) comes before what is refused anyway.
+A change concerns one leaf, one symbol, or the call as a whole. Changes are ordered by rank: those that fail silently
+most often (dtypes, strides, indices) come before those that are refused anyway.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from aotidoctor.model.record import JsonObject, JsonValue, record
 from aotidoctor.model.torch_names import ITEMSIZE, contiguous_stride
 from aotidoctor.readers.inputs.live_and_generated import choose_symbols, document_of, generated_leaves
 
-# Changes, most telling first.
+# Changes, most useful first.
 
-# The likeliest mix-ups first, for each kind of dtype; all others are asked when there is time.
+# The likeliest mix-ups first, for each kind of dtype; all others follow if there is time.
 _LIKELY = {
     "float": ("float64", "float16", "bfloat16", "int64"),
     "int": ("int32", "int64", "int16", "uint8", "float32"),
@@ -32,13 +32,13 @@ _ALL = (
 )  # fmt: skip
 MOST_STRIDES = 6
 MOST_PAIRS = 200
-# Bounds beyond this mean that there is none.
+# Larger bounds count as none.
 _UNBOUNDED = 1 << 31
 
 
 @record
 class CallChange:
-    """``symbols`` are sizes to take, ``fields`` are fields of the tensor at leaf ``leaf``, None stands for None."""
+    """A change of the base call: sizes for ``symbols``, or ``fields`` of the tensor at ``leaf`` (None: pass None)."""
 
     axis: str
     subject: str
@@ -51,7 +51,7 @@ class CallChange:
 
 
 def single_changes(contract: ModelContract, symbols: Mapping[str, int]) -> Iterator[CallChange]:
-    """All changes of one thing. ``symbols`` are the sizes of the base call."""
+    """All single changes. ``symbols`` are the sizes of the base call."""
     for name in symbols:
         yield from _sizes(contract, name, symbols)
     for leaf in contract.leaves:
@@ -82,7 +82,7 @@ def _sizes(contract: ModelContract, name: str, symbols: Mapping[str, int]) -> It
     high = min((value for dim in dims if (value := _bound(dim, dim.max)) is not None), default=None)
     if high is not None and high >= _UNBOUNDED:
         high = None
-    wanted = [
+    values = [
         (3, "the least", low),
         (3, "the greatest", high),
         (6, "one above the greatest", None if high is None else high + 1),
@@ -90,17 +90,17 @@ def _sizes(contract: ModelContract, name: str, symbols: Mapping[str, int]) -> It
         (7, "one", 1),
         (8, "zero", 0),
     ]
-    seen = {symbols[name]}
-    for rank, text, value in wanted:
-        if value is not None and value >= 0 and value not in seen:
-            seen.add(value)
+    used = {symbols[name]}
+    for rank, text, value in values:
+        if value is not None and value >= 0 and value not in used:
+            used.add(value)
             yield CallChange(
                 axis="size", subject=name, text=f"{name} = {value} ({text})", rank=rank, symbols={name: value}
             )
 
 
 def _bound(dim: Dim, bound: int | None) -> int | None:
-    """The bound of a dim as one of its symbol."""
+    """Convert a bound of a dim to one of its symbol."""
     if bound is None or dim.expr is None:
         return None
     if isinstance(dim.expr, Sym):
@@ -111,106 +111,79 @@ def _bound(dim: Dim, bound: int | None) -> int | None:
 
 def _of_leaf(contract: ModelContract, leaf: LeafSpec, symbols: Mapping[str, int]) -> Iterator[CallChange]:
     at, path = leaf.index, leaf.path
-    for rank, dtype in _dtypes(leaf):
-        yield CallChange(axis="dtype", subject=path, text=dtype, rank=rank, leaf=at, fields={"dtype": dtype})
-    shape = _shape(leaf, symbols)
-    if shape is not None:
-        # Dims in another order in memory, and every second element.
-        found = 0
-        for order in permutations(range(len(shape))):
-            kept = [at for at in order if shape[at] != 1]
-            if kept == sorted(kept) or found >= MOST_STRIDES:
-                continue
-            steps = _permuted_strides(shape, order)
-            text = f"strides {steps}"
-            yield CallChange(
-                axis="stride", subject=leaf.path, text=text, rank=1 + 10 * bool(found), leaf=leaf.index,
-                fields={"stride": list(steps)},
-            )  # fmt: skip
-            found += 1
-        if shape and shape[-1] > 1:
-            wide = tuple(2 * step for step in contiguous_stride(shape))
-            text = f"every second element: strides {wide}"
-            yield CallChange(
-                axis="stride", subject=leaf.path, text=text, rank=5, leaf=leaf.index, fields={"stride": list(wide)}
-            )
+    if leaf.dtype is not None:
+        # uint8 is an int, bfloat16 a float.
+        kind = next((kind for kind in _LIKELY if leaf.dtype.startswith((kind, f"u{kind}", f"b{kind}"))), "float")
+        likely = [dtype for dtype in _LIKELY[kind] if dtype != leaf.dtype]
+        others = [dtype for dtype in _ALL if dtype != leaf.dtype and dtype not in likely]
+        for rank, dtypes in ((0, likely[:1]), (11, likely[1:]), (14, others)):
+            for dtype in dtypes:
+                yield CallChange(axis="dtype", subject=path, text=dtype, rank=rank, leaf=at, fields={"dtype": dtype})
+    sizes = [
+        dim.static if dim.static is not None else evaluate(dim.expr, symbols) if dim.expr is not None else 4
+        for dim in leaf.dims or ()
+    ]
+    shape = tuple(size for size in sizes if size is not None)
+    if leaf.dims is not None and len(shape) == len(leaf.dims):
+        yield from _stride_changes(leaf, shape)
         yield from _single_sizes(leaf, shape)
         yield CallChange(axis="rank", subject=path, text="a dim more", rank=9, leaf=at, fields=_as_shape((1, *shape)))
         if shape:
             yield CallChange(axis="rank", subject=path, text="a dim less", rank=9, leaf=at, fields=_as_shape(shape[1:]))
     if (leaf.dtype or "").startswith(("int", "uint")) and leaf.used is not False:
-        yield from _values(contract, leaf)
+        # Indices at the bounds that kernels check, and one beyond.
+        bounds = {int(text) for check in contract.bound_checks if (text := check.bound.rstrip("Ll")).isdecimal()}
+        for bound in sorted(bounds)[:4]:
+            for rank, value, place in ((2, bound, "one beyond"), (3, bound - 1, "the last"), (13, -1, "from the end")):
+                text = f"all values {value} ({place}; a kernel checks against {bound})"
+                fields: JsonObject = {"low": value, "high": value}
+                yield CallChange(axis="value", subject=path, text=text, rank=rank, leaf=at, fields=fields)
     yield CallChange(axis="none", subject=path, text="None", rank=10, leaf=at)
 
 
-def _dtypes(leaf: LeafSpec) -> Iterator[tuple[int, str]]:
-    if leaf.dtype is None:
-        return
-    # uint8 is an int, bfloat16 a float.
-    kind = next((kind for kind in _LIKELY if leaf.dtype.startswith((kind, f"u{kind}", f"b{kind}"))), "float")
-    likely = [dtype for dtype in _LIKELY[kind] if dtype != leaf.dtype]
-    yield from ((at, dtype) for at, dtype in enumerate(likely[:1]))
-    yield from ((11, dtype) for dtype in likely[1:])
-    yield from ((14, dtype) for dtype in _ALL if dtype != leaf.dtype and dtype not in likely)
-
-
-def _shape(leaf: LeafSpec, symbols: Mapping[str, int]) -> tuple[int, ...] | None:
-    if leaf.dims is None:
-        return None
-    sizes = [
-        dim.static if dim.static is not None else evaluate(dim.expr, symbols) if dim.expr is not None else 4
-        for dim in leaf.dims
-    ]
-    return tuple(size for size in sizes if size is not None) if None not in sizes else None
+def _stride_changes(leaf: LeafSpec, shape: tuple[int, ...]) -> Iterator[CallChange]:
+    """Dims in another order in memory, and every second element."""
+    found: list[tuple[int, str, tuple[int, ...]]] = []
+    for order in permutations(range(len(shape))):
+        moved = [at for at in order if shape[at] != 1]
+        if moved == sorted(moved) or len(found) >= MOST_STRIDES:
+            continue
+        strides, step = [0] * len(shape), 1
+        for at in reversed(order):
+            strides[at] = step
+            step *= max(shape[at], 1)
+        found.append((1 + 10 * bool(found), f"strides {tuple(strides)}", tuple(strides)))
+    if shape and shape[-1] > 1:
+        wide = tuple(2 * step for step in contiguous_stride(shape))
+        found.append((5, f"every second element: strides {wide}", wide))
+    for rank, text, stride in found:
+        yield CallChange(
+            axis="stride", subject=leaf.path, text=text, rank=rank, leaf=leaf.index, fields={"stride": list(stride)}
+        )
 
 
 def _as_shape(shape: Sequence[int]) -> JsonObject:
     return {"shape": list(shape), "stride": None}
 
 
-def _permuted_strides(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
-    steps, step = [0] * len(shape), 1
-    for at in reversed(order):
-        steps[at] = step
-        step *= max(shape[at], 1)
-    return tuple(steps)
-
-
 def _single_sizes(leaf: LeafSpec, shape: tuple[int, ...]) -> Iterator[CallChange]:
-    """One size of this tensor alone: a static one, one that others share, one that leaves a remainder."""
+    """Change one size of this tensor alone: a static one, one that others share, one that leaves a remainder."""
     for at, dim in enumerate(leaf.dims or ()):
-        changed = (*shape[:at], shape[at] + 1, *shape[at + 1 :])
         plain = dim.static is not None or isinstance(dim.expr, Sym)
-        axis = "size" if plain else "divisibility"
         yield CallChange(
-            axis=axis,
+            axis="size" if plain else "divisibility",
             subject=leaf.path,
             text=f"{leaf.path}.shape[{at}] = {shape[at] + 1}, of this tensor alone",
             rank=4 if dim.static is None else 12,
             leaf=leaf.index,
-            fields=_as_shape(changed),
+            fields=_as_shape((*shape[:at], shape[at] + 1, *shape[at + 1 :])),
         )
 
 
-def _values(contract: ModelContract, leaf: LeafSpec) -> Iterator[CallChange]:
-    """Indices at the bounds that kernels check, and one beyond."""
-    bounds = sorted({int(text) for check in contract.bound_checks if (text := check.bound.rstrip("Ll")).isdecimal()})
-    for bound in bounds[:4]:
-        for rank, value, text in ((2, bound, "one beyond"), (3, bound - 1, "the last"), (13, -1, "from the end")):
-            yield CallChange(
-                axis="value",
-                subject=leaf.path,
-                text=f"all values {value} ({text}; a kernel checks against {bound})",
-                rank=rank,
-                leaf=leaf.index,
-                fields={"low": value, "high": value},
-            )
-
-
 def pairs_of(single: Sequence[CallChange]) -> Iterator[tuple[CallChange, ...]]:
-    """Two changes at once, of different subjects: sizes together, and what is most telling of each."""
-    telling = [one for one in single if one.rank <= 5 and one.keys is None]
-    couples = (pair for pair in combinations(telling, 2) if pair[0].subject != pair[1].subject)
+    """Pairs of the most useful changes, of different subjects."""
+    useful = [one for one in single if one.rank <= 5 and one.keys is None]
+    couples = (pair for pair in combinations(useful, 2) if pair[0].subject != pair[1].subject)
     return islice(couples, MOST_PAIRS)
 
 
@@ -221,7 +194,7 @@ MOST_BYTES = 256 << 20
 
 @record
 class SweepPoint:
-    """One call: ``document`` is what the worker makes it from."""
+    """One call; the worker makes it from ``document``."""
 
     axis: str
     subject: str
@@ -232,14 +205,14 @@ class SweepPoint:
 
 @record
 class SweepPlan:
-    """The calls in order, and what was left out of them."""
+    """The calls in order, and notes about those that were left out."""
 
     points: tuple[SweepPoint, ...]
     left_out: tuple[str, ...]
 
 
 def plan_calls(contract: ModelContract, baked: Mapping[str, str], *, seed: int = 0) -> SweepPlan:
-    """All calls. ``baked`` are the values of leaves that are no tensors, as texts by path."""
+    """Plan all calls. ``baked`` are the values of leaves that are no tensors, as texts by path."""
     notes: list[str] = []
     symbols, _ = choose_symbols(contract)
     single = sorted(single_changes(contract, symbols), key=lambda change: change.rank)
@@ -248,40 +221,30 @@ def plan_calls(contract: ModelContract, baked: Mapping[str, str], *, seed: int =
     for made in changes:
         sizes = {name: value for one in made for name, value in (one.symbols or {}).items()}
         leaves = generated_leaves(contract, {**symbols, **sizes}, seed, notes)
-        _edit(contract, leaves, made, baked)
+        # The values that were fixed at export, then the changes.
+        for leaf in contract.leaves:
+            if leaf.input_index is None and leaf.path in baked:
+                leaves[leaf.index] = _literal(baked[leaf.path])
+        for one in made:
+            if one.leaf is not None:
+                leaves[one.leaf] = _change_value(leaves[one.leaf], one.fields)
         if sum(_nbytes(value) for value in leaves.values()) > MOST_BYTES:
             large += 1
             continue
         document = _reverse_dict(contract, document_of(contract, leaves), made)
-        points.append(_point(made, document))
+        if len(made) == 1:
+            (one,) = made
+            axis, subject, text, rank = one.axis, one.subject, one.text, one.rank
+        elif made:
+            axis, subject, text = "pair", "two changes", " and ".join(f"{one.subject}: {one.text}" for one in made)
+            rank = 100 + sum(one.rank for one in made)
+        else:
+            axis, subject, text, rank = "base", "the call", "", -1
+        points.append(SweepPoint(axis=axis, subject=subject, text=text, rank=rank, document=document))
     if large:
         notes.append(f"{large} calls with tensors of more than {MOST_BYTES >> 20} MiB together")
     points.sort(key=lambda point: point.rank)
     return SweepPlan(points=tuple(points), left_out=tuple(dict.fromkeys(notes)))
-
-
-def _point(made: Sequence[CallChange], document: JsonObject) -> SweepPoint:
-    if not made:
-        return SweepPoint(axis="base", subject="the call", text="", rank=-1, document=document)
-    if len(made) == 1:
-        one = made[0]
-        return SweepPoint(axis=one.axis, subject=one.subject, text=one.text, rank=one.rank, document=document)
-    text = " and ".join(f"{one.subject}: {one.text}" for one in made)
-    return SweepPoint(
-        axis="pair", subject="two changes", text=text, rank=100 + sum(one.rank for one in made), document=document
-    )
-
-
-def _edit(
-    contract: ModelContract, leaves: dict[int, JsonValue], made: Sequence[CallChange], baked: Mapping[str, str]
-) -> None:
-    """Put in the values that were fixed at export, and the changes."""
-    for leaf in contract.leaves:
-        if leaf.input_index is None and leaf.path in baked:
-            leaves[leaf.index] = _literal(baked[leaf.path])
-    for one in made:
-        if one.leaf is not None:
-            leaves[one.leaf] = _change_value(leaves[one.leaf], one.fields)
 
 
 def _change_value(value: JsonValue, fields: JsonObject | None) -> JsonValue:
@@ -293,7 +256,7 @@ def _change_value(value: JsonValue, fields: JsonObject | None) -> JsonValue:
 
 
 def _literal(text: str) -> JsonValue:
-    """A plain value that was fixed at export, as JSON has it; None for anything else."""
+    """A plain value that was fixed at export, as JSON; None for anything else."""
     try:
         value: object = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -302,15 +265,15 @@ def _literal(text: str) -> JsonValue:
 
 
 def _reverse_dict(contract: ModelContract, document: JsonObject, made: Sequence[CallChange]) -> JsonObject:
-    """The document with the keys of one dict reversed."""
-    wanted = {one.keys for one in made if one.keys is not None}
-    if not wanted or contract.args is None or contract.kwargs is None:
+    """Reverse the keys of one dict in the document."""
+    chosen = {one.keys for one in made if one.keys is not None}
+    if not chosen or contract.args is None or contract.kwargs is None:
         return document
     args, kwargs = document["args"], document["kwargs"]
     if isinstance(args, list):
-        args = [_reversed(item) if f"args[{at}]" in wanted else item for at, item in enumerate(args)]
+        args = [_reversed(item) if f"args[{at}]" in chosen else item for at, item in enumerate(args)]
     if isinstance(kwargs, dict):
-        kwargs = {key: _reversed(item) if f"kwargs[{key!r}]" in wanted else item for key, item in kwargs.items()}
+        kwargs = {key: _reversed(item) if f"kwargs[{key!r}]" in chosen else item for key, item in kwargs.items()}
     return {"args": args, "kwargs": kwargs}
 
 

@@ -1,4 +1,4 @@
-"""``aotidoctor sweep``: make calls at the boundary of a contract and judge what package and program do.
+"""Make calls at the boundary of a contract, and judge package and program (``aotidoctor sweep``).
 
 Each call runs in a child forked from the process that loaded the package.
 """
@@ -28,7 +28,7 @@ from aotidoctor.runner.runner import Runner
 from aotidoctor.triage import open_case
 from aotidoctor.triage.static_checks import Session, run_checks
 
-# Contract, package and program on one call, and what that means together.
+# Contract, package and program on one call, and the verdict.
 
 _RANGE = "AD-IN-017"
 _INPUTS = "AD-IN-"
@@ -36,9 +36,9 @@ _WORDS = 200
 
 
 def contract_says(case: Case, *, silent: bool) -> tuple[Says, str | None]:
-    """What the contract says of the inputs of ``case``, and the cause for which it refuses them.
+    """The contract's verdict on the inputs of ``case``, and the cause of a refusal.
 
-    ``silent``: it is asked about values, of which it says nothing.
+    ``silent``: the change is one of values, about which a contract says nothing.
     """
     session = Session(case=case, runner=None)
     run_checks(session)
@@ -54,14 +54,19 @@ def contract_says(case: Case, *, silent: bool) -> tuple[Says, str | None]:
 
 
 def package_does(case: Case, outcome: Outcome) -> tuple[Does, str]:
-    """What the package did, and its words where it failed."""
+    """The behaviour of the package, and the message of a failure."""
     called = outcome.result.get("outputs")
     returned = isinstance(called, list) and bool(called)
     if not returned:
         if isinstance(outcome.ending, TimedOut):
             return Does.HANG, f"no end within {outcome.ending.limit:g} s"
-        if outcome.error is not None or (isinstance(outcome.ending, Exited) and outcome.ending.done):
-            return Does.ERROR, _short(_words(case, outcome))
+        if outcome.error is not None:
+            # Where the exception has only a call that failed, the reason that stderr gives.
+            line = str(read_ending("AD-RUN-001", case, outcome).facts["line"])
+            text = f"{outcome.error.type}: {outcome.error.message}"
+            return Does.ERROR, _short(outcome.error.message if not line or line in text else line)
+        if isinstance(outcome.ending, Exited) and outcome.ending.done:
+            return Does.ERROR, "no outputs"
         return Does.CRASH, _short(read_ending("AD-RUN-001", case, outcome).observed)
     if (raised := swallowed_error(case, outcome)) is not None:
         return Does.ERROR, _short(str(raised.facts["line"]))
@@ -71,21 +76,12 @@ def package_does(case: Case, outcome: Outcome) -> tuple[Does, str]:
     if not wrong:
         return Does.RIGHT, ""
     first = wrong[0]
-    shown = f"{first.path}: {first.verdict}"
-    return Does.WRONG, shown + (f", max |difference| {first.max_abs:g}" if first.max_abs is not None else "")
-
-
-def _words(case: Case, outcome: Outcome) -> str:
-    """The message of the exception; where it has only a call that failed, the reason that stderr gives."""
-    if outcome.error is None:
-        return "no outputs"
-    line = str(read_ending("AD-RUN-001", case, outcome).facts["line"])
-    message = f"{outcome.error.type}: {outcome.error.message}"
-    return outcome.error.message if not line or line in message else line
+    verdict = f"{first.path}: {first.verdict}"
+    return Does.WRONG, verdict + (f", max |difference| {first.max_abs:g}" if first.max_abs is not None else "")
 
 
 def program_does(outcome: Outcome) -> tuple[Does, str]:
-    """What the program did with the same inputs."""
+    """The behaviour of the program on the same inputs."""
     found = reference_comparison(outcome)
     if found.get("error"):
         return Does.ERROR, _short(str(found["error"]))
@@ -98,29 +94,27 @@ def program_does(outcome: Outcome) -> tuple[Does, str]:
     return Does.UNKNOWN, ""
 
 
-def judge_row(told: Says, package: Does, program: Does) -> SweepVerdict:
-    """What a row means."""
+def judge_row(says: Says, package: Does, program: Does) -> SweepVerdict:
+    """The verdict on a call by contract, package and program."""
     failed = package in (Does.ERROR, Does.CRASH, Does.HANG)
     if package is Does.WRONG or (package in (Does.CRASH, Does.HANG) and program is not Does.UNKNOWN):
-        right = program is Does.RIGHT and told is Says.ACCEPTS
+        right = program is Does.RIGHT and says is Says.ACCEPTS
         return SweepVerdict.FAULT if right else SweepVerdict.UNGUARDED
     if program is Does.UNKNOWN:
-        return SweepVerdict.FAULT if failed and told is Says.ACCEPTS else _alone(told, package)
+        if failed and says is Says.ACCEPTS:
+            return SweepVerdict.FAULT
+        # Without a program: a call that the contract refuses, and the package accepts or crashes on, is unguarded.
+        if package in (Does.CRASH, Does.HANG) or (says is Says.REFUSES and package is Does.RETURNS):
+            return SweepVerdict.UNGUARDED
+        return SweepVerdict.FINE if says is Says.ACCEPTS or package is Does.ERROR else SweepVerdict.UNKNOWN
     if failed:
         if program is not Does.RIGHT:
             return SweepVerdict.FINE
-        return SweepVerdict.FAULT if told is Says.ACCEPTS else SweepVerdict.REFUSED
+        return SweepVerdict.FAULT if says is Says.ACCEPTS else SweepVerdict.REFUSED
     if program is Does.ERROR:
-        # The program refuses what the package computes: nobody can tell whether that is right.
-        return SweepVerdict.UNGUARDED if told is Says.REFUSES else SweepVerdict.UNKNOWN
-    return SweepVerdict.HARMLESS if told in (Says.REFUSES, Says.RANGE) else SweepVerdict.FINE
-
-
-def _alone(told: Says, package: Does) -> SweepVerdict:
-    """Without a program: what the contract refuses, and the package takes or crashes on, is unguarded."""
-    if package in (Does.CRASH, Does.HANG) or (told is Says.REFUSES and package is Does.RETURNS):
-        return SweepVerdict.UNGUARDED
-    return SweepVerdict.FINE if told is Says.ACCEPTS or package is Does.ERROR else SweepVerdict.UNKNOWN
+        # The program refuses what the package computes, so nothing shows whether that is right.
+        return SweepVerdict.UNGUARDED if says is Says.REFUSES else SweepVerdict.UNKNOWN
+    return SweepVerdict.HARMLESS if says in (Says.REFUSES, Says.RANGE) else SweepVerdict.FINE
 
 
 def _short(text: str) -> str:
@@ -132,7 +126,7 @@ def _short(text: str) -> str:
 
 OnRow = Callable[[SweepRow, int, int], None]
 _CHECKS = "AOTI_RUNTIME_CHECK_INPUTS"
-# What a call may take longer than the one before it.
+# Seconds that a call may take longer than the one before it.
 _SLACK_S = 2.0
 
 
@@ -145,7 +139,7 @@ def sweep(
     on_row: OnRow = lambda _row, _at, _of: None,
     runner: Runner | None = None,
 ) -> Sweep:
-    """Walk the boundary of the contract until ``most`` calls (None: all) are made, or ``options.budget`` is spent.
+    """Make calls at the boundary of the contract: ``most`` (None: all), within ``options.budget`` seconds.
 
     Raises:
         CannotExamineError: there is no package with a contract, or no process for it.
@@ -205,7 +199,7 @@ def _case(package: str, options: Options, environ: Mapping[str, str]) -> tuple[C
 
 @record
 class _Calls:
-    """What is the same for all calls. ``deadline`` is on the monotonic clock."""
+    """The context of all calls. ``deadline`` is in seconds of the monotonic clock."""
 
     case: Case
     contract: ModelContract
@@ -214,7 +208,7 @@ class _Calls:
 
     @property
     def left(self) -> float | None:
-        """Seconds that are left; None without a limit."""
+        """The seconds left; None without a limit."""
         return None if self.deadline is None else self.deadline - time.monotonic()
 
 
@@ -226,7 +220,7 @@ def _rows(calls: _Calls, points: Sequence[SweepPoint]) -> Iterator[SweepRow]:
             return
         here = _case_at(case, calls.contract, point)
         request = run_request(here, "sweep", point.text or "the call", **_call_request(case))
-        # The first call is made whatever the budget: without it nothing is known.
+        # The first call is made regardless of the budget.
         outcome = calls.runs.run(request if point.axis == "base" else _limit_timeout(request, left))
         if _is_cut(outcome, request):
             return
@@ -236,12 +230,12 @@ def _rows(calls: _Calls, points: Sequence[SweepPoint]) -> Iterator[SweepRow]:
         if row.program is Does.UNKNOWN and case.options.reference is not None:
             row = _with_program(calls, here, row)
         if row.says is Says.RANGE:
-            # Here the compiled checks decide whether the package does what it could do.
+            # The compiled checks might refuse this call.
             row = _check_refused_call(calls, point, row)
         longest = max(longest, row.seconds)
         yield row
         if point.axis == "base" and row.package not in (Does.RIGHT, Does.RETURNS):
-            # What fails as it is says nothing of its boundary.
+            # A base call that fails makes the others meaningless.
             return
 
 
@@ -262,33 +256,33 @@ def _limit_timeout(request: Request, left: float | None) -> Request:
     return request if left is None else replace(request, timeout=max(1.0, min(request.timeout, left)))
 
 
-def _is_cut(outcome: Outcome, asked: Request) -> bool:
-    """Whether it was the budget that ended the call: then it says nothing of the package."""
-    return isinstance(outcome.ending, TimedOut) and outcome.request.timeout < asked.timeout
+def _is_cut(outcome: Outcome, request: Request) -> bool:
+    """Whether the budget ended the call, so that it shows nothing about the package."""
+    return isinstance(outcome.ending, TimedOut) and outcome.request.timeout < request.timeout
 
 
 def _row(case: Case, point: SweepPoint, outcome: Outcome) -> SweepRow:
-    told, cause = contract_says(case, silent=point.axis == "value")
+    says, cause = contract_says(case, silent=point.axis == "value")
     package, detail = package_does(case, outcome)
     program, program_detail = program_does(outcome)
     return SweepRow(
         axis=point.axis,
         subject=point.subject,
         change=point.text,
-        says=told,
+        says=says,
         cause=cause,
         package=package,
         detail=detail,
         program=program,
         program_detail=program_detail,
-        judged=judge_row(told, package, program),
+        judged=judge_row(says, package, program),
         run=outcome.id,
         seconds=outcome.seconds,
     )
 
 
 def _with_program(calls: _Calls, here: Case, row: SweepRow) -> SweepRow:
-    """The row with what the program does, where the package ended before it could be asked."""
+    """Add the behaviour of the program, for a row whose call ended before the program ran."""
     left = calls.left
     if left is not None and left < _SLACK_S:
         return row
@@ -304,7 +298,7 @@ def _with_program(calls: _Calls, here: Case, row: SweepRow) -> SweepRow:
 
 
 def _check_refused_call(calls: _Calls, point: SweepPoint, row: SweepRow) -> SweepRow:
-    """What the compiled checks would have said, of a call that they may refuse."""
+    """Add the verdict of the compiled checks on a call that they may refuse."""
     left = calls.left
     wanted = row.says in (Says.RANGE, Says.REFUSES) and row.axis not in ("none", "pair")
     if (

@@ -1,8 +1,8 @@
-"""``aotidoctor watch``: report on a program that failed, from its packages, its output and its end.
+"""Report on a program that failed, from its packages, its output and its end (``aotidoctor watch``).
 
-what was seen ─► packages ─► case ─► static checks (with --inputs: triage as in ``run``) ──┐
-how it ended ─► outcome ─► findings (core, stack) ─► --rerun: the probes of the environment ─┼─► one ranking ─► report
-what it printed ─► classification ──────────────────────────────────────────────────────────┘
+observed files ─► packages ─► case ─► static checks (with --inputs: triage as in ``run``) ──┐
+its end ─► outcome ─► findings (core, stack) ─► --rerun: probes with other settings ───────┼─► one ranking ─► report
+its output ─► classification ──────────────────────────────────────────────────────────────┘
 
 The ranking has three sources: the output, the files, and the reruns.
 
@@ -21,9 +21,12 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from aotidoctor.commands.watch.program_outcome import (
+    FirstRun,
     Repeat,
     outcome_of,
     output_streams,
+    record_call,
+    run_repeats,
     unread_output,
     with_named_packages,
 )
@@ -54,7 +57,7 @@ if TYPE_CHECKING:
 
 @record
 class ClassifiedOutput:
-    """One text: findings, the reading itself, and, once it is taken into a report, the causes it names."""
+    """One stream: findings, the reading, and the causes that it names once it is part of a report."""
 
     evidence: tuple[Evidence, ...]
     reading: LogReading
@@ -62,7 +65,7 @@ class ClassifiedOutput:
 
 
 def read_output(watched: WatchedProgram, *, run: str = "") -> tuple[ClassifiedOutput, ...]:
-    """What each stream says; ``run`` goes before the names of the streams of a rerun."""
+    """Classify each stream; ``run`` is put before the names of the streams of a rerun."""
     prefix = f"{run} " if run else ""
     found = []
     for stream in output_streams(watched):
@@ -71,27 +74,27 @@ def read_output(watched: WatchedProgram, *, run: str = "") -> tuple[ClassifiedOu
     return tuple(found)
 
 
-def add_output_findings(session: Session, said: ClassifiedOutput) -> ClassifiedOutput:
-    """Add the evidence to what is known, in the words of the package; the same as it is known there."""
-    evidence = said.evidence
+def add_output_findings(session: Session, output: ClassifiedOutput) -> ClassifiedOutput:
+    """Add the evidence to the session, with the names of the package; return it with the ids that it got there."""
+    evidence = output.evidence
     if session.case.contract is not None:
-        named, _ = in_users_words(session.case, said.reading, evidence)
+        named, _ = in_users_words(session.case, output.reading, evidence)
         evidence = tuple(named)
     known = len(session.findings)
     session.add(evidence)
     added = tuple(session.findings[known:])
-    return replace(said, evidence=added, diagnoses=log_diagnoses(added))
+    return replace(output, evidence=added, diagnoses=log_diagnoses(added))
 
 
-def main_log_reading(said: Sequence[ClassifiedOutput]) -> LogReading | None:
-    """The reading that a report shows: the one that recognises most, errors' stream first."""
+def main_log_reading(outputs: Sequence[ClassifiedOutput]) -> LogReading | None:
+    """The reading that a report shows: the one with the most matches, stderr before stdout."""
     return max(
-        (one.reading for one in said), key=lambda reading: (len(reading.matches), len(reading.events)), default=None
+        (one.reading for one in outputs), key=lambda reading: (len(reading.matches), len(reading.events)), default=None
     )
 
 
 def blame_input(session: Session, outcome: Outcome) -> Evidence | None:
-    """Add the chain to what is known, where the words of the program begin one; the evidence with its id."""
+    """Add the chain from the error message to an input to the session; its evidence, None if there is no chain."""
     if outcome.error is None or session.case.contract is None:
         return None
     # The probe reads the end of a run that calls the package, which this program has done itself.
@@ -101,67 +104,59 @@ def blame_input(session: Session, outcome: Outcome) -> Evidence | None:
     return next(iter(session.findings[known:]), None)
 
 
-def with_blame(said: Sequence[Diagnosis], chain: Evidence | None) -> list[Diagnosis]:
-    """The causes that the words name, with the input that the chain leads to."""
+def with_blame(named: Sequence[Diagnosis], chain: Evidence | None) -> list[Diagnosis]:
+    """The causes that the output names, with the input that the chain leads to."""
     if chain is None:
-        return list(said)
+        return list(named)
     return [
         replace(one, subject=one.subject or chain.subject, evidence=(*one.evidence, chain.id))
         if one.cause in CHECKED
         else one
-        for one in said
+        for one in named
     ]
 
 
 # One ranking.
 
-# A comparison with what the program itself handed over, or the native stack of its death.
+# A comparison with what the program itself passed, or the native stack of its death.
 _OF_THIS_FAILURE = ("AD-IN-", "AD-RUN-")
 _SURE = 0.8
 _GROUPS = {"load": "@load", "host": "@load", "artifact": "@load", "run": "@run", "inputs": "@run", "output": "@output"}
 
 
 def merge_causes(
-    found: Sequence[Diagnosis], said: Sequence[Diagnosis], findings: Sequence[Evidence]
+    found: Sequence[Diagnosis], named: Sequence[Diagnosis], findings: Sequence[Evidence]
 ) -> tuple[Diagnosis, ...]:
-    """``found`` are causes from the files and from runs, ``said`` those that the output names; both ranked."""
+    """Merge causes ``found`` in the files and by runs with those ``named`` by the output; both are ranked."""
     codes = {item.id: item.code for item in findings}
-    left = _distinct(said)
-    kept: list[Diagnosis] = []
+    # Each cause once, though several streams, or runs, name it.
+    distinct: dict[str, Diagnosis] = {}
+    for one in named:
+        distinct[one.cause] = _join_causes(distinct[one.cause], [one]) if one.cause in distinct else one
+    left = list(distinct.values())
+    first: list[Diagnosis] = []
     for cause in found:
         if cause.severity is not Severity.ERROR:
             continue
-        dynamic = _is_of_this_failure(cause, codes)
-        gone = [one for one in left if one.cause == cause.cause or _explains(cause, one, dynamic=dynamic)]
+        dynamic = any(codes.get(name, "").startswith(_OF_THIS_FAILURE) for name in cause.evidence)
+        playbook = find_playbook(cause.playbook)
+        explained = playbook.explains if playbook is not None else ()
+        # Files alone do not outweigh output that names another cause for sure.
+        gone = [
+            one
+            for one in left
+            if one.cause == cause.cause
+            or one.cause in explained
+            or ((dynamic or one.confidence < _SURE) and _GROUPS.get(one.stage, "") in explained)
+        ]
         left = [one for one in left if one not in gone]
         if dynamic or gone:
             seen = gone[0].looked_like if gone else cause.looked_like
-            kept.append(replace(_join_causes(cause, gone), looked_like=seen))
+            first.append(replace(_join_causes(cause, gone), looked_like=seen))
     left = [_join_causes(one, [other for other in found if other.cause == one.cause]) for one in left]
-    named = {one.cause for one in (*kept, *left)}
-    others = [one for one in found if one.cause not in named]
-    return tuple(replace(one, rank=rank) for rank, one in enumerate((*kept, *left, *others), start=1))
-
-
-def _is_of_this_failure(diagnosis: Diagnosis, codes: dict[str, str]) -> bool:
-    return any(codes.get(name, "").startswith(_OF_THIS_FAILURE) for name in diagnosis.evidence)
-
-
-def _distinct(said: Sequence[Diagnosis]) -> list[Diagnosis]:
-    """Each cause once, though several streams, or runs, name it."""
-    first: dict[str, Diagnosis] = {}
-    for one in said:
-        first[one.cause] = _join_causes(first[one.cause], [one]) if one.cause in first else one
-    return list(first.values())
-
-
-def _explains(cause: Diagnosis, symptom: Diagnosis, *, dynamic: bool) -> bool:
-    """What the files alone show does not outweigh words that name another cause for sure."""
-    playbook = find_playbook(cause.playbook)
-    if playbook is None:
-        return False
-    by_group = dynamic or symptom.confidence < _SURE
-    return symptom.cause in playbook.explains or (by_group and _GROUPS.get(symptom.stage, "") in playbook.explains)
+    known = {one.cause for one in (*first, *left)}
+    others = [one for one in found if one.cause not in known]
+    return tuple(replace(one, rank=rank) for rank, one in enumerate((*first, *left, *others), start=1))
 
 
 def _join_causes(cause: Diagnosis, others: Sequence[Diagnosis]) -> Diagnosis:
@@ -181,18 +176,17 @@ CODE = watched_program.CODE
 RERUN = "--rerun runs the command again under diagnostic settings"
 _RECORDING = "again, unchanged, with the calls of the package recorded"
 _SETTLED = "the recorded call failed by itself, and a treatment of it confirmed the cause"
-# Frames of these mean that the program was inside of a package.
+# Frames with these words mean that the program was inside a package.
 _MODEL = ("AOTInductor", "/data/aotinductor/")
 
 
 @record
 class WatchRequest:
-    """What the user asks for.
+    """Options of a watch.
 
     ``inputs`` are for a triage, ``checked_inputs`` for a comparison only; ``live`` are inputs that exist as objects.
-    ``package`` is examined whatever was seen. ``again`` runs the command
-    once more, None where that was not asked for (``no_again`` says how it would be); ``limit`` is the time of each
-    such run. ``has_gdb`` says whether a debugger can be had.
+    ``package`` is examined in any case. ``again`` runs the command once more, None where the user did not request that
+    (``no_again`` says how to); ``limit`` is the time of each such run in seconds. ``has_gdb``: a debugger is installed.
     """
 
     inputs: str | None = None
@@ -210,75 +204,77 @@ class WatchRequest:
 
 def report_on_program(
     watched: WatchedProgram,
-    wish: WatchRequest,
+    request: WatchRequest,
     *,
     argv: tuple[str, ...],
     environ: Mapping[str, str],
     on_event: OnEvent | None = None,
 ) -> Report:
-    """The report on a program that has ended."""
+    """Build the report on a program that has ended."""
     watched = with_named_packages(watched)
-    watch = Invocation(wish.command, argv, began=watched.started)
+    invocation = Invocation(request.command, argv, began=watched.started)
     outcome = outcome_of(watched, Repeat())
-    recorded = _record_inputs(watched, outcome, wish, environ, on_event)
+    recorded = _record_inputs(watched, outcome, request, environ, on_event)
     failing = recorded is not None and recorded.is_failing
-    called = recorded.package if recorded is not None else None
-    kept = recorded.inputs if recorded is not None else None
-    packages = used_packages(watched.seen, said=outcome.stderr_tail + outcome.stdout_tail, asked=wish.package or called)
+    package = request.package or (recorded.package if recorded is not None else None)
+    saved_inputs = recorded.inputs if recorded is not None else None
+    packages = used_packages(watched.seen, output=outcome.stderr_tail + outcome.stdout_tail, package=package)
     session, found, interrupted = examine_packages(
         packages,
         watched,
-        inputs=wish.inputs or wish.checked_inputs or kept,
-        live=wish.live,
-        options=wish.options,
+        inputs=request.inputs or request.checked_inputs or saved_inputs,
+        live=request.live,
+        options=request.options,
         environ=environ,
-        may_run=wish.inputs is not None or failing,
+        may_run=request.inputs is not None or failing,
         as_in=outcome if failing else None,
-        tell=on_event,
+        on_event=on_event,
     )
     session.runs.insert(0, outcome)
     session.add(watched_program.read(session.case, History(), outcome))
-    said = [add_output_findings(session, one) for one in read_output(watched)]
-    main, chain = main_log_reading(said), blame_input(session, outcome)
-    _native(session, outcome)
-    _not_examined(session, watched, outcome, wish)
+    outputs = [add_output_findings(session, one) for one in read_output(watched)]
+    main, chain = main_log_reading(outputs), blame_input(session, outcome)
+    _add_native_stack(session, outcome)
+    _add_not_examined(session, watched, outcome, request)
+    failed = not succeeded(outcome)
     try:
-        if not succeeded(outcome) and not interrupted:
+        if failed and not interrupted and request.again is not None:
             settled = _SETTLED if any(one.status is Status.CONFIRMED for one in found) else ""
-            said += _rerun(session, watched, outcome, wish, environ, recorded=recorded, settled=settled)
+            outputs += _rerun(
+                session,
+                watched,
+                outcome,
+                request,
+                again=request.again,
+                environ=environ,
+                recorded=recorded,
+                settled=settled,
+            )
     except KeyboardInterrupt:
         interrupted = True
-    causes = _with_new(found, name_causes(session))
-    named = with_blame([one for text in said for one in text.diagnoses], chain)
+    # Causes that a triage confirmed stay; those found since join them.
+    known = {one.cause for one in found}
+    causes = (*found, *(one for one in name_causes(session) if one.cause not in known))
+    named = with_blame([one for text in outputs for one in text.diagnoses], chain)
     diagnoses = merge_causes(causes, named, session.findings)
-    failed = not succeeded(outcome)
+    # By probe; the backtrace is that of the run that a debugger saw.
+    backtraces = [("backtrace", one) for one in session.runs if one.debugger_output]
+    outcomes = dict(backtraces[:1]) | session.outcomes
     return finish(
         session,
         diagnoses,
-        watch,
+        invocation,
         verdict="problem" if diagnoses else "unknown" if failed else "healthy",
-        seconds=watched.seconds + watch.seconds(),
+        seconds=watched.seconds + invocation.seconds(),
         interrupted=interrupted,
-        localization=localize(session.case, session.findings, _outcomes(session), failed=failed),
+        localization=localize(session.case, session.findings, outcomes, failed=failed),
         log=main,
         extra=program_facts(watched, packages),
     )
 
 
-def _with_new(found: tuple[Diagnosis, ...], named: tuple[Diagnosis, ...]) -> tuple[Diagnosis, ...]:
-    """What a triage confirmed stays; what was found since joins it."""
-    known = {one.cause for one in found}
-    return (*found, *(one for one in named if one.cause not in known))
-
-
-def _outcomes(session: Session) -> dict[str, Outcome]:
-    """By probe; the one with a native stack is the one that a debugger saw."""
-    stacked = next((one for one in session.runs if one.debugger_output), None)
-    return {**({"backtrace": stacked} if stacked is not None else {}), **session.outcomes}
-
-
-def _native(session: Session, outcome: Outcome) -> None:
-    """The native stack as a finding: of a death in a package only, not of an exception that nobody caught."""
+def _add_native_stack(session: Session, outcome: Outcome) -> None:
+    """Add the native stack as a finding: an error for a death in a package, not for an uncaught exception."""
     if not outcome.debugger_output and outcome.debugger_problem is None:
         return
     trace = read_backtrace(outcome.debugger_output)
@@ -289,18 +285,18 @@ def _native(session: Session, outcome: Outcome) -> None:
         session.add([item if proper else replace(item, severity=Severity.INFO)])
 
 
-def _not_examined(session: Session, watched: WatchedProgram, outcome: Outcome, wish: WatchRequest) -> None:
-    """What could have been looked at, and was not."""
+def _add_not_examined(session: Session, watched: WatchedProgram, outcome: Outcome, request: WatchRequest) -> None:
+    """Add what could have been examined and was not."""
     reasons = [("output", reason) for reason in unread_output(watched)]
     if watched.no_core and outcome.error is None and isinstance(watched.ending, Signalled):
         reasons.append(("core", watched.no_core))
-    if wish.again is None and not succeeded(outcome) and wish.no_again:
-        reasons.append(("rerun", wish.no_again))
+    if request.again is None and not succeeded(outcome) and request.no_again:
+        reasons.append(("rerun", request.no_again))
     session.not_checked += [NotChecked(code=CODE, name=name, reason=reason) for name, reason in reasons]
 
 
 def _words(outcome: Outcome) -> tuple[str, ...]:
-    """What a run says, without the stack: its addresses are others each time."""
+    """The output of a run without the stack, whose addresses change from run to run."""
     error = outcome.error
     if error is None:
         return (outcome.stderr_tail, outcome.stdout_tail)
@@ -308,19 +304,22 @@ def _words(outcome: Outcome) -> tuple[str, ...]:
 
 
 def _record_inputs(
-    watched: WatchedProgram, outcome: Outcome, wish: WatchRequest, environ: Mapping[str, str], tell: OnEvent | None
+    watched: WatchedProgram,
+    outcome: Outcome,
+    request: WatchRequest,
+    environ: Mapping[str, str],
+    on_event: OnEvent | None,
 ) -> RecordedCall | None:
-    """The second run, where it may tell the inputs that nobody gave."""
-    has_inputs = wish.inputs is not None or wish.checked_inputs is not None or wish.live is not None
-    if wish.again is None or wish.room is None or has_inputs or succeeded(outcome):
+    """Run the program again to record the inputs of its failing call, if no inputs were given."""
+    has_inputs = request.inputs is not None or request.checked_inputs is not None or request.live is not None
+    if request.again is None or request.room is None or has_inputs or succeeded(outcome):
         return None
-    # With --rerun only.
-    from aotidoctor.commands.watch.program_outcome import record_call
-
-    tell = tell or (lambda _event: None)
-    tell(Event(kind=EventKind.PROBE_START, name=_RECORDING))
-    recorded = record_call(watched, outcome, wish.again, wish.room, environ, limit=wish.limit, has_gdb=wish.has_gdb)
-    tell(Event(kind=EventKind.PROBE_END, name=_RECORDING, seconds=recorded.outcome.seconds))
+    notify = on_event or (lambda _event: None)
+    notify(Event(kind=EventKind.PROBE_START, name=_RECORDING))
+    recorded = record_call(
+        watched, outcome, request.again, request.room, environ, limit=request.limit, has_gdb=request.has_gdb
+    )
+    notify(Event(kind=EventKind.PROBE_END, name=_RECORDING, seconds=recorded.outcome.seconds))
     return recorded
 
 
@@ -328,42 +327,36 @@ def _rerun(
     session: Session,
     watched: WatchedProgram,
     outcome: Outcome,
-    wish: WatchRequest,
-    environ: Mapping[str, str],
+    request: WatchRequest,
     *,
+    again: RunAgain,
+    environ: Mapping[str, str],
     recorded: RecordedCall | None,
     settled: str,
 ) -> list[ClassifiedOutput]:
-    """The probes of the environment; what they print is classified, too."""
-    if wish.again is None:
-        return []
-    # Not needed, and not worth its import, where nothing is run again.
-    from aotidoctor.commands.watch import program_outcome
-
+    """Run the probes with other settings, and classify their output."""
     second = (recorded.watched, recorded.outcome) if recorded is not None else None
     if recorded is not None and recorded.problem:
         session.not_checked.append(NotChecked(code=CODE, name="recorded call", reason=recorded.problem))
-    first = program_outcome.FirstRun(
+    first = FirstRun(
         watched=watched, outcome=outcome, case=session.case, environ=environ, second=second, settled=settled
     )
-    climbed = program_outcome.run_repeats(
-        first, wish.again, limit=wish.limit, has_gdb=wish.has_gdb, tell=session.on_event
-    )
+    results = run_repeats(first, again, limit=request.limit, has_gdb=request.has_gdb, on_event=session.on_event)
     # The second run came before any examination of its call.
     done = 1 if second is not None else 0
-    session.runs[1:1] = climbed.outcomes[:done]
-    session.runs += climbed.outcomes[done:]
-    session.not_checked += climbed.not_checked
-    session.add(climbed.findings)
-    for again in climbed.outcomes:
-        if again.debugger_output or again.debugger_problem:
-            _native(session, again)
-    complained = any(item.code == "AD-RUN-003" for item in climbed.findings)
-    texts = [
-        said
-        for seen, again in zip(climbed.watched, climbed.outcomes, strict=True)
-        # What the checks say is a finding of its own, and better told there.
-        if _words(again) != _words(outcome) and not (complained and again.request.probe == "check_inputs")
-        for said in read_output(seen, run=again.id)
+    session.runs[1:1] = results.outcomes[:done]
+    session.runs += results.outcomes[done:]
+    session.not_checked += results.not_checked
+    session.add(results.findings)
+    for repeated in results.outcomes:
+        if repeated.debugger_output or repeated.debugger_problem:
+            _add_native_stack(session, repeated)
+    complained = any(item.code == "AD-RUN-003" for item in results.findings)
+    outputs = [
+        output
+        for program, repeated in zip(results.watched, results.outcomes, strict=True)
+        # The complaint of the input checks is a finding already.
+        if _words(repeated) != _words(outcome) and not (complained and repeated.request.probe == "check_inputs")
+        for output in read_output(program, run=repeated.id)
     ]
-    return [add_output_findings(session, one) for one in texts]
+    return [add_output_findings(session, one) for one in outputs]

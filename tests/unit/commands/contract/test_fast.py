@@ -48,7 +48,7 @@ def tensor(shape, strides, dtype="float32", *, device="cpu", neg=False, conj=Fal
 
 
 def judged(told, flavour, *args, baked=None, **kwargs):
-    wanted = ShippableContract(source="m", sha256=None, contract=told, symbols=(), baked=baked or {}, untold=())
+    wanted = ShippableContract(source="m", sha256=None, contract=told, symbols=(), baked=baked or {}, unstated=())
     names = {name: name for name in ("float32", "int64", "complex64")}
     scope = {"_NAMES": names, "_plain": repr, "_floor": lambda over, under: over // under}
     exec("\n".join(fast_check(wanted, flavour)), scope)

@@ -25,7 +25,7 @@ def schema(*leaves, args=None, kwargs=NO_KWARGS, **more):
     contract = ModelContract(
         model_name="m", source="wrapper.cpp", args=args, kwargs=kwargs, leaves=leaves, n_inputs=len(leaves)
     )
-    given = {"source": "m.pt2", "sha256": None, "contract": contract, "symbols": (), "baked": {}, "untold": ()}
+    given = {"source": "m.pt2", "sha256": None, "contract": contract, "symbols": (), "baked": {}, "unstated": ()}
     return json.loads(json_schema(ShippableContract(**(given | more))))
 
 
@@ -38,8 +38,8 @@ def test_a_call_without_arguments():
     assert empty["required"] == []
     assert empty["properties"]["args"] == {"type": "array", "minItems": 0, "maxItems": 0}
     assert "x-sha256" not in empty
-    assert schema(sha256="ab", untold=("its dtype",)) | {"x-sha256": "ab", "x-not-checked": ["its dtype"]} == schema(
-        sha256="ab", untold=("its dtype",)
+    assert schema(sha256="ab", unstated=("its dtype",)) | {"x-sha256": "ab", "x-not-checked": ["its dtype"]} == schema(
+        sha256="ab", unstated=("its dtype",)
     )
 
 

@@ -96,7 +96,7 @@ def test_no_value_is_taken_where_none_is_needed():
 def test_the_element_that_is_blamed_comes_first():
     found, tried = reduced(lambda text: "args[1][2] = 900" in text, BLAMED)
     assert found.recipe.patches == ("args[1][2] = 900",)
-    assert found.said == "made up, except for args[1][2]"
+    assert found.text == "made up, except for args[1][2]"
     assert len(tried) == 2
 
 
@@ -110,7 +110,7 @@ def test_one_whole_tensor_before_all_of_them():
     assert found.values == ("args[1]",)
     assert 'given["args[0]"]' not in found.recipe.args
     both, _ = reduced(lambda text: text.count("given[") == 2)
-    assert both.said == "all of your tensors"
+    assert both.text == "all of your tensors"
     assert reduced(lambda text: False)[0] is None
 
 

@@ -69,10 +69,10 @@ def test_archives_that_are_no_packages_are_none(tmp_path):
 def test_a_file_that_is_no_archive_counts_when_the_program_complains_of_it(tmp_path):
     seen = ProcessFacts(named=(str(tmp_path / "gone.pt2"),))
     assert used_packages(seen) == ()
-    assert names(used_packages(seen, said="RuntimeError: cannot open gone.pt2")) == [("gone.pt2", False)]
+    assert names(used_packages(seen, output="RuntimeError: cannot open gone.pt2")) == [("gone.pt2", False)]
 
 
 def test_what_was_asked_for_comes_first(tmp_path, two):
     seen = ProcessFacts(named=two, unpacked=(unpacked(tmp_path, "c2.wrapper.so"),))
-    assert names(used_packages(seen, asked=two[0]))[0] == ("one.pt2", False)
-    assert names(used_packages(ProcessFacts(), asked="/nowhere.pt2")) == [("nowhere.pt2", False)]
+    assert names(used_packages(seen, package=two[0]))[0] == ("one.pt2", False)
+    assert names(used_packages(ProcessFacts(), package="/nowhere.pt2")) == [("nowhere.pt2", False)]

@@ -54,7 +54,7 @@ def session(first, again, *, environ=None, gdb=True, cuda=False):
     story = program_outcome.FirstRun(
         watched=first, outcome=outcome_of(first, Repeat()), case=known, environ=environ or {}
     )
-    return program_outcome.run_repeats(story, again, limit=5.0, has_gdb=gdb, tell=lambda _event: None)
+    return program_outcome.run_repeats(story, again, limit=5.0, has_gdb=gdb, on_event=lambda _event: None)
 
 
 def names(climbed):
