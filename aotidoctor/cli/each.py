@@ -36,7 +36,8 @@ def main(words: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(words)
     try:
         lines = [line.strip() for line in (given.patterns or "").splitlines() if line.strip()]
-        files = [*given.files, *(lines if given.command == "batch" else _expand_globs(lines))]
+        found = (path for line in lines for path in sorted(glob.glob(line, recursive=True)))  # noqa: PTH207
+        files = [*given.files, *(lines if given.command == "batch" else dict.fromkeys(found))]
         more = [*shlex.split(given.arguments or ""), "--fail-on", given.fail_on]
     except ValueError as error:
         return _fail(f"--arguments: {error}", _USAGE)
@@ -81,10 +82,6 @@ def _batch(items: Sequence[str], more: Sequence[str], reports: Path | None, summ
         with Path(summary).open("a", encoding="utf-8") as stream:
             stream.write(f"{plain(done.output)[:_SUMMARY]}\n")
     return done.status
-
-
-def _expand_globs(lines: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(path for line in lines for path in sorted(glob.glob(line, recursive=True))))  # noqa: PTH207
 
 
 def _one(command: str, path: str, more: Sequence[str], reports: Path | None) -> ExaminedPath:

@@ -121,7 +121,11 @@ def triton_init(
     If no config can serve the package, the output contains comments with the reason, and the exit status is 1. With
     --format the report is shown instead of the config.
     """
-    target = _target(output)
+    if output is None or output == "-":
+        target = None
+    else:
+        path = Path(output)
+        target = path / _NAME if path.is_dir() else path
     if target is not None and target.exists() and not force:
         raise typer.BadParameter(f"{target} exists; --force overwrites it", param_hint="--output")
     if target is not None and os.path.realpath(target) == os.path.realpath(package):
@@ -145,13 +149,6 @@ def triton_init(
         write_stdout(text if text is not None else _refusal(drawn[0]))
         raise typer.Exit(exit_status(report, FailOn.ERROR.value))
     raise typer.Exit(present_report(report, show, os.environ))
-
-
-def _target(output: str | None) -> Path | None:
-    if output is None or output == "-":
-        return None
-    path = Path(output)
-    return path / _NAME if path.is_dir() else path
 
 
 def _refusal(drawn: ConfigDraft) -> str:

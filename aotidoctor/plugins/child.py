@@ -64,7 +64,8 @@ def _ask(question: Mapping[str, object]) -> JsonValue:
         return _describe_entry(group, target)
     plugin = _load_target(target)
     if group == "checks":
-        return to_json(_findings(_item(plugin, Check, question).run(question["case"])))  # type: ignore[arg-type]
+        found = _item(plugin, Check, question).run(question["case"])  # type: ignore[arg-type]
+        return to_json(found if isinstance(found, NotChecked) else list(islice(_several(found, "run"), _MOST)))
     if group == "probes":
         probe = _item(plugin, Probe, question)
         seen = cast("History", question["history"])
@@ -106,7 +107,15 @@ def _describe_entry(group: str, target: str) -> JsonValue:
             for one in _items(plugin, Probe)
         ]
     if group in ("playbooks", "log_patterns"):
-        return _try_patterns(_files(plugin() if callable(plugin) else plugin))
+        # Markdown files, in one folder or several, or files themselves.
+        places = plugin() if callable(plugin) else plugin
+        given = [places] if isinstance(places, (str, os.PathLike)) else _several(places, "folders")
+        paths = [Path(os.fspath(cast("str", place))) for place in islice(given, _FILES)]
+        files = [file for path in paths for file in (sorted(path.glob("*.md")) if path.is_dir() else [path])]
+        missing = next((file for file in files if not file.is_file()), None)
+        if missing is not None or not files or len(files) > _FILES:
+            raise FileNotFoundError(f"observed {missing or f'{len(files)} files'}, expected 1 to {_FILES} files")
+        return _try_patterns([str(file.resolve()) for file in files])
     if not callable(plugin) and not callable(getattr(plugin, "render", None)):
         raise TypeError(f"observed {type(plugin).__name__}, expected a function")
     return None
@@ -129,17 +138,6 @@ def _item(plugin: object, kind: type[_Kind], question: Mapping[str, object]) -> 
     return next(one for one in cast("list[_Kind]", _items(plugin, kind)) if one.code == question["code"])
 
 
-def _files(places: object) -> list[str]:
-    """Markdown files, in one folder or several, or files themselves."""
-    given = [places] if isinstance(places, (str, os.PathLike)) else _several(places, "folders")
-    paths = [Path(os.fspath(cast("str", place))) for place in islice(given, _FILES)]
-    files = [file for path in paths for file in (sorted(path.glob("*.md")) if path.is_dir() else [path])]
-    missing = next((file for file in files if not file.is_file()), None)
-    if missing is not None or not files or len(files) > _FILES:
-        raise FileNotFoundError(f"observed {missing or f'{len(files)} files'}, expected 1 to {_FILES} files")
-    return [str(file.resolve()) for file in files]
-
-
 def _try_patterns(files: list[str]) -> JsonValue:
     """The files, once every pattern in them has searched texts that make a careless one take for ever."""
     for file in files:
@@ -149,12 +147,6 @@ def _try_patterns(files: list[str]) -> JsonValue:
                 for regex in (pattern.regex, *pattern.near, *pattern.not_near):
                     regex.search(text)
     return [*files]
-
-
-def _findings(found: object) -> object:
-    if isinstance(found, NotChecked):
-        return found
-    return list(islice(_several(found, "run"), _MOST))
 
 
 def _plan(plan: object) -> JsonValue:

@@ -158,22 +158,17 @@ def sweep_text(found: Sweep, *, detail: int = 0) -> str:
     lines = [f" SWEEP  {sweep_headline(found)}", ""]
     for judged in dict.fromkeys(row.judged for row in shown):
         lines += [f" {judged.value.upper()}: {MEANINGS[judged]}"]
-        lines += [_line(row) for row in shown if row.judged is judged]
+        for row in (row for row in shown if row.judged is judged):
+            _, subject, change, says, package, checked, program = sweep_cells(row)
+            known = f"; program: {one_line(program, 80)}" if row.program is not Does.UNKNOWN else ""
+            with_checks = f"; with checks: {checked}" if checked else ""
+            lines.append(f"   {one_line(subject, 40)}: {one_line(change, 90)}")
+            lines.append(f"      contract {says}; package: {one_line(package, 120)}{with_checks}{known}")
         lines.append("")
     if len(rows) > len(shown):
         lines.append(f" {plural(len(rows) - len(shown), 'more row')}: -v, or --format md, json or html")
     lines += [f" Not run: {one_line(reason)}" for reason in found.unasked]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _line(row: SweepRow) -> str:
-    _, subject, change, says, package, checked, program = sweep_cells(row)
-    known = f"; program: {one_line(program, 80)}" if row.program is not Does.UNKNOWN else ""
-    with_checks = f"; with checks: {checked}" if checked else ""
-    return (
-        f"   {one_line(subject, 40)}: {one_line(change, 90)}\n"
-        f"      contract {says}; package: {one_line(package, 120)}{with_checks}{known}"
-    )
 
 
 def sweep_markdown(found: Sweep) -> str:
@@ -235,7 +230,11 @@ def sweep_page(found: Sweep) -> str:
         + "</tr>"
         for subject in subjects
     ]
-    body = [_sweep_row(row, at) for at, row in enumerate(rows)]
+    body = []
+    for at, row in enumerate(rows):
+        meaning, *rest = sweep_cells(row)
+        texts = "".join(f'<td class="words">{_safe(one, 240)}</td>' for one in rest)
+        body.append(f'<tr id="r{at}"><td>{_square(row.judged)} {meaning}</td>{texts}</tr>')
     unasked = "".join(f"<p>Not run: {_safe(reason, 300)}</p>" for reason in found.unasked)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -265,12 +264,6 @@ def _square(judged: SweepVerdict, target: str = "", title: str = "") -> str:
     link = f' href="{target}"' if target else ""
     shown = f' title="{title}"' if title else ""
     return f'<a class="square {judged.name.lower()}"{link}{shown}>{_SIGNS[judged]}</a>'
-
-
-def _sweep_row(row: SweepRow, at: int) -> str:
-    meaning, *rest = sweep_cells(row)
-    told = "".join(f'<td class="words">{_safe(one, 240)}</td>' for one in rest)
-    return f'<tr id="r{at}"><td>{_square(row.judged)} {meaning}</td>{told}</tr>'
 
 
 def _safe(text: str, limit: int) -> str:

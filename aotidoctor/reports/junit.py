@@ -57,22 +57,18 @@ def junit_document(
         "    </properties>",
     ]
     for case in cases:
-        lines += _case_lines(case)
+        # The element of one case.
+        head = f"    <testcase name={xml_attribute(case.name)} classname={xml_attribute(case.family)}"
+        head += f' time="{max(case.seconds, 0):.3f}"'
+        body = []
+        if case.outcome:
+            told = f"type={xml_attribute(case.kind)} message={xml_attribute(case.message)}"
+            body.append(f"      <{case.outcome} {told}>{_body_text(case.text)}</{case.outcome}>")
+        if case.printed:
+            body.append(f"      <system-out>{_body_text(case.printed)}</system-out>")
+        lines += [f"{head}>", *body, "    </testcase>"] if body else [f"{head}/>"]
     lines += [f"    <system-out>{_body_text(printed)}</system-out>"] if printed else []
     return "\n".join([*lines, "  </testsuite>", "</testsuites>"]) + "\n"
-
-
-def _case_lines(case: JUnitCase) -> list[str]:
-    """The element of one case."""
-    head = f"    <testcase name={xml_attribute(case.name)} classname={xml_attribute(case.family)}"
-    head += f' time="{max(case.seconds, 0):.3f}"'
-    body = []
-    if case.outcome:
-        told = f"type={xml_attribute(case.kind)} message={xml_attribute(case.message)}"
-        body.append(f"      <{case.outcome} {told}>{_body_text(case.text)}</{case.outcome}>")
-    if case.printed:
-        body.append(f"      <system-out>{_body_text(case.printed)}</system-out>")
-    return [f"{head}>", *body, "    </testcase>"] if body else [f"{head}/>"]
 
 
 def _legal(text: str) -> str:
@@ -125,7 +121,11 @@ def render_junit(report: Report, fail_on: str = "error", asked: Mapping[str, str
 
 
 def _cases(report: Report, fail_on: str, asked: Mapping[str, str]) -> list[JUnitCase]:
-    broken = [_broken_case(report)] if report.internal_error or report.cannot_examine else []
+    broken = []
+    if text := report.internal_error or report.cannot_examine or "":
+        message = one_line((text.strip().splitlines() or [""])[-1], _MESSAGE)
+        family, kind = "aotidoctor", "examination"
+        broken = [JUnitCase(name="examination", family=family, outcome="error", kind=kind, message=message, text=text)]
     unseen = {item.code: item for item in report.not_checked}
     found: dict[str, list[Evidence]] = {}
     for finding in report.findings:
@@ -139,15 +139,14 @@ def _cases(report: Report, fail_on: str, asked: Mapping[str, str]) -> list[JUnit
         _JUnitReport(code=code, name=about.get(code, ""), findings=found.get(code, []), unseen=unseen.get(code))
         for code in codes
     ]
-    return [*broken, *(_check_cases(report, item, fail_on) for item in judged), *_runs(report)]
-
-
-def _broken_case(report: Report) -> JUnitCase:
-    text = report.internal_error or report.cannot_examine or ""
-    message = one_line((text.strip().splitlines() or [""])[-1], _MESSAGE)
-    return JUnitCase(
-        name="examination", family="aotidoctor", outcome="error", kind="examination", message=message, text=text
-    )
+    # Each child run. How one ended is no verdict of its own: its findings are, under their codes.
+    cases = []
+    for outcome in report.runs:
+        ended = run_view.run_ending(outcome)
+        printed = "\n".join(part for part in (ended, outcome.stdout_tail, outcome.stderr_tail) if part)
+        name = f"{outcome.id} {outcome.request.probe}"
+        cases.append(JUnitCase(name=name, family="aotidoctor.runs", printed=printed, seconds=outcome.seconds))
+    return [*broken, *(_check_cases(report, item, fail_on) for item in judged), *cases]
 
 
 def _check_cases(report: Report, asked: _JUnitReport, fail_on: str) -> JUnitCase:
@@ -168,17 +167,6 @@ def _check_cases(report: Report, asked: _JUnitReport, fail_on: str) -> JUnitCase
     outcome = "error" if unseen.is_fault else "skipped"
     message = one_line(unseen.reason, _MESSAGE)
     return JUnitCase(name=title, family=family, outcome=outcome, kind="not-checked", message=message)
-
-
-def _runs(report: Report) -> list[JUnitCase]:
-    """Each child run. How one ended is no verdict of its own: its findings are, under their codes."""
-    cases = []
-    for outcome in report.runs:
-        ended = run_view.run_ending(outcome)
-        printed = "\n".join(part for part in (ended, outcome.stdout_tail, outcome.stderr_tail) if part)
-        name = f"{outcome.id} {outcome.request.probe}"
-        cases.append(JUnitCase(name=name, family="aotidoctor.runs", printed=printed, seconds=outcome.seconds))
-    return cases
 
 
 def _evidence_text(report: Report, finding: Evidence) -> str:

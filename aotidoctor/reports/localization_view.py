@@ -93,21 +93,14 @@ def made_of(entry: TimelineEntry) -> str:
 
 def frame_rows(place: Localization, *, whole: bool = False) -> list[tuple[str, str, str]]:
     """Rows (number, function, place) of the native stack; in short, the telling ones: their numbers show the gaps."""
-    frames = place.frames if whole else _telling(_inside(place.frames))
+    frames = place.frames
+    if not whole:
+        # Down to the frame of the model, the innermost ones, but none of them in place of the package's own.
+        last = next((at for at, frame in enumerate(frames) if _MODEL in (frame.function or "")), len(frames))
+        own = [frame for frame in frames[: last + 1] if frame.member is not None][:_FRAMES]
+        others = [frame for frame in frames[: last + 1] if frame.member is None][: _FRAMES - len(own)]
+        frames = tuple(sorted((*own, *others), key=lambda frame: frame.index))
     return [(f"#{frame.index}", _function(frame.function), _place(frame)) for frame in frames]
-
-
-def _telling(frames: Sequence[Frame]) -> Sequence[Frame]:
-    """The innermost ones, but none of them in place of the package's own."""
-    own = [frame for frame in frames if frame.member is not None][:_FRAMES]
-    others = [frame for frame in frames if frame.member is None][: _FRAMES - len(own)]
-    return sorted((*own, *others), key=lambda frame: frame.index)
-
-
-def _inside(frames: Sequence[Frame]) -> Sequence[Frame]:
-    """Down to the frame of the model."""
-    last = next((at for at, frame in enumerate(frames) if _MODEL in (frame.function or "")), len(frames))
-    return frames[: last + 1]
 
 
 def _function(name: str | None) -> str:
@@ -161,18 +154,19 @@ _ALWAYS = ("", "Call", "Min", "Max")
 
 def kernel_value_rows(calls: Sequence[KernelValues], culprit: str | None, *, whole: bool = False) -> list[list[str]]:
     """Headings first, then rows of text. Columns in which nothing is told are left out."""
-    shown = calls if whole else _around(calls, culprit)
-    rows = [row for call in shown for row in _all_value_rows(call, marked=call.name == culprit)]
+    # The call in question and its neighbours; the first calls where none is.
+    center = next((at for at, call in enumerate(calls) if call.name == culprit), 0)
+    shown = calls if whole else calls[max(0, center - _NEIGHBOURS) : center + _NEIGHBOURS + 1]
+    # The tensors of each call; its name stands before the first.
+    rows = [
+        _value_row(call.name if at == 0 else "", buffer, marked=call.name == culprit)
+        for call in shown
+        for at, buffer in enumerate(buffer for buffer in call.buffers if buffer.seen)
+    ]
     if not rows:
         return []
     told = [column for column in rows[0] if column in _ALWAYS or any(row[column] for row in rows)]
     return [told, *([_value_text(row[column]) for column in told] for row in rows)]
-
-
-def _all_value_rows(call: KernelValues, *, marked: bool) -> list[dict[str, str | float | None]]:
-    """The tensors of one call; its name stands before the first."""
-    seen = [buffer for buffer in call.buffers if buffer.seen]
-    return [_value_row(call.name if at == 0 else "", buffer, marked=marked) for at, buffer in enumerate(seen)]
 
 
 def _value_row(name: str, buffer: BufferValues, *, marked: bool) -> dict[str, str | float | None]:
@@ -198,12 +192,6 @@ def _closest(buffer: BufferValues) -> str:
         return ""
     where = f" at {buffer.where}" if buffer.where else ""
     return f"{'=' if buffer.agrees else 'not'} {buffer.matches}{where}"
-
-
-def _around(calls: Sequence[KernelValues], culprit: str | None) -> Sequence[KernelValues]:
-    """The call in question and its neighbours; the first calls where none is."""
-    center = next((at for at, call in enumerate(calls) if call.name == culprit), 0)
-    return calls[max(0, center - _NEIGHBOURS) : center + _NEIGHBOURS + 1]
 
 
 def _value_text(value: str | float | None) -> str:
@@ -355,11 +343,12 @@ def _needs(item: PackageNeeds) -> Iterator[tuple[str, str]]:
         yield "built by", built
     if item.torch_least is not None:
         yield "torch", f"{item.torch_least} or later: {item.torch_least_because}"
+    native = " (compiled with -march=native: the build host's CPU decides)" if item.march_native else ""
     rest = (
         ("device", item.device or "not told"),
         ("machine", item.machine or ""),
         ("C/C++ libs", ", ".join(item.abi_versions)),
-        ("CPU", _cpu(item)),
+        ("CPU", (f"{', '.join(item.isa)}{native}" if item.isa else native.strip())),
         ("GPU code", ", ".join(item.gpu_targets)),
         ("CUDA driver", f"{item.oldest_driver} or later" if item.oldest_driver else ""),
         ("libraries", ", ".join(item.libraries)),
@@ -368,11 +357,6 @@ def _needs(item: PackageNeeds) -> Iterator[tuple[str, str]]:
         ("stack", {True: "executable", False: "not executable", None: ""}[item.executable_stack]),
     )
     yield from ((label, one_line(text, _LONGEST)) for label, text in rest if text)
-
-
-def _cpu(item: PackageNeeds) -> str:
-    native = " (compiled with -march=native: the build host's CPU decides)" if item.march_native else ""
-    return f"{', '.join(item.isa)}{native}" if item.isa else native.strip()
 
 
 def compat_headline(found: Compatibility) -> Headline:
@@ -413,7 +397,11 @@ def difference_headline(found: DocumentComparison) -> Headline:
     if count == 0:
         told = f"only in the outcome ({plural(outcomes, 'difference')})"
     first = found.matters[0]
-    story = _story(found)
+    # `A works, B fails (input-dtype)`.
+    if found.a.verdict is None or found.b.verdict is None:
+        story = ""
+    else:
+        story = ", ".join(f"{side.label} {_came_of(side)}" for side in (found.a, found.b))
     text = f"{told}{f'; {story}' if story else ''}; first: {one_line(first.subject, 80)}"
     return Headline("DIFFERENT", text, "bad" if first.level == "decisive" else "unsure")
 
@@ -429,13 +417,6 @@ def _fit(found: DocumentComparison) -> Headline:
     bad = first.level == "decisive"
     text = f"{first.playbook or first.subject}: {one_line(there, 200)}{unseen}"
     return Headline("DOES NOT FIT" if bad else "MAY NOT FIT", text, "bad" if bad else "unsure")
-
-
-def _story(found: DocumentComparison) -> str:
-    """``A works, B fails (input-dtype)``."""
-    if found.a.verdict is None or found.b.verdict is None:
-        return ""
-    return ", ".join(f"{side.label} {_came_of(side)}" for side in (found.a, found.b))
 
 
 def _came_of(side: ComparedSide) -> str:

@@ -14,7 +14,6 @@ from functools import partial
 
 from aotidoctor.model.evidence import plural
 from aotidoctor.model.fleet import DocumentComparison
-from aotidoctor.model.localization import Localization
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
@@ -170,6 +169,7 @@ def place_sections(report: Report, budget: Budget) -> list[str]:
     calls = cells(entries[-budget.rows :], budget)
     frames = cells(localization_view.frame_rows(place, whole=True), budget)
     shown = localization_view.excerpt(place)
+    values = kernel_value_rows(place.values, place.first_bad)
     sections = [
         f"### Where\n\n{known}" if known else "",
         section("Calls", ("", "Call", "Kind", "Took", "Made of"), calls, budget),
@@ -177,14 +177,9 @@ def place_sections(report: Report, budget: Budget) -> list[str]:
         f"{code(shown.title)}\n\n{fence(shown.text, language='cpp', budget=budget.printed)}"
         if shown is not None
         else "",
-        _values(place, budget),
+        section("Values of kernels", values[0], cells(values[1:], budget), budget) if values else "",
     ]
     return [section for section in sections if section]
-
-
-def _values(place: Localization, budget: Budget) -> str:
-    rows = kernel_value_rows(place.values, place.first_bad)
-    return section("Values of kernels", rows[0], cells(rows[1:], budget), budget) if rows else ""
 
 
 def comparison_section(report: Report, budget: Budget) -> str:
@@ -203,8 +198,11 @@ def render_markdown(report: Report) -> str:
 
 def _parts(report: Report, budget: Budget) -> list[str]:
     parts = [_first(report), _plan(report, budget), comparison_section(report, budget), *place_sections(report, budget)]
+    probes_rows = cells(run_view.probe_rows(report), budget)
     parts += [
-        _probes(report, budget),
+        section(
+            f"{run_view.PROBES_TITLE}: {run_view.probes_verdict(report)}", run_view.PROBE_HEADINGS, probes_rows, budget
+        ),
         *models_sections(report, budget),
         *compat_sections(report, budget),
         log_section(report, budget),
@@ -285,11 +283,6 @@ def log_section(report: Report, budget: Budget) -> str:
     rows = [(row.line, cell(row.said, 2 * budget.cell), cell(row.what, budget.cell)) for row in shown]
     told = "\n".join(f"- **{label}:** {code(text, 600)}" for label, text in run_view.log_facts(report.log))
     return "\n\n".join(part for part in (section("Log", run_view.LOG_HEADINGS, rows, budget), told) if part)
-
-
-def _probes(report: Report, budget: Budget) -> str:
-    rows = cells(run_view.probe_rows(report), budget)
-    return section(f"{run_view.PROBES_TITLE}: {run_view.probes_verdict(report)}", run_view.PROBE_HEADINGS, rows, budget)
 
 
 def models_sections(report: Report, budget: Budget) -> list[str]:

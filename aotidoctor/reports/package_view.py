@@ -262,6 +262,16 @@ _FACTS = {
 
 def host_rows(host: Host, *, whole: bool) -> tuple[tuple[str, str], ...]:
     """Label and text of what is known; ``whole`` adds what seldom decides a case."""
+    symbols = list_names([symbol.name for symbol in host.missing_symbols], 3)
+    if host.symbols_problem is not None:
+        symbols = f"not looked up: {host.symbols_problem}"
+    memory = (("available", host.memory_available), ("in all", host.memory_total))
+    found = host.tmpdir
+    if found is None:
+        tmpdir = ""
+    else:
+        free = f", {size(found.free_bytes)} free" if found.free_bytes is not None else ""
+        tmpdir = f"{found.path}{free}" + (f", {found.problem}" if found.problem else "")
     always = (
         ("profile", host.profile or ""),
         ("not stated", ", ".join(sorted(host.unstated))),
@@ -269,30 +279,28 @@ def host_rows(host: Host, *, whole: bool) -> tuple[tuple[str, str], ...]:
         ("python", host.python),
         ("torch", _torch(host)),
         ("CPU", f"{host.cpu_model or 'unknown'}, {host.cores} cores, {host.threads} threads"),
-        ("memory", _memory(host)),
+        ("memory", ", ".join(f"{size(count)} {word}" for word, count in memory if count is not None)),
         ("GPUs", ", ".join(_gpu(gpu) for gpu in host.gpus) or "none"),
         ("CUDA driver", host.cuda_driver or ""),
         ("missing libraries", ", ".join(name for name, path in host.libraries.items() if path is None)),
-        ("missing symbols", _symbols(host)),
-        ("temporary folder", _tmpdir(host)),
+        ("missing symbols", symbols),
+        ("temporary folder", tmpdir),
     )
+    if host.executable_stack or not host.executable_stack_why:
+        stack = ""
+    else:
+        answer = "refused" if host.executable_stack is False else "not known"
+        stack = f"{answer}: {host.executable_stack_why}"
     further = (
         ("vector units", ", ".join(sorted(flag for flag in host.cpu_flags if flag.startswith(_VECTOR)))),
         ("glibc", host.glibc or ""),
         ("OpenMP runtimes", ", ".join(host.openmp_runtimes)),
         ("tools", ", ".join(f"{name} {path or 'absent'}" for name, path in host.tools.items())),
         ("address space", size(host.address_space_limit) if host.address_space_limit else ""),
-        ("executable stack", _stack(host)),
+        ("executable stack", stack),
     )
     known = always + (further if whole else ())
     return tuple(row for row in known if row[1] and not _FACTS.get(row[0], set()) & host.unstated)
-
-
-def _stack(host: Host) -> str:
-    if host.executable_stack or not host.executable_stack_why:
-        return ""
-    known = "refused" if host.executable_stack is False else "not known"
-    return f"{known}: {host.executable_stack_why}"
 
 
 def host_summary(host: Host) -> str:
@@ -309,29 +317,10 @@ def _torch(host: Host) -> str:
     return f"{host.torch.version} ({f'CUDA {host.torch.cuda}' if host.torch.cuda else 'CPU build'})"
 
 
-def _memory(host: Host) -> str:
-    known = (("available", host.memory_available), ("in all", host.memory_total))
-    return ", ".join(f"{size(count)} {word}" for word, count in known if count is not None)
-
-
 def _gpu(gpu: Gpu) -> str:
     capability = f" (sm_{gpu.compute_capability})" if gpu.compute_capability else ""
     memory = f" {size(gpu.memory_total)}" if gpu.memory_total else ""
     return f"{gpu.index}: {gpu.name}{capability}{memory}"
-
-
-def _symbols(host: Host) -> str:
-    if host.symbols_problem is not None:
-        return f"not looked up: {host.symbols_problem}"
-    return list_names([symbol.name for symbol in host.missing_symbols], 3)
-
-
-def _tmpdir(host: Host) -> str:
-    found = host.tmpdir
-    if found is None:
-        return ""
-    free = f", {size(found.free_bytes)} free" if found.free_bytes is not None else ""
-    return f"{found.path}{free}" + (f", {found.problem}" if found.problem else "")
 
 
 # Debug settings of AOTInductor and CUDA, and when each acts.
@@ -396,9 +385,13 @@ def place_of(report: Report, finding: Evidence) -> FileSource | None:
     source, contract = finding.source, report.case.contract
     if isinstance(source, FileSource) and (source.line is not None or contract is None):
         return source
-    line = _line(contract, finding.subject) if contract is not None and finding.subject else None
-    if contract is not None and contract.member is not None and line is not None:
-        return FileSource(file=contract.member, line=line)
+    if contract is not None and contract.member is not None and finding.subject:
+        calls = (kernel.line for kernel in contract.kernels if kernel.name == finding.subject)
+        named = (leaf for leaf in contract.leaves if names_leaf(finding.subject, leaf.path))
+        lines = (*calls, *(leaf.check_line or leaf.source_line for leaf in named))
+        line = next((line for line in lines if line is not None), None)
+        if line is not None:
+            return FileSource(file=contract.member, line=line)
     return source if isinstance(source, FileSource) else None
 
 
@@ -411,12 +404,6 @@ def finding_text(finding: Evidence) -> str:
         message = f"{observed} ({message})"
     about = f"{finding.subject}: " if finding.subject and finding.subject not in message else ""
     return f"{about}{message}" or finding.code
-
-
-def _line(contract: ModelContract, subject: str) -> int | None:
-    calls = (kernel.line for kernel in contract.kernels if kernel.name == subject)
-    leaves = (leaf.check_line or leaf.source_line for leaf in contract.leaves if names_leaf(subject, leaf.path))
-    return next((line for line in (*calls, *leaves) if line is not None), None)
 
 
 def file_uri(path: str) -> str:

@@ -192,7 +192,12 @@ class _ReportCutter:
         """``value`` with its long parts cut; the very same object where there are none."""
         result: object = value
         if isinstance(value, str):
-            result = self._text(value, place)
+            # Values of enums are texts, too, and stay what they are.
+            if type(value) is not str or len(value) <= self._characters:
+                result = value
+            else:
+                self._count(place, len(value) - self._characters)
+                result = value[: self._characters] + "…"
         elif is_dataclass(value) and not isinstance(value, type):
             before = f"{place}." if place else ""
             result = replace_fields(value, lambda name, item: self._walk(item, f"{before}{name}"))
@@ -204,13 +209,6 @@ class _ReportCutter:
             self._count(place, len(value) - self._entries)
             result = type(value)(self._walk(item, place) for item in value[: self._entries])
         return result  # type: ignore[return-value]  # each branch keeps the type of what it was given
-
-    def _text(self, text: str, place: str) -> str:
-        # Values of enums are texts, too, and stay what they are.
-        if type(text) is not str or len(text) <= self._characters:
-            return text
-        self._count(place, len(text) - self._characters)
-        return text[: self._characters] + "…"
 
     def _count(self, place: str, more: int) -> None:
         if more > 0:

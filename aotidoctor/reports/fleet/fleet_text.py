@@ -220,12 +220,38 @@ def _render(summary: Overview, out: Layout, detail: int) -> None:
     if detail < 0:
         return
     most = None if detail > 0 else _MOST
-    _clusters(summary.clusters, out, most)
+    clusters = [cluster_rows(cluster, number) for number, cluster in enumerate(summary.clusters, 1)]
+    known = any(row[4] for row in clusters)
+    listed = [row if known else (*row[:4], *row[5:]) for row in clusters[:most]]
+    headings = CLUSTERS if known else (*CLUSTERS[:4], *CLUSTERS[5:])
+    _table("Clusters", headings, listed, out, len(clusters) - len(listed))
     _show_details(summary.clusters, out, None if detail > 0 else _DETAILED)
-    _print_unexamined(summary, out)
+    unexamined = [
+        (one.ending, f"{one.count:,}", one_line(one.problem, 120), one_line(one.examples[0].name, 80))
+        for one in summary.unexamined
+    ]
+    _table("Not examined", UNEXAMINED, unexamined, out)
     _show_timeline(summary, out, None if detail > 0 else _PERIODS)
-    _show_matrix(summary, out, most)
-    _show_gone(summary, out, most)
+    show_matrix_found = summary.matrix
+    if len(show_matrix_found.hosts) >= 2 and show_matrix_found.causes:
+        show_matrix_rows = [
+            (one_line(host, 60), *(str(count or "") for count in counts), f"{total:,}")
+            for host, counts, total in zip(
+                show_matrix_found.hosts, show_matrix_found.counts, show_matrix_found.totals, strict=True
+            )
+        ]
+        show_matrix_kept = show_matrix_rows[:most]
+        _table(
+            "Hosts and causes",
+            ("Host", *show_matrix_found.causes, "All items"),
+            show_matrix_kept,
+            out,
+            len(show_matrix_rows) - len(show_matrix_kept),
+        )
+    for name, found in (("Gone since the baseline", summary.gone), ("Seen before, not now", summary.past)):
+        gone = [(cluster_cause(one), one_line(one.title, 120), str(one.before), str(one.healthy)) for one in found]
+        kept = gone[:most]
+        _table(name, GONE, kept, out, len(gone) - len(kept))
     rows = [
         (one_line(one.name, 120), one_line(one.host, 40), f"{one.seconds:.2f}", one.state) for one in summary.slowest
     ]
@@ -244,14 +270,6 @@ def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], o
         out.more(f"{left:,} more")
 
 
-def _clusters(found: Sequence[Cluster], out: Layout, most: int | None) -> None:
-    rows = [cluster_rows(cluster, number) for number, cluster in enumerate(found, 1)]
-    known = any(row[4] for row in rows)
-    kept = [row if known else (*row[:4], *row[5:]) for row in rows[:most]]
-    headings = CLUSTERS if known else (*CLUSTERS[:4], *CLUSTERS[5:])
-    _table("Clusters", headings, kept, out, len(rows) - len(kept))
-
-
 def _show_details(found: Sequence[Cluster], out: Layout, most: int | None) -> None:
     if not found:
         return
@@ -267,14 +285,6 @@ def _show_details(found: Sequence[Cluster], out: Layout, most: int | None) -> No
         out.more(f"{len(found) - most:,} more")
 
 
-def _print_unexamined(summary: Overview, out: Layout) -> None:
-    rows = [
-        (one.ending, f"{one.count:,}", one_line(one.problem, 120), one_line(one.examples[0].name, 80))
-        for one in summary.unexamined
-    ]
-    _table("Not examined", UNEXAMINED, rows, out)
-
-
 def _show_timeline(summary: Overview, out: Layout, most: int | None) -> None:
     line = summary.timeline
     if len(line.starts) < 2:
@@ -283,25 +293,6 @@ def _show_timeline(summary: Overview, out: Layout, most: int | None) -> None:
     headings = (f"{line.unit.capitalize()} from", *(name for name, _ in line.series))
     kept = rows if most is None else rows[-most:]
     _table("Causes over time", headings, kept, out, len(rows) - len(kept))
-
-
-def _show_matrix(summary: Overview, out: Layout, most: int | None) -> None:
-    found = summary.matrix
-    if len(found.hosts) < 2 or not found.causes:
-        return
-    rows = [
-        (one_line(host, 60), *(str(count or "") for count in counts), f"{total:,}")
-        for host, counts, total in zip(found.hosts, found.counts, found.totals, strict=True)
-    ]
-    kept = rows[:most]
-    _table("Hosts and causes", ("Host", *found.causes, "All items"), kept, out, len(rows) - len(kept))
-
-
-def _show_gone(summary: Overview, out: Layout, most: int | None) -> None:
-    for name, found in (("Gone since the baseline", summary.gone), ("Seen before, not now", summary.past)):
-        rows = [(cluster_cause(one), one_line(one.title, 120), str(one.before), str(one.healthy)) for one in found]
-        kept = rows[:most]
-        _table(name, GONE, kept, out, len(rows) - len(kept))
 
 
 # Markdown.
@@ -324,16 +315,40 @@ def _parts(summary: Overview, budget: Budget) -> list[str]:
         (cell(one.ending), f"{one.count:,}", cell(one.problem, budget.cell), cell(one.examples[0].name, budget.cell))
         for one in summary.unexamined
     ]
+    slowest = [
+        (cell(one.name, budget.cell), cell(one.host), f"{one.seconds:.2f}", one.state) for one in summary.slowest
+    ]
+    gone = [
+        (cell(cluster_cause(one)), cell(one.title, budget.cell), str(one.before), str(one.healthy))
+        for one in summary.gone
+    ]
+    found = summary.matrix
+    matrix = [
+        (cell(host, budget.cell), *(str(count or "") for count in counts), f"{total:,}")
+        for host, counts, total in zip(found.hosts, found.counts, found.totals, strict=True)
+    ]
+    line = summary.timeline
+    timeline = [
+        (start, *(str(counts[at]) for _, counts in line.series))
+        for at, start in enumerate(line.starts)
+        if any(counts[at] for _, counts in line.series)
+    ]
+    headings = (f"{line.unit.capitalize()} from", *(cell(name) for name, _ in line.series))
     return [
         "\n".join(lines).rstrip("\n"),
         section("Clusters", CLUSTERS, rows, budget),
         f"### What sets them apart\n\n{CORRELATION}" if shown else "",
         *(_details_markdown(number, cluster, budget) for number, cluster in enumerate(shown, 1)),
         section("Not examined", UNEXAMINED, unexamined, budget),
-        _timeline_markdown(summary, budget),
-        _matrix_markdown(summary, budget),
-        _gone_markdown(summary, budget),
-        _slowest(summary, budget),
+        section("Causes over time", headings, timeline[-budget.rows :], budget),
+        section(
+            "Hosts and causes",
+            ("Host", *(cell(name) for name in found.causes), "All items"),
+            matrix,
+            budget,
+        ),
+        section("Gone since the baseline", GONE, gone, budget),
+        section("Slowest items", SLOWEST, slowest, budget),
         f"### Again\n\n{fence(report_view.command_text(summary.argv), language='sh', budget=4000)}",
         f"Made by aotidoctor {prose(summary.version)} at {summary.made}.",
     ]
@@ -342,39 +357,6 @@ def _parts(summary: Overview, budget: Budget) -> list[str]:
 def _details_markdown(number: int, cluster: Cluster, budget: Budget) -> str:
     rows = [f"- **{label}:** {code(text, 2 * budget.cell)}" for label, text in cluster_details(cluster)]
     return details(f"{number}. {cluster_cause(cluster)} ({plural_of(cluster.count, 'item')})", "\n".join(rows))
-
-
-def _timeline_markdown(summary: Overview, budget: Budget) -> str:
-    line = summary.timeline
-    rows = [
-        (start, *(str(counts[at]) for _, counts in line.series))
-        for at, start in enumerate(line.starts)
-        if any(counts[at] for _, counts in line.series)
-    ]
-    headings = (f"{line.unit.capitalize()} from", *(cell(name) for name, _ in line.series))
-    return section("Causes over time", headings, rows[-budget.rows :], budget)
-
-
-def _matrix_markdown(summary: Overview, budget: Budget) -> str:
-    found = summary.matrix
-    rows = [
-        (cell(host, budget.cell), *(str(count or "") for count in counts), f"{total:,}")
-        for host, counts, total in zip(found.hosts, found.counts, found.totals, strict=True)
-    ]
-    return section("Hosts and causes", ("Host", *(cell(name) for name in found.causes), "All items"), rows, budget)
-
-
-def _gone_markdown(summary: Overview, budget: Budget) -> str:
-    rows = [
-        (cell(cluster_cause(one)), cell(one.title, budget.cell), str(one.before), str(one.healthy))
-        for one in summary.gone
-    ]
-    return section("Gone since the baseline", GONE, rows, budget)
-
-
-def _slowest(summary: Overview, budget: Budget) -> str:
-    rows = [(cell(one.name, budget.cell), cell(one.host), f"{one.seconds:.2f}", one.state) for one in summary.slowest]
-    return section("Slowest items", SLOWEST, rows, budget)
 
 
 # One line for a chat.

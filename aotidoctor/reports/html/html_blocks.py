@@ -263,13 +263,13 @@ class PageSection:
 
 def fold_tables(section: PageSection) -> PageSection:
     """The section with its long tables folded."""
-    return PageSection(id=section.id, title=section.title, blocks=tuple(map(_fold_block, section.blocks)))
-
-
-def _fold_block(block: Block) -> Block:
-    if not isinstance(block, TableBlock) or not block.is_long:
-        return block
-    return Folded(summary=line(f"{block.label}: {len(block.rows):,} rows"), blocks=(block,))
+    blocks = tuple(
+        Folded(summary=line(f"{block.label}: {len(block.rows):,} rows"), blocks=(block,))
+        if isinstance(block, TableBlock) and block.is_long
+        else block
+        for block in section.blocks
+    )
+    return PageSection(id=section.id, title=section.title, blocks=blocks)
 
 
 def has_long(blocks: Sequence[Block]) -> bool:

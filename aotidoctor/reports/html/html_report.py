@@ -12,7 +12,7 @@ not load anything.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from html import escape
 
@@ -30,7 +30,6 @@ from aotidoctor.reports.html import run_sections as html_place
 from aotidoctor.reports.html import run_sections as html_runs
 from aotidoctor.reports.html.html_blocks import (
     Block,
-    Cell,
     NoteBlock,
     PageSection,
     Pairs,
@@ -83,12 +82,21 @@ def _event(log: LogReading, event: LogEvent, *, anchor: bool) -> TableLine:
         named = html_text.line("no pattern matches it")
     span = str(event.first) if event.last == event.first else f"{event.first}-{event.last}"
     form = " ".join(part for part in (event.form, event.kind) if part)
+    # What an event is to the others, who wrote it, and the line that gave it away.
+    said = [match.text for match in known if match.text.strip() != event.text.strip()]
+    parts = (
+        f"repeats or follows from line {event.echo_of}" if event.echo_of is not None else "",
+        "after a CUDA error: unreliable" if event.tainted else "",
+        f"logged {event.count:,} times" if event.count > 1 else "",
+        event.origin,
+        said[0] if said else "",
+    )
     cells = (
         cell(span, look="num"),
         cell(form, tone="dim"),
         mono(event.text),
         cell(named),
-        _relation(event, [match.text for match in known if match.text.strip() != event.text.strip()]),
+        cell("; ".join(part for part in parts if part), tone="dim"),
     )
     echo = event.echo_of is not None or event.tainted
     return TableLine(cells=cells, tone="dim" if echo else "bad" if known else "", id=_anchor(event) if anchor else "")
@@ -112,18 +120,6 @@ def event_of(log: LogReading | None, item: Evidence) -> str:
         return ""
     at = item.source.line if item.code.startswith("AD-LOG-") else -1
     return next((_anchor(event) for event in log.events[:_LOG_ROOM] if event.first <= at <= event.last), "")
-
-
-def _relation(event: LogEvent, said: list[str]) -> Cell:
-    """What an event is to the others, who wrote it, and the line that gave it away."""
-    parts = (
-        f"repeats or follows from line {event.echo_of}" if event.echo_of is not None else "",
-        "after a CUDA error: unreliable" if event.tainted else "",
-        f"logged {event.count:,} times" if event.count > 1 else "",
-        event.origin,
-        said[0] if said else "",
-    )
-    return cell("; ".join(part for part in parts if part), tone="dim")
 
 
 # Evidence, other causes, and what was not checked.
@@ -150,31 +146,25 @@ def _finding(report: Report, item: Evidence, known: Collection[str]) -> TableLin
     code = Markup("{} {}").format(html_blocks.code(item.code), html_blocks.line(item.kind, 60))
     if used:
         code += Markup('<span class="dim"> · shows {}</span>').format(html_blocks.line(", ".join(used)))
+    # What was seen, and the message where that says more.
+    parts = (item.observed, "" if report_view.adds_nothing(item) else item.message)
+    if isinstance(item.source, RunSource) and item.source.run in known:
+        stream = "" if item.source.stream == "result" else item.source.stream
+        where = stream + (f":{item.source.line}" if item.source.line is not None else "")
+        source = Markup("{} {}").format(html_blocks.link(item.source.run), html_blocks.line(where))
+    else:
+        shown = report_view.short_source(item.source)
+        event = event_of(report.log, item)
+        source = html_blocks.link(event, shown) if event else html_blocks.line(shown)
     cells = (
         cell(name, heads=True),
         cell(code),
         mono(item.subject or ""),
-        cell(html_blocks.link_mentions(_observed_text(item), known, 900)),
+        cell(html_blocks.link_mentions(" — ".join(part for part in parts if part), known, 900)),
         cell(html_blocks.link_mentions(item.expected, known)),
-        cell(_source(report, item, known), tone="dim"),
+        cell(source, tone="dim"),
     )
     return TableLine(cells=cells, tone=tone, id=html_blocks.anchor(item.id))
-
-
-def _observed_text(item: Evidence) -> str:
-    """What was seen, and the message where that says more."""
-    parts = (item.observed, "" if report_view.adds_nothing(item) else item.message)
-    return " — ".join(part for part in parts if part)
-
-
-def _source(report: Report, item: Evidence, known: Collection[str]) -> Markup:
-    if isinstance(item.source, RunSource) and item.source.run in known:
-        stream = "" if item.source.stream == "result" else item.source.stream
-        where = stream + (f":{item.source.line}" if item.source.line is not None else "")
-        return Markup("{} {}").format(html_blocks.link(item.source.run), html_blocks.line(where))
-    shown = report_view.short_source(item.source)
-    event = event_of(report.log, item)
-    return html_blocks.link(event, shown) if event else html_blocks.line(shown)
 
 
 def other_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
@@ -268,6 +258,14 @@ def verdict(report: Report, known: Collection[str]) -> VerdictBlock:
     found = report_view.telling(report, first)
     if found is not None and not found.expected and found.observed in first.looked_like:
         found = None  # It says the same once more.
+    if first.status is not Status.SUSPECTED:
+        because = first.confirmation or "gone with the treatment, back without it"
+    else:
+        because = f"to confirm: {first.would_confirm}" if first.would_confirm else ""
+    tried = _NOTHING
+    if first.remedy.verified:
+        runs = [name for name in _RUN.findall(first.confirmation) if name in known]
+        tried = Markup("Tried: with it the failure is gone. {}").format(html_blocks.links(runs[-1:]))
     return replace(
         shown,
         title=one_line(first.title, 600),
@@ -282,10 +280,10 @@ def verdict(report: Report, known: Collection[str]) -> VerdictBlock:
         is_refs=html_blocks.link(found.id) if found is not None and found.id in known else _NOTHING,
         sure=first.status.value,
         percent=f"{first.confidence:.0%}",
-        because=html_blocks.link_mentions(_because(first), known),
+        because=html_blocks.link_mentions(because, known),
         remedy=html_blocks.link_mentions(first.remedy.text, known, 1200),
         command=first.remedy.command,
-        tried=_tried_text(first, known) if first.remedy.verified else _NOTHING,
+        tried=tried,
         rows=tuple(
             (row.label, html_blocks.link_mentions(row.text, known))
             for row in report_view.first_rows(report)
@@ -304,17 +302,6 @@ def _symptom(report: Report, first: Diagnosis, known: Collection[str]) -> Markup
     events = (event_of(report.log, item) for item in report_view.evidence_of(report, first))
     event = next((event for event in events if event), "")
     return html_blocks.link(event, f"line {event[1:]}") if event else _NOTHING
-
-
-def _because(first: Diagnosis) -> str:
-    if first.status is not Status.SUSPECTED:
-        return first.confirmation or "gone with the treatment, back without it"
-    return f"to confirm: {first.would_confirm}" if first.would_confirm else ""
-
-
-def _tried_text(first: Diagnosis, known: Collection[str]) -> Markup:
-    runs = [name for name in _RUN.findall(first.confirmation) if name in known]
-    return Markup("Tried: with it the failure is gone. {}").format(html_blocks.links(runs[-1:]))
 
 
 def verdict_facts(report: Report) -> tuple[tuple[str, Markup], ...]:
@@ -366,11 +353,16 @@ def render_html(report: Report) -> str:
     shown = verdict(report, known)
     sections = _in_order([fold_tables(section) for section in _sections(report, known) if section.blocks])
     template = template_environment().get_template("report.html.jinja")
+    # The script and the hash that allows it; both empty where no table is long.
     page = template.render(
         verdict=shown,
         facts=verdict_facts(report),
         sections=sections,
-        **_filter(sections),
+        **(
+            {"script": "", "script_hash": ""}
+            if not any(has_long(section.blocks) for section in sections)
+            else with_script_hash(_SCRIPT)
+        ),
         command=report.command,
         explain=f"aotidoctor explain {shown.cause}" if shown.cause else "",
         icon=verdict_icon(COLORS[shown.tone]),
@@ -384,13 +376,6 @@ def _in_order(sections: list[PageSection]) -> list[PageSection]:
     rest = [section for section in sections if section not in late]
     at = next((number for number, section in enumerate(rest, 1) if section.id == "host"), len(rest))
     return [*rest[:at], *late, *rest[at:]]
-
-
-def _filter(sections: list[PageSection]) -> Mapping[str, str]:
-    """The script and the hash that allows it; both empty where no table is long."""
-    if not any(has_long(section.blocks) for section in sections):
-        return {"script": "", "script_hash": ""}
-    return with_script_hash(_SCRIPT)
 
 
 def _sections(report: Report, known: frozenset[str]) -> Iterator[PageSection]:
@@ -441,16 +426,13 @@ def report_piece(report: Report) -> str:
         for row in report_view.first_rows(report)
     )
     title = f"<b style='color:{COLORS[head.tone]}'>{_piece_text(head.word)}</b> {_piece_text(head.text)}"
-    return f"<div><p>{title}</p><table>{rows}</table>{_report_frame(report)}</div>"
-
-
-def _report_frame(report: Report) -> str:
-
     page = render_html(report)
     if len(page) > _LARGEST_PAGE:
-        return "<p>The whole report is long: <code>report.to_html('report.html')</code></p>"
-    frame = f"<iframe sandbox srcdoc=\"{escape(page)}\" style='width:100%;height:40em;border:0'></iframe>"
-    return f"<details><summary>The whole report</summary>{frame}</details>"
+        report_frame = "<p>The whole report is long: <code>report.to_html('report.html')</code></p>"
+    else:
+        frame = f"<iframe sandbox srcdoc=\"{escape(page)}\" style='width:100%;height:40em;border:0'></iframe>"
+        report_frame = f"<details><summary>The whole report</summary>{frame}</details>"
+    return f"<div><p>{title}</p><table>{rows}</table>{report_frame}</div>"
 
 
 def contract_piece(contract: ModelContract) -> str:

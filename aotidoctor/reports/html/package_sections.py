@@ -92,7 +92,12 @@ def contract_blocks(report: Report) -> tuple[Block, ...]:
         shown, more = cut("leaves", rest, _CONTRACT_ROOM)
         summary = html_blocks.line(plural(len(rest), "more leaf", "more leaves"))
         blocks.append(Folded(summary=summary, blocks=(_table(report, shown), *more)))
-    return (*blocks, *_symbols(report), *_problem(report))
+    problem = report.case.inputs_error
+    return (
+        *blocks,
+        *_symbols(report),
+        *(() if problem is None else (NoteBlock(body=html_blocks.line(f"Inputs: {problem}"), tone="bad"),)),
+    )
 
 
 def is_marked(blocks: Sequence[Block]) -> bool:
@@ -119,8 +124,10 @@ def _line(report: Report, leaf: _Leaf) -> TableLine:
     dims = (_DIM.search(item.subject or "") for item in found if _ABOUT.get(item.code) == "shape")
     ours = (*found, *around)
     bad = any(item.severity is not Severity.WARN for item in ours)
+    # The properties that the checks speak of; where none does, a run has shown that it is the values.
+    about_told = frozenset(_ABOUT.get(item.code, "leaf") for item in found if item.code.startswith("AD-IN-"))
     marks = _Marks(
-        about=_about(found) | (frozenset({"place"}) if around else frozenset()),
+        about=(about_told or frozenset("value" for _ in found[:1])) | (frozenset({"place"}) if around else frozenset()),
         dims=frozenset(int(dim[1]) for dim in dims if dim is not None),
         ids=tuple(item.id for item in ours),
         tone="" if not ours else "bad" if bad else "unsure",
@@ -138,12 +145,6 @@ def _tells(report: Report, item: Evidence) -> bool:
     if item.code.startswith("AD-IN-"):
         return item.severity is not Severity.INFO
     return bool(report.diagnoses) and report.verdict == "problem" and item.id in report.diagnoses[0].evidence
-
-
-def _about(found: Sequence[Evidence]) -> frozenset[str]:
-    """The properties that the checks speak of; where none does, a run has shown that it is the values."""
-    told = frozenset(_ABOUT.get(item.code, "leaf") for item in found if item.code.startswith("AD-IN-"))
-    return told or frozenset("value" for _ in found[:1])
 
 
 def _expected_cells(report: Report, spec: LeafSpec | None, marks: _Marks) -> tuple[Cell, ...]:
@@ -195,14 +196,10 @@ def _shape(sizes: Sequence[str], marks: _Marks) -> Cell:
 def _values(stats: ValueStats | None) -> tuple[str, ...]:
     if stats is None:
         return ()
-    ends = [_number(end) for end in (stats.low, stats.high) if end is not None]
+    ends = [str(end) if isinstance(end, int) else f"{end:.4g}" for end in (stats.low, stats.high) if end is not None]
     span = " … ".join(dict.fromkeys(ends))
     counted = ((stats.nan, "NaN"), (stats.inf, "Inf"))
     return tuple(word for word in (span, *(f"{count} {name}" for count, name in counted if count)) if word)
-
-
-def _number(value: float) -> str:
-    return str(value) if isinstance(value, int) else f"{value:.4g}"
 
 
 def _symbols(report: Report) -> tuple[Block, ...]:
@@ -215,11 +212,6 @@ def _symbols(report: Report) -> tuple[Block, ...]:
     )
     title = html_blocks.line(f"{plural(len(contract.symbols), 'symbolic size')}, shared between dims")
     return (Folded(summary=title, blocks=(Pairs(rows=rows),)),)
-
-
-def _problem(report: Report) -> tuple[Block, ...]:
-    problem = report.case.inputs_error
-    return () if problem is None else (NoteBlock(body=html_blocks.line(f"Inputs: {problem}"), tone="bad"),)
 
 
 # Package, host, server, comparison, and the command.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from aotidoctor.model.evidence import plural
-from aotidoctor.model.localization import Localization, SourceLine, TimelineEntry
+from aotidoctor.model.localization import Localization, TimelineEntry
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
 from aotidoctor.reports import localization_view, run_view
@@ -205,7 +205,13 @@ def _calls(place: Localization, entries: Sequence[TimelineEntry], *, last: bool)
         style = f"left:{min(left, 99.0):.1f}%;width:{width:.1f}%"
         kind = "bar" if entry.seconds is not None else "bar open"
         bar = cell(Markup('<span class="{}" style="{}"></span>').format(kind, style), look="when")
-        sign = _sign(place, entry, final=final)
+        # What is to be said of a call beside its name.
+        if entry.state == "entered":
+            sign = "never returned"
+        elif entry.name == place.first_bad:
+            sign = "first bad values"
+        else:
+            sign = "culprit" if final and entry.name == place.culprit else ""
         name = html_text.code(entry.name, 160)
         if sign:
             name = Markup('{} <span class="tag">{}</span>').format(name, sign)
@@ -225,15 +231,6 @@ def _calls(place: Localization, entries: Sequence[TimelineEntry], *, last: bool)
         rows=tuple(lines[-_CALLS:]),
         look="calls",
     )
-
-
-def _sign(place: Localization, entry: TimelineEntry, *, final: bool) -> str:
-    """What is to be said of a call beside its name."""
-    if entry.state == "entered":
-        return "never returned"
-    if entry.name == place.first_bad:
-        return "first bad values"
-    return "culprit" if final and entry.name == place.culprit else ""
 
 
 def _stack(place: Localization) -> tuple[Block, ...]:
@@ -268,13 +265,9 @@ def _source(place: Localization) -> tuple[Block, ...]:
     if frame is None or shown is None:
         return ()
     width = len(str(frame.lines[-1].number))
-    body = Markup("\n").join(_source_line(line, width) for line in frame.lines)
+    words = [(line, html_text.esc(f"{line.number:>{width}}  {line.text}".replace("\n", " "))) for line in frame.lines]
+    body = Markup("\n").join(Markup("<mark>{}</mark>").format(text) if line.marked else text for line, text in words)
     return (OutputBlock(title=html_text.code(shown.title), body=body),)
-
-
-def _source_line(line: SourceLine, width: int) -> Markup:
-    words = html_text.esc(f"{line.number:>{width}}  {line.text}".replace("\n", " "))
-    return Markup("<mark>{}</mark>").format(words) if line.marked else words
 
 
 def value_blocks(place: Localization | None) -> tuple[Block, ...]:
@@ -313,12 +306,15 @@ def matrix_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
         runs = [outcome for outcome in report.runs if outcome.request.probe == probe]
         purpose = runs[0].request.purpose if len({outcome.request.purpose for outcome in runs}) == 1 else ""
         name = html_text.code(runs[0].request.probe, 60)
+        words = dict.fromkeys(run_view.took_effect(outcome) for outcome in runs if outcome.request.env)
         lines.append(
             TableLine(
                 cells=(
                     cell(Markup("{} {}").format(name, html_text.dim(purpose, 120)), heads=True),
                     *(_ending_cell(runs, ending) for ending in endings),
-                    _effect_cell(runs),
+                    cell(
+                        ", ".join(word for word in words if word), tone="dim" if set(words) <= {"yes", ""} else "unsure"
+                    ),
                 )
             )
         )
@@ -328,7 +324,12 @@ def matrix_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
         rows=tuple(lines[:_RUNS]),
         look="matrix",
     )
-    return (table, *_pattern(report, known))
+    rows = run_view.probe_rows(report)
+    pattern: tuple[Block, ...] = ()
+    if rows:
+        verdict = NoteBlock(body=html_text.link_mentions(run_view.probes_verdict(report), known))
+        pattern = (verdict, TableBlock(label=run_view.PROBES_TITLE, headings=run_view.PROBE_HEADINGS, rows=texts(rows)))
+    return (table, *pattern)
 
 
 def _ending_cell(runs: list[Outcome], ending: str) -> Cell:
@@ -342,19 +343,6 @@ def _ending_cell(runs: list[Outcome], ending: str) -> Cell:
         html_text.links(outcome.id for outcome in here[:20]), html_text.dim(", ".join(places))
     )
     return cell(body, tone=tone, look="outcome")
-
-
-def _effect_cell(runs: list[Outcome]) -> Cell:
-    words = dict.fromkeys(run_view.took_effect(outcome) for outcome in runs if outcome.request.env)
-    return cell(", ".join(word for word in words if word), tone="dim" if set(words) <= {"yes", ""} else "unsure")
-
-
-def _pattern(report: Report, known: Collection[str]) -> tuple[Block, ...]:
-    rows = run_view.probe_rows(report)
-    if not rows:
-        return ()
-    said = NoteBlock(body=html_text.link_mentions(run_view.probes_verdict(report), known))
-    return said, TableBlock(label=run_view.PROBES_TITLE, headings=run_view.PROBE_HEADINGS, rows=texts(rows))
 
 
 def run_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
@@ -379,7 +367,21 @@ def _run(outcome: Outcome, known: Collection[str], room: int) -> Folded:
         html_text.line(run_view.run_ending(outcome)),
         html_text.line(", ".join((*((f"in {outcome.stage}",) if failed else ()), seconds(outcome.seconds)))),
     )
-    blocks = (Pairs(rows=_facts(outcome, known)), *_run_texts(outcome, room))
+    # What it said, stream by stream, the end of each.
+    error = outcome.error
+    streams = (
+        ("raised", (error.traceback or f"{error.type}: {error.message}") if error is not None else ""),
+        ("stdout", outcome.stdout_tail),
+        ("stderr", outcome.stderr_tail),
+        ("debugger", outcome.debugger_output),
+        ("tool", outcome.tool_output),
+    )
+    sizes = {"stdout": outcome.stdout_bytes, "stderr": outcome.stderr_bytes}
+    printed: list[Block] = []
+    for name, text in streams:
+        of = f" (of {sizes[name]:,} bytes)" if sizes.get(name, 0) > len(text) else ""
+        printed += printed_block(one_line(f"{name}{of}"), text, room)
+    blocks = (Pairs(rows=_facts(outcome, known)), *printed)
     return Folded(summary=summary, blocks=blocks, id=html_text.anchor(outcome.id))
 
 
@@ -400,21 +402,3 @@ def _facts(outcome: Outcome, known: Collection[str]) -> tuple[tuple[str, Markup]
         ("No debugger", html_text.line(outcome.debugger_problem or "")),
     )
     return tuple(row for row in rows if row[1])
-
-
-def _run_texts(outcome: Outcome, room: int) -> tuple[Block, ...]:
-    """What it said, stream by stream, the end of each."""
-    error = outcome.error
-    streams = (
-        ("raised", (error.traceback or f"{error.type}: {error.message}") if error is not None else ""),
-        ("stdout", outcome.stdout_tail),
-        ("stderr", outcome.stderr_tail),
-        ("debugger", outcome.debugger_output),
-        ("tool", outcome.tool_output),
-    )
-    sizes = {"stdout": outcome.stdout_bytes, "stderr": outcome.stderr_bytes}
-    blocks: list[Block] = []
-    for name, text in streams:
-        of = f" (of {sizes[name]:,} bytes)" if sizes.get(name, 0) > len(text) else ""
-        blocks += printed_block(one_line(f"{name}{of}"), text, room)
-    return tuple(blocks)

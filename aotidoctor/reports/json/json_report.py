@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Host
-from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
+from aotidoctor.model.contract import Dim, ModelContract
 from aotidoctor.model.errors import CannotExamineError, examining
 from aotidoctor.model.evidence import FileSource, RunSource, Source
 from aotidoctor.model.record import JsonObject, JsonValue, as_integer, as_object
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from aotidoctor.model.artifact import StampSeen
-    from aotidoctor.model.inputs import LeafValue
     from aotidoctor.model.run import Ending, Outcome
     from aotidoctor.model.serving_config import NameRow, NameTable
 
@@ -130,7 +129,14 @@ def contract_json(found: ModelContract | None, *, whole: bool) -> dict[str, obje
     listed = None if whole else _LISTED
     return {
         **pick_fields(found, "model_name source member n_inputs n_outputs n_constants"),
-        "leaves": [_leaf(leaf) for leaf in found.leaves],
+        "leaves": [
+            {
+                **pick_fields(leaf, "index path kind input_index generated_name triton_names dtype rank"),
+                "dims": [_dim(dim) for dim in leaf.dims] if leaf.dims is not None else None,
+                **pick_fields(leaf, "strides device_type used source_line check_line"),
+            }
+            for leaf in found.leaves
+        ],
         **pick_fields(found, "outputs symbols"),
         "constants": [pick_fields(item, _CONSTANT) for item in found.constants[:listed]],
         "kernels": [pick_fields(kernel, _KERNEL) for kernel in found.kernels[:listed]],
@@ -140,14 +146,6 @@ def contract_json(found: ModelContract | None, *, whole: bool) -> dict[str, obje
         "in_spec": found.in_spec if whole else None,
         "out_spec": found.out_spec if whole else None,
         **pick_fields(found, "unknown_lines unread problems"),
-    }
-
-
-def _leaf(leaf: LeafSpec) -> dict[str, object]:
-    return {
-        **pick_fields(leaf, "index path kind input_index generated_name triton_names dtype rank"),
-        "dims": [_dim(dim) for dim in leaf.dims] if leaf.dims is not None else None,
-        **pick_fields(leaf, "strides device_type used source_line check_line"),
     }
 
 
@@ -171,6 +169,8 @@ def _dim(dim: Dim) -> dict[str, object]:
 
 def inputs_json(case: Case) -> dict[str, object] | None:
     """What was passed, or why it could not be read; None when no inputs were given."""
+    from aotidoctor.model.inputs import PlainValue
+
     error, found = case.inputs_error, case.inputs
     if error is not None:
         return {"path": case.inputs_path, "problem": str(error), "cause": error.cause, "leaves": []}
@@ -178,20 +178,17 @@ def inputs_json(case: Case) -> dict[str, object] | None:
         return None
     return {
         **pick_fields(found, "path format form sha256 trusted globals notes"),
-        "leaves": [{"path": path, **_value(value)} for path, value in found.leaves()],
+        "leaves": [
+            {
+                "path": path,
+                "kind": "plain" if isinstance(value, PlainValue) else "tensor",
+                **{key: item for key, item in record_json(value).items() if key != "elements"},
+            }
+            for path, value in found.leaves()
+        ],
         "problem": None,
         "cause": None,
     }
-
-
-def _value(value: LeafValue) -> dict[str, object]:
-    from aotidoctor.model.inputs import PlainValue, TensorDesc
-
-    match value:
-        case PlainValue():
-            return {"kind": "plain", **record_json(value)}
-        case TensorDesc():
-            return {"kind": "tensor", **{key: item for key, item in record_json(value).items() if key != "elements"}}
 
 
 def host_json(found: Host) -> dict[str, object]:
@@ -213,6 +210,9 @@ _OUTPUTS_SHOWN = 64
 def run_json(outcome: Outcome) -> dict[str, object]:
     """One child run, as plain values."""
     request, error = outcome.request, outcome.error
+    # Descriptions of the last call's outputs, the first of them when there are very many.
+    calls = outcome.result.get("outputs")
+    outputs = calls[-1] if isinstance(calls, list) and calls else None
     return {
         "id": outcome.id,
         **pick_fields(request, "probe purpose"),
@@ -226,7 +226,7 @@ def run_json(outcome: Outcome) -> dict[str, object]:
         "seconds": outcome.seconds,
         "error": pick_fields(error, "type message traceback") if error else None,
         "warnings": outcome.warnings,
-        "outputs": _outputs(outcome.result.get("outputs")),
+        "outputs": list(outputs[:_OUTPUTS_SHOWN]) if isinstance(outputs, list) else [],
         "applied": outcome.result.get("applied", []),
         **pick_fields(outcome, "stdout_tail stderr_tail stdout_bytes stderr_bytes"),
         "peak_rss_bytes": outcome.peak_rss,
@@ -250,13 +250,6 @@ def _ending(ending: Ending) -> dict[str, object]:
             return said | {"ending": "out-of-memory", "ending_why": reason}
         case NotStarted(reason=reason):
             return said | {"ending": "not-started", "ending_why": reason}
-
-
-def _outputs(calls: JsonValue) -> list[object]:
-    """Descriptions of the last call's outputs, the first of them when there are very many."""
-    if not isinstance(calls, list) or not calls or not isinstance(calls[-1], list):
-        return []
-    return list(calls[-1][:_OUTPUTS_SHOWN])
 
 
 # The document.
@@ -336,7 +329,9 @@ def clean_json(value: object) -> JsonValue:
         case int():
             return int(value)
         case float():
-            return float(value) if math.isfinite(value) else _nonfinite(value)
+            if math.isfinite(value):
+                return float(value)
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case Mapping():
             return {str(clean_json(str(key))): clean_json(item) for key, item in value.items()}
         case Sequence():
@@ -347,12 +342,6 @@ def clean_json(value: object) -> JsonValue:
             return clean_json(record_json(value))
         case _:
             return clean_json(str(value))
-
-
-def _nonfinite(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
 
 
 # A report that was written before, read back.

@@ -87,7 +87,12 @@ class Placeholders:
         self._texts: dict[str, str] = {}
         self._last: dict[str, int] = {}
         for placeholder, text in (known or {}).items():
-            self._keep(placeholder, text)
+            found = _FORM.fullmatch(placeholder)
+            if found is not None:
+                kind, number = found[1], int(found[2] or 0)
+                self._given[_key(kind, text)] = placeholder
+                self._texts[placeholder] = text
+                self._last[kind] = max(self._last.get(kind, 0), number)
 
     def give(self, kind: str, text: str, *, own: bool = False) -> str:
         """The placeholder of ``text``, which is of ``kind``; ``own`` for what is the owner's, not met in a text."""
@@ -126,15 +131,6 @@ class Placeholders:
             if kind == "host" and short == known.partition(".")[0] and short in (name, known):
                 return placeholder
         return None
-
-    def _keep(self, placeholder: str, text: str) -> None:
-        found = _FORM.fullmatch(placeholder)
-        if found is None:
-            return
-        kind, number = found[1], int(found[2] or 0)
-        self._given[_key(kind, text)] = placeholder
-        self._texts[placeholder] = text
-        self._last[kind] = max(self._last.get(kind, 0), number)
 
 
 def _key(kind: str, text: str) -> tuple[str, str]:
@@ -246,25 +242,23 @@ class Redactor:
 
     def _settle(self, text: str) -> str:
         while True:
-            pattern = self._pattern(text)
+            # One expression of the kinds that have a chance in `text`; None without any.
+            folded = text.casefold()
+            chances = self._chances(folded, self._plain)
+            if has_escapes(text):
+                chances = sorted(chances + self._chances(folded, self._escaped))
+            if not chances or chances == [0]:
+                pattern = None
+            else:
+                found = self._compiled.get(tuple(chances))
+                if found is None:
+                    joined = "|".join(self._kinds[at].pattern for at in chances)
+                    found = self._compiled[tuple(chances)] = re.compile(joined, re.DOTALL)
+                pattern = found
             after = pattern.sub(self._hide, text) if pattern is not None else text
             if after == text:
                 return after
             text = after
-
-    def _pattern(self, text: str) -> re.Pattern[str] | None:
-        """One expression of the kinds that have a chance in ``text``; None without any."""
-        folded = text.casefold()
-        chances = self._chances(folded, self._plain)
-        if has_escapes(text):
-            chances = sorted(chances + self._chances(folded, self._escaped))
-        if not chances or chances == [0]:
-            return None
-        found = self._compiled.get(tuple(chances))
-        if found is None:
-            joined = "|".join(self._kinds[at].pattern for at in chances)
-            found = self._compiled[tuple(chances)] = re.compile(joined, re.DOTALL)
-        return found
 
     @staticmethod
     def _chances(folded: str, needles: Sequence[tuple[int, str]]) -> list[int]:
@@ -272,14 +266,12 @@ class Redactor:
 
     def _hide(self, found: re.Match[str]) -> str:
         group = found.lastgroup or ""
-        shown = self._named(group) or self._looks_private(group, found)
+        name = self._groups.get(group)
+        shown = self.placeholders.give(name.kind, name.text) if name is not None else ""
+        shown = shown or self._looks_private(group, found)
         if shown != found[0]:
             self.count += 1
         return shown
-
-    def _named(self, group: str) -> str | None:
-        name = self._groups.get(group)
-        return None if name is None else self.placeholders.give(name.kind, name.text)
 
     def _looks_private(self, group: str, found: re.Match[str]) -> str:
         give = self.placeholders.give

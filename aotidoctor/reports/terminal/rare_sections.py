@@ -33,48 +33,35 @@ if TYPE_CHECKING:
 
 def show_place(place: Localization, out: Layout, *, detail: int) -> None:
     """Print what is known of the place; nothing where nothing is."""
-    rows = localization_view.place_rows(place)
-    if rows:
+    labelled = localization_view.place_rows(place)
+    if labelled:
         out.title("Where")
-    for label, words in rows:
+    for label, words in labelled:
         out.row(label, words)
-    _timeline(place, out, whole=detail > 1)
-    _stack(place, out, whole=detail > 0)
-    _values(place, out, whole=detail > 0)
-
-
-def _timeline(place: Localization, out: Layout, *, whole: bool) -> None:
-    rows, before = localization_view.timeline_rows(place, whole=whole)
-    if not rows:
-        return
-    out.title("Calls")
-    if before:
-        out.line(Text(f" {plural(before, 'call')} before these (-vv shows all)", style="dim"))
-    out.table(("", "Call", "Kind", "Took", "Made of"), map(_mark_row, rows))
-
-
-def _stack(place: Localization, out: Layout, *, whole: bool) -> None:
-    rows = localization_view.frame_rows(place, whole=whole)
-    if rows:
+    calls, before = localization_view.timeline_rows(place, whole=detail > 1)
+    if calls:
+        out.title("Calls")
+        if before:
+            out.line(Text(f" {plural(before, 'call')} before these (-vv shows all)", style="dim"))
+        out.table(("", "Call", "Kind", "Took", "Made of"), map(_mark_row, calls))
+    whole = detail > 0
+    frames = localization_view.frame_rows(place, whole=whole)
+    if frames:
         out.title("Native stack")
-        out.table(("", "Function", "Place"), ((number, name, Text(where, style="dim")) for number, name, where in rows))
+        out.table(
+            ("", "Function", "Place"), ((number, name, Text(where, style="dim")) for number, name, where in frames)
+        )
     # A run that named the cause at once did not look for the place.
-    shown = localization_view.excerpt(place) if rows or place.timeline or whole else None
+    shown = localization_view.excerpt(place) if frames or place.timeline or whole else None
     if shown is not None:
         out.line(Text(f" {shown.title}", style="dim"))
         out.block(shown.text)
-
-
-def _values(place: Localization, out: Layout, *, whole: bool) -> None:
-    if not place.values:
-        return
-    rows = kernel_value_rows(place.values, place.first_bad, whole=whole)
-    if not rows:
-        return
-    out.title("Values of kernels")
-    out.table(rows[0], map(_mark_row, rows[1:]))
-    for note in place.notes:
-        out.paragraph(note, style="dim")
+    rows = kernel_value_rows(place.values, place.first_bad, whole=whole) if place.values else ()
+    if rows:
+        out.title("Values of kernels")
+        out.table(rows[0], map(_mark_row, rows[1:]))
+        for note in place.notes:
+            out.paragraph(note, style="dim")
 
 
 def _mark_row(row: Sequence[str]) -> list[Text]:
@@ -198,7 +185,12 @@ def _show_difference(found: DocumentComparison, out: Layout, detail: int) -> Non
     left = len(found.differences) - len(told)
     if told:
         out.title("Differences")
-        (_difference_table if out.width >= _WIDE_SIDES else _difference_list)(told, out)
+        if out.width >= _WIDE_SIDES:
+            rows = ((item, view.difference_row(item)) for item in told)
+            styled = ((Text(row[0], style=_LEVELS[item.level]), *row[1:]) for item, row in rows)
+            out.table(view.DIFFERENCE_HEADINGS, styled)
+        else:
+            _difference_list(told, out)
     if left > 0:
         out.paragraph(f"and {plural(left, 'more difference')}; -v shows all", style="dim")
     out.blank()
@@ -208,11 +200,6 @@ def _show_difference(found: DocumentComparison, out: Layout, detail: int) -> Non
         out.title("Unknown on one side")
         for line in found.unknown:
             out.paragraph(line, style="dim")
-
-
-def _difference_table(told: Sequence[DocumentDifference], out: Layout) -> None:
-    rows = ((item, view.difference_row(item)) for item in told)
-    out.table(view.DIFFERENCE_HEADINGS, ((Text(row[0], style=_LEVELS[item.level]), *row[1:]) for item, row in rows))
 
 
 def _difference_list(told: Sequence[DocumentDifference], out: Layout) -> None:

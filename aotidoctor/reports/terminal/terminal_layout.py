@@ -280,16 +280,12 @@ def show_runs(report: Report, out: Layout, detail: int) -> None:
     out.table(("", "Probe", "Ended", "In", "Time", "Setting took effect"), rows)
     failed = run_view.first_failed(report.runs)
     for outcome in report.runs if detail > 0 else [failed] if failed else []:
-        _run_output(outcome, out, detail)
-
-
-def _run_output(outcome: Outcome, out: Layout, detail: int) -> None:
-    """What a child said: the start of its exception or the end of its output, or all that was kept."""
-    parts = _last_words(outcome) if detail <= 0 else _all_words(outcome, (4000, 20000)[detail > 1])
-    for name, content in parts:
-        if content.strip():
-            out.line(Text(f" {outcome.id} {name}", style="dim"))
-            out.block(content)
+        # What a child said: the start of its exception or the end of its output, or all that was kept.
+        parts = _last_words(outcome) if detail <= 0 else _all_words(outcome, (4000, 20000)[detail > 1])
+        for name, content in parts:
+            if content.strip():
+                out.line(Text(f" {outcome.id} {name}", style="dim"))
+                out.block(content)
 
 
 def _last_words(outcome: Outcome) -> list[tuple[str, str]]:

@@ -79,7 +79,13 @@ _SHOWN = 20
 def show_package(report: Report, out: Layout, detail: int) -> None:
     """All of ``inspect``: archive, models, contract, needs."""
     artifact, contract = report.case.artifact, report.case.contract
-    _findings(report, out)
+    if report.findings:
+        out.title("Findings")
+        for finding in report.findings:
+            told = finding.message or ", ".join(
+                word for word in (finding.observed, finding.expected and f"expected {finding.expected}") if word
+            )
+            out.row(finding.severity.value, f"{finding.code} {finding.kind}: {one_line(told)}")
     _archive(artifact, out)
     _stamp(report.case.stamp, out)
     loaded = report.case.model.name if report.case.model is not None else None
@@ -126,17 +132,6 @@ def _pairs(title: str, rows: Sequence[tuple[str, str]], out: Layout) -> None:
         return
     out.title(title)
     out.table(("", ""), ((Text(one_line(label, 60), style="dim"), one_line(words)) for label, words in rows))
-
-
-def _findings(report: Report, out: Layout) -> None:
-    if not report.findings:
-        return
-    out.title("Findings")
-    for item in report.findings:
-        told = item.message or ", ".join(
-            word for word in (item.observed, item.expected and f"expected {item.expected}") if word
-        )
-        out.row(item.severity.value, f"{item.code} {item.kind}: {one_line(told)}")
 
 
 def _stamp(seen: StampSeen | None, out: Layout) -> None:
@@ -305,8 +300,15 @@ def _first_screen(report: Report, out: Layout) -> None:
 
 
 def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
-    _others(report, out)
-    _plan(report, out)
+    if len(report.diagnoses) >= 2:
+        out.title("Also possible")
+        for diagnosis in report.diagnoses[1:]:
+            about = f" ({one_line(diagnosis.subject, 60)})" if diagnosis.subject else ""
+            out.row(f"{diagnosis.rank}.", f"{diagnosis.cause}{about}: {report_view.how_sure(diagnosis)}")
+    if report.plan:
+        out.title("Plan")
+        for number, step in enumerate(report.plan, 1):
+            out.pair(Text(f" {number:>2}."), Text(one_line(step, 400)))
     if report.localization is not None:
         # What only a run finds: outputs beside the reference's, and the place of the failure.
         from aotidoctor.reports.terminal.rare_sections import (
@@ -317,7 +319,10 @@ def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
         show_comparison(report, out)
         if not calm or report.command == "localize":
             show_place(report.localization, out, detail=detail)
-    _probes(report, out)
+    rows = run_view.probe_rows(report)
+    if rows:
+        out.title(f"{run_view.PROBES_TITLE}: {run_view.probes_verdict(report)}")
+        out.table(run_view.PROBE_HEADINGS, rows)
     if report.log is not None:
         from aotidoctor.reports.terminal.terminal_layout import show_log
 
@@ -336,14 +341,6 @@ def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
         out.block(report.internal_error)
 
 
-def _probes(report: Report, out: Layout) -> None:
-    rows = run_view.probe_rows(report)
-    if not rows:
-        return
-    out.title(f"{run_view.PROBES_TITLE}: {run_view.probes_verdict(report)}")
-    out.table(run_view.PROBE_HEADINGS, rows)
-
-
 def _calm(report: Report, out: Layout) -> None:
     """A healthy case in a line or two: what was looked at."""
     contract, inputs = report.case.contract, report.case.inputs
@@ -358,23 +355,6 @@ def _calm(report: Report, out: Layout) -> None:
             ended.setdefault(run_view.run_ending(outcome), []).append(outcome.request.probe)
         spent = seconds(sum(outcome.seconds for outcome in report.runs))
         out.row("Ran", "; ".join(f"{', '.join(names)}: {ending}" for ending, names in ended.items()) + f"; {spent}")
-
-
-def _others(report: Report, out: Layout) -> None:
-    if len(report.diagnoses) < 2:
-        return
-    out.title("Also possible")
-    for diagnosis in report.diagnoses[1:]:
-        about = f" ({one_line(diagnosis.subject, 60)})" if diagnosis.subject else ""
-        out.row(f"{diagnosis.rank}.", f"{diagnosis.cause}{about}: {report_view.how_sure(diagnosis)}")
-
-
-def _plan(report: Report, out: Layout) -> None:
-    if not report.plan:
-        return
-    out.title("Plan")
-    for number, step in enumerate(report.plan, 1):
-        out.pair(Text(f" {number:>2}."), Text(one_line(step, 400)))
 
 
 def _evidence(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
