@@ -243,7 +243,7 @@ class Contract(records.ModelContract):
 
         return contract_piece(self)
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:  # noqa: ARG002
+    def _repr_mimebundle_(self, *_: object, **__: object) -> dict[str, str]:
         return {"text/plain": self._lines(), "text/html": self._repr_html_()}
 
     def _lines(self) -> str:

@@ -339,16 +339,13 @@ def write_extras(
 ) -> None:
     """Make each of ``extras``, pairs of a key of ``EXTRAS`` and a path, and say on stderr what became of it."""
     for kind, path in extras:
-        write_stderr(f"aotidoctor: {neutral(_make_extra(kind, report, path, environ, redact=redact))}\n")
-
-
-def _make_extra(kind: str, report: Report, path: Path, environ: Mapping[str, str], *, redact: bool) -> str:
-    try:
-        return EXTRAS.get(kind, partial(_plugin, kind))(report, path, environ, redact)
-    except (OSError, AotidoctorError) as error:
-        return f"warning: no {kind} at {path}: {error}"
-    except Exception as error:  # noqa: BLE001 - the document is out: nothing may change its exit status any more
-        return f"warning: no {kind} at {path}: {whereabouts(error)}"
+        try:
+            made = EXTRAS.get(kind, partial(_plugin, kind))(report, path, environ, redact)
+        except (OSError, AotidoctorError) as error:
+            made = f"warning: no {kind} at {path}: {error}"
+        except Exception as error:  # noqa: BLE001 - the document is out: nothing may change its exit status any more
+            made = f"warning: no {kind} at {path}: {whereabouts(error)}"
+        write_stderr(f"aotidoctor: {neutral(made)}\n")
 
 
 # Commands whose result is no report: one JSON document, one line for an error.

@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import NoReturn, TextIO, final
 
@@ -182,7 +183,7 @@ def _size(paths: Sequence[str]) -> int:
     total = 0
     for path in paths:
         with suppress(OSError, ValueError):
-            status = os.stat(path)  # noqa: PTH116 - no ValueError of pathlib's
+            status = Path(path).stat()
             total += _inside(path) if stat.S_ISDIR(status.st_mode) else status.st_size
     return total
 
@@ -192,7 +193,7 @@ def _inside(folder: str) -> int:
     for place, _, names in os.walk(folder):
         for name in names[:_MOST_FILES]:
             with suppress(OSError):
-                total += os.lstat(os.path.join(place, name)).st_size  # noqa: PTH118 - likewise
+                total += os.lstat(f"{place}/{name}").st_size
         seen += len(names) + 1
         if seen > _MOST_FILES:
             break
@@ -271,16 +272,15 @@ class Progress:
                 case EventKind.PROBE_END | EventKind.TREATMENT:
                     self._current = ""
                     name = f"treat: {event.name}" if event.kind is EventKind.TREATMENT else event.name
-                    self._write(
-                        self._clear
-                        + f"  {self._icon(event.ok)} {name:<26} {event.seconds:6.2f} s  {_one_line(event.verdict)}"
-                        + "\n"
-                    )
-
-    def _icon(self, ok: bool | None) -> str:
-        names = {True: ("✓", "ok", "32"), False: ("✗", "x", "31"), None: ("·", "-", "2")}[ok]
-        text = names[0] if self._unicode else f"{names[1]:<2}"
-        return f"\x1b[{names[2]}m{text}\x1b[0m" if self._color else text
+                    mark, word, tint = {True: ("✓", "ok", "32"), False: ("✗", "x", "31"), None: ("·", "-", "2")}[
+                        event.ok
+                    ]
+                    icon = mark if self._unicode else f"{word:<2}"
+                    icon = f"\x1b[{tint}m{icon}\x1b[0m" if self._color else icon
+                    verdict = " ".join(event.verdict.split())
+                    verdict = "".join(letter if letter.isprintable() else " " for letter in verdict)
+                    verdict = verdict if len(verdict) <= 60 else verdict[:59] + "…"
+                    self._write(self._clear + f"  {icon} {name:<26} {event.seconds:6.2f} s  {verdict}" + "\n")
 
     def _dots(self) -> str:
         return "…" if self._unicode else ".."
@@ -302,11 +302,6 @@ def write_live(stream: TextIO | None, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):
             stream.write(text)
             stream.flush()
-
-
-def _one_line(text: str) -> str:
-    shown = "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
-    return shown if len(shown) <= 60 else shown[:59] + "…"
 
 
 Work = Callable[[OnEvent], Report]

@@ -24,7 +24,7 @@ from aotidoctor.cli.document_output import (
     write_stdout,
 )
 from aotidoctor.cli.execute import argv, execute, within_limits
-from aotidoctor.cli.options import with_case_options, with_output_options
+from aotidoctor.cli.options import with_options
 from aotidoctor.cli.url_arguments import with_fetched_urls
 from aotidoctor.model.case import Options
 from aotidoctor.model.evidence import plural
@@ -51,8 +51,16 @@ Against = Annotated[
 ]
 
 
-@with_output_options("program", "dynamic_shapes", "against", "model_name", "setup", "custom_op_library")
-@with_case_options("model_name setup custom_op_library timeout memory_limit", timeout=300.0)
+@with_options(
+    "program",
+    "dynamic_shapes",
+    "against",
+    "model_name",
+    "setup",
+    "custom_op_library",
+    case="model_name setup custom_op_library timeout memory_limit",
+    timeout=300.0,
+)
 def verify(
     program: ProgramArgument,
     *,
@@ -152,7 +160,7 @@ Calls = Annotated[int | None, typer.Option("--calls", min=1, metavar="N", help="
 Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="Also show the calls on which all agree.")]
 
 
-@with_case_options("timeout setup custom_op_library model_name seed memory_limit", timeout=_TIMEOUT)
+@with_options(case="timeout setup custom_op_library model_name seed memory_limit", timeout=_TIMEOUT)
 def sweep(
     package: opt.Package,
     *,
@@ -189,18 +197,22 @@ def sweep(
         from aotidoctor.reports.redact.redactor import redact_private
 
         found = redact_private(found, os.environ)
-    _finish_sweep(found, shown, files, detail=verbose)
-    raise typer.Exit(_sweep_status(found, fail_on))
-
-
-def _finish_sweep(found: Sweep, shown: SweepFormat, files: list[tuple[SweepFormat, Path]], *, detail: int) -> None:
     try:
         for kind, path in files:
-            write_file(path, _render_sweep(found, kind, detail))
+            write_file(path, _render_sweep(found, kind, verbose))
     except OSError as error:
         warn(f"{error.filename or 'the report'}: {error.strerror or error}")
         raise typer.Exit(2) from error
-    write_stdout(_render_sweep(found, shown, detail))
+    write_stdout(_render_sweep(found, shown, verbose))
+    from aotidoctor.model.fleet import SweepVerdict
+
+    failing = {
+        FailOn.ERROR: {SweepVerdict.FAULT},
+        FailOn.WARN: {SweepVerdict.FAULT, SweepVerdict.UNGUARDED},
+        FailOn.INFO: {SweepVerdict.FAULT, SweepVerdict.UNGUARDED, SweepVerdict.REFUSED},
+        FailOn.NEVER: set[SweepVerdict](),
+    }[fail_on]
+    raise typer.Exit(int(any(row.judged in failing for row in found.rows)))
 
 
 def _sweep_file(text: str, package: str) -> tuple[SweepFormat, Path]:
@@ -228,18 +240,6 @@ def _render_sweep(found: Sweep, shown: SweepFormat, detail: int) -> str:
             return cases_and_sweeps.sweep_text(found, detail=detail)
 
 
-def _sweep_status(found: Sweep, fail_on: FailOn) -> int:
-    from aotidoctor.model.fleet import SweepVerdict
-
-    wanted = {
-        FailOn.ERROR: {SweepVerdict.FAULT},
-        FailOn.WARN: {SweepVerdict.FAULT, SweepVerdict.UNGUARDED},
-        FailOn.INFO: {SweepVerdict.FAULT, SweepVerdict.UNGUARDED, SweepVerdict.REFUSED},
-        FailOn.NEVER: set[SweepVerdict](),
-    }[fail_on]
-    return int(any(row.judged in wanted for row in found.rows))
-
-
 def _print_progress(row: SweepRow, at: int, of: int) -> None:
     """A line of progress."""
     if sys.stderr is not None:
@@ -260,7 +260,7 @@ Torches = Annotated[
 ]
 
 
-@with_output_options("packages", "host")
+@with_options("packages", "host")
 def compat(
     packages: Packages,
     *,
@@ -359,7 +359,7 @@ MinimizeBudget = Annotated[float, typer.Option(parser=opt.duration, metavar="TIM
 Repro = Annotated[bool, typer.Option("--repro/--no-repro", help="Also write a script that fails in the same way.")]
 
 
-@with_case_options("model_name setup custom_op_library trust_pickle memory_limit")
+@with_options(case="model_name setup custom_op_library trust_pickle memory_limit")
 def minimize(
     package: opt.Package,
     *,

@@ -28,7 +28,7 @@ from aotidoctor.cli.document_output import (
     write_stdout,
 )
 from aotidoctor.cli.execute import argv, execute, make_progress, report_of_work, within_limits
-from aotidoctor.cli.options import with_case_options, with_output_options
+from aotidoctor.cli.options import with_options
 from aotidoctor.cli.url_arguments import with_fetched_urls
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import AotidoctorError, CannotExamineError, LimitReachedError, UsageError
@@ -50,9 +50,15 @@ ReproFrom = Annotated[
 KeepWeights = Annotated[bool, typer.Option("--keep-weights", help="Copy the package unchanged.")]
 
 
-@with_output_options("package", "inputs", "reference", "setup", "from_", "custom_op_library")
-@with_case_options(
-    "model_name device setup custom_op_library reference rtol atol trust_pickle timeout budget threads memory_limit"
+@with_options(
+    "package",
+    "inputs",
+    "reference",
+    "setup",
+    "from_",
+    "custom_op_library",
+    case="model_name device setup custom_op_library reference rtol atol trust_pickle timeout budget threads "
+    "memory_limit",
 )
 def repro(
     package: opt.Package,
@@ -130,7 +136,7 @@ MaxSize = Annotated[
 
 
 @with_fetched_urls("package", "inputs", "log", "setup", "reference", "from_")
-@with_case_options("model_name device setup custom_op_library reference generate trust_pickle timeout budget")
+@with_options(case="model_name device setup custom_op_library reference generate trust_pickle timeout budget")
 def bundle(
     package: opt.Package,
     inputs: opt.Inputs = None,
@@ -222,7 +228,7 @@ def _fail_bundle(message: str) -> NoReturn:
 BundleOrReport = Annotated[str, typer.Argument(metavar="BUNDLE", help="A bundle (.zip), or a JSON report.")]
 
 
-@with_output_options("sent", "cases")
+@with_options("sent", "cases")
 def analyze(sent: BundleOrReport, *, cases: opt.Cases = None, show: Show) -> None:
     """Diagnose a bundle again, without its package, host or GPU.
 

@@ -29,7 +29,7 @@ from aotidoctor.cli.document_output import (
     write_stdout,
 )
 from aotidoctor.cli.execute import argv, execute, make_progress, report_of_work
-from aotidoctor.cli.options import make_show, with_output_options
+from aotidoctor.cli.options import make_show, with_options
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.report import Report
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from aotidoctor.commands.demo import Patient
 
 
-@with_output_options("package")
+@with_options("package")
 def inspect(package: opt.Package, *, model_name: opt.ModelName = None, show: Show) -> None:
     """Show the contents of a package and its requirements.
 
@@ -63,7 +63,7 @@ Save = Annotated[
 ]
 
 
-@with_output_options("host")
+@with_options("host")
 def env(*, host: opt.Host = None, save: Save = None, show: Show) -> None:
     """Show the properties of this host, and when settings take effect.
 
@@ -232,7 +232,11 @@ def demo(
             story = textwrap.fill(f"{number}. {patient.title}. {patient.story}", 80, subsequent_indent="   ")
             write_stdout(f"{story}\n\n{render_report(report, Format.RICH, Show(detail=-1), os.environ)}\n")
     write_stdout(_as_json(seen) if show.format is Format.JSON else _by_hand(seen, os.environ))
-    raise typer.Exit(_status(seen))
+    # 0 when each cause was found, 3 when one was not, else why the last one could not be examined.
+    if not _was_examined(seen[-1][1]):
+        raise typer.Exit(exit_status(seen[-1][1], "error"))
+    found = all(report.diagnoses and report.diagnoses[0].cause == patient.cause for patient, report in seen)
+    raise typer.Exit(OK if found else UNKNOWN)
 
 
 def _demo_fleet(show: Show, environ: Mapping[str, str]) -> NoReturn:
@@ -281,17 +285,6 @@ def _triage_patients(show: Show, environ: Mapping[str, str], *, cuda: bool) -> I
 
 def _was_examined(report: Report) -> bool:
     return exit_status(report, "error") in (OK, PROBLEM, UNKNOWN)
-
-
-def _status(seen: list[PatientReport]) -> int:
-    """0 when each cause was found, 3 when one was not, else why the last one could not be examined."""
-    if not _was_examined(seen[-1][1]):
-        return exit_status(seen[-1][1], "error")
-    return (
-        OK
-        if all((bool(report.diagnoses) and report.diagnoses[0].cause == patient.cause) for patient, report in seen)
-        else UNKNOWN
-    )
 
 
 def _as_json(seen: list[PatientReport]) -> str:

@@ -13,7 +13,7 @@ import typer
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.document_output import FailOn, Format, Show, write_output, write_stdout
 from aotidoctor.cli.execute import argv, execute, make_progress, present_report, report_of_work
-from aotidoctor.cli.options import make_show, with_case_options, with_output_options
+from aotidoctor.cli.options import make_show, with_options
 from aotidoctor.cli.url_arguments import with_fetched_urls
 from aotidoctor.model.case import Options
 from aotidoctor.model.report import OnEvent, Report
@@ -29,7 +29,7 @@ Repository = Annotated[
 ]
 
 
-@with_output_options("repository", "repository/config.pbtxt")
+@with_options("repository", "repository/config.pbtxt")
 def triton(
     repository: Repository,
     *,
@@ -63,7 +63,7 @@ def _work(repository: str, release: str | None, on_event: OnEvent, *, hook_secon
     return server.rehearse(repository, wish, argv=argv(), environ=os.environ, on_event=on_event)
 
 
-@with_output_options("package")
+@with_options("package")
 def triton_names(package: opt.Package, *, release: opt.Release = None, show: Show) -> None:
     """Show the server's name for each input and output of a package.
 
@@ -146,17 +146,15 @@ def triton_init(
     if target is not None and text is not None:
         write_output(target, text)
     if drawn and target is None and format_ is None and not json:
-        write_stdout(text if text is not None else _refusal(drawn[0]))
+        if text is None:
+            # Why there is no config, as comments: what is redirected into a file holds no half of one.
+            judged = drawn[0].report.cannot_examine is None
+            served = f"No config serves this package with Triton {drawn[0].report.extra.get('release', '')}:"
+            head = served if judged else "No config can be made:"
+            text = "".join(f"# {line}\n" for line in (head, *drawn[0].reasons))
+        write_stdout(text)
         raise typer.Exit(exit_status(report, FailOn.ERROR.value))
     raise typer.Exit(present_report(report, show, os.environ))
-
-
-def _refusal(drawn: ConfigDraft) -> str:
-    """Why there is no config, as comments: what is redirected into a file holds no half of one."""
-    release = drawn.report.extra.get("release", "")
-    judged = drawn.report.cannot_examine is None
-    head = f"No config serves this package with Triton {release}:" if judged else "No config can be made:"
-    return "".join(f"# {line}\n" for line in (head, *drawn.reasons))
 
 
 ModelDir = Annotated[str, typer.Argument(metavar="MODEL_DIR", help="The folder of one model, with its config.pbtxt.")]
@@ -176,8 +174,14 @@ Send = Annotated[
 ]
 
 
-@with_output_options("model_dir", "model_dir/config.pbtxt", "inputs", "setup", "custom_op_library")
-@with_case_options("setup custom_op_library trust_pickle timeout memory_limit")
+@with_options(
+    "model_dir",
+    "model_dir/config.pbtxt",
+    "inputs",
+    "setup",
+    "custom_op_library",
+    case="setup custom_op_library trust_pickle timeout memory_limit",
+)
 def rehearse(
     model_dir: ModelDir,
     inputs: opt.RequiredInputs,

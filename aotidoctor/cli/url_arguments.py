@@ -26,7 +26,6 @@ Command = Callable[..., None]  # type: ignore[explicit-any]  # each has options 
 CODE = "AD-REMOTE"
 # Commands that read a package and no more; of the files that they take, those that are read by ranges.
 RANGED = {"check": "package", "inspect": "package"}
-_FOLDER = os.path.join("aotidoctor", "remote")  # noqa: PTH118 - a name
 
 
 def may_be_url(value: object) -> bool:
@@ -121,7 +120,14 @@ def _local_value(value: object, found: FetchedUrls, stack: ExitStack, *, ranged:
 
     if not isinstance(value, str) or not is_url(value):
         return value
-    return (_register_ranges(value, found, stack) if ranged else None) or _fetch(value, found)
+    if ranged and (name := _register_ranges(value, found, stack)):
+        return name
+    from aotidoctor.remote.remote_packages import fetch_file
+
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - no RuntimeError of pathlib's
+    got = fetch_file(value, f"{base}/aotidoctor/remote")
+    found.shown[got.path] = got.shown
+    return got.path
 
 
 def _register_ranges(url: str, found: FetchedUrls, stack: ExitStack) -> str | None:
@@ -144,15 +150,6 @@ def _register_ranges(url: str, found: FetchedUrls, stack: ExitStack) -> str | No
     stack.enter_context(register_source(name, ranges.blob()))
     found.ranges.append((name, ranges))
     return name
-
-
-def _fetch(url: str, found: FetchedUrls) -> str:
-    from aotidoctor.remote.remote_packages import fetch_file
-
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - no RuntimeError of pathlib's
-    got = fetch_file(url, os.path.join(base, _FOLDER))  # noqa: PTH118 - likewise
-    found.shown[got.path] = got.shown
-    return got.path
 
 
 def words_without_credentials(words: Sequence[str]) -> tuple[str, ...]:

@@ -26,7 +26,6 @@ from aotidoctor.model.run import ProgramToWatch, WatchedProgram
 from aotidoctor.runner.watch import exit_like, is_good_ending, run_watched
 
 if TYPE_CHECKING:
-    from aotidoctor.commands.watch.program_outcome import RunAgain
     from aotidoctor.model.case import Options
     from aotidoctor.model.report import Report
 
@@ -138,6 +137,7 @@ def _triage(
     from aotidoctor.commands.watch import watch_report as watching
     from aotidoctor.reports.redact.redactor import redact_private
     from aotidoctor.runner.core_file import examine_core
+    from aotidoctor.runner.watch_again import watch_again
 
     with tempfile.TemporaryDirectory(prefix="aotidoctor-") as room:
         watched = examine_core(watched, os.environ, room)
@@ -145,7 +145,7 @@ def _triage(
         package=_there("--package", package),
         inputs=_there("--inputs", inputs),
         options=options,
-        again=_again() if rerun else None,
+        again=(lambda program, debugger: watch_again(program, os.environ, debugger=debugger)) if rerun else None,
         has_gdb=shutil.which("gdb") is not None,
         limit=given.limit or min(max(RERUN_LIMIT_S, 2 * watched.seconds), LONGEST_RERUN_S),
     )
@@ -174,12 +174,6 @@ def show_on_stderr(made: Report, shown: Report, show: Show, *, printed: bool = T
     for kind, path in show.files:
         write_report(path, render_report(shown, kind, show, os.environ))
     write_extras(made, show.extras, os.environ, redact=show.redact)
-
-
-def _again() -> RunAgain:
-    from aotidoctor.runner.watch_again import watch_again
-
-    return lambda program, debugger: watch_again(program, os.environ, debugger=debugger)
 
 
 def reads_input() -> bool:

@@ -26,7 +26,6 @@ from aotidoctor.model.record_json import to_json
 from aotidoctor.plugins import API
 from aotidoctor.probes.probe import History, Probe, Reuse
 
-_T = TypeVar("_T")
 _Kind = TypeVar("_Kind", Check, Probe)
 # More findings, requests or facts than this are a flood; the parent has smaller limits where they are known.
 _MOST, _FACTS, _FILES = 2000, 50, 200
@@ -73,10 +72,15 @@ def _ask(question: Mapping[str, object]) -> JsonValue:
             return _plan(probe.plan(question["case"], seen))  # type: ignore[arg-type]
         return to_json(list(islice(probe.read(question["case"], seen, question["outcome"]), _MOST)))  # type: ignore[arg-type]
     if group == "host_facts":
-        return _facts(plugin)
+        facts = plugin() if callable(plugin) else plugin
+        if not isinstance(facts, Mapping):
+            raise TypeError(f"host facts: observed {type(facts).__name__}, expected a mapping")
+        return {str(name)[:80]: str(value)[:300] for name, value in islice(facts.items(), _FACTS)}
     if group == "reports":
         text = plugin(question["report"]) if callable(plugin) else plugin.render(question["report"])  # type: ignore[attr-defined]
-        return _expect_type(text, str, "render")
+        if not isinstance(text, str):
+            raise TypeError(f"render: observed {type(text).__name__}, expected str")
+        return text
     raise ValueError(f"observed the group {group!r}, expected a group with questions")
 
 
@@ -115,7 +119,14 @@ def _describe_entry(group: str, target: str) -> JsonValue:
         missing = next((file for file in files if not file.is_file()), None)
         if missing is not None or not files or len(files) > _FILES:
             raise FileNotFoundError(f"observed {missing or f'{len(files)} files'}, expected 1 to {_FILES} files")
-        return _try_patterns([str(file.resolve()) for file in files])
+        # Every pattern in them has searched texts that make a careless one take for ever.
+        for pattern in (one for file in files for one in read_patterns(file.stem, file.read_text(encoding="utf-8"))):
+            example = pattern.record.example
+            texts = (example[:-1] * 40, example * 40, *(letter * 4000 for letter in "a0 /._:x"), "a1 " * 2000)
+            for regex in (pattern.regex, *pattern.near, *pattern.not_near):
+                for text in texts:
+                    regex.search(text)
+        return [str(file.resolve()) for file in files]
     if not callable(plugin) and not callable(getattr(plugin, "render", None)):
         raise TypeError(f"observed {type(plugin).__name__}, expected a function")
     return None
@@ -138,17 +149,6 @@ def _item(plugin: object, kind: type[_Kind], question: Mapping[str, object]) -> 
     return next(one for one in cast("list[_Kind]", _items(plugin, kind)) if one.code == question["code"])
 
 
-def _try_patterns(files: list[str]) -> JsonValue:
-    """The files, once every pattern in them has searched texts that make a careless one take for ever."""
-    for file in files:
-        for pattern in read_patterns(Path(file).stem, Path(file).read_text(encoding="utf-8")):
-            example = pattern.record.example
-            for text in (example[:-1] * 40, example * 40, *(letter * 4000 for letter in "a0 /._:x"), "a1 " * 2000):
-                for regex in (pattern.regex, *pattern.near, *pattern.not_near):
-                    regex.search(text)
-    return [*files]
-
-
 def _plan(plan: object) -> JsonValue:
     parts = plan if isinstance(plan, tuple) else (plan,)
     kinds = {"Reuse": Reuse, "NotChecked": NotChecked}
@@ -161,20 +161,7 @@ def _plan(plan: object) -> JsonValue:
     ]
 
 
-def _facts(plugin: object) -> JsonValue:
-    facts = plugin() if callable(plugin) else plugin
-    if not isinstance(facts, Mapping):
-        raise TypeError(f"host facts: observed {type(facts).__name__}, expected a mapping")
-    return {str(name)[:80]: str(value)[:300] for name, value in islice(facts.items(), _FACTS)}
-
-
 def _several(value: object, what: str) -> Iterable[object]:
     if not isinstance(value, Iterable) or isinstance(value, (str, bytes)):
         raise TypeError(f"{what}: observed {type(value).__name__}, expected several")
-    return value
-
-
-def _expect_type(value: object, kind: type[_T], what: str) -> _T:
-    if not isinstance(value, kind):
-        raise TypeError(f"{what}: observed {type(value).__name__}, expected {kind.__name__}")
     return value

@@ -244,7 +244,10 @@ def _check(entry: PluginEntry, item: JsonObject, host: PluginHost) -> Check:
     def run(case: Case) -> Sequence[Evidence] | NotChecked:
         try:
             said = _ask(host, entry, "run", ASK_S, code=code, case=sendable(case))
-            return _read_not_checked(said) if isinstance(said, dict) else _evidence(said, code)
+            if not isinstance(said, dict):
+                return _evidence(said, code)
+            made = _record(NotChecked, said)
+            return replace(made, reason=made.reason[:_MOST_TEXT])
         except (PluginError, BrokenPluginError) as error:
             return NotChecked(code=code, name=name, reason=_failure_text(entry, error))
 
@@ -298,23 +301,23 @@ def _evidence(said: JsonValue, code: str) -> list[Evidence]:
     other = next((item.code for item in made if item.code != code), None)
     if other is not None:
         raise BrokenPluginError(f"observed a finding with the code {other[:80]}, expected {code}")
-    return [_short(item) for item in made]
-
-
-def _short(item: Evidence) -> Evidence:
-    texts = {name: getattr(item, name)[:_MOST_TEXT] for name in ("kind", "observed", "expected", "message")}
-    facts = {name[:80]: _cut(value) for name, value in list(item.facts.items())[:50]}
-    subject = None if item.subject is None else item.subject[:300]
-    return replace(item, **texts, facts=facts, subject=subject, id="")
-
-
-def _cut(value: T) -> T:
-    return value[:_MOST_TEXT] if isinstance(value, (str, tuple)) else value  # type: ignore[return-value]  # of its kind
-
-
-def _read_not_checked(said: JsonObject) -> NotChecked:
-    made = _record(NotChecked, said)
-    return replace(made, reason=made.reason[:_MOST_TEXT])
+    # No text is longer than a report can show.
+    return [
+        replace(
+            item,
+            kind=item.kind[:_MOST_TEXT],
+            observed=item.observed[:_MOST_TEXT],
+            expected=item.expected[:_MOST_TEXT],
+            message=item.message[:_MOST_TEXT],
+            facts={
+                name[:80]: value[:_MOST_TEXT] if isinstance(value, (str, tuple)) else value
+                for name, value in list(item.facts.items())[:50]
+            },
+            subject=None if item.subject is None else item.subject[:300],
+            id="",
+        )
+        for item in made
+    ]
 
 
 def _record(kind: type[T], item: JsonValue) -> T:

@@ -164,19 +164,17 @@ def open_remote(url: str) -> RemoteFile:
     except ImportError as error:
         raise RemoteError(f"{clean_url(url)}: URLs need fsspec; {INSTALL}") from error
     try:
-        system, path = url_to_fs(url, **_options(url))
+        options: dict[str, object] = {}
+        if url.startswith(("http://", "https://")):
+            from aiohttp import ClientTimeout
+
+            # No wait without an end.
+            timeout = ClientTimeout(total=None, sock_connect=_WAIT_S, sock_read=_WAIT_S)
+            options = {"client_kwargs": {"timeout": timeout}}
+        system, path = url_to_fs(url, **options)
     except Exception as error:
         raise _remote_error(url, error) from error
     return _file(url, system, path, _retry(url, lambda: system.info(path)))
-
-
-def _options(url: str) -> dict[str, object]:
-    """No wait without an end."""
-    if not url.startswith(("http://", "https://")):
-        return {}
-    from aiohttp import ClientTimeout
-
-    return {"client_kwargs": {"timeout": ClientTimeout(total=None, sock_connect=_WAIT_S, sock_read=_WAIT_S)}}
 
 
 def _file(url: str, system: AbstractFileSystem, path: str, info: Mapping[str, object]) -> RemoteFile:

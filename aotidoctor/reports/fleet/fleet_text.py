@@ -232,21 +232,14 @@ def _render(summary: Overview, out: Layout, detail: int) -> None:
     ]
     _table("Not examined", UNEXAMINED, unexamined, out)
     _show_timeline(summary, out, None if detail > 0 else _PERIODS)
-    show_matrix_found = summary.matrix
-    if len(show_matrix_found.hosts) >= 2 and show_matrix_found.causes:
-        show_matrix_rows = [
+    matrix = summary.matrix
+    if len(matrix.hosts) >= 2 and matrix.causes:
+        hosts = [
             (one_line(host, 60), *(str(count or "") for count in counts), f"{total:,}")
-            for host, counts, total in zip(
-                show_matrix_found.hosts, show_matrix_found.counts, show_matrix_found.totals, strict=True
-            )
+            for host, counts, total in zip(matrix.hosts, matrix.counts, matrix.totals, strict=True)
         ]
-        show_matrix_kept = show_matrix_rows[:most]
         _table(
-            "Hosts and causes",
-            ("Host", *show_matrix_found.causes, "All items"),
-            show_matrix_kept,
-            out,
-            len(show_matrix_rows) - len(show_matrix_kept),
+            "Hosts and causes", ("Host", *matrix.causes, "All items"), hosts[:most], out, len(hosts) - len(hosts[:most])
         )
     for name, found in (("Gone since the baseline", summary.gone), ("Seen before, not now", summary.past)):
         gone = [(cluster_cause(one), one_line(one.title, 120), str(one.before), str(one.healthy)) for one in found]
