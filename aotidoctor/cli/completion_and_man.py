@@ -25,7 +25,7 @@ class Word:
     """An option.
 
     ``names`` are its spellings; ``value`` is what it takes (empty: it takes nothing); ``choices`` are all that it may
-    take; ``is_file`` tells whether that is a file or a folder.
+    take; ``is_file`` states whether that is a file or a folder.
     """
 
     names: tuple[str, ...]
@@ -68,7 +68,7 @@ class _Param(Protocol):
 
 
 def describe_commands() -> tuple[Described, ...]:
-    """Every command in the order of ``--help``, those below another one behind it."""
+    """Describe every command in the order of ``--help``, each followed by its subcommands."""
     return tuple(_all(cli.COMMANDS, ()))
 
 
@@ -190,7 +190,7 @@ fi
 
 
 def bash(commands: Sequence[Described]) -> str:
-    """For ``source <(aotidoctor completion bash)``."""
+    """Write the script for ``source <(aotidoctor completion bash)``."""
     table = [_bash_row("", ["--help", "--version"], [one.path[0] for one in commands if len(one.path) == 1])]
     values = []
     for one in commands:
@@ -211,7 +211,7 @@ def bash(commands: Sequence[Described]) -> str:
 
 
 def zsh(commands: Sequence[Described]) -> str:
-    """For a file ``_aotidoctor`` in ``$fpath``, or to be sourced after ``compinit``."""
+    """Write the script for a file ``_aotidoctor`` in ``$fpath``, or to be sourced after ``compinit``."""
     top = [(one.path[0], one.summary) for one in commands if len(one.path) == 1]
     table = [_zsh_row("", [("--help", "Show help"), ("--version", "Show the version")], top)]
     values = []
@@ -231,7 +231,7 @@ def zsh(commands: Sequence[Described]) -> str:
 
 
 def fish(commands: Sequence[Described]) -> str:
-    """For a file ``aotidoctor.fish`` in the folder of completions."""
+    """Write the script for a file ``aotidoctor.fish`` in the folder of completions."""
     lines = [
         "# Completion of aotidoctor for fish, made by `aotidoctor completion fish`.",
         "complete -c aotidoctor -n __fish_use_subcommand -l help -s h -d 'Show help'",
@@ -399,8 +399,8 @@ def _exit() -> str:
 
 
 def _see(names: Iterable[str]) -> str:
-    shown = ",\n".join(f".BR {_roff(name)} (1)" for name in names)
-    return f".SH SEE ALSO\n{shown}\n"
+    text = ",\n".join(f".BR {_roff(name)} (1)" for name in names)
+    return f".SH SEE ALSO\n{text}\n"
 
 
 def _roff(text: str) -> str:

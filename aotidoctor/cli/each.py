@@ -83,10 +83,10 @@ def _batch(items: Sequence[str], more: Sequence[str], reports: Path | None, summ
 
 def _one(command: str, path: str, more: Sequence[str], reports: Path | None) -> ExaminedPath:
     what = os.path.dirname(path) or "." if command == "triton" and Path(path).name == CONFIG else path  # noqa: PTH120
-    kept = [] if reports is None else [f"{kind}:{reports / _name(path)}.{kind}" for kind in ("json", "sarif", "md")]
+    parts = [] if reports is None else [f"{kind}:{reports / _name(path)}.{kind}" for kind in ("json", "sarif", "md")]
     # A path that begins with a dash is a path.
     place = f"./{what}" if what.startswith("-") else what
-    return run_each([command, place, *more, *(word for spec in kept for word in ("--report", spec))], path)
+    return run_each([command, place, *more, *(word for spec in parts for word in ("--report", spec))], path)
 
 
 def _name(path: str) -> str:
@@ -146,8 +146,8 @@ def _summarise(path: Path, ended: Sequence[ExaminedPath]) -> None:
     text = "\n".join(["### aotidoctor", "", "| file | exit status | |", "|---|---|---|", *rows, ""])
     for one in ended:
         if one.status and len(text) < _SUMMARY:
-            shown = plain(one.output)[:_PART].replace("```", "'''")
-            text += f"\n<details><summary>{_cell(one.path)}</summary>\n\n```text\n{shown}\n```\n</details>\n"
+            output = plain(one.output)[:_PART].replace("```", "'''")
+            text += f"\n<details><summary>{_cell(one.path)}</summary>\n\n```text\n{output}\n```\n</details>\n"
     with path.open("a", encoding="utf-8") as stream:
         stream.write(text[:_SUMMARY])
 

@@ -158,7 +158,7 @@ def batch(
         device=device,
         triton=release,
     )
-    wish = BatchRequest(
+    request = BatchRequest(
         words=tuple(items),
         command=command.value,
         folder=output_dir,
@@ -171,8 +171,8 @@ def batch(
         worker_timeout=worker_timeout,
         cache=None if no_cache else cache or _cache_file(os.environ),
     )
-    with _fetch_manifests(wish.words, wish.hosts) as (words, profiles):
-        _work(replace(wish, words=words, hosts=profiles), shape, quiet=quiet, fail_on=fail_on, cases=cases)
+    with _fetch_manifests(request.words, request.hosts) as (words, profiles):
+        _work(replace(request, words=words, hosts=profiles), shape, quiet=quiet, fail_on=fail_on, cases=cases)
 
 
 @contextmanager
@@ -186,15 +186,15 @@ def _fetch_manifests(
         yield tuple(str(local.get(f"{at}", word)) for at, word in enumerate(words)), tuple(local["hosts"])  # type: ignore[arg-type]
 
 
-def _work(wish: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, cases: str | None) -> NoReturn:
+def _work(request: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, cases: str | None) -> NoReturn:
     from aotidoctor.cli.batch_progress import BatchProgress
     from aotidoctor.commands import batch as fleets
     from aotidoctor.remote.remote_files import clean_text
     from aotidoctor.reports.redact.redactor import Redactor
 
-    assert isinstance(wish, fleets.BatchRequest)  # noqa: S101 - its class is not imported for the help
+    assert isinstance(request, fleets.BatchRequest)  # noqa: S101 - its class is not imported for the help
     hide = Redactor.of(os.environ)
-    redacts = wish.settings.redact
+    redacts = request.settings.redact
     progress = BatchProgress(sys.stderr, os.environ, quiet=quiet)
 
     def on_warning(line: str) -> None:
@@ -205,7 +205,7 @@ def _work(wish: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, case
     try:
         with exit_on_error():
             summary = fleets.batch(
-                wish,
+                request,
                 argv=argv(),
                 environ=os.environ,
                 redact=lambda text: hide.text(clean_text(text)) if redacts else clean_text(text),
@@ -219,7 +219,7 @@ def _work(wish: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, case
         from aotidoctor.commands.cases.remember import remember_results
 
         try:
-            remember_results(cases, wish.folder)
+            remember_results(cases, request.folder)
         except CannotExamineError as error:
             warn(f"--cases: {error}")
     status = exit_status(summary, fail_on)
@@ -235,7 +235,7 @@ def _work(wish: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, case
 
 
 def exit_status(summary: FleetSummary, fail_on: FailOn) -> int:
-    """That of the worst item which is not as expected."""
+    """The exit status of the worst item that is not as expected."""
     if summary.interrupted:
         return interruption_status(_INTERRUPTED)
     if summary.problem is not None:

@@ -25,7 +25,7 @@ CONTEXT = {
 
 
 class CommandEntry(NamedTuple):
-    """Where a command is: ``module:function`` below aotidoctor.cli, and the examples that its help ends with.
+    """The place of a command, ``module:function`` below aotidoctor.cli, and the examples at the end of its help.
 
     ``words`` are the commands that may stand where this one expects a path: ``aotidoctor triton names model.pt2``.
     With ``rest`` everything from the first argument on is another program's: ``aotidoctor watch ./server --port 8000``.

@@ -60,7 +60,7 @@ def require_one_source(inputs: str | None, *, generate: bool) -> None:
 
 
 def require_plan(host: str | None, *, plan: bool) -> None:
-    """Nothing can be run on a machine that is known from its profile only."""
+    """Reject ``--host`` without ``--plan``: nothing can be run on a machine that is known only from its profile."""
     if host is not None and not plan:
         raise typer.BadParameter("only a plan can be made for a different machine: add --plan", param_hint="--host")
 
@@ -211,8 +211,7 @@ CommandFunction = Callable[..., None]  # type: ignore[explicit-any]  # each has 
 ShowMaker = Callable[..., Show]  # type: ignore[explicit-any]
 OptionsMaker = Callable[..., Options]  # type: ignore[explicit-any]
 # Formats of --report: what a file can hold. `rich` depends on the terminal, so it is not one of them.
-# Colours and widths are of a terminal.
-_FILE_FORMATS = tuple(kind for kind in Format if kind is not Format.RICH)
+_FILE_FORMATS = (Format.JSON, Format.MD, Format.HTML, Format.SARIF, Format.JUNIT, Format.GITHUB)
 # What --output-dir writes: a report to read and one to keep.
 _DIRECTORY_FORMATS = (Format.JSON, Format.MD)
 
@@ -286,7 +285,7 @@ def with_options(*protected: str, case: str = "", **defaults: object) -> Callabl
 
 
 def parameters(function: Callable[..., object]) -> tuple[Parameter, ...]:  # type: ignore[explicit-any]  # see above
-    """What the function takes, with the annotations themselves."""
+    """The parameters of a function, with evaluated annotations."""
     return tuple(signature(function, eval_str=True).parameters.values())
 
 

@@ -88,7 +88,7 @@ def verify(
 
 
 class ContractFormat(str, enum.Enum):
-    """What is written."""
+    """Formats of the contract."""
 
     PYTHON = "python"
     JSON = "json"
@@ -186,10 +186,10 @@ def sweep(
     from aotidoctor.commands.sweep.run_sweep import sweep as ask
     from aotidoctor.reports.cases_and_sweeps import SWEEP_SCHEMA
 
-    shown = chosen_format(format_, SweepFormat.RICH, json=json)
+    chosen = chosen_format(format_, SweepFormat.RICH, json=json)
     files = [_sweep_file(text, package) for text in report or ()]
     options = replace(wanted, reference=reference, budget=budget)
-    with exit_with_error_document(SWEEP_SCHEMA if shown is SweepFormat.JSON else None, package):
+    with exit_with_error_document(SWEEP_SCHEMA if chosen is SweepFormat.JSON else None, package):
         found = ask(
             package, options, environ=os.environ, most=calls, on_row=(lambda *_: None) if quiet else _print_progress
         )
@@ -197,22 +197,30 @@ def sweep(
         from aotidoctor.reports.redact.redactor import redact_private
 
         found = redact_private(found, os.environ)
+    _finish_sweep(found, chosen, files, detail=verbose)
+    raise typer.Exit(_sweep_status(found, fail_on))
+
+
+def _finish_sweep(found: Sweep, chosen: SweepFormat, files: list[tuple[SweepFormat, Path]], *, detail: int) -> None:
     try:
         for kind, path in files:
-            write_file(path, _render_sweep(found, kind, verbose))
+            write_file(path, _render_sweep(found, kind, detail))
     except OSError as error:
         warn(f"{error.filename or 'the report'}: {error.strerror or error}")
         raise typer.Exit(2) from error
-    write_stdout(_render_sweep(found, shown, verbose))
+    write_stdout(_render_sweep(found, chosen, detail))
+
+
+def _sweep_status(found: Sweep, fail_on: FailOn) -> int:
     from aotidoctor.model.fleet import SweepVerdict
 
-    failing = {
+    wanted = {
         FailOn.ERROR: {SweepVerdict.FAULT},
         FailOn.WARN: {SweepVerdict.FAULT, SweepVerdict.UNGUARDED},
         FailOn.INFO: {SweepVerdict.FAULT, SweepVerdict.UNGUARDED, SweepVerdict.REFUSED},
         FailOn.NEVER: set[SweepVerdict](),
     }[fail_on]
-    raise typer.Exit(int(any(row.judged in failing for row in found.rows)))
+    return int(any(row.judged in wanted for row in found.rows))
 
 
 def _sweep_file(text: str, package: str) -> tuple[SweepFormat, Path]:
@@ -224,10 +232,10 @@ def _sweep_file(text: str, package: str) -> tuple[SweepFormat, Path]:
     return SweepFormat(kind), Path(path)
 
 
-def _render_sweep(found: Sweep, shown: SweepFormat, detail: int) -> str:
+def _render_sweep(found: Sweep, chosen: SweepFormat, detail: int) -> str:
     from aotidoctor.reports import cases_and_sweeps
 
-    match shown:
+    match chosen:
         case SweepFormat.JSON:
             return json_document(cases_and_sweeps.SWEEP_SCHEMA, cases_and_sweeps.sweep_document(found))
         case SweepFormat.MD:
@@ -243,10 +251,10 @@ def _render_sweep(found: Sweep, shown: SweepFormat, detail: int) -> str:
 def _print_progress(row: SweepRow, at: int, of: int) -> None:
     """A line of progress."""
     if sys.stderr is not None:
-        told = one_line(
+        text = one_line(
             f"{row.subject}: {row.change or 'nothing changed'}: {row.package.value} ({row.judged.value})", 110
         )
-        typer.echo(f"{at}/{of} {told}", err=True)
+        typer.echo(f"{at}/{of} {text}", err=True)
 
 
 Packages = Annotated[list[str], typer.Argument(metavar="PACKAGE...", help="The .pt2 files.")]
@@ -397,11 +405,11 @@ def minimize(
         )
     from aotidoctor.reports.redact.redactor import redact_private
 
-    shown = redact_private(found, os.environ) if redact else found
+    redacted = redact_private(found, os.environ) if redact else found
     if json:
-        write_stdout(json_document(MINIMIZE_SCHEMA, asdict(shown)))
+        write_stdout(json_document(MINIMIZE_SCHEMA, asdict(redacted)))
     else:
-        write_stdout(_minimize_text(shown))
+        write_stdout(_minimize_text(redacted))
     raise typer.Exit({"healthy": 0, "smallest": 1, "package-only": 3, "unfinished": 6}[found.ending])
 
 

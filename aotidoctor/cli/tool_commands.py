@@ -88,9 +88,9 @@ def _save(path: str, *, redact: bool) -> None:
     from aotidoctor.reports.json.json_report import dump_json
 
     host = read_host(artifact=None, environ=os.environ, survey=True)
-    shown = redact_private(host, os.environ) if redact else host
+    redacted = redact_private(host, os.environ) if redact else host
     try:
-        write_file(Path(path), dump_json(profile_document(shown, Path(path).stem)))
+        write_file(Path(path), dump_json(profile_document(redacted, Path(path).stem)))
     except OSError as error:
         warn(f"could not write {path}: {error.strerror or error}")
         return
@@ -104,7 +104,7 @@ def explain(
     json: opt.Json = False,
 ) -> None:
     """Explain a cause, a check or a probe."""
-    shown = page_format(format_, json=json)
+    chosen = page_format(format_, json=json)
     # `--help` does not need these.
     from aotidoctor.commands import explain as manual
 
@@ -114,7 +114,7 @@ def explain(
         near = manual.near(topic)
         hint = f"; did you mean {', '.join(near)}?" if near else ""
         raise typer.BadParameter(f"no page for {topic!r}{hint}", param_hint="CAUSE|CODE")
-    match shown:
+    match chosen:
         case PageFormat.JSON:
             from aotidoctor.reports.json import json_report as json_
 

@@ -59,8 +59,8 @@ def _work(repository: str, release: str | None, on_event: OnEvent, *, hook_secon
 
     if hook_seconds is None:
         return server.judge_repository(repository, triton=release, argv=argv(), environ=os.environ)
-    wish = server.RehearsalRequest(triton=release, load_hook=True, options=Options(timeout=hook_seconds))
-    return server.rehearse(repository, wish, argv=argv(), environ=os.environ, on_event=on_event)
+    request = server.RehearsalRequest(triton=release, load_hook=True, options=Options(timeout=hook_seconds))
+    return server.rehearse(repository, request, argv=argv(), environ=os.environ, on_event=on_event)
 
 
 @with_options("package")
@@ -84,7 +84,7 @@ _NAME = "config.pbtxt"
 
 
 class Naming(str, enum.Enum):
-    """How tensors are named."""
+    """Naming schemes of tensors."""
 
     ORDINAL = "ordinal"
     FORWARD = "forward"
@@ -198,14 +198,14 @@ def rehearse(
     Runs the package's native code in a child. Names become slots, types and batches as in the release: swapped inputs,
     types that are read as different types, and rows of other requests show as different outputs.
     """
-    said = renamed_tensors(send)
+    expectations = renamed_tensors(send)
     from aotidoctor.commands import triton as server
 
-    wish = server.RehearsalRequest(
+    request = server.RehearsalRequest(
         inputs=inputs,
         triton=release,
         requests=request_batch,
-        said=said,
+        said=expectations,
         load_hook=load_hook,
         options=wanted,
     )
@@ -213,7 +213,7 @@ def rehearse(
         "triton",
         model_dir,
         show,
-        lambda on_event: server.rehearse(model_dir, wish, argv=argv(), environ=os.environ, on_event=on_event),
+        lambda on_event: server.rehearse(model_dir, request, argv=argv(), environ=os.environ, on_event=on_event),
     )
 
 

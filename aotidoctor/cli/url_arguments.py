@@ -37,7 +37,7 @@ def may_be_url(value: object) -> bool:
 
 @record(kw_only=False, frozen=False)
 class FetchedUrls:
-    """What was fetched for a command: local paths by the URL that shows them, and what was read by ranges."""
+    """The files fetched for a command: URLs by local path, and packages that are read by ranges."""
 
     shown: dict[str, str] = field(default_factory=dict)
     ranges: list[tuple[str, RemoteRanges]] = field(default_factory=list)
@@ -68,7 +68,7 @@ _CURRENT: list[FetchedUrls] = []
 
 
 def with_urls_restored(report: Report) -> Report:
-    """As ``Localized.finished`` of what is fetched just now; the same report where nothing is."""
+    """Apply ``FetchedUrls.finished`` of the current command; the same report where nothing was fetched."""
     return _CURRENT[-1].finished(report) if _CURRENT else report
 
 
@@ -76,7 +76,7 @@ def with_urls_restored(report: Report) -> Report:
 def fetch_arguments(
     given: Mapping[str, object], names: Sequence[str], ranged: str | None = None
 ) -> Iterator[tuple[Mapping[str, object], FetchedUrls]]:
-    """Within: ``given`` with local paths in the place of the URLs among ``names``.
+    """Provide ``given`` with local paths in place of the URLs among ``names``.
 
     ``ranged`` is the one that is read by ranges. Raises RemoteError.
     """

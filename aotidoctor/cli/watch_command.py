@@ -141,7 +141,7 @@ def _triage(
 
     with tempfile.TemporaryDirectory(prefix="aotidoctor-") as room:
         watched = examine_core(watched, os.environ, room)
-    wish = watching.WatchRequest(
+    request = watching.WatchRequest(
         package=_there("--package", package),
         inputs=_there("--inputs", inputs),
         options=options,
@@ -155,16 +155,16 @@ def _triage(
     # What is asked for besides documents may need the recorded inputs.
     with tempfile.TemporaryDirectory(prefix="aotidoctor-") as room:
         with progress:
-            wish = replace(wish, room=room)
+            request = replace(request, room=room)
             made = watching.report_on_program(
-                watched, wish, argv=argv(), environ=os.environ, on_event=progress.on_event
+                watched, request, argv=argv(), environ=os.environ, on_event=progress.on_event
             )
         made = store_case(made, show.cases, os.environ)
         show_on_stderr(made, redact_private(made, os.environ) if show.redact else made, show)
 
 
 def show_on_stderr(made: Report, shown: Report, show: Show, *, printed: bool = True) -> None:
-    """The first screen on stderr, the documents where they were asked for; ``shown`` is the redacted report."""
+    """Print the first screen on stderr, and write the requested documents; ``shown`` is the redacted report."""
     from aotidoctor.cli.document_output import write_extras
     from aotidoctor.reports.terminal.terminal_report import terminal_text
 
@@ -177,7 +177,7 @@ def show_on_stderr(made: Report, shown: Report, show: Show, *, printed: bool = T
 
 
 def reads_input() -> bool:
-    """Whether the program may have read something that is gone now: a terminal's keys, or what came from a pipe."""
+    """Whether the program may have read input that cannot be replayed: from a terminal or a pipe."""
     try:
         mode = os.fstat(0).st_mode
     except OSError:

@@ -35,12 +35,12 @@ class PluginEntry:
 
     @property
     def label(self) -> str:
-        """How a report names it."""
+        """The name of the plugin in a report."""
         return f"{self.distribution} {self.version}: {self.group} {self.name}"
 
 
 def found() -> tuple[PluginEntry, ...]:
-    """All entry points of plugins, in a fixed order; of two alike the one that Python would import first."""
+    """Find all entry points of plugins, in a fixed order; of duplicates the one that Python would import first."""
     entries: dict[tuple[str, str, str], PluginEntry] = {}
     for folder in dict.fromkeys(import_path()):
         for entry in _of_folder(folder):

@@ -38,7 +38,7 @@ class Fetched:
 
 
 def fetch_file(url: str, folder: str, *, largest: int = LARGEST) -> Fetched:
-    """What is at ``url``, below ``folder``. Raises RemoteError."""
+    """Fetch the file or folder at ``url`` to a place below ``folder``. Raises RemoteError."""
     file = open_remote(url)
     try:
         if file.is_folder:
@@ -159,7 +159,7 @@ class RemoteRanges:
     _blocks: dict[int, bytes] = field(default_factory=dict)
 
     def blob(self) -> Blob:
-        """For the readers of packages. Its reads raise RemoteError."""
+        """Make a blob for the readers of packages. Its reads raise RemoteError."""
         return Blob(self.size, self.read_at, self.prefetch)
 
     def read_at(self, start: int, length: int) -> bytes:

@@ -199,12 +199,12 @@ def _given_inputs(report: Report) -> tuple[list[str], list[str]] | None:
     args: Tree[LeafValue] = found.args
     kwargs: Tree[LeafValue] = found.kwargs
     named = _tree(kwargs, _leaf)
-    shown = [f"args = {_as_tuple(_tree(args, _leaf))}", f"kwargs = {named if named.startswith('{') else '{}'}"]
+    listed = [f"args = {_as_tuple(_tree(args, _leaf))}", f"kwargs = {named if named.startswith('{') else '{}'}"]
     # Containers that a plain script cannot make.
     trees = (args, kwargs)
     known = {"tuple", "list", *MAPPINGS}
     kinds = sorted({kind for tree in trees for kind in _kinds(tree) if kind not in known})
-    return shown, [*notes, *([f"lists replace {one_line(', '.join(kinds), 200)}"] if kinds else [])]
+    return listed, [*notes, *([f"lists replace {one_line(', '.join(kinds), 200)}"] if kinds else [])]
 
 
 def _expected_comment(report: Report) -> tuple[list[str], list[str]] | None:
@@ -225,20 +225,20 @@ def _expected_comment(report: Report) -> tuple[list[str], list[str]] | None:
         )
         return _make_tensor_text(spec.dtype or "float32", tuple(sizes), spec.device_type or "cpu")
 
-    shown = [f"args = {_as_tuple(_tree(args, leaf))}", f"kwargs = {_tree(kwargs, leaf)}"]
-    return shown, ["no inputs were given: these are the smallest that the contract allows, with made-up values"]
+    listed = [f"args = {_as_tuple(_tree(args, leaf))}", f"kwargs = {_tree(kwargs, leaf)}"]
+    return listed, ["no inputs were given: these are the smallest that the contract allows, with made-up values"]
 
 
 def _as_tuple(text: str) -> str:
     return f"({text[1:-1]},)" if text.startswith("[") and len(text) > 2 else "()" if text == "[]" else text
 
 
-def _tree(tree: Tree[T], shown: Callable[[T], str]) -> str:
+def _tree(tree: Tree[T], leaf_text: Callable[[T], str]) -> str:
     match tree:
         case Leaf(value=value):
-            return shown(value)
+            return leaf_text(value)
         case Container():
-            return _joined(tree.type, tree.keys, [_tree(child, shown) for child in tree.children])
+            return _joined(tree.type, tree.keys, [_tree(child, leaf_text) for child in tree.children])
 
 
 def _joined(kind: str, keys: tuple[str | int, ...], children: list[str]) -> str:
@@ -320,7 +320,7 @@ _REPRO = "`aotidoctor repro` writes a script that was run and certified to fail 
 def render_issue(report: Report, form: str, repro: str | None = None) -> str:
     """``report`` in ``form`` (``pytorch`` or ``triton``), shorter than GitHub's limit.
 
-    ``repro`` is the folder that a certified reproduction was asked for in.
+    ``repro`` is the folder of ``--report repro:DIR``, where a certified reproduction is written.
     """
     parts = _pytorch if form == "pytorch" else _triton
     return fit_parts(partial(parts, report, repro))
@@ -348,8 +348,8 @@ def _triton(report: Report, repro: str | None, budget: Budget) -> list[str]:
         expected = "No failure." if report.verdict != "healthy" else "As observed: nothing wrong was found."
     else:
         first = report.diagnoses[0]
-        told = next((item.expected for item in report_view.evidence_of(report, first) if item.expected), "")
-        expected = prose(told) if told else "No failure."
+        expected_text = next((item.expected for item in report_view.evidence_of(report, first) if item.expected), "")
+        expected = prose(expected_text) if expected_text else "No failure."
     return [
         "**Description**",
         _describe_report(report),
@@ -421,11 +421,11 @@ def _versions(report: Report) -> list[str]:
     if report.log is None or report.runs:
         return [block]
     named = ", ".join(f"{name} {version}" for name, version in report.log.versions.items())
-    told = f"The log names {prose(named)}." if named else "The log names no versions."
+    text = f"The log names {prose(named)}." if named else "The log names no versions."
     if report.case.host.torch is None and report.case.host.cpu_model is None:
         rest = "`python -m torch.utils.collect_env` lists them"
-        return [told, f"This report does not describe the machine that failed; on that machine, {rest}."]
-    return [told, "The machine that read the log, which may differ from the one that failed:", block]
+        return [text, f"This report does not describe the machine that failed; on that machine, {rest}."]
+    return [text, "The machine that read the log, which may differ from the one that failed:", block]
 
 
 def _error_log(report: Report, budget: Budget) -> str:

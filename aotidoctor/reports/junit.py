@@ -62,8 +62,8 @@ def junit_document(
         head += f' time="{max(case.seconds, 0):.3f}"'
         body = []
         if case.outcome:
-            told = f"type={xml_attribute(case.kind)} message={xml_attribute(case.message)}"
-            body.append(f"      <{case.outcome} {told}>{_body_text(case.text)}</{case.outcome}>")
+            words = f"type={xml_attribute(case.kind)} message={xml_attribute(case.message)}"
+            body.append(f"      <{case.outcome} {words}>{_body_text(case.text)}</{case.outcome}>")
         if case.printed:
             body.append(f"      <system-out>{_body_text(case.printed)}</system-out>")
         lines += [f"{head}>", *body, "    </testcase>"] if body else [f"{head}/>"]
@@ -120,7 +120,7 @@ def render_junit(report: Report, fail_on: str = "error", asked: Mapping[str, str
     return junit_document(name, cases, seconds=seconds, at=report.started, properties=properties, printed=printed)
 
 
-def _cases(report: Report, fail_on: str, asked: Mapping[str, str]) -> list[JUnitCase]:
+def _cases(report: Report, fail_on: str, values: Mapping[str, str]) -> list[JUnitCase]:
     broken = []
     if text := report.internal_error or report.cannot_examine or "":
         message = one_line((text.strip().splitlines() or [""])[-1], _MESSAGE)
@@ -130,11 +130,11 @@ def _cases(report: Report, fail_on: str, asked: Mapping[str, str]) -> list[JUnit
     found: dict[str, list[Evidence]] = {}
     for finding in report.findings:
         found.setdefault(finding.code, []).append(finding)
-    codes = [*asked, *(code for code in found if code not in asked)]
+    codes = [*values, *(code for code in found if code not in values)]
     codes += [code for code in unseen if code not in codes]
     if broken and not found and not unseen:
         return broken  # Nothing was asked.
-    about = {item.code: item.name for item in report.not_checked} | dict(asked)
+    about = {item.code: item.name for item in report.not_checked} | dict(values)
     judged = [
         _JUnitReport(code=code, name=about.get(code, ""), findings=found.get(code, []), unseen=unseen.get(code))
         for code in codes
@@ -149,10 +149,10 @@ def _cases(report: Report, fail_on: str, asked: Mapping[str, str]) -> list[JUnit
     return [*broken, *(_check_cases(report, item, fail_on) for item in judged), *cases]
 
 
-def _check_cases(report: Report, asked: _JUnitReport, fail_on: str) -> JUnitCase:
+def _check_cases(report: Report, check: _JUnitReport, fail_on: str) -> JUnitCase:
     """The case of one code."""
-    findings, unseen = asked.findings, asked.unseen
-    title, family = f"{asked.code} {asked.name}".strip(), f"aotidoctor.{asked.code.rpartition('-')[0]}"
+    findings, unseen = check.findings, check.unseen
+    title, family = f"{check.code} {check.name}".strip(), f"aotidoctor.{check.code.rpartition('-')[0]}"
     threshold = FAIL_ON.index(fail_on)
     bad = [item for item in findings if item.severity.rank >= threshold]
     text = "\n\n".join(_evidence_text(report, item) for item in findings)

@@ -203,7 +203,7 @@ def first_rows(report: Report) -> tuple[LabelledLine, ...]:
 
 
 def first_lines(report: Report) -> list[str]:
-    """What stands under the headline, as plain lines."""
+    """The lines below the headline, as plain text."""
     rows = [f"{row.label}: {row.text}" if row.label else row.text for row in first_rows(report)]
     return [line for line in (partial_note(report), *rows) if line]
 
@@ -315,7 +315,7 @@ def _unknown_rows(report: Report) -> tuple[LabelledLine, ...]:
 
 
 def next_steps(report: Report) -> tuple[str, ...]:
-    """What the user can add so that more can be said: only what would change something about this failure."""
+    """Suggest what the user can add: only what would change something about this failure."""
     case, steps = report.case, []
     if WATCHED in report.extra:
         return _watched_steps(report)
@@ -329,8 +329,8 @@ def next_steps(report: Report) -> tuple[str, ...]:
         steps.append("register its custom operators first: --setup FILE")
     if called and report.runs and case.options.reference is None:
         steps.append("compare with the exported program: --reference exported.pt2")
-    shown = "-v shows what the child printed; " if report.runs else ""
-    steps.append(f"{shown}-o DIR keeps the report for a bug report")
+    text = "-v shows what the child printed; " if report.runs else ""
+    steps.append(f"{text}-o DIR keeps the report for a bug report")
     return tuple(steps)
 
 
@@ -366,8 +366,8 @@ def short_source(source: Source | None) -> str:
 def adds_nothing(finding: Evidence) -> bool:
     """True when the message only repeats what was observed and expected."""
     rest = finding.message
-    for told in (finding.observed, finding.expected, finding.subject or ""):
-        rest = rest.replace(told, "") if told else rest
+    for known in (finding.observed, finding.expected, finding.subject or ""):
+        rest = rest.replace(known, "") if known else rest
     return len(rest) < 40
 
 
@@ -389,7 +389,7 @@ def plugin_rows(report: Report) -> tuple[tuple[str, str], ...]:
 
 
 def has_artifact(report: Report) -> bool:
-    """False where no file was asked for (``env``)."""
+    """Whether the report is about a file; False for ``env``."""
     return bool(report.case.artifact.path)
 
 

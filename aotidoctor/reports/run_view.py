@@ -39,7 +39,7 @@ def first_failed(outcomes: Iterable[Outcome]) -> Outcome | None:
 
 
 def ending_text(ending: Ending) -> str:
-    """How a child ended, in a few words."""
+    """Describe the end of a child in a few words."""
     match ending:
         case Exited(code=0, done=True):
             return "ok"
@@ -101,7 +101,7 @@ def probe_rows(report: Report) -> list[tuple[str, ...]]:
 
 
 def probes_verdict(report: Report) -> str:
-    """What the pattern says, in words."""
+    """State the conclusion from the pattern of failures."""
     found = next((item for item in report.findings if item.code == PROBES_CODE), None)
     return "" if found is None else one_line(found.observed.partition(": ")[0])
 
@@ -151,7 +151,7 @@ def log_text(log: LogReading) -> str:
 
 
 def log_without_failure(log: LogReading) -> str:
-    """Nothing found: said of the log, not of the model."""
+    """State that the log, not the model, shows no failure."""
     warnings = sum(1 for event in log.events if event.level != "error")
     beside = f"; {plural(warnings, 'warning')}" if warnings else ""
     return f"no failure found in {plural(log.lines, 'line')}{beside}"
@@ -177,7 +177,7 @@ def log_unknown_rows(report: Report) -> list[tuple[str, str]]:
 
 
 def log_next_steps(report: Report) -> tuple[str, ...]:
-    """What to run next."""
+    """Suggest the next commands."""
     return tuple(step for step in report.extra.get("next", "").split("\n") if step)
 
 
@@ -194,12 +194,12 @@ def log_facts(log: LogReading) -> list[tuple[str, str]]:
 
 def log_rows(log: LogReading, *, whole: bool = False) -> tuple[list[LogRow], int]:
     """The failures in the order of the log, and how many are left out."""
-    shown = log.events
-    if not whole and len(shown) > _SHOWN:
+    listed = log.events
+    if not whole and len(listed) > _SHOWN:
         matched = [match.event.first for match in log.matches]
-        first = [event for event in shown if event.first in matched or event in log.unknown]
-        shown = tuple(sorted((first or list(shown))[:_SHOWN], key=lambda event: event.first))
-    return [_log_row(event, log) for event in shown], len(log.events) - len(shown)
+        first = [event for event in listed if event.first in matched or event in log.unknown]
+        listed = tuple(sorted((first or list(listed))[:_SHOWN], key=lambda event: event.first))
+    return [_log_row(event, log) for event in listed], len(log.events) - len(listed)
 
 
 def _log_row(event: LogEvent, log: LogReading) -> LogRow:
@@ -265,7 +265,7 @@ def is_serving(report: Report) -> bool:
 
 
 def model_rows(report: Report, *, notes: bool) -> tuple[ModelRows, ...]:
-    """All models that were judged; ``notes`` keeps findings without a complaint, too."""
+    """All models that were judged; ``notes`` includes findings without a complaint."""
     found = [item for item in report.findings if notes or item.severity is not Severity.INFO]
     return tuple(
         ModelRows(name=name, rows=tuple(_rule_row(item) for item in found if item.facts.get("model") == name))
@@ -299,12 +299,12 @@ def _rule_row(item: Evidence) -> RuleRow:
         # The config is what the table is about; another file has to be named.
         line = name if source.line is None else str(source.line) if name == "config.pbtxt" else f"{name}:{source.line}"
     subject = (item.subject or "").partition(": ")[2]
-    told = _LETTERS.get(item.facts.get("consequence"), "")
+    consequence = _LETTERS.get(item.facts.get("consequence"), "")
     observation = f"{item.observed}; " if item.observed and item.observed not in item.message else ""
     return RuleRow(
         rule=item.code.rpartition("-")[2],
         line=one_line(line, 60),
-        what=one_line(f"{told}{f'{subject}: ' if subject else ''}{observation}{item.message}", 500),
+        what=one_line(f"{consequence}{f'{subject}: ' if subject else ''}{observation}{item.message}", 500),
         remedy=one_line(str(item.facts.get("remedy") or ""), 300),
         severity=item.severity.value,
         about=subject,
@@ -326,7 +326,7 @@ _KINDS: Mapping[str, str] = {
 
 
 def name_tables(report: Report) -> tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]:
-    """Title and rows of the inputs, and of the outputs; nothing where names were not asked for."""
+    """Title and rows of the inputs, and of the outputs; empty if names were not requested."""
     table = report.names
     if table is None:
         return ()

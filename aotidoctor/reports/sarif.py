@@ -171,7 +171,7 @@ def sarif_document(run: SarifNode) -> str:
 
 
 def sarif_tool(version: str, rules: list[SarifNode]) -> SarifNode:
-    """Who made it, and by which rules."""
+    """Describe the tool and its rules."""
     return {"driver": {"name": "aotidoctor", "version": version, "semanticVersion": version, "rules": rules}}
 
 

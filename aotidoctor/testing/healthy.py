@@ -106,8 +106,8 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     bases = [(Path(pattern).anchor or root, pattern.removeprefix(Path(pattern).anchor)) for pattern in patterns]
     found = sorted({path for base, pattern in bases for path in Path(base).glob(pattern)})
     if not found:
-        shown = ", ".join(patterns)
-        raise pytest.UsageError(f"{metafunc.definition.nodeid}: no file below {root} matches {shown}")
+        text = ", ".join(patterns)
+        raise pytest.UsageError(f"{metafunc.definition.nodeid}: no file below {root} matches {text}")
     metafunc.parametrize(
         FIXTURE,
         found,

@@ -123,7 +123,7 @@ class ReportWriter:
         item.user_properties.append((_PROPERTY, {**row, "cause": report.cause or ""}))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """In the main process: what was written, by whichever worker."""
+        """Collect in the main process what the workers wrote."""
         if not self._lists:
             return
         for name, value in report.user_properties:

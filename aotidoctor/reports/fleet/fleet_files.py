@@ -105,12 +105,12 @@ def render_fleet_page(summary: Overview, rows: Iterable[ItemRow]) -> str:
     """``summary`` with its items ``rows`` as a page."""
     head = fleet_text.fleet_verdict(summary)
     # The first rows that fit on a page.
-    shown, size = [], 0
+    listed, size = [], 0
     for row in islice(rows, ROWS):
         size += 300 + sum(min(len(cell), _CELL) for cell in (row.name, row.subject, row.problem, row.labels, row.host))
         if size > _BYTES:
             break
-        shown.append(row)
+        listed.append(row)
     script = (files("aotidoctor.reports") / "templates" / "fleet.js").read_text(encoding="utf-8")
     template = template_environment().get_template("fleet.html.jinja")
     page = template.render(
@@ -131,11 +131,11 @@ def render_fleet_page(summary: Overview, rows: Iterable[ItemRow]) -> str:
             }
             for number, cluster in enumerate(summary.clusters, 1)
         ],
-        rows=[_item_cells(row) for row in shown],
-        left=summary.items - len(shown),
-        states=sorted({row.state for row in shown}),
-        causes=sorted({row.cause for row in shown if row.cause}),
-        hosts=sorted({row.host for row in shown})[:500],
+        rows=[_item_cells(row) for row in listed],
+        left=summary.items - len(listed),
+        states=sorted({row.state for row in listed}),
+        causes=sorted({row.cause for row in listed if row.cause}),
+        hosts=sorted({row.host for row in listed})[:500],
         here=HERE,
         words=fleet_text,
         drawing=causes_over_time(summary.timeline),
@@ -231,8 +231,8 @@ def _result(cluster: Cluster, rules: Mapping[str, int]) -> SarifNode:
     if cluster.accepted is None or not cluster.is_accepted:
         suppressions = []
     else:
-        told = one_line(f"{cluster.accepted.reason} (until {cluster.accepted.until})", 400)
-        suppressions = [{"kind": "external", "status": "accepted", "justification": told}]
+        words = one_line(f"{cluster.accepted.reason} (until {cluster.accepted.until})", 400)
+        suppressions = [{"kind": "external", "status": "accepted", "justification": words}]
     node: SarifNode = {
         "ruleId": fleet_text.cluster_cause(cluster),
         "ruleIndex": rules[fleet_text.cluster_cause(cluster)],
@@ -307,13 +307,13 @@ def _case(row: ItemRow, summary: Overview) -> JUnitCase:
         known = f"accepted until {cluster.accepted.until} ({cluster.accepted.reason})"
     elif cluster is not None and summary.baseline and cluster.change != NEW and not cluster.regressed:
         known = "known since the baseline"
-    told = one_line(f"{row.cause}: {row.title or row.subject or row.stage}", _MESSAGE)
+    text = one_line(f"{row.cause}: {row.title or row.subject or row.stage}", _MESSAGE)
     return JUnitCase(
         name=row.name,
         family=family,
         outcome="skipped" if known else "failure",
         kind=row.cause,
-        message=f"{known}: {told}" if known else told,
+        message=f"{known}: {text}" if known else text,
         text="\n".join(part for part in (row.subject, row.signature, row.report) if part),
         seconds=row.seconds,
     )

@@ -72,9 +72,9 @@ def fleet_verdict(summary: Overview) -> Headline:
     if summary.news:
         regressed = sum(cluster.regressed for cluster in summary.news if cluster.change != NEW)
         new = sum(cluster.change == NEW for cluster in summary.news)
-        told = [plural_of(new, "new cluster")] if new else []
-        told += [f"{plural_of(regressed, 'item')} healthy before"] if regressed else []
-        return Headline("NEW", f"{' and '.join(told)}; {text}", "bad")
+        parts = [plural_of(new, "new cluster")] if new else []
+        parts += [f"{plural_of(regressed, 'item')} healthy before"] if regressed else []
+        return Headline("NEW", f"{' and '.join(parts)}; {text}", "bad")
     if summary.blind:
         return Headline("NOT EXAMINED", f"{plural_of(summary.blind, 'item')} examined before; {text}", "unsure")
     if summary.failing:
@@ -106,7 +106,7 @@ def baseline_text(summary: Overview) -> str:
 
 
 def fleet_notes(summary: Overview) -> list[str]:
-    """What a reader must know of the data: what is damaged, unfinished, not as expected, or out of date."""
+    """List notes on the data: damaged, unfinished, not as expected, or out of date."""
     found = [
         f"{one_line(item.folder, 200)}: {plural_of(item.lines, 'line')} could not be read: "
         + one_line("; ".join(item.reasons), 300)
@@ -129,7 +129,7 @@ def fleet_notes(summary: Overview) -> list[str]:
 
 
 def cluster_about(entry: Acceptance) -> str:
-    """What an entry of the accepted list is about."""
+    """Describe the subject of an entry of the accepted list."""
     what = entry.signature or entry.family or entry.cause or ""
     return one_line(f"{what} {entry.items or ''}".strip(), 200)
 
@@ -140,21 +140,21 @@ def cluster_cause(cluster: Cluster | Gone) -> str:
 
 
 def cluster_title(cluster: Cluster) -> str:
-    """What fails, without the cause before it."""
+    """Describe the failure, without its cause."""
     text = cluster.title or (f"fails in {cluster.stage}" if cluster.stage else "fails; its cause is unknown")
     return one_line(text, 300)
 
 
 def cluster_change(cluster: Cluster) -> str:
     """The change against the baseline, and whether it is accepted."""
-    told = cluster.change
+    change = cluster.change
     if cluster.change == CHANGED:
-        told = f"changed, {cluster.before} before"
+        change = f"changed, {cluster.before} before"
     if cluster.regressed:
-        told += f", {cluster.regressed} healthy before"
+        change += f", {cluster.regressed} healthy before"
     if cluster.is_accepted and cluster.accepted is not None:
-        told += f"{', ' if told else ''}accepted until {cluster.accepted.until}"
-    return told
+        change += f"{', ' if change else ''}accepted until {cluster.accepted.until}"
+    return change
 
 
 def trait_text(item: Trait) -> str:
@@ -213,8 +213,8 @@ def plain_fleet_text(summary: Overview, *, width: int = 100, detail: int = 0) ->
 def _render(summary: Overview, out: Layout, detail: int) -> None:
     head = fleet_verdict(summary)
     out.headline(head)
-    if told := baseline_text(summary):
-        out.paragraph(told, style="dim")
+    if baseline := baseline_text(summary):
+        out.paragraph(baseline, style="dim")
     for note in fleet_notes(summary):
         out.paragraph(note, style="dim")
     if detail < 0:
@@ -243,8 +243,8 @@ def _render(summary: Overview, out: Layout, detail: int) -> None:
         )
     for name, found in (("Gone since the baseline", summary.gone), ("Seen before, not now", summary.past)):
         gone = [(cluster_cause(one), one_line(one.title, 120), str(one.before), str(one.healthy)) for one in found]
-        kept = gone[:most]
-        _table(name, GONE, kept, out, len(gone) - len(kept))
+        parts = gone[:most]
+        _table(name, GONE, parts, out, len(gone) - len(parts))
     rows = [
         (one_line(one.name, 120), one_line(one.host, 40), f"{one.seconds:.2f}", one.state) for one in summary.slowest
     ]
@@ -271,8 +271,8 @@ def _show_details(found: Sequence[Cluster], out: Layout, most: int | None) -> No
     for number, cluster in enumerate(found[:most], 1):
         out.line(Text(f" {number}. {cluster_cause(cluster)}, {plural_of(cluster.count, 'item')}", style="bold"))
         before = ""
-        for label, told in cluster_details(cluster):
-            out.row("" if label == before else label, told, indent=3)
+        for label, text in cluster_details(cluster):
+            out.row("" if label == before else label, text, indent=3)
             before = label
     if most is not None and len(found) > most:
         out.more(f"{len(found) - most:,} more")
@@ -284,8 +284,8 @@ def _show_timeline(summary: Overview, out: Layout, most: int | None) -> None:
         return
     rows = [(start, *(str(counts[at] or "") for _, counts in line.series)) for at, start in enumerate(line.starts)]
     headings = (f"{line.unit.capitalize()} from", *(name for name, _ in line.series))
-    kept = rows if most is None else rows[-most:]
-    _table("Causes over time", headings, kept, out, len(rows) - len(kept))
+    parts = rows if most is None else rows[-most:]
+    _table("Causes over time", headings, parts, out, len(rows) - len(parts))
 
 
 # Markdown.
@@ -299,11 +299,11 @@ def render_fleet_markdown(summary: Overview) -> str:
 def _parts(summary: Overview, budget: Budget) -> list[str]:
     head = fleet_verdict(summary)
     lines = [f"## {head.word}: {prose(head.text, 400)}", ""]
-    if told := baseline_text(summary):
-        lines += [f"- {prose(told)}"]
+    if baseline := baseline_text(summary):
+        lines += [f"- {prose(baseline)}"]
     lines += [f"- {prose(note)}" for note in fleet_notes(summary)[: budget.rows]]
     rows = cells((cluster_rows(cluster, number) for number, cluster in enumerate(summary.clusters, 1)), budget)
-    shown = summary.clusters[: min(budget.rows, 100)]
+    listed = summary.clusters[: min(budget.rows, 100)]
     unexamined = [
         (cell(one.ending), f"{one.count:,}", cell(one.problem, budget.cell), cell(one.examples[0].name, budget.cell))
         for one in summary.unexamined
@@ -330,8 +330,8 @@ def _parts(summary: Overview, budget: Budget) -> list[str]:
     return [
         "\n".join(lines).rstrip("\n"),
         section("Clusters", CLUSTERS, rows, budget),
-        f"### What sets them apart\n\n{CORRELATION}" if shown else "",
-        *(_details_markdown(number, cluster, budget) for number, cluster in enumerate(shown, 1)),
+        f"### What sets them apart\n\n{CORRELATION}" if listed else "",
+        *(_details_markdown(number, cluster, budget) for number, cluster in enumerate(listed, 1)),
         section("Not examined", UNEXAMINED, unexamined, budget),
         section("Causes over time", headings, timeline[-budget.rows :], budget),
         section(
@@ -361,9 +361,9 @@ def render_chat_line(summary: Overview) -> str:
     """One line that ends in a newline."""
     head = fleet_verdict(summary)
     parts = [f"{head.word}: {head.text}"]
-    shown = summary.news or summary.clusters
+    clusters = summary.news or summary.clusters
     counted: Counter[str] = Counter()
-    for cluster in shown:
+    for cluster in clusters:
         counted[cluster_cause(cluster)] += cluster.count
     if counted:
         named = list_names([f"{cause} {count:,}" for cause, count in counted.most_common()], _CAUSES)

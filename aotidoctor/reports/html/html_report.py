@@ -83,13 +83,13 @@ def _event(log: LogReading, event: LogEvent, *, anchor: bool) -> TableLine:
     span = str(event.first) if event.last == event.first else f"{event.first}-{event.last}"
     form = " ".join(part for part in (event.form, event.kind) if part)
     # What an event is to the others, who wrote it, and the line that gave it away.
-    said = [match.text for match in known if match.text.strip() != event.text.strip()]
+    items = [match.text for match in known if match.text.strip() != event.text.strip()]
     parts = (
         f"repeats or follows from line {event.echo_of}" if event.echo_of is not None else "",
         "after a CUDA error: unreliable" if event.tainted else "",
         f"logged {event.count:,} times" if event.count > 1 else "",
         event.origin,
-        said[0] if said else "",
+        items[0] if items else "",
     )
     cells = (
         cell(span, look="num"),
@@ -104,10 +104,10 @@ def _event(log: LogReading, event: LogEvent, *, anchor: bool) -> TableLine:
 
 def _log_cause(pattern: LogPattern) -> Markup:
     """The cause, and the releases in which it is known or mended."""
-    told = (f"known in {pattern.known}" if pattern.known else "", f"fixed in {pattern.fixed}" if pattern.fixed else "")
-    releases = ", ".join(word for word in told if word)
-    shown = html_text.dim(f"{pattern.component}: {releases}" if releases else "")
-    return Markup("{} {}").format(html_text.code(pattern.cause), shown)
+    parts = (f"known in {pattern.known}" if pattern.known else "", f"fixed in {pattern.fixed}" if pattern.fixed else "")
+    releases = ", ".join(word for word in parts if word)
+    release_note = html_text.dim(f"{pattern.component}: {releases}" if releases else "")
+    return Markup("{} {}").format(html_text.code(pattern.cause), release_note)
 
 
 def _anchor(event: LogEvent) -> str:
@@ -129,7 +129,7 @@ _TONES = {"info": "dim", "warn": "unsure", "error": "bad"}
 
 
 def evidence_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
-    """All findings, each with an anchor."""
+    """Build the table of all findings, each with an anchor."""
     lines, more = cut("findings", [_finding(report, item, known) for item in report.findings], _ROOM)
     if not lines:
         return ()
@@ -153,9 +153,9 @@ def _finding(report: Report, item: Evidence, known: Collection[str]) -> TableLin
         where = stream + (f":{item.source.line}" if item.source.line is not None else "")
         source = Markup("{} {}").format(html_blocks.link(item.source.run), html_blocks.line(where))
     else:
-        shown = report_view.short_source(item.source)
+        place = report_view.short_source(item.source)
         event = event_of(report.log, item)
-        source = html_blocks.link(event, shown) if event else html_blocks.line(shown)
+        source = html_blocks.link(event, place) if event else html_blocks.line(place)
     cells = (
         cell(name, heads=True),
         cell(code),
@@ -186,7 +186,7 @@ def other_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
 
 
 def not_checked_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
-    """What was not looked at, by reason."""
+    """Build the table of what was not checked, by reason."""
     grouped: dict[str, list[str]] = {}
     for item in report.not_checked:
         grouped.setdefault(item.reason, []).append(f"{item.name} ({item.code})")
@@ -199,11 +199,11 @@ def not_checked_blocks(report: Report, known: Collection[str]) -> tuple[Block, .
         )
         for reason, names in grouped.items()
     ]
-    shown, more = cut("reasons", lines, _ROOM)
-    if not shown:
+    listed, more = cut("reasons", lines, _ROOM)
+    if not listed:
         return ()
     return (
-        TableBlock(label="Not checked", headings=("Because", "Not checked"), rows=shown, stacks=True, look="why"),
+        TableBlock(label="Not checked", headings=("Because", "Not checked"), rows=listed, stacks=True, look="why"),
         *more,
     )
 
@@ -249,11 +249,11 @@ class VerdictBlock:
 def verdict(report: Report, known: Collection[str]) -> VerdictBlock:
     """The first screen of ``report``; ``known`` are the ids that can be linked."""
     head = headline(report)
-    shown = VerdictBlock(word=head.word, tone=head.tone, title=head.text, note=report_view.partial_note(report))
+    block = VerdictBlock(word=head.word, tone=head.tone, title=head.text, note=report_view.partial_note(report))
     named = report.diagnoses and report.cannot_examine is None and report.internal_error is None
     if not named or report.verdict != "problem":
         rows = tuple((row.label, html_blocks.link_mentions(row.text, known)) for row in report_view.first_rows(report))
-        return replace(shown, rows=rows)
+        return replace(block, rows=rows)
     first = report.diagnoses[0]
     found = report_view.telling(report, first)
     if found is not None and not found.expected and found.observed in first.looked_like:
@@ -267,7 +267,7 @@ def verdict(report: Report, known: Collection[str]) -> VerdictBlock:
         runs = [name for name in _RUN.findall(first.confirmation) if name in known]
         tried = Markup("Tried: with it the failure is gone. {}").format(html_blocks.links(runs[-1:]))
     return replace(
-        shown,
+        block,
         title=one_line(first.title, 600),
         cause=first.cause,
         stage=first.stage or report.stage or "",
@@ -305,7 +305,7 @@ def _symptom(report: Report, first: Diagnosis, known: Collection[str]) -> Markup
 
 
 def verdict_facts(report: Report) -> tuple[tuple[str, Markup], ...]:
-    """What was examined, where and when, on one line each."""
+    """List what was examined, where and when, on one line each."""
     case = report.case
     rows = []
     if report_view.has_artifact(report):
@@ -350,12 +350,12 @@ def render_html(report: Report) -> str:
     """``report`` as a page."""
     ids = (*(item.id for item in report.findings), *(outcome.id for outcome in report.runs))
     known = frozenset(name for name in ids if html_blocks.anchor(name))
-    shown = verdict(report, known)
+    block = verdict(report, known)
     sections = _in_order([fold_tables(section) for section in _sections(report, known) if section.blocks])
     template = template_environment().get_template("report.html.jinja")
     # The script and the hash that allows it; both empty where no table is long.
     page = template.render(
-        verdict=shown,
+        verdict=block,
         facts=verdict_facts(report),
         sections=sections,
         **(
@@ -364,8 +364,8 @@ def render_html(report: Report) -> str:
             else with_script_hash(_SCRIPT)
         ),
         command=report.command,
-        explain=f"aotidoctor explain {shown.cause}" if shown.cause else "",
-        icon=verdict_icon(COLORS[shown.tone]),
+        explain=f"aotidoctor explain {block.cause}" if block.cause else "",
+        icon=verdict_icon(COLORS[block.tone]),
     )
     return page + "\n"
 
@@ -436,7 +436,7 @@ def report_piece(report: Report) -> str:
 
 
 def contract_piece(contract: ModelContract) -> str:
-    """Every leaf and output with what the compiled code expects of it."""
+    """Write a table of every leaf and output, with what the compiled code expects of it."""
     rows = [(leaf.path, package_view.leaf_text(leaf)) for leaf in contract.leaves]
     rows += [(output.path, package_view.output_text(output)) for output in contract.outputs]
     cells = "".join(

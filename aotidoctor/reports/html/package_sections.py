@@ -89,9 +89,9 @@ def contract_blocks(report: Report) -> tuple[Block, ...]:
         (first if (line.tone or room >= 0) and len(first) < _CONTRACT_ROOM else rest).append(line)
     blocks: list[Block] = [_table(report, first)] if first else []
     if rest:
-        shown, more = cut("leaves", rest, _CONTRACT_ROOM)
+        found, more = cut("leaves", rest, _CONTRACT_ROOM)
         summary = html_blocks.line(plural(len(rest), "more leaf", "more leaves"))
-        blocks.append(Folded(summary=summary, blocks=(_table(report, shown), *more)))
+        blocks.append(Folded(summary=summary, blocks=(_table(report, found), *more)))
     problem = report.case.inputs_error
     return (
         *blocks,
@@ -118,9 +118,9 @@ def _table(report: Report, lines: Sequence[TableLine]) -> TableBlock:
 
 def _line(report: Report, leaf: _Leaf) -> TableLine:
     path, spec, value = leaf
-    told = [item for item in report.findings if _tells(report, item)]
-    found = [item for item in told if package_view.names_leaf(item.subject, path)]
-    around = [item for item in told if item.subject and path.startswith((f"{item.subject}[", f"{item.subject}."))]
+    parts = [item for item in report.findings if _tells(report, item)]
+    found = [item for item in parts if package_view.names_leaf(item.subject, path)]
+    around = [item for item in parts if item.subject and path.startswith((f"{item.subject}[", f"{item.subject}."))]
     dims = (_DIM.search(item.subject or "") for item in found if _ABOUT.get(item.code) == "shape")
     ours = (*found, *around)
     bad = any(item.severity is not Severity.WARN for item in ours)
@@ -132,8 +132,8 @@ def _line(report: Report, leaf: _Leaf) -> TableLine:
         ids=tuple(item.id for item in ours),
         tone="" if not ours else "bad" if bad else "unsure",
     )
-    shown = html_blocks.mark_wrong(path, 120) if "place" in marks.about else html_blocks.line(path, 120)
-    name = Markup("<code>{}</code> {}").format(shown, html_blocks.links(marks.ids))
+    text = html_blocks.mark_wrong(path, 120) if "place" in marks.about else html_blocks.line(path, 120)
+    name = Markup("<code>{}</code> {}").format(text, html_blocks.links(marks.ids))
     cells = (cell(name, heads=True), *_expected_cells(report, spec, marks))
     if report.case.inputs is not None:
         cells += _given_cells(report, path, value, marks)
@@ -222,7 +222,7 @@ _TONES = {"": "", "!": "unsure", "x": "bad", "info": "", "warn": "unsure", "erro
 
 
 def plan_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
-    """What would be run."""
+    """Build the list of runs that are planned."""
     return (
         (StepsBlock(items=tuple(html_text.link_mentions(step, known) for step in report.plan)),) if report.plan else ()
     )
@@ -286,7 +286,7 @@ def compat_blocks(report: Report) -> tuple[Block, ...]:
 
 
 def package_blocks(report: Report) -> tuple[Block, ...]:
-    """What ``inspect`` shows besides the inputs: outputs, constants, calls, needs."""
+    """Build the blocks that only ``inspect`` shows: outputs, constants, calls, needs."""
     contract = report.case.contract
     if contract is None or report.command != "inspect":
         return ()
@@ -306,19 +306,19 @@ def _named_table(label: str, headings: tuple[str, str], rows: Sequence[tuple[str
     lines = [
         TableLine(cells=(cell(html_text.code(name), heads=True), cell(html_text.line(text)))) for name, text in rows
     ]
-    shown, more = cut("rows", lines, _ROOM)
-    return (TableBlock(label=label, headings=headings, rows=shown), *more) if shown else ()
+    listed, more = cut("rows", lines, _ROOM)
+    return (TableBlock(label=label, headings=headings, rows=listed), *more) if listed else ()
 
 
 def host_blocks(report: Report) -> tuple[Block, ...]:
-    """What this machine offers, and what of its environment may matter."""
+    """Build the tables of the host and of the environment variables that may matter."""
     host = report.case.host
     rows = tuple((label, html_text.line(text, 900)) for label, text in package_view.host_rows(host, whole=True))
     blocks: list[Block] = [Pairs(rows=rows)]
     if host.environment:
-        told = tuple((name, html_text.code(text)) for name, text in host.environment.items())
-        title = html_text.line(plural(len(told), "environment variable"))
-        blocks.append(Folded(summary=title, blocks=(Pairs(rows=told[:_ROOM]),)))
+        parts = tuple((name, html_text.code(text)) for name, text in host.environment.items())
+        title = html_text.line(plural(len(parts), "environment variable"))
+        blocks.append(Folded(summary=title, blocks=(Pairs(rows=parts[:_ROOM]),)))
     return tuple(blocks)
 
 
@@ -331,7 +331,7 @@ def settings_blocks(report: Report) -> tuple[Block, ...]:
 
 
 def traceback_blocks(report: Report) -> tuple[Block, ...]:
-    """Where aotidoctor itself failed."""
+    """Build the block with the traceback of a failure of aotidoctor itself."""
     return () if report.internal_error is None else printed_block("Traceback", report.internal_error, _TRACEBACK)
 
 

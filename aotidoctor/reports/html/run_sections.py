@@ -92,18 +92,18 @@ def value_figure(place: Localization) -> tuple[Block, ...]:
     rows = every[begin : begin + _ROWS]
     more = f" {plural(len(every) - len(rows), 'more tensor')} in the table." if len(rows) < len(every) else ""
     against = any(row.error is not None for row in rows)
-    said = "What each call wrote, in order: smallest to largest value, mean" + (
+    text = "What each call wrote, in order: smallest to largest value, mean" + (
         ", and the largest difference from the program." if against else "."
     )
     bad = [row.tensor for row in rows if row.nan or row.inf]
-    told = f"Values of {plural(len(rows), 'tensor')}; NaN or Inf in {', '.join(bad[:8]) or 'none'}."
+    words = f"Values of {plural(len(rows), 'tensor')}; NaN or Inf in {', '.join(bad[:8]) or 'none'}."
 
     def draw() -> Markup:
         from aotidoctor.reports.html import plots
 
         return plots.values(rows)
 
-    return _draw_figure(draw, said + more, told)
+    return _draw_figure(draw, text + more, words)
 
 
 def error_rows(found: Sequence[OutputComparison]) -> tuple[ErrorRow, ...]:
@@ -132,14 +132,14 @@ def error_figure(found: Sequence[OutputComparison]) -> tuple[Block, ...]:
 
         return plots.errors(rows)
 
-    said = "Error against a float64 run, in eps of the dtype: of package and reference, and what rounding explains."
+    text = "Error against a float64 run, in eps of the dtype: of package and reference, and what rounding explains."
     wrong = [row.label for row in rows if row.bad]
     return _draw_figure(
-        draw, said, f"Errors of {plural(len(rows), 'output')}; wrong: {', '.join(wrong[:8]) or 'none'}."
+        draw, text, f"Errors of {plural(len(rows), 'output')}; wrong: {', '.join(wrong[:8]) or 'none'}."
     )
 
 
-def _draw_figure(draw: Callable[[], Markup], said: str, told: str) -> tuple[Block, ...]:
+def _draw_figure(draw: Callable[[], Markup], text: str, words: str) -> tuple[Block, ...]:
     try:
         svg = draw()
     except ImportError as error:
@@ -147,7 +147,7 @@ def _draw_figure(draw: Callable[[], Markup], said: str, told: str) -> tuple[Bloc
     except Exception as error:  # noqa: BLE001 - a broken installation draws nothing, and the report stands
         why = f"matplotlib failed ({type(error).__name__}: {one_line(str(error), 120)})"
     else:
-        return (Figure(svg=svg, text=told, caption=html_blocks.line(said)),)
+        return (Figure(svg=svg, text=words, caption=html_blocks.line(text)),)
     return (NoteBlock(body=html_blocks.line(_MISSING.format(why)), tone="dim"),)
 
 
@@ -237,7 +237,7 @@ def _stack(place: Localization) -> tuple[Block, ...]:
     rows = localization_view.frame_rows(place, whole=True)
     if not rows:
         return ()
-    shown = {number for number, _, _ in localization_view.frame_rows(place)}
+    listed = {number for number, _, _ in localization_view.frame_rows(place)}
     lines = {
         number: TableLine(
             cells=(cell(number, look="num", tone="dim"), cell(html_text.code(name), heads=True), mono(where))
@@ -245,8 +245,8 @@ def _stack(place: Localization) -> tuple[Block, ...]:
         for number, name, where in rows
     }
     headings = ("", "Function", "Place")
-    first = tuple(line for number, line in lines.items() if number in shown)
-    others = [line for number, line in lines.items() if number not in shown]
+    first = tuple(line for number, line in lines.items() if number in listed)
+    others = [line for number, line in lines.items() if number not in listed]
     rest, more = cut("frames", others, _FRAMES)
     blocks: list[Block] = [TableBlock(label="Native stack, innermost first", headings=headings, rows=first)]
     if rest:
@@ -261,13 +261,13 @@ def _stack(place: Localization) -> tuple[Block, ...]:
 def _source(place: Localization) -> tuple[Block, ...]:
     """The line of the package that the innermost frame or the failed check is in."""
     frame = localization_view.source_frame(place)
-    shown = localization_view.excerpt(place)
-    if frame is None or shown is None:
+    excerpt = localization_view.excerpt(place)
+    if frame is None or excerpt is None:
         return ()
     width = len(str(frame.lines[-1].number))
     words = [(line, html_text.esc(f"{line.number:>{width}}  {line.text}".replace("\n", " "))) for line in frame.lines]
     body = Markup("\n").join(Markup("<mark>{}</mark>").format(text) if line.marked else text for line, text in words)
-    return (OutputBlock(title=html_text.code(shown.title), body=body),)
+    return (OutputBlock(title=html_text.code(excerpt.title), body=body),)
 
 
 def value_blocks(place: Localization | None) -> tuple[Block, ...]:
@@ -278,8 +278,8 @@ def value_blocks(place: Localization | None) -> tuple[Block, ...]:
     blocks: list[Block] = [*value_figure(place)]
     if rows:
         lines = texts(rows[1:], tones=["bad" if row[0] else "" for row in rows[1:]])
-        shown, more = cut("rows", lines, _VALUES)
-        table = TableBlock(label="Values of kernels", headings=tuple(rows[0]), rows=shown, look="numbers")
+        listed, more = cut("rows", lines, _VALUES)
+        table = TableBlock(label="Values of kernels", headings=tuple(rows[0]), rows=listed, look="numbers")
         summary = html_text.line(f"The numbers: {plural(len(lines), 'tensor')} that the calls read or wrote")
         blocks.append(Folded(summary=summary, blocks=(table, *more)))
     return (*blocks, *(_note(text) for text in place.notes[:20]))
@@ -346,7 +346,7 @@ def _ending_cell(runs: list[Outcome], ending: str) -> Cell:
 
 
 def run_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
-    """Each run folded, in order."""
+    """Build a folded block per run, in order."""
     runs = report.runs[:_RUNS]
     room = max(300, min(_ROOM, _ROOM_OF_ALL // (_STREAMS * max(len(runs), 1))))
     first = run_view.first_failed(runs)

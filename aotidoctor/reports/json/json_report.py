@@ -52,7 +52,7 @@ def pick_fields(value: object, names: str) -> dict[str, object]:
 
 
 def artifact_json(case: Case) -> dict[str, object]:
-    """What is in the file."""
+    """Describe the contents of the artifact as plain values."""
     found: Artifact = case.artifact
     return {
         **pick_fields(found, "path kind size sha256 prefix archive_version archive_format"),
@@ -99,11 +99,11 @@ def artifact_json(case: Case) -> dict[str, object]:
 def _stamp(seen: StampSeen) -> dict[str, object]:
     """What the package states of its origin; its hashes are counted."""
     stamp = seen.stamp
-    told = pick_fields(seen, "member problem")
+    values = pick_fields(seen, "member problem")
     if stamp is None:
-        return told
+        return values
     return {
-        **told,
+        **values,
         **pick_fields(stamp, "torch compiler python program"),
         **pick_fields(stamp.facts, "ranges constant_inputs"),
         "sample": stamp.sample,
@@ -123,7 +123,7 @@ _KERNEL = "name kind line origins source_nodes arguments grid warps shared devic
 
 
 def contract_json(found: ModelContract | None, *, whole: bool) -> dict[str, object] | None:
-    """What the compiled code expects; ``whole`` lists all constants and kernels."""
+    """Write the contract as plain values; ``whole`` lists all constants and kernels."""
     if found is None:
         return None
     listed = None if whole else _LISTED
@@ -168,7 +168,7 @@ def _dim(dim: Dim) -> dict[str, object]:
 
 
 def inputs_json(case: Case) -> dict[str, object] | None:
-    """What was passed, or why it could not be read; None when no inputs were given."""
+    """Describe the inputs, or why they could not be read; None when none were given."""
     from aotidoctor.model.inputs import PlainValue
 
     error, found = case.inputs_error, case.inputs
@@ -192,7 +192,7 @@ def inputs_json(case: Case) -> dict[str, object] | None:
 
 
 def host_json(found: Host) -> dict[str, object]:
-    """What this machine offers: every field of the record but those that only a check reads."""
+    """Describe the host: every field of the record but those that only a check reads."""
     left_out = frozenset(("missing_folders", *(("profile", "unstated") if found.profile is None else ())))
     names = [item.name for item in fields(found) if item.name not in left_out]
     return {
@@ -238,18 +238,18 @@ def _ending(ending: Ending) -> dict[str, object]:
     # Not at the top: `env` and `schema` have no runs.
     from aotidoctor.model.run import Exited, NotStarted, OutOfMemory, Signalled, TimedOut
 
-    said: dict[str, object] = {"ending": "exited", "ending_why": "", "signal": None, "exit_code": None}
+    values: dict[str, object] = {"ending": "exited", "ending_why": "", "signal": None, "exit_code": None}
     match ending:
         case Exited(code=code, done=done):
-            return said | {"exit_code": code, "ending_why": "" if done else "no done-marker"}
+            return values | {"exit_code": code, "ending_why": "" if done else "no done-marker"}
         case Signalled(name=name, core_dumped=core):
-            return said | {"ending": "signalled", "signal": name, "ending_why": "core dumped" if core else ""}
+            return values | {"ending": "signalled", "signal": name, "ending_why": "core dumped" if core else ""}
         case TimedOut(limit=limit):
-            return said | {"ending": "timed-out", "ending_why": f"limit {limit:g} s"}
+            return values | {"ending": "timed-out", "ending_why": f"limit {limit:g} s"}
         case OutOfMemory(reason=reason):
-            return said | {"ending": "out-of-memory", "ending_why": reason}
+            return values | {"ending": "out-of-memory", "ending_why": reason}
         case NotStarted(reason=reason):
-            return said | {"ending": "not-started", "ending_why": reason}
+            return values | {"ending": "not-started", "ending_why": reason}
 
 
 # The document.
@@ -365,7 +365,7 @@ def read_saved_report(path: str) -> JsonObject:
 
 
 def saved_case(report: JsonObject) -> Case:
-    """What a report says of its case: what it was about, and the host."""
+    """Read the artifact and the host of a saved report."""
     artifact = as_object(report.get("artifact"))
     kinds = {kind.value: kind for kind in ArtifactKind}
     return Case(

@@ -40,7 +40,7 @@ class Kind:
 
 
 def has_escapes(text: str) -> bool:
-    """Whether there is anything in ``text`` that another spelling of a name could be made of."""
+    """Whether ``text`` has characters of which an escaped spelling of a name consists."""
     return "%" in text or "\\" in text or "\0" in text or not text.isascii()
 
 
@@ -168,7 +168,7 @@ _ADDRESS_AFTER = re.compile(r":\d{2,5}\b|/\d{1,2}\b")
 
 
 def is_address(found: re.Match[str]) -> bool:
-    """Whether four numbers are an address rather than a version such as 2.13.0.1; loopback is nobody's secret."""
+    """Whether four numbers are an address rather than a version such as 2.13.0.1; loopback is not secret."""
     octets = [int(part) for part in found[0].split(".")]
     if octets[0] in (0, 127, 255):
         return False
@@ -212,7 +212,7 @@ ORDINARY = frozenset({
 
 @record
 class Identity:
-    """Whose report it is. ``secrets`` are values of variables; ``words`` are private words that the user named."""
+    """The names and secrets to hide. ``secrets`` are values of variables; ``words`` are named by the user."""
 
     home: str | None = None
     users: tuple[str, ...] = ()
@@ -253,7 +253,7 @@ def is_ordinary(name: str) -> bool:
 
 
 def is_common(name: str) -> bool:
-    """Whether ``name`` is a word that reports use: a folder called ``/home/shared`` names nobody."""
+    """Whether ``name`` is a word that reports use: a folder called ``/home/shared`` is not private."""
     return is_ordinary(name) or is_structural(name) or name.casefold() in _vocabulary()
 
 
@@ -345,7 +345,7 @@ def obscured_forms(word: str) -> tuple[str, ...]:
 
 
 def base64_cores(word: bytes) -> tuple[str, ...]:
-    """What base64 makes of ``word`` whatever stands around it: one text per alignment, none for a short word."""
+    """The base64 of ``word`` that does not depend on its neighbours: one text per alignment, none for a short word."""
     found = []
     for shift in range(3):
         text = binascii.b2a_base64(b"\0" * shift + word, newline=False).decode().rstrip("=")

@@ -57,12 +57,12 @@ def without_values(tensor: TensorDesc) -> TensorDesc:
     integer = tensor.dtype in ITEMSIZE and tensor.dtype.startswith(("int", "uint", "bool"))
     if integer and tensor.numel > 1:
         return tensor
-    kept = (
+    stripped = (
         replace(stats, low=_rounded(stats.low), high=_rounded(stats.high))
         if not integer and tensor.numel >= FEW
         else replace(stats, low=None, high=None)
     )
-    return tensor if kept == stats else replace(tensor, stats=kept)
+    return tensor if stripped == stats else replace(tensor, stats=stripped)
 
 
 def _rounded(value: float | None) -> float | None:
@@ -154,7 +154,7 @@ _ROUNDS = 4
 
 
 class Redactor:
-    """Hides what it was told of, and what looks private. One per report: it numbers what it meets.
+    """Hide the known private words, and what looks private. One per report: it numbers what it meets.
 
     ``strict`` is for what leaves the machine whole: names are hidden inside longer words, too, and no field is left
     out. ``placeholders`` may be those of an earlier redactor, which then keep their meaning.
@@ -217,7 +217,7 @@ class Redactor:
         return more
 
     def names(self) -> tuple[Name, ...]:
-        """All private words that are known by now."""
+        """The private words that are known so far."""
         return tuple(self._names.values())
 
     def _arrange(self) -> None:
@@ -267,11 +267,11 @@ class Redactor:
     def _hide(self, found: re.Match[str]) -> str:
         group = found.lastgroup or ""
         name = self._groups.get(group)
-        shown = self.placeholders.give(name.kind, name.text) if name is not None else ""
-        shown = shown or self._looks_private(group, found)
-        if shown != found[0]:
+        text = self.placeholders.give(name.kind, name.text) if name is not None else ""
+        text = text or self._looks_private(group, found)
+        if text != found[0]:
             self.count += 1
-        return shown
+        return text
 
     def _looks_private(self, group: str, found: re.Match[str]) -> str:
         give = self.placeholders.give
@@ -318,8 +318,8 @@ class Redactor:
 
     def _item(self, key: object, item: T) -> T:
         """The value of a key. What an unknown variable holds may be anything."""
-        shown = isinstance(key, str) and key.startswith(_SHOWN_VARIABLES)
-        if shown and isinstance(item, str) and LOOKS_SECRET.fullmatch(item):
+        is_public = isinstance(key, str) and key.startswith(_SHOWN_VARIABLES)
+        if is_public and isinstance(item, str) and LOOKS_SECRET.fullmatch(item):
             return self.placeholders.give("secret", item)  # type: ignore[return-value]  # of str, str
         return self._walk(item, printed=key in _PRINTED)
 

@@ -52,10 +52,10 @@ def show_place(place: Localization, out: Layout, *, detail: int) -> None:
             ("", "Function", "Place"), ((number, name, Text(where, style="dim")) for number, name, where in frames)
         )
     # A run that named the cause at once did not look for the place.
-    shown = localization_view.excerpt(place) if frames or place.timeline or whole else None
-    if shown is not None:
-        out.line(Text(f" {shown.title}", style="dim"))
-        out.block(shown.text)
+    excerpt = localization_view.excerpt(place) if frames or place.timeline or whole else None
+    if excerpt is not None:
+        out.line(Text(f" {excerpt.title}", style="dim"))
+        out.block(excerpt.text)
     rows = kernel_value_rows(place.values, place.first_bad, whole=whole) if place.values else ()
     if rows:
         out.title("Values of kernels")
@@ -82,10 +82,10 @@ def show_comparison(report: Report, out: Layout) -> None:
     if not rows:
         return
     out.title("Against the reference")
-    shown = len(COMPARISON_HEADINGS) if out.width >= _WIDE_VALUES else _NARROW
-    told = [at for at in range(shown) if any(row[at] for row in rows)]
-    headings = [COMPARISON_HEADINGS[at] for at in told]
-    styled = ([Text(row[at], style=_COMPARISON_STYLES[row[0]]) for at in told] for row in rows)
+    columns = len(COMPARISON_HEADINGS) if out.width >= _WIDE_VALUES else _NARROW
+    parts = [at for at in range(columns) if any(row[at] for row in rows)]
+    headings = [COMPARISON_HEADINGS[at] for at in parts]
+    styled = ([Text(row[at], style=_COMPARISON_STYLES[row[0]]) for at in parts] for row in rows)
     # A long shape may take two lines; half a verdict is none.
     out.table(headings, styled, whole=[heading for heading in headings if heading != "Values"])
     for reason in comparison_reasons(report):
@@ -125,11 +125,11 @@ def _compat_table(out: Layout, title: str, headings: tuple[str, ...], rows: tupl
 
 
 def show_names(report: Report, out: Layout) -> None:
-    """The names of a package's tensors, where they were asked for."""
+    """Print the server's names of a package's tensors, if they were requested."""
     for title, rows in run_view.name_tables(report):
         out.title(title)
-        shown = ([one_line(cell, 200) for cell in row] for row in rows)
-        out.table(run_view.NAME_HEADINGS, shown, whole=run_view.NAME_HEADINGS[1:3])
+        listed = ([one_line(cell, 200) for cell in row] for row in rows)
+        out.table(run_view.NAME_HEADINGS, listed, whole=run_view.NAME_HEADINGS[1:3])
 
 
 def show_serving(report: Report, out: Layout, *, detail: int) -> None:
@@ -181,16 +181,16 @@ def _show_difference(found: DocumentComparison, out: Layout, detail: int) -> Non
         return
     for side in (found.a, found.b):
         out.row(side.label, view.side_text(side))
-    told = found.differences if detail > 0 else found.matters[:_SHOWN]
-    left = len(found.differences) - len(told)
-    if told:
+    parts = found.differences if detail > 0 else found.matters[:_SHOWN]
+    left = len(found.differences) - len(parts)
+    if parts:
         out.title("Differences")
         if out.width >= _WIDE_SIDES:
-            rows = ((item, view.difference_row(item)) for item in told)
+            rows = ((item, view.difference_row(item)) for item in parts)
             styled = ((Text(row[0], style=_LEVELS[item.level]), *row[1:]) for item, row in rows)
             out.table(view.DIFFERENCE_HEADINGS, styled)
         else:
-            _difference_list(told, out)
+            _difference_list(parts, out)
     if left > 0:
         out.paragraph(f"and {plural(left, 'more difference')}; -v shows all", style="dim")
     out.blank()
@@ -202,8 +202,8 @@ def _show_difference(found: DocumentComparison, out: Layout, detail: int) -> Non
             out.paragraph(line, style="dim")
 
 
-def _difference_list(told: Sequence[DocumentDifference], out: Layout) -> None:
-    for item in told:
+def _difference_list(parts: Sequence[DocumentDifference], out: Layout) -> None:
+    for item in parts:
         mark, what, a, b, playbook, why = view.difference_row(item)
         if item.level == "outcome":
             # What came of it needs no reason.

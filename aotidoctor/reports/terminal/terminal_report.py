@@ -47,16 +47,16 @@ def show_contract(report: Report, out: Layout, detail: int) -> None:
     if not rows:
         return
     out.title("Contract")
-    shown = rows if detail > 0 else _most_telling(rows)
+    listed = rows if detail > 0 else _most_telling(rows)
     observed = report.case.inputs is not None
     cells = []
-    for row in shown:
+    for row in listed:
         style = STYLES[row.mark]
         leaf = [Text(_MARKS[row.mark], style=style), Text(row.path, style=style), Text(row.expected)]
         cells.append([*leaf, *([Text(row.observed or "", style=style)] if observed else [])])
     out.table(("", "Leaf", "Expected", *(("Observed",) if observed else ())), cells)
-    if len(shown) < len(rows):
-        out.more(plural(len(rows) - len(shown), "more leaf", "more leaves"))
+    if len(listed) < len(rows):
+        out.more(plural(len(rows) - len(listed), "more leaf", "more leaves"))
     problem = report.case.inputs_error
     if problem is not None:
         out.row("Inputs", one_line(str(problem)))
@@ -77,15 +77,15 @@ _SHOWN = 20
 
 
 def show_package(report: Report, out: Layout, detail: int) -> None:
-    """All of ``inspect``: archive, models, contract, needs."""
+    """Print all of ``inspect``: archive, models, contract, needs."""
     artifact, contract = report.case.artifact, report.case.contract
     if report.findings:
         out.title("Findings")
         for finding in report.findings:
-            told = finding.message or ", ".join(
+            text = finding.message or ", ".join(
                 word for word in (finding.observed, finding.expected and f"expected {finding.expected}") if word
             )
-            out.row(finding.severity.value, f"{finding.code} {finding.kind}: {one_line(told)}")
+            out.row(finding.severity.value, f"{finding.code} {finding.kind}: {one_line(text)}")
     _archive(artifact, out)
     _stamp(report.case.stamp, out)
     loaded = report.case.model.name if report.case.model is not None else None
@@ -111,7 +111,7 @@ def show_package(report: Report, out: Layout, detail: int) -> None:
 
 
 def show_host(found: Host, out: Layout, *, detail: int) -> None:
-    """What this machine offers; ``detail`` 0 keeps to what decides most cases."""
+    """Print the host; with ``detail`` 0 only what decides most cases."""
     _pairs("Host", package_view.host_rows(found, whole=detail > 0), out)
     if detail > 0:
         _pairs("Environment", tuple(found.environment.items()), out)
@@ -182,8 +182,8 @@ def _model(model: ModelEntry, out: Layout, *, chosen: bool) -> None:
         rows.append(("needs", ", ".join(item.needed)))
         rows.append(("compiled in", _features(item)))
     for metadata in model.metadata:
-        told = metadata.problem or ", ".join(f"{key}={value}" for key, value in metadata.values.items())
-        rows.append(("metadata", told))
+        text = metadata.problem or ", ".join(f"{key}={value}" for key, value in metadata.values.items())
+        rows.append(("metadata", text))
     if model.extern_nodes:
         rows.append(("custom or extern", ", ".join(sorted({node.target for node in model.extern_nodes}))))
     if model.gpu_code:
@@ -195,13 +195,13 @@ def _model(model: ModelEntry, out: Layout, *, chosen: bool) -> None:
 
 def _features(item: SharedObject) -> str:
     features = item.features
-    told = (
+    parts = (
         ("input checks", features.input_checks),
         ("NaN asserts", features.nan_asserts),
         ("kernel profiling", features.kernel_profile),
         ("value printer", None if features.printer_level is None else features.printer_level > 0),
     )
-    words = [f"{name} {'yes' if on else 'no'}" for name, on in told if on is not None]
+    words = [f"{name} {'yes' if on else 'no'}" for name, on in parts if on is not None]
     return ", ".join(words)
 
 
@@ -214,8 +214,8 @@ def _inputs(contract: ModelContract, out: Layout) -> None:
     )
     out.table(("Leaf", "Expected", "In the code", "Used"), rows)
     for symbol in contract.symbols:
-        shown = f"{symbol.definition}; in {', '.join(symbol.appears_in)}" if symbol.appears_in else symbol.definition
-        out.row(one_line(symbol.name, 20), one_line(shown))
+        text = f"{symbol.definition}; in {', '.join(symbol.appears_in)}" if symbol.appears_in else symbol.definition
+        out.row(one_line(symbol.name, 20), one_line(text))
 
 
 def _constants(contract: ModelContract, out: Layout, detail: int) -> None:
@@ -226,10 +226,10 @@ def _constants(contract: ModelContract, out: Layout, detail: int) -> None:
 
 def _first(title: str, rows: Sequence[tuple[str, str]], out: Layout, detail: int) -> None:
     """All rows, or the first and how many more there are."""
-    shown = rows if detail > 0 else rows[:_SHOWN]
-    _pairs(title, shown, out)
-    if len(shown) < len(rows):
-        out.more(f"{len(rows) - len(shown)} more")
+    listed = rows if detail > 0 else rows[:_SHOWN]
+    _pairs(title, listed, out)
+    if len(listed) < len(rows):
+        out.more(f"{len(rows) - len(listed)} more")
 
 
 # The page.
@@ -358,12 +358,12 @@ def _calm(report: Report, out: Layout) -> None:
 
 
 def _evidence(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
-    shown = [item for item in report.findings if detail > 0 or item.severity.rank > 0]
-    hidden = len(report.findings) - len(shown)
-    if not shown:
+    listed = [item for item in report.findings if detail > 0 or item.severity.rank > 0]
+    hidden = len(report.findings) - len(listed)
+    if not listed:
         return
     out.title("Evidence")
-    for item in shown:
+    for item in listed:
         source = report_view.source_text(item.source) if detail > 0 else report_view.short_source(item.source)
         where = " · ".join(word for word in (one_line(item.subject or "", 80), source) if word)
         severity = (f"{item.severity.value:<6}", STYLES[item.severity.value])
