@@ -22,7 +22,7 @@ COLLECT_EVERY = 200_000
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 # A signal so soon after the first is the same wish, sent to the process and to its group.
 SAME_REQUEST_S = 0.05
-_asked: list[float] = []
+_requests: list[float] = []
 
 
 def main() -> None:
@@ -72,11 +72,11 @@ def _leave(ended: SystemExit) -> NoReturn:
 def _is_first() -> bool:
     """Whether this is the first request to end. The second ends the process here, unless it is the first one again."""
     now = time.monotonic()
-    if _asked and now - _asked[0] >= SAME_REQUEST_S:
+    if _requests and now - _requests[0] >= SAME_REQUEST_S:
         # The warm worker sees it, kills what it has started and removes the files.
         os._exit(signal_status(INTERRUPTED))
-    _asked.append(now)
-    return len(_asked) == 1
+    _requests.append(now)
+    return len(_requests) == 1
 
 
 def _on_interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -211,7 +211,7 @@ CommandFunction = Callable[..., None]  # type: ignore[explicit-any]  # each has 
 ShowMaker = Callable[..., Show]  # type: ignore[explicit-any]
 OptionsMaker = Callable[..., Options]  # type: ignore[explicit-any]
 # Formats of --report: what a file can hold. `rich` depends on the terminal, so it is not one of them.
-_FILE_FORMATS = (Format.JSON, Format.MD, Format.HTML, Format.SARIF, Format.JUNIT, Format.GITHUB)
+_FILE_FORMATS = tuple(kind for kind in Format if kind is not Format.RICH)
 # What --output-dir writes: a report to read and one to keep.
 _DIRECTORY_FORMATS = (Format.JSON, Format.MD)
 
@@ -239,7 +239,7 @@ def with_options(*protected: str, case: str = "", **defaults: object) -> Callabl
             if shows and each.kind is Parameter.KEYWORD_ONLY and each.name not in taken
         ]
         make_wanted: OptionsMaker = _make_options
-        make_shown: ShowMaker = make_show
+        make_output: ShowMaker = make_show
 
         def call(given: dict[str, object]) -> None:
             wanted = {each.name: given.pop(each.name) for each in options}
@@ -257,7 +257,7 @@ def with_options(*protected: str, case: str = "", **defaults: object) -> Callabl
                 value = given[name]
                 found = [str(path) for path in (value if isinstance(value, list) else [value]) if path is not None]
                 paths += [f"{path}/{below}" if below else path for path in found]
-            show = make_shown(paths, **chosen)
+            show = make_output(paths, **chosen)
             if not any(url_arguments.may_be_url(given.get(name)) for name in protected):
                 call({**given, "show": show})
                 return

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # The scheme of a URL; one letter would be a drive.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,30})://")
-_SHOWN = "/:@!$()*,;=~+-._%[]"
+_MOST_LISTED = "/:@!$()*,;=~+-._%[]"
 # In the middle of a text: what a library says of a failure, or a word such as --inputs=https://…
 _IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s\"'<>\\]{1,4096}")
 
@@ -38,7 +38,7 @@ def clean_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         place = parts.netloc.rpartition("@")[2]
-        return quote(urlunsplit((parts.scheme, place, parts.path, "", "")), safe=_SHOWN)
+        return quote(urlunsplit((parts.scheme, place, parts.path, "", "")), safe=_MOST_LISTED)
     except ValueError:
         found = _SCHEME.match(url)
         return f"{found[1] if found else 'url'}://<not shown>"

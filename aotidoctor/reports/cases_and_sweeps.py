@@ -111,7 +111,7 @@ MEANINGS: Mapping[SweepVerdict, str] = {
 }
 _HEADINGS = ("Meaning", "Subject", "Change", "Contract", "Package", "With checks", "Program")
 # Below the table: nobody reads more on a terminal.
-_SHOWN = 60
+_MOST_LISTED = 60
 
 
 def sweep_counts(found: Sweep) -> Mapping[SweepVerdict, int]:
@@ -154,7 +154,7 @@ def sort_rows(rows: Sequence[SweepRow]) -> list[SweepRow]:
 def sweep_text(found: Sweep, *, detail: int = 0) -> str:
     """Write a sweep for a terminal; rows that agree are only counted unless ``detail`` is above 0."""
     rows = [row for row in sort_rows(found.rows) if detail > 0 or row.judged is not SweepVerdict.FINE]
-    listed = rows if detail > 0 else rows[:_SHOWN]
+    listed = rows if detail > 0 else rows[:_MOST_LISTED]
     lines = [f" SWEEP  {sweep_headline(found)}", ""]
     for judged in dict.fromkeys(row.judged for row in listed):
         lines += [f" {judged.value.upper()}: {MEANINGS[judged]}"]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # Culprit, timeline and stack, for the section "Where".
 
-_SHOWN = 12
+_MOST_LISTED = 12
 _FRAMES = 10
 # Below this frame are only the callers of the model: the loader, Python, the program.
 _MODEL = "::run_impl"
@@ -72,7 +72,7 @@ def timeline_rows(place: Localization, *, whole: bool = False) -> tuple[list[tup
     last = max((entry.call for entry in place.timeline), default=0)
     entries: Sequence[TimelineEntry] = place.timeline
     if not whole:
-        entries = [entry for entry in entries if entry.call == last][-_SHOWN:]
+        entries = [entry for entry in entries if entry.call == last][-_MOST_LISTED:]
     rows: list[tuple[str, ...]] = [
         (
             _MARK if entry.state == "entered" or (entry.name == place.culprit and entry is entries[-1]) else "",

@@ -149,7 +149,7 @@ def _cut(line: str) -> str:
 
 # The rows of the first screen.
 
-_FAULTS_SHOWN = 4
+_FAULTS_LISTED = 4
 _FAULT = "an error of aotidoctor, not of the model (see Not checked)"
 _OF_INPUTS = ("input_rank", "input_dtype")
 # What failed here has not seen an input, and has no numbers to compare.
@@ -195,7 +195,7 @@ def first_rows(report: Report) -> tuple[LabelledLine, ...]:
         ),
         # What aotidoctor itself could not do: of no weight for the verdict, and no secret.
         *(
-            (LabelledLine(label="Failed here", text=f"{list_names(faults, _FAULTS_SHOWN)}: {_FAULT}"),)
+            (LabelledLine(label="Failed here", text=f"{list_names(faults, _FAULTS_LISTED)}: {_FAULT}"),)
             if faults
             else ()
         ),
@@ -301,11 +301,11 @@ def _unknown_rows(report: Report) -> tuple[LabelledLine, ...]:
         )
     # Inputs that nothing describes: with others than they were compiled for, kernels read other memory.
     if report.case.inputs is None:
-        untold_inputs = ""
+        unknown_inputs = ""
     else:
         reasons = (item.reason for item in report.not_checked if item.name in _OF_INPUTS and not item.moot)
-        untold_inputs = one_line(next(reasons, ""), 300)
-    rows.append(LabelledLine(label="Not told", text=untold_inputs))
+        unknown_inputs = one_line(next(reasons, ""), 300)
+    rows.append(LabelledLine(label="Not told", text=unknown_inputs))
     rows = [row for row in rows if row.text]
     rows.extend(
         LabelledLine(label="Try next" if number == 0 else "", text=text)

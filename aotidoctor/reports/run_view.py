@@ -125,7 +125,7 @@ def _probe_values(found: Evidence) -> list[tuple[str, ...]]:
 # The events of a log.
 
 LOG_HEADINGS = ("Line", "In the log", "Which is")
-_SHOWN = 20
+_MOST_LISTED = 20
 # Below this a match is no more than a lead.
 _LEAD = 0.5
 
@@ -195,10 +195,10 @@ def log_facts(log: LogReading) -> list[tuple[str, str]]:
 def log_rows(log: LogReading, *, whole: bool = False) -> tuple[list[LogRow], int]:
     """The failures in the order of the log, and how many are left out."""
     listed = log.events
-    if not whole and len(listed) > _SHOWN:
+    if not whole and len(listed) > _MOST_LISTED:
         matched = [match.event.first for match in log.matches]
         first = [event for event in listed if event.first in matched or event in log.unknown]
-        listed = tuple(sorted((first or list(listed))[:_SHOWN], key=lambda event: event.first))
+        listed = tuple(sorted((first or list(listed))[:_MOST_LISTED], key=lambda event: event.first))
     return [_log_row(event, log) for event in listed], len(log.events) - len(listed)
 
 

@@ -77,9 +77,9 @@ def tail(text: str, characters: int) -> str:
     clean = plain(text).rstrip("\n")
     if len(clean) <= characters:
         return clean
-    parts = clean[len(clean) - characters :]
-    parts = parts.partition("\n")[2] or parts
-    return f"… ({len(clean) - len(parts)} characters before this)\n{parts}"
+    last = clean[len(clean) - characters :]
+    last = last.partition("\n")[2] or last
+    return f"… ({len(clean) - len(last)} characters before this)\n{last}"
 
 
 def head(text: str, lines: int) -> str:

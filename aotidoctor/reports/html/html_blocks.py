@@ -103,9 +103,9 @@ def ending(text: str, room: int) -> tuple[str, int]:
     cut = max(0, len(text) - _WHOLE)
     cleaned = clean(text[cut:]).rstrip("\n")
     if len(cleaned) > room:
-        parts = cleaned[len(cleaned) - room :]
-        parts = parts.partition("\n")[2] or parts
-        return parts, cut + len(cleaned) - len(parts)
+        last = cleaned[len(cleaned) - room :]
+        last = last.partition("\n")[2] or last
+        return last, cut + len(cleaned) - len(last)
     return cleaned, cut
 
 

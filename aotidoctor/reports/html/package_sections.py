@@ -60,7 +60,7 @@ _ABOUT: Mapping[str, str] = {
 _DIM = re.compile(r"\.shape\[(\d{1,3})\]$")
 _EXPECTED = ("dtype", "shape", "strides", "device")
 _GIVEN = (*_EXPECTED, "values")
-_SHOWN = 40
+_MOST_LISTED = 40
 _CONTRACT_ROOM = 1000
 _Leaf = tuple[str, LeafSpec | None, LeafValue | None]
 
@@ -81,7 +81,7 @@ class _Marks:
 def contract_blocks(report: Report) -> tuple[Block, ...]:
     """The table; of a long one the marked leaves and the first others, with the rest folded. Then the symbols."""
     lines = [_line(report, leaf) for leaf in package_view.leaves(report)]
-    room = max(_SHOWN - sum(1 for line in lines if line.tone), 5)
+    room = max(_MOST_LISTED - sum(1 for line in lines if line.tone), 5)
     first: list[TableLine] = []
     rest: list[TableLine] = []
     for line in lines:
@@ -118,16 +118,16 @@ def _table(report: Report, lines: Sequence[TableLine]) -> TableBlock:
 
 def _line(report: Report, leaf: _Leaf) -> TableLine:
     path, spec, value = leaf
-    parts = [item for item in report.findings if _tells(report, item)]
-    found = [item for item in parts if package_view.names_leaf(item.subject, path)]
-    around = [item for item in parts if item.subject and path.startswith((f"{item.subject}[", f"{item.subject}."))]
+    complaints = [item for item in report.findings if _is_complaint(report, item)]
+    found = [item for item in complaints if package_view.names_leaf(item.subject, path)]
+    around = [item for item in complaints if item.subject and path.startswith((f"{item.subject}[", f"{item.subject}."))]
     dims = (_DIM.search(item.subject or "") for item in found if _ABOUT.get(item.code) == "shape")
     ours = (*found, *around)
     bad = any(item.severity is not Severity.WARN for item in ours)
     # The properties that the checks speak of; where none does, a run has shown that it is the values.
-    about_told = frozenset(_ABOUT.get(item.code, "leaf") for item in found if item.code.startswith("AD-IN-"))
+    properties = frozenset(_ABOUT.get(item.code, "leaf") for item in found if item.code.startswith("AD-IN-"))
     marks = _Marks(
-        about=(about_told or frozenset("value" for _ in found[:1])) | (frozenset({"place"}) if around else frozenset()),
+        about=(properties or frozenset("value" for _ in found[:1])) | (frozenset({"place"}) if around else frozenset()),
         dims=frozenset(int(dim[1]) for dim in dims if dim is not None),
         ids=tuple(item.id for item in ours),
         tone="" if not ours else "bad" if bad else "unsure",
@@ -140,7 +140,7 @@ def _line(report: Report, leaf: _Leaf) -> TableLine:
     return TableLine(cells=cells, tone=marks.tone)
 
 
-def _tells(report: Report, item: Evidence) -> bool:
+def _is_complaint(report: Report, item: Evidence) -> bool:
     """A complaint about the inputs, or what a run showed of their values and the first diagnosis rests on."""
     if item.code.startswith("AD-IN-"):
         return item.severity is not Severity.INFO

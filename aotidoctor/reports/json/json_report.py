@@ -204,7 +204,7 @@ def host_json(found: Host) -> dict[str, object]:
 
 # Child runs.
 
-_OUTPUTS_SHOWN = 64
+_OUTPUTS_LISTED = 64
 
 
 def run_json(outcome: Outcome) -> dict[str, object]:
@@ -226,7 +226,7 @@ def run_json(outcome: Outcome) -> dict[str, object]:
         "seconds": outcome.seconds,
         "error": pick_fields(error, "type message traceback") if error else None,
         "warnings": outcome.warnings,
-        "outputs": list(outputs[:_OUTPUTS_SHOWN]) if isinstance(outputs, list) else [],
+        "outputs": list(outputs[:_OUTPUTS_LISTED]) if isinstance(outputs, list) else [],
         "applied": outcome.result.get("applied", []),
         **pick_fields(outcome, "stdout_tail stderr_tail stdout_bytes stderr_bytes"),
         "peak_rss_bytes": outcome.peak_rss,

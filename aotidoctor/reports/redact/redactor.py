@@ -148,7 +148,7 @@ _KEY_AND_SECRET = {"password": ("before", "word"), "variable": ("name", "given")
 _GIVEN_AS = {"other": "user", "folders": "user", "ip6": "ip", "email": "email", "mac": "mac", "account": "account"}
 _GIVEN_AS |= {"internal": "host", "registry": "host", "bucket": "account", "project": "project"}
 # Variables of these are shown whatever they are called.
-_SHOWN_VARIABLES = ("AOT_INDUCTOR_", "AOTINDUCTOR_", "AOTI_", "TORCHINDUCTOR_", "TORCH_", "PYTORCH_", "TRITON_")
+_PUBLIC_VARIABLES = ("AOT_INDUCTOR_", "AOTINDUCTOR_", "AOTI_", "TORCHINDUCTOR_", "TORCH_", "PYTORCH_", "TRITON_")
 # Names met in a text are looked for in all texts; what they reveal in turn is rarely more than one round.
 _ROUNDS = 4
 
@@ -318,7 +318,7 @@ class Redactor:
 
     def _item(self, key: object, item: T) -> T:
         """The value of a key. What an unknown variable holds may be anything."""
-        is_public = isinstance(key, str) and key.startswith(_SHOWN_VARIABLES)
+        is_public = isinstance(key, str) and key.startswith(_PUBLIC_VARIABLES)
         if is_public and isinstance(item, str) and LOOKS_SECRET.fullmatch(item):
             return self.placeholders.give("secret", item)  # type: ignore[return-value]  # of str, str
         return self._walk(item, printed=key in _PRINTED)

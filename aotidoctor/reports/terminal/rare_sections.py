@@ -156,7 +156,7 @@ def show_serving(report: Report, out: Layout, *, detail: int) -> None:
 _LEVELS = {"decisive": "red", "relevant": "yellow", "outcome": "cyan", "minor": "dim"}
 # Below this width a table would fold every cell.
 _WIDE_SIDES, _UNFOLDED = 110, 80
-_SHOWN = 40
+_MOST_LISTED = 40
 
 
 def difference_text(found: DocumentComparison, *, stream: TextIO, environ: Mapping[str, str], detail: int = 0) -> str:
@@ -181,7 +181,7 @@ def _show_difference(found: DocumentComparison, out: Layout, detail: int) -> Non
         return
     for side in (found.a, found.b):
         out.row(side.label, view.side_text(side))
-    parts = found.differences if detail > 0 else found.matters[:_SHOWN]
+    parts = found.differences if detail > 0 else found.matters[:_MOST_LISTED]
     left = len(found.differences) - len(parts)
     if parts:
         out.title("Differences")

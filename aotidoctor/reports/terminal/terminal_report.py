@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _MARKS = {"": " ", "warn": "!", "error": "x"}
 
-_LEAVES_SHOWN = 24
+_LEAVES_LISTED = 24
 
 
 def show_contract(report: Report, out: Layout, detail: int) -> None:
@@ -47,7 +47,7 @@ def show_contract(report: Report, out: Layout, detail: int) -> None:
     if not rows:
         return
     out.title("Contract")
-    listed = rows if detail > 0 else _most_telling(rows)
+    listed = rows if detail > 0 else _decisive_evidence(rows)
     observed = report.case.inputs is not None
     cells = []
     for row in listed:
@@ -62,18 +62,18 @@ def show_contract(report: Report, out: Layout, detail: int) -> None:
         out.row("Inputs", one_line(str(problem)))
 
 
-def _most_telling(rows: Sequence[LeafRow]) -> Sequence[LeafRow]:
+def _decisive_evidence(rows: Sequence[LeafRow]) -> Sequence[LeafRow]:
     """All of a short table; of a long one the marked leaves first, in order, then others up to the limit."""
-    if len(rows) <= _LEAVES_SHOWN:
+    if len(rows) <= _LEAVES_LISTED:
         return rows
-    marked = [row for row in rows if row.mark][:_LEAVES_SHOWN]
-    others = [row for row in rows if not row.mark][: _LEAVES_SHOWN - len(marked)]
+    marked = [row for row in rows if row.mark][:_LEAVES_LISTED]
+    others = [row for row in rows if not row.mark][: _LEAVES_LISTED - len(marked)]
     return [row for row in rows if row in marked or row in others]
 
 
 # The bodies of `inspect` and `env`.
 
-_SHOWN = 20
+_MOST_LISTED = 20
 
 
 def show_package(report: Report, out: Layout, detail: int) -> None:
@@ -226,7 +226,7 @@ def _constants(contract: ModelContract, out: Layout, detail: int) -> None:
 
 def _first(title: str, rows: Sequence[tuple[str, str]], out: Layout, detail: int) -> None:
     """All rows, or the first and how many more there are."""
-    listed = rows if detail > 0 else rows[:_SHOWN]
+    listed = rows if detail > 0 else rows[:_MOST_LISTED]
     _pairs(title, listed, out)
     if len(listed) < len(rows):
         out.more(f"{len(rows) - len(listed)} more")
@@ -234,7 +234,7 @@ def _first(title: str, rows: Sequence[tuple[str, str]], out: Layout, detail: int
 
 # The page.
 
-_NAMES_SHOWN = 4
+_NAMES_LISTED = 4
 # Their document is a description; a healthy one is no shorter.
 _DESCRIBING = ("inspect", "triton", "env")
 
@@ -395,7 +395,7 @@ def _not_checked(report: Report, out: Layout, *, calm: bool, detail: int) -> Non
 
 def _names(names: Sequence[str], detail: int) -> str:
     """A few names, or how many: a reason that stops twenty checks is one line."""
-    return list_names(names, len(names) if detail > 0 else _NAMES_SHOWN)
+    return list_names(names, len(names) if detail > 0 else _NAMES_LISTED)
 
 
 def _repro(report: Report, out: Layout) -> None:
