@@ -21,8 +21,8 @@ COLLECT_EVERY = 200_000
 # Like an interrupt: what is running is dropped, and the report of what is known is written.
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 # A signal so soon after the first is the same wish, sent to the process and to its group.
-SAME_WISH_S = 0.05
-_asked: list[float] = []
+SAME_REQUEST_S = 0.05
+_requests: list[float] = []
 
 
 def main() -> None:
@@ -70,13 +70,13 @@ def _leave(ended: SystemExit) -> NoReturn:
 
 
 def _is_first() -> bool:
-    """Whether this is the first wish to end. The second ends the process here, unless it is the first one again."""
+    """Whether this is the first request to end. The second ends the process here, unless it is the first one again."""
     now = time.monotonic()
-    if _asked and now - _asked[0] >= SAME_WISH_S:
+    if _requests and now - _requests[0] >= SAME_REQUEST_S:
         # The warm worker sees it, kills what it has started and removes the files.
         os._exit(signal_status(INTERRUPTED))
-    _asked.append(now)
-    return len(_asked) == 1
+    _requests.append(now)
+    return len(_requests) == 1
 
 
 def _on_interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -86,7 +86,7 @@ def _on_interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def _on_termination(number: int, _frame: FrameType | None) -> None:
-    """Likewise, with an exit status of its own."""
+    """Do the same for a termination signal, with an exit status of its own."""
     if _is_first():
         note_signal(number)
         raise TerminatedError(number)

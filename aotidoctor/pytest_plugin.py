@@ -1,4 +1,4 @@
-"""What pytest loads (entry point ``pytest11``): fixtures, marker and option; all else is imported when it is used.
+"""Define fixtures, marker and option for pytest (entry point ``pytest11``); import all else when it is used.
 
 Every run of pytest on the machine imports this file, so it imports nothing of aotidoctor.
 """
@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The marker; and the writer of reports, where reports are asked for."""
+    """Register the marker, and the writer of reports if ``--aoti-report`` is given."""
     config.addinivalue_line("markers", _MARKER)
     specs = config.getoption("--aoti-report")
     if specs:

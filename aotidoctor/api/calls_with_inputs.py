@@ -35,7 +35,7 @@ _LIVE = "(args and kwargs of the calling program)"
 
 
 class RunRequest:
-    """What all three hand on: environment, command as stated, progress, runner."""
+    """Parameters shared by diagnose, check and compare: environment, command as stated, progress, runner."""
 
     def __init__(
         self,
@@ -96,15 +96,15 @@ def examine_package(
         raise CannotExamineError(f"{place}: {reached}") from reached
 
 
-def _argv(package: str, source: LiveSource, asked: Mapping[str, object], wish: RunRequest) -> tuple[str, ...]:
+def _argv(package: str, source: LiveSource, values: Mapping[str, object], request: RunRequest) -> tuple[str, ...]:
     inputs = source.path or (_LIVE if source.is_live else None)
     return (
         "aotidoctor",
-        wish.name,
+        request.name,
         package,
         *(("--inputs", inputs) if inputs is not None else ()),
-        *option_words(asked),
-        *(("--plan",) if wish.plan else ()),
+        *option_words(values),
+        *(("--plan",) if request.plan else ()),
     )
 
 
@@ -208,15 +208,15 @@ def diagnose(
     >>> report.diagnoses[0].remedy.command
     "kwargs['ids'] = kwargs['ids'].to(torch.int64)"
     """
-    asked = explicit_options(locals())
+    keywords = explicit_options(locals())
     if host is not None and not (plan or static_only):
         raise UsageError("host: only a plan can be made for a different machine: use plan=True, or check()")
     is_static = static_only or plan
     return examine_package(
         package,
         source_of(inputs, args, kwargs),
-        options_of(options, asked),
-        asked,
+        options_of(options, keywords),
+        keywords,
         RunRequest(
             environ, argv, on_event, runner, command, plugins=not no_plugins, plan=plan, static=is_static, cases=cases
         ),
@@ -256,12 +256,12 @@ def check(
     >>> report.cause, report.diagnoses[0].subject
     ('input-stride', 'args[0].stride')
     """
-    asked = explicit_options(locals())
+    keywords = explicit_options(locals())
     return examine_package(
         package,
         source_of(inputs, args, kwargs),
-        options_of(options, asked),
-        asked,
+        options_of(options, keywords),
+        keywords,
         RunRequest(environ, argv, on_event, None, "check", plugins=not no_plugins, static=True),
     )
 
@@ -305,15 +305,19 @@ def compare(
     >>> report.verdict, [output.verdict for output in report.localization.comparison]
     ('healthy', ['agrees'])
     """
-    asked = explicit_options(locals())
-    wanted = replace(options_of(options, asked), measure=True)
+    keywords = explicit_options(locals())
+    wanted = replace(options_of(options, keywords), measure=True)
     source = source_of(inputs, args, kwargs)
     if from_ is not None:
         return _judge_saved(from_, package, source, wanted, argv or ("aotidoctor", "compare", "--from", str(from_)))
     if package is None or wanted.reference is None or not (source.path or source.is_live or wanted.generate):
         raise UsageError("compare needs a package, a reference and inputs (or generate=True); or from_ a report")
     return examine_package(
-        package, source, wanted, asked, RunRequest(environ, argv, on_event, runner, "compare", plugins=not no_plugins)
+        package,
+        source,
+        wanted,
+        keywords,
+        RunRequest(environ, argv, on_event, runner, "compare", plugins=not no_plugins),
     )
 
 

@@ -47,7 +47,7 @@ def inspect(
     environ: Mapping[str, str] | None = None,
     argv: tuple[str, ...] = (),
 ) -> Report:
-    """What is in a package, its contract and what it needs of a host; as ``aotidoctor inspect``.
+    """Describe a package, its contract and its needs of a host, as ``aotidoctor inspect`` does.
 
     Executes nothing. ``report.case.artifact`` is the file, ``report.case.contract`` what the code expects (None where
     none can be read).
@@ -61,12 +61,12 @@ def inspect(
     """
     from aotidoctor.commands import diagnose_package
 
-    asked: dict[str, object] = {"model_name": model_name}
-    place, wanted = path("package", package), options_of(options, asked)
-    said = argv or ("aotidoctor", "inspect", place, *option_words(asked))
+    values: dict[str, object] = {"model_name": model_name}
+    place, wanted = path("package", package), options_of(options, values)
+    parts = argv or ("aotidoctor", "inspect", place, *option_words(values))
     try:
         with use_plugins("inspect", wanted=not no_plugins):
-            return public_report(diagnose_package.inspect(place, wanted, argv=said, environ=environment(environ)))
+            return public_report(diagnose_package.inspect(place, wanted, argv=parts, environ=environment(environ)))
     except LimitReachedError as reached:
         raise CannotExamineError(f"{place}: {reached}") from reached
 
@@ -106,11 +106,11 @@ def compat(
     if not places:
         raise ArgumentError("packages", "no path", "one .pt2 file or more")
     name = None if model_name is None else text("model_name", model_name)
-    asked: dict[str, object] = {"host": hosts, "torch": releases, "model_name": name}
-    said = argv or ("aotidoctor", "compat", *places, *option_words(asked))
+    values: dict[str, object] = {"host": hosts, "torch": releases, "model_name": name}
+    parts = argv or ("aotidoctor", "compat", *places, *option_words(values))
     try:
         with use_plugins("compat", wanted=not no_plugins):
-            found = answer(places, hosts, releases, model_name=name, argv=said, environ=environment(environ))
+            found = answer(places, hosts, releases, model_name=name, argv=parts, environ=environment(environ))
         return public_report(found)
     except LimitReachedError as reached:
         raise CannotExamineError(str(reached)) from reached
@@ -155,17 +155,17 @@ def classify(
 
     if inputs is not None and package is None:
         raise UsageError("inputs needs package")
-    asked: dict[str, object] = {"model_name": model_name, "trust_pickle": trust_pickle}
-    options = options_of(None, asked)
+    values: dict[str, object] = {"model_name": model_name, "trust_pickle": trust_pickle}
+    options = options_of(None, values)
     keep = case_memory(cases)
     about = None if package is None else path("package", package)
     sample = None if inputs is None else path("inputs", inputs)
     name, opened = _open_log(log)
-    said = argv or ("aotidoctor", "classify", name, *option_words({"package": about, "inputs": sample, **asked}))
+    parts = argv or ("aotidoctor", "classify", name, *option_words({"package": about, "inputs": sample, **values}))
     try:
         with use_plugins("classify", wanted=not no_plugins), opened as stream:
             found = classified(
-                stream, name, package=about, inputs=sample, options=options, argv=said, environ=environment(environ)
+                stream, name, package=about, inputs=sample, options=options, argv=parts, environ=environment(environ)
             )
     except LimitReachedError as reached:
         raise CannotExamineError(f"{name}: {reached}") from reached
@@ -194,7 +194,7 @@ def _open_log(log: object) -> tuple[str, AbstractContextManager[BinaryIO]]:
 
 
 class Contract(records.ModelContract):
-    """What the compiled code expects: ``leaves`` of the call, ``outputs``, ``constants``, ``symbols``, ``needs``.
+    """Expectations of the compiled code: ``leaves`` of the call, ``outputs``, ``constants``, ``symbols``, ``needs``.
 
     Of a leaf: ``path`` (``kwargs['ids']``), ``dtype`` (``int64``), ``dims`` (each ``static`` or ``min``..``max``),
     ``strides`` in elements, ``device_type``; None where the package does not say. ``unread`` and ``problems`` say
@@ -243,7 +243,7 @@ class Contract(records.ModelContract):
 
         return contract_piece(self)
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:  # noqa: ARG002
+    def _repr_mimebundle_(self, *_: object, **__: object) -> dict[str, str]:
         return {"text/plain": self._lines(), "text/html": self._repr_html_()}
 
     def _lines(self) -> str:
@@ -253,7 +253,7 @@ class Contract(records.ModelContract):
 
 
 def contract(package: PathLike, *, model_name: str | None = None) -> Contract:
-    """What the compiled code of ``package`` expects. Executes nothing, and needs no torch.
+    """Read what the compiled code of ``package`` expects. Executes nothing, and needs no torch.
 
     Raises:
         ArgumentError: a value of the wrong type, with ``where``, ``observed`` and ``expected``.

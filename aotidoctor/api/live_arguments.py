@@ -41,7 +41,7 @@ class _FlatValues(Protocol):
 
 
 class Array(Protocol):
-    """What of ``numpy.ndarray`` is used here. ``strides`` are in bytes."""
+    """The part of ``numpy.ndarray`` that is used here. ``strides`` are in bytes."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -77,7 +77,7 @@ class Tensor:
         self.shape = tuple(int(size) for size in self.array.shape)
 
     def stride(self) -> Sequence[int]:
-        """In elements."""
+        """The strides in elements."""
         size = ITEMSIZE[self.dtype]
         return tuple(int(step) // size for step in self.array.strides)
 
@@ -105,7 +105,7 @@ class Tensor:
         return self.span()
 
     def memory(self) -> bytes:
-        """What lies there, with what is between the elements."""
+        """Copy the memory of the array, with the gaps between its elements."""
         return ctypes.string_at(self.data_ptr(), self.span()) if self.span() else b""
 
     def detach(self) -> Tensor:
@@ -172,7 +172,7 @@ def _pickle_tensor(tensor: Tensor, tensors: list[Tensor]) -> bytes:
         raise CannotWriteError(f"an array of {tensor.dtype}; import torch first")
     tensors.append(tensor)
     elements = tensor.span() // ITEMSIZE[tensor.dtype]
-    kept = (
+    text = (
         b"("
         + _pickle_value("storage", tensors)
         + _global("torch", storage)
@@ -181,7 +181,7 @@ def _pickle_tensor(tensor: Tensor, tensors: list[Tensor]) -> bytes:
     )
     place = b"".join(_pickle_value(part, tensors) for part in (0, tensor.shape, tuple(tensor.stride()), False))
     hooks = _global("collections", "OrderedDict") + b")R"
-    return _global("torch._utils", "_rebuild_tensor_v2") + b"(" + kept + place + hooks + b"tR"
+    return _global("torch._utils", "_rebuild_tensor_v2") + b"(" + text + place + hooks + b"tR"
 
 
 def _global(module: str, name: str) -> bytes:
@@ -211,7 +211,7 @@ class _Torch(Protocol):
 
 @record
 class LiveSource:
-    """Where the inputs come from: a file at ``path``, objects (``args`` and ``kwargs``), or nowhere (all None)."""
+    """The source of the inputs: a file at ``path``, objects (``args`` and ``kwargs``), or nowhere (all None)."""
 
     path: str | None = None
     args: Sequence[object] | None = None
@@ -224,7 +224,7 @@ class LiveSource:
 
 
 def source_of(inputs: object, args: object, kwargs: object) -> LiveSource:
-    """What the caller means. Raises ArgumentError."""
+    """Determine the source of the inputs. Raises ArgumentError."""
     if args is None and kwargs is None:
         if inputs is None:
             return LiveSource()

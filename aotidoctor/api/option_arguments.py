@@ -178,7 +178,7 @@ def environment(environ: object) -> Mapping[str, str]:
 
 
 def option_words(given: Mapping[str, object]) -> tuple[str, ...]:
-    """The options as the command line has them: a report shows how the same is asked for there."""
+    """Write the options as words of the command line, for the command that a report shows."""
     found: list[str] = []
     for name, value in given.items():
         option = f"--{name.rstrip('_').replace('_', '-')}"
@@ -204,7 +204,7 @@ RememberReport = Callable[[Report, Mapping[str, str]], Report]
 
 
 def case_memory(cases: PathLike | None) -> RememberReport:
-    """A function that keeps a report in ``cases`` and returns it with what was known before; None keeps nothing.
+    """Make a function that stores a report in ``cases`` and returns it with earlier sightings; None stores nothing.
 
     Raises:
         ArgumentError: no path.
@@ -225,7 +225,7 @@ def case_memory(cases: PathLike | None) -> RememberReport:
 
 
 def use_plugins(command: str, *, wanted: bool) -> AbstractContextManager[None]:
-    """With what is installed; where there is nothing, that costs one look at folders. Raises ArgumentError."""
+    """Use the installed plugins in the block; without any, this costs one look at folders. Raises ArgumentError."""
     entries = found() if flag("no_plugins", wanted) else ()
     if not entries:
         return nullcontext()

@@ -39,7 +39,7 @@ TRITON_WORDS = {
     ),
 }
 
-# Likewise after ``cases``.
+# Commands that may follow ``cases``.
 CASES_WORDS = {
     "list": CommandEntry("send_commands:cases", ("aotidoctor cases list --cases desk.sqlite --words 'strides batch'",)),
     "show": CommandEntry("send_commands:show", ("aotidoctor cases show 3 --cases desk.sqlite",)),

@@ -81,7 +81,7 @@ def _end_with(number: int) -> NoReturn:
 
 @dataclass(slots=True)
 class Judge:
-    """Answers what is asked, and never raises for it."""
+    """Answer requests; never raise for one."""
 
     settings: Settings
     _runners: dict[bool, Runner] = field(default_factory=dict)
@@ -139,22 +139,22 @@ class Judge:
     def _made(self, item: FleetItem, report: Report) -> tuple[FleetResult, bytes]:
         status = exit_status(report, self.settings.fail_on)
         healthy = report.verdict == "healthy" and status == 0
-        shown = report if healthy or not self.settings.redact else redact_private(report, os.environ)
-        result = result_row(item, shown, status)
+        redacted = report if healthy or not self.settings.redact else redact_private(report, os.environ)
+        result = result_row(item, redacted, status)
         if report.cannot_examine is not None:
             result = replace(result, ending=UNREADABLE)
         elif report.internal_error is not None:
             result = replace(result, ending=FAILED)
         result = replace(self._shown(result), bytes_read=self._bytes_read)
-        return result, b"" if result.is_healthy else render_json(shown).encode("utf-8", "replace")
+        return result, b"" if result.is_healthy else render_json(redacted).encode("utf-8", "replace")
 
     def _shown(self, result: FleetResult) -> FleetResult:
         """With paths as they may be shown: never with credentials, and redacted where that is wanted."""
         given = (result.name, result.inputs, result.reference, result.log, result.host, result.problem)
-        shown = tuple(None if text is None else clean_text(text) for text in given)
+        listed = tuple(None if text is None else clean_text(text) for text in given)
         if self.settings.redact:
-            shown = redact_private(shown, os.environ)
-        name, inputs, reference, log, host, problem = shown
+            listed = redact_private(listed, os.environ)
+        name, inputs, reference, log, host, problem = listed
         return replace(result, name=name or "", inputs=inputs, reference=reference, log=log, host=host, problem=problem)
 
     def _unjudged(self, item: FleetItem, ending: str, why: str, status: int) -> FleetResult:

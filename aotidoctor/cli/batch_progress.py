@@ -47,15 +47,12 @@ def progress_line(tally: FleetTally) -> str:
     """One line: ``1,200/10,000 · 45.1/s · 3m 15s left · 37 input-dtype, 4 isa-mismatch``."""
     parts = [f"{tally.done:,}/{tally.total:,}", f"{tally.rate:.1f}/s"]
     if tally.remaining is not None and tally.done < tally.total:
-        parts.append(f"{_duration_text(tally.remaining)} left")
+        minutes, rest = divmod(round(tally.remaining), 60)
+        hours, minutes = divmod(minutes, 60)
+        left = f"{hours}h {minutes:02}m" if hours else f"{minutes}m {rest:02}s" if minutes else f"{rest}s"
+        parts.append(f"{left} left")
     causes = tally.causes.most_common(_CAUSES)
     named = ", ".join(f"{count:,} {cause}" for cause, count in causes)
     more = sum(tally.causes.values()) - sum(count for _, count in causes)
     parts += [named + (f", {more:,} others" if more else "")] if named else []
     return "  " + one_line(" - ".join(parts), _WIDTH)
-
-
-def _duration_text(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}h {minutes:02}m" if hours else f"{minutes}m {rest:02}s" if minutes else f"{rest}s"

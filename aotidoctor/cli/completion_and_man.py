@@ -25,7 +25,7 @@ class Word:
     """An option.
 
     ``names`` are its spellings; ``value`` is what it takes (empty: it takes nothing); ``choices`` are all that it may
-    take; ``is_file`` tells whether that is a file or a folder.
+    take; ``is_file`` states whether that is a file or a folder.
     """
 
     names: tuple[str, ...]
@@ -68,7 +68,7 @@ class _Param(Protocol):
 
 
 def describe_commands() -> tuple[Described, ...]:
-    """Every command in the order of ``--help``, those below another one behind it."""
+    """Describe every command in the order of ``--help``, each followed by its subcommands."""
     return tuple(_all(cli.COMMANDS, ()))
 
 
@@ -83,7 +83,11 @@ def _one(path: tuple[str, ...], entry: CommandEntry) -> Described:
     command = load(path[-1], entry)
     with command.make_context(" ".join(path), [], resilient_parsing=True) as context:
         params = [cast("_Param", param) for param in command.get_params(context)]
-    arguments = tuple(_argument(param) for param in params if param.param_type_name == "argument")
+    arguments = []
+    for param in params:
+        if param.param_type_name == "argument":
+            value = param.metavar or param.opts[0].upper()
+            arguments.append(Word(names=(value.strip("[]."),), help=_help(param), value=value, is_file=_is_file(value)))
     hidden = [param for param in params if getattr(param, "hidden", False)]
     text = (command.help or "").replace("\b\n", "")
     return Described(
@@ -91,16 +95,11 @@ def _one(path: tuple[str, ...], entry: CommandEntry) -> Described:
         summary=" ".join(text.partition("\n\n")[0].split()),
         text=text.partition("\n\n")[2].strip(),
         usage=" ".join(("[OPTIONS]", *(word.value for word in arguments))),
-        arguments=arguments,
+        arguments=tuple(arguments),
         options=tuple(_option(param) for param in params if param.param_type_name == "option" and param not in hidden),
         examples=entry.examples,
         below=tuple(entry.words),
     )
-
-
-def _argument(param: _Param) -> Word:
-    value = param.metavar or param.opts[0].upper()
-    return Word(names=(value.strip("[]."),), help=_help(param), value=value, is_file=_is_file(value))
 
 
 def _option(param: _Param) -> Word:
@@ -191,7 +190,7 @@ fi
 
 
 def bash(commands: Sequence[Described]) -> str:
-    """For ``source <(aotidoctor completion bash)``."""
+    """Write the script for ``source <(aotidoctor completion bash)``."""
     table = [_bash_row("", ["--help", "--version"], [one.path[0] for one in commands if len(one.path) == 1])]
     values = []
     for one in commands:
@@ -212,7 +211,7 @@ def bash(commands: Sequence[Described]) -> str:
 
 
 def zsh(commands: Sequence[Described]) -> str:
-    """For a file ``_aotidoctor`` in ``$fpath``, or to be sourced after ``compinit``."""
+    """Write the script for a file ``_aotidoctor`` in ``$fpath``, or to be sourced after ``compinit``."""
     top = [(one.path[0], one.summary) for one in commands if len(one.path) == 1]
     table = [_zsh_row("", [("--help", "Show help"), ("--version", "Show the version")], top)]
     values = []
@@ -232,7 +231,7 @@ def zsh(commands: Sequence[Described]) -> str:
 
 
 def fish(commands: Sequence[Described]) -> str:
-    """For a file ``aotidoctor.fish`` in the folder of completions."""
+    """Write the script for a file ``aotidoctor.fish`` in the folder of completions."""
     lines = [
         "# Completion of aotidoctor for fish, made by `aotidoctor completion fish`.",
         "complete -c aotidoctor -n __fish_use_subcommand -l help -s h -d 'Show help'",
@@ -244,15 +243,12 @@ def fish(commands: Sequence[Described]) -> str:
         files = "" if above else " -f"
         lines.append(f"complete -c aotidoctor{files} -n {where} -a {one.path[-1]} -d {_fish(one.summary)}")
         seen = " && ".join(f"__fish_seen_subcommand_from {word}" for word in one.path)
-        lines += [f"complete -c aotidoctor -n {_fish(seen)} {_fish_option(option)}" for option in one.options]
+        for option in one.options:
+            names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names)
+            value = f" -x -a {_fish(' '.join(option.choices))}" if option.choices else " -r" if option.is_file else ""
+            value = value or (" -x" if option.value else "")
+            lines.append(f"complete -c aotidoctor -n {_fish(seen)} {names}{value} -d {_fish(option.help)}")
     return "\n".join(lines) + "\n"
-
-
-def _fish_option(option: Word) -> str:
-    names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names)
-    value = f" -x -a {_fish(' '.join(option.choices))}" if option.choices else " -r" if option.is_file else ""
-    value = value or (" -x" if option.value else "")
-    return f"{names}{value} -d {_fish(option.help)}"
 
 
 def _fish(text: str) -> str:
@@ -403,8 +399,8 @@ def _exit() -> str:
 
 
 def _see(names: Iterable[str]) -> str:
-    shown = ",\n".join(f".BR {_roff(name)} (1)" for name in names)
-    return f".SH SEE ALSO\n{shown}\n"
+    text = ",\n".join(f".BR {_roff(name)} (1)" for name in names)
+    return f".SH SEE ALSO\n{text}\n"
 
 
 def _roff(text: str) -> str:

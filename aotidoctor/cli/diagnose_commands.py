@@ -18,16 +18,23 @@ import typer
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.document_output import Show
 from aotidoctor.cli.execute import argv, count_stream_bytes, execute
-from aotidoctor.cli.options import with_case_options, with_output_options
+from aotidoctor.cli.options import with_options
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.report import Report
 
 
-@with_output_options("package", "inputs", "reference", "host", "setup", "custom_op_library", "weights", "cases")
-@with_case_options(
-    "generate model_name device setup custom_op_library reference host weights rtol atol trust_pickle seed "
-    "timeout budget repeat jobs threads memory_limit emulate probes skip_probes shrink"
+@with_options(
+    "package",
+    "inputs",
+    "reference",
+    "host",
+    "setup",
+    "custom_op_library",
+    "weights",
+    "cases",
+    case="generate model_name device setup custom_op_library reference host weights rtol atol trust_pickle seed "
+    "timeout budget repeat jobs threads memory_limit emulate probes skip_probes shrink",
 )
 def run(
     package: opt.Package,
@@ -63,9 +70,15 @@ def run(
     )
 
 
-@with_output_options("package", "inputs", "reference", "host", "setup", "custom_op_library", "weights")
-@with_case_options(
-    "generate model_name device setup custom_op_library reference host weights trust_pickle seed threads"
+@with_options(
+    "package",
+    "inputs",
+    "reference",
+    "host",
+    "setup",
+    "custom_op_library",
+    "weights",
+    case="generate model_name device setup custom_op_library reference host weights trust_pickle seed threads",
 )
 def check(
     package: opt.Package,
@@ -98,10 +111,14 @@ def check(
     )
 
 
-@with_output_options("package", "inputs", "reference", "setup", "custom_op_library")
-@with_case_options(
-    "model_name device setup custom_op_library reference trust_pickle timeout budget threads memory_limit emulate "
-    "emulate_kernel shrink"
+@with_options(
+    "package",
+    "inputs",
+    "reference",
+    "setup",
+    "custom_op_library",
+    case="model_name device setup custom_op_library reference trust_pickle timeout budget threads memory_limit emulate "
+    "emulate_kernel shrink",
 )
 def localize(
     package: opt.Package,
@@ -135,10 +152,15 @@ From = Annotated[
 ]
 
 
-@with_output_options("package", "inputs", "reference", "setup", "from_", "custom_op_library")
-@with_case_options(
-    "reference rtol atol generate model_name device setup custom_op_library trust_pickle seed timeout budget "
-    "threads memory_limit emulate"
+@with_options(
+    "package",
+    "inputs",
+    "reference",
+    "setup",
+    "from_",
+    "custom_op_library",
+    case="reference rtol atol generate model_name device setup custom_op_library trust_pickle seed timeout budget "
+    "threads memory_limit emulate",
 )
 def compare(
     package: Package = None,
@@ -199,7 +221,7 @@ OfPackage = Annotated[
 ]
 
 
-@with_output_options("log", "package", "inputs", "cases")
+@with_options("log", "package", "inputs", "cases")
 def classify(
     log: LogFile,
     *,

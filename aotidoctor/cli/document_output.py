@@ -41,7 +41,7 @@ _ALL, _ARTIFACT = frozenset(("run", "check", "localize", "compare", "analyze")),
 
 @record
 class RenderOptions:
-    """What a format may need to know: severity that fails, issue form, where the repro lies, detail, environment."""
+    """Parameters of a format: severity that fails, issue form, folder of the repro, detail, environment."""
 
     fail_on: str = "error"
     form: str = "generic"
@@ -166,7 +166,7 @@ class EmulateWhen(str, enum.Enum):
 
 
 class IssueForm(str, enum.Enum):
-    """Whose form Markdown fills."""
+    """Issue forms that Markdown can fill."""
 
     GENERIC = "generic"
     PYTORCH = "pytorch"
@@ -224,7 +224,7 @@ def render_report(report: Report, kind: Format, show: Show, environ: Mapping[str
 
 
 def render_documents(report: Report, show: Show, environ: Mapping[str, str]) -> list[tuple[Path | None, str]]:
-    """``report`` in all formats that are asked for, each with the file that it goes to; None is stdout."""
+    """Render ``report`` in all requested formats, each with the file that it goes to; None is stdout."""
     wanted = ((None, show.format), *((path, kind) for kind, path in show.files))
     return [(path, render_report(report, kind, show, environ)) for path, kind in wanted]
 
@@ -277,7 +277,7 @@ def _stdout() -> TextIOWrapper:
 
 @contextlib.contextmanager
 def exit_on_error() -> Iterator[None]:
-    """Within: what cannot be examined is told on stderr, and ends the command with its status. Raises BadParameter."""
+    """Turn errors in the block into a warning on stderr and an exit status. Raises BadParameter."""
     try:
         yield
     except UsageError as error:
@@ -293,7 +293,7 @@ def warn(message: str) -> None:
 
 
 def write_stderr(text: str) -> None:
-    """Write to stderr at once; where nobody reads it, nothing is written."""
+    """Write to stderr at once; do nothing if it is closed."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -323,9 +323,9 @@ def _plugin(name: str, report: Report, path: Path, environ: Mapping[str, str], r
     from aotidoctor.reports.redact.redactor import redact_private
     from aotidoctor.runner.own_command import PluginError
 
-    shown = redact_private(report, environ) if redact else report
+    redacted = redact_private(report, environ) if redact else report
     try:
-        write_file(path, render_with(name, shown))
+        write_file(path, render_with(name, redacted))
     except PluginError as error:
         return f"warning: no {name} at {path}: the plugin failed: {error}"
     return f"{name} written to {path}"
@@ -339,16 +339,13 @@ def write_extras(
 ) -> None:
     """Make each of ``extras``, pairs of a key of ``EXTRAS`` and a path, and say on stderr what became of it."""
     for kind, path in extras:
-        write_stderr(f"aotidoctor: {neutral(_make_extra(kind, report, path, environ, redact=redact))}\n")
-
-
-def _make_extra(kind: str, report: Report, path: Path, environ: Mapping[str, str], *, redact: bool) -> str:
-    try:
-        return EXTRAS.get(kind, partial(_plugin, kind))(report, path, environ, redact)
-    except (OSError, AotidoctorError) as error:
-        return f"warning: no {kind} at {path}: {error}"
-    except Exception as error:  # noqa: BLE001 - the document is out: nothing may change its exit status any more
-        return f"warning: no {kind} at {path}: {whereabouts(error)}"
+        try:
+            made = EXTRAS.get(kind, partial(_plugin, kind))(report, path, environ, redact)
+        except (OSError, AotidoctorError) as error:
+            made = f"warning: no {kind} at {path}: {error}"
+        except Exception as error:  # noqa: BLE001 - the document is out: nothing may change its exit status any more
+            made = f"warning: no {kind} at {path}: {whereabouts(error)}"
+        write_stderr(f"aotidoctor: {neutral(made)}\n")
 
 
 # Commands whose result is no report: one JSON document, one line for an error.
@@ -363,7 +360,7 @@ def json_document(schema: str, body: Mapping[str, object]) -> str:
 
 @contextmanager
 def exit_with_error_document(schema: str | None, package: str) -> Iterator[None]:
-    """Within: what cannot be examined ends the command with its exit status; with a document where ``schema`` is given.
+    """Turn errors in the block into an exit status, and a document where ``schema`` is given.
 
     So does a failure of our own, with 5: a traceback would end it with 1, which says that the model has a problem.
     """

@@ -18,6 +18,7 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from aotidoctor.model.record import JsonObject, JsonValue, as_object, objects
@@ -33,10 +34,21 @@ _USAGE, _NOTHING = 2, 4
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run it; the exit status."""
-    given = _parser().parse_args(words)
+    parser = argparse.ArgumentParser(
+        prog="python -m aotidoctor.cli.each", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("command", choices=COMMANDS)
+    parser.add_argument("files", nargs="*", metavar="FILE")
+    parser.add_argument("--patterns", metavar="TEXT", help="patterns, one per line")
+    parser.add_argument("--arguments", metavar="TEXT", help="further options of the command")
+    parser.add_argument("--fail-on", default="error", choices=("info", "warn", "error", "never"))
+    parser.add_argument("--reports", metavar="DIR", help="write JSON and SARIF to this folder")
+    parser.add_argument("--summary", metavar="FILE", help="append a summary in Markdown")
+    given = parser.parse_args(words)
     try:
         lines = [line.strip() for line in (given.patterns or "").splitlines() if line.strip()]
-        files = [*given.files, *(lines if given.command == "batch" else _expand_globs(lines))]
+        found = (path for line in lines for path in sorted(glob.glob(line, recursive=True)))  # noqa: PTH207
+        files = [*given.files, *(lines if given.command == "batch" else dict.fromkeys(found))]
         more = [*shlex.split(given.arguments or ""), "--fail-on", given.fail_on]
     except ValueError as error:
         return _fail(f"--arguments: {error}", _USAGE)
@@ -57,24 +69,10 @@ def main(words: Sequence[str] | None = None) -> int:
     return max(one.status for one in ended)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m aotidoctor.cli.each", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("command", choices=COMMANDS)
-    parser.add_argument("files", nargs="*", metavar="FILE")
-    parser.add_argument("--patterns", metavar="TEXT", help="patterns, one per line")
-    parser.add_argument("--arguments", metavar="TEXT", help="further options of the command")
-    parser.add_argument("--fail-on", default="error", choices=("info", "warn", "error", "never"))
-    parser.add_argument("--reports", metavar="DIR", help="write JSON and SARIF to this folder")
-    parser.add_argument("--summary", metavar="FILE", help="append a summary in Markdown")
-    return parser
-
-
 def _batch(items: Sequence[str], more: Sequence[str], reports: Path | None, summary: str | None) -> int:
     """All of them by one ``aotidoctor batch``, which finds them itself; its page is the summary."""
     folder = [] if reports is None else ["--output-dir", str(reports / "batch")]
-    places = [os.path.join(".", item) if item.startswith("-") else item for item in items]  # noqa: PTH118 - a pattern
+    places = [f"./{item}" if item.startswith("-") else item for item in items]
     done = run_each(["batch", *places, *more, *folder, "--format", "md"], "batch")
     sys.stdout.write(f"{done.output}\n")
     if summary is not None:
@@ -83,16 +81,12 @@ def _batch(items: Sequence[str], more: Sequence[str], reports: Path | None, summ
     return done.status
 
 
-def _expand_globs(lines: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(path for line in lines for path in sorted(glob.glob(line, recursive=True))))  # noqa: PTH207
-
-
 def _one(command: str, path: str, more: Sequence[str], reports: Path | None) -> ExaminedPath:
     what = os.path.dirname(path) or "." if command == "triton" and Path(path).name == CONFIG else path  # noqa: PTH120
-    kept = [] if reports is None else [f"{kind}:{reports / _name(path)}.{kind}" for kind in ("json", "sarif", "md")]
+    parts = [] if reports is None else [f"{kind}:{reports / _name(path)}.{kind}" for kind in ("json", "sarif", "md")]
     # A path that begins with a dash is a path.
-    place = os.path.join(".", what) if what.startswith("-") else what  # noqa: PTH118
-    return run_each([command, place, *more, *(word for spec in kept for word in ("--report", spec))], path)
+    place = f"./{what}" if what.startswith("-") else what
+    return run_each([command, place, *more, *(word for spec in parts for word in ("--report", spec))], path)
 
 
 def _name(path: str) -> str:
@@ -101,7 +95,11 @@ def _name(path: str) -> str:
 
 def _join(reports: Path, names: Sequence[str]) -> None:
     """One SARIF document with one run: code scanning refuses several runs of one tool and category."""
-    documents = [found for name in names if (found := _read(reports / f"{name}.sarif")) is not None]
+    documents: list[JsonObject] = []
+    for name in names:
+        with suppress(OSError, ValueError):
+            found = json.loads((reports / f"{name}.sarif").read_text(encoding="utf-8"))
+            documents += [found] if isinstance(found, dict) else []
     if not documents:
         return
     first = documents[0]
@@ -141,27 +139,17 @@ def _driver(run: JsonObject) -> JsonObject:
     return as_object(as_object(run.get("tool")).get("driver"))
 
 
-def _read(path: Path) -> JsonObject | None:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
 def _summarise(path: Path, ended: Sequence[ExaminedPath]) -> None:
-    rows = [f"| {_cell(one.path)} | {one.status} | {_cell(_headline(one))} |" for one in ended]
+    lines = ((one, (line.strip() for line in one.output.splitlines() if line.strip())) for one in ended)
+    headed = [(one, next(found, "")) for one, found in lines]
+    rows = [f"| {_cell(one.path)} | {one.status} | {_cell(headline)} |" for one, headline in headed]
     text = "\n".join(["### aotidoctor", "", "| file | exit status | |", "|---|---|---|", *rows, ""])
     for one in ended:
         if one.status and len(text) < _SUMMARY:
-            shown = plain(one.output)[:_PART].replace("```", "'''")
-            text += f"\n<details><summary>{_cell(one.path)}</summary>\n\n```text\n{shown}\n```\n</details>\n"
+            output = plain(one.output)[:_PART].replace("```", "'''")
+            text += f"\n<details><summary>{_cell(one.path)}</summary>\n\n```text\n{output}\n```\n</details>\n"
     with path.open("a", encoding="utf-8") as stream:
         stream.write(text[:_SUMMARY])
-
-
-def _headline(one: ExaminedPath) -> str:
-    return next((line.strip() for line in one.output.splitlines() if line.strip()), "")
 
 
 def _cell(text: str) -> str:

@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import NoReturn, TextIO, final
 
@@ -80,13 +81,13 @@ class _Watchdog:
         if seconds <= self.seconds and memory <= self.memory:
             return
         megabytes = MEMORY * self.scale / (1 << 20)
-        said = f"{CPU_S * self.scale:.0f} s of CPU time" if seconds > self.seconds else f"{megabytes:.0f} MB of memory"
+        text = f"{CPU_S * self.scale:.0f} s of CPU time" if seconds > self.seconds else f"{megabytes:.0f} MB of memory"
         final = seconds > self.last_seconds or memory > self.last_memory
         if final:
             signal.setitimer(signal.ITIMER_PROF, 0)
         self.seconds = max(self.seconds, seconds + _MORE * CPU_S * self.scale)
         self.memory = max(self.memory, memory + _MORE * MEMORY * self.scale)
-        raise LimitReachedError(f"stopped so as to stay within {said}", final=final)
+        raise LimitReachedError(f"stopped so as to stay within {text}", final=final)
 
     def grow(self, size: int) -> None:
         """More input has come than was known of: a log on standard input."""
@@ -103,7 +104,7 @@ _BEFORE: list[int] = []
 
 @contextmanager
 def within_limits(paths: Sequence[str] | None = None) -> Iterator[None]:
-    """Within: no more than the limits. ``paths`` are read (None: the command's words). Raises LimitReachedError."""
+    """Limit CPU time and memory of the block by the size of ``paths`` (None: the words). Raises LimitReachedError."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -123,7 +124,7 @@ def within_limits(paths: Sequence[str] | None = None) -> Iterator[None]:
 
 @contextmanager
 def report_limited(paths: Sequence[str] | None = None) -> Iterator[None]:
-    """Likewise for making a report of what is known. Raises LimitReachedError."""
+    """Limit the making of a report in the same way. Raises LimitReachedError."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -147,7 +148,7 @@ def _watch(watchdog: _Watchdog) -> Iterator[None]:
 
 
 def count_stream_bytes(size: int) -> None:
-    """So many bytes came from a stream whose size nobody knew."""
+    """Count bytes that came from a stream of unknown size."""
     for watchdog in _ACTIVE:
         watchdog.grow(size)
 
@@ -182,7 +183,7 @@ def _size(paths: Sequence[str]) -> int:
     total = 0
     for path in paths:
         with suppress(OSError, ValueError):
-            status = os.stat(path)  # noqa: PTH116 - no ValueError of pathlib's
+            status = Path(path).stat()
             total += _inside(path) if stat.S_ISDIR(status.st_mode) else status.st_size
     return total
 
@@ -192,7 +193,7 @@ def _inside(folder: str) -> int:
     for place, _, names in os.walk(folder):
         for name in names[:_MOST_FILES]:
             with suppress(OSError):
-                total += os.lstat(os.path.join(place, name)).st_size  # noqa: PTH118 - likewise
+                total += os.lstat(f"{place}/{name}").st_size
         seen += len(names) + 1
         if seen > _MOST_FILES:
             break
@@ -220,7 +221,7 @@ def make_progress(stream: TextIO | None, environ: Mapping[str, str], *, quiet: b
 
 
 def is_live(stream: TextIO | None, environ: Mapping[str, str]) -> bool:
-    """Whether somebody sees what is written to ``stream`` as it comes: on a terminal that is not dumb, and no CI."""
+    """Whether ``stream`` is a terminal that is not dumb, and this is no CI."""
     if environ.get("CI", "").lower() not in ("", "0", "false") or environ.get("TERM") == "dumb":
         return False
     with contextlib.suppress(ValueError, OSError):
@@ -271,16 +272,15 @@ class Progress:
                 case EventKind.PROBE_END | EventKind.TREATMENT:
                     self._current = ""
                     name = f"treat: {event.name}" if event.kind is EventKind.TREATMENT else event.name
-                    self._write(
-                        self._clear
-                        + f"  {self._icon(event.ok)} {name:<26} {event.seconds:6.2f} s  {_one_line(event.verdict)}"
-                        + "\n"
-                    )
-
-    def _icon(self, ok: bool | None) -> str:
-        names = {True: ("✓", "ok", "32"), False: ("✗", "x", "31"), None: ("·", "-", "2")}[ok]
-        text = names[0] if self._unicode else f"{names[1]:<2}"
-        return f"\x1b[{names[2]}m{text}\x1b[0m" if self._color else text
+                    mark, word, tint = {True: ("✓", "ok", "32"), False: ("✗", "x", "31"), None: ("·", "-", "2")}[
+                        event.ok
+                    ]
+                    icon = mark if self._unicode else f"{word:<2}"
+                    icon = f"\x1b[{tint}m{icon}\x1b[0m" if self._color else icon
+                    verdict = " ".join(event.verdict.split())
+                    verdict = "".join(letter if letter.isprintable() else " " for letter in verdict)
+                    verdict = verdict if len(verdict) <= 60 else verdict[:59] + "…"
+                    self._write(self._clear + f"  {icon} {name:<26} {event.seconds:6.2f} s  {verdict}" + "\n")
 
     def _dots(self) -> str:
         return "…" if self._unicode else ".."
@@ -302,11 +302,6 @@ def write_live(stream: TextIO | None, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):
             stream.write(text)
             stream.flush()
-
-
-def _one_line(text: str) -> str:
-    shown = "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
-    return shown if len(shown) <= 60 else shown[:59] + "…"
 
 
 Work = Callable[[OnEvent], Report]
@@ -353,8 +348,8 @@ def present_report(report: Report, show: Show, environ: Mapping[str, str], *, st
     report = store_case(report, show.cases, environ)
     try:
         with report_limited() if static else nullcontext():
-            shown = redact_private(report, environ) if show.redact else report
-            made = render_documents(shown, show, environ)
+            redacted = redact_private(report, environ) if show.redact else report
+            made = render_documents(redacted, show, environ)
         write_documents(made)
     except LimitReachedError as reached:
         report = with_left_out(stand_in_report(report.command, ""), "report", str(reached))
@@ -389,7 +384,7 @@ def with_left_out(report: Report, name: str, reason: str) -> Report:
 
 
 def stand_in_report(command: str, path: str) -> Report:
-    """What can be said when there is no result: nothing about the package, the bare minimum about the host."""
+    """Make a report without a result: nothing about the package, the bare minimum about the host."""
     host = Host(system=platform.system(), machine=platform.machine(), python=platform.python_version())
     artifact = Artifact(path=path, kind=ArtifactKind.UNREADABLE, size=0, problem="not examined")
     return Report(

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from aotidoctor.fleet.summary.summarize import FleetOverview
 
 
-_CACHE = os.path.join("aotidoctor", "fleet.sqlite")  # noqa: PTH118 - a name
 _STATIC_S, _EXECUTING_S = 120.0, 900.0
 _INTERRUPTED = 130
 # What is worst comes first: a problem, a failure without a cause, what could not be examined, a fault of our own.
@@ -159,7 +158,7 @@ def batch(
         device=device,
         triton=release,
     )
-    wish = BatchRequest(
+    request = BatchRequest(
         words=tuple(items),
         command=command.value,
         folder=output_dir,
@@ -172,8 +171,8 @@ def batch(
         worker_timeout=worker_timeout,
         cache=None if no_cache else cache or _cache_file(os.environ),
     )
-    with _fetch_manifests(wish.words, wish.hosts) as (words, profiles):
-        _work(replace(wish, words=words, hosts=profiles), shape, quiet=quiet, fail_on=fail_on, cases=cases)
+    with _fetch_manifests(request.words, request.hosts) as (words, profiles):
+        _work(replace(request, words=words, hosts=profiles), shape, quiet=quiet, fail_on=fail_on, cases=cases)
 
 
 @contextmanager
@@ -187,15 +186,15 @@ def _fetch_manifests(
         yield tuple(str(local.get(f"{at}", word)) for at, word in enumerate(words)), tuple(local["hosts"])  # type: ignore[arg-type]
 
 
-def _work(wish: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, cases: str | None) -> NoReturn:
+def _work(request: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, cases: str | None) -> NoReturn:
     from aotidoctor.cli.batch_progress import BatchProgress
     from aotidoctor.commands import batch as fleets
     from aotidoctor.remote.remote_files import clean_text
     from aotidoctor.reports.redact.redactor import Redactor
 
-    assert isinstance(wish, fleets.BatchRequest)  # noqa: S101 - its class is not imported for the help
+    assert isinstance(request, fleets.BatchRequest)  # noqa: S101 - its class is not imported for the help
     hide = Redactor.of(os.environ)
-    redacts = wish.settings.redact
+    redacts = request.settings.redact
     progress = BatchProgress(sys.stderr, os.environ, quiet=quiet)
 
     def on_warning(line: str) -> None:
@@ -206,7 +205,7 @@ def _work(wish: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, case
     try:
         with exit_on_error():
             summary = fleets.batch(
-                wish,
+                request,
                 argv=argv(),
                 environ=os.environ,
                 redact=lambda text: hide.text(clean_text(text)) if redacts else clean_text(text),
@@ -220,16 +219,23 @@ def _work(wish: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, case
         from aotidoctor.commands.cases.remember import remember_results
 
         try:
-            remember_results(cases, wish.folder)
+            remember_results(cases, request.folder)
         except CannotExamineError as error:
             warn(f"--cases: {error}")
     status = exit_status(summary, fail_on)
-    write_stdout(_summary_text(summary, status, shape))
+    from aotidoctor.reports.fleet import fleet_files
+
+    if shape is PageFormat.JSON:
+        write_stdout(fleet_files.render_batch_json(summary, status))
+    elif shape is PageFormat.MD:
+        write_stdout(fleet_files.render_batch_markdown(summary))
+    else:
+        write_stdout(fleet_files.render_batch_text(summary))
     raise typer.Exit(status)
 
 
 def exit_status(summary: FleetSummary, fail_on: FailOn) -> int:
-    """That of the worst item which is not as expected."""
+    """The exit status of the worst item that is not as expected."""
     if summary.interrupted:
         return interruption_status(_INTERRUPTED)
     if summary.problem is not None:
@@ -238,22 +244,10 @@ def exit_status(summary: FleetSummary, fail_on: FailOn) -> int:
     return next((status for status in _ORDER if status not in ignored and summary.statuses.get(status)), 0)
 
 
-def _summary_text(summary: FleetSummary, status: int, shape: PageFormat) -> str:
-    from aotidoctor.reports.fleet import fleet_files
-
-    match shape:
-        case PageFormat.JSON:
-            return fleet_files.render_batch_json(summary, status)
-        case PageFormat.MD:
-            return fleet_files.render_batch_markdown(summary)
-        case PageFormat.RICH:
-            return fleet_files.render_batch_text(summary)
-
-
 def _cache_file(environ: Mapping[str, str]) -> str | None:
     """In the user's cache folder; None where there is no home."""
     base = environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - no RuntimeError of pathlib's
-    return os.path.join(base, _CACHE) if os.path.isabs(base) else None  # noqa: PTH117, PTH118 - likewise
+    return f"{base}/aotidoctor/fleet.sqlite" if base.startswith("/") else None
 
 
 class FleetFormat(str, enum.Enum):
@@ -350,7 +344,7 @@ def _parse_fleet_spec(text: str, folders: Sequence[str], accepted: str | None) -
     known = [one.value for one in FleetFormat if one is not FleetFormat.RICH]
     if not colon or not path or kind not in known:
         raise typer.BadParameter(f"{text!r} is not FMT:PATH; formats: {', '.join(known)}", param_hint="--report")
-    taken = {os.path.realpath(os.path.join(folder, name)) for folder in folders for name in _RESULT_FILES}  # noqa: PTH118
+    taken = {os.path.realpath(f"{folder}/{name}") for folder in folders for name in _RESULT_FILES}
     taken |= {os.path.realpath(accepted)} if accepted is not None else set()
     if os.path.realpath(path) in taken:
         raise typer.BadParameter(f"{path} is an input of this command and is not overwritten", param_hint="--report")

@@ -73,9 +73,12 @@ def _main() -> None:
             return
         text = faults
     else:
-        asked = message["status"]
+        exit_code = message["status"]
         # The program may go on after an exception.
-        ending, text = Exited(code=1 if asked is None else int(str(asked)), done=asked is None), str(message["raised"])
+        ending, text = (
+            Exited(code=1 if exit_code is None else int(str(exit_code)), done=exit_code is None),
+            str(message["raised"]),
+        )
     stream = Stream(name="stderr", kind=StreamKind.FILE, head=text.encode(), size=len(text.encode()))
     watched = WatchedProgram(
         argv=tuple(str(word) for word in as_list(hello["argv"])),
@@ -116,7 +119,7 @@ def _report(watched: WatchedProgram, hello: JsonObject, message: JsonObject, roo
     with contextlib.suppress(OSError):
         os.chdir(str(hello["cwd"]))
     show = make_show((), report=[str(spec) for spec in as_list(hello["reports"])], quiet=quiet)
-    wish = watching.WatchRequest(
+    request = watching.WatchRequest(
         package=text_of(hello["package"]),
         live=_live(message.get("live")),
         # What runs the package again is not for a program that is waiting.
@@ -125,7 +128,7 @@ def _report(watched: WatchedProgram, hello: JsonObject, message: JsonObject, roo
         command="guard",
     )
     made = watching.report_on_program(
-        examine_core(watched, os.environ, room), wish, argv=watched.argv, environ=os.environ
+        examine_core(watched, os.environ, room), request, argv=watched.argv, environ=os.environ
     )
     show_on_stderr(made, redact_private(made, os.environ) if hello["redact"] else made, show, printed=not quiet)
 

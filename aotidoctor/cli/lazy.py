@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -17,15 +17,15 @@ from typer.main import get_command
 _RENAMED = {"rungs": "probes", "skip-rungs": "skip-probes"}
 
 
-def _current_option(token: str) -> str:
-    return _RENAMED.get(token, token)
-
-
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "token_normalize_func": _current_option}
+CONTEXT = {
+    "help_option_names": ["-h", "--help"],
+    "max_content_width": 100,
+    "token_normalize_func": lambda token: _RENAMED.get(token, token),
+}
 
 
 class CommandEntry(NamedTuple):
-    """Where a command is: ``module:function`` below aotidoctor.cli, and the examples that its help ends with.
+    """The place of a command, ``module:function`` below aotidoctor.cli, and the examples at the end of its help.
 
     ``words`` are the commands that may stand where this one expects a path: ``aotidoctor triton names model.pt2``.
     With ``rest`` everything from the first argument on is another program's: ``aotidoctor watch ./server --port 8000``.
@@ -42,21 +42,16 @@ def load(name: str, entry: CommandEntry) -> TyperCommand:
     app = typer.Typer(rich_markup_mode=None, add_completion=False, context_settings=CONTEXT)
     kind = _with_words(entry.words) if entry.words else None
     context = {**CONTEXT, "allow_interspersed_args": False} if entry.rest else None
+    module, _, name_there = entry.place.partition(":")
+    function: Callable[..., None] = getattr(import_module(f"aotidoctor.cli.{module}"), name_there)  # type: ignore[explicit-any]
     app.command(
         name,
         epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in entry.examples),
         cls=kind,
         context_settings=context,
-    )(_function(entry))
-    command = get_command(app)
-    assert isinstance(command, TyperCommand)  # noqa: S101 - one function, no callback: a command and no group
-    return command
-
-
-def _function(entry: CommandEntry) -> Callable[..., None]:  # type: ignore[explicit-any]  # each has options of its own
-    module, _, function = entry.place.partition(":")
-    found: Callable[..., None] = getattr(import_module(f"aotidoctor.cli.{module}"), function)  # type: ignore[explicit-any]
-    return found
+    )(function)
+    # One function, no callback: a command and no group.
+    return cast("TyperCommand", get_command(app))
 
 
 class _Commands(Mapping[str, TyperCommand]):
@@ -85,7 +80,7 @@ def group(table: Mapping[str, CommandEntry]) -> type[TyperGroup]:
             super().__init__(**settings)  # type: ignore[arg-type]
             self.commands = _Commands(table)  # type: ignore[assignment]  # nothing is added later
 
-        def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # noqa: ARG002
+        def list_commands(self, _ctx: typer.Context) -> list[str]:  # type: ignore[override]
             return list(table)
 
     return LazyGroup

@@ -1,16 +1,15 @@
-"""Options that several commands share, and the decorators that add them to a command.
+"""Options that several commands share, and the decorator that adds them to a command.
 
-``@with_output_options("package")`` adds the output options behind the command's own and passes one ``show``.
-``@with_case_options("model_name device")`` puts the named options in the place of the parameter ``wanted``, in this
-order, and passes one ``Options``. Typer reads options from a function's signature, so the decorated function states
-one with both.
+``@with_options("package", case="model_name device")`` adds the output options behind the command's own and passes one
+``show``; it puts the options named in ``case`` in the place of the parameter ``wanted``, in this order, and passes one
+``Options``. Typer reads options from a function's signature, so the decorated function states one with both.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -61,7 +60,7 @@ def require_one_source(inputs: str | None, *, generate: bool) -> None:
 
 
 def require_plan(host: str | None, *, plan: bool) -> None:
-    """Nothing can be run on a machine that is known from its profile only."""
+    """Reject ``--host`` without ``--plan``: nothing can be run on a machine that is known only from its profile."""
     if host is not None and not plan:
         raise typer.BadParameter("only a plan can be made for a different machine: add --plan", param_hint="--host")
 
@@ -208,81 +207,86 @@ Cases = Annotated[
 # Output options.
 
 CommandFunction = Callable[..., None]  # type: ignore[explicit-any]  # each has options of its own
-ShowMaker = Callable[..., Show]  # type: ignore[explicit-any]  # what is given to it came through Typer
+# What is given to these came through Typer.
+ShowMaker = Callable[..., Show]  # type: ignore[explicit-any]
+OptionsMaker = Callable[..., Options]  # type: ignore[explicit-any]
 # Formats of --report: what a file can hold. `rich` depends on the terminal, so it is not one of them.
-# Colours and widths are of a terminal.
 _FILE_FORMATS = tuple(kind for kind in Format if kind is not Format.RICH)
 # What --output-dir writes: a report to read and one to keep.
 _DIRECTORY_FORMATS = (Format.JSON, Format.MD)
 
 
-def with_output_options(*protected: str) -> Callable[[CommandFunction], CommandFunction]:
-    """Give a command that takes ``show`` the output options.
+def with_options(*protected: str, case: str = "", **defaults: object) -> Callable[[CommandFunction], CommandFunction]:
+    """Give a command that takes ``show`` the output options, and one that takes ``wanted`` the options ``case``.
 
     ``protected`` are the command's parameters that name what is examined: no report overwrites it. ``folder/file``
     is a file in what ``folder`` names. An option that the command declares itself stays its own and is no part of
-    ``show``.
+    ``show``. ``defaults`` are those options of the case that differ here.
     """
+    declared = {each.name: each for each in parameters(_make_options)}
+    options = [declared[name].replace(default=defaults.get(name, declared[name].default)) for name in case.split()]
 
     def decorate(function: CommandFunction) -> CommandFunction:
-        own = [each for each in parameters(function) if each.name != "show"]
+        stated: list[Parameter] = []
+        for each in parameters(function):
+            stated += options if each.name == "wanted" else [each]
+        shows = any(each.name == "show" for each in stated)
+        own = [each for each in stated if each.name != "show"]
         taken = {each.name for each in own}
         shared = [
-            each for each in parameters(make_show) if each.kind is Parameter.KEYWORD_ONLY and each.name not in taken
+            each
+            for each in parameters(make_show)
+            if shows and each.kind is Parameter.KEYWORD_ONLY and each.name not in taken
         ]
-        make: ShowMaker = make_show
+        make_wanted: OptionsMaker = _make_options
+        make_output: ShowMaker = make_show
+
+        def call(given: dict[str, object]) -> None:
+            wanted = {each.name: given.pop(each.name) for each in options}
+            function(**given, **({"wanted": make_wanted(**wanted)} if options else {}))
 
         @wraps(function)
         def command(**given: object) -> None:
+            if not shows:
+                call(given)
+                return
             chosen = {each.name: given.pop(each.name) for each in shared}
-            show = make(_protected_paths(protected, given), **chosen)
-            if any(url_arguments.may_be_url(given.get(name)) for name in protected):
-                _with_urls(function, given, protected, show)
-            else:
-                function(**given, show=show)
+            paths: list[str] = []
+            for place in protected:
+                name, _, below = place.partition("/")
+                value = given[name]
+                found = [str(path) for path in (value if isinstance(value, list) else [value]) if path is not None]
+                paths += [f"{path}/{below}" if below else path for path in found]
+            show = make_output(paths, **chosen)
+            if not any(url_arguments.may_be_url(given.get(name)) for name in protected):
+                call({**given, "show": show})
+                return
+            from aotidoctor.cli.execute import execute
 
-        return with_parameters(command, [*own, *shared])
+            # What is at the URLs among the arguments, or a report on why that cannot be had.
+            with ExitStack() as stack:
+                ranged = url_arguments.RANGED.get(function.__name__)
+                try:
+                    local, _ = stack.enter_context(url_arguments.fetch_arguments(given, protected, ranged))
+                except CannotExamineError as error:
+                    refused = error
+
+                    def work(_on_event: object) -> Report:
+                        raise refused
+
+                    execute(function.__name__, "", show, work)
+                call({**local, "show": show})
+
+        command.__signature__ = Signature([*own, *shared])  # type: ignore[attr-defined]
+        command.__annotations__ = {each.name: each.annotation for each in (*own, *shared)}
+        return command
 
     return decorate
 
 
 def parameters(function: Callable[..., object]) -> tuple[Parameter, ...]:  # type: ignore[explicit-any]  # see above
-    """What the function takes, with the annotations themselves."""
+    """The parameters of a function, with evaluated annotations."""
     return tuple(signature(function, eval_str=True).parameters.values())
-
-
-def with_parameters(command: CommandFunction, stated: Sequence[Parameter]) -> CommandFunction:
-    """``command``, which takes any keywords, with the parameters that it states."""
-    command.__signature__ = Signature(stated)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in stated}
-    return command
-
-
-def _with_urls(function: CommandFunction, given: dict[str, object], names: tuple[str, ...], show: Show) -> None:
-    """Call ``function`` with what is at the URLs among its arguments, or report why that cannot be had."""
-    from aotidoctor.cli.execute import execute
-
-    name = function.__name__
-    with ExitStack() as stack:
-        try:
-            local, _ = stack.enter_context(url_arguments.fetch_arguments(given, names, url_arguments.RANGED.get(name)))
-        except CannotExamineError as error:
-            refused = error
-
-            def work(_on_event: object) -> Report:
-                raise refused
-
-            execute(name, "", show, work)
-        function(**local, show=show)
-
-
-def _protected_paths(protected: tuple[str, ...], given: Mapping[str, object]) -> Iterator[str]:
-    for place in protected:
-        name, _, below = place.partition("/")
-        value = given[name]
-        for path in value if isinstance(value, list) else [value]:
-            if path is not None:
-                yield os.path.join(str(path), below) if below else str(path)  # noqa: PTH118 - it need not exist
 
 
 def make_show(
@@ -346,28 +350,6 @@ def _parse_report_spec(text: str, *, plugins: bool) -> tuple[str, Path]:
 
 
 # Options of a case.
-
-OptionsMaker = Callable[..., Options]  # type: ignore[explicit-any]  # what is given to it came through Typer
-
-
-def with_case_options(names: str, **defaults: object) -> Callable[[CommandFunction], CommandFunction]:
-    """Give a command that takes ``wanted`` the options ``names``; ``defaults`` are those that differ here."""
-    declared = {each.name: each for each in parameters(_make_options)}
-    options = [declared[name].replace(default=defaults.get(name, declared[name].default)) for name in names.split()]
-
-    def decorate(function: CommandFunction) -> CommandFunction:
-        @wraps(function)
-        def command(**given: object) -> None:
-            make: OptionsMaker = _make_options
-            wanted = make(**{each.name: given.pop(each.name) for each in options})
-            function(**given, wanted=wanted)
-
-        stated: list[Parameter] = []
-        for each in parameters(function):
-            stated += options if each.name == "wanted" else [each]
-        return with_parameters(command, stated)
-
-    return decorate
 
 
 def _make_options(

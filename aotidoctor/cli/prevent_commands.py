@@ -24,7 +24,7 @@ from aotidoctor.cli.document_output import (
     write_stdout,
 )
 from aotidoctor.cli.execute import argv, execute, within_limits
-from aotidoctor.cli.options import with_case_options, with_output_options
+from aotidoctor.cli.options import with_options
 from aotidoctor.cli.url_arguments import with_fetched_urls
 from aotidoctor.model.case import Options
 from aotidoctor.model.evidence import plural
@@ -51,8 +51,16 @@ Against = Annotated[
 ]
 
 
-@with_output_options("program", "dynamic_shapes", "against", "model_name", "setup", "custom_op_library")
-@with_case_options("model_name setup custom_op_library timeout memory_limit", timeout=300.0)
+@with_options(
+    "program",
+    "dynamic_shapes",
+    "against",
+    "model_name",
+    "setup",
+    "custom_op_library",
+    case="model_name setup custom_op_library timeout memory_limit",
+    timeout=300.0,
+)
 def verify(
     program: ProgramArgument,
     *,
@@ -80,7 +88,7 @@ def verify(
 
 
 class ContractFormat(str, enum.Enum):
-    """What is written."""
+    """Formats of the contract."""
 
     PYTHON = "python"
     JSON = "json"
@@ -152,7 +160,7 @@ Calls = Annotated[int | None, typer.Option("--calls", min=1, metavar="N", help="
 Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="Also show the calls on which all agree.")]
 
 
-@with_case_options("timeout setup custom_op_library model_name seed memory_limit", timeout=_TIMEOUT)
+@with_options(case="timeout setup custom_op_library model_name seed memory_limit", timeout=_TIMEOUT)
 def sweep(
     package: opt.Package,
     *,
@@ -178,10 +186,10 @@ def sweep(
     from aotidoctor.commands.sweep.run_sweep import sweep as ask
     from aotidoctor.reports.cases_and_sweeps import SWEEP_SCHEMA
 
-    shown = chosen_format(format_, SweepFormat.RICH, json=json)
+    chosen = chosen_format(format_, SweepFormat.RICH, json=json)
     files = [_sweep_file(text, package) for text in report or ()]
     options = replace(wanted, reference=reference, budget=budget)
-    with exit_with_error_document(SWEEP_SCHEMA if shown is SweepFormat.JSON else None, package):
+    with exit_with_error_document(SWEEP_SCHEMA if chosen is SweepFormat.JSON else None, package):
         found = ask(
             package, options, environ=os.environ, most=calls, on_row=(lambda *_: None) if quiet else _print_progress
         )
@@ -189,43 +197,18 @@ def sweep(
         from aotidoctor.reports.redact.redactor import redact_private
 
         found = redact_private(found, os.environ)
-    _finish_sweep(found, shown, files, detail=verbose)
+    _finish_sweep(found, chosen, files, detail=verbose)
     raise typer.Exit(_sweep_status(found, fail_on))
 
 
-def _finish_sweep(found: Sweep, shown: SweepFormat, files: list[tuple[SweepFormat, Path]], *, detail: int) -> None:
+def _finish_sweep(found: Sweep, chosen: SweepFormat, files: list[tuple[SweepFormat, Path]], *, detail: int) -> None:
     try:
         for kind, path in files:
             write_file(path, _render_sweep(found, kind, detail))
     except OSError as error:
         warn(f"{error.filename or 'the report'}: {error.strerror or error}")
         raise typer.Exit(2) from error
-    write_stdout(_render_sweep(found, shown, detail))
-
-
-def _sweep_file(text: str, package: str) -> tuple[SweepFormat, Path]:
-    kind, colon, path = text.partition(":")
-    if not colon or not path or kind not in ("json", "md", "html"):
-        raise typer.BadParameter(f"{text!r} is not json:, md: or html:PATH", param_hint="--report")
-    if os.path.realpath(path) == os.path.realpath(package):
-        raise typer.BadParameter(f"{path} is an input of this command and is not overwritten", param_hint="--report")
-    return SweepFormat(kind), Path(path)
-
-
-def _render_sweep(found: Sweep, shown: SweepFormat, detail: int) -> str:
-    from aotidoctor.reports import cases_and_sweeps
-
-    match shown:
-        case SweepFormat.JSON:
-            return json_document(cases_and_sweeps.SWEEP_SCHEMA, cases_and_sweeps.sweep_document(found))
-        case SweepFormat.MD:
-            return cases_and_sweeps.sweep_markdown(found)
-        case SweepFormat.HTML:
-            from aotidoctor.reports.cases_and_sweeps import sweep_page
-
-            return sweep_page(found)
-        case SweepFormat.RICH:
-            return cases_and_sweeps.sweep_text(found, detail=detail)
+    write_stdout(_render_sweep(found, chosen, detail))
 
 
 def _sweep_status(found: Sweep, fail_on: FailOn) -> int:
@@ -240,13 +223,38 @@ def _sweep_status(found: Sweep, fail_on: FailOn) -> int:
     return int(any(row.judged in wanted for row in found.rows))
 
 
+def _sweep_file(text: str, package: str) -> tuple[SweepFormat, Path]:
+    kind, colon, path = text.partition(":")
+    if not colon or not path or kind not in ("json", "md", "html"):
+        raise typer.BadParameter(f"{text!r} is not json:, md: or html:PATH", param_hint="--report")
+    if os.path.realpath(path) == os.path.realpath(package):
+        raise typer.BadParameter(f"{path} is an input of this command and is not overwritten", param_hint="--report")
+    return SweepFormat(kind), Path(path)
+
+
+def _render_sweep(found: Sweep, chosen: SweepFormat, detail: int) -> str:
+    from aotidoctor.reports import cases_and_sweeps
+
+    match chosen:
+        case SweepFormat.JSON:
+            return json_document(cases_and_sweeps.SWEEP_SCHEMA, cases_and_sweeps.sweep_document(found))
+        case SweepFormat.MD:
+            return cases_and_sweeps.sweep_markdown(found)
+        case SweepFormat.HTML:
+            from aotidoctor.reports.cases_and_sweeps import sweep_page
+
+            return sweep_page(found)
+        case SweepFormat.RICH:
+            return cases_and_sweeps.sweep_text(found, detail=detail)
+
+
 def _print_progress(row: SweepRow, at: int, of: int) -> None:
     """A line of progress."""
     if sys.stderr is not None:
-        told = one_line(
+        text = one_line(
             f"{row.subject}: {row.change or 'nothing changed'}: {row.package.value} ({row.judged.value})", 110
         )
-        typer.echo(f"{at}/{of} {told}", err=True)
+        typer.echo(f"{at}/{of} {text}", err=True)
 
 
 Packages = Annotated[list[str], typer.Argument(metavar="PACKAGE...", help="The .pt2 files.")]
@@ -260,7 +268,7 @@ Torches = Annotated[
 ]
 
 
-@with_output_options("packages", "host")
+@with_options("packages", "host")
 def compat(
     packages: Packages,
     *,
@@ -359,7 +367,7 @@ MinimizeBudget = Annotated[float, typer.Option(parser=opt.duration, metavar="TIM
 Repro = Annotated[bool, typer.Option("--repro/--no-repro", help="Also write a script that fails in the same way.")]
 
 
-@with_case_options("model_name setup custom_op_library trust_pickle memory_limit")
+@with_options(case="model_name setup custom_op_library trust_pickle memory_limit")
 def minimize(
     package: opt.Package,
     *,
@@ -397,11 +405,11 @@ def minimize(
         )
     from aotidoctor.reports.redact.redactor import redact_private
 
-    shown = redact_private(found, os.environ) if redact else found
+    redacted = redact_private(found, os.environ) if redact else found
     if json:
-        write_stdout(json_document(MINIMIZE_SCHEMA, asdict(shown)))
+        write_stdout(json_document(MINIMIZE_SCHEMA, asdict(redacted)))
     else:
-        write_stdout(_minimize_text(shown))
+        write_stdout(_minimize_text(redacted))
     raise typer.Exit({"healthy": 0, "smallest": 1, "package-only": 3, "unfinished": 6}[found.ending])
 
 

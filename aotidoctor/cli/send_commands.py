@@ -28,7 +28,7 @@ from aotidoctor.cli.document_output import (
     write_stdout,
 )
 from aotidoctor.cli.execute import argv, execute, make_progress, report_of_work, within_limits
-from aotidoctor.cli.options import with_case_options, with_output_options
+from aotidoctor.cli.options import with_options
 from aotidoctor.cli.url_arguments import with_fetched_urls
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import AotidoctorError, CannotExamineError, LimitReachedError, UsageError
@@ -50,9 +50,15 @@ ReproFrom = Annotated[
 KeepWeights = Annotated[bool, typer.Option("--keep-weights", help="Copy the package unchanged.")]
 
 
-@with_output_options("package", "inputs", "reference", "setup", "from_", "custom_op_library")
-@with_case_options(
-    "model_name device setup custom_op_library reference rtol atol trust_pickle timeout budget threads memory_limit"
+@with_options(
+    "package",
+    "inputs",
+    "reference",
+    "setup",
+    "from_",
+    "custom_op_library",
+    case="model_name device setup custom_op_library reference rtol atol trust_pickle timeout budget threads "
+    "memory_limit",
 )
 def repro(
     package: opt.Package,
@@ -92,7 +98,7 @@ def repro(
 
 
 class Include(str, enum.Enum):
-    """What is sent only when it is asked for."""
+    """Contents of a bundle that are sent only on request."""
 
     WEIGHTS = "weights"
     INPUTS = "inputs"
@@ -130,7 +136,7 @@ MaxSize = Annotated[
 
 
 @with_fetched_urls("package", "inputs", "log", "setup", "reference", "from_")
-@with_case_options("model_name device setup custom_op_library reference generate trust_pickle timeout budget")
+@with_options(case="model_name device setup custom_op_library reference generate trust_pickle timeout budget")
 def bundle(
     package: opt.Package,
     inputs: opt.Inputs = None,
@@ -203,8 +209,8 @@ def bundle(
     except AotidoctorError as error:
         _fail_bundle(str(error))
     map_place = str(target.map_file) if contents.redact else None
-    told = listing(made, place=str(place), map_place=map_place, dry=dry_run, brief=quiet)
-    write_stdout(dump_json(made.manifest) if json else told)
+    text = listing(made, place=str(place), map_place=map_place, dry=dry_run, brief=quiet)
+    write_stdout(dump_json(made.manifest) if json else text)
     raise typer.Exit(exit_status(report, fail_on.value))
 
 
@@ -222,7 +228,7 @@ def _fail_bundle(message: str) -> NoReturn:
 BundleOrReport = Annotated[str, typer.Argument(metavar="BUNDLE", help="A bundle (.zip), or a JSON report.")]
 
 
-@with_output_options("sent", "cases")
+@with_options("sent", "cases")
 def analyze(sent: BundleOrReport, *, cases: opt.Cases = None, show: Show) -> None:
     """Diagnose a bundle again, without its package, host or GPU.
 
@@ -260,15 +266,15 @@ def diff(
     there. Executes and unpickles nothing, and needs no torch. Exit status: 0 no difference that matters, 1 differences,
     4 not readable, 6 too much to read.
     """
-    shown = page_format(format_, json=json)
+    chosen = page_format(format_, json=json)
     environ = os.environ
-    found = _compare(a, b, shown, environ, redact=redact)
+    found = _compare(a, b, chosen, environ, redact=redact)
     detail = -1 if quiet else int(verbose)
-    write_stdout(_render_difference(found, shown, detail, environ))
+    write_stdout(_render_difference(found, chosen, detail, environ))
     raise typer.Exit(1 if found.matters else 0)
 
 
-def _compare(a: str, b: str, shown: PageFormat, environ: Mapping[str, str], *, redact: bool) -> DocumentComparison:
+def _compare(a: str, b: str, chosen: PageFormat, environ: Mapping[str, str], *, redact: bool) -> DocumentComparison:
     """The comparison; what cannot be read or breaks ends the process with its status and, as JSON, its document."""
     # `--help` does not need these.
     from aotidoctor.commands.diff.compare_documents import compare_files
@@ -280,30 +286,30 @@ def _compare(a: str, b: str, shown: PageFormat, environ: Mapping[str, str], *, r
             found = compare_files(a, b, environ)
             return redactor.value(found) if redact else found
     except LimitReachedError as reached:
-        _fail_diff(str(reached), 6, shown)
+        _fail_diff(str(reached), 6, chosen)
     except AotidoctorError as error:
-        _fail_diff(redactor.text(str(error)) if redact else str(error), error.exit_status, shown)
+        _fail_diff(redactor.text(str(error)) if redact else str(error), error.exit_status, chosen)
     except Exception as error:  # noqa: BLE001 - the guard: its own failure ends in one document, too
-        _fail_diff(whereabouts(error), 5, shown)
+        _fail_diff(whereabouts(error), 5, chosen)
     raise AssertionError  # _fail has raised.
 
 
-def _fail_diff(message: str, status: int, shown: PageFormat) -> None:
+def _fail_diff(message: str, status: int, chosen: PageFormat) -> None:
     from aotidoctor.model.fleet import DIFFERENCE_SCHEMA
 
     line = one_line(message, 1000)
-    if shown is PageFormat.JSON:
+    if chosen is PageFormat.JSON:
         name = {4: "cannot_examine", 6: "out_of_time"}.get(status, "internal_error")
         write_stdout(json_document(DIFFERENCE_SCHEMA, {"same": None, name: line}))
     else:
-        title = "# Not compared\n\n" if shown is PageFormat.MD else " NOT COMPARED  "
+        title = "# Not compared\n\n" if chosen is PageFormat.MD else " NOT COMPARED  "
         write_stdout(f"{title}{line}\n")
     warn(line)
     raise typer.Exit(status)
 
 
-def _render_difference(found: DocumentComparison, shown: PageFormat, detail: int, environ: Mapping[str, str]) -> str:
-    match shown:
+def _render_difference(found: DocumentComparison, chosen: PageFormat, detail: int, environ: Mapping[str, str]) -> str:
+    match chosen:
         case PageFormat.JSON:
             from aotidoctor.model.fleet import DIFFERENCE_SCHEMA
             from aotidoctor.reports.json.json_report import pick_fields
@@ -361,19 +367,19 @@ def cases(
     AOTIDOCTOR_CASES. It is redacted like a bundle. list, show, note, export, import and merge are subcommands; without
     one, the cases are listed.
     """
-    shown = page_format(format_, json=json)
+    chosen = page_format(format_, json=json)
     with _open_cases(cases_) as store:
         found = store.find(_query(signature, cause, subject, words, limit))
-        _show(found, shown, whole=False)
+        _show(found, chosen, whole=False)
 
 
 def show(
     case: Which, *, cases_: StoreFile = None, format_: opt.PageFormatOption = None, json: opt.Json = False
 ) -> None:
     """Show one case with its sightings and notes."""
-    shown = page_format(format_, json=json)
+    chosen = page_format(format_, json=json)
     with _open_cases(cases_) as store:
-        _show([store.whole(_one(store, case))], shown, whole=True)
+        _show([store.whole(_one(store, case))], chosen, whole=True)
 
 
 def note(case: Which, text: Text, *, solved: Solved = False, cases_: StoreFile = None) -> None:
@@ -384,13 +390,13 @@ def note(case: Which, text: Text, *, solved: Solved = False, cases_: StoreFile =
     from aotidoctor.commands.cases.remember import strict_redactor
     from aotidoctor.model.report import CaseNote
 
-    told = (sys.stdin.read(_LONGEST_NOTE) if text == "-" and sys.stdin is not None else text).strip()[:_LONGEST_NOTE]
-    if not told:
+    parts = (sys.stdin.read(_LONGEST_NOTE) if text == "-" and sys.stdin is not None else text).strip()[:_LONGEST_NOTE]
+    if not parts:
         raise typer.BadParameter("an empty note", param_hint="TEXT")
     with _open_cases(cases_) as store:
         found = _one(store, case)
         at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        made = CaseNote(text=strict_redactor(os.environ).text(told), at=at, solved=solved)
+        made = CaseNote(text=strict_redactor(os.environ).text(parts), at=at, solved=solved)
         store.add([replace(found, notes=(made,))])
         write_stdout(f"noted on case {found.number}: {one_line(made.text)}\n")
 
@@ -467,8 +473,8 @@ def _one(store: CaseStore, which: str) -> CaseRecord:
     return found
 
 
-def _show(found: list[CaseRecord], shown: PageFormat, *, whole: bool) -> None:
-    match shown:
+def _show(found: list[CaseRecord], chosen: PageFormat, *, whole: bool) -> None:
+    match chosen:
         case PageFormat.JSON:
             from aotidoctor.commands.cases.remember import document
 

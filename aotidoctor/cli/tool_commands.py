@@ -29,7 +29,7 @@ from aotidoctor.cli.document_output import (
     write_stdout,
 )
 from aotidoctor.cli.execute import argv, execute, make_progress, report_of_work
-from aotidoctor.cli.options import make_show, with_output_options
+from aotidoctor.cli.options import make_show, with_options
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.report import Report
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from aotidoctor.commands.demo import Patient
 
 
-@with_output_options("package")
+@with_options("package")
 def inspect(package: opt.Package, *, model_name: opt.ModelName = None, show: Show) -> None:
     """Show the contents of a package and its requirements.
 
@@ -63,7 +63,7 @@ Save = Annotated[
 ]
 
 
-@with_output_options("host")
+@with_options("host")
 def env(*, host: opt.Host = None, save: Save = None, show: Show) -> None:
     """Show the properties of this host, and when settings take effect.
 
@@ -88,9 +88,9 @@ def _save(path: str, *, redact: bool) -> None:
     from aotidoctor.reports.json.json_report import dump_json
 
     host = read_host(artifact=None, environ=os.environ, survey=True)
-    shown = redact_private(host, os.environ) if redact else host
+    redacted = redact_private(host, os.environ) if redact else host
     try:
-        write_file(Path(path), dump_json(profile_document(shown, Path(path).stem)))
+        write_file(Path(path), dump_json(profile_document(redacted, Path(path).stem)))
     except OSError as error:
         warn(f"could not write {path}: {error.strerror or error}")
         return
@@ -104,7 +104,7 @@ def explain(
     json: opt.Json = False,
 ) -> None:
     """Explain a cause, a check or a probe."""
-    shown = page_format(format_, json=json)
+    chosen = page_format(format_, json=json)
     # `--help` does not need these.
     from aotidoctor.commands import explain as manual
 
@@ -114,7 +114,7 @@ def explain(
         near = manual.near(topic)
         hint = f"; did you mean {', '.join(near)}?" if near else ""
         raise typer.BadParameter(f"no page for {topic!r}{hint}", param_hint="CAUSE|CODE")
-    match shown:
+    match chosen:
         case PageFormat.JSON:
             from aotidoctor.reports.json import json_report as json_
 
@@ -232,7 +232,11 @@ def demo(
             story = textwrap.fill(f"{number}. {patient.title}. {patient.story}", 80, subsequent_indent="   ")
             write_stdout(f"{story}\n\n{render_report(report, Format.RICH, Show(detail=-1), os.environ)}\n")
     write_stdout(_as_json(seen) if show.format is Format.JSON else _by_hand(seen, os.environ))
-    raise typer.Exit(_status(seen))
+    # 0 when each cause was found, 3 when one was not, else why the last one could not be examined.
+    if not _was_examined(seen[-1][1]):
+        raise typer.Exit(exit_status(seen[-1][1], "error"))
+    found = all(report.diagnoses and report.diagnoses[0].cause == patient.cause for patient, report in seen)
+    raise typer.Exit(OK if found else UNKNOWN)
 
 
 def _demo_fleet(show: Show, environ: Mapping[str, str]) -> NoReturn:
@@ -281,17 +285,6 @@ def _triage_patients(show: Show, environ: Mapping[str, str], *, cuda: bool) -> I
 
 def _was_examined(report: Report) -> bool:
     return exit_status(report, "error") in (OK, PROBLEM, UNKNOWN)
-
-
-def _status(seen: list[PatientReport]) -> int:
-    """0 when each cause was found, 3 when one was not, else why the last one could not be examined."""
-    if not _was_examined(seen[-1][1]):
-        return exit_status(seen[-1][1], "error")
-    return (
-        OK
-        if all((bool(report.diagnoses) and report.diagnoses[0].cause == patient.cause) for patient, report in seen)
-        else UNKNOWN
-    )
 
 
 def _as_json(seen: list[PatientReport]) -> str:

@@ -13,7 +13,7 @@ import typer
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.document_output import FailOn, Format, Show, write_output, write_stdout
 from aotidoctor.cli.execute import argv, execute, make_progress, present_report, report_of_work
-from aotidoctor.cli.options import make_show, with_case_options, with_output_options
+from aotidoctor.cli.options import make_show, with_options
 from aotidoctor.cli.url_arguments import with_fetched_urls
 from aotidoctor.model.case import Options
 from aotidoctor.model.report import OnEvent, Report
@@ -29,7 +29,7 @@ Repository = Annotated[
 ]
 
 
-@with_output_options("repository", "repository/config.pbtxt")
+@with_options("repository", "repository/config.pbtxt")
 def triton(
     repository: Repository,
     *,
@@ -59,11 +59,11 @@ def _work(repository: str, release: str | None, on_event: OnEvent, *, hook_secon
 
     if hook_seconds is None:
         return server.judge_repository(repository, triton=release, argv=argv(), environ=os.environ)
-    wish = server.RehearsalRequest(triton=release, load_hook=True, options=Options(timeout=hook_seconds))
-    return server.rehearse(repository, wish, argv=argv(), environ=os.environ, on_event=on_event)
+    request = server.RehearsalRequest(triton=release, load_hook=True, options=Options(timeout=hook_seconds))
+    return server.rehearse(repository, request, argv=argv(), environ=os.environ, on_event=on_event)
 
 
-@with_output_options("package")
+@with_options("package")
 def triton_names(package: opt.Package, *, release: opt.Release = None, show: Show) -> None:
     """Show the server's name for each input and output of a package.
 
@@ -84,7 +84,7 @@ _NAME = "config.pbtxt"
 
 
 class Naming(str, enum.Enum):
-    """How tensors are named."""
+    """Naming schemes of tensors."""
 
     ORDINAL = "ordinal"
     FORWARD = "forward"
@@ -121,7 +121,11 @@ def triton_init(
     If no config can serve the package, the output contains comments with the reason, and the exit status is 1. With
     --format the report is shown instead of the config.
     """
-    target = _target(output)
+    if output is None or output == "-":
+        target = None
+    else:
+        path = Path(output)
+        target = path / _NAME if path.is_dir() else path
     if target is not None and target.exists() and not force:
         raise typer.BadParameter(f"{target} exists; --force overwrites it", param_hint="--output")
     if target is not None and os.path.realpath(target) == os.path.realpath(package):
@@ -142,24 +146,15 @@ def triton_init(
     if target is not None and text is not None:
         write_output(target, text)
     if drawn and target is None and format_ is None and not json:
-        write_stdout(text if text is not None else _refusal(drawn[0]))
+        if text is None:
+            # Why there is no config, as comments: what is redirected into a file holds no half of one.
+            judged = drawn[0].report.cannot_examine is None
+            served = f"No config serves this package with Triton {drawn[0].report.extra.get('release', '')}:"
+            head = served if judged else "No config can be made:"
+            text = "".join(f"# {line}\n" for line in (head, *drawn[0].reasons))
+        write_stdout(text)
         raise typer.Exit(exit_status(report, FailOn.ERROR.value))
     raise typer.Exit(present_report(report, show, os.environ))
-
-
-def _target(output: str | None) -> Path | None:
-    if output is None or output == "-":
-        return None
-    path = Path(output)
-    return path / _NAME if path.is_dir() else path
-
-
-def _refusal(drawn: ConfigDraft) -> str:
-    """Why there is no config, as comments: what is redirected into a file holds no half of one."""
-    release = drawn.report.extra.get("release", "")
-    judged = drawn.report.cannot_examine is None
-    head = f"No config serves this package with Triton {release}:" if judged else "No config can be made:"
-    return "".join(f"# {line}\n" for line in (head, *drawn.reasons))
 
 
 ModelDir = Annotated[str, typer.Argument(metavar="MODEL_DIR", help="The folder of one model, with its config.pbtxt.")]
@@ -179,8 +174,14 @@ Send = Annotated[
 ]
 
 
-@with_output_options("model_dir", "model_dir/config.pbtxt", "inputs", "setup", "custom_op_library")
-@with_case_options("setup custom_op_library trust_pickle timeout memory_limit")
+@with_options(
+    "model_dir",
+    "model_dir/config.pbtxt",
+    "inputs",
+    "setup",
+    "custom_op_library",
+    case="setup custom_op_library trust_pickle timeout memory_limit",
+)
 def rehearse(
     model_dir: ModelDir,
     inputs: opt.RequiredInputs,
@@ -197,14 +198,14 @@ def rehearse(
     Runs the package's native code in a child. Names become slots, types and batches as in the release: swapped inputs,
     types that are read as different types, and rows of other requests show as different outputs.
     """
-    said = renamed_tensors(send)
+    expectations = renamed_tensors(send)
     from aotidoctor.commands import triton as server
 
-    wish = server.RehearsalRequest(
+    request = server.RehearsalRequest(
         inputs=inputs,
         triton=release,
         requests=request_batch,
-        said=said,
+        said=expectations,
         load_hook=load_hook,
         options=wanted,
     )
@@ -212,7 +213,7 @@ def rehearse(
         "triton",
         model_dir,
         show,
-        lambda on_event: server.rehearse(model_dir, wish, argv=argv(), environ=os.environ, on_event=on_event),
+        lambda on_event: server.rehearse(model_dir, request, argv=argv(), environ=os.environ, on_event=on_event),
     )
 
 

@@ -26,7 +26,6 @@ Command = Callable[..., None]  # type: ignore[explicit-any]  # each has options 
 CODE = "AD-REMOTE"
 # Commands that read a package and no more; of the files that they take, those that are read by ranges.
 RANGED = {"check": "package", "inspect": "package"}
-_FOLDER = os.path.join("aotidoctor", "remote")  # noqa: PTH118 - a name
 
 
 def may_be_url(value: object) -> bool:
@@ -38,7 +37,7 @@ def may_be_url(value: object) -> bool:
 
 @record(kw_only=False, frozen=False)
 class FetchedUrls:
-    """What was fetched for a command: local paths by the URL that shows them, and what was read by ranges."""
+    """The files fetched for a command: URLs by local path, and packages that are read by ranges."""
 
     shown: dict[str, str] = field(default_factory=dict)
     ranges: list[tuple[str, RemoteRanges]] = field(default_factory=list)
@@ -69,7 +68,7 @@ _CURRENT: list[FetchedUrls] = []
 
 
 def with_urls_restored(report: Report) -> Report:
-    """As ``Localized.finished`` of what is fetched just now; the same report where nothing is."""
+    """Apply ``FetchedUrls.finished`` of the current command; the same report where nothing was fetched."""
     return _CURRENT[-1].finished(report) if _CURRENT else report
 
 
@@ -77,7 +76,7 @@ def with_urls_restored(report: Report) -> Report:
 def fetch_arguments(
     given: Mapping[str, object], names: Sequence[str], ranged: str | None = None
 ) -> Iterator[tuple[Mapping[str, object], FetchedUrls]]:
-    """Within: ``given`` with local paths in the place of the URLs among ``names``.
+    """Provide ``given`` with local paths in place of the URLs among ``names``.
 
     ``ranged`` is the one that is read by ranges. Raises RemoteError.
     """
@@ -121,7 +120,14 @@ def _local_value(value: object, found: FetchedUrls, stack: ExitStack, *, ranged:
 
     if not isinstance(value, str) or not is_url(value):
         return value
-    return (_register_ranges(value, found, stack) if ranged else None) or _fetch(value, found)
+    if ranged and (name := _register_ranges(value, found, stack)):
+        return name
+    from aotidoctor.remote.remote_packages import fetch_file
+
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - no RuntimeError of pathlib's
+    got = fetch_file(value, f"{base}/aotidoctor/remote")
+    found.shown[got.path] = got.shown
+    return got.path
 
 
 def _register_ranges(url: str, found: FetchedUrls, stack: ExitStack) -> str | None:
@@ -144,15 +150,6 @@ def _register_ranges(url: str, found: FetchedUrls, stack: ExitStack) -> str | No
     stack.enter_context(register_source(name, ranges.blob()))
     found.ranges.append((name, ranges))
     return name
-
-
-def _fetch(url: str, found: FetchedUrls) -> str:
-    from aotidoctor.remote.remote_packages import fetch_file
-
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - no RuntimeError of pathlib's
-    got = fetch_file(url, os.path.join(base, _FOLDER))  # noqa: PTH118 - likewise
-    found.shown[got.path] = got.shown
-    return got.path
 
 
 def words_without_credentials(words: Sequence[str]) -> tuple[str, ...]:

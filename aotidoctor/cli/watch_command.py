@@ -26,7 +26,6 @@ from aotidoctor.model.run import ProgramToWatch, WatchedProgram
 from aotidoctor.runner.watch import exit_like, is_good_ending, run_watched
 
 if TYPE_CHECKING:
-    from aotidoctor.commands.watch.program_outcome import RunAgain
     from aotidoctor.model.case import Options
     from aotidoctor.model.report import Report
 
@@ -138,14 +137,15 @@ def _triage(
     from aotidoctor.commands.watch import watch_report as watching
     from aotidoctor.reports.redact.redactor import redact_private
     from aotidoctor.runner.core_file import examine_core
+    from aotidoctor.runner.watch_again import watch_again
 
     with tempfile.TemporaryDirectory(prefix="aotidoctor-") as room:
         watched = examine_core(watched, os.environ, room)
-    wish = watching.WatchRequest(
+    request = watching.WatchRequest(
         package=_there("--package", package),
         inputs=_there("--inputs", inputs),
         options=options,
-        again=_again() if rerun else None,
+        again=(lambda program, debugger: watch_again(program, os.environ, debugger=debugger)) if rerun else None,
         has_gdb=shutil.which("gdb") is not None,
         limit=given.limit or min(max(RERUN_LIMIT_S, 2 * watched.seconds), LONGEST_RERUN_S),
     )
@@ -155,16 +155,16 @@ def _triage(
     # What is asked for besides documents may need the recorded inputs.
     with tempfile.TemporaryDirectory(prefix="aotidoctor-") as room:
         with progress:
-            wish = replace(wish, room=room)
+            request = replace(request, room=room)
             made = watching.report_on_program(
-                watched, wish, argv=argv(), environ=os.environ, on_event=progress.on_event
+                watched, request, argv=argv(), environ=os.environ, on_event=progress.on_event
             )
         made = store_case(made, show.cases, os.environ)
         show_on_stderr(made, redact_private(made, os.environ) if show.redact else made, show)
 
 
 def show_on_stderr(made: Report, shown: Report, show: Show, *, printed: bool = True) -> None:
-    """The first screen on stderr, the documents where they were asked for; ``shown`` is the redacted report."""
+    """Print the first screen on stderr, and write the requested documents; ``shown`` is the redacted report."""
     from aotidoctor.cli.document_output import write_extras
     from aotidoctor.reports.terminal.terminal_report import terminal_text
 
@@ -176,14 +176,8 @@ def show_on_stderr(made: Report, shown: Report, show: Show, *, printed: bool = T
     write_extras(made, show.extras, os.environ, redact=show.redact)
 
 
-def _again() -> RunAgain:
-    from aotidoctor.runner.watch_again import watch_again
-
-    return lambda program, debugger: watch_again(program, os.environ, debugger=debugger)
-
-
 def reads_input() -> bool:
-    """Whether the program may have read something that is gone now: a terminal's keys, or what came from a pipe."""
+    """Whether the program may have read input that cannot be replayed: from a terminal or a pipe."""
     try:
         mode = os.fstat(0).st_mode
     except OSError:

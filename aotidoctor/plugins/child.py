@@ -26,7 +26,6 @@ from aotidoctor.model.record_json import to_json
 from aotidoctor.plugins import API
 from aotidoctor.probes.probe import History, Probe, Reuse
 
-_T = TypeVar("_T")
 _Kind = TypeVar("_Kind", Check, Probe)
 # More findings, requests or facts than this are a flood; the parent has smaller limits where they are known.
 _MOST, _FACTS, _FILES = 2000, 50, 200
@@ -64,7 +63,8 @@ def _ask(question: Mapping[str, object]) -> JsonValue:
         return _describe_entry(group, target)
     plugin = _load_target(target)
     if group == "checks":
-        return to_json(_findings(_item(plugin, Check, question).run(question["case"])))  # type: ignore[arg-type]
+        found = _item(plugin, Check, question).run(question["case"])  # type: ignore[arg-type]
+        return to_json(found if isinstance(found, NotChecked) else list(islice(_several(found, "run"), _MOST)))
     if group == "probes":
         probe = _item(plugin, Probe, question)
         seen = cast("History", question["history"])
@@ -72,10 +72,15 @@ def _ask(question: Mapping[str, object]) -> JsonValue:
             return _plan(probe.plan(question["case"], seen))  # type: ignore[arg-type]
         return to_json(list(islice(probe.read(question["case"], seen, question["outcome"]), _MOST)))  # type: ignore[arg-type]
     if group == "host_facts":
-        return _facts(plugin)
+        facts = plugin() if callable(plugin) else plugin
+        if not isinstance(facts, Mapping):
+            raise TypeError(f"host facts: observed {type(facts).__name__}, expected a mapping")
+        return {str(name)[:80]: str(value)[:300] for name, value in islice(facts.items(), _FACTS)}
     if group == "reports":
         text = plugin(question["report"]) if callable(plugin) else plugin.render(question["report"])  # type: ignore[attr-defined]
-        return _expect_type(text, str, "render")
+        if not isinstance(text, str):
+            raise TypeError(f"render: observed {type(text).__name__}, expected str")
+        return text
     raise ValueError(f"observed the group {group!r}, expected a group with questions")
 
 
@@ -106,7 +111,22 @@ def _describe_entry(group: str, target: str) -> JsonValue:
             for one in _items(plugin, Probe)
         ]
     if group in ("playbooks", "log_patterns"):
-        return _try_patterns(_files(plugin() if callable(plugin) else plugin))
+        # Markdown files, in one folder or several, or files themselves.
+        places = plugin() if callable(plugin) else plugin
+        given = [places] if isinstance(places, (str, os.PathLike)) else _several(places, "folders")
+        paths = [Path(os.fspath(cast("str", place))) for place in islice(given, _FILES)]
+        files = [file for path in paths for file in (sorted(path.glob("*.md")) if path.is_dir() else [path])]
+        missing = next((file for file in files if not file.is_file()), None)
+        if missing is not None or not files or len(files) > _FILES:
+            raise FileNotFoundError(f"observed {missing or f'{len(files)} files'}, expected 1 to {_FILES} files")
+        # Every pattern in them has searched texts that make a careless one take for ever.
+        for pattern in (one for file in files for one in read_patterns(file.stem, file.read_text(encoding="utf-8"))):
+            example = pattern.record.example
+            texts = (example[:-1] * 40, example * 40, *(letter * 4000 for letter in "a0 /._:x"), "a1 " * 2000)
+            for regex in (pattern.regex, *pattern.near, *pattern.not_near):
+                for text in texts:
+                    regex.search(text)
+        return [str(file.resolve()) for file in files]
     if not callable(plugin) and not callable(getattr(plugin, "render", None)):
         raise TypeError(f"observed {type(plugin).__name__}, expected a function")
     return None
@@ -129,34 +149,6 @@ def _item(plugin: object, kind: type[_Kind], question: Mapping[str, object]) -> 
     return next(one for one in cast("list[_Kind]", _items(plugin, kind)) if one.code == question["code"])
 
 
-def _files(places: object) -> list[str]:
-    """Markdown files, in one folder or several, or files themselves."""
-    given = [places] if isinstance(places, (str, os.PathLike)) else _several(places, "folders")
-    paths = [Path(os.fspath(cast("str", place))) for place in islice(given, _FILES)]
-    files = [file for path in paths for file in (sorted(path.glob("*.md")) if path.is_dir() else [path])]
-    missing = next((file for file in files if not file.is_file()), None)
-    if missing is not None or not files or len(files) > _FILES:
-        raise FileNotFoundError(f"observed {missing or f'{len(files)} files'}, expected 1 to {_FILES} files")
-    return [str(file.resolve()) for file in files]
-
-
-def _try_patterns(files: list[str]) -> JsonValue:
-    """The files, once every pattern in them has searched texts that make a careless one take for ever."""
-    for file in files:
-        for pattern in read_patterns(Path(file).stem, Path(file).read_text(encoding="utf-8")):
-            example = pattern.record.example
-            for text in (example[:-1] * 40, example * 40, *(letter * 4000 for letter in "a0 /._:x"), "a1 " * 2000):
-                for regex in (pattern.regex, *pattern.near, *pattern.not_near):
-                    regex.search(text)
-    return [*files]
-
-
-def _findings(found: object) -> object:
-    if isinstance(found, NotChecked):
-        return found
-    return list(islice(_several(found, "run"), _MOST))
-
-
 def _plan(plan: object) -> JsonValue:
     parts = plan if isinstance(plan, tuple) else (plan,)
     kinds = {"Reuse": Reuse, "NotChecked": NotChecked}
@@ -169,20 +161,7 @@ def _plan(plan: object) -> JsonValue:
     ]
 
 
-def _facts(plugin: object) -> JsonValue:
-    facts = plugin() if callable(plugin) else plugin
-    if not isinstance(facts, Mapping):
-        raise TypeError(f"host facts: observed {type(facts).__name__}, expected a mapping")
-    return {str(name)[:80]: str(value)[:300] for name, value in islice(facts.items(), _FACTS)}
-
-
 def _several(value: object, what: str) -> Iterable[object]:
     if not isinstance(value, Iterable) or isinstance(value, (str, bytes)):
         raise TypeError(f"{what}: observed {type(value).__name__}, expected several")
-    return value
-
-
-def _expect_type(value: object, kind: type[_T], what: str) -> _T:
-    if not isinstance(value, kind):
-        raise TypeError(f"{what}: observed {type(value).__name__}, expected {kind.__name__}")
     return value

@@ -35,23 +35,19 @@ class PluginEntry:
 
     @property
     def label(self) -> str:
-        """How a report names it."""
+        """The name of the plugin in a report."""
         return f"{self.distribution} {self.version}: {self.group} {self.name}"
 
 
 def found() -> tuple[PluginEntry, ...]:
-    """All entry points of plugins, in a fixed order; of two alike the one that Python would import first."""
+    """Find all entry points of plugins, in a fixed order; of duplicates the one that Python would import first."""
     entries: dict[tuple[str, str, str], PluginEntry] = {}
-    for folder in _folders():
+    for folder in dict.fromkeys(import_path()):
         for entry in _of_folder(folder):
             entries.setdefault((entry.group, entry.name, entry.distribution), entry)
     order = {group: number for number, group in enumerate(GROUPS)}
     ordered = sorted(entries.values(), key=lambda one: (order.get(one.group, 99), one.name, one.distribution))
     return tuple(ordered[:_MOST])
-
-
-def _folders() -> Iterator[str]:
-    yield from dict.fromkeys(import_path())
 
 
 def _of_folder(folder: str) -> Iterator[PluginEntry]:
@@ -61,18 +57,14 @@ def _of_folder(folder: str) -> Iterator[PluginEntry]:
     except OSError:
         return
     for name in names:
-        text = _read(os.path.join(folder, name, "entry_points.txt"))  # noqa: PTH118 - hundreds at every start
-        if text is not None:
-            yield from _of_distribution(Path(folder) / name, text)
-
-
-def _read(path: str) -> str | None:
-    try:
-        with open(path, "rb") as stream:  # noqa: PTH123 - likewise
-            data = stream.read(_LARGEST)
-    except OSError:
-        return None
-    return data.decode("utf-8", "replace") if _MARK in data else None
+        try:
+            # Not through pathlib: hundreds at every start.
+            with open(f"{folder}/{name}/entry_points.txt", "rb") as stream:  # noqa: PTH123
+                data = stream.read(_LARGEST)
+        except OSError:
+            continue
+        if _MARK in data:
+            yield from _of_distribution(Path(folder) / name, data.decode("utf-8", "replace"))
 
 
 def _of_distribution(folder: Path, text: str) -> Iterator[PluginEntry]:

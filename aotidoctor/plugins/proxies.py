@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -44,7 +44,6 @@ def sendable(record: RecordT) -> RecordT:
         return replace(plain, case=sendable(plain.case))  # type: ignore[return-value]  # a report, as the users' own
     if isinstance(record, Case) and record.inputs is not None:
         return replace(record, inputs=record.inputs.without_elements())
-    assert is_dataclass(record)  # noqa: S101 - an outcome, or a case without inputs
     return record
 
 
@@ -62,7 +61,7 @@ class BrokenPluginError(AotidoctorError):
 
 
 def check_rules(entry: PluginEntry, item: JsonObject, codes: Collection[str], names: Collection[str]) -> None:
-    """A check is called like none of ours and none before it. Raises Broken."""
+    """Require names that no other check has, a known stage and an allowed cause. Raises Broken."""
     _check_names(item, {*codes, *(one.code for one in CHECKS)}, {*names, *(one.name for one in CHECKS)})
     if item.get("stage") not in STAGES:
         raise BrokenPluginError(f"stage: observed {item.get('stage')!r}, expected one of {', '.join(STAGES)}")
@@ -74,7 +73,7 @@ def check_rules(entry: PluginEntry, item: JsonObject, codes: Collection[str], na
 
 
 def probe_rules(item: JsonObject, codes: Collection[str], names: Collection[str]) -> None:
-    """A probe likewise. Raises Broken."""
+    """Require names that no other probe has. Raises Broken."""
     known = (*PROBES, *LATER)
     _check_names(item, {*codes, *(one.code for one in known)}, {*names, *(one.name for one in known)})
 
@@ -150,7 +149,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class LoadedPlugins:
-    """What is known of the plugins so far. ``used`` are entries that passed, ``broken`` those that did not, and why."""
+    """The plugins loaded so far. ``used`` are entries that passed, ``broken`` those that did not, and why."""
 
     used: list[PluginEntry] = field(default_factory=list)
     broken: list[tuple[PluginEntry, str]] = field(default_factory=list)
@@ -164,10 +163,10 @@ class LoadedPlugins:
 
 @contextmanager
 def plugins_of(command: str, entries: Sequence[PluginEntry]) -> Iterator[None]:
-    """With ``entries`` until the end of the block: those of the groups that ``command`` asks."""
+    """Use those of ``entries`` whose groups ``command`` needs until the end of the block."""
     unused = {group for group, commands in _GROUPS_BY_COMMAND.items() if command not in commands}
-    asked = [entry for entry in entries if entry.group not in unused]
-    with PluginHost() as host, extensions.use_extensions(_extensions(load_plugins(asked, host))):
+    parts = [entry for entry in entries if entry.group not in unused]
+    with PluginHost() as host, extensions.use_extensions(_extensions(load_plugins(parts, host))):
         yield
 
 
@@ -194,20 +193,20 @@ def _problem(entry: PluginEntry, host: PluginHost, taken: LoadedPlugins) -> str 
 def _load_plugin(entry: PluginEntry, host: PluginHost, taken: LoadedPlugins) -> None:
     if entry.group not in GROUPS:
         raise BrokenPluginError(f"observed the group aotidoctor.{entry.group}, expected one of {', '.join(GROUPS)}")
-    said = _ask(host, entry, "describe", DESCRIBE_S)
+    answer = _ask(host, entry, "describe", DESCRIBE_S)
     match entry.group:
         case "checks":
-            for item in objects(said):
+            for item in objects(answer):
                 check_rules(entry, item, {one.code for one in taken.checks}, {one.name for one in taken.checks})
                 taken.checks.append(_check(entry, item, host))
         case "probes":
-            for item in objects(said):
+            for item in objects(answer):
                 probe_rules(item, {one.code for one in taken.probes}, {one.name for one in taken.probes})
                 taken.probes.append(_probe(entry, item, host))
         case "playbooks":
-            taken.playbooks += files_rules(entry, said, patterns=False)
+            taken.playbooks += files_rules(entry, answer, patterns=False)
         case "log_patterns":
-            taken.patterns += files_rules(entry, said, patterns=True)
+            taken.patterns += files_rules(entry, answer, patterns=True)
         case "setup":
             taken.setups.append(entry.target)
         case "host_facts":
@@ -243,8 +242,11 @@ def _check(entry: PluginEntry, item: JsonObject, host: PluginHost) -> Check:
 
     def run(case: Case) -> Sequence[Evidence] | NotChecked:
         try:
-            said = _ask(host, entry, "run", ASK_S, code=code, case=sendable(case))
-            return _read_not_checked(said) if isinstance(said, dict) else _evidence(said, code)
+            answer = _ask(host, entry, "run", ASK_S, code=code, case=sendable(case))
+            if not isinstance(answer, dict):
+                return _evidence(answer, code)
+            made = _record(NotChecked, answer)
+            return replace(made, reason=made.reason[:_MOST_TEXT])
         except (PluginError, BrokenPluginError) as error:
             return NotChecked(code=code, name=name, reason=_failure_text(entry, error))
 
@@ -288,33 +290,33 @@ def _failure_text(entry: PluginEntry, error: Exception) -> str:
     return f"the plugin {entry.label} failed: {error}"
 
 
-def _evidence(said: JsonValue, code: str) -> list[Evidence]:
+def _evidence(answer: JsonValue, code: str) -> list[Evidence]:
     """Findings under the code of their check, with texts that fit. Raises Broken."""
-    if not isinstance(said, list):
-        raise BrokenPluginError(f"observed {type(said).__name__}, expected findings")
-    if len(said) > _MOST_FINDINGS:
-        raise BrokenPluginError(f"{len(said)} findings, expected at most {_MOST_FINDINGS}")
-    made = [_record(Evidence, item) for item in said]
+    if not isinstance(answer, list):
+        raise BrokenPluginError(f"observed {type(answer).__name__}, expected findings")
+    if len(answer) > _MOST_FINDINGS:
+        raise BrokenPluginError(f"{len(answer)} findings, expected at most {_MOST_FINDINGS}")
+    made = [_record(Evidence, item) for item in answer]
     other = next((item.code for item in made if item.code != code), None)
     if other is not None:
         raise BrokenPluginError(f"observed a finding with the code {other[:80]}, expected {code}")
-    return [_short(item) for item in made]
-
-
-def _short(item: Evidence) -> Evidence:
-    texts = {name: getattr(item, name)[:_MOST_TEXT] for name in ("kind", "observed", "expected", "message")}
-    facts = {name[:80]: _cut(value) for name, value in list(item.facts.items())[:50]}
-    subject = None if item.subject is None else item.subject[:300]
-    return replace(item, **texts, facts=facts, subject=subject, id="")
-
-
-def _cut(value: T) -> T:
-    return value[:_MOST_TEXT] if isinstance(value, (str, tuple)) else value  # type: ignore[return-value]  # of its kind
-
-
-def _read_not_checked(said: JsonObject) -> NotChecked:
-    made = _record(NotChecked, said)
-    return replace(made, reason=made.reason[:_MOST_TEXT])
+    # No text is longer than a report can show.
+    return [
+        replace(
+            item,
+            kind=item.kind[:_MOST_TEXT],
+            observed=item.observed[:_MOST_TEXT],
+            expected=item.expected[:_MOST_TEXT],
+            message=item.message[:_MOST_TEXT],
+            facts={
+                name[:80]: value[:_MOST_TEXT] if isinstance(value, (str, tuple)) else value
+                for name, value in list(item.facts.items())[:50]
+            },
+            subject=None if item.subject is None else item.subject[:300],
+            id="",
+        )
+        for item in made
+    ]
 
 
 def _record(kind: type[T], item: JsonValue) -> T:
@@ -324,10 +326,10 @@ def _record(kind: type[T], item: JsonValue) -> T:
         raise BrokenPluginError(f"observed no {kind.__name__}: {str(error)[:200]}") from error
 
 
-def _plan(said: JsonValue) -> Plan:
+def _plan(answer: JsonValue) -> Plan:
     kinds: Mapping[str, type[Request | Reuse | NotChecked]]
     kinds = {"Request": Request, "Reuse": Reuse, "NotChecked": NotChecked}
-    parts = [_record(kinds[str(item["kind"])], item["value"]) for item in objects(said)]
+    parts = [_record(kinds[str(item["kind"])], item["value"]) for item in objects(answer)]
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
@@ -337,7 +339,7 @@ def render_with(name: str, report: Report) -> str:
     if entry is None:
         raise PluginError(f"no plugin has the format {name!r}")
     with PluginHost() as host:
-        said = _ask(host, entry, "render", RENDER_S, report=sendable(report))
-    if not isinstance(said, str):
+        answer = _ask(host, entry, "render", RENDER_S, report=sendable(report))
+    if not isinstance(answer, str):
         raise PluginError("observed no text, expected a document")
-    return said
+    return answer

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # The scheme of a URL; one letter would be a drive.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,30})://")
-_SHOWN = "/:@!$()*,;=~+-._%[]"
+_MOST_LISTED = "/:@!$()*,;=~+-._%[]"
 # In the middle of a text: what a library says of a failure, or a word such as --inputs=https://…
 _IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s\"'<>\\]{1,4096}")
 
@@ -38,7 +38,7 @@ def clean_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         place = parts.netloc.rpartition("@")[2]
-        return quote(urlunsplit((parts.scheme, place, parts.path, "", "")), safe=_SHOWN)
+        return quote(urlunsplit((parts.scheme, place, parts.path, "", "")), safe=_MOST_LISTED)
     except ValueError:
         found = _SCHEME.match(url)
         return f"{found[1] if found else 'url'}://<not shown>"
@@ -86,7 +86,7 @@ class RemoteError(CannotExamineError):
 class RemoteFile:
     """A file at a URL. ``size`` is None where the server does not say. ``version`` changes with its content.
 
-    ``version`` is None where nothing tells: then it may have changed whenever it is asked for again.
+    ``version`` is None where it is unknown: then it may have changed whenever it is asked for again.
     """
 
     url: str
@@ -97,7 +97,7 @@ class RemoteFile:
     _path: str
 
     def has_ranges(self) -> bool:
-        """Whether parts of it can be asked for. Raises RemoteError."""
+        """Whether the server serves parts of it. Raises RemoteError."""
         if self.size is None or self.is_folder:
             return False
         if "http" not in self._system.protocol or self.size < 2:
@@ -158,34 +158,32 @@ class RemoteFile:
 
 
 def open_remote(url: str) -> RemoteFile:
-    """What is at ``url``. Raises RemoteError."""
+    """Open the file or folder at ``url``. Raises RemoteError."""
     try:
         from fsspec.core import url_to_fs
     except ImportError as error:
         raise RemoteError(f"{clean_url(url)}: URLs need fsspec; {INSTALL}") from error
     try:
-        system, path = url_to_fs(url, **_options(url))
+        options: dict[str, object] = {}
+        if url.startswith(("http://", "https://")):
+            from aiohttp import ClientTimeout
+
+            # No wait without an end.
+            timeout = ClientTimeout(total=None, sock_connect=_WAIT_S, sock_read=_WAIT_S)
+            options = {"client_kwargs": {"timeout": timeout}}
+        system, path = url_to_fs(url, **options)
     except Exception as error:
         raise _remote_error(url, error) from error
     return _file(url, system, path, _retry(url, lambda: system.info(path)))
 
 
-def _options(url: str) -> dict[str, object]:
-    """No wait without an end."""
-    if not url.startswith(("http://", "https://")):
-        return {}
-    from aiohttp import ClientTimeout
-
-    return {"client_kwargs": {"timeout": ClientTimeout(total=None, sock_connect=_WAIT_S, sock_read=_WAIT_S)}}
-
-
 def _file(url: str, system: AbstractFileSystem, path: str, info: Mapping[str, object]) -> RemoteFile:
     size = info.get("size")
-    told = [f"{name}={info[name]}" for name in _VALIDATORS if info.get(name) is not None]
+    parts = [f"{name}={info[name]}" for name in _VALIDATORS if info.get(name) is not None]
     return RemoteFile(
         url=url,
         size=size if isinstance(size, int) else None,
-        version=";".join([str(size), *told]) if told else None,
+        version=";".join([str(size), *parts]) if parts else None,
         is_folder=info.get("type") == "directory",
         _system=system,
         _path=path,
@@ -236,7 +234,7 @@ def _remote_error(url: str, error: Exception) -> RemoteError:
         return RemoteError(
             f"{clean_url(url)}: this protocol needs an additional package: {clean_text(str(error))[:200]}"
         )
-    said = clean_text(str(error)).replace(url, clean_url(url))[:200]
+    parts = clean_text(str(error)).replace(url, clean_url(url))[:200]
     return RemoteError(
-        f"{clean_url(url)}: {type(error).__name__}: {said}" if said else f"{clean_url(url)}: {type(error).__name__}"
+        f"{clean_url(url)}: {type(error).__name__}: {parts}" if parts else f"{clean_url(url)}: {type(error).__name__}"
     )

@@ -38,7 +38,7 @@ class Fetched:
 
 
 def fetch_file(url: str, folder: str, *, largest: int = LARGEST) -> Fetched:
-    """What is at ``url``, below ``folder``. Raises RemoteError."""
+    """Fetch the file or folder at ``url`` to a place below ``folder``. Raises RemoteError."""
     file = open_remote(url)
     try:
         if file.is_folder:
@@ -76,7 +76,9 @@ def _one(file: RemoteFile, folder: Path) -> tuple[Path, int]:
         return path, 0
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     sha256, came = _download(file, path)
-    _write(place / _FACTS, json.dumps({"sha256": sha256, "size": came, "url": clean_url(file.url)}).encode())
+    draft = place / f".{_FACTS}.{os.getpid()}"
+    draft.write_text(json.dumps({"sha256": sha256, "size": came, "url": clean_url(file.url)}), encoding="utf-8")
+    draft.replace(place / _FACTS)
     return path, came
 
 
@@ -116,19 +118,9 @@ def _download(file: RemoteFile, path: Path) -> tuple[str, int]:
     return digest.hexdigest(), size
 
 
-def _write(path: Path, data: bytes) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_bytes(data)
-    draft.replace(path)
-
-
 def _shrink(folder: Path, largest: int, *, keep: Path) -> None:
     """Remove what was not used for longest until the rest fits."""
-    places = [
-        (place.stat().st_mtime, sum(size for size in _sizes(place)), place)
-        for place in folder.iterdir()
-        if place.is_dir()
-    ]
+    places = [(place.stat().st_mtime, _size(place), place) for place in folder.iterdir() if place.is_dir()]
     total = sum(size for _, size, _ in places)
     for _, size, place in sorted(places):
         if total <= largest:
@@ -138,11 +130,13 @@ def _shrink(folder: Path, largest: int, *, keep: Path) -> None:
             total -= size
 
 
-def _sizes(place: Path) -> Iterator[int]:
+def _size(place: Path) -> int:
+    total = 0
     for here, _, names in os.walk(place):
         for name in names:
             with suppress(OSError):
-                yield os.lstat(os.path.join(here, name)).st_size  # noqa: PTH118 - of any name
+                total += os.lstat(f"{here}/{name}").st_size
+    return total
 
 
 # Ranges.
@@ -165,7 +159,7 @@ class RemoteRanges:
     _blocks: dict[int, bytes] = field(default_factory=dict)
 
     def blob(self) -> Blob:
-        """For the readers of packages. Its reads raise RemoteError."""
+        """Make a blob for the readers of packages. Its reads raise RemoteError."""
         return Blob(self.size, self.read_at, self.prefetch)
 
     def read_at(self, start: int, length: int) -> bytes:

@@ -111,20 +111,20 @@ MEANINGS: Mapping[SweepVerdict, str] = {
 }
 _HEADINGS = ("Meaning", "Subject", "Change", "Contract", "Package", "With checks", "Program")
 # Below the table: nobody reads more on a terminal.
-_SHOWN = 60
+_MOST_LISTED = 60
 
 
 def sweep_counts(found: Sweep) -> Mapping[SweepVerdict, int]:
-    """How many rows there are of each meaning, worst first."""
+    """Count the rows of each meaning, worst first."""
     seen = Counter(row.judged for row in found.rows)
     return {judged: seen[judged] for judged in SweepVerdict if seen[judged]}
 
 
 def sweep_headline(found: Sweep) -> str:
     """One sentence: what was tried, and what came of it."""
-    told = ", ".join(f"{count} {judged.value}" for judged, count in sweep_counts(found).items())
+    text = ", ".join(f"{count} {judged.value}" for judged, count in sweep_counts(found).items())
     against = f" against {one_line(found.reference)}" if found.reference is not None else ""
-    return f"{len(found.rows)} of {found.planned} calls of {one_line(found.package)}{against}: {told or 'none made'}"
+    return f"{len(found.rows)} of {found.planned} calls of {one_line(found.package)}{against}: {text or 'none made'}"
 
 
 def sweep_cells(row: SweepRow) -> tuple[str, ...]:
@@ -146,34 +146,29 @@ def _behaviour_text(does: Does, detail: str) -> str:
 
 
 def sort_rows(rows: Sequence[SweepRow]) -> list[SweepRow]:
-    """Worst first; rows of one meaning in the order in which they were asked."""
+    """Sort rows worst first; rows of one meaning keep the order of the calls."""
     rank = {judged: at for at, judged in enumerate(SweepVerdict)}
     return sorted(rows, key=lambda row: rank[row.judged])
 
 
 def sweep_text(found: Sweep, *, detail: int = 0) -> str:
-    """For a terminal. What agrees is counted only, unless ``detail`` asks for it."""
+    """Write a sweep for a terminal; rows that agree are only counted unless ``detail`` is above 0."""
     rows = [row for row in sort_rows(found.rows) if detail > 0 or row.judged is not SweepVerdict.FINE]
-    shown = rows if detail > 0 else rows[:_SHOWN]
+    listed = rows if detail > 0 else rows[:_MOST_LISTED]
     lines = [f" SWEEP  {sweep_headline(found)}", ""]
-    for judged in dict.fromkeys(row.judged for row in shown):
+    for judged in dict.fromkeys(row.judged for row in listed):
         lines += [f" {judged.value.upper()}: {MEANINGS[judged]}"]
-        lines += [_line(row) for row in shown if row.judged is judged]
+        for row in (row for row in listed if row.judged is judged):
+            _, subject, change, says, package, checked, program = sweep_cells(row)
+            known = f"; program: {one_line(program, 80)}" if row.program is not Does.UNKNOWN else ""
+            with_checks = f"; with checks: {checked}" if checked else ""
+            lines.append(f"   {one_line(subject, 40)}: {one_line(change, 90)}")
+            lines.append(f"      contract {says}; package: {one_line(package, 120)}{with_checks}{known}")
         lines.append("")
-    if len(rows) > len(shown):
-        lines.append(f" {plural(len(rows) - len(shown), 'more row')}: -v, or --format md, json or html")
+    if len(rows) > len(listed):
+        lines.append(f" {plural(len(rows) - len(listed), 'more row')}: -v, or --format md, json or html")
     lines += [f" Not run: {one_line(reason)}" for reason in found.unasked]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _line(row: SweepRow) -> str:
-    _, subject, change, says, package, checked, program = sweep_cells(row)
-    known = f"; program: {one_line(program, 80)}" if row.program is not Does.UNKNOWN else ""
-    with_checks = f"; with checks: {checked}" if checked else ""
-    return (
-        f"   {one_line(subject, 40)}: {one_line(change, 90)}\n"
-        f"      contract {says}; package: {one_line(package, 120)}{with_checks}{known}"
-    )
 
 
 def sweep_markdown(found: Sweep) -> str:
@@ -235,7 +230,11 @@ def sweep_page(found: Sweep) -> str:
         + "</tr>"
         for subject in subjects
     ]
-    body = [_sweep_row(row, at) for at, row in enumerate(rows)]
+    body = []
+    for at, row in enumerate(rows):
+        meaning, *rest = sweep_cells(row)
+        texts = "".join(f'<td class="words">{_safe(one, 240)}</td>' for one in rest)
+        body.append(f'<tr id="r{at}"><td>{_square(row.judged)} {meaning}</td>{texts}</tr>')
     unasked = "".join(f"<p>Not run: {_safe(reason, 300)}</p>" for reason in found.unasked)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -263,14 +262,8 @@ def _cell(rows: tuple[SweepRow, ...], subject: str, axis: str, numbers: dict[int
 
 def _square(judged: SweepVerdict, target: str = "", title: str = "") -> str:
     link = f' href="{target}"' if target else ""
-    shown = f' title="{title}"' if title else ""
-    return f'<a class="square {judged.name.lower()}"{link}{shown}>{_SIGNS[judged]}</a>'
-
-
-def _sweep_row(row: SweepRow, at: int) -> str:
-    meaning, *rest = sweep_cells(row)
-    told = "".join(f'<td class="words">{_safe(one, 240)}</td>' for one in rest)
-    return f'<tr id="r{at}"><td>{_square(row.judged)} {meaning}</td>{told}</tr>'
+    text = f' title="{title}"' if title else ""
+    return f'<a class="square {judged.name.lower()}"{link}{text}>{_SIGNS[judged]}</a>'
 
 
 def _safe(text: str, limit: int) -> str:

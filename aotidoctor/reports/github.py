@@ -89,18 +89,14 @@ def _command(note: _Note) -> str:
         ("col", str(place.column or "") if place.line else ""),
         ("title", one_line(note.title, 200)),
     )
-    properties = ",".join(f"{name}={_property(value)}" for name, value in fields if value)
-    return f"::{note.level} {properties}::{_data(_cut(plain(note.message)))}"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MESSAGE else f"{text[:_MESSAGE]}… ({len(text) - _MESSAGE} more characters)"
+    # A colon or comma would end a property.
+    given = ((name, _data(value).replace(":", "%3A").replace(",", "%2C")) for name, value in fields if value)
+    properties = ",".join(f"{name}={value}" for name, value in given)
+    message = plain(note.message)
+    if len(message) > _MESSAGE:
+        message = f"{message[:_MESSAGE]}… ({len(message) - _MESSAGE} more characters)"
+    return f"::{note.level} {properties}::{_data(message)}"
 
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    """A colon or comma would end a property."""
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -19,7 +19,6 @@ from typing import TypeVar
 
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Host
-from aotidoctor.model.contract import Dim, LeafSpec
 from aotidoctor.model.inputs import MAPPINGS, Container, Leaf, LeafValue, PlainValue, TensorDesc, Tree
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
@@ -53,10 +52,50 @@ _ISA = 2000
 
 def host_versions(host: Host) -> str:
     """The text that ``python -m torch.utils.collect_env`` would print, as far as it is known."""
-    groups = (_torch(host), _system(host), _runtime(host))
+    named = host.distribution or (host.system.lower() if host.system else None)
+    build = host.torch
+    without = build is not None and not (build.cuda or build.hip)
+    bare = without and not host.gpus and host.cuda_driver is None and not host.tools.get("nvcc")
+    nothing = NO_CUDA if bare else None
+    hip = "N/A" if build is not None and not build.hip else _without(host) if build is None else None
+    settings = {name: host.environment[name] for name in _ALLOCATOR if name in host.environment}
+    groups = (
+        _torch(host),
+        (
+            ("OS", f"{named} ({host.machine})" if named else None),
+            ("GCC version", None),
+            ("Clang version", None),
+            ("CMake version", None),
+            ("Libc version", f"glibc-{host.glibc}" if host.glibc else None),
+        ),
+        (
+            ("Python version", host.python or None),
+            ("Python platform", host.platform),
+            ("Is CUDA available", _without(host) if build is None else "False" if without else None),
+            ("CUDA runtime version", nothing),
+            ("CUDA_MODULE_LOADING set to", "N/A" if without else host.environment.get("CUDA_MODULE_LOADING")),
+            (
+                "GPU models and configuration",
+                "\n".join(f"GPU {gpu.index}: {one_line(gpu.name, 120)}" for gpu in host.gpus) or nothing,
+            ),
+            ("Nvidia driver version", host.cuda_driver or nothing),
+            ("cuDNN version", nothing),
+            ("Is XPU available", _without(host) if build is None else "False" if build.xpu is None else None),
+            ("HIP runtime version", hip),
+            ("MIOpen runtime version", hip),
+            ("Is XNNPACK available", None),
+            ("Caching allocator config", str(settings) if settings else "N/A" if host.environment else None),
+        ),
+    )
     blocks = ["\n".join(f"{label}: {_value(text)}" for label, text in group) for group in groups]
-    cpu = "\n".join(f"{label + ':':<41}{one_line(text, _ISA)}" for label, text in _cpu(host))
-    return "\n\n".join([*blocks, f"CPU:\n{cpu}", f"Versions of relevant libraries:\n{_packages(host)}"])
+    # As lscpu spells it. The CPUs are those that the process may use.
+    rows = [("Architecture", host.machine), ("CPU(s)", str(host.cores))]
+    rows += [("Model name", host.cpu_model)] if host.cpu_model else []
+    rows += [("Flags", " ".join(sorted(host.cpu_flags)))] if host.cpu_flags else []
+    cpu = "\n".join(f"{label + ':':<41}{one_line(text, _ISA)}" for label, text in rows)
+    pip = [f"[pip3] {one_line(name, 80)}=={one_line(version, 80)}" for name, version in host.packages.items()]
+    packages = "\n".join([*(pip or [f"[pip3] {UNKNOWN}"]), f"[conda] {UNKNOWN}"])
+    return "\n\n".join([*blocks, f"CPU:\n{cpu}", f"Versions of relevant libraries:\n{packages}"])
 
 
 def _value(text: str | None) -> str:
@@ -82,57 +121,6 @@ def _torch(host: Host) -> tuple[tuple[str, str | None], ...]:
         ("CUDA used to build PyTorch", "N/A" if build.hip else build.cuda or "None"),
         ("ROCM used to build PyTorch", build.hip or "N/A"),
     )
-
-
-def _system(host: Host) -> tuple[tuple[str, str | None], ...]:
-    named = host.distribution or (host.system.lower() if host.system else None)
-    return (
-        ("OS", f"{named} ({host.machine})" if named else None),
-        ("GCC version", None),
-        ("Clang version", None),
-        ("CMake version", None),
-        ("Libc version", f"glibc-{host.glibc}" if host.glibc else None),
-    )
-
-
-def _runtime(host: Host) -> tuple[tuple[str, str | None], ...]:
-    build = host.torch
-    without = build is not None and not (build.cuda or build.hip)
-    bare = without and not host.gpus and host.cuda_driver is None and not host.tools.get("nvcc")
-    nothing = NO_CUDA if bare else None
-    hip = "N/A" if build is not None and not build.hip else _without(host) if build is None else None
-    settings = {name: host.environment[name] for name in _ALLOCATOR if name in host.environment}
-    return (
-        ("Python version", host.python or None),
-        ("Python platform", host.platform),
-        ("Is CUDA available", _without(host) if build is None else "False" if without else None),
-        ("CUDA runtime version", nothing),
-        ("CUDA_MODULE_LOADING set to", "N/A" if without else host.environment.get("CUDA_MODULE_LOADING")),
-        (
-            "GPU models and configuration",
-            "\n".join(f"GPU {gpu.index}: {one_line(gpu.name, 120)}" for gpu in host.gpus) or nothing,
-        ),
-        ("Nvidia driver version", host.cuda_driver or nothing),
-        ("cuDNN version", nothing),
-        ("Is XPU available", _without(host) if build is None else "False" if build.xpu is None else None),
-        ("HIP runtime version", hip),
-        ("MIOpen runtime version", hip),
-        ("Is XNNPACK available", None),
-        ("Caching allocator config", str(settings) if settings else "N/A" if host.environment else None),
-    )
-
-
-def _cpu(host: Host) -> list[tuple[str, str]]:
-    """As lscpu spells it. The CPUs are those that the process may use."""
-    rows = [("Architecture", host.machine), ("CPU(s)", str(host.cores))]
-    rows += [("Model name", host.cpu_model)] if host.cpu_model else []
-    rows += [("Flags", " ".join(sorted(host.cpu_flags)))] if host.cpu_flags else []
-    return rows
-
-
-def _packages(host: Host) -> str:
-    pip = [f"[pip3] {one_line(name, 80)}=={one_line(version, 80)}" for name, version in host.packages.items()]
-    return "\n".join([*(pip or [f"[pip3] {UNKNOWN}"]), f"[conda] {UNKNOWN}"])
 
 
 # The script.
@@ -211,12 +199,12 @@ def _given_inputs(report: Report) -> tuple[list[str], list[str]] | None:
     args: Tree[LeafValue] = found.args
     kwargs: Tree[LeafValue] = found.kwargs
     named = _tree(kwargs, _leaf)
-    shown = [f"args = {_as_tuple(_tree(args, _leaf))}", f"kwargs = {named if named.startswith('{') else '{}'}"]
+    listed = [f"args = {_as_tuple(_tree(args, _leaf))}", f"kwargs = {named if named.startswith('{') else '{}'}"]
     # Containers that a plain script cannot make.
     trees = (args, kwargs)
     known = {"tuple", "list", *MAPPINGS}
     kinds = sorted({kind for tree in trees for kind in _kinds(tree) if kind not in known})
-    return shown, [*notes, *([f"lists replace {one_line(', '.join(kinds), 200)}"] if kinds else [])]
+    return listed, [*notes, *([f"lists replace {one_line(', '.join(kinds), 200)}"] if kinds else [])]
 
 
 def _expected_comment(report: Report) -> tuple[list[str], list[str]] | None:
@@ -229,22 +217,28 @@ def _expected_comment(report: Report) -> tuple[list[str], list[str]] | None:
     kwargs: Tree[int] = contract.kwargs
 
     def leaf(index: int) -> str:
-        return _spec(leaves[index]) if 0 <= index < len(leaves) else "None"
+        spec = leaves[index] if 0 <= index < len(leaves) else None
+        if spec is None or spec.kind != "tensor" or spec.dims is None:
+            return "None"
+        sizes = (
+            dim.static if dim.static is not None else max(dim.min if dim.min is not None else 2, 1) for dim in spec.dims
+        )
+        return _make_tensor_text(spec.dtype or "float32", tuple(sizes), spec.device_type or "cpu")
 
-    shown = [f"args = {_as_tuple(_tree(args, leaf))}", f"kwargs = {_tree(kwargs, leaf)}"]
-    return shown, ["no inputs were given: these are the smallest that the contract allows, with made-up values"]
+    listed = [f"args = {_as_tuple(_tree(args, leaf))}", f"kwargs = {_tree(kwargs, leaf)}"]
+    return listed, ["no inputs were given: these are the smallest that the contract allows, with made-up values"]
 
 
 def _as_tuple(text: str) -> str:
     return f"({text[1:-1]},)" if text.startswith("[") and len(text) > 2 else "()" if text == "[]" else text
 
 
-def _tree(tree: Tree[T], shown: Callable[[T], str]) -> str:
+def _tree(tree: Tree[T], leaf_text: Callable[[T], str]) -> str:
     match tree:
         case Leaf(value=value):
-            return shown(value)
+            return leaf_text(value)
         case Container():
-            return _joined(tree.type, tree.keys, [_tree(child, shown) for child in tree.children])
+            return _joined(tree.type, tree.keys, [_tree(child, leaf_text) for child in tree.children])
 
 
 def _joined(kind: str, keys: tuple[str | int, ...], children: list[str]) -> str:
@@ -271,7 +265,11 @@ def _leaf(value: LeafValue) -> str:
         case PlainValue():
             return _literal(value) or "None"
         case TensorDesc():
-            return _tensor(value)
+            text = _within(value) or _make_tensor_text(value.dtype, value.shape, value.device)
+            if is_ordinary(value) or value.stride is None or value.layout != "strided":
+                return text
+            options = _options(value.dtype, value.device)
+            return f"torch.empty_strided({value.shape}, {value.stride}, {options}).copy_({text})"
 
 
 def _literal(value: PlainValue) -> str | None:
@@ -282,13 +280,6 @@ def _literal(value: PlainValue) -> str | None:
         return ascii(ast.literal_eval(value.text))
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-
-
-def _tensor(value: TensorDesc) -> str:
-    text = _within(value) or _make_tensor_text(value.dtype, value.shape, value.device)
-    if is_ordinary(value) or value.stride is None or value.layout != "strided":
-        return text
-    return f"torch.empty_strided({value.shape}, {value.stride}, {_options(value.dtype, value.device)}).copy_({text})"
 
 
 def _within(value: TensorDesc) -> str | None:
@@ -306,18 +297,6 @@ def _within(value: TensorDesc) -> str | None:
         return f"torch.full({sizes}, {stats.high}, {options})"
     span = f"torch.linspace({stats.low}, {stats.high}, {value.numel}, dtype=torch.float64)"
     return f"{span}.reshape({sizes}).to({options})"
-
-
-def _spec(spec: LeafSpec) -> str:
-    if spec.kind != "tensor" or spec.dims is None:
-        return "None"
-    return _make_tensor_text(spec.dtype or "float32", tuple(_size(dim) for dim in spec.dims), spec.device_type or "cpu")
-
-
-def _size(dim: Dim) -> int:
-    if dim.static is not None:
-        return dim.static
-    return 2 if dim.min is None else max(dim.min, 1)
 
 
 def _make_tensor_text(dtype: str, shape: tuple[int, ...], device: str) -> str:
@@ -341,7 +320,7 @@ _REPRO = "`aotidoctor repro` writes a script that was run and certified to fail 
 def render_issue(report: Report, form: str, repro: str | None = None) -> str:
     """``report`` in ``form`` (``pytorch`` or ``triton``), shorter than GitHub's limit.
 
-    ``repro`` is the folder that a certified reproduction was asked for in.
+    ``repro`` is the folder of ``--report repro:DIR``, where a certified reproduction is written.
     """
     parts = _pytorch if form == "pytorch" else _triton
     return fit_parts(partial(parts, report, repro))
@@ -365,6 +344,12 @@ def _triton(report: Report, repro: str | None, budget: Budget) -> list[str]:
     release, host = report.extra.get("release"), report.case.host
     version = f"Triton {prose(release)}, as given to aotidoctor" if release else "Not recorded in this report."
     where = {True: "in a container", False: "outside a container", None: "on a machine"}[host.in_container]
+    if not report.diagnoses:
+        expected = "No failure." if report.verdict != "healthy" else "As observed: nothing wrong was found."
+    else:
+        first = report.diagnoses[0]
+        expected_text = next((item.expected for item in report_view.evidence_of(report, first) if item.expected), "")
+        expected = prose(expected_text) if expected_text else "No failure."
     return [
         "**Description**",
         _describe_report(report),
@@ -381,7 +366,7 @@ def _triton(report: Report, repro: str | None, budget: Budget) -> list[str]:
         *models_sections(report, budget),
         "" if report.case.contract is not None else "The inputs and outputs of the model are unknown.",
         "**Expected behavior**",
-        _expected_text(report),
+        expected,
         provenance(report).partition("\n")[2].strip(),
     ]
 
@@ -430,25 +415,17 @@ def _evidence(report: Report, budget: Budget) -> list[str]:
     return [part.replace("### ", "#### ", 1) if part.startswith("### ") else part for part in sections]
 
 
-def _expected_text(report: Report) -> str:
-    if not report.diagnoses:
-        return "No failure." if report.verdict != "healthy" else "As observed: nothing wrong was found."
-    first = report.diagnoses[0]
-    told = next((item.expected for item in report_view.evidence_of(report, first) if item.expected), "")
-    return prose(told) if told else "No failure."
-
-
 def _versions(report: Report) -> list[str]:
     """The host that failed; of a log what it names itself, because it may come from elsewhere."""
     block = fence(host_versions(report.case.host), budget=12_000)
     if report.log is None or report.runs:
         return [block]
     named = ", ".join(f"{name} {version}" for name, version in report.log.versions.items())
-    told = f"The log names {prose(named)}." if named else "The log names no versions."
+    text = f"The log names {prose(named)}." if named else "The log names no versions."
     if report.case.host.torch is None and report.case.host.cpu_model is None:
         rest = "`python -m torch.utils.collect_env` lists them"
-        return [told, f"This report does not describe the machine that failed; on that machine, {rest}."]
-    return [told, "The machine that read the log, which may differ from the one that failed:", block]
+        return [text, f"This report does not describe the machine that failed; on that machine, {rest}."]
+    return [text, "The machine that read the log, which may differ from the one that failed:", block]
 
 
 def _error_log(report: Report, budget: Budget) -> str:

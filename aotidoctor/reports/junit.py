@@ -57,22 +57,18 @@ def junit_document(
         "    </properties>",
     ]
     for case in cases:
-        lines += _case_lines(case)
+        # The element of one case.
+        head = f"    <testcase name={xml_attribute(case.name)} classname={xml_attribute(case.family)}"
+        head += f' time="{max(case.seconds, 0):.3f}"'
+        body = []
+        if case.outcome:
+            words = f"type={xml_attribute(case.kind)} message={xml_attribute(case.message)}"
+            body.append(f"      <{case.outcome} {words}>{_body_text(case.text)}</{case.outcome}>")
+        if case.printed:
+            body.append(f"      <system-out>{_body_text(case.printed)}</system-out>")
+        lines += [f"{head}>", *body, "    </testcase>"] if body else [f"{head}/>"]
     lines += [f"    <system-out>{_body_text(printed)}</system-out>"] if printed else []
     return "\n".join([*lines, "  </testsuite>", "</testsuites>"]) + "\n"
-
-
-def _case_lines(case: JUnitCase) -> list[str]:
-    """The element of one case."""
-    head = f"    <testcase name={xml_attribute(case.name)} classname={xml_attribute(case.family)}"
-    head += f' time="{max(case.seconds, 0):.3f}"'
-    body = []
-    if case.outcome:
-        told = f"type={xml_attribute(case.kind)} message={xml_attribute(case.message)}"
-        body.append(f"      <{case.outcome} {told}>{_body_text(case.text)}</{case.outcome}>")
-    if case.printed:
-        body.append(f"      <system-out>{_body_text(case.printed)}</system-out>")
-    return [f"{head}>", *body, "    </testcase>"] if body else [f"{head}/>"]
 
 
 def _legal(text: str) -> str:
@@ -124,36 +120,39 @@ def render_junit(report: Report, fail_on: str = "error", asked: Mapping[str, str
     return junit_document(name, cases, seconds=seconds, at=report.started, properties=properties, printed=printed)
 
 
-def _cases(report: Report, fail_on: str, asked: Mapping[str, str]) -> list[JUnitCase]:
-    broken = [_broken_case(report)] if report.internal_error or report.cannot_examine else []
+def _cases(report: Report, fail_on: str, values: Mapping[str, str]) -> list[JUnitCase]:
+    broken = []
+    if text := report.internal_error or report.cannot_examine or "":
+        message = one_line((text.strip().splitlines() or [""])[-1], _MESSAGE)
+        family, kind = "aotidoctor", "examination"
+        broken = [JUnitCase(name="examination", family=family, outcome="error", kind=kind, message=message, text=text)]
     unseen = {item.code: item for item in report.not_checked}
     found: dict[str, list[Evidence]] = {}
     for finding in report.findings:
         found.setdefault(finding.code, []).append(finding)
-    codes = [*asked, *(code for code in found if code not in asked)]
+    codes = [*values, *(code for code in found if code not in values)]
     codes += [code for code in unseen if code not in codes]
     if broken and not found and not unseen:
         return broken  # Nothing was asked.
-    about = {item.code: item.name for item in report.not_checked} | dict(asked)
+    about = {item.code: item.name for item in report.not_checked} | dict(values)
     judged = [
         _JUnitReport(code=code, name=about.get(code, ""), findings=found.get(code, []), unseen=unseen.get(code))
         for code in codes
     ]
-    return [*broken, *(_check_cases(report, item, fail_on) for item in judged), *_runs(report)]
+    # Each child run. How one ended is no verdict of its own: its findings are, under their codes.
+    cases = []
+    for outcome in report.runs:
+        ended = run_view.run_ending(outcome)
+        printed = "\n".join(part for part in (ended, outcome.stdout_tail, outcome.stderr_tail) if part)
+        name = f"{outcome.id} {outcome.request.probe}"
+        cases.append(JUnitCase(name=name, family="aotidoctor.runs", printed=printed, seconds=outcome.seconds))
+    return [*broken, *(_check_cases(report, item, fail_on) for item in judged), *cases]
 
 
-def _broken_case(report: Report) -> JUnitCase:
-    text = report.internal_error or report.cannot_examine or ""
-    message = one_line((text.strip().splitlines() or [""])[-1], _MESSAGE)
-    return JUnitCase(
-        name="examination", family="aotidoctor", outcome="error", kind="examination", message=message, text=text
-    )
-
-
-def _check_cases(report: Report, asked: _JUnitReport, fail_on: str) -> JUnitCase:
+def _check_cases(report: Report, check: _JUnitReport, fail_on: str) -> JUnitCase:
     """The case of one code."""
-    findings, unseen = asked.findings, asked.unseen
-    title, family = f"{asked.code} {asked.name}".strip(), f"aotidoctor.{asked.code.rpartition('-')[0]}"
+    findings, unseen = check.findings, check.unseen
+    title, family = f"{check.code} {check.name}".strip(), f"aotidoctor.{check.code.rpartition('-')[0]}"
     threshold = FAIL_ON.index(fail_on)
     bad = [item for item in findings if item.severity.rank >= threshold]
     text = "\n\n".join(_evidence_text(report, item) for item in findings)
@@ -168,17 +167,6 @@ def _check_cases(report: Report, asked: _JUnitReport, fail_on: str) -> JUnitCase
     outcome = "error" if unseen.is_fault else "skipped"
     message = one_line(unseen.reason, _MESSAGE)
     return JUnitCase(name=title, family=family, outcome=outcome, kind="not-checked", message=message)
-
-
-def _runs(report: Report) -> list[JUnitCase]:
-    """Each child run. How one ended is no verdict of its own: its findings are, under their codes."""
-    cases = []
-    for outcome in report.runs:
-        ended = run_view.run_ending(outcome)
-        printed = "\n".join(part for part in (ended, outcome.stdout_tail, outcome.stderr_tail) if part)
-        name = f"{outcome.id} {outcome.request.probe}"
-        cases.append(JUnitCase(name=name, family="aotidoctor.runs", printed=printed, seconds=outcome.seconds))
-    return cases
 
 
 def _evidence_text(report: Report, finding: Evidence) -> str:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # Culprit, timeline and stack, for the section "Where".
 
-_SHOWN = 12
+_MOST_LISTED = 12
 _FRAMES = 10
 # Below this frame are only the callers of the model: the loader, Python, the program.
 _MODEL = "::run_impl"
@@ -72,7 +72,7 @@ def timeline_rows(place: Localization, *, whole: bool = False) -> tuple[list[tup
     last = max((entry.call for entry in place.timeline), default=0)
     entries: Sequence[TimelineEntry] = place.timeline
     if not whole:
-        entries = [entry for entry in entries if entry.call == last][-_SHOWN:]
+        entries = [entry for entry in entries if entry.call == last][-_MOST_LISTED:]
     rows: list[tuple[str, ...]] = [
         (
             _MARK if entry.state == "entered" or (entry.name == place.culprit and entry is entries[-1]) else "",
@@ -87,27 +87,20 @@ def timeline_rows(place: Localization, *, whole: bool = False) -> tuple[list[tup
 
 
 def made_of(entry: TimelineEntry) -> str:
-    """``aten.add, aten.relu at model.py:7``, as far as the package tells."""
+    """Describe the origins of a kernel as far as the package records them: ``aten.add, aten.relu at model.py:7``."""
     return " ".join(part for part in (", ".join(entry.origins), f"at {entry.where}" if entry.where else "") if part)
 
 
 def frame_rows(place: Localization, *, whole: bool = False) -> list[tuple[str, str, str]]:
     """Rows (number, function, place) of the native stack; in short, the telling ones: their numbers show the gaps."""
-    frames = place.frames if whole else _telling(_inside(place.frames))
+    frames = place.frames
+    if not whole:
+        # Down to the frame of the model, the innermost ones, but none of them in place of the package's own.
+        last = next((at for at, frame in enumerate(frames) if _MODEL in (frame.function or "")), len(frames))
+        own = [frame for frame in frames[: last + 1] if frame.member is not None][:_FRAMES]
+        others = [frame for frame in frames[: last + 1] if frame.member is None][: _FRAMES - len(own)]
+        frames = tuple(sorted((*own, *others), key=lambda frame: frame.index))
     return [(f"#{frame.index}", _function(frame.function), _place(frame)) for frame in frames]
-
-
-def _telling(frames: Sequence[Frame]) -> Sequence[Frame]:
-    """The innermost ones, but none of them in place of the package's own."""
-    own = [frame for frame in frames if frame.member is not None][:_FRAMES]
-    others = [frame for frame in frames if frame.member is None][: _FRAMES - len(own)]
-    return sorted((*own, *others), key=lambda frame: frame.index)
-
-
-def _inside(frames: Sequence[Frame]) -> Sequence[Frame]:
-    """Down to the frame of the model."""
-    last = next((at for at, frame in enumerate(frames) if _MODEL in (frame.function or "")), len(frames))
-    return frames[: last + 1]
 
 
 def _function(name: str | None) -> str:
@@ -160,24 +153,25 @@ _ALWAYS = ("", "Call", "Min", "Max")
 
 
 def kernel_value_rows(calls: Sequence[KernelValues], culprit: str | None, *, whole: bool = False) -> list[list[str]]:
-    """Headings first, then rows of text. Columns in which nothing is told are left out."""
-    shown = calls if whole else _around(calls, culprit)
-    rows = [row for call in shown for row in _all_value_rows(call, marked=call.name == culprit)]
+    """Headings, then rows of text. Columns that are empty in all rows are left out."""
+    # The call in question and its neighbours; the first calls where none is.
+    center = next((at for at, call in enumerate(calls) if call.name == culprit), 0)
+    listed = calls if whole else calls[max(0, center - _NEIGHBOURS) : center + _NEIGHBOURS + 1]
+    # The tensors of each call; its name stands before the first.
+    rows = [
+        _value_row(call.name if at == 0 else "", buffer, marked=call.name == culprit)
+        for call in listed
+        for at, buffer in enumerate(buffer for buffer in call.buffers if buffer.seen)
+    ]
     if not rows:
         return []
-    told = [column for column in rows[0] if column in _ALWAYS or any(row[column] for row in rows)]
-    return [told, *([_value_text(row[column]) for column in told] for row in rows)]
-
-
-def _all_value_rows(call: KernelValues, *, marked: bool) -> list[dict[str, str | float | None]]:
-    """The tensors of one call; its name stands before the first."""
-    seen = [buffer for buffer in call.buffers if buffer.seen]
-    return [_value_row(call.name if at == 0 else "", buffer, marked=marked) for at, buffer in enumerate(seen)]
+    parts = [column for column in rows[0] if column in _ALWAYS or any(row[column] for row in rows)]
+    return [parts, *([_value_text(row[column]) for column in parts] for row in rows)]
 
 
 def _value_row(name: str, buffer: BufferValues, *, marked: bool) -> dict[str, str | float | None]:
     # An intermediate that no node has is common; it matters in the call in question only.
-    told = buffer.role == "out" and (marked or buffer.agrees is True)
+    compared = buffer.role == "out" and (marked or buffer.agrees is True)
     return {
         "": _CALL_MARK if marked else "",
         "Call": short_name(name),
@@ -187,8 +181,8 @@ def _value_row(name: str, buffer: BufferValues, *, marked: bool) -> dict[str, st
         "Mean": buffer.mean,
         "NaN": buffer.nan or None,
         "Inf": buffer.inf or None,
-        "Off by": buffer.error if told else None,
-        "From": _closest(buffer) if told else "",
+        "Off by": buffer.error if compared else None,
+        "From": _closest(buffer) if compared else "",
     }
 
 
@@ -198,12 +192,6 @@ def _closest(buffer: BufferValues) -> str:
         return ""
     where = f" at {buffer.where}" if buffer.where else ""
     return f"{'=' if buffer.agrees else 'not'} {buffer.matches}{where}"
-
-
-def _around(calls: Sequence[KernelValues], culprit: str | None) -> Sequence[KernelValues]:
-    """The call in question and its neighbours; the first calls where none is."""
-    center = next((at for at, call in enumerate(calls) if call.name == culprit), 0)
-    return calls[max(0, center - _NEIGHBOURS) : center + _NEIGHBOURS + 1]
 
 
 def _value_text(value: str | float | None) -> str:
@@ -239,7 +227,7 @@ _WRONG = "x"
 
 
 def comparison_rows(report: Report) -> list[tuple[str, ...]]:
-    """One row per output, as in ``HEADINGS``; empty where nothing was compared, or all agrees and nobody asked.
+    """One row per output, as in ``HEADINGS``; empty if nothing was compared, or all agrees and it was not requested.
 
     The mark is ``x`` for what is wrong and ``!`` for what is worth a look.
     """
@@ -281,8 +269,8 @@ def _nonfinite(item: OutputComparison) -> str:
     ours, theirs = (item.nan, item.inf), (item.reference_nan, item.reference_inf)
     if not any((*ours, *theirs)):
         return ""
-    told = f"{ours[0]}/{ours[1]}"
-    return told if ours == theirs else f"{told} for {theirs[0]}/{theirs[1]}"
+    text = f"{ours[0]}/{ours[1]}"
+    return text if ours == theirs else f"{text} for {theirs[0]}/{theirs[1]}"
 
 
 def _number(value: float | None) -> str:
@@ -301,20 +289,20 @@ _LONGEST = 400
 def compat_names(found: Compatibility) -> dict[str, str]:
     """Package to the shortest end of its path that no other one has."""
     paths = list(dict.fromkeys(item.package for item in found.needs))
-    shown: dict[str, str] = {}
+    values: dict[str, str] = {}
     for path in paths:
         parts = path.split("/")
         ends = ("/".join(parts[-count:]) for count in range(1, len(parts) + 1))
         alone = (end for end in ends if sum(f"/{other}".endswith(f"/{end}") for other in paths) == 1)
-        shown[path] = one_line(next(alone, path), 80)
-    return shown
+        values[path] = one_line(next(alone, path), 80)
+    return values
 
 
 def answer_rows(found: Compatibility) -> tuple[tuple[str, ...], ...]:
     """One row per package and host."""
-    shown = compat_names(found)
+    labels = compat_names(found)
     return tuple(
-        (shown[item.package], one_line(item.host, 80), COMPAT_WORDS[item.answer], compat_reasons(item))
+        (labels[item.package], one_line(item.host, 80), COMPAT_WORDS[item.answer], compat_reasons(item))
         for item in found.answers
     )
 
@@ -327,18 +315,18 @@ def compat_reasons(item: HostAnswer) -> str:
 
 def compat_matrix(found: Compatibility) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]] | None:
     """Headings and rows with a package per row and a host per column; None where one of both is a single one."""
-    shown, hosts = compat_names(found), tuple(dict.fromkeys(item.host for item in found.answers))
-    if len(shown) < 2 or len(hosts) < 2:
+    labels, hosts = compat_names(found), tuple(dict.fromkeys(item.host for item in found.answers))
+    if len(labels) < 2 or len(hosts) < 2:
         return None
     cells = {(item.package, item.host): COMPAT_WORDS[item.answer] for item in found.answers}
-    rows = tuple((name, *(cells[path, host] for host in hosts)) for path, name in shown.items())
+    rows = tuple((name, *(cells[path, host] for host in hosts)) for path, name in labels.items())
     return ("", *(one_line(host, 40) for host in hosts)), rows
 
 
 def needs_tables(found: Compatibility) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
     """Per package a title, and labels with what it needs."""
-    shown = compat_names(found)
-    return tuple((f"What {shown[item.package]} needs", tuple(_needs(item))) for item in found.needs)
+    labels = compat_names(found)
+    return tuple((f"What {labels[item.package]} needs", tuple(_needs(item))) for item in found.needs)
 
 
 def _needs(item: PackageNeeds) -> Iterator[tuple[str, str]]:
@@ -355,11 +343,12 @@ def _needs(item: PackageNeeds) -> Iterator[tuple[str, str]]:
         yield "built by", built
     if item.torch_least is not None:
         yield "torch", f"{item.torch_least} or later: {item.torch_least_because}"
+    native = " (compiled with -march=native: the build host's CPU decides)" if item.march_native else ""
     rest = (
         ("device", item.device or "not told"),
         ("machine", item.machine or ""),
         ("C/C++ libs", ", ".join(item.abi_versions)),
-        ("CPU", _cpu(item)),
+        ("CPU", (f"{', '.join(item.isa)}{native}" if item.isa else native.strip())),
         ("GPU code", ", ".join(item.gpu_targets)),
         ("CUDA driver", f"{item.oldest_driver} or later" if item.oldest_driver else ""),
         ("libraries", ", ".join(item.libraries)),
@@ -368,11 +357,6 @@ def _needs(item: PackageNeeds) -> Iterator[tuple[str, str]]:
         ("stack", {True: "executable", False: "not executable", None: ""}[item.executable_stack]),
     )
     yield from ((label, one_line(text, _LONGEST)) for label, text in rest if text)
-
-
-def _cpu(item: PackageNeeds) -> str:
-    native = " (compiled with -march=native: the build host's CPU decides)" if item.march_native else ""
-    return f"{', '.join(item.isa)}{native}" if item.isa else native.strip()
 
 
 def compat_headline(found: Compatibility) -> Headline:
@@ -385,9 +369,9 @@ def compat_headline(found: Compatibility) -> Headline:
         reason = compat_reasons(answers[0])
         text = f"on {answers[0].host}" + (f": {one_line(reason, 160)}" if reason else "")
         return Headline(word, text, COMPAT_TONES[worst])
-    told = [f"{COMPAT_WORDS[kind]}: {count}" for kind, count in counts.items() if count]
+    parts = [f"{COMPAT_WORDS[kind]}: {count}" for kind, count in counts.items() if count]
     return Headline(
-        word, f"{plural(len(answers), 'combination')} of package and host: {', '.join(told)}", COMPAT_TONES[worst]
+        word, f"{plural(len(answers), 'combination')} of package and host: {', '.join(parts)}", COMPAT_TONES[worst]
     )
 
 
@@ -399,7 +383,7 @@ DIFFERENCE_MARKS = {"decisive": "✗", "relevant": "!", "outcome": "=", "minor":
 
 
 def difference_headline(found: DocumentComparison) -> Headline:
-    """Whether anything that matters differs, and what came of each side."""
+    """State whether anything relevant differs, and the outcome of each side."""
     if {found.a.kind, found.b.kind} == {"package", "host"}:
         return _fit(found)
     if not found.differences:
@@ -408,13 +392,17 @@ def difference_headline(found: DocumentComparison) -> Headline:
     count = len(found.matters) - outcomes
     if not found.matters:
         return Headline("SAME", f"{plural(len(found.differences), 'difference')}, none that matters", "good")
-    told = f"{plural(count, 'difference')} that {'matters' if count == 1 else 'matter'}"
-    told += f" ({outcomes} in the outcome)" if outcomes else ""
+    words = f"{plural(count, 'difference')} that {'matters' if count == 1 else 'matter'}"
+    words += f" ({outcomes} in the outcome)" if outcomes else ""
     if count == 0:
-        told = f"only in the outcome ({plural(outcomes, 'difference')})"
+        words = f"only in the outcome ({plural(outcomes, 'difference')})"
     first = found.matters[0]
-    story = _story(found)
-    text = f"{told}{f'; {story}' if story else ''}; first: {one_line(first.subject, 80)}"
+    # `A works, B fails (input-dtype)`.
+    if found.a.verdict is None or found.b.verdict is None:
+        story = ""
+    else:
+        story = ", ".join(f"{side.label} {_came_of(side)}" for side in (found.a, found.b))
+    text = f"{words}{f'; {story}' if story else ''}; first: {one_line(first.subject, 80)}"
     return Headline("DIFFERENT", text, "bad" if first.level == "decisive" else "unsure")
 
 
@@ -422,20 +410,13 @@ def _fit(found: DocumentComparison) -> Headline:
     """A package against a host: does it fit there?"""
     unseen = f"; {plural(len(found.unknown), 'check')} could not be run" if found.unknown else ""
     if not found.matters:
-        asked = plural(found.equal.get("fit", 0), "check")
-        return Headline("FITS", f"{asked} passed; nothing was run{unseen}", "good")
+        words = plural(found.equal.get("fit", 0), "check")
+        return Headline("FITS", f"{words} passed; nothing was run{unseen}", "good")
     first = found.matters[0]
     there = first.b if found.a.kind == "package" else first.a
     bad = first.level == "decisive"
     text = f"{first.playbook or first.subject}: {one_line(there, 200)}{unseen}"
     return Headline("DOES NOT FIT" if bad else "MAY NOT FIT", text, "bad" if bad else "unsure")
-
-
-def _story(found: DocumentComparison) -> str:
-    """``A works, B fails (input-dtype)``."""
-    if found.a.verdict is None or found.b.verdict is None:
-        return ""
-    return ", ".join(f"{side.label} {_came_of(side)}" for side in (found.a, found.b))
 
 
 def _came_of(side: ComparedSide) -> str:
@@ -477,7 +458,7 @@ def difference_reason(item: DocumentDifference) -> str:
 
 
 def difference_counts(found: DocumentComparison) -> tuple[tuple[str, str], ...]:
-    """What is equal, left out and not known, as labelled lines."""
+    """Count what is equal, left out and unknown, as labelled lines."""
     equal = ", ".join(f"{area} {count}" for area, count in found.equal.items())
     left = ", ".join(f"{what} {count}" for what, count in found.left_out.items())
     rows = (

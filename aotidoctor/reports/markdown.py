@@ -14,7 +14,6 @@ from functools import partial
 
 from aotidoctor.model.evidence import plural
 from aotidoctor.model.fleet import DocumentComparison
-from aotidoctor.model.localization import Localization
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
@@ -97,7 +96,7 @@ LIMIT = 65_535
 
 @record
 class Budget:
-    """How much of each long part is shown: characters of printed text, rows of tables, characters of a cell."""
+    """Limits of long parts: characters of printed text, rows of tables, characters of a cell."""
 
     printed: int
     rows: int
@@ -121,23 +120,23 @@ def length(text: str) -> int:
 
 def fit_parts(parts: Callable[[Budget], Sequence[str]]) -> str:
     """The parts in the largest budget in which they fit; in the smallest, later parts are left out and counted."""
-    told: list[str] = []
+    entries: list[str] = []
     for budget in ROOMS:
-        told = [part for part in parts(budget) if part]
-        text = "\n\n".join(told) + "\n"
+        entries = [part for part in parts(budget) if part]
+        text = "\n\n".join(entries) + "\n"
         if length(text) <= LIMIT:
             return text
-    kept = [length(part) + 2 for part in told]
+    items = [length(part) + 2 for part in entries]
     left: list[int] = []
-    while sum(kept) > LIMIT - 200:
-        worst = max(range(1, len(kept)), key=lambda index: kept[index], default=0)
-        if worst == 0 or kept[worst] == 0:
+    while sum(items) > LIMIT - 200:
+        worst = max(range(1, len(items)), key=lambda index: items[index], default=0)
+        if worst == 0 or items[worst] == 0:
             break
         left.append(worst)
-        kept[worst] = 0
-    shown = [part for index, part in enumerate(told) if index not in left]
+        items[worst] = 0
+    listed = [part for index, part in enumerate(entries) if index not in left]
     count = plural(len(left), "part")
-    return "\n\n".join([*shown, f"{count} too long for an issue; the JSON report has everything."]) + "\n"
+    return "\n\n".join([*listed, f"{count} too long for an issue; the JSON report has everything."]) + "\n"
 
 
 def cells(rows: Iterable[Sequence[str]], budget: Budget, *, times: int = 1) -> list[tuple[str, ...]]:
@@ -149,19 +148,19 @@ def section(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], 
     """A table under its title, with a count of the rows left out; nothing where there are no rows."""
     if not rows:
         return ""
-    shown = table(headings, rows[: budget.rows])
+    listed = table(headings, rows[: budget.rows])
     if len(rows) > budget.rows:
-        shown += f"\n\nand {len(rows) - budget.rows} more."
+        listed += f"\n\nand {len(rows) - budget.rows} more."
     if len(rows) > 30:
-        shown = details(f"{title} ({len(rows)})", shown)
-    return f"### {title}\n\n{shown}"
+        listed = details(f"{title} ({len(rows)})", listed)
+    return f"### {title}\n\n{listed}"
 
 
 # The place of a failure, and outputs against the reference's.
 
 
 def place_sections(report: Report, budget: Budget) -> list[str]:
-    """Where it is: culprit and chain, the calls that led to it, the native stack, the values of kernels."""
+    """Write the place: culprit and chain, the calls that led to it, the native stack, the values of kernels."""
     place = report.localization
     if place is None:
         return []
@@ -169,28 +168,26 @@ def place_sections(report: Report, budget: Budget) -> list[str]:
     entries, _ = localization_view.timeline_rows(place, whole=True)
     calls = cells(entries[-budget.rows :], budget)
     frames = cells(localization_view.frame_rows(place, whole=True), budget)
-    shown = localization_view.excerpt(place)
+    excerpt = localization_view.excerpt(place)
+    values = kernel_value_rows(place.values, place.first_bad)
     sections = [
         f"### Where\n\n{known}" if known else "",
         section("Calls", ("", "Call", "Kind", "Took", "Made of"), calls, budget),
         section("Native stack", ("", "Function", "Place"), frames, budget),
-        f"{code(shown.title)}\n\n{fence(shown.text, language='cpp', budget=budget.printed)}"
-        if shown is not None
+        f"{code(excerpt.title)}\n\n{fence(excerpt.text, language='cpp', budget=budget.printed)}"
+        if excerpt is not None
         else "",
-        _values(place, budget),
+        section("Values of kernels", values[0], cells(values[1:], budget), budget) if values else "",
     ]
     return [section for section in sections if section]
 
 
-def _values(place: Localization, budget: Budget) -> str:
-    rows = kernel_value_rows(place.values, place.first_bad)
-    return section("Values of kernels", rows[0], cells(rows[1:], budget), budget) if rows else ""
-
-
 def comparison_section(report: Report, budget: Budget) -> str:
     """The outputs against the reference's."""
-    shown = section("Against the reference", COMPARISON_HEADINGS, cells(comparison_rows(report), budget), budget)
-    return "\n\n".join(part for part in (shown, *(prose(text) for text in comparison_reasons(report) if shown)) if part)
+    columns = section("Against the reference", COMPARISON_HEADINGS, cells(comparison_rows(report), budget), budget)
+    return "\n\n".join(
+        part for part in (columns, *(prose(text) for text in comparison_reasons(report) if columns)) if part
+    )
 
 
 # The report.
@@ -203,8 +200,11 @@ def render_markdown(report: Report) -> str:
 
 def _parts(report: Report, budget: Budget) -> list[str]:
     parts = [_first(report), _plan(report, budget), comparison_section(report, budget), *place_sections(report, budget)]
+    probes_rows = cells(run_view.probe_rows(report), budget)
     parts += [
-        _probes(report, budget),
+        section(
+            f"{run_view.PROBES_TITLE}: {run_view.probes_verdict(report)}", run_view.PROBE_HEADINGS, probes_rows, budget
+        ),
         *models_sections(report, budget),
         *compat_sections(report, budget),
         log_section(report, budget),
@@ -278,18 +278,13 @@ def evidence_section(report: Report, budget: Budget) -> str:
 
 
 def log_section(report: Report, budget: Budget) -> str:
-    """What a log said, and what else it tells."""
+    """Write the failures that a log contains, and what else it states."""
     if report.log is None:
         return ""
-    shown, _ = run_view.log_rows(report.log, whole=True)
-    rows = [(row.line, cell(row.said, 2 * budget.cell), cell(row.what, budget.cell)) for row in shown]
-    told = "\n".join(f"- **{label}:** {code(text, 600)}" for label, text in run_view.log_facts(report.log))
-    return "\n\n".join(part for part in (section("Log", run_view.LOG_HEADINGS, rows, budget), told) if part)
-
-
-def _probes(report: Report, budget: Budget) -> str:
-    rows = cells(run_view.probe_rows(report), budget)
-    return section(f"{run_view.PROBES_TITLE}: {run_view.probes_verdict(report)}", run_view.PROBE_HEADINGS, rows, budget)
+    listed, _ = run_view.log_rows(report.log, whole=True)
+    rows = [(row.line, cell(row.said, 2 * budget.cell), cell(row.what, budget.cell)) for row in listed]
+    words = "\n".join(f"- **{label}:** {code(text, 600)}" for label, text in run_view.log_facts(report.log))
+    return "\n\n".join(part for part in (section("Log", run_view.LOG_HEADINGS, rows, budget), words) if part)
 
 
 def models_sections(report: Report, budget: Budget) -> list[str]:
@@ -338,9 +333,9 @@ def runs_section(report: Report, budget: Budget, *, printed: bool = True) -> str
         for outcome in report.runs
     ]
     headings = ("", "Probe", "Environment", "Ended", "In", "Time", "Setting took effect")
-    shown = section("Runs", headings, rows, budget)
-    told = [_print_output(outcome, budget) for outcome in report.runs[: budget.rows]] if printed else []
-    return "\n\n".join(part for part in (shown, *told) if part)
+    listed = section("Runs", headings, rows, budget)
+    parts = [_print_output(outcome, budget) for outcome in report.runs[: budget.rows]] if printed else []
+    return "\n\n".join(part for part in (listed, *parts) if part)
 
 
 def _effect(outcome: Outcome, budget: Budget) -> str:
@@ -350,12 +345,12 @@ def _effect(outcome: Outcome, budget: Budget) -> str:
 
 def _print_output(outcome: Outcome, budget: Budget) -> str:
     error = outcome.error
-    told = (
+    parts = (
         ("error", (error.traceback or error.message) if error is not None else ""),
         ("stdout", outcome.stdout_tail),
         ("stderr", outcome.stderr_tail),
     )
-    blocks = [f"{name}:\n\n{fence(text, budget=budget.printed)}" for name, text in told if text.strip()]
+    blocks = [f"{name}:\n\n{fence(text, budget=budget.printed)}" for name, text in parts if text.strip()]
     return details(f"{outcome.id} printed", "\n\n".join(blocks)) if blocks else ""
 
 
@@ -396,13 +391,13 @@ def _package(report: Report, budget: Budget) -> str:
 
 
 def host_section(report: Report) -> str:
-    """What the host offers."""
+    """Write the table of the host."""
     rows = [(label, cell(text)) for label, text in package_view.host_rows(report.case.host, whole=True)]
     return f"### Host\n\n{details(plural(len(rows), 'fact'), table(('', ''), rows))}"
 
 
 def not_checked_section(report: Report, budget: Budget) -> str:
-    """What was not looked at, and why."""
+    """List what was not checked, and why."""
     rows = [
         (code(item.code), cell(item.name, budget.cell), cell(item.reason, budget.cell)) for item in report.not_checked
     ]
@@ -455,8 +450,8 @@ def _differences(found: DocumentComparison, budget: Budget) -> str:
     rows = []
     for item in found.differences[: budget.rows]:
         mark, what, a, b, playbook, why = view.difference_row(item)
-        shown = (str(item.rank), mark, prose(what, budget.cell), cell(a, budget.cell), cell(b, budget.cell))
-        rows.append((*shown, cell(playbook, budget.cell), prose(why, budget.cell * 2)))
+        listed = (str(item.rank), mark, prose(what, budget.cell), cell(a, budget.cell), cell(b, budget.cell))
+        rows.append((*listed, cell(playbook, budget.cell), prose(why, budget.cell * 2)))
     if not rows:
         return ""
     shown_table = table(("", *view.DIFFERENCE_HEADINGS), rows)

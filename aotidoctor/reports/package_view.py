@@ -75,17 +75,17 @@ def _row(report: Report, path: str, spec: LeafSpec | None, value: LeafValue | No
     strides = bool(mark) or (isinstance(value, TensorDesc) and not is_ordinary(value))
     expected = unexpected_text(report) if spec is None else leaf_text(spec, strides=strides)
     observed = missing_text(report, path) if value is None else value_text(value, strides=strides)
-    shown = None if report.case.inputs is None else observed
-    return LeafRow(path=one_line(path, 120), expected=expected, observed=shown, mark=mark)
+    given = None if report.case.inputs is None else observed
+    return LeafRow(path=one_line(path, 120), expected=expected, observed=given, mark=mark)
 
 
 def unexpected_text(report: Report) -> str:
-    """What is said of a leaf that the contract does not have."""
+    """Text for a leaf that the contract does not have."""
     return "unknown" if report.case.contract is None else "not expected"
 
 
 def missing_text(report: Report, path: str) -> str:
-    """What is said of a leaf that was not passed."""
+    """Text for a leaf that was not passed."""
     inside = any(path.startswith((f"{name}.", f"{name}[")) for name in _objects(report))
     return "inside an object" if inside else "missing"
 
@@ -106,26 +106,26 @@ def leaf_text(spec: LeafSpec, *, strides: bool = True) -> str:
         return "a value baked in at export" + (f" ({spec.dtype})" if spec.dtype else "")
     if spec.kind == "unknown":
         return "unknown"
-    told = stride_texts(spec) if strides else ()
-    steps = f" ({', '.join(told)})" if any(step != "?" for step in told) else ""
+    parts = stride_texts(spec) if strides else ()
+    steps = f" ({', '.join(parts)})" if any(step != "?" for step in parts) else ""
     device = f" {spec.device_type}" if spec.device_type else ""
     return f"{spec.dtype or '?'}[{', '.join(size_texts(spec))}]{steps}{device}"
 
 
 def stride_texts(spec: LeafSpec) -> tuple[str, ...]:
-    """``('8*s27', '1')``: a number, else what the source tells in terms of symbols, else ``?``; none where unknown."""
+    """``('8*s27', '1')``: a number, else an expression in symbols, else ``?``; empty where unknown."""
     steps = spec.strides or ()
-    told = [*(spec.stride_exprs or ()), *[None] * len(steps)]
+    parts = [*(spec.stride_exprs or ()), *[None] * len(steps)]
     return tuple(
         str(step) if step is not None else "?" if expr is None else str(expr)
-        for step, expr in zip(steps, told, strict=False)
+        for step, expr in zip(steps, parts, strict=False)
     )
 
 
 def size_texts(spec: LeafSpec) -> list[str]:
-    """A word for each dim, ``?`` where only the rank is known; ``…`` for the dims that nothing tells of."""
-    told = [dim_text(dim) for dim in spec.dims] if spec.dims is not None else ["?"] * (spec.rank or 0)
-    return told if spec.rank is not None else [*told, "…"]
+    """A word for each dim, ``?`` where only the rank is known; ``…`` for an unknown number of dims."""
+    parts = [dim_text(dim) for dim in spec.dims] if spec.dims is not None else ["?"] * (spec.rank or 0)
+    return parts if spec.rank is not None else [*parts, "…"]
 
 
 def dim_text(dim: Dim) -> str:
@@ -143,7 +143,7 @@ def dim_text(dim: Dim) -> str:
 
 
 def value_text(value: LeafValue, *, strides: bool = True) -> str:
-    """What was passed, in the words of ``leaf_text``, with whatever makes it unusual."""
+    """Describe a passed value as ``leaf_text`` does, with whatever makes it unusual."""
     match value:
         case PlainValue(type="ndarray", dtype=dtype, shape=shape):
             return f"ndarray {dtype or '?'}[{', '.join(map(str, shape or ()))}]"
@@ -161,7 +161,7 @@ def value_text(value: LeafValue, *, strides: bool = True) -> str:
 
 
 def unusual(value: TensorDesc) -> list[str]:
-    """What sets a tensor apart from an ordinary one."""
+    """List the properties that ordinary tensors do not have."""
     flags = [name for name, on in (("conj", value.conj), ("neg", value.neg), ("quantized", value.quantized)) if on]
     flags += [value.layout] if value.layout != "strided" else []
     return [*flags, *([value.subclass] if value.subclass is not None else [])]
@@ -219,7 +219,7 @@ def unread_text(item: Unread) -> str:
 
 
 def needs_rows(contract: ModelContract) -> tuple[tuple[str, str], ...]:
-    """What the package needs of a host, only what is known."""
+    """List the known requirements of the package on a host."""
     needs = contract.needs
     threads = ", ".join(f"{kernel} {count}" for kernel, count in needs.baked_threads.items())
     rows = (
@@ -262,6 +262,16 @@ _FACTS = {
 
 def host_rows(host: Host, *, whole: bool) -> tuple[tuple[str, str], ...]:
     """Label and text of what is known; ``whole`` adds what seldom decides a case."""
+    symbols = list_names([symbol.name for symbol in host.missing_symbols], 3)
+    if host.symbols_problem is not None:
+        symbols = f"not looked up: {host.symbols_problem}"
+    memory = (("available", host.memory_available), ("in all", host.memory_total))
+    found = host.tmpdir
+    if found is None:
+        tmpdir = ""
+    else:
+        free = f", {size(found.free_bytes)} free" if found.free_bytes is not None else ""
+        tmpdir = f"{found.path}{free}" + (f", {found.problem}" if found.problem else "")
     always = (
         ("profile", host.profile or ""),
         ("not stated", ", ".join(sorted(host.unstated))),
@@ -269,30 +279,28 @@ def host_rows(host: Host, *, whole: bool) -> tuple[tuple[str, str], ...]:
         ("python", host.python),
         ("torch", _torch(host)),
         ("CPU", f"{host.cpu_model or 'unknown'}, {host.cores} cores, {host.threads} threads"),
-        ("memory", _memory(host)),
+        ("memory", ", ".join(f"{size(count)} {word}" for word, count in memory if count is not None)),
         ("GPUs", ", ".join(_gpu(gpu) for gpu in host.gpus) or "none"),
         ("CUDA driver", host.cuda_driver or ""),
         ("missing libraries", ", ".join(name for name, path in host.libraries.items() if path is None)),
-        ("missing symbols", _symbols(host)),
-        ("temporary folder", _tmpdir(host)),
+        ("missing symbols", symbols),
+        ("temporary folder", tmpdir),
     )
+    if host.executable_stack or not host.executable_stack_why:
+        stack = ""
+    else:
+        answer = "refused" if host.executable_stack is False else "not known"
+        stack = f"{answer}: {host.executable_stack_why}"
     further = (
         ("vector units", ", ".join(sorted(flag for flag in host.cpu_flags if flag.startswith(_VECTOR)))),
         ("glibc", host.glibc or ""),
         ("OpenMP runtimes", ", ".join(host.openmp_runtimes)),
         ("tools", ", ".join(f"{name} {path or 'absent'}" for name, path in host.tools.items())),
         ("address space", size(host.address_space_limit) if host.address_space_limit else ""),
-        ("executable stack", _stack(host)),
+        ("executable stack", stack),
     )
     known = always + (further if whole else ())
     return tuple(row for row in known if row[1] and not _FACTS.get(row[0], set()) & host.unstated)
-
-
-def _stack(host: Host) -> str:
-    if host.executable_stack or not host.executable_stack_why:
-        return ""
-    known = "refused" if host.executable_stack is False else "not known"
-    return f"{known}: {host.executable_stack_why}"
 
 
 def host_summary(host: Host) -> str:
@@ -309,29 +317,10 @@ def _torch(host: Host) -> str:
     return f"{host.torch.version} ({f'CUDA {host.torch.cuda}' if host.torch.cuda else 'CPU build'})"
 
 
-def _memory(host: Host) -> str:
-    known = (("available", host.memory_available), ("in all", host.memory_total))
-    return ", ".join(f"{size(count)} {word}" for word, count in known if count is not None)
-
-
 def _gpu(gpu: Gpu) -> str:
     capability = f" (sm_{gpu.compute_capability})" if gpu.compute_capability else ""
     memory = f" {size(gpu.memory_total)}" if gpu.memory_total else ""
     return f"{gpu.index}: {gpu.name}{capability}{memory}"
-
-
-def _symbols(host: Host) -> str:
-    if host.symbols_problem is not None:
-        return f"not looked up: {host.symbols_problem}"
-    return list_names([symbol.name for symbol in host.missing_symbols], 3)
-
-
-def _tmpdir(host: Host) -> str:
-    found = host.tmpdir
-    if found is None:
-        return ""
-    free = f", {size(found.free_bytes)} free" if found.free_bytes is not None else ""
-    return f"{found.path}{free}" + (f", {found.problem}" if found.problem else "")
 
 
 # Debug settings of AOTInductor and CUDA, and when each acts.
@@ -390,20 +379,24 @@ def is_member(artifact: Artifact, file: str) -> bool:
 def place_of(report: Report, finding: Evidence) -> FileSource | None:
     """The place in a file that a finding is about.
 
-    What a run said of a kernel, a call or an input is about the line of the generated code that makes the call or
+    Output of a run about a kernel, a call or an input refers to the line of the generated code that makes the call or
     checks the input; None where there is no such line.
     """
     source, contract = finding.source, report.case.contract
     if isinstance(source, FileSource) and (source.line is not None or contract is None):
         return source
-    line = _line(contract, finding.subject) if contract is not None and finding.subject else None
-    if contract is not None and contract.member is not None and line is not None:
-        return FileSource(file=contract.member, line=line)
+    if contract is not None and contract.member is not None and finding.subject:
+        calls = (kernel.line for kernel in contract.kernels if kernel.name == finding.subject)
+        named = (leaf for leaf in contract.leaves if names_leaf(finding.subject, leaf.path))
+        lines = (*calls, *(leaf.check_line or leaf.source_line for leaf in named))
+        line = next((line for line in lines if line is not None), None)
+        if line is not None:
+            return FileSource(file=contract.member, line=line)
     return source if isinstance(source, FileSource) else None
 
 
 def finding_text(finding: Evidence) -> str:
-    """What a finding says, in one text: subject, what was observed, and its message where that says more."""
+    """Put a finding into one text: subject, observation, and its message where that adds something."""
     message, observed = finding.message, finding.observed
     if not message:
         message = f"observed {observed}, expected {finding.expected}" if finding.expected else observed
@@ -411,12 +404,6 @@ def finding_text(finding: Evidence) -> str:
         message = f"{observed} ({message})"
     about = f"{finding.subject}: " if finding.subject and finding.subject not in message else ""
     return f"{about}{message}" or finding.code
-
-
-def _line(contract: ModelContract, subject: str) -> int | None:
-    calls = (kernel.line for kernel in contract.kernels if kernel.name == subject)
-    leaves = (leaf.check_line or leaf.source_line for leaf in contract.leaves if names_leaf(subject, leaf.path))
-    return next((line for line in (*calls, *leaves) if line is not None), None)
 
 
 def file_uri(path: str) -> str:

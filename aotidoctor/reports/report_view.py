@@ -73,10 +73,6 @@ def headline(report: Report) -> Headline:
         from aotidoctor.reports import localization_view
 
         return localization_view.compat_headline(report.compat)
-    return _verdict(report)
-
-
-def _verdict(report: Report) -> Headline:
     match report.verdict:
         case "healthy" if report.log is not None and run_view.is_log(report):
             return Headline("NO FAILURE", run_view.log_without_failure(report.log), "good")
@@ -106,9 +102,16 @@ def _calm(report: Report) -> Headline:
     if report.command == "inspect":
         return Headline("PACKAGE", package_view.contract_summary(report.case), "good")
     if run_view.is_serving(report):
-        return _servable(report)
+        if report.names is not None:
+            return Headline("SERVABLE", run_view.names_summary(report), "good")
+        return Headline("HEALTHY", f"{run_view.serving_summary(report)}{_warnings(report)}", "good")
     if report.command == "verify" and not report.interrupted:
-        return Headline("HEALTHY", f"{_verified_sentence(report)}{_warnings(report)}", "good")
+        own = (item for item in report.findings if not item.code.startswith("VERIFY-P"))
+        notes = len([item for item in own if item.severity is Severity.INFO])
+        origin = f"; {one_line(report.extra['origin'])}" if report.extra.get("origin") else ""
+        passes = "PyTorch's verifier passes it" if report.extra.get("verifier") == "passes" else "no rule is broken"
+        text = f"{passes}; {plural(notes, 'note')} for AOTInductor{origin}"
+        return Headline("HEALTHY", f"{text}{_warnings(report)}", "good")
     if report.interrupted or report.out_of_time:
         return Headline("UNFINISHED", "nothing wrong found before it ended", "partial")
     if report.plan:
@@ -123,7 +126,10 @@ def _calm(report: Report) -> Headline:
         )
         is not None
     ):
-        return Headline("HEALTHY", f"{_further_diagnoses(found)}{_warnings(report)}", "good")
+        # Agreement needs no numbers; where rounding makes a difference, they are what the user wants to see.
+        what = "the package agrees with the reference" if found.kind == "agrees" else f"rounding only: {found.subject}"
+        numbers = _cut(one_line(found.observed, 4 * _HEADLINE))
+        return Headline("HEALTHY", f"{what}: {numbers}{_warnings(report)}", "good")
     if not report.runs:
         return Headline("HEALTHY", "nothing wrong found; nothing was run", "good")
     calls = sum(1 for outcome in report.runs if not outcome_failed(outcome))
@@ -132,30 +138,9 @@ def _calm(report: Report) -> Headline:
     return Headline("HEALTHY", f"nothing wrong found in {plural(calls, 'run')}{_warnings(report)}", "good")
 
 
-def _servable(report: Report) -> Headline:
-    if report.names is not None:
-        return Headline("SERVABLE", run_view.names_summary(report), "good")
-    return Headline("HEALTHY", f"{run_view.serving_summary(report)}{_warnings(report)}", "good")
-
-
-def _verified_sentence(report: Report) -> str:
-    own = (item for item in report.findings if not item.code.startswith("VERIFY-P"))
-    notes = len([item for item in own if item.severity is Severity.INFO])
-    origin = f"; {one_line(report.extra['origin'])}" if report.extra.get("origin") else ""
-    said = "PyTorch's verifier passes it" if report.extra.get("verifier") == "passes" else "no rule is broken"
-    return f"{said}; {plural(notes, 'note')} for AOTInductor{origin}"
-
-
 def _warnings(report: Report) -> str:
     warnings = sum(1 for finding in report.findings if finding.severity is Severity.WARN)
     return f"; {plural(warnings, 'warning')}" if warnings else ""
-
-
-def _further_diagnoses(found: Evidence) -> str:
-    """Agreement needs no numbers; where rounding makes a difference, they are what was asked for."""
-    if found.kind == "agrees":
-        return f"the package agrees with the reference: {_cut(one_line(found.observed, 4 * _HEADLINE))}"
-    return f"rounding only: {found.subject}: {_cut(one_line(found.observed, 4 * _HEADLINE))}"
 
 
 def _cut(line: str) -> str:
@@ -164,7 +149,8 @@ def _cut(line: str) -> str:
 
 # The rows of the first screen.
 
-_FAULTS_SHOWN = 4
+_FAULTS_LISTED = 4
+_FAULT = "an error of aotidoctor, not of the model (see Not checked)"
 _OF_INPUTS = ("input_rank", "input_dtype")
 # What failed here has not seen an input, and has no numbers to compare.
 _BEFORE_CALL = ("start", "import", "setup", "load", "after_load")
@@ -184,12 +170,21 @@ def first_rows(report: Report) -> tuple[LabelledLine, ...]:
     if report.cannot_examine is not None:
         return ()  # The headline has said it all.
     if report.compat is not None:
-        return _compat_rows(report)
+        # The way out of the first cause; the reasons stand in the table.
+        if not report.diagnoses:
+            return ()
+        remedy = report.diagnoses[0].remedy
+        way_out = (
+            LabelledLine(label="What to do", text=one_line(remedy.text, 600)),
+            LabelledLine(label="", text=remedy.command, is_code=True),
+        )
+        return tuple(row for row in way_out if row.text)
     rows: tuple[LabelledLine, ...] = ()
     if report.diagnoses:
         rows = _diagnosis_rows(report, report.diagnoses[0])
     elif report.verdict == "unknown" and report.internal_error is None:
         rows = _unknown_rows(report)
+    faults = [item.name for item in report.not_checked if item.is_fault]
     # What a store of cases knows of the failure.
     return (
         *rows,
@@ -198,40 +193,31 @@ def first_rows(report: Report) -> tuple[LabelledLine, ...]:
             if report.history is not None
             else ()
         ),
-        *_own_failures(report),
+        # What aotidoctor itself could not do: of no weight for the verdict, and no secret.
+        *(
+            (LabelledLine(label="Failed here", text=f"{list_names(faults, _FAULTS_LISTED)}: {_FAULT}"),)
+            if faults
+            else ()
+        ),
     )
 
 
 def first_lines(report: Report) -> list[str]:
-    """What stands under the headline, as plain lines."""
+    """The lines below the headline, as plain text."""
     rows = [f"{row.label}: {row.text}" if row.label else row.text for row in first_rows(report)]
     return [line for line in (partial_note(report), *rows) if line]
 
 
-def _own_failures(report: Report) -> tuple[LabelledLine, ...]:
-    """What aotidoctor itself could not do: of no weight for the verdict, and no secret."""
-    names = [item.name for item in report.not_checked if item.is_fault]
-    if not names:
-        return ()
-    shown = list_names(names, _FAULTS_SHOWN)
-    return (
-        LabelledLine(label="Failed here", text=f"{shown}: an error of aotidoctor, not of the model (see Not checked)"),
-    )
-
-
-def _compat_rows(report: Report) -> tuple[LabelledLine, ...]:
-    """The way out of the first cause; the reasons stand in the table."""
-    if not report.diagnoses:
-        return ()
-    remedy = report.diagnoses[0].remedy
-    rows = (
-        LabelledLine(label="What to do", text=one_line(remedy.text, 600)),
-        LabelledLine(label="", text=remedy.command, is_code=True),
-    )
-    return tuple(row for row in rows if row.text)
-
-
 def _diagnosis_rows(report: Report, diagnosis: Diagnosis) -> tuple[LabelledLine, ...]:
+    # A log leaves every cause suspected: what would settle it.
+    steps = run_view.log_next_steps(report) if run_view.is_log(report) else ()
+    # Of a program whose inputs nobody has seen: what it says may be a symptom of them.
+    alone = WATCHED in report.extra and len(report.runs) < 2 and report.case.inputs is None
+    if not alone or not has_artifact(report) or report.diagnoses[0].stage not in ("run", "output"):
+        inputs_not_checked = ""
+    else:
+        how = "guard(inputs=...)" if report.command == "guard" else "--rerun switches the package's own checks on"
+        inputs_not_checked = f"whether its inputs are what the package was compiled for: {how}"
     rows = [
         *_program_rows(report),
         LabelledLine(label="Subject", text=one_line(diagnosis.subject or "")),
@@ -241,25 +227,10 @@ def _diagnosis_rows(report: Report, diagnosis: Diagnosis) -> tuple[LabelledLine,
         LabelledLine(label="What to do", text=one_line(diagnosis.remedy.text, 600)),
         LabelledLine(label="", text=diagnosis.remedy.command, is_code=True),
         LabelledLine(label="", text="Tried: with it the failure is gone." if diagnosis.remedy.verified else ""),
-        LabelledLine(label="Not checked", text=_inputs_not_checked(report)),
-        *_after_a_log(report),
+        LabelledLine(label="Not checked", text=inputs_not_checked),
+        *[LabelledLine(label="" if at else "Try next", text=step) for at, step in enumerate(steps[:2])],
     ]
     return tuple(row for row in rows if row.text)
-
-
-def _after_a_log(report: Report) -> list[LabelledLine]:
-    """A log leaves every cause suspected: what would settle it."""
-    steps = run_view.log_next_steps(report) if run_view.is_log(report) else ()
-    return [LabelledLine(label="" if at else "Try next", text=step) for at, step in enumerate(steps[:2])]
-
-
-def _inputs_not_checked(report: Report) -> str:
-    """Of a program whose inputs nobody has seen: what it says may be a symptom of them."""
-    alone = WATCHED in report.extra and len(report.runs) < 2 and report.case.inputs is None
-    if not alone or not has_artifact(report) or report.diagnoses[0].stage not in ("run", "output"):
-        return ""
-    how = "guard(inputs=...)" if report.command == "guard" else "--rerun switches the package's own checks on"
-    return f"whether its inputs are what the package was compiled for: {how}"
 
 
 def _program_rows(report: Report) -> list[LabelledLine]:
@@ -328,7 +299,13 @@ def _unknown_rows(report: Report) -> tuple[LabelledLine, ...]:
                 label="Known", text=(f"{one_line(found.message, 300)} [{found.id}]" if found is not None else "")
             )
         )
-    rows.append(LabelledLine(label="Not told", text=_untold_inputs(report)))
+    # Inputs that nothing describes: with others than they were compiled for, kernels read other memory.
+    if report.case.inputs is None:
+        unknown_inputs = ""
+    else:
+        reasons = (item.reason for item in report.not_checked if item.name in _OF_INPUTS and not item.moot)
+        unknown_inputs = one_line(next(reasons, ""), 300)
+    rows.append(LabelledLine(label="Not told", text=unknown_inputs))
     rows = [row for row in rows if row.text]
     rows.extend(
         LabelledLine(label="Try next" if number == 0 else "", text=text)
@@ -337,16 +314,8 @@ def _unknown_rows(report: Report) -> tuple[LabelledLine, ...]:
     return tuple(rows)
 
 
-def _untold_inputs(report: Report) -> str:
-    """Inputs that nothing describes: with others than they were compiled for, kernels read other memory."""
-    if report.case.inputs is None:
-        return ""
-    reasons = (item.reason for item in report.not_checked if item.name in _OF_INPUTS and not item.moot)
-    return one_line(next(reasons, ""), 300)
-
-
 def next_steps(report: Report) -> tuple[str, ...]:
-    """What the user can add so that more can be said: only what would change something about this failure."""
+    """Suggest what the user can add: only what would change something about this failure."""
     case, steps = report.case, []
     if WATCHED in report.extra:
         return _watched_steps(report)
@@ -360,8 +329,8 @@ def next_steps(report: Report) -> tuple[str, ...]:
         steps.append("register its custom operators first: --setup FILE")
     if called and report.runs and case.options.reference is None:
         steps.append("compare with the exported program: --reference exported.pt2")
-    shown = "-v shows what the child printed; " if report.runs else ""
-    steps.append(f"{shown}-o DIR keeps the report for a bug report")
+    text = "-v shows what the child printed; " if report.runs else ""
+    steps.append(f"{text}-o DIR keeps the report for a bug report")
     return tuple(steps)
 
 
@@ -397,8 +366,8 @@ def short_source(source: Source | None) -> str:
 def adds_nothing(finding: Evidence) -> bool:
     """True when the message only repeats what was observed and expected."""
     rest = finding.message
-    for told in (finding.observed, finding.expected, finding.subject or ""):
-        rest = rest.replace(told, "") if told else rest
+    for known in (finding.observed, finding.expected, finding.subject or ""):
+        rest = rest.replace(known, "") if known else rest
     return len(rest) < 40
 
 
@@ -420,7 +389,7 @@ def plugin_rows(report: Report) -> tuple[tuple[str, str], ...]:
 
 
 def has_artifact(report: Report) -> bool:
-    """False where no file was asked for (``env``)."""
+    """Whether the report is about a file; False for ``env``."""
     return bool(report.case.artifact.path)
 
 

@@ -6,10 +6,10 @@ The table of probes is AD-RUN-029: how often each probe failed, how, where, and 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity, plural
+from aotidoctor.model.evidence import Evidence, FileSource, Severity, plural
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Ending, Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
@@ -17,7 +17,7 @@ from aotidoctor.reports.package_view import dim_text
 from aotidoctor.reports.text import one_line, seconds, size
 
 if TYPE_CHECKING:
-    from aotidoctor.model.report import LogEvent, LogMatch, LogReading
+    from aotidoctor.model.report import LogEvent, LogReading
     from aotidoctor.model.serving_config import NameRow
 
 
@@ -39,7 +39,7 @@ def first_failed(outcomes: Iterable[Outcome]) -> Outcome | None:
 
 
 def ending_text(ending: Ending) -> str:
-    """How a child ended, in a few words."""
+    """Describe the end of a child in a few words."""
     match ending:
         case Exited(code=0, done=True):
             return "ok"
@@ -101,15 +101,14 @@ def probe_rows(report: Report) -> list[tuple[str, ...]]:
 
 
 def probes_verdict(report: Report) -> str:
-    """What the pattern says, in words."""
+    """State the conclusion from the pattern of failures."""
     found = next((item for item in report.findings if item.code == PROBES_CODE), None)
     return "" if found is None else one_line(found.observed.partition(": ")[0])
 
 
 def _probe_values(found: Evidence) -> list[tuple[str, ...]]:
-    columns = [
-        _probe_column(found.facts.get(name)) for name in ("rungs", "failed", "runs", "seen", "places", "took_effect")
-    ]
+    values = [found.facts.get(name) for name in ("rungs", "failed", "runs", "seen", "places", "took_effect")]
+    columns = [value if isinstance(value, tuple) else () for value in values]
     return [
         (
             str(probe),
@@ -123,14 +122,10 @@ def _probe_values(found: Evidence) -> list[tuple[str, ...]]:
     ]
 
 
-def _probe_column(value: FactValue) -> Sequence[str | int | float | bool | None]:
-    return value if isinstance(value, tuple) else ()
-
-
 # The events of a log.
 
 LOG_HEADINGS = ("Line", "In the log", "Which is")
-_SHOWN = 20
+_MOST_LISTED = 20
 # Below this a match is no more than a lead.
 _LEAD = 0.5
 
@@ -156,7 +151,7 @@ def log_text(log: LogReading) -> str:
 
 
 def log_without_failure(log: LogReading) -> str:
-    """Nothing found: said of the log, not of the model."""
+    """State that the log, not the model, shows no failure."""
     warnings = sum(1 for event in log.events if event.level != "error")
     beside = f"; {plural(warnings, 'warning')}" if warnings else ""
     return f"no failure found in {plural(log.lines, 'line')}{beside}"
@@ -182,7 +177,7 @@ def log_unknown_rows(report: Report) -> list[tuple[str, str]]:
 
 
 def log_next_steps(report: Report) -> tuple[str, ...]:
-    """What to run next."""
+    """Suggest the next commands."""
     return tuple(step for step in report.extra.get("next", "").split("\n") if step)
 
 
@@ -199,39 +194,33 @@ def log_facts(log: LogReading) -> list[tuple[str, str]]:
 
 def log_rows(log: LogReading, *, whole: bool = False) -> tuple[list[LogRow], int]:
     """The failures in the order of the log, and how many are left out."""
-    shown = log.events if whole else _telling(log)
-    return [_log_row(event, log) for event in shown], len(log.events) - len(shown)
-
-
-def _telling(log: LogReading) -> Sequence[LogEvent]:
-    if len(log.events) <= _SHOWN:
-        return log.events
-    matched = [match.event.first for match in log.matches]
-    first = [event for event in log.events if event.first in matched or event in log.unknown]
-    return sorted((first or list(log.events))[:_SHOWN], key=lambda event: event.first)
+    listed = log.events
+    if not whole and len(listed) > _MOST_LISTED:
+        matched = [match.event.first for match in log.matches]
+        first = [event for event in listed if event.first in matched or event in log.unknown]
+        listed = tuple(sorted((first or list(listed))[:_MOST_LISTED], key=lambda event: event.first))
+    return [_log_row(event, log) for event in listed], len(log.events) - len(listed)
 
 
 def _log_row(event: LogEvent, log: LogReading) -> LogRow:
     known = [match for match in log.matches if match.event == event]
     times = f" (logged {event.count:,} times)" if event.count > 1 else ""
     origin = f"[{one_line(event.origin, 40)}] " if event.origin else ""
+    cause = f"{known[0].pattern.cause} ({known[0].confidence:.0%})" if known else ""
+    if event.tainted:
+        what = "after an error that leaves the GPU unusable: unreliable"
+    elif event.echo_of is not None:
+        what = f"an echo of line {event.echo_of}" + (f": {cause}" if cause else "")
+    elif not known:
+        what = "no known cause" if event.level == "error" else "a warning"
+    else:
+        what = cause if known[0].confidence >= _LEAD else f"perhaps {cause}"
     return LogRow(
         line=str(event.first) if event.last <= event.first else f"{event.first}-{event.last}",
         said=f"{origin}{_first(event)}{times}",
-        what=_what(event, known),
+        what=what,
         tone="info" if event.echo_of or event.tainted else "warn" if event.level != "error" else "error",
     )
-
-
-def _what(event: LogEvent, known: Sequence[LogMatch]) -> str:
-    cause = f"{known[0].pattern.cause} ({known[0].confidence:.0%})" if known else ""
-    if event.tainted:
-        return "after an error that leaves the GPU unusable: unreliable"
-    if event.echo_of is not None:
-        return f"an echo of line {event.echo_of}" + (f": {cause}" if cause else "")
-    if not known:
-        return "no known cause" if event.level == "error" else "a warning"
-    return cause if known[0].confidence >= _LEAD else f"perhaps {cause}"
 
 
 def _first(event: LogEvent) -> str:
@@ -276,7 +265,7 @@ def is_serving(report: Report) -> bool:
 
 
 def model_rows(report: Report, *, notes: bool) -> tuple[ModelRows, ...]:
-    """All models that were judged; ``notes`` keeps findings without a complaint, too."""
+    """All models that were judged; ``notes`` includes findings without a complaint."""
     found = [item for item in report.findings if notes or item.severity is not Severity.INFO]
     return tuple(
         ModelRows(name=name, rows=tuple(_rule_row(item) for item in found if item.facts.get("model") == name))
@@ -310,19 +299,16 @@ def _rule_row(item: Evidence) -> RuleRow:
         # The config is what the table is about; another file has to be named.
         line = name if source.line is None else str(source.line) if name == "config.pbtxt" else f"{name}:{source.line}"
     subject = (item.subject or "").partition(": ")[2]
-    told = _LETTERS.get(item.facts.get("consequence"), "")
+    consequence = _LETTERS.get(item.facts.get("consequence"), "")
+    observation = f"{item.observed}; " if item.observed and item.observed not in item.message else ""
     return RuleRow(
         rule=item.code.rpartition("-")[2],
         line=one_line(line, 60),
-        what=one_line(f"{told}{f'{subject}: ' if subject else ''}{_observation(item)}{item.message}", 500),
+        what=one_line(f"{consequence}{f'{subject}: ' if subject else ''}{observation}{item.message}", 500),
         remedy=one_line(str(item.facts.get("remedy") or ""), 300),
         severity=item.severity.value,
         about=subject,
     )
-
-
-def _observation(item: Evidence) -> str:
-    return f"{item.observed}; " if item.observed and item.observed not in item.message else ""
 
 
 # Tensors of a package under Triton's names.
@@ -340,7 +326,7 @@ _KINDS: Mapping[str, str] = {
 
 
 def name_tables(report: Report) -> tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]:
-    """Title and rows of the inputs, and of the outputs; nothing where names were not asked for."""
+    """Title and rows of the inputs, and of the outputs; empty if names were not requested."""
     table = report.names
     if table is None:
         return ()
@@ -350,15 +336,8 @@ def name_tables(report: Report) -> tuple[tuple[str, tuple[tuple[str, ...], ...]]
 
 def _name_row(row: NameRow) -> tuple[str, ...]:
     name = "lost: a different output has its name" if row.lost else row.forward or "any, in this order"
-    return (row.path, row.ordinal, name, row.dtype or "", row.data_type or "", _dims(row))
-
-
-def _dims(row: NameRow) -> str:
-    if row.kind in _KINDS:
-        return _KINDS[row.kind]
-    if row.dims is None:
-        return "…"
-    return f"[{', '.join(map(dim_text, row.dims))}]"
+    dims = f"[{', '.join(map(dim_text, row.dims))}]" if row.dims is not None else "…"
+    return (row.path, row.ordinal, name, row.dtype or "", row.data_type or "", _KINDS.get(row.kind, dims))
 
 
 def names_summary(report: Report) -> str:

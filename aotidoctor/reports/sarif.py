@@ -128,11 +128,17 @@ class _Log:
             page = self.manual(name)
             called, text = page if page is not None else ("", title)
             short = one_line(called if called and called != name else name, 200)
+            # The first paragraph under the first heading.
+            paragraphs = (
+                part.strip() for part in re.split(r"\n\s*\n|^#.*\n|^What it does:?\n", text, flags=re.MULTILINE)
+            )
             self.rules[name] = {
                 "id": name,
                 "name": short,
                 "shortDescription": {"text": short},
-                "fullDescription": {"text": one_line(_beginning(text), TITLE - 40) or short},
+                "fullDescription": {
+                    "text": one_line(next((part for part in paragraphs if part), ""), TITLE - 40) or short
+                },
                 "help": {"text": _cut(plain(text)), "markdown": _cut(plain(text))},
                 "properties": {"tags": ["aotinductor", "cause" if name.islower() else "evidence"]},
             }
@@ -165,14 +171,8 @@ def sarif_document(run: SarifNode) -> str:
 
 
 def sarif_tool(version: str, rules: list[SarifNode]) -> SarifNode:
-    """Who made it, and by which rules."""
+    """Describe the tool and its rules."""
     return {"driver": {"name": "aotidoctor", "version": version, "semanticVersion": version, "rules": rules}}
-
-
-def _beginning(text: str) -> str:
-    """The first paragraph under the first heading."""
-    paragraphs = (part.strip() for part in re.split(r"\n\s*\n|^#.*\n|^What it does:?\n", text, flags=re.MULTILINE))
-    return next((part for part in paragraphs if part), "")
 
 
 def _cut(text: str) -> str:
@@ -208,7 +208,14 @@ def _diagnosis_result(log: _Log, diagnosis: Diagnosis) -> SarifNode:
     }
     if diagnosis.rank == 1 and report.localization is not None and report.localization.frames:
         result["stacks"] = [log.places.stack(report.localization)]
-    related = [_related_location(log, number, item) for number, item in enumerate(evidence[:LOCATIONS], 1)]
+    related = [
+        {
+            "id": number,
+            "message": {"text": one_line(f"{item.id} {item.code}: {item.observed or item.message}", 400)},
+            **log.places.location(item, item.subject),
+        }
+        for number, item in enumerate(evidence[:LOCATIONS], 1)
+    ]
     return result | ({"relatedLocations": related} if related else {})
 
 
@@ -229,11 +236,6 @@ def _finding_result(log: _Log, finding: Evidence) -> SarifNode:
             "expected": plain(finding.expected),
         },
     }
-
-
-def _related_location(log: _Log, number: int, finding: Evidence) -> SarifNode:
-    text = f"{finding.id} {finding.code}: {finding.observed or finding.message}"
-    return {"id": number, "message": {"text": one_line(text, 400)}} | log.places.location(finding, finding.subject)
 
 
 def _fingerprints(log: _Log, what: str, subject: str) -> Mapping[str, str]:

@@ -77,17 +77,17 @@ def tail(text: str, characters: int) -> str:
     clean = plain(text).rstrip("\n")
     if len(clean) <= characters:
         return clean
-    kept = clean[len(clean) - characters :]
-    kept = kept.partition("\n")[2] or kept
-    return f"… ({len(clean) - len(kept)} characters before this)\n{kept}"
+    last = clean[len(clean) - characters :]
+    last = last.partition("\n")[2] or last
+    return f"… ({len(clean) - len(last)} characters before this)\n{last}"
 
 
 def head(text: str, lines: int) -> str:
     """The first ``lines`` of ``plain`` text, each cut to a readable length, with the count of what is missing."""
     every = plain(text).strip("\n").split("\n")
-    shown = [line if len(line) <= 400 else f"{line[:400]}…" for line in every[:lines]]
-    more = len(every) - len(shown)
-    return "\n".join([*shown, *([f"… ({plural(more, 'more line')})"] if more else [])])
+    listed = [line if len(line) <= 400 else f"{line[:400]}…" for line in every[:lines]]
+    more = len(every) - len(listed)
+    return "\n".join([*listed, *([f"… ({plural(more, 'more line')})"] if more else [])])
 
 
 def size(count: int) -> str:
@@ -192,25 +192,23 @@ class _ReportCutter:
         """``value`` with its long parts cut; the very same object where there are none."""
         result: object = value
         if isinstance(value, str):
-            result = self._text(value, place)
+            # Values of enums are texts, too, and stay what they are.
+            if type(value) is not str or len(value) <= self._characters:
+                result = value
+            else:
+                self._count(place, len(value) - self._characters)
+                result = value[: self._characters] + "…"
         elif is_dataclass(value) and not isinstance(value, type):
             before = f"{place}." if place else ""
             result = replace_fields(value, lambda name, item: self._walk(item, f"{before}{name}"))
         elif isinstance(value, Mapping):
-            kept = list(value.items())[: self._entries]
-            self._count(place, len(value) - len(kept))
-            result = {self._walk(key, place): self._walk(item, place) for key, item in kept}
+            parts = list(value.items())[: self._entries]
+            self._count(place, len(value) - len(parts))
+            result = {self._walk(key, place): self._walk(item, place) for key, item in parts}
         elif isinstance(value, (tuple, list)):
             self._count(place, len(value) - self._entries)
             result = type(value)(self._walk(item, place) for item in value[: self._entries])
         return result  # type: ignore[return-value]  # each branch keeps the type of what it was given
-
-    def _text(self, text: str, place: str) -> str:
-        # Values of enums are texts, too, and stay what they are.
-        if type(text) is not str or len(text) <= self._characters:
-            return text
-        self._count(place, len(text) - self._characters)
-        return text[: self._characters] + "…"
 
     def _count(self, place: str, more: int) -> None:
         if more > 0:
@@ -246,9 +244,9 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def remove_drafts(folder: Path, names: Callable[[str], bool]) -> None:
-    """Remove what processes that were killed in ``replace_file`` left of the files that ``names`` knows.
+    """Remove drafts left by processes that were killed in ``replace_file``, of files whose names ``names`` accepts.
 
-    Only for a folder that nobody else writes to. Raises OSError.
+    Only for a folder without other writers. Raises OSError.
     """
     with os.scandir(folder) as entries:
         for entry in entries:

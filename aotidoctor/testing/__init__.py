@@ -1,4 +1,4 @@
-"""For tests of others: ``assert_aoti_healthy`` and what the pytest plugin consists of. pytest itself is not needed."""
+"""Support users' tests: ``assert_aoti_healthy`` and the parts of the pytest plugin. pytest itself is not needed."""
 
 from __future__ import annotations
 

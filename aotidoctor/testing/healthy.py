@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from aotidoctor.api.returned_report import Report
 
 
-# Where the writer of reports listens; None where nobody does.
-_reports: list[Report] | None = None
+# The lists that the writer of reports reads; empty where no reports are written.
+_LISTENING: list[list[Report]] = []
 
 
 class AotiUnhealthyError(AssertionError):
@@ -76,15 +76,14 @@ def assert_aoti_healthy(
 
 def register_report(report: Report) -> Report:
     """``report``, which the writer of reports gets to know of."""
-    if _reports is not None:
-        _reports.append(report)
+    for reports in _LISTENING:
+        reports.append(report)
     return report
 
 
 def listen(into: list[Report] | None) -> None:
     """Put every report from now on into a list; None ends it."""
-    global _reports  # noqa: PLW0603 - one test at a time runs in a process
-    _reports = into
+    _LISTENING[:] = [] if into is None else [into]
 
 
 # `@pytest.mark.aoti("models/*.pt2")`: one test per package.
@@ -103,23 +102,18 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     patterns = [pattern for marker in markers for pattern in marker.args]
     if not patterns or not all(isinstance(pattern, str) and pattern for pattern in patterns):
         raise pytest.UsageError(f'{metafunc.definition.nodeid}: observed aoti{patterns}, expected aoti("models/*.pt2")')
-    found = sorted({path for pattern in patterns for path in _matching(root, pattern)})
+    # An absolute pattern is one below the root of the file system.
+    bases = [(Path(pattern).anchor or root, pattern.removeprefix(Path(pattern).anchor)) for pattern in patterns]
+    found = sorted({path for base, pattern in bases for path in Path(base).glob(pattern)})
     if not found:
-        shown = ", ".join(patterns)
-        raise pytest.UsageError(f"{metafunc.definition.nodeid}: no file below {root} matches {shown}")
+        text = ", ".join(patterns)
+        raise pytest.UsageError(f"{metafunc.definition.nodeid}: no file below {root} matches {text}")
     metafunc.parametrize(
         FIXTURE,
         found,
         indirect=True,
         ids=[(path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()) for path in found],
     )
-
-
-def _matching(root: Path, pattern: str) -> list[Path]:
-    absolute = Path(pattern)
-    if absolute.is_absolute():
-        return list(Path(absolute.anchor).glob(str(absolute.relative_to(absolute.anchor))))
-    return list(root.glob(pattern))
 
 
 def package_of(request: pytest.FixtureRequest) -> Path:

@@ -108,10 +108,11 @@ class ReportWriter:
         readable = re.sub(r"[^A-Za-z0-9_.-]+", "-", item.nodeid).strip("-.")[-80:]
         digest = sha256(f"{item.nodeid}\0{number}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
         name = f"{readable}-{digest}"
+        writers = {"html": report.to_html, "md": report.to_markdown, "json": report.to_json}
         for kind, folder in self._places:
             path = folder / f"{name}.{kind}"
             try:
-                _save(report, kind, path)
+                writers[kind](path)
             except OSError as error:
                 item.user_properties.append((_PROPERTY, f"{path}: {error.strerror or error}"))
                 return
@@ -122,7 +123,7 @@ class ReportWriter:
         item.user_properties.append((_PROPERTY, {**row, "cause": report.cause or ""}))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """In the main process: what was written, by whichever worker."""
+        """Collect in the main process what the workers wrote."""
         if not self._lists:
             return
         for name, value in report.user_properties:
@@ -161,15 +162,6 @@ def _parse_place(config: pytest.Config, spec: str) -> tuple[str, Path]:
     return kind, config.invocation_params.dir / folder
 
 
-def _save(report: Report, kind: str, path: Path) -> None:
-    if kind == "html":
-        report.to_html(path)
-    elif kind == "md":
-        report.to_markdown(path)
-    else:
-        report.to_json(path)
-
-
 def _index(rows: Sequence[_IndexRow], kind: str) -> str:
     from json import dumps
 
@@ -177,7 +169,8 @@ def _index(rows: Sequence[_IndexRow], kind: str) -> str:
         fields = ("test", "file", "package", "verdict", "cause")
         return "".join(dumps({name: getattr(row, name) for name in fields}) + "\n" for row in rows)
     if kind == "md":
-        lines = [f"| [{_cell(row.test)}]({row.file}.md) | {row.verdict} | {row.cause} |" for row in rows]
+        cells = str.maketrans({"|": "\\|", "[": "\\[", "]": "\\]"})
+        lines = [f"| [{row.test.translate(cells)}]({row.file}.md) | {row.verdict} | {row.cause} |" for row in rows]
         return "\n".join(["| test | verdict | cause |", "|---|---|---|", *lines]) + "\n"
     body = "".join(
         f"<tr><td><a href='{row.file}.html'>{escape(row.test)}</a></td><td>{escape(row.package)}</td>"
@@ -190,7 +183,3 @@ def _index(rows: Sequence[_IndexRow], kind: str) -> str:
         f"<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>{title}</title></head>"
         f"<body><h1>{title}</h1><table>{head}{body}</table></body></html>\n"
     )
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("[", "\\[").replace("]", "\\]")

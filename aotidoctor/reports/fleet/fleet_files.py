@@ -9,7 +9,7 @@ schema ``aotidoctor.batch/1``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from itertools import islice
 from urllib.parse import quote
@@ -52,7 +52,12 @@ def causes_over_time(line: Timeline) -> Markup:
     totals = [sum(counts[at] for _, counts in line.series) for at in range(len(line.starts))]
     if len(line.starts) < 2 or not any(totals):
         return Markup("")
-    top = _round_up(max(totals))
+    # A number of which `_TICKS` parts are whole, not below `most`.
+    most = max(totals)
+    part = 1
+    while part * _TICKS < most:
+        part = part * 2 if str(part)[0] in "15" else part * 5 // 2
+    top = part * _TICKS
     step = (WIDTH - _LEFT - _RIGHT) / len(line.starts)
     scale = (HEIGHT - _TOP - _BOTTOM) / top
     parts = [*_axis(top, scale), *_labels(line, step)]
@@ -64,14 +69,6 @@ def causes_over_time(line: Timeline) -> Markup:
                 base -= tall
                 parts.append(_BAR.format(number, left, base, step * 0.8, tall, start, clean(name), counts[at]))
     return Markup('<svg viewBox="0 0 {} {}" aria-hidden="true">{}</svg>').format(WIDTH, HEIGHT, Markup("").join(parts))
-
-
-def _round_up(most: int) -> int:
-    """A number of which ``_TICKS`` parts are whole, not below ``most``."""
-    step = 1
-    while step * _TICKS < most:
-        step = step * 2 if str(step)[0] in "15" else step * 5 // 2
-    return step * _TICKS
 
 
 def _axis(top: int, scale: float) -> list[Markup]:
@@ -108,12 +105,12 @@ def render_fleet_page(summary: Overview, rows: Iterable[ItemRow]) -> str:
     """``summary`` with its items ``rows`` as a page."""
     head = fleet_text.fleet_verdict(summary)
     # The first rows that fit on a page.
-    shown, size = [], 0
+    listed, size = [], 0
     for row in islice(rows, ROWS):
         size += 300 + sum(min(len(cell), _CELL) for cell in (row.name, row.subject, row.problem, row.labels, row.host))
         if size > _BYTES:
             break
-        shown.append(row)
+        listed.append(row)
     script = (files("aotidoctor.reports") / "templates" / "fleet.js").read_text(encoding="utf-8")
     template = template_environment().get_template("fleet.html.jinja")
     page = template.render(
@@ -121,12 +118,24 @@ def render_fleet_page(summary: Overview, rows: Iterable[ItemRow]) -> str:
         summary=summary,
         against=fleet_text.baseline_text(summary),
         notes=fleet_text.fleet_notes(summary),
-        clusters=[_cluster_block(number, cluster) for number, cluster in enumerate(summary.clusters, 1)],
-        rows=[_item_cells(row) for row in shown],
-        left=summary.items - len(shown),
-        states=sorted({row.state for row in shown}),
-        causes=sorted({row.cause for row in shown if row.cause}),
-        hosts=sorted({row.host for row in shown})[:500],
+        clusters=[
+            {
+                "number": number,
+                "cells": fleet_text.cluster_rows(cluster, number),
+                "tone": "bad" if cluster.is_news or not cluster.change else "unsure",
+                "count": cluster.count,
+                "cause": fleet_text.cluster_cause(cluster),
+                "title": fleet_text.cluster_title(cluster),
+                "details": fleet_text.cluster_details(cluster) if number <= _DETAILED else [],
+                "examples": [fleet_text.example_text(one, _CELL) for one in cluster.examples],
+            }
+            for number, cluster in enumerate(summary.clusters, 1)
+        ],
+        rows=[_item_cells(row) for row in listed],
+        left=summary.items - len(listed),
+        states=sorted({row.state for row in listed}),
+        causes=sorted({row.cause for row in listed if row.cause}),
+        hosts=sorted({row.host for row in listed})[:500],
         here=HERE,
         words=fleet_text,
         drawing=causes_over_time(summary.timeline),
@@ -138,19 +147,6 @@ def render_fleet_page(summary: Overview, rows: Iterable[ItemRow]) -> str:
         icon=verdict_icon(COLORS[head.tone]),
     )
     return page + "\n"
-
-
-def _cluster_block(number: int, cluster: Cluster) -> dict[str, object]:
-    return {
-        "number": number,
-        "cells": fleet_text.cluster_rows(cluster, number),
-        "tone": "bad" if cluster.is_news or not cluster.change else "unsure",
-        "count": cluster.count,
-        "cause": fleet_text.cluster_cause(cluster),
-        "title": fleet_text.cluster_title(cluster),
-        "details": fleet_text.cluster_details(cluster) if number <= _DETAILED else [],
-        "examples": [fleet_text.example_text(one, _CELL) for one in cluster.examples],
-    }
 
 
 def _item_cells(row: ItemRow) -> tuple[str, ...]:
@@ -232,6 +228,11 @@ def _result(cluster: Cluster, rules: Mapping[str, int]) -> SarifNode:
         fleet_text.plural_of(cluster.count, "item"),
     ]
     lines += [f"{label}: {text}" for label, text in fleet_text.cluster_details(cluster)]
+    if cluster.accepted is None or not cluster.is_accepted:
+        suppressions = []
+    else:
+        words = one_line(f"{cluster.accepted.reason} (until {cluster.accepted.until})", 400)
+        suppressions = [{"kind": "external", "status": "accepted", "justification": words}]
     node: SarifNode = {
         "ruleId": fleet_text.cluster_cause(cluster),
         "ruleIndex": rules[fleet_text.cluster_cause(cluster)],
@@ -244,17 +245,10 @@ def _result(cluster: Cluster, rules: Mapping[str, int]) -> SarifNode:
         ],
         "occurrenceCount": max(1, cluster.count),
         "partialFingerprints": {"aotidoctorSignature/v1": cluster.key},
-        "suppressions": _suppressions(cluster),
+        "suppressions": suppressions,
         "properties": {"items": cluster.count, "hosts": cluster.hosts, "regressed": cluster.regressed},
     }
     return node | ({"baselineState": _STATES[cluster.change]} if cluster.change else {})
-
-
-def _suppressions(cluster: Cluster) -> Sequence[SarifNode]:
-    if cluster.accepted is None or not cluster.is_accepted:
-        return []
-    told = one_line(f"{cluster.accepted.reason} (until {cluster.accepted.until})", 400)
-    return [{"kind": "external", "status": "accepted", "justification": told}]
 
 
 def _location(example: Example) -> SarifNode:
@@ -307,26 +301,22 @@ def _case(row: ItemRow, summary: Overview) -> JUnitCase:
                 name=row.name, family=family, outcome="error", kind="not-examined", message=message, seconds=row.seconds
             )
     cluster = summary.clusters[row.cluster - 1] if row.cluster else None
-    known = _known_reason(cluster, summary) if cluster is not None else ""
-    told = one_line(f"{row.cause}: {row.title or row.subject or row.stage}", _MESSAGE)
+    # Why it is no news; empty where it is.
+    known = ""
+    if cluster is not None and cluster.is_accepted and cluster.accepted is not None:
+        known = f"accepted until {cluster.accepted.until} ({cluster.accepted.reason})"
+    elif cluster is not None and summary.baseline and cluster.change != NEW and not cluster.regressed:
+        known = "known since the baseline"
+    text = one_line(f"{row.cause}: {row.title or row.subject or row.stage}", _MESSAGE)
     return JUnitCase(
         name=row.name,
         family=family,
         outcome="skipped" if known else "failure",
         kind=row.cause,
-        message=f"{known}: {told}" if known else told,
+        message=f"{known}: {text}" if known else text,
         text="\n".join(part for part in (row.subject, row.signature, row.report) if part),
         seconds=row.seconds,
     )
-
-
-def _known_reason(cluster: Cluster, summary: Overview) -> str:
-    """Why it is no news; empty where it is."""
-    if cluster.is_accepted and cluster.accepted is not None:
-        return f"accepted until {cluster.accepted.until} ({cluster.accepted.reason})"
-    if summary.baseline and cluster.change != NEW and not cluster.regressed:
-        return "known since the baseline"
-    return ""
 
 
 # How a batch ended.

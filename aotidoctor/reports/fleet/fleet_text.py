@@ -72,9 +72,9 @@ def fleet_verdict(summary: Overview) -> Headline:
     if summary.news:
         regressed = sum(cluster.regressed for cluster in summary.news if cluster.change != NEW)
         new = sum(cluster.change == NEW for cluster in summary.news)
-        told = [plural_of(new, "new cluster")] if new else []
-        told += [f"{plural_of(regressed, 'item')} healthy before"] if regressed else []
-        return Headline("NEW", f"{' and '.join(told)}; {text}", "bad")
+        parts = [plural_of(new, "new cluster")] if new else []
+        parts += [f"{plural_of(regressed, 'item')} healthy before"] if regressed else []
+        return Headline("NEW", f"{' and '.join(parts)}; {text}", "bad")
     if summary.blind:
         return Headline("NOT EXAMINED", f"{plural_of(summary.blind, 'item')} examined before; {text}", "unsure")
     if summary.failing:
@@ -106,7 +106,7 @@ def baseline_text(summary: Overview) -> str:
 
 
 def fleet_notes(summary: Overview) -> list[str]:
-    """What a reader must know of the data: what is damaged, unfinished, not as expected, or out of date."""
+    """List notes on the data: damaged, unfinished, not as expected, or out of date."""
     found = [
         f"{one_line(item.folder, 200)}: {plural_of(item.lines, 'line')} could not be read: "
         + one_line("; ".join(item.reasons), 300)
@@ -129,7 +129,7 @@ def fleet_notes(summary: Overview) -> list[str]:
 
 
 def cluster_about(entry: Acceptance) -> str:
-    """What an entry of the accepted list is about."""
+    """Describe the subject of an entry of the accepted list."""
     what = entry.signature or entry.family or entry.cause or ""
     return one_line(f"{what} {entry.items or ''}".strip(), 200)
 
@@ -140,21 +140,21 @@ def cluster_cause(cluster: Cluster | Gone) -> str:
 
 
 def cluster_title(cluster: Cluster) -> str:
-    """What fails, without the cause before it."""
+    """Describe the failure, without its cause."""
     text = cluster.title or (f"fails in {cluster.stage}" if cluster.stage else "fails; its cause is unknown")
     return one_line(text, 300)
 
 
 def cluster_change(cluster: Cluster) -> str:
     """The change against the baseline, and whether it is accepted."""
-    told = cluster.change
+    change = cluster.change
     if cluster.change == CHANGED:
-        told = f"changed, {cluster.before} before"
+        change = f"changed, {cluster.before} before"
     if cluster.regressed:
-        told += f", {cluster.regressed} healthy before"
+        change += f", {cluster.regressed} healthy before"
     if cluster.is_accepted and cluster.accepted is not None:
-        told += f"{', ' if told else ''}accepted until {cluster.accepted.until}"
-    return told
+        change += f"{', ' if change else ''}accepted until {cluster.accepted.until}"
+    return change
 
 
 def trait_text(item: Trait) -> str:
@@ -213,19 +213,38 @@ def plain_fleet_text(summary: Overview, *, width: int = 100, detail: int = 0) ->
 def _render(summary: Overview, out: Layout, detail: int) -> None:
     head = fleet_verdict(summary)
     out.headline(head)
-    if told := baseline_text(summary):
-        out.paragraph(told, style="dim")
+    if baseline := baseline_text(summary):
+        out.paragraph(baseline, style="dim")
     for note in fleet_notes(summary):
         out.paragraph(note, style="dim")
     if detail < 0:
         return
     most = None if detail > 0 else _MOST
-    _clusters(summary.clusters, out, most)
+    clusters = [cluster_rows(cluster, number) for number, cluster in enumerate(summary.clusters, 1)]
+    known = any(row[4] for row in clusters)
+    listed = [row if known else (*row[:4], *row[5:]) for row in clusters[:most]]
+    headings = CLUSTERS if known else (*CLUSTERS[:4], *CLUSTERS[5:])
+    _table("Clusters", headings, listed, out, len(clusters) - len(listed))
     _show_details(summary.clusters, out, None if detail > 0 else _DETAILED)
-    _print_unexamined(summary, out)
+    unexamined = [
+        (one.ending, f"{one.count:,}", one_line(one.problem, 120), one_line(one.examples[0].name, 80))
+        for one in summary.unexamined
+    ]
+    _table("Not examined", UNEXAMINED, unexamined, out)
     _show_timeline(summary, out, None if detail > 0 else _PERIODS)
-    _show_matrix(summary, out, most)
-    _show_gone(summary, out, most)
+    matrix = summary.matrix
+    if len(matrix.hosts) >= 2 and matrix.causes:
+        hosts = [
+            (one_line(host, 60), *(str(count or "") for count in counts), f"{total:,}")
+            for host, counts, total in zip(matrix.hosts, matrix.counts, matrix.totals, strict=True)
+        ]
+        _table(
+            "Hosts and causes", ("Host", *matrix.causes, "All items"), hosts[:most], out, len(hosts) - len(hosts[:most])
+        )
+    for name, found in (("Gone since the baseline", summary.gone), ("Seen before, not now", summary.past)):
+        gone = [(cluster_cause(one), one_line(one.title, 120), str(one.before), str(one.healthy)) for one in found]
+        parts = gone[:most]
+        _table(name, GONE, parts, out, len(gone) - len(parts))
     rows = [
         (one_line(one.name, 120), one_line(one.host, 40), f"{one.seconds:.2f}", one.state) for one in summary.slowest
     ]
@@ -244,14 +263,6 @@ def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], o
         out.more(f"{left:,} more")
 
 
-def _clusters(found: Sequence[Cluster], out: Layout, most: int | None) -> None:
-    rows = [cluster_rows(cluster, number) for number, cluster in enumerate(found, 1)]
-    known = any(row[4] for row in rows)
-    kept = [row if known else (*row[:4], *row[5:]) for row in rows[:most]]
-    headings = CLUSTERS if known else (*CLUSTERS[:4], *CLUSTERS[5:])
-    _table("Clusters", headings, kept, out, len(rows) - len(kept))
-
-
 def _show_details(found: Sequence[Cluster], out: Layout, most: int | None) -> None:
     if not found:
         return
@@ -260,19 +271,11 @@ def _show_details(found: Sequence[Cluster], out: Layout, most: int | None) -> No
     for number, cluster in enumerate(found[:most], 1):
         out.line(Text(f" {number}. {cluster_cause(cluster)}, {plural_of(cluster.count, 'item')}", style="bold"))
         before = ""
-        for label, told in cluster_details(cluster):
-            out.row("" if label == before else label, told, indent=3)
+        for label, text in cluster_details(cluster):
+            out.row("" if label == before else label, text, indent=3)
             before = label
     if most is not None and len(found) > most:
         out.more(f"{len(found) - most:,} more")
-
-
-def _print_unexamined(summary: Overview, out: Layout) -> None:
-    rows = [
-        (one.ending, f"{one.count:,}", one_line(one.problem, 120), one_line(one.examples[0].name, 80))
-        for one in summary.unexamined
-    ]
-    _table("Not examined", UNEXAMINED, rows, out)
 
 
 def _show_timeline(summary: Overview, out: Layout, most: int | None) -> None:
@@ -281,27 +284,8 @@ def _show_timeline(summary: Overview, out: Layout, most: int | None) -> None:
         return
     rows = [(start, *(str(counts[at] or "") for _, counts in line.series)) for at, start in enumerate(line.starts)]
     headings = (f"{line.unit.capitalize()} from", *(name for name, _ in line.series))
-    kept = rows if most is None else rows[-most:]
-    _table("Causes over time", headings, kept, out, len(rows) - len(kept))
-
-
-def _show_matrix(summary: Overview, out: Layout, most: int | None) -> None:
-    found = summary.matrix
-    if len(found.hosts) < 2 or not found.causes:
-        return
-    rows = [
-        (one_line(host, 60), *(str(count or "") for count in counts), f"{total:,}")
-        for host, counts, total in zip(found.hosts, found.counts, found.totals, strict=True)
-    ]
-    kept = rows[:most]
-    _table("Hosts and causes", ("Host", *found.causes, "All items"), kept, out, len(rows) - len(kept))
-
-
-def _show_gone(summary: Overview, out: Layout, most: int | None) -> None:
-    for name, found in (("Gone since the baseline", summary.gone), ("Seen before, not now", summary.past)):
-        rows = [(cluster_cause(one), one_line(one.title, 120), str(one.before), str(one.healthy)) for one in found]
-        kept = rows[:most]
-        _table(name, GONE, kept, out, len(rows) - len(kept))
+    parts = rows if most is None else rows[-most:]
+    _table("Causes over time", headings, parts, out, len(rows) - len(parts))
 
 
 # Markdown.
@@ -315,25 +299,49 @@ def render_fleet_markdown(summary: Overview) -> str:
 def _parts(summary: Overview, budget: Budget) -> list[str]:
     head = fleet_verdict(summary)
     lines = [f"## {head.word}: {prose(head.text, 400)}", ""]
-    if told := baseline_text(summary):
-        lines += [f"- {prose(told)}"]
+    if baseline := baseline_text(summary):
+        lines += [f"- {prose(baseline)}"]
     lines += [f"- {prose(note)}" for note in fleet_notes(summary)[: budget.rows]]
     rows = cells((cluster_rows(cluster, number) for number, cluster in enumerate(summary.clusters, 1)), budget)
-    shown = summary.clusters[: min(budget.rows, 100)]
+    listed = summary.clusters[: min(budget.rows, 100)]
     unexamined = [
         (cell(one.ending), f"{one.count:,}", cell(one.problem, budget.cell), cell(one.examples[0].name, budget.cell))
         for one in summary.unexamined
     ]
+    slowest = [
+        (cell(one.name, budget.cell), cell(one.host), f"{one.seconds:.2f}", one.state) for one in summary.slowest
+    ]
+    gone = [
+        (cell(cluster_cause(one)), cell(one.title, budget.cell), str(one.before), str(one.healthy))
+        for one in summary.gone
+    ]
+    found = summary.matrix
+    matrix = [
+        (cell(host, budget.cell), *(str(count or "") for count in counts), f"{total:,}")
+        for host, counts, total in zip(found.hosts, found.counts, found.totals, strict=True)
+    ]
+    line = summary.timeline
+    timeline = [
+        (start, *(str(counts[at]) for _, counts in line.series))
+        for at, start in enumerate(line.starts)
+        if any(counts[at] for _, counts in line.series)
+    ]
+    headings = (f"{line.unit.capitalize()} from", *(cell(name) for name, _ in line.series))
     return [
         "\n".join(lines).rstrip("\n"),
         section("Clusters", CLUSTERS, rows, budget),
-        f"### What sets them apart\n\n{CORRELATION}" if shown else "",
-        *(_details_markdown(number, cluster, budget) for number, cluster in enumerate(shown, 1)),
+        f"### What sets them apart\n\n{CORRELATION}" if listed else "",
+        *(_details_markdown(number, cluster, budget) for number, cluster in enumerate(listed, 1)),
         section("Not examined", UNEXAMINED, unexamined, budget),
-        _timeline_markdown(summary, budget),
-        _matrix_markdown(summary, budget),
-        _gone_markdown(summary, budget),
-        _slowest(summary, budget),
+        section("Causes over time", headings, timeline[-budget.rows :], budget),
+        section(
+            "Hosts and causes",
+            ("Host", *(cell(name) for name in found.causes), "All items"),
+            matrix,
+            budget,
+        ),
+        section("Gone since the baseline", GONE, gone, budget),
+        section("Slowest items", SLOWEST, slowest, budget),
         f"### Again\n\n{fence(report_view.command_text(summary.argv), language='sh', budget=4000)}",
         f"Made by aotidoctor {prose(summary.version)} at {summary.made}.",
     ]
@@ -342,39 +350,6 @@ def _parts(summary: Overview, budget: Budget) -> list[str]:
 def _details_markdown(number: int, cluster: Cluster, budget: Budget) -> str:
     rows = [f"- **{label}:** {code(text, 2 * budget.cell)}" for label, text in cluster_details(cluster)]
     return details(f"{number}. {cluster_cause(cluster)} ({plural_of(cluster.count, 'item')})", "\n".join(rows))
-
-
-def _timeline_markdown(summary: Overview, budget: Budget) -> str:
-    line = summary.timeline
-    rows = [
-        (start, *(str(counts[at]) for _, counts in line.series))
-        for at, start in enumerate(line.starts)
-        if any(counts[at] for _, counts in line.series)
-    ]
-    headings = (f"{line.unit.capitalize()} from", *(cell(name) for name, _ in line.series))
-    return section("Causes over time", headings, rows[-budget.rows :], budget)
-
-
-def _matrix_markdown(summary: Overview, budget: Budget) -> str:
-    found = summary.matrix
-    rows = [
-        (cell(host, budget.cell), *(str(count or "") for count in counts), f"{total:,}")
-        for host, counts, total in zip(found.hosts, found.counts, found.totals, strict=True)
-    ]
-    return section("Hosts and causes", ("Host", *(cell(name) for name in found.causes), "All items"), rows, budget)
-
-
-def _gone_markdown(summary: Overview, budget: Budget) -> str:
-    rows = [
-        (cell(cluster_cause(one)), cell(one.title, budget.cell), str(one.before), str(one.healthy))
-        for one in summary.gone
-    ]
-    return section("Gone since the baseline", GONE, rows, budget)
-
-
-def _slowest(summary: Overview, budget: Budget) -> str:
-    rows = [(cell(one.name, budget.cell), cell(one.host), f"{one.seconds:.2f}", one.state) for one in summary.slowest]
-    return section("Slowest items", SLOWEST, rows, budget)
 
 
 # One line for a chat.
@@ -386,9 +361,9 @@ def render_chat_line(summary: Overview) -> str:
     """One line that ends in a newline."""
     head = fleet_verdict(summary)
     parts = [f"{head.word}: {head.text}"]
-    shown = summary.news or summary.clusters
+    clusters = summary.news or summary.clusters
     counted: Counter[str] = Counter()
-    for cluster in shown:
+    for cluster in clusters:
         counted[cluster_cause(cluster)] += cluster.count
     if counted:
         named = list_names([f"{cause} {count:,}" for cause, count in counted.most_common()], _CAUSES)

@@ -35,13 +35,13 @@ _WHOLE = 200_000
 
 
 def clean(text: str) -> str:
-    """``plain`` text without code points that HTML forbids, and without those that nobody can see."""
+    """Remove code points that HTML forbids, and invisible ones, from ``plain`` text."""
     without = _HIDDEN.sub("\ufffd", plain(text))
     return _FORBIDDEN.sub("\ufffd", without)
 
 
 def finalize(value: object) -> object:
-    """What the template writes: markup as it is, all else as ``clean`` text that the template then escapes."""
+    """Prepare a value for the template: markup as it is, all else as ``clean`` text, which the template escapes."""
     return value if isinstance(value, Markup) else clean(str(value))
 
 
@@ -78,8 +78,8 @@ def anchor(name: str) -> str:
 def link(name: str, text: str = "") -> Markup:
     """A link to the evidence, run or line of a log ``name``; ``text`` is what is shown of it."""
     known = anchor(name)
-    shown = line(text or name, 60)
-    return Markup('<a class="ref" href="#{}">{}</a>').format(known, shown) if known else shown
+    words = line(text or name, 60)
+    return Markup('<a class="ref" href="#{}">{}</a>').format(known, words) if known else words
 
 
 def links(names: Iterable[str]) -> Markup:
@@ -89,24 +89,24 @@ def links(names: Iterable[str]) -> Markup:
 
 def link_mentions(text: str, known: Collection[str], limit: int = 600) -> Markup:
     """``text`` on one line, in which each mention of evidence or a run that there is (``[E1]``, ``R2``) is a link."""
-    shown, at, parts = clean(one_line(text, limit)), 0, []
-    for found in _MENTION.finditer(shown):
+    cleaned, at, parts = clean(one_line(text, limit)), 0, []
+    for found in _MENTION.finditer(cleaned):
         name = found[1] or found[2]
         if name in known:
-            parts += [escape(shown[at : found.start()]), link(name)]
+            parts += [escape(cleaned[at : found.start()]), link(name)]
             at = found.end()
-    return Markup("").join([*parts, escape(shown[at:])])
+    return Markup("").join([*parts, escape(cleaned[at:])])
 
 
 def ending(text: str, room: int) -> tuple[str, int]:
     """The last ``room`` characters from the start of a line, and how many characters stand before them."""
     cut = max(0, len(text) - _WHOLE)
-    shown = clean(text[cut:]).rstrip("\n")
-    if len(shown) > room:
-        kept = shown[len(shown) - room :]
-        kept = kept.partition("\n")[2] or kept
-        return kept, cut + len(shown) - len(kept)
-    return shown, cut
+    cleaned = clean(text[cut:]).rstrip("\n")
+    if len(cleaned) > room:
+        last = cleaned[len(cleaned) - room :]
+        last = last.partition("\n")[2] or last
+        return last, cut + len(cleaned) - len(last)
+    return cleaned, cut
 
 
 # Templates and icon.
@@ -181,7 +181,7 @@ class TableBlock:
 
     @property
     def is_long(self) -> bool:
-        """Whether nobody reads it from top to bottom: it is folded, and can be filtered."""
+        """Whether it has more than ``LONG`` rows: it is folded, and can be filtered."""
         return len(self.rows) > LONG
 
 
@@ -240,7 +240,7 @@ class StepsBlock:
 
 @record
 class Folded:
-    """Blocks that are opened when somebody wants them, and on paper."""
+    """Blocks that are folded on screen and open on paper."""
 
     kind: ClassVar[str] = "folded"
     summary: Markup
@@ -263,13 +263,13 @@ class PageSection:
 
 def fold_tables(section: PageSection) -> PageSection:
     """The section with its long tables folded."""
-    return PageSection(id=section.id, title=section.title, blocks=tuple(map(_fold_block, section.blocks)))
-
-
-def _fold_block(block: Block) -> Block:
-    if not isinstance(block, TableBlock) or not block.is_long:
-        return block
-    return Folded(summary=line(f"{block.label}: {len(block.rows):,} rows"), blocks=(block,))
+    blocks = tuple(
+        Folded(summary=line(f"{block.label}: {len(block.rows):,} rows"), blocks=(block,))
+        if isinstance(block, TableBlock) and block.is_long
+        else block
+        for block in section.blocks
+    )
+    return PageSection(id=section.id, title=section.title, blocks=blocks)
 
 
 def has_long(blocks: Sequence[Block]) -> bool:
@@ -282,8 +282,8 @@ def has_long(blocks: Sequence[Block]) -> bool:
 
 def cell(body: str | Markup, *, tone: str = "", look: str = "", span: int = 1, heads: bool = False) -> Cell:
     """A cell of text, which is put on one line, or of markup."""
-    shown = body if isinstance(body, Markup) else line(body)
-    return Cell(body=shown, tone=tone, look=look, span=span, heads=heads)
+    text = body if isinstance(body, Markup) else line(body)
+    return Cell(body=text, tone=tone, look=look, span=span, heads=heads)
 
 
 def mono(text: str) -> Cell:
@@ -302,11 +302,11 @@ def texts(rows: Sequence[Sequence[str]], *, tones: Sequence[str] = ()) -> tuple[
 
 def printed_block(title: str | Markup, text: str, room: int) -> tuple[Block, ...]:
     """The end of ``text`` as a block; nothing for nothing."""
-    shown, before = ending(text, room)
-    if not shown.strip():
+    cleaned, before = ending(text, room)
+    if not cleaned.strip():
         return ()
     heading = title if isinstance(title, Markup) else line(title)
-    return (OutputBlock(title=heading, body=esc(shown), before=before),)
+    return (OutputBlock(title=heading, body=esc(cleaned), before=before),)
 
 
 def cut(what: str, rows: Sequence[TableLine], room: int) -> tuple[tuple[TableLine, ...], tuple[Block, ...]]:

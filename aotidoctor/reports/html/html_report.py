@@ -12,7 +12,7 @@ not load anything.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from html import escape
 
@@ -30,7 +30,6 @@ from aotidoctor.reports.html import run_sections as html_place
 from aotidoctor.reports.html import run_sections as html_runs
 from aotidoctor.reports.html.html_blocks import (
     Block,
-    Cell,
     NoteBlock,
     PageSection,
     Pairs,
@@ -83,12 +82,21 @@ def _event(log: LogReading, event: LogEvent, *, anchor: bool) -> TableLine:
         named = html_text.line("no pattern matches it")
     span = str(event.first) if event.last == event.first else f"{event.first}-{event.last}"
     form = " ".join(part for part in (event.form, event.kind) if part)
+    # What an event is to the others, who wrote it, and the line that gave it away.
+    items = [match.text for match in known if match.text.strip() != event.text.strip()]
+    parts = (
+        f"repeats or follows from line {event.echo_of}" if event.echo_of is not None else "",
+        "after a CUDA error: unreliable" if event.tainted else "",
+        f"logged {event.count:,} times" if event.count > 1 else "",
+        event.origin,
+        items[0] if items else "",
+    )
     cells = (
         cell(span, look="num"),
         cell(form, tone="dim"),
         mono(event.text),
         cell(named),
-        _relation(event, [match.text for match in known if match.text.strip() != event.text.strip()]),
+        cell("; ".join(part for part in parts if part), tone="dim"),
     )
     echo = event.echo_of is not None or event.tainted
     return TableLine(cells=cells, tone="dim" if echo else "bad" if known else "", id=_anchor(event) if anchor else "")
@@ -96,10 +104,10 @@ def _event(log: LogReading, event: LogEvent, *, anchor: bool) -> TableLine:
 
 def _log_cause(pattern: LogPattern) -> Markup:
     """The cause, and the releases in which it is known or mended."""
-    told = (f"known in {pattern.known}" if pattern.known else "", f"fixed in {pattern.fixed}" if pattern.fixed else "")
-    releases = ", ".join(word for word in told if word)
-    shown = html_text.dim(f"{pattern.component}: {releases}" if releases else "")
-    return Markup("{} {}").format(html_text.code(pattern.cause), shown)
+    parts = (f"known in {pattern.known}" if pattern.known else "", f"fixed in {pattern.fixed}" if pattern.fixed else "")
+    releases = ", ".join(word for word in parts if word)
+    release_note = html_text.dim(f"{pattern.component}: {releases}" if releases else "")
+    return Markup("{} {}").format(html_text.code(pattern.cause), release_note)
 
 
 def _anchor(event: LogEvent) -> str:
@@ -114,18 +122,6 @@ def event_of(log: LogReading | None, item: Evidence) -> str:
     return next((_anchor(event) for event in log.events[:_LOG_ROOM] if event.first <= at <= event.last), "")
 
 
-def _relation(event: LogEvent, said: list[str]) -> Cell:
-    """What an event is to the others, who wrote it, and the line that gave it away."""
-    parts = (
-        f"repeats or follows from line {event.echo_of}" if event.echo_of is not None else "",
-        "after a CUDA error: unreliable" if event.tainted else "",
-        f"logged {event.count:,} times" if event.count > 1 else "",
-        event.origin,
-        said[0] if said else "",
-    )
-    return cell("; ".join(part for part in parts if part), tone="dim")
-
-
 # Evidence, other causes, and what was not checked.
 
 _ROOM = 500
@@ -133,7 +129,7 @@ _TONES = {"info": "dim", "warn": "unsure", "error": "bad"}
 
 
 def evidence_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
-    """All findings, each with an anchor."""
+    """Build the table of all findings, each with an anchor."""
     lines, more = cut("findings", [_finding(report, item, known) for item in report.findings], _ROOM)
     if not lines:
         return ()
@@ -150,31 +146,25 @@ def _finding(report: Report, item: Evidence, known: Collection[str]) -> TableLin
     code = Markup("{} {}").format(html_blocks.code(item.code), html_blocks.line(item.kind, 60))
     if used:
         code += Markup('<span class="dim"> · shows {}</span>').format(html_blocks.line(", ".join(used)))
+    # What was seen, and the message where that says more.
+    parts = (item.observed, "" if report_view.adds_nothing(item) else item.message)
+    if isinstance(item.source, RunSource) and item.source.run in known:
+        stream = "" if item.source.stream == "result" else item.source.stream
+        where = stream + (f":{item.source.line}" if item.source.line is not None else "")
+        source = Markup("{} {}").format(html_blocks.link(item.source.run), html_blocks.line(where))
+    else:
+        place = report_view.short_source(item.source)
+        event = event_of(report.log, item)
+        source = html_blocks.link(event, place) if event else html_blocks.line(place)
     cells = (
         cell(name, heads=True),
         cell(code),
         mono(item.subject or ""),
-        cell(html_blocks.link_mentions(_observed_text(item), known, 900)),
+        cell(html_blocks.link_mentions(" — ".join(part for part in parts if part), known, 900)),
         cell(html_blocks.link_mentions(item.expected, known)),
-        cell(_source(report, item, known), tone="dim"),
+        cell(source, tone="dim"),
     )
     return TableLine(cells=cells, tone=tone, id=html_blocks.anchor(item.id))
-
-
-def _observed_text(item: Evidence) -> str:
-    """What was seen, and the message where that says more."""
-    parts = (item.observed, "" if report_view.adds_nothing(item) else item.message)
-    return " — ".join(part for part in parts if part)
-
-
-def _source(report: Report, item: Evidence, known: Collection[str]) -> Markup:
-    if isinstance(item.source, RunSource) and item.source.run in known:
-        stream = "" if item.source.stream == "result" else item.source.stream
-        where = stream + (f":{item.source.line}" if item.source.line is not None else "")
-        return Markup("{} {}").format(html_blocks.link(item.source.run), html_blocks.line(where))
-    shown = report_view.short_source(item.source)
-    event = event_of(report.log, item)
-    return html_blocks.link(event, shown) if event else html_blocks.line(shown)
 
 
 def other_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
@@ -196,7 +186,7 @@ def other_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
 
 
 def not_checked_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
-    """What was not looked at, by reason."""
+    """Build the table of what was not checked, by reason."""
     grouped: dict[str, list[str]] = {}
     for item in report.not_checked:
         grouped.setdefault(item.reason, []).append(f"{item.name} ({item.code})")
@@ -209,11 +199,11 @@ def not_checked_blocks(report: Report, known: Collection[str]) -> tuple[Block, .
         )
         for reason, names in grouped.items()
     ]
-    shown, more = cut("reasons", lines, _ROOM)
-    if not shown:
+    listed, more = cut("reasons", lines, _ROOM)
+    if not listed:
         return ()
     return (
-        TableBlock(label="Not checked", headings=("Because", "Not checked"), rows=shown, stacks=True, look="why"),
+        TableBlock(label="Not checked", headings=("Because", "Not checked"), rows=listed, stacks=True, look="why"),
         *more,
     )
 
@@ -259,17 +249,25 @@ class VerdictBlock:
 def verdict(report: Report, known: Collection[str]) -> VerdictBlock:
     """The first screen of ``report``; ``known`` are the ids that can be linked."""
     head = headline(report)
-    shown = VerdictBlock(word=head.word, tone=head.tone, title=head.text, note=report_view.partial_note(report))
+    block = VerdictBlock(word=head.word, tone=head.tone, title=head.text, note=report_view.partial_note(report))
     named = report.diagnoses and report.cannot_examine is None and report.internal_error is None
     if not named or report.verdict != "problem":
         rows = tuple((row.label, html_blocks.link_mentions(row.text, known)) for row in report_view.first_rows(report))
-        return replace(shown, rows=rows)
+        return replace(block, rows=rows)
     first = report.diagnoses[0]
     found = report_view.telling(report, first)
     if found is not None and not found.expected and found.observed in first.looked_like:
         found = None  # It says the same once more.
+    if first.status is not Status.SUSPECTED:
+        because = first.confirmation or "gone with the treatment, back without it"
+    else:
+        because = f"to confirm: {first.would_confirm}" if first.would_confirm else ""
+    tried = _NOTHING
+    if first.remedy.verified:
+        runs = [name for name in _RUN.findall(first.confirmation) if name in known]
+        tried = Markup("Tried: with it the failure is gone. {}").format(html_blocks.links(runs[-1:]))
     return replace(
-        shown,
+        block,
         title=one_line(first.title, 600),
         cause=first.cause,
         stage=first.stage or report.stage or "",
@@ -282,10 +280,10 @@ def verdict(report: Report, known: Collection[str]) -> VerdictBlock:
         is_refs=html_blocks.link(found.id) if found is not None and found.id in known else _NOTHING,
         sure=first.status.value,
         percent=f"{first.confidence:.0%}",
-        because=html_blocks.link_mentions(_because(first), known),
+        because=html_blocks.link_mentions(because, known),
         remedy=html_blocks.link_mentions(first.remedy.text, known, 1200),
         command=first.remedy.command,
-        tried=_tried_text(first, known) if first.remedy.verified else _NOTHING,
+        tried=tried,
         rows=tuple(
             (row.label, html_blocks.link_mentions(row.text, known))
             for row in report_view.first_rows(report)
@@ -306,19 +304,8 @@ def _symptom(report: Report, first: Diagnosis, known: Collection[str]) -> Markup
     return html_blocks.link(event, f"line {event[1:]}") if event else _NOTHING
 
 
-def _because(first: Diagnosis) -> str:
-    if first.status is not Status.SUSPECTED:
-        return first.confirmation or "gone with the treatment, back without it"
-    return f"to confirm: {first.would_confirm}" if first.would_confirm else ""
-
-
-def _tried_text(first: Diagnosis, known: Collection[str]) -> Markup:
-    runs = [name for name in _RUN.findall(first.confirmation) if name in known]
-    return Markup("Tried: with it the failure is gone. {}").format(html_blocks.links(runs[-1:]))
-
-
 def verdict_facts(report: Report) -> tuple[tuple[str, Markup], ...]:
-    """What was examined, where and when, on one line each."""
+    """List what was examined, where and when, on one line each."""
     case = report.case
     rows = []
     if report_view.has_artifact(report):
@@ -363,17 +350,22 @@ def render_html(report: Report) -> str:
     """``report`` as a page."""
     ids = (*(item.id for item in report.findings), *(outcome.id for outcome in report.runs))
     known = frozenset(name for name in ids if html_blocks.anchor(name))
-    shown = verdict(report, known)
+    block = verdict(report, known)
     sections = _in_order([fold_tables(section) for section in _sections(report, known) if section.blocks])
     template = template_environment().get_template("report.html.jinja")
+    # The script and the hash that allows it; both empty where no table is long.
     page = template.render(
-        verdict=shown,
+        verdict=block,
         facts=verdict_facts(report),
         sections=sections,
-        **_filter(sections),
+        **(
+            {"script": "", "script_hash": ""}
+            if not any(has_long(section.blocks) for section in sections)
+            else with_script_hash(_SCRIPT)
+        ),
         command=report.command,
-        explain=f"aotidoctor explain {shown.cause}" if shown.cause else "",
-        icon=verdict_icon(COLORS[shown.tone]),
+        explain=f"aotidoctor explain {block.cause}" if block.cause else "",
+        icon=verdict_icon(COLORS[block.tone]),
     )
     return page + "\n"
 
@@ -384,13 +376,6 @@ def _in_order(sections: list[PageSection]) -> list[PageSection]:
     rest = [section for section in sections if section not in late]
     at = next((number for number, section in enumerate(rest, 1) if section.id == "host"), len(rest))
     return [*rest[:at], *late, *rest[at:]]
-
-
-def _filter(sections: list[PageSection]) -> Mapping[str, str]:
-    """The script and the hash that allows it; both empty where no table is long."""
-    if not any(has_long(section.blocks) for section in sections):
-        return {"script": "", "script_hash": ""}
-    return with_script_hash(_SCRIPT)
 
 
 def _sections(report: Report, known: frozenset[str]) -> Iterator[PageSection]:
@@ -441,20 +426,17 @@ def report_piece(report: Report) -> str:
         for row in report_view.first_rows(report)
     )
     title = f"<b style='color:{COLORS[head.tone]}'>{_piece_text(head.word)}</b> {_piece_text(head.text)}"
-    return f"<div><p>{title}</p><table>{rows}</table>{_report_frame(report)}</div>"
-
-
-def _report_frame(report: Report) -> str:
-
     page = render_html(report)
     if len(page) > _LARGEST_PAGE:
-        return "<p>The whole report is long: <code>report.to_html('report.html')</code></p>"
-    frame = f"<iframe sandbox srcdoc=\"{escape(page)}\" style='width:100%;height:40em;border:0'></iframe>"
-    return f"<details><summary>The whole report</summary>{frame}</details>"
+        report_frame = "<p>The whole report is long: <code>report.to_html('report.html')</code></p>"
+    else:
+        frame = f"<iframe sandbox srcdoc=\"{escape(page)}\" style='width:100%;height:40em;border:0'></iframe>"
+        report_frame = f"<details><summary>The whole report</summary>{frame}</details>"
+    return f"<div><p>{title}</p><table>{rows}</table>{report_frame}</div>"
 
 
 def contract_piece(contract: ModelContract) -> str:
-    """Every leaf and output with what the compiled code expects of it."""
+    """Write a table of every leaf and output, with what the compiled code expects of it."""
     rows = [(leaf.path, package_view.leaf_text(leaf)) for leaf in contract.leaves]
     rows += [(output.path, package_view.output_text(output)) for output in contract.outputs]
     cells = "".join(

@@ -60,7 +60,7 @@ _ABOUT: Mapping[str, str] = {
 _DIM = re.compile(r"\.shape\[(\d{1,3})\]$")
 _EXPECTED = ("dtype", "shape", "strides", "device")
 _GIVEN = (*_EXPECTED, "values")
-_SHOWN = 40
+_MOST_LISTED = 40
 _CONTRACT_ROOM = 1000
 _Leaf = tuple[str, LeafSpec | None, LeafValue | None]
 
@@ -81,7 +81,7 @@ class _Marks:
 def contract_blocks(report: Report) -> tuple[Block, ...]:
     """The table; of a long one the marked leaves and the first others, with the rest folded. Then the symbols."""
     lines = [_line(report, leaf) for leaf in package_view.leaves(report)]
-    room = max(_SHOWN - sum(1 for line in lines if line.tone), 5)
+    room = max(_MOST_LISTED - sum(1 for line in lines if line.tone), 5)
     first: list[TableLine] = []
     rest: list[TableLine] = []
     for line in lines:
@@ -89,10 +89,15 @@ def contract_blocks(report: Report) -> tuple[Block, ...]:
         (first if (line.tone or room >= 0) and len(first) < _CONTRACT_ROOM else rest).append(line)
     blocks: list[Block] = [_table(report, first)] if first else []
     if rest:
-        shown, more = cut("leaves", rest, _CONTRACT_ROOM)
+        found, more = cut("leaves", rest, _CONTRACT_ROOM)
         summary = html_blocks.line(plural(len(rest), "more leaf", "more leaves"))
-        blocks.append(Folded(summary=summary, blocks=(_table(report, shown), *more)))
-    return (*blocks, *_symbols(report), *_problem(report))
+        blocks.append(Folded(summary=summary, blocks=(_table(report, found), *more)))
+    problem = report.case.inputs_error
+    return (
+        *blocks,
+        *_symbols(report),
+        *(() if problem is None else (NoteBlock(body=html_blocks.line(f"Inputs: {problem}"), tone="bad"),)),
+    )
 
 
 def is_marked(blocks: Sequence[Block]) -> bool:
@@ -113,37 +118,33 @@ def _table(report: Report, lines: Sequence[TableLine]) -> TableBlock:
 
 def _line(report: Report, leaf: _Leaf) -> TableLine:
     path, spec, value = leaf
-    told = [item for item in report.findings if _tells(report, item)]
-    found = [item for item in told if package_view.names_leaf(item.subject, path)]
-    around = [item for item in told if item.subject and path.startswith((f"{item.subject}[", f"{item.subject}."))]
+    complaints = [item for item in report.findings if _is_complaint(report, item)]
+    found = [item for item in complaints if package_view.names_leaf(item.subject, path)]
+    around = [item for item in complaints if item.subject and path.startswith((f"{item.subject}[", f"{item.subject}."))]
     dims = (_DIM.search(item.subject or "") for item in found if _ABOUT.get(item.code) == "shape")
     ours = (*found, *around)
     bad = any(item.severity is not Severity.WARN for item in ours)
+    # The properties that the checks speak of; where none does, a run has shown that it is the values.
+    properties = frozenset(_ABOUT.get(item.code, "leaf") for item in found if item.code.startswith("AD-IN-"))
     marks = _Marks(
-        about=_about(found) | (frozenset({"place"}) if around else frozenset()),
+        about=(properties or frozenset("value" for _ in found[:1])) | (frozenset({"place"}) if around else frozenset()),
         dims=frozenset(int(dim[1]) for dim in dims if dim is not None),
         ids=tuple(item.id for item in ours),
         tone="" if not ours else "bad" if bad else "unsure",
     )
-    shown = html_blocks.mark_wrong(path, 120) if "place" in marks.about else html_blocks.line(path, 120)
-    name = Markup("<code>{}</code> {}").format(shown, html_blocks.links(marks.ids))
+    text = html_blocks.mark_wrong(path, 120) if "place" in marks.about else html_blocks.line(path, 120)
+    name = Markup("<code>{}</code> {}").format(text, html_blocks.links(marks.ids))
     cells = (cell(name, heads=True), *_expected_cells(report, spec, marks))
     if report.case.inputs is not None:
         cells += _given_cells(report, path, value, marks)
     return TableLine(cells=cells, tone=marks.tone)
 
 
-def _tells(report: Report, item: Evidence) -> bool:
+def _is_complaint(report: Report, item: Evidence) -> bool:
     """A complaint about the inputs, or what a run showed of their values and the first diagnosis rests on."""
     if item.code.startswith("AD-IN-"):
         return item.severity is not Severity.INFO
     return bool(report.diagnoses) and report.verdict == "problem" and item.id in report.diagnoses[0].evidence
-
-
-def _about(found: Sequence[Evidence]) -> frozenset[str]:
-    """The properties that the checks speak of; where none does, a run has shown that it is the values."""
-    told = frozenset(_ABOUT.get(item.code, "leaf") for item in found if item.code.startswith("AD-IN-"))
-    return told or frozenset("value" for _ in found[:1])
 
 
 def _expected_cells(report: Report, spec: LeafSpec | None, marks: _Marks) -> tuple[Cell, ...]:
@@ -195,14 +196,10 @@ def _shape(sizes: Sequence[str], marks: _Marks) -> Cell:
 def _values(stats: ValueStats | None) -> tuple[str, ...]:
     if stats is None:
         return ()
-    ends = [_number(end) for end in (stats.low, stats.high) if end is not None]
+    ends = [str(end) if isinstance(end, int) else f"{end:.4g}" for end in (stats.low, stats.high) if end is not None]
     span = " … ".join(dict.fromkeys(ends))
     counted = ((stats.nan, "NaN"), (stats.inf, "Inf"))
     return tuple(word for word in (span, *(f"{count} {name}" for count, name in counted if count)) if word)
-
-
-def _number(value: float) -> str:
-    return str(value) if isinstance(value, int) else f"{value:.4g}"
 
 
 def _symbols(report: Report) -> tuple[Block, ...]:
@@ -217,11 +214,6 @@ def _symbols(report: Report) -> tuple[Block, ...]:
     return (Folded(summary=title, blocks=(Pairs(rows=rows),)),)
 
 
-def _problem(report: Report) -> tuple[Block, ...]:
-    problem = report.case.inputs_error
-    return () if problem is None else (NoteBlock(body=html_blocks.line(f"Inputs: {problem}"), tone="bad"),)
-
-
 # Package, host, server, comparison, and the command.
 
 _ROOM = 400
@@ -230,7 +222,7 @@ _TONES = {"": "", "!": "unsure", "x": "bad", "info": "", "warn": "unsure", "erro
 
 
 def plan_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
-    """What would be run."""
+    """Build the list of runs that are planned."""
     return (
         (StepsBlock(items=tuple(html_text.link_mentions(step, known) for step in report.plan)),) if report.plan else ()
     )
@@ -294,7 +286,7 @@ def compat_blocks(report: Report) -> tuple[Block, ...]:
 
 
 def package_blocks(report: Report) -> tuple[Block, ...]:
-    """What ``inspect`` shows besides the inputs: outputs, constants, calls, needs."""
+    """Build the blocks that only ``inspect`` shows: outputs, constants, calls, needs."""
     contract = report.case.contract
     if contract is None or report.command != "inspect":
         return ()
@@ -314,19 +306,19 @@ def _named_table(label: str, headings: tuple[str, str], rows: Sequence[tuple[str
     lines = [
         TableLine(cells=(cell(html_text.code(name), heads=True), cell(html_text.line(text)))) for name, text in rows
     ]
-    shown, more = cut("rows", lines, _ROOM)
-    return (TableBlock(label=label, headings=headings, rows=shown), *more) if shown else ()
+    listed, more = cut("rows", lines, _ROOM)
+    return (TableBlock(label=label, headings=headings, rows=listed), *more) if listed else ()
 
 
 def host_blocks(report: Report) -> tuple[Block, ...]:
-    """What this machine offers, and what of its environment may matter."""
+    """Build the tables of the host and of the environment variables that may matter."""
     host = report.case.host
     rows = tuple((label, html_text.line(text, 900)) for label, text in package_view.host_rows(host, whole=True))
     blocks: list[Block] = [Pairs(rows=rows)]
     if host.environment:
-        told = tuple((name, html_text.code(text)) for name, text in host.environment.items())
-        title = html_text.line(plural(len(told), "environment variable"))
-        blocks.append(Folded(summary=title, blocks=(Pairs(rows=told[:_ROOM]),)))
+        parts = tuple((name, html_text.code(text)) for name, text in host.environment.items())
+        title = html_text.line(plural(len(parts), "environment variable"))
+        blocks.append(Folded(summary=title, blocks=(Pairs(rows=parts[:_ROOM]),)))
     return tuple(blocks)
 
 
@@ -339,7 +331,7 @@ def settings_blocks(report: Report) -> tuple[Block, ...]:
 
 
 def traceback_blocks(report: Report) -> tuple[Block, ...]:
-    """Where aotidoctor itself failed."""
+    """Build the block with the traceback of a failure of aotidoctor itself."""
     return () if report.internal_error is None else printed_block("Traceback", report.internal_error, _TRACEBACK)
 
 

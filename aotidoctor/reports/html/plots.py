@@ -172,9 +172,9 @@ def _logarithmic(axes: Axes, low: float, high: float, *, ticks: int = 6) -> None
 
 def _off_by(axes: Axes, rows: Sequence[ValueRow]) -> None:
     """Errors on a logarithmic scale; none at all stands at the left edge."""
-    told = [row.error for row in rows if row.error]
+    parts = [row.error for row in rows if row.error]
     # A decade at least: otherwise no power of ten may lie between them.
-    low, high = (min(told) / 4, max(told) * 4) if told else (1e-8, 1.0)
+    low, high = (min(parts) / 4, max(parts) * 4) if parts else (1e-8, 1.0)
     _logarithmic(axes, low, high, ticks=2)
     for at, row in enumerate(rows):
         if row.bad:
@@ -188,8 +188,8 @@ def _off_by(axes: Axes, rows: Sequence[ValueRow]) -> None:
 
 def _errors(figure: Figure, rows: Sequence[ErrorRow]) -> None:
     axes = _axes(figure, 0.2, 0.66, len(rows), figure.get_figheight())
-    told = [value for row in rows for value in (row.error, row.reference, row.allowed) if value]
-    low, high = min([0.5, *told]) / 2, max([10.0, *told]) * 2
+    parts = [value for row in rows for value in (row.error, row.reference, row.allowed) if value]
+    low, high = min([0.5, *parts]) / 2, max([10.0, *parts]) * 2
     _logarithmic(axes, low, high)
     axes.set_xlabel("eps from float64 (dot: package; ring: reference; bar: what rounding explains)", color=_DIM)
     for at, row in enumerate(rows):

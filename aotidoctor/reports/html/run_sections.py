@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from aotidoctor.model.evidence import plural
-from aotidoctor.model.localization import Localization, SourceLine, TimelineEntry
+from aotidoctor.model.localization import Localization, TimelineEntry
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
 from aotidoctor.reports import localization_view, run_view
@@ -92,18 +92,18 @@ def value_figure(place: Localization) -> tuple[Block, ...]:
     rows = every[begin : begin + _ROWS]
     more = f" {plural(len(every) - len(rows), 'more tensor')} in the table." if len(rows) < len(every) else ""
     against = any(row.error is not None for row in rows)
-    said = "What each call wrote, in order: smallest to largest value, mean" + (
+    text = "What each call wrote, in order: smallest to largest value, mean" + (
         ", and the largest difference from the program." if against else "."
     )
     bad = [row.tensor for row in rows if row.nan or row.inf]
-    told = f"Values of {plural(len(rows), 'tensor')}; NaN or Inf in {', '.join(bad[:8]) or 'none'}."
+    words = f"Values of {plural(len(rows), 'tensor')}; NaN or Inf in {', '.join(bad[:8]) or 'none'}."
 
     def draw() -> Markup:
         from aotidoctor.reports.html import plots
 
         return plots.values(rows)
 
-    return _draw_figure(draw, said + more, told)
+    return _draw_figure(draw, text + more, words)
 
 
 def error_rows(found: Sequence[OutputComparison]) -> tuple[ErrorRow, ...]:
@@ -132,14 +132,14 @@ def error_figure(found: Sequence[OutputComparison]) -> tuple[Block, ...]:
 
         return plots.errors(rows)
 
-    said = "Error against a float64 run, in eps of the dtype: of package and reference, and what rounding explains."
+    text = "Error against a float64 run, in eps of the dtype: of package and reference, and what rounding explains."
     wrong = [row.label for row in rows if row.bad]
     return _draw_figure(
-        draw, said, f"Errors of {plural(len(rows), 'output')}; wrong: {', '.join(wrong[:8]) or 'none'}."
+        draw, text, f"Errors of {plural(len(rows), 'output')}; wrong: {', '.join(wrong[:8]) or 'none'}."
     )
 
 
-def _draw_figure(draw: Callable[[], Markup], said: str, told: str) -> tuple[Block, ...]:
+def _draw_figure(draw: Callable[[], Markup], text: str, words: str) -> tuple[Block, ...]:
     try:
         svg = draw()
     except ImportError as error:
@@ -147,7 +147,7 @@ def _draw_figure(draw: Callable[[], Markup], said: str, told: str) -> tuple[Bloc
     except Exception as error:  # noqa: BLE001 - a broken installation draws nothing, and the report stands
         why = f"matplotlib failed ({type(error).__name__}: {one_line(str(error), 120)})"
     else:
-        return (Figure(svg=svg, text=told, caption=html_blocks.line(said)),)
+        return (Figure(svg=svg, text=words, caption=html_blocks.line(text)),)
     return (NoteBlock(body=html_blocks.line(_MISSING.format(why)), tone="dim"),)
 
 
@@ -205,7 +205,13 @@ def _calls(place: Localization, entries: Sequence[TimelineEntry], *, last: bool)
         style = f"left:{min(left, 99.0):.1f}%;width:{width:.1f}%"
         kind = "bar" if entry.seconds is not None else "bar open"
         bar = cell(Markup('<span class="{}" style="{}"></span>').format(kind, style), look="when")
-        sign = _sign(place, entry, final=final)
+        # What is to be said of a call beside its name.
+        if entry.state == "entered":
+            sign = "never returned"
+        elif entry.name == place.first_bad:
+            sign = "first bad values"
+        else:
+            sign = "culprit" if final and entry.name == place.culprit else ""
         name = html_text.code(entry.name, 160)
         if sign:
             name = Markup('{} <span class="tag">{}</span>').format(name, sign)
@@ -227,20 +233,11 @@ def _calls(place: Localization, entries: Sequence[TimelineEntry], *, last: bool)
     )
 
 
-def _sign(place: Localization, entry: TimelineEntry, *, final: bool) -> str:
-    """What is to be said of a call beside its name."""
-    if entry.state == "entered":
-        return "never returned"
-    if entry.name == place.first_bad:
-        return "first bad values"
-    return "culprit" if final and entry.name == place.culprit else ""
-
-
 def _stack(place: Localization) -> tuple[Block, ...]:
     rows = localization_view.frame_rows(place, whole=True)
     if not rows:
         return ()
-    shown = {number for number, _, _ in localization_view.frame_rows(place)}
+    listed = {number for number, _, _ in localization_view.frame_rows(place)}
     lines = {
         number: TableLine(
             cells=(cell(number, look="num", tone="dim"), cell(html_text.code(name), heads=True), mono(where))
@@ -248,8 +245,8 @@ def _stack(place: Localization) -> tuple[Block, ...]:
         for number, name, where in rows
     }
     headings = ("", "Function", "Place")
-    first = tuple(line for number, line in lines.items() if number in shown)
-    others = [line for number, line in lines.items() if number not in shown]
+    first = tuple(line for number, line in lines.items() if number in listed)
+    others = [line for number, line in lines.items() if number not in listed]
     rest, more = cut("frames", others, _FRAMES)
     blocks: list[Block] = [TableBlock(label="Native stack, innermost first", headings=headings, rows=first)]
     if rest:
@@ -264,17 +261,13 @@ def _stack(place: Localization) -> tuple[Block, ...]:
 def _source(place: Localization) -> tuple[Block, ...]:
     """The line of the package that the innermost frame or the failed check is in."""
     frame = localization_view.source_frame(place)
-    shown = localization_view.excerpt(place)
-    if frame is None or shown is None:
+    excerpt = localization_view.excerpt(place)
+    if frame is None or excerpt is None:
         return ()
     width = len(str(frame.lines[-1].number))
-    body = Markup("\n").join(_source_line(line, width) for line in frame.lines)
-    return (OutputBlock(title=html_text.code(shown.title), body=body),)
-
-
-def _source_line(line: SourceLine, width: int) -> Markup:
-    words = html_text.esc(f"{line.number:>{width}}  {line.text}".replace("\n", " "))
-    return Markup("<mark>{}</mark>").format(words) if line.marked else words
+    words = [(line, html_text.esc(f"{line.number:>{width}}  {line.text}".replace("\n", " "))) for line in frame.lines]
+    body = Markup("\n").join(Markup("<mark>{}</mark>").format(text) if line.marked else text for line, text in words)
+    return (OutputBlock(title=html_text.code(excerpt.title), body=body),)
 
 
 def value_blocks(place: Localization | None) -> tuple[Block, ...]:
@@ -285,8 +278,8 @@ def value_blocks(place: Localization | None) -> tuple[Block, ...]:
     blocks: list[Block] = [*value_figure(place)]
     if rows:
         lines = texts(rows[1:], tones=["bad" if row[0] else "" for row in rows[1:]])
-        shown, more = cut("rows", lines, _VALUES)
-        table = TableBlock(label="Values of kernels", headings=tuple(rows[0]), rows=shown, look="numbers")
+        listed, more = cut("rows", lines, _VALUES)
+        table = TableBlock(label="Values of kernels", headings=tuple(rows[0]), rows=listed, look="numbers")
         summary = html_text.line(f"The numbers: {plural(len(lines), 'tensor')} that the calls read or wrote")
         blocks.append(Folded(summary=summary, blocks=(table, *more)))
     return (*blocks, *(_note(text) for text in place.notes[:20]))
@@ -313,12 +306,15 @@ def matrix_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
         runs = [outcome for outcome in report.runs if outcome.request.probe == probe]
         purpose = runs[0].request.purpose if len({outcome.request.purpose for outcome in runs}) == 1 else ""
         name = html_text.code(runs[0].request.probe, 60)
+        words = dict.fromkeys(run_view.took_effect(outcome) for outcome in runs if outcome.request.env)
         lines.append(
             TableLine(
                 cells=(
                     cell(Markup("{} {}").format(name, html_text.dim(purpose, 120)), heads=True),
                     *(_ending_cell(runs, ending) for ending in endings),
-                    _effect_cell(runs),
+                    cell(
+                        ", ".join(word for word in words if word), tone="dim" if set(words) <= {"yes", ""} else "unsure"
+                    ),
                 )
             )
         )
@@ -328,7 +324,12 @@ def matrix_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
         rows=tuple(lines[:_RUNS]),
         look="matrix",
     )
-    return (table, *_pattern(report, known))
+    rows = run_view.probe_rows(report)
+    pattern: tuple[Block, ...] = ()
+    if rows:
+        verdict = NoteBlock(body=html_text.link_mentions(run_view.probes_verdict(report), known))
+        pattern = (verdict, TableBlock(label=run_view.PROBES_TITLE, headings=run_view.PROBE_HEADINGS, rows=texts(rows)))
+    return (table, *pattern)
 
 
 def _ending_cell(runs: list[Outcome], ending: str) -> Cell:
@@ -344,21 +345,8 @@ def _ending_cell(runs: list[Outcome], ending: str) -> Cell:
     return cell(body, tone=tone, look="outcome")
 
 
-def _effect_cell(runs: list[Outcome]) -> Cell:
-    words = dict.fromkeys(run_view.took_effect(outcome) for outcome in runs if outcome.request.env)
-    return cell(", ".join(word for word in words if word), tone="dim" if set(words) <= {"yes", ""} else "unsure")
-
-
-def _pattern(report: Report, known: Collection[str]) -> tuple[Block, ...]:
-    rows = run_view.probe_rows(report)
-    if not rows:
-        return ()
-    said = NoteBlock(body=html_text.link_mentions(run_view.probes_verdict(report), known))
-    return said, TableBlock(label=run_view.PROBES_TITLE, headings=run_view.PROBE_HEADINGS, rows=texts(rows))
-
-
 def run_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
-    """Each run folded, in order."""
+    """Build a folded block per run, in order."""
     runs = report.runs[:_RUNS]
     room = max(300, min(_ROOM, _ROOM_OF_ALL // (_STREAMS * max(len(runs), 1))))
     first = run_view.first_failed(runs)
@@ -379,7 +367,21 @@ def _run(outcome: Outcome, known: Collection[str], room: int) -> Folded:
         html_text.line(run_view.run_ending(outcome)),
         html_text.line(", ".join((*((f"in {outcome.stage}",) if failed else ()), seconds(outcome.seconds)))),
     )
-    blocks = (Pairs(rows=_facts(outcome, known)), *_run_texts(outcome, room))
+    # What it said, stream by stream, the end of each.
+    error = outcome.error
+    streams = (
+        ("raised", (error.traceback or f"{error.type}: {error.message}") if error is not None else ""),
+        ("stdout", outcome.stdout_tail),
+        ("stderr", outcome.stderr_tail),
+        ("debugger", outcome.debugger_output),
+        ("tool", outcome.tool_output),
+    )
+    sizes = {"stdout": outcome.stdout_bytes, "stderr": outcome.stderr_bytes}
+    printed: list[Block] = []
+    for name, text in streams:
+        of = f" (of {sizes[name]:,} bytes)" if sizes.get(name, 0) > len(text) else ""
+        printed += printed_block(one_line(f"{name}{of}"), text, room)
+    blocks = (Pairs(rows=_facts(outcome, known)), *printed)
     return Folded(summary=summary, blocks=blocks, id=html_text.anchor(outcome.id))
 
 
@@ -400,21 +402,3 @@ def _facts(outcome: Outcome, known: Collection[str]) -> tuple[tuple[str, Markup]
         ("No debugger", html_text.line(outcome.debugger_problem or "")),
     )
     return tuple(row for row in rows if row[1])
-
-
-def _run_texts(outcome: Outcome, room: int) -> tuple[Block, ...]:
-    """What it said, stream by stream, the end of each."""
-    error = outcome.error
-    streams = (
-        ("raised", (error.traceback or f"{error.type}: {error.message}") if error is not None else ""),
-        ("stdout", outcome.stdout_tail),
-        ("stderr", outcome.stderr_tail),
-        ("debugger", outcome.debugger_output),
-        ("tool", outcome.tool_output),
-    )
-    sizes = {"stdout": outcome.stdout_bytes, "stderr": outcome.stderr_bytes}
-    blocks: list[Block] = []
-    for name, text in streams:
-        of = f" (of {sizes[name]:,} bytes)" if sizes.get(name, 0) > len(text) else ""
-        blocks += printed_block(one_line(f"{name}{of}"), text, room)
-    return tuple(blocks)

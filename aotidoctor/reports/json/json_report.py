@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Host
-from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
+from aotidoctor.model.contract import Dim, ModelContract
 from aotidoctor.model.errors import CannotExamineError, examining
 from aotidoctor.model.evidence import FileSource, RunSource, Source
 from aotidoctor.model.record import JsonObject, JsonValue, as_integer, as_object
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from aotidoctor.model.artifact import StampSeen
-    from aotidoctor.model.inputs import LeafValue
     from aotidoctor.model.run import Ending, Outcome
     from aotidoctor.model.serving_config import NameRow, NameTable
 
@@ -53,7 +52,7 @@ def pick_fields(value: object, names: str) -> dict[str, object]:
 
 
 def artifact_json(case: Case) -> dict[str, object]:
-    """What is in the file."""
+    """Describe the contents of the artifact as plain values."""
     found: Artifact = case.artifact
     return {
         **pick_fields(found, "path kind size sha256 prefix archive_version archive_format"),
@@ -100,11 +99,11 @@ def artifact_json(case: Case) -> dict[str, object]:
 def _stamp(seen: StampSeen) -> dict[str, object]:
     """What the package states of its origin; its hashes are counted."""
     stamp = seen.stamp
-    told = pick_fields(seen, "member problem")
+    values = pick_fields(seen, "member problem")
     if stamp is None:
-        return told
+        return values
     return {
-        **told,
+        **values,
         **pick_fields(stamp, "torch compiler python program"),
         **pick_fields(stamp.facts, "ranges constant_inputs"),
         "sample": stamp.sample,
@@ -124,13 +123,20 @@ _KERNEL = "name kind line origins source_nodes arguments grid warps shared devic
 
 
 def contract_json(found: ModelContract | None, *, whole: bool) -> dict[str, object] | None:
-    """What the compiled code expects; ``whole`` lists all constants and kernels."""
+    """Write the contract as plain values; ``whole`` lists all constants and kernels."""
     if found is None:
         return None
     listed = None if whole else _LISTED
     return {
         **pick_fields(found, "model_name source member n_inputs n_outputs n_constants"),
-        "leaves": [_leaf(leaf) for leaf in found.leaves],
+        "leaves": [
+            {
+                **pick_fields(leaf, "index path kind input_index generated_name triton_names dtype rank"),
+                "dims": [_dim(dim) for dim in leaf.dims] if leaf.dims is not None else None,
+                **pick_fields(leaf, "strides device_type used source_line check_line"),
+            }
+            for leaf in found.leaves
+        ],
         **pick_fields(found, "outputs symbols"),
         "constants": [pick_fields(item, _CONSTANT) for item in found.constants[:listed]],
         "kernels": [pick_fields(kernel, _KERNEL) for kernel in found.kernels[:listed]],
@@ -140,14 +146,6 @@ def contract_json(found: ModelContract | None, *, whole: bool) -> dict[str, obje
         "in_spec": found.in_spec if whole else None,
         "out_spec": found.out_spec if whole else None,
         **pick_fields(found, "unknown_lines unread problems"),
-    }
-
-
-def _leaf(leaf: LeafSpec) -> dict[str, object]:
-    return {
-        **pick_fields(leaf, "index path kind input_index generated_name triton_names dtype rank"),
-        "dims": [_dim(dim) for dim in leaf.dims] if leaf.dims is not None else None,
-        **pick_fields(leaf, "strides device_type used source_line check_line"),
     }
 
 
@@ -170,7 +168,9 @@ def _dim(dim: Dim) -> dict[str, object]:
 
 
 def inputs_json(case: Case) -> dict[str, object] | None:
-    """What was passed, or why it could not be read; None when no inputs were given."""
+    """Describe the inputs, or why they could not be read; None when none were given."""
+    from aotidoctor.model.inputs import PlainValue
+
     error, found = case.inputs_error, case.inputs
     if error is not None:
         return {"path": case.inputs_path, "problem": str(error), "cause": error.cause, "leaves": []}
@@ -178,24 +178,21 @@ def inputs_json(case: Case) -> dict[str, object] | None:
         return None
     return {
         **pick_fields(found, "path format form sha256 trusted globals notes"),
-        "leaves": [{"path": path, **_value(value)} for path, value in found.leaves()],
+        "leaves": [
+            {
+                "path": path,
+                "kind": "plain" if isinstance(value, PlainValue) else "tensor",
+                **{key: item for key, item in record_json(value).items() if key != "elements"},
+            }
+            for path, value in found.leaves()
+        ],
         "problem": None,
         "cause": None,
     }
 
 
-def _value(value: LeafValue) -> dict[str, object]:
-    from aotidoctor.model.inputs import PlainValue, TensorDesc
-
-    match value:
-        case PlainValue():
-            return {"kind": "plain", **record_json(value)}
-        case TensorDesc():
-            return {"kind": "tensor", **{key: item for key, item in record_json(value).items() if key != "elements"}}
-
-
 def host_json(found: Host) -> dict[str, object]:
-    """What this machine offers: every field of the record but those that only a check reads."""
+    """Describe the host: every field of the record but those that only a check reads."""
     left_out = frozenset(("missing_folders", *(("profile", "unstated") if found.profile is None else ())))
     names = [item.name for item in fields(found) if item.name not in left_out]
     return {
@@ -207,12 +204,15 @@ def host_json(found: Host) -> dict[str, object]:
 
 # Child runs.
 
-_OUTPUTS_SHOWN = 64
+_OUTPUTS_LISTED = 64
 
 
 def run_json(outcome: Outcome) -> dict[str, object]:
     """One child run, as plain values."""
     request, error = outcome.request, outcome.error
+    # Descriptions of the last call's outputs, the first of them when there are very many.
+    calls = outcome.result.get("outputs")
+    outputs = calls[-1] if isinstance(calls, list) and calls else None
     return {
         "id": outcome.id,
         **pick_fields(request, "probe purpose"),
@@ -226,7 +226,7 @@ def run_json(outcome: Outcome) -> dict[str, object]:
         "seconds": outcome.seconds,
         "error": pick_fields(error, "type message traceback") if error else None,
         "warnings": outcome.warnings,
-        "outputs": _outputs(outcome.result.get("outputs")),
+        "outputs": list(outputs[:_OUTPUTS_LISTED]) if isinstance(outputs, list) else [],
         "applied": outcome.result.get("applied", []),
         **pick_fields(outcome, "stdout_tail stderr_tail stdout_bytes stderr_bytes"),
         "peak_rss_bytes": outcome.peak_rss,
@@ -238,25 +238,18 @@ def _ending(ending: Ending) -> dict[str, object]:
     # Not at the top: `env` and `schema` have no runs.
     from aotidoctor.model.run import Exited, NotStarted, OutOfMemory, Signalled, TimedOut
 
-    said: dict[str, object] = {"ending": "exited", "ending_why": "", "signal": None, "exit_code": None}
+    values: dict[str, object] = {"ending": "exited", "ending_why": "", "signal": None, "exit_code": None}
     match ending:
         case Exited(code=code, done=done):
-            return said | {"exit_code": code, "ending_why": "" if done else "no done-marker"}
+            return values | {"exit_code": code, "ending_why": "" if done else "no done-marker"}
         case Signalled(name=name, core_dumped=core):
-            return said | {"ending": "signalled", "signal": name, "ending_why": "core dumped" if core else ""}
+            return values | {"ending": "signalled", "signal": name, "ending_why": "core dumped" if core else ""}
         case TimedOut(limit=limit):
-            return said | {"ending": "timed-out", "ending_why": f"limit {limit:g} s"}
+            return values | {"ending": "timed-out", "ending_why": f"limit {limit:g} s"}
         case OutOfMemory(reason=reason):
-            return said | {"ending": "out-of-memory", "ending_why": reason}
+            return values | {"ending": "out-of-memory", "ending_why": reason}
         case NotStarted(reason=reason):
-            return said | {"ending": "not-started", "ending_why": reason}
-
-
-def _outputs(calls: JsonValue) -> list[object]:
-    """Descriptions of the last call's outputs, the first of them when there are very many."""
-    if not isinstance(calls, list) or not calls or not isinstance(calls[-1], list):
-        return []
-    return list(calls[-1][:_OUTPUTS_SHOWN])
+            return values | {"ending": "not-started", "ending_why": reason}
 
 
 # The document.
@@ -336,7 +329,9 @@ def clean_json(value: object) -> JsonValue:
         case int():
             return int(value)
         case float():
-            return float(value) if math.isfinite(value) else _nonfinite(value)
+            if math.isfinite(value):
+                return float(value)
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case Mapping():
             return {str(clean_json(str(key))): clean_json(item) for key, item in value.items()}
         case Sequence():
@@ -347,12 +342,6 @@ def clean_json(value: object) -> JsonValue:
             return clean_json(record_json(value))
         case _:
             return clean_json(str(value))
-
-
-def _nonfinite(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
 
 
 # A report that was written before, read back.
@@ -376,7 +365,7 @@ def read_saved_report(path: str) -> JsonObject:
 
 
 def saved_case(report: JsonObject) -> Case:
-    """What a report says of its case: what it was about, and the host."""
+    """Read the artifact and the host of a saved report."""
     artifact = as_object(report.get("artifact"))
     kinds = {kind.value: kind for kind in ArtifactKind}
     return Case(

@@ -39,7 +39,7 @@ def array_of(items: JsonObject) -> JsonObject:
 
 
 def nullable(schema: JsonObject) -> JsonObject:
-    """That, or null."""
+    """Allow null besides the given schema."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 

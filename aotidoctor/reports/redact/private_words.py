@@ -40,7 +40,7 @@ class Kind:
 
 
 def has_escapes(text: str) -> bool:
-    """Whether there is anything in ``text`` that another spelling of a name could be made of."""
+    """Whether ``text`` has characters of which an escaped spelling of a name consists."""
     return "%" in text or "\\" in text or "\0" in text or not text.isascii()
 
 
@@ -168,7 +168,7 @@ _ADDRESS_AFTER = re.compile(r":\d{2,5}\b|/\d{1,2}\b")
 
 
 def is_address(found: re.Match[str]) -> bool:
-    """Whether four numbers are an address rather than a version such as 2.13.0.1; loopback is nobody's secret."""
+    """Whether four numbers are an address rather than a version such as 2.13.0.1; loopback is not secret."""
     octets = [int(part) for part in found[0].split(".")]
     if octets[0] in (0, 127, 255):
         return False
@@ -212,7 +212,7 @@ ORDINARY = frozenset({
 
 @record
 class Identity:
-    """Whose report it is. ``secrets`` are values of variables; ``words`` are private words that the user named."""
+    """The names and secrets to hide. ``secrets`` are values of variables; ``words`` are named by the user."""
 
     home: str | None = None
     users: tuple[str, ...] = ()
@@ -253,7 +253,7 @@ def is_ordinary(name: str) -> bool:
 
 
 def is_common(name: str) -> bool:
-    """Whether ``name`` is a word that reports use: a folder called ``/home/shared`` names nobody."""
+    """Whether ``name`` is a word that reports use: a folder called ``/home/shared`` is not private."""
     return is_ordinary(name) or is_structural(name) or name.casefold() in _vocabulary()
 
 
@@ -345,7 +345,7 @@ def obscured_forms(word: str) -> tuple[str, ...]:
 
 
 def base64_cores(word: bytes) -> tuple[str, ...]:
-    """What base64 makes of ``word`` whatever stands around it: one text per alignment, none for a short word."""
+    """The base64 of ``word`` that does not depend on its neighbours: one text per alignment, none for a short word."""
     found = []
     for shift in range(3):
         text = binascii.b2a_base64(b"\0" * shift + word, newline=False).decode().rstrip("=")
@@ -390,10 +390,22 @@ def expressions(name: Name, *, strict: bool) -> Iterator[Kind]:
     ``strict`` is for bundles: also inside longer words, in base64, in hexadecimal and backwards.
     """
     if name.kind == "home":
-        yield from _home(name.text, strict=strict)
+        path = name.text.rstrip("/")
+        if path.strip("/"):
+            end = r"(?![\w-])(?!\.\w)"
+            # A compiler's option may stand before it: -I/root/include. A folder as ordinary as /root has namesakes
+            # elsewhere.
+            start = "" if strict and not is_ordinary(path.rpartition("/")[2]) else r"(?:(?<![\w.-])|(?<=-[A-Z]))"
+            yield Kind(f"{start}{re.escape(path)}{end}", (path.casefold(),))
+            parts = [re.escape(part) for part in path.strip("/").split("/")]
+            escape = r"(?:\\+/|%2[Ff]|%252[Ff]|\\+u002[Ff])"
+            needle = path.rsplit("/", 1)[-1].casefold()
+            yield Kind(f"{escape}{_SEPARATOR.join(parts)}{end}", (needle,), escaped=True)
         return
     if name.only_in_addresses(strict=strict):
-        yield _address(name)
+        word = re.escape(name.text)
+        form = f"{word}(?=@)" if name.kind == "user" else f"(?<=@){word}"
+        yield Kind(rf"(?<![\w.-]){form}(?![\w-])", (name.text.casefold(),))
         return
     inside = strict and len(name.text) >= SUBSTRING
     yield _anywhere(name.text) if name.everywhere else _bounded_kind(name.text, inside=inside)
@@ -411,16 +423,12 @@ def _anywhere(form: str) -> Kind:
     return Kind(f"(?i:{re.escape(form)})", (form.casefold(),))
 
 
-def _spelling_regex(name: str) -> tuple[str, str]:
-    """An expression for ``marie.anne`` that finds ``marie_anne`` and ``marieanne``, too; and its longest part."""
-    parts = [part for part in _JOINT.split(name) if part]
-    if len(parts) < 2 or len(name) < SUBSTRING:
-        return re.escape(name), name.casefold()
-    return "[-._ ]?".join(map(re.escape, parts)), max(parts, key=len).casefold()
-
-
 def _bounded_kind(name: str, *, inside: bool) -> Kind:
-    word, needle = _spelling_regex(name)
+    # An expression for `marie.anne` that finds `marie_anne` and `marieanne`, too; and its longest part.
+    parts = [part for part in _JOINT.split(name) if part]
+    word, needle = re.escape(name), name.casefold()
+    if len(parts) >= 2 and len(name) >= SUBSTRING:
+        word, needle = "[-._ ]?".join(map(re.escape, parts)), max(parts, key=len).casefold()
     if inside:
         return Kind(f"(?i:{word})", (needle,))
     capital = re.escape(name[:1].upper() + name[1:])
@@ -429,23 +437,3 @@ def _bounded_kind(name: str, *, inside: bool) -> Kind:
     end = r"(?:(?![A-Za-z0-9])|(?=[A-Z][a-z]))"
     pattern = f"(?:{start}(?i:{word}){end}|{length}(?i:{word})|(?<=[a-z]){capital}{end})"
     return Kind(pattern, (needle,))
-
-
-def _address(name: Name) -> Kind:
-    word = re.escape(name.text)
-    form = f"{word}(?=@)" if name.kind == "user" else f"(?<=@){word}"
-    return Kind(rf"(?<![\w.-]){form}(?![\w-])", (name.text.casefold(),))
-
-
-def _home(home: str, *, strict: bool) -> Iterator[Kind]:
-    path = home.rstrip("/")
-    if not path.strip("/"):
-        return
-    end = r"(?![\w-])(?!\.\w)"
-    # A compiler's option may stand before it: -I/root/include. So ordinary a folder as /root has namesakes elsewhere.
-    start = "" if strict and not is_ordinary(path.rpartition("/")[2]) else r"(?:(?<![\w.-])|(?<=-[A-Z]))"
-    yield Kind(f"{start}{re.escape(path)}{end}", (path.casefold(),))
-    parts = [re.escape(part) for part in path.strip("/").split("/")]
-    escape = r"(?:\\+/|%2[Ff]|%252[Ff]|\\+u002[Ff])"
-    needle = path.rsplit("/", 1)[-1].casefold()
-    yield Kind(f"{escape}{_SEPARATOR.join(parts)}{end}", (needle,), escaped=True)

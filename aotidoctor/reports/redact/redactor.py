@@ -57,12 +57,12 @@ def without_values(tensor: TensorDesc) -> TensorDesc:
     integer = tensor.dtype in ITEMSIZE and tensor.dtype.startswith(("int", "uint", "bool"))
     if integer and tensor.numel > 1:
         return tensor
-    kept = (
+    stripped = (
         replace(stats, low=_rounded(stats.low), high=_rounded(stats.high))
         if not integer and tensor.numel >= FEW
         else replace(stats, low=None, high=None)
     )
-    return tensor if kept == stats else replace(tensor, stats=kept)
+    return tensor if stripped == stats else replace(tensor, stats=stripped)
 
 
 def _rounded(value: float | None) -> float | None:
@@ -87,7 +87,12 @@ class Placeholders:
         self._texts: dict[str, str] = {}
         self._last: dict[str, int] = {}
         for placeholder, text in (known or {}).items():
-            self._keep(placeholder, text)
+            found = _FORM.fullmatch(placeholder)
+            if found is not None:
+                kind, number = found[1], int(found[2] or 0)
+                self._given[_key(kind, text)] = placeholder
+                self._texts[placeholder] = text
+                self._last[kind] = max(self._last.get(kind, 0), number)
 
     def give(self, kind: str, text: str, *, own: bool = False) -> str:
         """The placeholder of ``text``, which is of ``kind``; ``own`` for what is the owner's, not met in a text."""
@@ -127,15 +132,6 @@ class Placeholders:
                 return placeholder
         return None
 
-    def _keep(self, placeholder: str, text: str) -> None:
-        found = _FORM.fullmatch(placeholder)
-        if found is None:
-            return
-        kind, number = found[1], int(found[2] or 0)
-        self._given[_key(kind, text)] = placeholder
-        self._texts[placeholder] = text
-        self._last[kind] = max(self._last.get(kind, 0), number)
-
 
 def _key(kind: str, text: str) -> tuple[str, str]:
     return kind, text.casefold() if kind in _FOLDED else text
@@ -152,13 +148,13 @@ _KEY_AND_SECRET = {"password": ("before", "word"), "variable": ("name", "given")
 _GIVEN_AS = {"other": "user", "folders": "user", "ip6": "ip", "email": "email", "mac": "mac", "account": "account"}
 _GIVEN_AS |= {"internal": "host", "registry": "host", "bucket": "account", "project": "project"}
 # Variables of these are shown whatever they are called.
-_SHOWN_VARIABLES = ("AOT_INDUCTOR_", "AOTINDUCTOR_", "AOTI_", "TORCHINDUCTOR_", "TORCH_", "PYTORCH_", "TRITON_")
+_PUBLIC_VARIABLES = ("AOT_INDUCTOR_", "AOTINDUCTOR_", "AOTI_", "TORCHINDUCTOR_", "TORCH_", "PYTORCH_", "TRITON_")
 # Names met in a text are looked for in all texts; what they reveal in turn is rarely more than one round.
 _ROUNDS = 4
 
 
 class Redactor:
-    """Hides what it was told of, and what looks private. One per report: it numbers what it meets.
+    """Hide the known private words, and what looks private. One per report: it numbers what it meets.
 
     ``strict`` is for what leaves the machine whole: names are hidden inside longer words, too, and no field is left
     out. ``placeholders`` may be those of an earlier redactor, which then keep their meaning.
@@ -221,7 +217,7 @@ class Redactor:
         return more
 
     def names(self) -> tuple[Name, ...]:
-        """All private words that are known by now."""
+        """The private words that are known so far."""
         return tuple(self._names.values())
 
     def _arrange(self) -> None:
@@ -246,25 +242,23 @@ class Redactor:
 
     def _settle(self, text: str) -> str:
         while True:
-            pattern = self._pattern(text)
+            # One expression of the kinds that have a chance in `text`; None without any.
+            folded = text.casefold()
+            chances = self._chances(folded, self._plain)
+            if has_escapes(text):
+                chances = sorted(chances + self._chances(folded, self._escaped))
+            if not chances or chances == [0]:
+                pattern = None
+            else:
+                found = self._compiled.get(tuple(chances))
+                if found is None:
+                    joined = "|".join(self._kinds[at].pattern for at in chances)
+                    found = self._compiled[tuple(chances)] = re.compile(joined, re.DOTALL)
+                pattern = found
             after = pattern.sub(self._hide, text) if pattern is not None else text
             if after == text:
                 return after
             text = after
-
-    def _pattern(self, text: str) -> re.Pattern[str] | None:
-        """One expression of the kinds that have a chance in ``text``; None without any."""
-        folded = text.casefold()
-        chances = self._chances(folded, self._plain)
-        if has_escapes(text):
-            chances = sorted(chances + self._chances(folded, self._escaped))
-        if not chances or chances == [0]:
-            return None
-        found = self._compiled.get(tuple(chances))
-        if found is None:
-            joined = "|".join(self._kinds[at].pattern for at in chances)
-            found = self._compiled[tuple(chances)] = re.compile(joined, re.DOTALL)
-        return found
 
     @staticmethod
     def _chances(folded: str, needles: Sequence[tuple[int, str]]) -> list[int]:
@@ -272,14 +266,12 @@ class Redactor:
 
     def _hide(self, found: re.Match[str]) -> str:
         group = found.lastgroup or ""
-        shown = self._named(group) or self._looks_private(group, found)
-        if shown != found[0]:
-            self.count += 1
-        return shown
-
-    def _named(self, group: str) -> str | None:
         name = self._groups.get(group)
-        return None if name is None else self.placeholders.give(name.kind, name.text)
+        text = self.placeholders.give(name.kind, name.text) if name is not None else ""
+        text = text or self._looks_private(group, found)
+        if text != found[0]:
+            self.count += 1
+        return text
 
     def _looks_private(self, group: str, found: re.Match[str]) -> str:
         give = self.placeholders.give
@@ -326,8 +318,8 @@ class Redactor:
 
     def _item(self, key: object, item: T) -> T:
         """The value of a key. What an unknown variable holds may be anything."""
-        shown = isinstance(key, str) and key.startswith(_SHOWN_VARIABLES)
-        if shown and isinstance(item, str) and LOOKS_SECRET.fullmatch(item):
+        is_public = isinstance(key, str) and key.startswith(_PUBLIC_VARIABLES)
+        if is_public and isinstance(item, str) and LOOKS_SECRET.fullmatch(item):
             return self.placeholders.give("secret", item)  # type: ignore[return-value]  # of str, str
         return self._walk(item, printed=key in _PRINTED)
 

@@ -33,48 +33,35 @@ if TYPE_CHECKING:
 
 def show_place(place: Localization, out: Layout, *, detail: int) -> None:
     """Print what is known of the place; nothing where nothing is."""
-    rows = localization_view.place_rows(place)
-    if rows:
+    labelled = localization_view.place_rows(place)
+    if labelled:
         out.title("Where")
-    for label, words in rows:
+    for label, words in labelled:
         out.row(label, words)
-    _timeline(place, out, whole=detail > 1)
-    _stack(place, out, whole=detail > 0)
-    _values(place, out, whole=detail > 0)
-
-
-def _timeline(place: Localization, out: Layout, *, whole: bool) -> None:
-    rows, before = localization_view.timeline_rows(place, whole=whole)
-    if not rows:
-        return
-    out.title("Calls")
-    if before:
-        out.line(Text(f" {plural(before, 'call')} before these (-vv shows all)", style="dim"))
-    out.table(("", "Call", "Kind", "Took", "Made of"), map(_mark_row, rows))
-
-
-def _stack(place: Localization, out: Layout, *, whole: bool) -> None:
-    rows = localization_view.frame_rows(place, whole=whole)
-    if rows:
+    calls, before = localization_view.timeline_rows(place, whole=detail > 1)
+    if calls:
+        out.title("Calls")
+        if before:
+            out.line(Text(f" {plural(before, 'call')} before these (-vv shows all)", style="dim"))
+        out.table(("", "Call", "Kind", "Took", "Made of"), map(_mark_row, calls))
+    whole = detail > 0
+    frames = localization_view.frame_rows(place, whole=whole)
+    if frames:
         out.title("Native stack")
-        out.table(("", "Function", "Place"), ((number, name, Text(where, style="dim")) for number, name, where in rows))
+        out.table(
+            ("", "Function", "Place"), ((number, name, Text(where, style="dim")) for number, name, where in frames)
+        )
     # A run that named the cause at once did not look for the place.
-    shown = localization_view.excerpt(place) if rows or place.timeline or whole else None
-    if shown is not None:
-        out.line(Text(f" {shown.title}", style="dim"))
-        out.block(shown.text)
-
-
-def _values(place: Localization, out: Layout, *, whole: bool) -> None:
-    if not place.values:
-        return
-    rows = kernel_value_rows(place.values, place.first_bad, whole=whole)
-    if not rows:
-        return
-    out.title("Values of kernels")
-    out.table(rows[0], map(_mark_row, rows[1:]))
-    for note in place.notes:
-        out.paragraph(note, style="dim")
+    excerpt = localization_view.excerpt(place) if frames or place.timeline or whole else None
+    if excerpt is not None:
+        out.line(Text(f" {excerpt.title}", style="dim"))
+        out.block(excerpt.text)
+    rows = kernel_value_rows(place.values, place.first_bad, whole=whole) if place.values else ()
+    if rows:
+        out.title("Values of kernels")
+        out.table(rows[0], map(_mark_row, rows[1:]))
+        for note in place.notes:
+            out.paragraph(note, style="dim")
 
 
 def _mark_row(row: Sequence[str]) -> list[Text]:
@@ -95,10 +82,10 @@ def show_comparison(report: Report, out: Layout) -> None:
     if not rows:
         return
     out.title("Against the reference")
-    shown = len(COMPARISON_HEADINGS) if out.width >= _WIDE_VALUES else _NARROW
-    told = [at for at in range(shown) if any(row[at] for row in rows)]
-    headings = [COMPARISON_HEADINGS[at] for at in told]
-    styled = ([Text(row[at], style=_COMPARISON_STYLES[row[0]]) for at in told] for row in rows)
+    columns = len(COMPARISON_HEADINGS) if out.width >= _WIDE_VALUES else _NARROW
+    parts = [at for at in range(columns) if any(row[at] for row in rows)]
+    headings = [COMPARISON_HEADINGS[at] for at in parts]
+    styled = ([Text(row[at], style=_COMPARISON_STYLES[row[0]]) for at in parts] for row in rows)
     # A long shape may take two lines; half a verdict is none.
     out.table(headings, styled, whole=[heading for heading in headings if heading != "Values"])
     for reason in comparison_reasons(report):
@@ -138,11 +125,11 @@ def _compat_table(out: Layout, title: str, headings: tuple[str, ...], rows: tupl
 
 
 def show_names(report: Report, out: Layout) -> None:
-    """The names of a package's tensors, where they were asked for."""
+    """Print the server's names of a package's tensors, if they were requested."""
     for title, rows in run_view.name_tables(report):
         out.title(title)
-        shown = ([one_line(cell, 200) for cell in row] for row in rows)
-        out.table(run_view.NAME_HEADINGS, shown, whole=run_view.NAME_HEADINGS[1:3])
+        listed = ([one_line(cell, 200) for cell in row] for row in rows)
+        out.table(run_view.NAME_HEADINGS, listed, whole=run_view.NAME_HEADINGS[1:3])
 
 
 def show_serving(report: Report, out: Layout, *, detail: int) -> None:
@@ -169,7 +156,7 @@ def show_serving(report: Report, out: Layout, *, detail: int) -> None:
 _LEVELS = {"decisive": "red", "relevant": "yellow", "outcome": "cyan", "minor": "dim"}
 # Below this width a table would fold every cell.
 _WIDE_SIDES, _UNFOLDED = 110, 80
-_SHOWN = 40
+_MOST_LISTED = 40
 
 
 def difference_text(found: DocumentComparison, *, stream: TextIO, environ: Mapping[str, str], detail: int = 0) -> str:
@@ -194,11 +181,16 @@ def _show_difference(found: DocumentComparison, out: Layout, detail: int) -> Non
         return
     for side in (found.a, found.b):
         out.row(side.label, view.side_text(side))
-    told = found.differences if detail > 0 else found.matters[:_SHOWN]
-    left = len(found.differences) - len(told)
-    if told:
+    parts = found.differences if detail > 0 else found.matters[:_MOST_LISTED]
+    left = len(found.differences) - len(parts)
+    if parts:
         out.title("Differences")
-        (_difference_table if out.width >= _WIDE_SIDES else _difference_list)(told, out)
+        if out.width >= _WIDE_SIDES:
+            rows = ((item, view.difference_row(item)) for item in parts)
+            styled = ((Text(row[0], style=_LEVELS[item.level]), *row[1:]) for item, row in rows)
+            out.table(view.DIFFERENCE_HEADINGS, styled)
+        else:
+            _difference_list(parts, out)
     if left > 0:
         out.paragraph(f"and {plural(left, 'more difference')}; -v shows all", style="dim")
     out.blank()
@@ -210,13 +202,8 @@ def _show_difference(found: DocumentComparison, out: Layout, detail: int) -> Non
             out.paragraph(line, style="dim")
 
 
-def _difference_table(told: Sequence[DocumentDifference], out: Layout) -> None:
-    rows = ((item, view.difference_row(item)) for item in told)
-    out.table(view.DIFFERENCE_HEADINGS, ((Text(row[0], style=_LEVELS[item.level]), *row[1:]) for item, row in rows))
-
-
-def _difference_list(told: Sequence[DocumentDifference], out: Layout) -> None:
-    for item in told:
+def _difference_list(parts: Sequence[DocumentDifference], out: Layout) -> None:
+    for item in parts:
         mark, what, a, b, playbook, why = view.difference_row(item)
         if item.level == "outcome":
             # What came of it needs no reason.

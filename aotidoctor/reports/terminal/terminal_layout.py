@@ -42,7 +42,7 @@ class _Plain:
 
 class _Neutral(RenderHook):
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        """Each of them, neutral."""
+        """Wrap each of them so that its text is neutral."""
         return [_Plain(one) for one in renderables]
 
 
@@ -88,16 +88,20 @@ _NARROWEST, _WIDEST = 20, 1000
 
 
 def capture_for_stream(show: Show, *, stream: TextIO, environ: Mapping[str, str], unfolded: int = _UNFOLDED) -> str:
-    """What ``show`` prints, with the colour, width and character set of ``stream``.
+    """Capture what ``show`` prints, with the colour, width and character set of ``stream``.
 
     Where it is no terminal, lines have ``unfolded`` columns: nothing folds at its edge, and what a line holds is found
     by searching for it.
     """
     looks = rich_settings(stream)
-    asked = environ.get("COLUMNS", "")
+    columns = environ.get("COLUMNS", "")
     # Some terminals and programs that start others say 0 for "not known".
     environ = {name: value for name, value in environ.items() if name != "COLUMNS"}
-    width = min(max(int(asked), _NARROWEST), _WIDEST) if asked.isdecimal() and len(asked) < 9 and int(asked) else None
+    width = (
+        min(max(int(columns), _NARROWEST), _WIDEST)
+        if columns.isdecimal() and len(columns) < 9 and int(columns)
+        else None
+    )
     console = Console(
         file=looks,
         width=width or (None if looks.isatty() else unfolded),
@@ -114,7 +118,7 @@ def capture_for_stream(show: Show, *, stream: TextIO, environ: Mapping[str, str]
 
 
 def capture_plain(show: Show, *, width: int) -> str:
-    """What ``show`` prints, without colour."""
+    """Capture what ``show`` prints, without colour."""
     console = Console(
         file=io.StringIO(), _environ={}, width=width, color_system=None, highlight=False, markup=False, emoji=False
     )
@@ -172,7 +176,7 @@ class Layout:
         self._console.print(text)
 
     def more(self, what: str) -> None:
-        """What else there is, which -v shows."""
+        """Print a count of what only -v shows."""
         self.line(Text(f" and {what} (-v shows all)", style="dim"))
 
     def paragraph(self, words: str, *, style: str = "") -> None:
@@ -203,7 +207,7 @@ class Layout:
             lead = " " * len(lead)
 
     def block(self, words: str) -> None:
-        """Printed text of somebody else, indented behind a bar."""
+        """Print quoted output, indented behind a bar."""
         bar = "|" if self._console.options.ascii_only else "│"
         width = max(self._console.width - 3, 20)
         for line in plain(words).rstrip("\n").expandtabs(4).split("\n"):
@@ -280,24 +284,20 @@ def show_runs(report: Report, out: Layout, detail: int) -> None:
     out.table(("", "Probe", "Ended", "In", "Time", "Setting took effect"), rows)
     failed = run_view.first_failed(report.runs)
     for outcome in report.runs if detail > 0 else [failed] if failed else []:
-        _run_output(outcome, out, detail)
-
-
-def _run_output(outcome: Outcome, out: Layout, detail: int) -> None:
-    """What a child said: the start of its exception or the end of its output, or all that was kept."""
-    parts = _last_words(outcome) if detail <= 0 else _all_words(outcome, (4000, 20000)[detail > 1])
-    for name, content in parts:
-        if content.strip():
-            out.line(Text(f" {outcome.id} {name}", style="dim"))
-            out.block(content)
+        # What a child said: the start of its exception or the end of its output, or all that was kept.
+        parts = _last_words(outcome) if detail <= 0 else _all_words(outcome, (4000, 20000)[detail > 1])
+        for name, content in parts:
+            if content.strip():
+                out.line(Text(f" {outcome.id} {name}", style="dim"))
+                out.block(content)
 
 
 def _last_words(outcome: Outcome) -> list[tuple[str, str]]:
     """The telling part: no frames of C++, of this program's own worker, no list of extension modules."""
     error = outcome.error
     printed = (outcome.stderr_tail if error is None else error.message).splitlines()
-    kept = "\n".join(line for line in printed if not _NOISE.search(line))
-    return [("stderr", tail(kept, 400))] if error is None else [("raised", head(kept, 6))]
+    text = "\n".join(line for line in printed if not _NOISE.search(line))
+    return [("stderr", tail(text, 400))] if error is None else [("raised", head(text, 6))]
 
 
 def _all_words(outcome: Outcome, room: int) -> list[tuple[str, str]]:
@@ -316,7 +316,7 @@ def _all_words(outcome: Outcome, room: int) -> list[tuple[str, str]]:
 
 
 def show_log(log: LogReading, out: Layout, *, detail: int) -> None:
-    """The failures with their lines, and what else the log tells."""
+    """Print the failures with their lines, and what else the log states."""
     rows, hidden = run_view.log_rows(log, whole=detail > 0)
     facts = run_view.log_facts(log)
     if not rows and not facts:
@@ -324,8 +324,8 @@ def show_log(log: LogReading, out: Layout, *, detail: int) -> None:
     out.title("Log")
     if rows:
         cells = ((Text(row.line, style=STYLES[row.tone]), one_line(row.said, 160), row.what) for row in rows)
-        line, said, what = run_view.LOG_HEADINGS
-        out.table(run_view.LOG_HEADINGS, cells, whole=(line,), ratios={said: 3, what: 2})
+        line, found, what = run_view.LOG_HEADINGS
+        out.table(run_view.LOG_HEADINGS, cells, whole=(line,), ratios={found: 3, what: 2})
     if hidden:
         out.more(f"{hidden} more")
     for label, text in facts:

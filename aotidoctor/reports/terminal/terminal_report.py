@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _MARKS = {"": " ", "warn": "!", "error": "x"}
 
-_LEAVES_SHOWN = 24
+_LEAVES_LISTED = 24
 
 
 def show_contract(report: Report, out: Layout, detail: int) -> None:
@@ -47,39 +47,45 @@ def show_contract(report: Report, out: Layout, detail: int) -> None:
     if not rows:
         return
     out.title("Contract")
-    shown = rows if detail > 0 else _most_telling(rows)
+    listed = rows if detail > 0 else _decisive_evidence(rows)
     observed = report.case.inputs is not None
     cells = []
-    for row in shown:
+    for row in listed:
         style = STYLES[row.mark]
         leaf = [Text(_MARKS[row.mark], style=style), Text(row.path, style=style), Text(row.expected)]
         cells.append([*leaf, *([Text(row.observed or "", style=style)] if observed else [])])
     out.table(("", "Leaf", "Expected", *(("Observed",) if observed else ())), cells)
-    if len(shown) < len(rows):
-        out.more(plural(len(rows) - len(shown), "more leaf", "more leaves"))
+    if len(listed) < len(rows):
+        out.more(plural(len(rows) - len(listed), "more leaf", "more leaves"))
     problem = report.case.inputs_error
     if problem is not None:
         out.row("Inputs", one_line(str(problem)))
 
 
-def _most_telling(rows: Sequence[LeafRow]) -> Sequence[LeafRow]:
+def _decisive_evidence(rows: Sequence[LeafRow]) -> Sequence[LeafRow]:
     """All of a short table; of a long one the marked leaves first, in order, then others up to the limit."""
-    if len(rows) <= _LEAVES_SHOWN:
+    if len(rows) <= _LEAVES_LISTED:
         return rows
-    marked = [row for row in rows if row.mark][:_LEAVES_SHOWN]
-    others = [row for row in rows if not row.mark][: _LEAVES_SHOWN - len(marked)]
+    marked = [row for row in rows if row.mark][:_LEAVES_LISTED]
+    others = [row for row in rows if not row.mark][: _LEAVES_LISTED - len(marked)]
     return [row for row in rows if row in marked or row in others]
 
 
 # The bodies of `inspect` and `env`.
 
-_SHOWN = 20
+_MOST_LISTED = 20
 
 
 def show_package(report: Report, out: Layout, detail: int) -> None:
-    """All of ``inspect``: archive, models, contract, needs."""
+    """Print all of ``inspect``: archive, models, contract, needs."""
     artifact, contract = report.case.artifact, report.case.contract
-    _findings(report, out)
+    if report.findings:
+        out.title("Findings")
+        for finding in report.findings:
+            text = finding.message or ", ".join(
+                word for word in (finding.observed, finding.expected and f"expected {finding.expected}") if word
+            )
+            out.row(finding.severity.value, f"{finding.code} {finding.kind}: {one_line(text)}")
     _archive(artifact, out)
     _stamp(report.case.stamp, out)
     loaded = report.case.model.name if report.case.model is not None else None
@@ -105,7 +111,7 @@ def show_package(report: Report, out: Layout, detail: int) -> None:
 
 
 def show_host(found: Host, out: Layout, *, detail: int) -> None:
-    """What this machine offers; ``detail`` 0 keeps to what decides most cases."""
+    """Print the host; with ``detail`` 0 only what decides most cases."""
     _pairs("Host", package_view.host_rows(found, whole=detail > 0), out)
     if detail > 0:
         _pairs("Environment", tuple(found.environment.items()), out)
@@ -126,17 +132,6 @@ def _pairs(title: str, rows: Sequence[tuple[str, str]], out: Layout) -> None:
         return
     out.title(title)
     out.table(("", ""), ((Text(one_line(label, 60), style="dim"), one_line(words)) for label, words in rows))
-
-
-def _findings(report: Report, out: Layout) -> None:
-    if not report.findings:
-        return
-    out.title("Findings")
-    for item in report.findings:
-        told = item.message or ", ".join(
-            word for word in (item.observed, item.expected and f"expected {item.expected}") if word
-        )
-        out.row(item.severity.value, f"{item.code} {item.kind}: {one_line(told)}")
 
 
 def _stamp(seen: StampSeen | None, out: Layout) -> None:
@@ -187,8 +182,8 @@ def _model(model: ModelEntry, out: Layout, *, chosen: bool) -> None:
         rows.append(("needs", ", ".join(item.needed)))
         rows.append(("compiled in", _features(item)))
     for metadata in model.metadata:
-        told = metadata.problem or ", ".join(f"{key}={value}" for key, value in metadata.values.items())
-        rows.append(("metadata", told))
+        text = metadata.problem or ", ".join(f"{key}={value}" for key, value in metadata.values.items())
+        rows.append(("metadata", text))
     if model.extern_nodes:
         rows.append(("custom or extern", ", ".join(sorted({node.target for node in model.extern_nodes}))))
     if model.gpu_code:
@@ -200,13 +195,13 @@ def _model(model: ModelEntry, out: Layout, *, chosen: bool) -> None:
 
 def _features(item: SharedObject) -> str:
     features = item.features
-    told = (
+    parts = (
         ("input checks", features.input_checks),
         ("NaN asserts", features.nan_asserts),
         ("kernel profiling", features.kernel_profile),
         ("value printer", None if features.printer_level is None else features.printer_level > 0),
     )
-    words = [f"{name} {'yes' if on else 'no'}" for name, on in told if on is not None]
+    words = [f"{name} {'yes' if on else 'no'}" for name, on in parts if on is not None]
     return ", ".join(words)
 
 
@@ -219,8 +214,8 @@ def _inputs(contract: ModelContract, out: Layout) -> None:
     )
     out.table(("Leaf", "Expected", "In the code", "Used"), rows)
     for symbol in contract.symbols:
-        shown = f"{symbol.definition}; in {', '.join(symbol.appears_in)}" if symbol.appears_in else symbol.definition
-        out.row(one_line(symbol.name, 20), one_line(shown))
+        text = f"{symbol.definition}; in {', '.join(symbol.appears_in)}" if symbol.appears_in else symbol.definition
+        out.row(one_line(symbol.name, 20), one_line(text))
 
 
 def _constants(contract: ModelContract, out: Layout, detail: int) -> None:
@@ -231,15 +226,15 @@ def _constants(contract: ModelContract, out: Layout, detail: int) -> None:
 
 def _first(title: str, rows: Sequence[tuple[str, str]], out: Layout, detail: int) -> None:
     """All rows, or the first and how many more there are."""
-    shown = rows if detail > 0 else rows[:_SHOWN]
-    _pairs(title, shown, out)
-    if len(shown) < len(rows):
-        out.more(f"{len(rows) - len(shown)} more")
+    listed = rows if detail > 0 else rows[:_MOST_LISTED]
+    _pairs(title, listed, out)
+    if len(listed) < len(rows):
+        out.more(f"{len(rows) - len(listed)} more")
 
 
 # The page.
 
-_NAMES_SHOWN = 4
+_NAMES_LISTED = 4
 # Their document is a description; a healthy one is no shorter.
 _DESCRIBING = ("inspect", "triton", "env")
 
@@ -305,8 +300,15 @@ def _first_screen(report: Report, out: Layout) -> None:
 
 
 def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
-    _others(report, out)
-    _plan(report, out)
+    if len(report.diagnoses) >= 2:
+        out.title("Also possible")
+        for diagnosis in report.diagnoses[1:]:
+            about = f" ({one_line(diagnosis.subject, 60)})" if diagnosis.subject else ""
+            out.row(f"{diagnosis.rank}.", f"{diagnosis.cause}{about}: {report_view.how_sure(diagnosis)}")
+    if report.plan:
+        out.title("Plan")
+        for number, step in enumerate(report.plan, 1):
+            out.pair(Text(f" {number:>2}."), Text(one_line(step, 400)))
     if report.localization is not None:
         # What only a run finds: outputs beside the reference's, and the place of the failure.
         from aotidoctor.reports.terminal.rare_sections import (
@@ -317,7 +319,10 @@ def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
         show_comparison(report, out)
         if not calm or report.command == "localize":
             show_place(report.localization, out, detail=detail)
-    _probes(report, out)
+    rows = run_view.probe_rows(report)
+    if rows:
+        out.title(f"{run_view.PROBES_TITLE}: {run_view.probes_verdict(report)}")
+        out.table(run_view.PROBE_HEADINGS, rows)
     if report.log is not None:
         from aotidoctor.reports.terminal.terminal_layout import show_log
 
@@ -336,14 +341,6 @@ def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
         out.block(report.internal_error)
 
 
-def _probes(report: Report, out: Layout) -> None:
-    rows = run_view.probe_rows(report)
-    if not rows:
-        return
-    out.title(f"{run_view.PROBES_TITLE}: {run_view.probes_verdict(report)}")
-    out.table(run_view.PROBE_HEADINGS, rows)
-
-
 def _calm(report: Report, out: Layout) -> None:
     """A healthy case in a line or two: what was looked at."""
     contract, inputs = report.case.contract, report.case.inputs
@@ -360,30 +357,13 @@ def _calm(report: Report, out: Layout) -> None:
         out.row("Ran", "; ".join(f"{', '.join(names)}: {ending}" for ending, names in ended.items()) + f"; {spent}")
 
 
-def _others(report: Report, out: Layout) -> None:
-    if len(report.diagnoses) < 2:
-        return
-    out.title("Also possible")
-    for diagnosis in report.diagnoses[1:]:
-        about = f" ({one_line(diagnosis.subject, 60)})" if diagnosis.subject else ""
-        out.row(f"{diagnosis.rank}.", f"{diagnosis.cause}{about}: {report_view.how_sure(diagnosis)}")
-
-
-def _plan(report: Report, out: Layout) -> None:
-    if not report.plan:
-        return
-    out.title("Plan")
-    for number, step in enumerate(report.plan, 1):
-        out.pair(Text(f" {number:>2}."), Text(one_line(step, 400)))
-
-
 def _evidence(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
-    shown = [item for item in report.findings if detail > 0 or item.severity.rank > 0]
-    hidden = len(report.findings) - len(shown)
-    if not shown:
+    listed = [item for item in report.findings if detail > 0 or item.severity.rank > 0]
+    hidden = len(report.findings) - len(listed)
+    if not listed:
         return
     out.title("Evidence")
-    for item in shown:
+    for item in listed:
         source = report_view.source_text(item.source) if detail > 0 else report_view.short_source(item.source)
         where = " · ".join(word for word in (one_line(item.subject or "", 80), source) if word)
         severity = (f"{item.severity.value:<6}", STYLES[item.severity.value])
@@ -415,7 +395,7 @@ def _not_checked(report: Report, out: Layout, *, calm: bool, detail: int) -> Non
 
 def _names(names: Sequence[str], detail: int) -> str:
     """A few names, or how many: a reason that stops twenty checks is one line."""
-    return list_names(names, len(names) if detail > 0 else _NAMES_SHOWN)
+    return list_names(names, len(names) if detail > 0 else _NAMES_LISTED)
 
 
 def _repro(report: Report, out: Layout) -> None:

@@ -188,7 +188,7 @@ def test_usage_errors(pipeline, words):
 
 def test_an_unknown_report_format_names_the_known(pipeline):
     result = call("run", "m.pt2", "--report", "pdf:x")
-    assert "json, md" in " ".join(result.stderr.split())
+    assert "md, json" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import time
 import jsonschema
 import pytest
 
-from aotidoctor.__main__ import SAME_WISH_S
+from aotidoctor.__main__ import SAME_REQUEST_S
 from aotidoctor.reports.json.schema import schema
 
 CODE = """
@@ -46,7 +46,7 @@ def test_interrupts(stubborn):
         if stubborn:
             assert process.stderr.readline() == b"cleaning\n"
             # Sooner it would be the first one once more.
-            time.sleep(2 * SAME_WISH_S)
+            time.sleep(2 * SAME_REQUEST_S)
             process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
     assert process.returncode == 130

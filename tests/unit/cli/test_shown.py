@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.document_output import Format, Show
-from aotidoctor.cli.options import with_output_options
+from aotidoctor.cli.options import with_options
 
 SHARED = ["format_", "for_", "json", "report", "output_dir", "quiet", "verbose", "fail_on", "redact", "no_plugins"]
 
@@ -24,7 +24,7 @@ def call(command, *words):
 def test_the_shared_options_stand_behind_the_own_ones_and_become_one_value():
     seen = []
 
-    @with_output_options("package")
+    @with_options("package")
     def command(package: opt.Package, *, device: opt.Device = None, show: Show) -> None:
         seen.append((package, device, show))
 
@@ -36,7 +36,7 @@ def test_the_shared_options_stand_behind_the_own_ones_and_become_one_value():
 def test_an_option_of_the_same_name_stays_the_commands_own():
     seen = []
 
-    @with_output_options()
+    @with_options()
     def command(*, output_dir: opt.OutputDir = "here", show: Show) -> None:
         seen.append((output_dir, show.files))
 
@@ -52,7 +52,7 @@ def test_an_option_of_the_same_name_stays_the_commands_own():
 def test_what_is_examined_is_not_overwritten(target, refused, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
-    @with_output_options("package", "package/config.pbtxt", "custom_op_library", "setup")
+    @with_options("package", "package/config.pbtxt", "custom_op_library", "setup")
     def command(
         package: opt.Package, *, custom_op_library: opt.CustomOpLibrary = None, setup: opt.Setup = None, show: Show
     ) -> None:
@@ -65,7 +65,7 @@ def test_what_is_examined_is_not_overwritten(target, refused, tmp_path, monkeypa
 
 
 def test_without_lists_and_files_nothing_is_protected():
-    @with_output_options("package", "custom_op_library")
+    @with_options("package", "custom_op_library")
     def command(package: opt.Package, *, custom_op_library: opt.CustomOpLibrary = None, show: Show) -> None:
         pass
 
