@@ -20,7 +20,7 @@ from aotidoctor.readers.inputs.pickle_machine import Items, Persistent, PickleCa
 
 
 class MalformedError(Exception):
-    """The pickle says something no torch.save writes; ``subject`` is the record, None for the pickle itself."""
+    """The pickle is not one that torch.save writes; ``subject`` is the record, None for the pickle itself."""
 
     def __init__(self, observed: str, expected: str = "what torch.save writes", subject: str | None = None) -> None:
         super().__init__(observed)
@@ -47,7 +47,7 @@ class FileStorage:
 
 @record
 class StorageId:
-    """What a persistent id says. ``dtype`` as in ``Storage``."""
+    """The parts of a persistent id. ``dtype`` as in ``FileStorage``."""
 
     key: str
     dtype: str | None
@@ -360,14 +360,7 @@ def _scalar(dtype: Value, data: Value) -> PlainValue:
     if isinstance(data, PickleCall) and data.name == "_codecs.encode" and data.args and isinstance(data.args[0], str):
         data = data.args[0][:16].encode("latin-1", "replace")
     text = name
-    if isinstance(data, bytes) and len(data) <= 16:
-        stats = _one(name, data)
-        text = name if stats is None else f"{name}({stats})"
+    if isinstance(data, bytes) and len(data) <= 16 and len(data) == ITEMSIZE.get(name):
+        stats = ValueView(dtype=name, data=memoryview(data), shape=(1,), stride=(1,)).stats()
+        text = name if stats is None or stats.low is None else f"{name}({stats.low})"
     return PlainValue(type=f"numpy.{name}"[:40], text=text, dtype=name)
-
-
-def _one(dtype: str, data: bytes) -> float | int | None:
-    if ITEMSIZE.get(dtype) != len(data):
-        return None
-    stats = ValueView(dtype=dtype, data=memoryview(data), shape=(1,), stride=(1,)).stats()
-    return None if stats is None else stats.low

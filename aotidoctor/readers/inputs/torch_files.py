@@ -140,24 +140,24 @@ class Members:
     def read(self, name: str) -> memoryview:
         """The bytes of a member: a view of the file when it is stored. Raises ``InputsError`` when it is damaged."""
         info = self.infos[name]
-        start = self._start(info)
+        header = bytes(self.data[info.header_offset : info.header_offset + _LOCAL_HEADER])
+        if len(header) < _LOCAL_HEADER or header[:4] != b"PK\x03\x04":
+            raise corrupt_error(self.path, name, "no local header", "a local header at the position in the directory")
+        start = info.header_offset + _LOCAL_HEADER + sum(struct.unpack("<HH", header[26:30]))
         raw = self.data[start : start + info.compress_size]
         if len(raw) < info.compress_size:
             raise corrupt_error(self.path, name, f"{len(raw)} bytes", f"{info.compress_size} as in the directory")
         view = raw if info.compress_type == zipfile.ZIP_STORED else self._inflate(info, raw)
         if len(view) != info.file_size:
             raise corrupt_error(self.path, name, f"{len(view)} bytes", f"{info.file_size} as in the directory")
-        self._check_crc(info, view)
+        if not self.has_crc or len(view) > self.crc_left:
+            self.unchecked += 1
+            return view
+        self.crc_left -= len(view)
+        crc = zlib.crc32(view)
+        if crc != info.CRC:
+            raise corrupt_error(self.path, name, f"CRC {crc:08x}", f"{info.CRC:08x}: the data was changed")
         return view
-
-    def _start(self, info: zipfile.ZipInfo) -> int:
-        header = bytes(self.data[info.header_offset : info.header_offset + _LOCAL_HEADER])
-        if len(header) < _LOCAL_HEADER or header[:4] != b"PK\x03\x04":
-            raise corrupt_error(
-                self.path, info.filename, "no local header", "a local header at the position in the directory"
-            )
-        name_size, extra_size = struct.unpack("<HH", header[26:30])
-        return int(info.header_offset + _LOCAL_HEADER + name_size + extra_size)
 
     def _inflate(self, info: zipfile.ZipInfo, raw: memoryview) -> memoryview:
         if info.compress_type != zipfile.ZIP_DEFLATED or info.flag_bits & 1:
@@ -170,15 +170,6 @@ class Members:
             return memoryview(zlib.decompressobj(-15).decompress(raw, info.file_size + 1))
         except zlib.error as error:
             raise corrupt_error(self.path, info.filename, f"deflated data that does not inflate ({error})") from error
-
-    def _check_crc(self, info: zipfile.ZipInfo, view: memoryview) -> None:
-        if not self.has_crc or len(view) > self.crc_left:
-            self.unchecked += 1
-            return
-        self.crc_left -= len(view)
-        crc = zlib.crc32(view)
-        if crc != info.CRC:
-            raise corrupt_error(self.path, info.filename, f"CRC {crc:08x}", f"{info.CRC:08x}: the data was changed")
 
 
 def open_members(path: str, data: memoryview) -> Members:
@@ -197,7 +188,7 @@ def open_members(path: str, data: memoryview) -> Members:
         if info.filename in found:
             raise corrupt_error(path, info.filename[:200], "two members with one name", "one")
         found[info.filename] = info
-    # torch can be told to write no CRCs; then all of them are 0.
+    # torch has a setting to write no CRCs; then all of them are 0.
     return Members(path, data, found, has_crc=any(info.CRC for info in infos))
 
 

@@ -26,7 +26,7 @@ CHUNK = 1 << 20
 class Blob:
     """A run of ``size`` bytes. ``read_at(offset, length)`` gives at most ``length`` bytes, fewer past the end.
 
-    ``prefetch`` is told what will be read, as offsets with lengths, where getting it together is cheaper.
+    ``prefetch`` takes what will be read, as offsets with lengths, where fetching it together is cheaper.
     """
 
     size: int
@@ -68,7 +68,16 @@ def file_blob(descriptor: int, size: int) -> Blob:
         wanted = min(length, size - start)
         if start < 0 or wanted <= 0:
             return b""
-        return _pread_all(descriptor, wanted, start)
+        data = os.pread(descriptor, wanted, start)
+        if not 0 < len(data) < wanted:
+            return data
+        # It may give less (2 GiB limit, network file systems): go on until there is no more.
+        parts, got = [data], len(data)
+        while data and got < wanted:
+            data = os.pread(descriptor, wanted - got, start + got)
+            parts.append(data)
+            got += len(data)
+        return b"".join(parts)
 
     return Blob(size, read_at)
 
@@ -113,22 +122,6 @@ def bytes_blob(data: bytes) -> Blob:
         return data[start : start + length] if start >= 0 and length > 0 else b""
 
     return Blob(len(data), read_at)
-
-
-def _pread_all(descriptor: int, wanted: int, position: int) -> bytes:
-    """``pread`` may give less than asked (2 GiB limit, network file systems): go on until there is no more."""
-    data = os.pread(descriptor, wanted, position)
-    if len(data) == wanted or not data:
-        return data
-    parts = [data]
-    got = len(data)
-    while got < wanted:
-        data = os.pread(descriptor, wanted - got, position + got)
-        if not data:
-            break
-        parts.append(data)
-        got += len(data)
-    return b"".join(parts)
 
 
 # Packages that are not on this machine.

@@ -68,7 +68,8 @@ def sniff(head: bytes, size: int) -> tuple[ArtifactKind, str | None]:
         return ArtifactKind.TORCH_SAVE, None
     if len(head) > 2 and head[0] == 0x80 and 2 <= head[1] <= 5:
         return ArtifactKind.PICKLE, None
-    if _is_safetensors(head, size):
+    # The length of a JSON header, then the header.
+    if head[8:10] in {b'{"', b"{}", b"{ ", b"{\n"} and 2 <= int.from_bytes(head[:8], "little") <= size - 8:
         return ArtifactKind.SAFETENSORS, None
     if _is_onnx(head):
         return ArtifactKind.ONNX, None
@@ -127,13 +128,6 @@ def _decode_text(head: bytes) -> str | None:
         text = head[: error.start].decode("utf-8")
     text = text.removeprefix("\ufeff")
     return text if text and all(char.isprintable() or char.isspace() for char in text) else None
-
-
-def _is_safetensors(head: bytes, size: int) -> bool:
-    if len(head) < 10:
-        return False
-    length = int.from_bytes(head[:8], "little")
-    return 2 <= length <= size - 8 and head[8:10] in {b'{"', b"{}", b"{ ", b"{\n"}
 
 
 def _is_onnx(head: bytes) -> bool:
