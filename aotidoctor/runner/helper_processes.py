@@ -39,7 +39,7 @@ MONITOR_FD = 0
 
 
 class Monitor:
-    """Our end of the line to it. Raises OSError where it cannot be started."""
+    """Our end of the line to the monitor. Raises OSError where it cannot be started."""
 
     def __init__(self) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -59,7 +59,7 @@ class Monitor:
             data = data[self._line.send(data, socket.MSG_NOSIGNAL) :]
 
     def wait(self, seconds: float) -> None:
-        """Wait until it has done what it was told, or has gone."""
+        """Wait until it has carried out the messages, or has gone."""
         self._line.settimeout(seconds)
         with suppress(OSError):
             self._line.recv(1)
@@ -71,9 +71,9 @@ class Monitor:
 
 def _start_monitor(command: tuple[str, ...], line: int) -> None:
     if os.access(_SHELL, os.X_OK):
-        # What a shell starts in the background reads from nowhere, unless it is told where from.
+        # What a shell starts in the background reads from nowhere, unless its input is redirected.
         command = (_SHELL, "-c", 'exec 3<&0; "$@" <&3 3<&- &', "sh", *command)
-    process = subprocess.Popen(  # noqa: S603 - an argument vector; the shell's script is ours and fixed
+    process = subprocess.Popen(
         command,
         stdin=line,
         stdout=subprocess.DEVNULL,
@@ -109,7 +109,7 @@ class Companion:
         return self.process.pid
 
     def resident(self) -> int:
-        """Bytes of memory that it has and that are not a file's; 0 where the system does not say."""
+        """Bytes of its memory that are not a file's; 0 where the system does not say."""
         try:
             pages = Path(f"/proc/{self.pid}/statm").read_bytes().split()
             return (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGESIZE")
@@ -149,7 +149,7 @@ def start_companion(module: str, environ: Mapping[str, str], *, python: str = sy
     stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `end`
     try:
         with theirs:
-            process = subprocess.Popen(  # noqa: S603 - an argument vector, no shell
+            process = subprocess.Popen(
                 (python, "-c", _BOOT, _COMPANION_ROOT, module, str(theirs.fileno())),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -176,7 +176,7 @@ def notify(argv: Sequence[str], document: bytes, environ: Mapping[str, str], *, 
     What it prints goes to stderr, since stdout is for the result. After ``limit`` seconds its process group is killed.
     """
     try:
-        child = subprocess.Popen(  # noqa: S603 - the user's own command, read by no shell
+        child = subprocess.Popen(
             [*argv], stdin=subprocess.PIPE, stdout=2, env={**environ}, start_new_session=True, close_fds=True
         )
     except (OSError, ValueError) as error:

@@ -11,11 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from aotidoctor.model import extensions
 from aotidoctor.model.errors import LimitReachedError
 from aotidoctor.model.evidence import FAILED_HERE, Evidence, NotChecked, Severity, describe_failure
 from aotidoctor.model.record import record
-from aotidoctor.model.report import Event, EventKind
+from aotidoctor.model.report import Event, EventKind, current_extensions
 from aotidoctor.triage.limit import limit_not_checked
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ def run_checks(session: Session) -> None:
     from aotidoctor.checks.registry import CHECKS
 
     failed: set[str] = set()
-    for check in (*CHECKS, *extensions.current_extensions().checks):
+    for check in (*CHECKS, *current_extensions().checks):
         blocked = [name for name in check.needs if name in failed]
         result = _pointless(check, blocked[0]) if blocked else ask_check(check, session)
         missed = None if blocked else check.overlooked(session.case)

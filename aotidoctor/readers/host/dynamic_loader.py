@@ -291,7 +291,7 @@ class LinkMap:
         return self.closure([image])
 
     def add_needed(self, names: Iterable[str], paths: tuple[str, ...]) -> list[LibraryImage]:
-        """What an object outside the host's file system needs: ``names``, searched first in its own ``paths``."""
+        """The needs of an object outside the host's file system: ``names``, searched first in its own ``paths``."""
         roots = [image for name in names if (image := self.resolve(name, (), paths)) is not None]
         return self.closure(roots)
 
@@ -346,7 +346,7 @@ class LinkMap:
 
 
 def library_path(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The folders of LD_LIBRARY_PATH, without the empty ones that a worker is not given either."""
+    """The folders of LD_LIBRARY_PATH, without the empty ones, which a worker does not get either."""
     return tuple(part for part in environ.get("LD_LIBRARY_PATH", "").split(":") if part)
 
 

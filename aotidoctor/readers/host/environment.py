@@ -98,7 +98,7 @@ def distribution(root: str = "/") -> str | None:
 
 
 def glibc_version() -> str | None:
-    """``2.36``; None on a C library that does not say."""
+    """``2.36``; None on a C library without a version."""
     try:
         text = os.confstr("CS_GNU_LIBC_VERSION")
     except (OSError, ValueError, AttributeError):
@@ -107,7 +107,7 @@ def glibc_version() -> str | None:
 
 
 def in_container(environ: Mapping[str, str]) -> bool | None:
-    """True where something says so; None, not False, where nothing does: there is no proof of the contrary."""
+    """True with a sign of a container; None, not False, without one, as there is no proof of the contrary."""
     if "container" in environ or "KUBERNETES_SERVICE_HOST" in environ:
         return True
     if any(Path(mark).exists() for mark in ("/.dockerenv", "/run/.containerenv")):
@@ -124,7 +124,7 @@ _USUAL = ("/usr/include", "/usr/local/include")
 
 
 def find_toolkit(environ: Mapping[str, str], search: Iterable[str]) -> dict[str, str | None]:
-    """The paths of both by name, None where there is none. ``search`` is ``sys.path``."""
+    """The paths of header and assembler by name, None where there is none. ``search`` is ``sys.path``."""
     folders = [folder for folder in environ.get("PATH", os.defpath).split(os.pathsep) if folder]
     chosen = environ.get("TRITON_PTXAS_PATH")
     assemblers = [chosen] if chosen else []

@@ -65,7 +65,7 @@ def read_cpu(root: str = "/") -> Cpu:
 
 
 def default_threads(cpu: Cpu, machine: str, environ: Mapping[str, str]) -> int:
-    """What ``torch.get_num_threads()`` gives at start.
+    """The result of ``torch.get_num_threads()`` at start.
 
     Measured with torch built on MKL (x86): MKL_NUM_THREADS wins over OMP_NUM_THREADS, more than the physical cores is
     cut down unless MKL_DYNAMIC is off, and OMP_THREAD_LIMIT has no say.

@@ -24,7 +24,7 @@ from aotidoctor.readers.host.linkage import executable_stack, predict_linkage
 
 
 def read_host(*, artifact: Artifact | None, environ: Mapping[str, str], survey: bool = False) -> Host:
-    """What this machine offers to the worker, which runs in this interpreter.
+    """Facts about this machine for the worker, which runs in this interpreter.
 
     With ``artifact``, the libraries and symbols that its shared objects need are looked up too, and the temporary
     folder is compared with its unpacked size. With ``survey``, the libraries that packages usually need are looked up:

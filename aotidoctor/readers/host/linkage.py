@@ -41,7 +41,7 @@ USUAL = (
 
 @record
 class Linkage:
-    """What linking would give.
+    """The result of linking a package here.
 
     ``libraries`` maps each NEEDED name to a file, None when not found. ``libcuda`` is the driver library of this
     process, None when there is none. ``openmp`` are OpenMP runtime files that would be loaded together.

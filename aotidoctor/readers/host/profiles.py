@@ -65,7 +65,7 @@ def read_profile(name: str) -> Host:
 
 @lru_cache(maxsize=1)
 def built_in_profiles() -> Mapping[str, JsonObject]:
-    """The profiles that come along, by name."""
+    """The built-in profiles, by name."""
     found: dict[str, JsonObject] = json.loads(Path(__file__).with_name("profiles.json").read_text(encoding="utf-8"))
     return found
 
@@ -105,7 +105,7 @@ def with_torch(host: Host, version: str) -> Host:
 
 
 def for_artifact(host: Host, artifact: Artifact) -> Host:
-    """``host`` with its temporary folder held against the unpacked size of ``artifact``."""
+    """``host`` with its temporary folder compared with the unpacked size of ``artifact``."""
     state = host.tmpdir
     if state is None:
         return host

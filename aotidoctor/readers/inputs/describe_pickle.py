@@ -36,7 +36,7 @@ STATS_TOTAL = 8 << 20
 
 @record(kw_only=False, frozen=False)
 class TensorReader:
-    """Where storages come from. ``stats_left`` is how many bytes of values may still be looked at."""
+    """Access to storages. ``stats_left`` is the number of bytes of values that may still be read."""
 
     resolve: Resolve
     resolve_nested: Callable[[bytes | str], FileStorage]
@@ -339,7 +339,7 @@ class Describer:
 
 
 def _unwrap_user_dict(value: Value) -> Value:
-    """What a ``collections.UserDict`` holds, as the tokenisers' ``BatchEncoding`` is one: names and values."""
+    """The names and values in a ``collections.UserDict``, such as the tokenisers' ``BatchEncoding``."""
     state = value.state if isinstance(value, PickleCall) else None
     if not isinstance(state, Entries):
         return value
@@ -358,7 +358,7 @@ def _first_entries(call: PickleCall) -> Sequence[tuple[Value, Value]]:
 
 
 def _key(key: Value) -> str | int:
-    """Keys other than text and small whole numbers are shown, not compared."""
+    """Keys other than text and small whole numbers become text."""
     if isinstance(key, str):
         return key
     if isinstance(key, int) and not isinstance(key, bool) and abs(key) < 1 << 62:

@@ -51,7 +51,7 @@ class _Storage(Protocol):
 
 
 class _Tensor(Protocol):
-    """What of ``torch.Tensor`` is used here."""
+    """The part of ``torch.Tensor`` that is used here."""
 
     shape: Sequence[int]
     dtype: object

@@ -224,7 +224,7 @@ def _unique(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
 
 
 def known_sizes(sizes: list[JsonValue]) -> tuple[int, ...]:
-    """Those of ``sizes`` that a tensor can have."""
+    """The members of ``sizes`` that a tensor can have."""
     return tuple(size for size in sizes if isinstance(size, int) and 0 <= size < 1 << 48)
 
 

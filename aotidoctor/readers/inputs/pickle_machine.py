@@ -121,7 +121,7 @@ class PickleMachine:
         return bytes(self.data[start:position])
 
     def pop(self) -> Value:
-        """The top of the stack, which goes."""
+        """The top of the stack, which is removed."""
         self.top()
         return self.stack.pop()
 
@@ -137,7 +137,7 @@ class PickleMachine:
         self.stack = []
 
     def since_mark(self) -> list[Value]:
-        """What was pushed since the last mark, which is removed."""
+        """The values above the last mark, which is removed."""
         if not self.below:
             raise BadPickleError("there is no mark")
         items, self.stack = self.stack, self.below.pop()

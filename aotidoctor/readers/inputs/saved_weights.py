@@ -94,7 +94,7 @@ def _payload(name: str, child: Tree[LeafValue], member: str, known: dict[str, Fi
 
 
 def _no_bytes(value: TensorDesc, storage: FileStorage | None) -> str | None:
-    """Why the bytes of the storage are not those of a tensor here, None when they are."""
+    """The reason why the bytes of the storage are not those of the tensor; None when they are."""
     plain = value.layout == "strided" and not value.quantized and not value.conj and not value.neg
     if storage is None or storage.data is None or not plain:
         return f"a tensor of a different kind ({value.layout})"

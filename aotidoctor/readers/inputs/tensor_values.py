@@ -30,7 +30,7 @@ class MalformedError(Exception):
 
 
 class TooManyPartsError(MalformedError):
-    """Sound, but of more parts than inputs have: numbers in lists where tensors belong."""
+    """The pickle is sound, but has more parts than inputs have: numbers in lists where tensors belong."""
 
 
 @record
@@ -151,7 +151,7 @@ def class_name(value: Value) -> str | None:
 # Statistics of values.
 
 MAX_BYTES = 256 << 10
-# What is read when it is asked for, in bytes from the first to the last element.
+# What is read on demand, in bytes from the first to the last element.
 MAX_SPAN = 16 << 20
 
 _CODES = {

@@ -65,7 +65,7 @@ FORMS = "tensors as a tuple or list of arguments, {'args', 'kwargs'}, (args, kwa
 
 
 def corrupt_error(path: str, subject: str, observed: str, expected: str = "a complete file") -> InputsError:
-    """The file is damaged at ``subject`` (a member, a record, the file)."""
+    """The error for a file that is damaged at ``subject`` (a member, a record, the file)."""
     where = path if subject == path else f"{path}: {subject}"
     return InputsError(
         f"{where}: observed {observed}, expected {expected}",
@@ -77,7 +77,7 @@ def corrupt_error(path: str, subject: str, observed: str, expected: str = "a com
 
 
 def missing_error(path: str, observed: str) -> InputsError:
-    """The file cannot be opened."""
+    """The error for a file that cannot be opened."""
     return InputsError(
         f"{path}: {observed}",
         cause="inputs-file-missing",
@@ -89,19 +89,19 @@ def missing_error(path: str, observed: str) -> InputsError:
 
 
 def unsafe_error(path: str, names: Sequence[str]) -> InputsError:
-    """Reading the file as its author meant it would call ``names``."""
-    shown = list_names(names, MAX_NAMED)
+    """The error for a file whose reading would call ``names``."""
+    listed = list_names(names, MAX_NAMED)
     return InputsError(
-        f"{path}: needs code to be executed: {shown}; read it with --trust-pickle if you trust who made it",
+        f"{path}: needs code to be executed: {listed}; read it with --trust-pickle if you trust who made it",
         cause="inputs-file-unsafe",
-        subject=shown,
-        observed=f"a pickle that calls {shown}",
+        subject=listed,
+        observed=f"a pickle that calls {listed}",
         expected="tensors and plain containers",
     )
 
 
 def wrong_format_error(path: str, observed: str, *, subject: str | None = None, expected: str = FORMS) -> InputsError:
-    """The file is sound and no inputs file."""
+    """The error for a sound file that holds no inputs."""
     return InputsError(
         f"{path}: observed {observed}, expected {expected}",
         cause="inputs-file-format",
@@ -198,7 +198,7 @@ _PARTS = frozenset({"model", "optimizer", "module", "net", "ema", "scheduler", "
 
 
 def other_pickle(root: Value) -> str | None:
-    """What a pickled object is if it holds no inputs, None if it may hold some."""
+    """The nature of a pickled object without inputs; None if it may hold some."""
     if isinstance(root, PickleCall):
         state = root.state.entries if isinstance(root.state, Entries) else ()
         if {"_parameters", "_modules"} <= {key for key, _ in state if isinstance(key, str)}:
@@ -253,7 +253,7 @@ def has_dotted_names(names: Sequence[str]) -> bool:
 
 
 def other_zip(names: Sequence[str]) -> str | None:
-    """What a zip file is by its members if it holds no inputs."""
+    """The nature of a zip file without inputs, by its members; None if it may hold some."""
     parts = [name.partition("/")[2] or name for name in names]
     if any(part.startswith("code/") for part in parts) and "data.pkl" in parts:
         return "a TorchScript module"
@@ -282,7 +282,7 @@ _MAGIC = (
 
 
 def other_file(head: bytes) -> str:
-    """What a file is by its first bytes, when no reader takes it."""
+    """The nature of a file by its first bytes, when no reader takes it."""
     stripped = head.lstrip()
     for magic, name in _MAGIC:
         if stripped.startswith(magic):
@@ -437,7 +437,7 @@ def read_torch_zip(members: Members, pickle_name: str, *, trusted: bool) -> File
 
 
 def storages_of(members: Members, pickle_name: str, known: dict[str, FileStorage]) -> Resolve:
-    """Finds the storages that the pickle names, in the records beside it; ``known`` are those found so far.
+    """Find the storages that the pickle names in the records beside it; ``known`` are those found so far.
 
     Raises ``InputsError``, as what it returns does.
     """

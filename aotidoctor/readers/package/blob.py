@@ -54,7 +54,7 @@ class Blob:
             position += len(data)
 
     def sha256(self) -> str:
-        """Of all bytes, in hexadecimal."""
+        """The digest of all bytes, in hexadecimal."""
         digest = hashlib.sha256()
         for chunk in self.chunks():
             digest.update(chunk)
@@ -84,7 +84,7 @@ def file_blob(descriptor: int, size: int) -> Blob:
 
 @contextmanager
 def opened_blob(path: str | Path) -> Iterator[tuple[Blob, int]]:
-    """The file at ``path`` with its mode; nobody is waited for at the other end of a named pipe. Raises OSError."""
+    """The file at ``path`` with its mode; opening a named pipe does not wait. Raises OSError."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except ValueError as error:
@@ -131,7 +131,7 @@ _REGISTERED: dict[str, Blob] = {}
 
 @contextmanager
 def register_source(name: str, blob: Blob) -> Iterator[None]:
-    """Within: ``name`` is read through ``blob``."""
+    """Read ``name`` through ``blob`` within the block."""
     _REGISTERED[name] = blob
     try:
         yield
@@ -140,7 +140,7 @@ def register_source(name: str, blob: Blob) -> Iterator[None]:
 
 
 def registered_source(name: str) -> Blob | None:
-    """What ``name`` is read through; None for a path."""
+    """The blob that is registered for ``name``; None for a path."""
     return _REGISTERED.get(name)
 
 
@@ -152,12 +152,12 @@ class JsonError(ValueError):
 
 
 def decode(data: bytes) -> str:
-    """UTF-8 with replacement characters."""
+    """The text of UTF-8 bytes, with replacement characters."""
     return data.decode("utf-8", "replace")
 
 
 def clean_surrogates(text: str) -> str:
-    """Without lone surrogates: JSON escapes can make strings that no stream can print."""
+    """``text`` without lone surrogates: JSON escapes can make strings that no stream can print."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -121,7 +121,7 @@ class Elf:
         return next((section for section in self.sections if section.name == name), None)
 
     def file_offset(self, vaddr: int) -> int | None:
-        """Where the byte at a virtual address stands in the file, None when no segment holds it."""
+        """The file offset of a virtual address, None when no segment holds it."""
         for segment in self.segments:
             if segment.type == PT_LOAD and segment.vaddr <= vaddr < segment.vaddr + segment.filesz:
                 return segment.offset + vaddr - segment.vaddr
@@ -129,7 +129,7 @@ class Elf:
 
     @property
     def executable_stack(self) -> bool | None:
-        """Whether the object asks for a stack that may hold code; None where only the machine's default tells.
+        """Whether the object asks for a stack that may hold code; None where the machine's default decides.
 
         On x86-64 an object that does not say so asks for it.
         """

@@ -37,7 +37,7 @@ _INFIX = {"Mul": "*", "Add": " + "}
 
 
 def size_text(value: JsonValue) -> str | None:
-    """The text of a serialised ``SymInt``; None when it is none."""
+    """The text of a serialised ``SymInt``; None for anything else."""
     union = as_object(value)
     number = union.get("as_int")
     if isinstance(number, int) and not isinstance(number, bool):
@@ -169,7 +169,7 @@ def tensor_of(module: JsonObject, name: str) -> ProgramTensor | None:
 
 
 def tensor_meta(value: JsonValue) -> ProgramTensor | None:
-    """A serialised ``TensorMeta``; None when it is none."""
+    """The tensor of a serialised ``TensorMeta``; None for anything else."""
     meta = as_object(value)
     if not meta:
         return None
@@ -283,7 +283,7 @@ def parse_exported(name: str, data: bytes) -> ExportedFacts | None:
 
 
 def program_document(data: bytes) -> JsonObject | None:
-    """The JSON of a program; None when the bytes are not that."""
+    """The JSON of a program; None for other bytes."""
     try:
         program = as_object(parse_json(data))
     except JsonError:

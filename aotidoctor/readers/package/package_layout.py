@@ -55,7 +55,7 @@ _ZERO_PAGE = b"\0" * 64
 
 
 def sniff(head: bytes, size: int) -> tuple[ArtifactKind, str | None]:
-    """Kind of a file that is not a zip archive, and a word about it where the kind alone does not say enough."""
+    """Kind of a file that is not a zip archive, and a description where the kind alone is not enough."""
     if size == 0:
         return ArtifactKind.EMPTY, None
     if object_format(head) is not None:
@@ -228,7 +228,7 @@ def programs_of(items: Iterable[PackageMember]) -> list[tuple[str, PackageMember
 
 
 def other_contents(names: Iterable[str]) -> tuple[str, ...]:
-    """What an archive holds besides compiled models and exported programs, in words, with the number of members."""
+    """Contents of an archive besides compiled models and exported programs, in words, with the number of members."""
     found: dict[str, int] = {}
     for name in names:
         for mark, words in _OTHER_CONTENTS.items():

@@ -313,7 +313,7 @@ def build_model(name: str, layout: str, root: str, items: Sequence[PackageMember
 
 
 def _build_folders(items: Sequence[PackageMember]) -> tuple[str, ...]:
-    """Of the wrapper and of its link: the kernels of a large model name the same ones again."""
+    """The folders of the wrapper and of its link: the kernels of a large model name the same ones again."""
     flags = sorted((item for item in items if item.name.endswith(_FLAGS)), key=lambda item: ".wrapper" not in item.name)
     named = [folder for item in flags[:MAX_FLAGS] for folder in parse_build_folders(item.read(METADATA_LIMIT))]
     return tuple(dict.fromkeys(named))
@@ -334,7 +334,7 @@ def _read_sources(items: Sequence[PackageMember], counts: Counts) -> dict[str, s
 
 
 def _pick_wrapper(sources: dict[str, str]) -> str | None:
-    """By name since 2.7; before, the source that constructs the model."""
+    """The wrapper: by name since 2.7; before, the source that constructs the model."""
     named = [member for member in sources if member.endswith(".wrapper.cpp")]
     if named:
         return named[0]

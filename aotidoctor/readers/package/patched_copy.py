@@ -39,7 +39,7 @@ from aotidoctor.readers.package.zip_archive import (
 
 @contextmanager
 def changed_copy(source: str, target: str) -> Iterator[BinaryIO]:
-    """Within: a copy of ``source`` that may be written to; it is ``target`` afterwards. Raises ``OSError``."""
+    """Yield a copy of ``source`` to change; it becomes ``target`` at the end of the block. Raises ``OSError``."""
     draft = Path(f"{target}.{os.getpid()}.part")
     try:
         shutil.copyfile(source, draft)
@@ -59,7 +59,7 @@ _FILLING = 0x4246
 
 
 def read_member(path: str, name: str) -> bytes:
-    """The bytes of a member. Raises ``CannotExamineError`` where they cannot be had."""
+    """The bytes of a member. Raises ``CannotExamineError`` where they cannot be read."""
     blob, entries = _open_package(path)
     entry = _entry(path, entries, name)
     data = blob.read_at(entry.data_offset or 0, entry.compressed)

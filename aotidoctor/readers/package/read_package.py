@@ -304,7 +304,7 @@ def read_exported(path: str) -> tuple[ExportedFacts, ...]:
 
 
 def read_damage(path: str) -> str | None:
-    """What ``damage`` says of an archive, as far as ``DEFAULT_CRC_LIMIT`` goes; None also where it cannot be read."""
+    """The damage of an archive in words, as far as ``DEFAULT_CRC_LIMIT`` goes; None also where it cannot be read."""
     try:
         if not Path(path).is_file():
             return None
@@ -318,7 +318,7 @@ def read_damage(path: str) -> str | None:
 
 
 def _at(path: str) -> Artifact:
-    """What the file system says. ``OTHER`` without a problem means: go on and read it."""
+    """Facts from the file system. ``OTHER`` without a problem means: go on and read it."""
     base = Artifact(path=path, kind=ArtifactKind.OTHER, size=0)
     try:
         link = str(Path(path).readlink()) if Path(path).is_symlink() else None

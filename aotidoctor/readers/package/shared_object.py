@@ -32,7 +32,7 @@ _LAUNCH = b"before_launch: "
 
 
 def read_features(elf: Elf, undefined: Sequence[SymbolRef]) -> DebugFeatures:
-    """Features of one object; None for what needs strings when there were none to look at."""
+    """Features of one object; None for those that need strings where there are none."""
     names = {symbol.name for symbol in undefined}
     text = _read_only_data(elf)
     level = None if text is None else 3 if _LAUNCH in text else 0
@@ -49,7 +49,7 @@ def read_features(elf: Elf, undefined: Sequence[SymbolRef]) -> DebugFeatures:
 
 
 def has_debug_lines(elf: Elf) -> bool:
-    """Whether the object tells source lines (``.debug_line``, also compressed)."""
+    """Whether the object has source lines (``.debug_line``, also compressed)."""
     return elf.section(".debug_line") is not None or elf.section(".zdebug_line") is not None
 
 
@@ -161,7 +161,7 @@ def _with_dynamic(elf: Elf, known: SharedObject) -> SharedObject:
 
 
 def _blank_code(elf: Elf) -> str | None:
-    """Where machine code was overwritten with zeros (a hole in a copied file); None when it was not."""
+    """A description of machine code that was overwritten with zeros (a hole in a copied file); None without any."""
     for section in elf.sections:
         if section.name == ".text" and section.size <= LARGEST_CODE:
             at = elf.blob.read_at(section.offset, section.size).find(bytes(BLANK_RUN))

@@ -147,7 +147,7 @@ def _parse_end64(blob: Blob, position: int, after: int) -> _End | None:
 
 
 def _locate(blob: Blob, end: _End) -> tuple[int | None, int]:
-    """Where the central directory begins, and how many bytes were put before the archive."""
+    """The offset of the central directory, and the number of bytes before the archive."""
     if end.entries == 0 and end.size == 0:
         return end.position, 0
     if blob.read_at(end.offset, 4) == b"PK\1\2":
@@ -284,7 +284,7 @@ def crc_state(blob: Blob, entry: ZipEntry) -> CrcState:
 
 
 def describe_damage(bad_crc: Sequence[str]) -> str | None:
-    """What is said of a file with such members: PyTorch takes damaged weights for good ones. None without any."""
+    """The damage in words, since PyTorch takes damaged weights for good ones; None without bad members."""
     return f"is damaged: the data of {bad_crc[0]} do not match their recorded checksum" if bad_crc else None
 
 
