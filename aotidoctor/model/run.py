@@ -125,7 +125,7 @@ class Trace:
 
 @record
 class Request:
-    """A request to a child. ``job`` names a module of ``aotidoctor.worker``, ``payload`` is its argument (see ``jobs``).
+    """A request to a child: ``job`` names a module of ``aotidoctor.worker``, ``payload`` is its argument (``jobs``).
 
     ``env`` holds changes only (None unsets). ``fresh`` asks for a new interpreter; otherwise the runner may fork the
     warm worker. ``timeout`` in seconds of wall clock, ``memory_limit`` in bytes of address space. ``debugger`` asks for

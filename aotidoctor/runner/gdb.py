@@ -84,7 +84,19 @@ class Gdb:
         self._buffer = b""
         # What the user's environment preloads into programs, or asks of debuggers, is not for this one.
         environ = {"PATH": str(Path(program).parent), "LC_ALL": "C", RUN_VARIABLE: token}
-        self._process = _start(program, environ, directory)
+        try:
+            self._process = subprocess.Popen(
+                (program, "-nx", "-q", "-iex", "set prompt", "-iex", "set auto-load no"),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=environ,
+                cwd=directory,
+                start_new_session=True,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise GdbError(f"gdb could not be started: {error}") from error
 
     def settle(self, deadline: float) -> None:
         """Make the settings, by ``deadline``.
@@ -180,22 +192,6 @@ def last_line(text: str) -> str:
     """The last line with something on it, cut to a readable length."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:200] if lines else "it printed nothing"
-
-
-def _start(program: str, environ: dict[str, str], directory: Path) -> subprocess.Popen[bytes]:
-    try:
-        return subprocess.Popen(
-            (program, "-nx", "-q", "-iex", "set prompt", "-iex", "set auto-load no"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=environ,
-            cwd=directory,
-            start_new_session=True,
-            bufsize=0,
-        )
-    except OSError as error:
-        raise GdbError(f"gdb could not be started: {error}") from error
 
 
 def _pipe(stream: IO[bytes] | None) -> IO[bytes]:

@@ -46,7 +46,16 @@ class Monitor:
         with theirs:
             try:
                 path = json.dumps([_ROOT, *(entry for entry in sys.path if entry)])
-                _start_monitor((sys.executable, "-c", _START_MONITOR, path), theirs.fileno())
+                command: tuple[str, ...] = (sys.executable, "-c", _START_MONITOR, path)
+                by_shell = os.access(_SHELL, os.X_OK)
+                if by_shell:
+                    # What a shell starts in the background reads from nowhere, unless its input is redirected.
+                    command = (_SHELL, "-c", 'exec 3<&0; "$@" <&3 3<&- &', "sh", *command)
+                process = subprocess.Popen(
+                    command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, start_new_session=True, cwd="/"
+                )
+                if by_shell:
+                    process.wait(10.0)
             except (OSError, subprocess.SubprocessError):
                 self._line.close()
                 raise
@@ -69,24 +78,8 @@ class Monitor:
         self._line.close()
 
 
-def _start_monitor(command: tuple[str, ...], line: int) -> None:
-    if os.access(_SHELL, os.X_OK):
-        # What a shell starts in the background reads from nowhere, unless its input is redirected.
-        command = (_SHELL, "-c", 'exec 3<&0; "$@" <&3 3<&- &', "sh", *command)
-    process = subprocess.Popen(
-        command,
-        stdin=line,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-        cwd="/",
-    )
-    if command[0] == _SHELL:
-        process.wait(10.0)
-
-
 # The companion.
 
-_COMPANION_ROOT = str(Path(__file__).absolute().parent.parent.parent)
 _BOOT = (
     "import sys; sys.path[0] = sys.argv[1]; from importlib import import_module;"
     " import_module(sys.argv[2]).main(int(sys.argv[3]))"
@@ -150,7 +143,7 @@ def start_companion(module: str, environ: Mapping[str, str], *, python: str = sy
     try:
         with theirs:
             process = subprocess.Popen(
-                (python, "-c", _BOOT, _COMPANION_ROOT, module, str(theirs.fileno())),
+                (python, "-c", _BOOT, _ROOT, module, str(theirs.fileno())),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,

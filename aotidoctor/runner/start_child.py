@@ -163,7 +163,7 @@ class ForkServer:
             raise ForkServerLostError(f"fork failed: {answer.get('failed')}")
         return pid
 
-    def fork_kept(self, run_dir: Path, of: int) -> int | None:
+    def fork_resident(self, run_dir: Path, of: int) -> int | None:
         """Fork the keeper that the child ``of`` left; None where that is not there any more.
 
         Raises:
@@ -427,7 +427,7 @@ class ChildLauncher:
         _write_request(request, run_dir, {**usual, **request.env, "TMPDIR": run_dir.tmp}, parent=forkserver.spawned.pid)
         key = load_key(request)
         of = self._resident.of if self._resident is not None and self._resident.serves(request, key) else None
-        pid = forkserver.fork_kept(run_dir.path, of) if of is not None else None
+        pid = forkserver.fork_resident(run_dir.path, of) if of is not None else None
         if pid is None:
             of, pid = None, forkserver.fork(run_dir.path, keep=key is not None)
         return StartedChild(

@@ -191,11 +191,11 @@ ENDING = frozenset({int(signal.SIGINT), int(signal.SIGTERM), int(signal.SIGHUP)}
 
 @dataclass(slots=True)
 class ProgramEnd:
-    """``status`` is the wait status, None when the time limit came first."""
+    """``status`` is the wait status, None when the time limit came first; ``requests`` are signals to end it."""
 
     status: int | None
     peak_rss: int | None = None
-    asked: list[int] = field(default_factory=list)
+    requests: list[int] = field(default_factory=list)
 
 
 class SignalWitness:
@@ -254,7 +254,7 @@ def follow_program(
         if got is not None and got.si_signo != signal.SIGCHLD:
             number = got.si_signo
             if number in ENDING:
-                end.asked.append(number)
+                end.requests.append(number)
             if number == signal.SIGWINCH:
                 # The program may have read the size before ours was right.
                 on_resize()
@@ -325,8 +325,8 @@ def run_watched(program: ProgramToWatch, environ: Mapping[str, str], *, keep: bo
     oom = first_increase(before, oom_kills()) if end.status is not None and os.WIFSIGNALED(end.status) else None
     ending = program_ending(end, over, oom)
     if any(way.reader_gone for way in ways):
-        end.asked.append(int(signal.SIGPIPE))
-    with_streams = keep or not is_good_ending(ending, tuple(end.asked))
+        end.requests.append(int(signal.SIGPIPE))
+    with_streams = keep or not is_good_ending(ending, tuple(end.requests))
     return WatchedProgram(
         argv=program.argv,
         ending=ending,
@@ -337,7 +337,7 @@ def run_watched(program: ProgramToWatch, environ: Mapping[str, str], *, keep: bo
         peak_rss=end.peak_rss,
         streams=tuple(way.stream() for way in ways) if with_streams else (),
         seen=seen,
-        asked=tuple(end.asked),
+        asked=tuple(end.requests),
         debugger_output=stacks[0],
         debugger_problem=stacks[1],
         oom=oom,

@@ -87,13 +87,13 @@ def stream_kind(fd: int) -> StreamKind:
 class PassedStream:
     """One way for one stream, or for both where they lead to the same place.
 
-    ``theirs`` is the descriptor for the program, None where it gets ours as it is. What is not ``shown`` is kept only.
+    ``theirs`` is the descriptor for the program, None where it gets ours. What is not ``visible`` is only stored.
     """
 
-    def __init__(self, fds: tuple[int, ...], kind: StreamKind, *, shown: bool = True) -> None:
+    def __init__(self, fds: tuple[int, ...], kind: StreamKind, *, visible: bool = True) -> None:
         self.fds = fds
         self.kind = kind
-        self._shown = shown
+        self._visible = visible
         self.theirs: int | None = None
         self.kept = OutputBuffer()
         self.left_open = False
@@ -194,7 +194,7 @@ class PassedStream:
             data = b""
         if data and keep:
             self.kept.add(data)
-        if data and (not self._shown or _write_all(self.fds[0], data)):
+        if data and (not self._visible or _write_all(self.fds[0], data)):
             return True
         self.reader_gone = bool(data)
         os.close(self._source)
@@ -212,7 +212,7 @@ def make_passed_streams(closed: Collection[int]) -> tuple[PassedStream, ...]:
 
 def make_captures() -> tuple[PassedStream, ...]:
     """Ways that only store the output."""
-    return tuple(PassedStream((fd,), StreamKind.PIPE, shown=False) for fd in _NAMES)
+    return tuple(PassedStream((fd,), StreamKind.PIPE, visible=False) for fd in _NAMES)
 
 
 def occupy_closed() -> tuple[int, ...]:
