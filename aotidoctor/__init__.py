@@ -17,6 +17,7 @@ from aotidoctor.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aotidoctor.api import Contract, Report, check, classify, compare, compat, contract, diagnose, inspect
+    from aotidoctor.api.returned_report import ProblemFoundError
     from aotidoctor.commands.guard import guard
     from aotidoctor.commands.stamp_and_fix import stamp
     from aotidoctor.model.case import Options
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
         ArgumentError,
         CannotExamineError,
         InputsError,
-        ProblemFoundError,
         UsageError,
     )
     from aotidoctor.testing import AotiUnhealthyError, assert_aoti_healthy
@@ -63,7 +63,7 @@ _PLACES = {
     "Contract": "aotidoctor.api",
     "InputsError": _ERRORS,
     "Options": "aotidoctor.model.case",
-    "ProblemFoundError": _ERRORS,
+    "ProblemFoundError": "aotidoctor.api.returned_report",
     "Report": "aotidoctor.api",
     "UsageError": _ERRORS,
     "assert_aoti_healthy": "aotidoctor.testing",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO, TypeVar, cast
 
 from aotidoctor.api.live_arguments import without_file
 from aotidoctor.model import report as records
-from aotidoctor.model.errors import AotidoctorError, CannotExamineError, ProblemFoundError
+from aotidoctor.model.errors import AotidoctorError, CannotExamineError
 from aotidoctor.reports.text import CANNOT_EXAMINE, INTERNAL_ERROR, OK, PROBLEM, UNKNOWN, exit_status
 
 if TYPE_CHECKING:
@@ -21,6 +21,24 @@ if TYPE_CHECKING:
     from aotidoctor.model.record import JsonObject
 
 T = TypeVar("T")
+
+
+class ProblemFoundError(AotidoctorError):
+    """``Report.raise_for_problem()``: a problem was found, or a failure whose cause is unknown.
+
+    ``cause`` is its slug, None where it is unknown; ``report`` is the whole ``aotidoctor.Report``.
+    """
+
+    exit_status = 1
+
+    def __init__(self, message: str, cause: str | None, report: Report) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.report = report
+
+    def __reduce__(self) -> tuple[type[ProblemFoundError], tuple[str, str | None, Report]]:
+        """Arguments for unpickling in another process of the caller's."""
+        return type(self), (str(self), self.cause, self.report)
 
 
 class Report(records.Report):
@@ -123,7 +141,7 @@ class Report(records.Report):
         'healthy'
         >>> aotidoctor.check("model.pt2", "int32_ids.pt").raise_for_problem()
         Traceback (most recent call last):
-        aotidoctor.model.errors.ProblemFoundError: PROBLEM  input-dtype: kwargs['ids'] is int32; ...
+        aotidoctor.api.returned_report.ProblemFoundError: PROBLEM  input-dtype: kwargs['ids'] is int32; ...
         """
         status = exit_status(self, fail_on)
         if status == OK:

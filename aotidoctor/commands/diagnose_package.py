@@ -13,11 +13,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from aotidoctor.model import extensions
 from aotidoctor.model.artifact import RUNNABLE_KINDS, Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.evidence import NotChecked, Severity
-from aotidoctor.model.report import Event, EventKind, OnEvent, Report
+from aotidoctor.model.report import Event, EventKind, OnEvent, Report, current_extensions
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.triage import open_case
 from aotidoctor.triage.finish import Invocation, session_report
@@ -94,7 +93,7 @@ def _examine(session: Session, command: str) -> tuple[tuple[Diagnosis, ...], boo
         # Imported only where something is executed.
         from aotidoctor.triage import examine
 
-        if extensions.current_extensions().setups:
+        if current_extensions().setups:
             from aotidoctor.triage.run_probes import admit_plugin_setups
 
             admit_plugin_setups(session)

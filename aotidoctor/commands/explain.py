@@ -16,8 +16,8 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from aotidoctor.model import extensions
 from aotidoctor.model.record import record
+from aotidoctor.model.report import playbook_file, playbook_files
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 # Kinds of pages by folder.
@@ -41,7 +41,7 @@ class ManualPage:
 
 def find(topic: str) -> ManualPage | None:
     """The page of a cause (``input-stride``), a code (``AD-IN-014``) or a check or probe (``input_stride``)."""
-    path = extensions.find_playbook(topic.lower())
+    path = playbook_file(topic.lower())
     if path is not None:
         return _playbook(path)
     name = topic.upper() if _CODE.fullmatch(topic.upper()) else topic
@@ -52,7 +52,7 @@ def find(topic: str) -> ManualPage | None:
 
 def pages() -> tuple[ManualPage, ...]:
     """All pages, ordered by kind."""
-    return (*map(_playbook, extensions.playbook_files()), *_pages(), *_rules())
+    return (*map(_playbook, playbook_files()), *_pages(), *_rules())
 
 
 @lru_cache(maxsize=256)
@@ -65,7 +65,7 @@ def name_and_text(topic: str) -> tuple[str, str] | None:
 def near(topic: str) -> tuple[str, ...]:
     """Up to three topics with a similar spelling."""
     pages = (*_pages(), *_rules())
-    known = {path.stem for path in extensions.playbook_files()} | {page.name for page in pages}
+    known = {path.stem for path in playbook_files()} | {page.name for page in pages}
     codes = {page.code for page in pages if page.code is not None}
     found = difflib.get_close_matches(topic.lower(), sorted(known), n=3)
     return tuple(found or difflib.get_close_matches(topic.upper(), sorted(codes), n=3))

@@ -19,10 +19,10 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from aotidoctor.model import extensions, toml
+from aotidoctor.model import load_toml
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
-from aotidoctor.model.report import Condition, Playbook
+from aotidoctor.model.report import Condition, Playbook, playbook_file, playbook_files
 from aotidoctor.model.torch_names import qualified_name
 
 # Heads.
@@ -64,8 +64,8 @@ def split_head(text: str, where: str) -> tuple[str, str]:
 def parse_toml(text: str, where: str) -> dict[str, object]:
     """Parse a TOML table. Raises ``PlaybookError`` with the parser's line and column."""
     try:
-        table: dict[str, object] = toml.loads(text)
-    except toml.TOMLDecodeError as error:
+        table: dict[str, object] = load_toml(text)
+    except ValueError as error:
         raise PlaybookError(f"{where}: not TOML: {error}") from error
     return table
 
@@ -202,7 +202,7 @@ def load_playbooks(mentioning: Collection[str] | None = None) -> tuple[Playbook,
     Raises ``PlaybookError`` for a file that breaks the form.
     """
     wanted = None if mentioning is None else frozenset(mentioning)
-    return _load(extensions.playbook_files(), wanted)
+    return _load(playbook_files(), wanted)
 
 
 @lru_cache(maxsize=8)
@@ -218,7 +218,7 @@ def _load(paths: tuple[Path, ...], mentioning: frozenset[str] | None) -> tuple[P
 
 def find_playbook(cause: str) -> Playbook | None:
     """Load the playbook of one cause, None when there is none."""
-    path = extensions.find_playbook(cause)
+    path = playbook_file(cause)
     return None if path is None else read_playbook(path)
 
 

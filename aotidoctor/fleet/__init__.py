@@ -1,4 +1,4 @@
-"""Many items at once: what they are, who judges them, and the folder that their results lie in.
+"""Examine many items at once: their list, the engines that judge them, and the folder of their results.
 
-``aotidoctor.model.fleet`` is the record of one result and says what a results folder holds.
+``aotidoctor.model.fleet`` is the record of one result and describes a results folder.
 """

@@ -12,6 +12,7 @@ import time
 import zlib
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 try:
     import sqlite3
@@ -20,6 +21,9 @@ except ImportError as error:
     _WITHOUT = f"this Python was built without SQLite ({error})"
 else:
     _WITHOUT = ""
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # The format of the file; another one is removed.
 CACHE_VERSION = 1
@@ -49,7 +53,7 @@ class Cache:
         self._now = int(time.time())
         self.problem: str | None = None
 
-    def __enter__(self) -> Cache:  # noqa: PYI034 - typing.Self is of Python 3.11
+    def __enter__(self) -> Self:
         """Open it; what keeps it from being used is in ``problem``."""
         if self._path is not None and _WITHOUT:
             self._fail(OSError(_WITHOUT))
@@ -61,7 +65,7 @@ class Cache:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Keep what is new, and no more than there is room for."""
+        """Commit, and remove the oldest answers where the file is too large."""
         base = self._base
         if base is None:
             return
@@ -130,7 +134,7 @@ class Cache:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        """Go on without it."""
+        """Go on without the cache."""
         self.problem = f"the cache {self._path} cannot be used: {error}"
         if self._base is not None:
             self._base.close()
@@ -144,7 +148,7 @@ def _open(path: str) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError):
             raise
-        # It is no database: whatever it was, it is not worth a question.
+        # It is no database, and nothing else of value is stored there.
         for ending in ("", "-wal", "-shm"):
             Path(path + ending).unlink(missing_ok=True)
         return _open_database(path)
@@ -168,7 +172,7 @@ def _open_database(path: str) -> sqlite3.Connection:
 
 
 def _prune(base: sqlite3.Connection) -> None:
-    """Let go of what was not used for longest where the file is too large."""
+    """Remove the least recently used answers where the file is too large."""
     pages, size, free = (
         base.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size", "freelist_count")
     )
@@ -187,4 +191,6 @@ def _stamp(status: os.stat_result) -> str:
 
 
 def _place(path: str) -> str:
-    return os.path.abspath(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")  # noqa: PTH100 - of any name
+    return (
+        os.path.normpath(Path(path).absolute()).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    )

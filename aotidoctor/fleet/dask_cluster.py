@@ -33,18 +33,19 @@ from aotidoctor.runner.run_dir import current_directory
 
 if TYPE_CHECKING:
     from distributed import Client, Future
+    from typing_extensions import Self
 
 
-# How long to wait for whom.
+# Time limits of waiting.
 
 T = TypeVar("T")
 
 
 @record
 class Patience:
-    """Seconds. With no worker at all the user is told after ``tell``, and the cluster is lost after ``workers``.
+    """Seconds. With no worker at all there is a warning after ``tell``, and the cluster is lost after ``workers``.
 
-    A scheduler is asked every ``look`` who is there. It is lost when it cannot be reached at first within ``connect``,
+    A scheduler lists its workers every ``look``. It is lost when it cannot be reached at first within ``connect``,
     or later within ``silence``, or when a question has had no answer for ``answer``: one that is stopped keeps its
     connections and says nothing. ``close`` is what parting may take.
     """
@@ -59,7 +60,7 @@ class Patience:
 
 
 def within(seconds: float, ask: Callable[[], T]) -> T:
-    """What ``ask`` returns or raises. Raises TimeoutError where it does neither in time.
+    """The result of ``ask``, or its exception. Raises TimeoutError where there is neither in time.
 
     For calls that know no limit of their own. The thread of one that is late is left to itself, and ends with the
     process.
@@ -92,7 +93,7 @@ _LOOK_S = 0.2
 _RETURN_S = 1.0
 
 There = Callable[[Sequence[JsonObject], JsonObject, Limits], list[PoolAnswer]]
-"""What a worker does with messages, the settings and the limits: answers to the first of them, to one at least."""
+"""Function on a worker: answers to the first of the messages, to one at least, with settings and limits."""
 
 
 class ClusterLostError(OSError):
@@ -103,7 +104,8 @@ class DaskCluster:
     """A context manager: an engine whose jobs are judged by the workers of a Dask cluster.
 
     ``address`` is that of a scheduler; without one, ``workers`` processes of this machine are started. ``on_warning``
-    is told that no worker is there, once for each time that they all go. ``patience`` may be changed at any time.
+    is called with a line when no worker is there, once for each time that they all go. ``patience`` may be changed at
+    any time.
     """
 
     def __init__(
@@ -133,19 +135,19 @@ class DaskCluster:
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._threads, self._counted = 1, -math.inf
         self._heard = time.monotonic()
-        # Since when no worker is there; and whether that was said.
+        # Since when no worker is there; and whether there was a warning.
         self._deserted: float | None = None
-        self._told = False
+        self._warned = False
         self._others: frozenset[int | None] = frozenset()
 
-    def __enter__(self) -> DaskCluster:  # noqa: PYI034 - typing.Self is of Python 3.11
+    def __enter__(self) -> Self:
         """Connect, or start the workers. Raises UsageError, and OSError where there is no scheduler or no worker."""
         try:
             import dask
             from distributed import Client
         except ImportError as error:
             raise UsageError(f"--scheduler and --cluster need Dask; {INSTALL}") from error
-        # What Dask says of workers and connections that come and go is not what a user asked for.
+        # Dask's messages about workers and connections that come and go are noise here.
         known = [name for name in logging.root.manager.loggerDict if name.startswith(("distributed", "tornado"))]
         for name in ("distributed", "tornado", *known):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -188,12 +190,12 @@ class DaskCluster:
             raise ClusterLostError(f"the workers of --cluster could not be started: {error}") from error
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Let go of what is under way, and end what was started."""
+        """Cancel the jobs under way, and end what was started."""
         self._close()
 
     def _close(self) -> None:
         with suppress(OSError, RuntimeError):
-            # Who is lost has nothing to say to it, and the results are on the disk.
+            # A lost cluster does not answer, and the results are on the disk.
             within(self.patience.close, self._leave)
         if self._address is None:
             # Python waits at its end for those that are left, and one that is stopped would not end.
@@ -212,12 +214,12 @@ class DaskCluster:
         while True:
             while not self._look_at_workers():
                 time.sleep(min(_LOOK_S, self.patience.look))
-            if answers := self._asked(lambda: list(self._client.run(question).values())):
+            if answers := self._ask_in_time(lambda: list(self._client.run(question).values())):
                 return answers
             # Those that were there have gone meanwhile.
             self._counted = -math.inf
 
-    def _asked(self, ask: Callable[[], T]) -> T:
+    def _ask_in_time(self, ask: Callable[[], T]) -> T:
         try:
             return within(self.patience.answer, ask)
         except TimeoutError as error:
@@ -231,9 +233,9 @@ class DaskCluster:
         """Count the workers from time to time; whether there are any. Raises ClusterLostError."""
         every = self.patience.look if self._deserted is None else min(self.patience.look, _RETURN_S)
         if time.monotonic() - self._counted > every:
-            info = self._asked(lambda: self._client.scheduler_info(n_workers=-1))
+            info = self._ask_in_time(lambda: self._client.scheduler_info(n_workers=-1))
             self._counted = now = time.monotonic()
-            # Of a scheduler that cannot be reached this is what it said last.
+            # Of a scheduler that cannot be reached this is the last answer.
             if self._client.status == "running":
                 workers = info.get("workers", {}).values()
                 self._threads = max(1, sum(int(worker.get("nthreads", 1)) for worker in workers))
@@ -242,19 +244,19 @@ class DaskCluster:
 
     def _note(self, now: float, *, deserted: bool) -> None:
         if not deserted:
-            self._deserted, self._told = None, False
+            self._deserted, self._warned = None, False
             return
         self._deserted = now if self._deserted is None else self._deserted
         alone, patience = now - self._deserted, self.patience
         if alone >= patience.workers:
             raise ClusterLostError(f"{self._name} has had no worker for {patience.workers:g} s (--worker-timeout)")
-        if alone >= patience.tell and not self._told:
-            self._told = True
+        if alone >= patience.tell and not self._warned:
+            self._warned = True
             left = f"the batch ends when there is none for {patience.workers:g} s (--worker-timeout)"
             self._on_warning(f"{self._name} has had no worker for {patience.tell:g} s; {left}")
 
     def host_key(self) -> str:
-        """What the machines are that judge, as one number; they need not be alike."""
+        """The digest of the machines that judge, as one text; they need not be alike."""
         return "+".join(sorted(set(self._ask_workers(host_digest_here))))
 
     @property
@@ -321,7 +323,7 @@ class DaskCluster:
                     self._send([job])
                 return
             if _is_lost(error) and jobs[0].tag not in self._alone:
-                # Dask counts a lost worker against all that it had been given: it is asked again with no other beside.
+                # Dask counts a lost worker against all its jobs: this one is sent again with no other beside.
                 self._alone.add(jobs[0].tag)
                 self._suspects.append(jobs[0])
                 return
@@ -347,28 +349,25 @@ _LOCAL = threading.local()
 
 
 def judge_there(messages: Sequence[JsonObject], settings: JsonObject, limits: Limits) -> list[PoolAnswer]:
-    """On a worker: the answers to some jobs, by the process that this thread keeps; to fewer where they take long."""
-    kept: Mapping[str, Pool] | None = getattr(_LOCAL, "pools", None)
+    """Answer some jobs, on a worker, by the process of this thread; fewer where they take long."""
+    pools: Mapping[str, Pool] | None = getattr(_LOCAL, "pools", None)
     key = repr((settings, limits))
-    if kept is None or key not in kept:
-        for old in (kept or {}).values():
+    if pools is None or key not in pools:
+        for old in (pools or {}).values():
             old.__exit__(None, None, None)
-        kept = _LOCAL.pools = {key: Pool(1, limits, os.environ, settings)}
-    pool, began = kept[key], time.monotonic()
+        pools = _LOCAL.pools = {key: Pool(1, limits, os.environ, settings)}
+    pool, began = pools[key], time.monotonic()
     returned: list[PoolAnswer] = []
     for message in messages:
         pool.submit(PoolJob(tag="", message=message))
-        returned.append(next(_coming(pool)))
+        while not (answers := list(pool.wait())):
+            pass
+        returned += answers
         if time.monotonic() - began > _PACK_S or sum(len(one.body) for one in returned) > _PACK_BYTES:
             break
     return returned
 
 
-def _coming(pool: Pool) -> Iterator[PoolAnswer]:
-    while True:
-        yield from pool.wait()
-
-
 def host_digest_here() -> str:
-    """On a worker: what its machine is."""
+    """The digest of the machine of a worker; called there."""
     return host_digest(read_host(artifact=None, environ=os.environ))

@@ -9,16 +9,16 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
 from pathlib import Path
 
 from aotidoctor.fleet.items import EXECUTING, FleetItem
 from aotidoctor.model.case import Host, TmpdirState
-from aotidoctor.model.extensions import playbook_folder
 from aotidoctor.model.record import JsonObject, record
 from aotidoctor.model.record_json import to_json
+from aotidoctor.model.report import playbook_folder
 from aotidoctor.remote.remote_files import clean_url, is_url
 from aotidoctor.version import __version__
 
@@ -74,9 +74,9 @@ class NotReadableError(OSError):
 
 
 def content_digest(path: str) -> tuple[str, int]:
-    """The sha256 of a file, and its size; of a folder, that of the names and contents below it.
+    """The sha256 of a file, and its size; of a folder, those of the names and contents below it.
 
-    A bare library has none: what is beside it decides, too. Of a URL it is what the server says of its version.
+    A bare library has none: the files beside it decide, too. That of a URL covers the version that the server reports.
 
     Raises OSError and CannotExamineError.
     """
@@ -87,11 +87,11 @@ def content_digest(path: str) -> tuple[str, int]:
         if file.version is None or file.size is None:
             raise NotReadableError(f"{clean_url(path)}: the server does not report the version of the file")
         return DIGEST_VERSION + hashlib.sha256(f"{clean_url(path)}\0{file.version}".encode()).hexdigest(), file.size
-    mode = os.stat(path).st_mode  # noqa: PTH116 - no ValueError of pathlib's
+    mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
         return _folder_digest(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb", buffering=0) as stream:  # noqa: PTH123 - of a descriptor
+    with open(descriptor, "rb", buffering=0) as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise NotReadableError(f"{path} is not a regular file")
         digest, size = hashlib.sha256(), 0
@@ -104,23 +104,19 @@ def content_digest(path: str) -> tuple[str, int]:
 
 
 def _folder_digest(path: str) -> tuple[str, int]:
-    digest, total = hashlib.sha256(), 0
-    for number, file in enumerate(_below(path)):
-        if number >= MOST_FILES:
-            raise NotReadableError(f"{path} has more than {MOST_FILES:,} files")
-        one, size = content_digest(file)
-        digest.update(f"{os.path.relpath(file, path)}\0{one}\0".encode("utf-8", "surrogateescape"))
-        total += size
-    return digest.hexdigest(), total
-
-
-def _below(path: str) -> Iterator[str]:
+    digest, total, number = hashlib.sha256(), 0, 0
     for here, folders, names in os.walk(path):
         folders.sort()
-        for name in sorted(names):
-            file = os.path.join(here, name)  # noqa: PTH118 - as it was given
-            if os.path.isfile(file):  # noqa: PTH113 - likewise
-                yield file
+        for file in (os.path.join(here, name) for name in sorted(names)):
+            if not os.path.isfile(file):
+                continue
+            number += 1
+            if number > MOST_FILES:
+                raise NotReadableError(f"{path} has more than {MOST_FILES:,} files")
+            one, size = content_digest(file)
+            digest.update(f"{os.path.relpath(file, path)}\0{one}\0".encode("utf-8", "surrogateescape"))
+            total += size
+    return digest.hexdigest(), total
 
 
 @lru_cache(maxsize=1)
@@ -136,7 +132,7 @@ def tool_digest() -> str:
 
 
 def host_digest(host: Host) -> str:
-    """What a machine is, without what it is doing just now."""
+    """The sha256 of the lasting facts about a machine, without its state of the moment."""
     steady = {item.name: getattr(host, item.name) for item in fields(host) if item.name not in _OF_THE_MOMENT}
     if isinstance(host.tmpdir, TmpdirState):
         steady["tmpdir"] = replace(host.tmpdir, free_bytes=None)
@@ -149,7 +145,7 @@ def answer_key(item: FleetItem, contents: Sequence[str], settings: Settings, hos
     options = {name: value for name, value in settings_json(settings).items() if name != "item_timeout"}
     used = options if item.command in EXECUTING else {**options, "timeout": None, "repeat": None}
     given = [name is not None for name in (item.package, item.inputs, item.reference, item.setup)]
-    # What a file is may be told by the end of its name.
-    ends = [os.path.splitext(path)[1] for path in item.files]  # noqa: PTH122 - of any name
-    asked = [item.command, list(contents), given, ends, used, host, tool_digest()]
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    # The end of its name may decide what a file is.
+    ends = [os.path.splitext(path)[1] for path in item.files]
+    decisive = [item.command, list(contents), given, ends, used, host, tool_digest()]
+    return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Process the items of a fleet: each is kept, taken from the cache, or judged, in that order.
+"""Process the items of a fleet: each keeps its line, is taken from the cache, or is judged, in that order.
 
 The key of an item decides: where the line in the folder has the same key, it stands; where the cache has an answer
 for it, that is taken. Memory grows with the names of the items only: reports go from the process that made them to
@@ -12,6 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol
 
 from aotidoctor.fleet.cache import Cache
@@ -70,18 +71,18 @@ class FleetTally:
 
     @property
     def remaining(self) -> float | None:
-        """Seconds that the rest will take, if it goes on like this; None where nothing tells."""
+        """Estimated seconds for the rest, at the rate so far; None before the first item."""
         done = self.judged + self.cached
         if not done:
             return None
         return (self.total - self.done) * (time.monotonic() - self.since) / done
 
 
-# Who judges, where answers are stored, what is shown.
+# The engine that judges, the place of answers, the progress.
 
 
 class JudgingEngine(Protocol):
-    """Who judges: a pool of this machine, or a cluster."""
+    """Interface of what judges: a pool of this machine, or a cluster."""
 
     @property
     def pending(self) -> int:
@@ -100,7 +101,7 @@ class JudgingEngine(Protocol):
 
 @record
 class FlowContext:
-    """What a flow works with.
+    """Settings, folder, cache and engine of a flow.
 
     ``host_key`` gives the digest of a host profile, or of the machines that judge for None; raises AotidoctorError.
     ``redact`` hides what is private in a text. ``keep_lost``: an item that was not judged to its end keeps its line,
@@ -128,7 +129,7 @@ _DIGESTS, _DIGEST_BYTES = 32, 256 << 20
 
 @dataclass(slots=True)
 class _ItemFiles:
-    """What is known of an item's files: their stamps (None for a URL), and digests where they are known."""
+    """The files of an item: their stamps (None for a URL), and digests where they are known."""
 
     item: FleetItem
     status: Mapping[str, os.stat_result | None] = field(default_factory=dict)
@@ -143,9 +144,9 @@ class _ItemFiles:
 
 @dataclass(slots=True)
 class FleetFlow:
-    """Judges the items and writes their lines."""
+    """A flow that has the items judged and writes their lines."""
 
-    means: FlowContext
+    context: FlowContext
     tally: FleetTally
     _under_way: dict[str, list[_ItemFiles]] = field(default_factory=dict)
     _to_judge: deque[_ItemFiles] = field(default_factory=deque)
@@ -154,16 +155,16 @@ class FleetFlow:
     _jobs: int = 0
 
     def run(self, fleet: Sequence[FleetItem]) -> None:
-        """Every item, to its end. Raises OSError where the results cannot be written or nobody can judge."""
+        """Process every item. Raises OSError where the results cannot be written or nobody can judge."""
         left = iter(fleet)
-        while self._feed(left) or self.means.engine.pending:
-            for answer in self.means.engine.wait():
+        while self._feed(left) or self.context.engine.pending:
+            for answer in self.context.engine.wait():
                 self._take(answer)
-            self.means.on_progress(self.tally)
+            self.context.on_progress(self.tally)
 
     def _feed(self, left: Iterator[FleetItem]) -> bool:
         """Give the engine work while it has room; whether there is more to come."""
-        engine = self.means.engine
+        engine = self.context.engine
         while engine.room > 0:
             if self._to_judge:
                 known = self._to_judge.popleft()
@@ -178,76 +179,73 @@ class FleetFlow:
     def _submit(self, message: JsonObject, whose: list[_ItemFiles]) -> None:
         self._jobs += 1
         self._under_way[str(self._jobs)] = whose
-        self.means.engine.submit(PoolJob(tag=str(self._jobs), message=message))
+        self.context.engine.submit(PoolJob(tag=str(self._jobs), message=message))
 
     def _gather(self, left: Iterator[FleetItem]) -> list[_ItemFiles]:
         """The next items whose files have to be read for their digests; what needs no reading is decided here."""
         chunk: list[_ItemFiles] = []
         size = 0
         for item in left:
-            known = self._looked_at(item)
+            known = self._files_of(item)
             if known is not None and known.unknown:
                 chunk.append(known)
                 size += sum(status.st_size for path in known.unknown if (status := known.status[path]) is not None)
             elif known is not None:
                 self._decide(known)
-            self.means.on_progress(self.tally)
+            self.context.on_progress(self.tally)
             if self._to_judge or len(chunk) >= _DIGESTS or size >= _DIGEST_BYTES:
                 break
         return chunk
 
-    def _looked_at(self, item: FleetItem) -> _ItemFiles | None:
-        """What is known of the files of ``item``; None where it has its line at once."""
-        problem = item.problem or self._host_problem(item)
+    def _files_of(self, item: FleetItem) -> _ItemFiles | None:
+        """Stamps and digests of the files of ``item``; None where it has its line at once."""
+        if item.host not in self._hosts and item.host not in self._no_hosts:
+            try:
+                self._hosts[item.host] = self.context.host_key(item.host)
+            except AotidoctorError as error:
+                self._no_hosts[item.host] = str(error)
+        problem = item.problem or self._no_hosts.get(item.host)
         if problem is not None:
             self._write(_ItemFiles(item), self._unjudged(item, UNREADABLE, problem, _CANNOT_EXAMINE), None)
             return None
         try:
-            status = {path: None if is_url(path) else os.stat(path) for path in map(file_of, item.files)}  # noqa: PTH116
+            status = {path: None if is_url(path) else Path(path).stat() for path in map(file_of, item.files)}
         except (OSError, ValueError):
-            # The command says best what is wrong with it.
+            # The command has the best message for it.
             return _ItemFiles(item)
-        cache = self.means.cache
+        cache = self.context.cache
         digests = {path: got for path, each in status.items() if each is not None and (got := cache.digest(path, each))}
         return _ItemFiles(item, status, digests)
-
-    def _host_problem(self, item: FleetItem) -> str | None:
-        if item.host not in self._hosts and item.host not in self._no_hosts:
-            try:
-                self._hosts[item.host] = self.means.host_key(item.host)
-            except AotidoctorError as error:
-                self._no_hosts[item.host] = str(error)
-        return self._no_hosts.get(item.host)
 
     def _decide(self, known: _ItemFiles) -> None:
         """Keep the line that there is, take an answer from the cache, or have it judged."""
         item = known.item
         if known.status and not known.unknown:
             contents = [known.digests[file_of(path)][0] for path in item.files]
-            known.key = answer_key(item, contents, self.means.settings, self._hosts[item.host])
+            known.key = answer_key(item, contents, self.context.settings, self._hosts[item.host])
         if not self._keeps(known) and not self._finds(known):
             self._to_judge.append(known)
 
     def _keeps(self, known: _ItemFiles) -> bool:
         """Whether the folder's line of the item stands."""
-        item, folder = known.item, self.means.folder
+        item, folder = known.item, self.context.folder
         if not known.key or folder.kept.get(item.id) != known.key:
             return False
         result = folder.line(item.id)
         steady = result.ending == JUDGED and result.status in _STEADY
-        if not (steady or self.means.keep_lost) or (result.report is not None and not folder.has_report(item.id)):
+        if not (steady or self.context.keep_lost) or (result.report is not None and not folder.has_report(item.id)):
             return False
-        asked = _with_labels(result, item)
-        if asked != result:
-            folder.append(asked)
+        labelled = _with_labels(result, item)
+        if labelled != result:
+            folder.append(labelled)
         self.tally.kept += 1
-        self.tally.add(asked)
+        self.tally.add(labelled)
         return True
 
     def _finds(self, known: _ItemFiles) -> bool:
         """Whether the cache has the answer."""
         item = known.item
-        found = self.means.cache.answer(known.key, item.id) if known.key else None
+        found = self.context.cache.answer(known.key, item.id) if known.key else None
         if found is None:
             return False
         line, report, own = found
@@ -287,7 +285,7 @@ class FleetFlow:
                         known.digests[path] = (sha256, size)
                         status = known.status[path]
                         if status is not None:
-                            self.means.cache.keep_digest(path, status, sha256, size)
+                            self.context.cache.keep_digest(path, status, sha256, size)
         for known in whose:
             self._decide(known)
 
@@ -299,41 +297,41 @@ class FleetFlow:
             # The version of a URL is no digest of its content.
             result = replace(result, sha256=None if sha256.startswith(DIGEST_VERSION) else sha256, size=size)
         result = replace(result, report=f"{REPORTS_FOLDER}/{result.item}.json" if report is not None else None)
-        self.means.folder.add(result, report)
+        self.context.folder.add(result, report)
         if cached:
             self.tally.cached += 1
         else:
             self.tally.judged += 1
             if known.key and result.ending == JUDGED and result.status in _STEADY:
                 line = result_line(replace(result, labels={}, expected=None, as_expected=None))
-                self.means.cache.keep_answer(known.key, result.item, line, report, healthy=result.is_healthy)
+                self.context.cache.keep_answer(known.key, result.item, line, report, healthy=result.is_healthy)
         self.tally.add(result)
 
     def _unjudged(self, item: FleetItem, ending: str, why: str, status: int) -> FleetResult:
         result = FleetResult(
             item=item.id, name="", command=item.command, ending=ending, status=status, tool=__version__
         )
-        return self._named(replace(result, problem=self.means.redact(why)), item)
+        return self._named(replace(result, problem=self.context.redact(why)), item)
 
     def _named(self, result: FleetResult, item: FleetItem) -> FleetResult:
-        """With the paths of ``item`` as they may be shown."""
+        """``result`` with the redacted paths of ``item``."""
 
-        def shown(path: str | None) -> str | None:
-            return None if path is None else self.means.redact(path)
+        def redacted(path: str | None) -> str | None:
+            return None if path is None else self.context.redact(path)
 
         return replace(
             result,
             item=item.id,
-            name=self.means.redact(item.path),
-            inputs=shown(item.inputs),
-            reference=shown(item.reference),
-            log=shown(item.path if item.command == "classify" else None),
-            host=shown(item.host),
+            name=self.context.redact(item.path),
+            inputs=redacted(item.inputs),
+            reference=redacted(item.reference),
+            log=redacted(item.path if item.command == "classify" else None),
+            host=redacted(item.host),
         )
 
 
 def _with_labels(result: FleetResult, item: FleetItem) -> FleetResult:
-    """With what the manifest says of the item."""
+    """``result`` with the labels and the expectation of the manifest."""
     met = None
     if item.expected is not None:
         got = "healthy" if result.is_healthy else result.cause or result.verdict

@@ -1,6 +1,6 @@
 """Find the items of a batch: packages, logs, bundles, reports, model folders, and the rows of manifests.
 
-A file is taken by what it is: a package is judged by the command that was asked for, a log by `classify`, a bundle or a
+A file is taken by what it is: a package is judged by the command of the batch, a log by `classify`, a bundle or a
 report by `analyze`; a ``.csv`` or ``.jsonl`` file is a manifest. Of a folder, the files that the command is for are
 taken: ``*.pt2``, for `classify` logs, for `triton` the folders of models.
 
@@ -39,8 +39,8 @@ COMMANDS = (*PACKAGE_COMMANDS, "classify", "triton", "analyze")
 EXECUTING = frozenset({"run", "verify"})
 # Commands that judge for another machine.
 FOR_HOSTS = frozenset({"check", "compat"})
-# What another process is told of an item; the others only the results need.
-_ASKED = ("command", "path", "package", "inputs", "reference", "setup", "host")
+# Fields that another process gets; only the results need the others.
+_SENT = ("command", "path", "package", "inputs", "reference", "setup", "host")
 
 
 @record
@@ -64,9 +64,9 @@ class FleetItem:
 
     @property
     def id(self) -> str:
-        """16 hex digits of what is asked; labels and expectations are no part of it."""
-        asked = [getattr(self, name) for name in _ASKED]
-        return hashlib.sha256(json.dumps(asked).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        """16 hex digits over the request; labels and expectations are no part of it."""
+        request = [getattr(self, name) for name in _SENT]
+        return hashlib.sha256(json.dumps(request).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -78,12 +78,12 @@ class FleetItem:
 
 def item_json(item: FleetItem) -> JsonObject:
     """``item`` for another process, without what only the results need."""
-    return {name: value for name in _ASKED if (value := getattr(item, name)) is not None}
+    return {name: value for name in _SENT if (value := getattr(item, name)) is not None}
 
 
 def read_item(document: JsonObject) -> FleetItem:
     """The item that ``item_json`` wrote."""
-    given = {name: value for name in _ASKED if isinstance(value := document.get(name), str)}
+    given = {name: value for name in _SENT if isinstance(value := document.get(name), str)}
     return FleetItem(**{"command": "", "path": "", **given})  # type: ignore[arg-type]  # they are all texts
 
 
@@ -98,7 +98,7 @@ Row = Mapping[str, JsonValue]
 
 def read_manifest(path: str, command: str) -> Iterator[FleetItem]:
     """The items of a manifest, judged by ``command`` where a row names none. Raises UsageError."""
-    folder = os.path.dirname(path)  # noqa: PTH120 - as it was given
+    folder = os.path.dirname(path)
     try:
         with Path(path).open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
             rows = _csv(stream, path) if path.endswith(".csv") else _jsonl(stream, path)
@@ -160,24 +160,28 @@ def _item(row: Row, place: str, folder: str, command: str) -> FleetItem:
     texts = {name: _text(name, value, place) for name, value in row.items() if name != "labels"}
     paths = {name: _below(folder, texts[name]) for name in _PATHS if name in texts}
     log, package = paths.get("log"), paths.get("package")
-    wanted = texts.get("command") or ("classify" if log is not None else command)
-    if wanted not in COMMANDS:
-        raise UsageError(f"{place}: unknown command {wanted[:80]!r}; there are {', '.join(COMMANDS)}")
-    if wanted in EXECUTING and command not in EXECUTING:
-        raise UsageError(f"{place}: {wanted} executes what the row names; allow it with --command {wanted}")
-    if log is not None and wanted != "classify":
-        raise UsageError(f"{place}: a log is for classify, and the row requests {wanted}")
-    path = log if wanted == "classify" else package
+    chosen = texts.get("command") or ("classify" if log is not None else command)
+    if chosen not in COMMANDS:
+        raise UsageError(f"{place}: unknown command {chosen[:80]!r}; there are {', '.join(COMMANDS)}")
+    if chosen in EXECUTING and command not in EXECUTING:
+        raise UsageError(f"{place}: {chosen} executes what the row names; allow it with --command {chosen}")
+    if log is not None and chosen != "classify":
+        raise UsageError(f"{place}: a log is for classify, and the row requests {chosen}")
+    path = log if chosen == "classify" else package
     if path is None:
-        raise UsageError(f"{place}: {wanted} needs a {'log' if wanted == 'classify' else 'package'}")
+        raise UsageError(f"{place}: {chosen} needs a {'log' if chosen == 'classify' else 'package'}")
+    host = texts.get("host")
+    # A profile beside the manifest, or the name of a built-in one.
+    if host is not None and os.path.exists(beside := _below(folder, host)):
+        host = beside
     return FleetItem(
-        command=wanted,
+        command=chosen,
         path=path,
-        package=package if wanted == "classify" else None,
+        package=package if chosen == "classify" else None,
         inputs=paths.get("inputs"),
         reference=paths.get("reference"),
         setup=paths.get("setup"),
-        host=_host(texts.get("host"), folder),
+        host=host,
         labels=labels,
         expected=texts.get("expected"),
     )
@@ -208,15 +212,7 @@ def _labels(value: JsonValue, place: str) -> dict[str, str]:
 
 def _below(folder: str, path: str) -> str:
     """A path of the manifest as this process finds it. A URL stays what it is."""
-    return path if is_url(path) else os.path.join(folder, path)  # noqa: PTH118 - of any name
-
-
-def _host(name: str | None, folder: str) -> str | None:
-    """A profile beside the manifest, or the name of a built-in one."""
-    if name is None:
-        return None
-    beside = _below(folder, name)
-    return beside if os.path.exists(beside) else name  # noqa: PTH110 - of any name
+    return path if is_url(path) else os.path.join(folder, path)
 
 
 # Arguments of `batch`.
@@ -257,7 +253,8 @@ def find_items(words: Sequence[str], search: ItemSearch) -> list[FleetItem]:
         nothing = True
         for item in _of_word(word, search):
             nothing = False
-            for each in _for_hosts(item, search):
+            hosts = search.hosts if item.command in FOR_HOSTS and item.host is None else ()
+            for each in [replace(item, host=host) for host in hosts] or [item]:
                 found.setdefault(each.id, each)
             if len(found) > MOST_ITEMS:
                 raise UsageError(f"more than {MOST_ITEMS:,} items")
@@ -266,21 +263,16 @@ def find_items(words: Sequence[str], search: ItemSearch) -> list[FleetItem]:
     return list(found.values())
 
 
-def _for_hosts(item: FleetItem, search: ItemSearch) -> Iterator[FleetItem]:
-    hosts = search.hosts if item.command in FOR_HOSTS and item.host is None else ()
-    yield from (replace(item, host=host) for host in hosts) if hosts else (item,)
-
-
 def _of_word(word: str, search: ItemSearch) -> Iterator[FleetItem]:
     if is_url(word):
         yield _package(word, search, {})
-    elif os.path.isdir(word):  # noqa: PTH112 - of any name
+    elif os.path.isdir(word):
         yield from _of_folder(word, search)
     elif os.path.lexists(word) or not _MAGIC & set(word):
         yield from _of_file(word, search)
     else:
-        for path in sorted(glob.iglob(word, recursive=True)):  # noqa: PTH207 - as it was given
-            yield from _of_folder(path, search) if os.path.isdir(path) else _of_file(path, search)  # noqa: PTH112
+        for path in sorted(glob.iglob(word, recursive=True)):
+            yield from _of_folder(path, search) if os.path.isdir(path) else _of_file(path, search)
 
 
 def _of_file(path: str, search: ItemSearch) -> Iterator[FleetItem]:
@@ -343,7 +335,7 @@ def _files_below(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             if name.endswith(endings):
-                yield os.path.join(here, name)  # noqa: PTH118 - of any name
+                yield os.path.join(here, name)
 
 
 def _model_folder_inputs(path: str) -> dict[str, str]:
@@ -359,7 +351,7 @@ def _package(path: str, search: ItemSearch, labels: dict[str, str]) -> FleetItem
 
 
 def _with_inputs(item: FleetItem, search: ItemSearch) -> FleetItem:
-    """With the inputs that lie where they are looked for."""
+    """``item`` with the inputs that its package has beside it, or where the pattern leads."""
     if item.command not in ("check", "run") or item.inputs is not None or is_url(item.path):
         return item
     folder, name = os.path.split(item.path)
@@ -367,8 +359,8 @@ def _with_inputs(item: FleetItem, search: ItemSearch) -> FleetItem:
     patterns = (*OWN_INPUTS, *FOLDER_INPUTS) if search.inputs_pattern is None else (search.inputs_pattern,)
     for pattern in patterns:
         filled = _fill_pattern(pattern, folder or ".", name, stem)
-        place = filled if search.inputs_pattern is not None else os.path.join(folder, filled)  # noqa: PTH118
-        if os.path.isfile(place) and place != item.path:  # noqa: PTH113 - of any name
+        place = filled if search.inputs_pattern is not None else os.path.join(folder, filled)
+        if os.path.isfile(place) and place != item.path:
             return replace(item, inputs=place)
     return item
 

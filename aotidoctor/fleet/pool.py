@@ -19,10 +19,14 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from aotidoctor.model.fleet import KILLED, OUT_OF_MEMORY, TIMED_OUT
 from aotidoctor.model.record import JsonObject, record
 from aotidoctor.runner.helper_processes import Companion, exit_status_within, start_companion
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # Messages.
 
@@ -32,7 +36,7 @@ LARGEST_MESSAGE = 256 << 20
 
 
 class LinkLostError(OSError):
-    """The other side is gone, or says what is no message."""
+    """The other side is gone, or sent something that is not a message."""
 
 
 def send_message(link: socket.socket, message: JsonObject, body: bytes = b"") -> None:
@@ -62,7 +66,7 @@ def receive_message(link: socket.socket) -> tuple[JsonObject, bytes] | None:
 
 
 def _exactly(link: socket.socket, size: int) -> bytes | None:
-    """So many bytes; None where the other side has ended."""
+    """``size`` bytes; None where the other side has ended."""
     parts: list[bytes] = []
     while size:
         part = link.recv(min(size, 1 << 20))
@@ -90,7 +94,7 @@ _ENDING_S = 1.0
 
 @record
 class Limits:
-    """Of one item: ``seconds`` of time and ``memory`` in bytes of the process that judges it (None: no limit)."""
+    """Limits of one item: ``seconds``, and ``memory`` in bytes of the process that judges it (None: no limit)."""
 
     seconds: float
     memory: int | None = None
@@ -98,7 +102,7 @@ class Limits:
 
 @record
 class PoolJob:
-    """What is asked of a process: ``message`` says it, ``tag`` says whose it is."""
+    """A request to a process: ``message`` is its content, ``tag`` identifies it."""
 
     tag: str
     message: JsonObject
@@ -107,7 +111,7 @@ class PoolJob:
 
 @record
 class PoolAnswer:
-    """What came of a job. ``lost`` is an ending of ``model.fleet`` where there is no answer, ``problem`` says more."""
+    """The result of a job. ``lost`` is an ending of ``model.fleet`` without an answer, ``problem`` its reason."""
 
     job: PoolJob
     message: JsonObject = field(default_factory=dict)
@@ -141,8 +145,8 @@ class Pool:
         self._workers: list[_Worker] = []
         self._waiting: deque[PoolJob] = deque()
 
-    def __enter__(self) -> Pool:  # noqa: PYI034 - typing.Self is of Python 3.11
-        """Nothing is started before there is work."""
+    def __enter__(self) -> Self:
+        """The pool itself; nothing is started before there is work."""
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -167,7 +171,14 @@ class Pool:
 
     def wait(self) -> Iterator[PoolAnswer]:
         """The answers that have come, after at most a moment. Raises OSError where no process can be started."""
-        self._hand_out()
+        while len(self._workers) < min(self._jobs, self.pending):
+            companion = start_companion(self._child, self._environ)
+            companion.link.settimeout(START_S)
+            self._workers.append(_Worker(companion))
+            with suppress(OSError):
+                send_message(companion.link, self._settings)
+        for worker in self._workers:
+            self._give(worker)
         places = {worker.companion.link.fileno(): worker for worker in self._workers}
         poll = select.poll()
         for place in places:
@@ -177,20 +188,6 @@ class Pool:
         now = time.monotonic()
         for worker in list(self._workers):
             yield from self._look(worker, now)
-
-    def _start(self) -> None:
-        companion = start_companion(self._child, self._environ)
-        companion.link.settimeout(START_S)
-        worker = _Worker(companion)
-        self._workers.append(worker)
-        with suppress(OSError):
-            send_message(companion.link, self._settings)
-
-    def _hand_out(self) -> None:
-        while len(self._workers) < min(self._jobs, self.pending):
-            self._start()
-        for worker in self._workers:
-            self._give(worker)
 
     def _give(self, worker: _Worker) -> None:
         if worker.ready and worker.job is None and self._waiting:
@@ -216,7 +213,7 @@ class Pool:
             self._workers.remove(worker)
             worker.companion.end(wait=_ENDING_S)
         else:
-            # At once: whoever takes the answer writes files before it asks again.
+            # At once: whoever takes the answer writes files before the next call.
             self._give(worker)
         if job is not None:
             yield PoolAnswer(job=job, message=got[0], body=got[1], seconds=seconds, attempts=job.attempts + 1)
@@ -226,46 +223,40 @@ class Pool:
         if not worker.ready:
             if now - worker.since > START_S:
                 self._workers.remove(worker)
-                _, said = worker.companion.end()
-                raise OSError(f"a worker process did not start within {START_S:.0f} s: {said[-300:]}")
+                _, stderr = worker.companion.end()
+                raise OSError(f"a worker process did not start within {START_S:.0f} s: {stderr[-300:]}")
             return
         if worker.job is None:
             return
         most = self._limits.memory
         if now - worker.since > self._limits.seconds:
-            yield self._killed(worker, TIMED_OUT, f"killed after {self._limits.seconds:g} s (time limit)")
+            yield self._killed(worker, worker.job, TIMED_OUT, f"killed after {self._limits.seconds:g} s (time limit)")
         elif most is not None and worker.companion.resident() > most:
-            yield self._killed(worker, OUT_OF_MEMORY, f"killed at {most >> 20} MiB (memory limit)")
+            yield self._killed(worker, worker.job, OUT_OF_MEMORY, f"killed at {most >> 20} MiB (memory limit)")
 
-    def _killed(self, worker: _Worker, lost: str, why: str) -> PoolAnswer:
-        job, seconds = worker.job, time.monotonic() - worker.since
+    def _killed(self, worker: _Worker, job: PoolJob, lost: str, why: str) -> PoolAnswer:
+        seconds = time.monotonic() - worker.since
         self._workers.remove(worker)
         worker.companion.end()
-        assert job is not None  # noqa: S101 - who has no job is not killed
         return PoolAnswer(job=job, lost=lost, problem=why, seconds=seconds, attempts=job.attempts + 1)
 
     def _died(self, worker: _Worker) -> Iterator[PoolAnswer]:
         job, seconds = worker.job, time.monotonic() - worker.since
         self._workers.remove(worker)
         exit_status_within(worker.companion, _ENDING_S)
-        status, said = worker.companion.end()
+        status, stderr = worker.companion.end()
         if job is None:
             if not worker.ready:
-                raise OSError(f"a worker process could not start: {said.strip()[-300:] or status}")
+                raise OSError(f"a worker process could not start: {stderr.strip()[-300:] or status}")
             return
         attempts = job.attempts + 1
         if attempts < MOST_ATTEMPTS:
             self._waiting.appendleft(PoolJob(tag=job.tag, message=job.message, attempts=attempts))
             return
-        why = f"the process that examined it {_how(status)}, {attempts} times"
+        name = next((one.name for one in signal.Signals if status is not None and one == -status), None)
+        how = f"was killed by {name}" if name is not None else f"ended with status {status}"
+        why = f"the process that examined it {how}, {attempts} times"
         yield PoolAnswer(job=job, lost=KILLED, problem=why, seconds=seconds, attempts=attempts)
-
-
-def _how(status: int | None) -> str:
-    if status is not None and status < 0:
-        with suppress(ValueError):
-            return f"was killed by {signal.Signals(-status).name}"
-    return f"ended with status {status}"
 
 
 def processors() -> int:

@@ -25,6 +25,8 @@ from aotidoctor.readers.releases.torch_releases import built_by, release_text
 from aotidoctor.reports.text import remove_drafts, replace_file
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from aotidoctor.model.case import Case
     from aotidoctor.model.report import Report
 
@@ -38,9 +40,9 @@ _CAUSES = 8
 
 
 def result_row(item: FleetItem, report: Report, status: int) -> FleetResult:
-    """The line of ``item``. ``report`` is the one that may be shown: redacted, unless the user wants it otherwise.
+    """The line of ``item``. ``report`` is redacted, unless the user chose otherwise.
 
-    ``labels``, ``expected`` and what is known of the file are added by who keeps the results.
+    ``labels``, ``expected`` and the facts about the file are added when the results are stored.
     """
     best = report.diagnoses[0] if report.diagnoses else None
     fingerprint = report.fingerprint
@@ -74,7 +76,7 @@ def result_row(item: FleetItem, report: Report, status: int) -> FleetResult:
 
 
 def _problem(report: Report) -> str | None:
-    """Why it was not examined to its end."""
+    """The reason why the examination is not complete."""
     if report.internal_error is not None:
         return "aotidoctor failed here: " + report.internal_error.strip().rpartition("\n")[2]
     if report.cannot_examine is not None:
@@ -91,7 +93,7 @@ def result_facts(case: Case) -> Mapping[str, Fact]:
     """Features that may set a group of items apart; what is not known is left out."""
     found: dict[str, Fact | None] = {"kind": case.artifact.kind.value if case.artifact.path else None}
     with suppress(OSError, ValueError):
-        at = os.stat(case.artifact.path).st_mtime  # noqa: PTH116 - of a path that may be none
+        at = Path(case.artifact.path).stat().st_mtime
         found["modified"] = datetime.fromtimestamp(at, timezone.utc).strftime("%Y-%m-%d")
     if case.model is not None:
         compiled = main_object(case)
@@ -128,7 +130,7 @@ _ITEM_DIGITS = frozenset("0123456789abcdef")
 
 @dataclass(slots=True)
 class Damage:
-    """What could not be read of a results file: lines by number, from 1, with the reason of the first few."""
+    """Unreadable lines of a results file: their count, and number (from 1) and reason of the first few."""
 
     lines: int = 0
     reasons: list[str] = field(default_factory=list)
@@ -141,7 +143,7 @@ class Damage:
 
 
 def read_fleet(folder: str) -> FleetRun:
-    """What was asked of the results in ``folder``. Raises CannotExamineError."""
+    """The record of the run that wrote the results in ``folder``. Raises CannotExamineError."""
     path = Path(folder) / RUN_FILE
     try:
         return read_run(path.read_bytes())
@@ -172,7 +174,7 @@ def is_item(text: str) -> bool:
 
 
 def _may_repeat(path: Path) -> bool:
-    """Whether two lines may be of one item; told by their beginnings, since reading all takes long."""
+    """Whether two lines may be of one item, by their beginnings, since reading all takes long."""
     seen: set[bytes] = set()
     with examining(path), path.open("rb") as stream:
         while line := stream.readline(LONGEST_LINE):
@@ -228,7 +230,7 @@ class ResultsFolder:
         self._descriptor = self._lock = -1
         self._end = 0
 
-    def __enter__(self) -> ResultsFolder:  # noqa: PYI034 - typing.Self is of Python 3.11
+    def __enter__(self) -> Self:
         """Make or open it. Raises UsageError where it is in use or of another version, OSError where it cannot be."""
         self._look()
         (self._folder / REPORTS_FOLDER).mkdir(parents=True, exist_ok=True)

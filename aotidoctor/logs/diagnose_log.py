@@ -21,7 +21,7 @@ from pathlib import Path
 from aotidoctor.diagnosis.playbooks import NAME, fill_text, find_playbook, subject_of, title_of
 from aotidoctor.logs.judgement import is_fixed
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE, LEAST_SUSPICION, KnownIssue, bound_repeats, known_issue
-from aotidoctor.model import toml
+from aotidoctor.model import load_toml
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
 from aotidoctor.model.report import Diagnosis, LogEvent, LogMatch, LogReading, Playbook, Remedy, Status
 from aotidoctor.model.torch_names import DEVICE_TYPES, SCALAR_NAMES, scalar_type
@@ -117,7 +117,7 @@ def split_of(cause: str, facts: Mapping[str, FactValue]) -> CauseKind | None:
 @lru_cache(maxsize=1)
 def splits() -> tuple[CauseKind, ...]:
     """The kinds of causes in ``splits.toml``, in its order."""
-    table = toml.loads(Path(__file__).with_name("splits.toml").read_text(encoding="utf-8"))
+    table = load_toml(Path(__file__).with_name("splits.toml").read_text(encoding="utf-8"))
     return tuple(CauseKind(**entry) for entry in table["split"])
 
 

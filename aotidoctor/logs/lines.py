@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from aotidoctor.model import toml
+from aotidoctor.model import load_toml
 
 # A line.
 
@@ -96,7 +96,7 @@ def _english(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _phrases() -> tuple[tuple[re.Pattern[str], str], ...]:
-    table = toml.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
+    table = load_toml(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
     return tuple((re.compile(phrase), entry["english"]) for entry in table["phrase"] for phrase in entry["phrases"])
 
 

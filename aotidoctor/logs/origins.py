@@ -23,7 +23,7 @@ from pathlib import Path
 
 from aotidoctor.logs.harmless import has_mark
 from aotidoctor.logs.patterns import LogFailure, bound_repeats, literals_of, may_match
-from aotidoctor.model import toml
+from aotidoctor.model import load_toml
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.report import LogMatch, LogPattern
 
@@ -326,7 +326,7 @@ def origins() -> tuple[FailureOrigin, ...]:
 
 @lru_cache(maxsize=len(_TABLES))
 def _table(name: str) -> tuple[FailureOrigin, ...]:
-    table = toml.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
+    table = load_toml(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
     of_prose = {"near": table.get("near", "")}
     return tuple(FailureOrigin(**{**(of_prose if entry.get("prose") else {}), **entry}) for entry in table["origin"])
 

@@ -19,11 +19,11 @@ from pathlib import Path
 
 from aotidoctor.diagnosis.playbooks import Head
 from aotidoctor.logs.lines import LogLine
-from aotidoctor.model import extensions, toml
+from aotidoctor.model import load_toml
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.record import record
-from aotidoctor.model.report import LogEvent, LogMatch, LogPattern
+from aotidoctor.model.report import LogEvent, LogMatch, LogPattern, current_extensions, playbook_files
 
 # Bounds for the repeats of an expression.
 
@@ -174,7 +174,7 @@ def load_patterns() -> tuple[Pattern, ...]:
 
 def pattern_files() -> tuple[Path, ...]:
     """The files that contain patterns: playbooks, and those that plugins add."""
-    return (*extensions.playbook_files(), *extensions.current_extensions().patterns)
+    return (*playbook_files(), *current_extensions().patterns)
 
 
 @lru_cache(maxsize=4)
@@ -204,8 +204,8 @@ def check(pattern: Pattern, where: str) -> None:
 def entries_of(body: str, where: str, block: str, table_name: str) -> list[Mapping[str, object]]:
     """The tables ``table_name`` of a ``toml`` block, which may have no others. Raises ``PatternError``."""
     try:
-        table = toml.loads(body)
-    except toml.TOMLDecodeError as error:
+        table = load_toml(body)
+    except ValueError as error:
         raise PatternError(f"{where}: toml {block}: not TOML: {error}") from error
     entries = table.get(table_name, [])
     if set(table) - {table_name} or not isinstance(entries, list):
@@ -415,7 +415,7 @@ def match_known_issue(found: LogFailure, number: int) -> LogMatch | None:
 
 def known_issues() -> tuple[KnownIssue, ...]:
     """The entries of all playbooks. Raises ``PatternError``."""
-    return _issues(extensions.playbook_files())
+    return _issues(playbook_files())
 
 
 @lru_cache(maxsize=4)

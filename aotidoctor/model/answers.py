@@ -1,4 +1,4 @@
-"""Define what the worker answers: records of the parts of a result, each part named as its field.
+"""Define the answers of the worker: records of the parts of a result, each part named as its field.
 
 A part is sent as soon as it is known, so that it survives a crash: every field has a value for "not reported". An
 answer comes from a process that may have been damaged: ``drop_malformed`` keeps the well-formed parts and names the
@@ -68,7 +68,7 @@ class DeviceMemory:
 
 @record
 class Acted:
-    """Whether what a request changes acted. ``applied`` are the steps of its treatment, in words."""
+    """Whether the changes of a request took effect. ``applied`` are the steps of its treatment, in words."""
 
     env_took_effect: Mapping[str, bool] | None = None
     heap_checks: bool | None = None
@@ -136,7 +136,7 @@ class GivenWeight:
 
 @record
 class GivenWeights:
-    """What a set-up loaded; ``after_load`` tells whether it has that function."""
+    """Weights that a set-up loaded; ``after_load`` tells whether it has that function."""
 
     loaded_constants: tuple[GivenWeight, ...] = ()
     after_load: bool = False
@@ -155,7 +155,7 @@ class Argument:
 
 @record
 class Operator:
-    """What is registered under a name; all else is of the wanted overload: ``schema`` is its text, None without one."""
+    """The registry entry of a name; all else is of the overload in question: ``schema`` is its text, or None."""
 
     registered: bool = False
     schema: str | None = None
@@ -166,7 +166,7 @@ class Operator:
 
 @record
 class Registry:
-    """Operators by the names that were asked for."""
+    """Operators by the names in the request."""
 
     ops: Mapping[str, Operator] | None = None
 
@@ -351,7 +351,7 @@ def parse_answer(kind: type[A], result: JsonObject) -> A:
 
 
 def drop_malformed(job: str, result: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
-    """The result without the parts that are not what they should be, and where those are wrong."""
+    """The result without its malformed parts, and the place of each of those."""
     bad = {
         name: problem
         for kind in ANSWERS.get(job, ())

@@ -17,7 +17,7 @@ from aotidoctor.model.record import JsonObject, record
 
 @record
 class ProgramTensor:
-    """What the program takes for granted about a tensor; strides and sizes as texts, None where it does not say."""
+    """Assumptions of the program about a tensor; strides and sizes as texts, None where it has none."""
 
     dtype: str | None = None
     shape: tuple[str, ...] | None = None
@@ -79,7 +79,7 @@ class SizeRange:
 
 
 class ArtifactKind(enum.Enum):
-    """What the file turned out to be, from member names and magic bytes alone."""
+    """Kind of a file, from member names and magic bytes alone."""
 
     AOTI_PACKAGE = "aoti-package"
     AOTI_DIRECTORY = "aoti-directory"
@@ -240,7 +240,7 @@ class ModelEntry:
 
 @record
 class ExportedFacts:
-    """What the JSON of a torch.export archive says without deserialising it (also used for ``--reference``).
+    """Facts from the JSON of a torch.export archive, without deserialising it (also used for ``--reference``).
 
     ``constant_inputs`` maps the user's path of a non-tensor leaf to the repr of the value baked in at export.
     ``leaves`` are all leaves of the call; ``ranges`` maps a symbol (or an expression of one) to its bounds; ``schema``
@@ -267,7 +267,7 @@ class ExportedFacts:
 
 @record
 class Artifact:
-    """What is in the file.
+    """A file and its contents.
 
     ``names_*`` are member names that break a rule of archives; ``first_line`` is the first text line of a text file.
     ``unread_crc`` lists members too large to be read for their CRC. ``overlapping`` lists members whose bytes another

@@ -52,7 +52,7 @@ class Tolerance:
 
 @record
 class Tolerances:
-    """What the user asked for. A value for one output goes before one for all; of equal ones the last counts."""
+    """Tolerances of the user. A value for one output goes before one for all; of equal ones the last counts."""
 
     rtol: tuple[Tolerance, ...] = ()
     atol: tuple[Tolerance, ...] = ()
@@ -151,7 +151,7 @@ class TmpdirState:
     fixed: bool = False
 
     def problem_with(self, needed: int) -> str | None:
-        """What keeps a package that takes ``needed`` bytes unpacked from it; None where nothing does."""
+        """The reason why a package of ``needed`` bytes unpacked cannot use it; None where there is none."""
         if self.problem is not None or self.free_bytes is None or self.free_bytes >= needed:
             return self.problem
         return f"has {self.free_bytes} bytes free, the unpacked package takes {needed}"
@@ -159,7 +159,7 @@ class TmpdirState:
 
 @record
 class Host:
-    """What this machine offers.
+    """Facts about a machine.
 
     ``cpu_flags`` are those of /proc/cpuinfo. ``threads`` is what torch would use by default (cores, unless the
     environment says otherwise). ``libraries`` maps a NEEDED name to the file it resolves to (None when not found).
@@ -219,12 +219,12 @@ class Host:
 
 @record
 class Options:
-    """What the user asked for. Seconds and counts; paths as given.
+    """Options of the user: seconds, counts, and paths as given.
 
     ``threads`` is the thread count to run with (None: torch's default). ``model_name`` None means: ``model`` as the
     loader does, or the only model there is. ``localize`` asks for the place of a failure whatever it costs, also where
     the diagnosis does not need it; ``shrink`` for the smallest inputs that still fail. ``host`` is the profile of the
-    machine that is meant instead of this one, ``torch`` the release that is meant instead of the host's, ``weights`` a
+    machine to use instead of this one, ``torch`` the release to use instead of the host's, ``weights`` a
     file whose weights are to be loaded. ``tolerances`` are for outputs
     against the reference's; ``measure`` asks for their distance from a float64 run also where they agree. ``emulate``
     tells when a CUDA package is carried out on the CPU: ``always``, ``auto`` (where it cannot run here, or failed
@@ -293,7 +293,8 @@ class Case:
 
     @property
     def needs(self) -> HostNeeds:
-        """What the package needs of a host, as far as the contract tells."""
+        """Requirements of the package on a host, as far as the contract has them."""
+        # Not every command that imports this module reads contracts.
         from aotidoctor.model.contract import HostNeeds
 
         return self.contract.needs if self.contract is not None else HostNeeds()

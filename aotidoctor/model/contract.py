@@ -1,4 +1,4 @@
-"""Describe what the compiled code expects of its caller and of its host."""
+"""Describe the contract of compiled code: its inputs, outputs, kernels, and needs of a host."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Dim:
         return self.static is None and self.expr is None
 
     def size(self, symbols: Mapping[str, int]) -> int | None:
-        """Its size where the symbols have these values; None where they do not tell."""
+        """Its size where the symbols have these values; None where they do not determine it."""
         if self.static is not None or self.expr is None:
             return self.static
         return evaluate(self.expr, symbols)
@@ -39,7 +39,7 @@ class Dim:
 
 @record
 class Reads:
-    """What a kernel surely reads of an input: as far as ``extent`` elements, counted from its first one.
+    """The range of an input that a kernel certainly reads: as far as ``extent`` elements, counted from its first one.
 
     ``step`` is how far the outermost of several loops goes in each turn, None where there is one loop.
     """
@@ -59,7 +59,7 @@ class Turn:
 
 @record
 class Walk:
-    """How the loops of a kernel go through an input, from element ``start`` on, in no order.
+    """The path of a kernel's loops through an input, from element ``start`` on, in no order.
 
     ``sizes`` and ``strides`` are those of the buffer that the same loops write, empty where none is known.
     """
@@ -142,7 +142,7 @@ class ConstantSpec:
 
     @property
     def fqn(self) -> str:
-        """Its name in the program; the one in the generated code where the package tells no other."""
+        """Its name in the program; the one in the generated code where the package has no other."""
         return self.original_fqn or self.name
 
 
@@ -188,7 +188,7 @@ class KernelCall:
 
 @record
 class PromisedResult:
-    """What the compiled code takes for granted about a tensor that a custom operator gives; None where it does not say.
+    """Assumptions of the compiled code about a result of a custom operator; None where it has none.
 
     Sizes and strides are C++ text (``4L``, ``8L*s0``). ``name`` is the wrapper's; ``used`` tells whether anything reads
     the tensor.
@@ -242,7 +242,7 @@ class KernelParameter:
 
 @record
 class KernelBody:
-    """Where the source of a kernel stands: ``lines`` lines of ``member`` from ``line`` (counted from 1).
+    """The place of a kernel's source: ``lines`` lines of ``member`` from ``line`` (counted from 1).
 
     ``kind`` is ``cpp`` or ``triton``; a Triton source is a comment in the wrapper.
     """
@@ -257,7 +257,7 @@ class KernelBody:
 
 @record
 class HostNeeds:
-    """What the package needs of a host.
+    """Requirements of the package on a host.
 
     ``baked_threads`` maps a kernel to the number of threads its per-thread accumulators were sized for, only where
     its parallel region does not fix the number itself. ``random_ops`` are calls whose results differ between runs by
@@ -305,7 +305,7 @@ Reading = tuple[int | None, ...]
 
 @record
 class ModelContract:
-    """What one compiled model expects.
+    """The contract of one compiled model.
 
     ``args`` and ``kwargs`` are the trees of the call spec; their leaves are indices into ``leaves``. ``source`` is
     ``wrapper.cpp`` or ``recovered`` (by probing the running code) or ``call-spec``. ``weights`` is where the constants
@@ -356,7 +356,7 @@ class ModelContract:
         return tuple(sorted(tensors, key=lambda leaf: leaf.input_index or 0))
 
     def leaves_open(self) -> bool:
-        """Whether it leaves open what some input that is read must be like: its dtype, its rank or a size."""
+        """Whether dtype, rank or a size of some input that is read is not known."""
         read = (leaf for leaf in self.tensor_leaves() if leaf.used is not False)
         return any(leaf.dtype is None or leaf.has_open_sizes for leaf in read)
 
@@ -368,19 +368,17 @@ MOST_SIZES = 6
 
 
 def describe_spec(spec: LeafSpec) -> str:
-    """What the compiled code expects of a leaf: ``float32[s0, 16]`` or ``a constant``."""
+    """A leaf in a few words: ``float32[s0, 16]`` or ``a value fixed at export``."""
     if spec.input_index is None:
         return "a value fixed at export"
     if spec.dims is None:
         return f"a {spec.dtype or ''} tensor".replace("  ", " ")
-    told = [_dim_text(spec, at) for at in range(len(spec.dims))]
-    return f"{spec.dtype or 'tensor'}[{', '.join(told if spec.rank is not None else [*told, '…'])}]"
-
-
-def _dim_text(spec: LeafSpec, at: int) -> str:
-    dim = (spec.dims or ())[at]
-    if dim.static is not None:
-        return str(dim.static)
-    if 0 < len(dim.among) <= MOST_SIZES:
-        return "|".join(map(str, dim.among))
-    return str(dim.expr) if dim.expr is not None else "?"
+    sizes = []
+    for dim in spec.dims:
+        if dim.static is not None:
+            sizes.append(str(dim.static))
+        elif 0 < len(dim.among) <= MOST_SIZES:
+            sizes.append("|".join(map(str, dim.among)))
+        else:
+            sizes.append(str(dim.expr) if dim.expr is not None else "?")
+    return f"{spec.dtype or 'tensor'}[{', '.join(sizes if spec.rank is not None else [*sizes, '…'])}]"

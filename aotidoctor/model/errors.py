@@ -1,6 +1,6 @@
 """Define the errors that carry an exit status; the command line prints each as one line on stderr.
 
-Also here: which signal asked this process to end, for the exit status of the report that it still writes.
+Also here: the signal by which this process ends, for the exit status of the report that it still writes.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from aotidoctor.model.report import Report
-
 
 class AotidoctorError(Exception):
     """Base of everything that aotidoctor raises on purpose."""
@@ -23,7 +21,7 @@ class AotidoctorError(Exception):
 
 
 class UsageError(AotidoctorError):
-    """The caller asked for something that cannot be meant: unknown probe, unknown treatment, contradicting options."""
+    """The request makes no sense: unknown probe, unknown treatment, contradicting options."""
 
     exit_status = 2
 
@@ -31,7 +29,7 @@ class UsageError(AotidoctorError):
 class ArgumentError(UsageError):
     """A value given to a function of the library has the wrong type or is out of range.
 
-    ``where`` is the argument (``args[0]``, ``timeout``), ``observed`` what was given, ``expected`` what can be meant.
+    ``where`` is the argument (``args[0]``, ``timeout``), ``observed`` what was given, ``expected`` what is possible.
     """
 
     def __init__(self, where: str, observed: str, expected: str) -> None:
@@ -41,26 +39,8 @@ class ArgumentError(UsageError):
         self.expected = expected
 
     def __reduce__(self) -> tuple[type[ArgumentError], tuple[str, str, str]]:
-        """How it travels to another process of the caller's."""
+        """Arguments for unpickling in another process of the caller's."""
         return type(self), (self.where, self.observed, self.expected)
-
-
-class ProblemFoundError(AotidoctorError):
-    """``Report.raise_for_problem()``: a problem was found, or a failure whose cause is unknown.
-
-    ``cause`` is its slug, None where it is unknown; ``report`` is the whole ``aotidoctor.Report``.
-    """
-
-    exit_status = 1
-
-    def __init__(self, message: str, cause: str | None, report: Report) -> None:
-        super().__init__(message)
-        self.cause = cause
-        self.report = report
-
-    def __reduce__(self) -> tuple[type[ProblemFoundError], tuple[str, str | None, Report]]:
-        """How it travels to another process of the caller's."""
-        return type(self), (str(self), self.cause, self.report)
 
 
 class CannotExamineError(AotidoctorError):
@@ -71,7 +51,7 @@ class CannotExamineError(AotidoctorError):
 
 @contextmanager
 def examining(path: str | Path) -> Iterator[None]:
-    """Within: what the system refuses ends in CannotExamineError, with the path and the reason."""
+    """Turn an OSError of the block into CannotExamineError, with the path and the reason."""
     try:
         yield
     except OSError as error:
@@ -97,7 +77,7 @@ class InputsError(AotidoctorError):
         self.expected = expected
 
     def __reduce__(self) -> tuple[partial[InputsError], tuple[str]]:
-        """How it travels to another process of the caller's."""
+        """Arguments for unpickling in another process of the caller's."""
         made = partial(
             InputsError,
             cause=self.cause,
@@ -110,7 +90,7 @@ class InputsError(AotidoctorError):
 
     @property
     def where(self) -> str:
-        """The file or leaf: what other errors call the place."""
+        """The file or leaf, by the name that other errors have for it."""
         return self.subject
 
 
@@ -127,7 +107,7 @@ class LimitReachedError(BaseException):
 
 
 def too_many(what: str, most: int) -> LimitReachedError:
-    """``what`` is not read because there are more than ``most`` of them, as nobody's model has."""
+    """The error for more than ``most`` of ``what``, far above any real model."""
     return LimitReachedError(f"more than {most:,} {what}: not read beyond {most:,}", final=False)
 
 
@@ -135,7 +115,7 @@ def too_many(what: str, most: int) -> LimitReachedError:
 
 
 class TerminatedError(KeyboardInterrupt):
-    """Somebody ends this process by a signal: the report of what is known is written first, as after Ctrl-C."""
+    """A signal ends this process: the report of what is known is written first, as after Ctrl-C."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -146,10 +126,10 @@ _BY: list[int] = []
 
 
 def note_signal(number: int) -> None:
-    """The signal ``number`` asked this process to end."""
+    """Record that the signal ``number`` ends this process."""
     _BY[:] = [number]
 
 
 def signal_status(otherwise: int) -> int:
-    """128 and the number of the signal that asked, as shells count; ``otherwise`` where none was noted."""
+    """128 and the number of the recorded signal, as shells count; ``otherwise`` where there is none."""
     return 128 + _BY[0] if _BY else otherwise

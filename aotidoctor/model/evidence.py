@@ -60,7 +60,7 @@ def read_fact(value: JsonValue) -> FactValue:
 
 
 class Severity(enum.Enum):
-    """How bad a finding is; ``rank`` orders them. The severity of findings decides the exit status."""
+    """Severity of a finding; ``rank`` orders them. The severity of findings decides the exit status."""
 
     INFO = "info"
     WARN = "warn"

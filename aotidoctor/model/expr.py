@@ -65,7 +65,7 @@ class Rational:
 
 
 class _ExprNode:
-    """What all nodes share: the symbols below them and their normalised text."""
+    """Base of all nodes: the symbols below them and their normalised text."""
 
     __slots__ = ()
 
@@ -121,8 +121,8 @@ class Sum(_ExprNode):
         """Normalised text."""
         text = str(self.terms[0])
         for term in self.terms[1:]:
-            shown = str(term)
-            text += f" - {shown[1:]}" if shown.startswith("-") else f" + {shown}"
+            plain = str(term)
+            text += f" - {plain[1:]}" if plain.startswith("-") else f" + {plain}"
         return text
 
 
@@ -181,10 +181,10 @@ Expr = Num | Sym | Sum | Product | ExprFunction | Opaque
 
 def _tight(part: Expr) -> str:
     """The text of a factor, in parentheses where it would bind less tightly than ``*``."""
-    shown = str(part)
+    text = str(part)
     fraction = isinstance(part, Num) and part.under != 1
     quotient = isinstance(part, Product) and isinstance(part.factors[0], Num)
-    return f"({shown})" if isinstance(part, Sum | Opaque) or fraction or quotient or shown.startswith("-") else shown
+    return f"({text})" if isinstance(part, Sum | Opaque) or fraction or quotient or text.startswith("-") else text
 
 
 def number(value: Rational) -> Num:
@@ -201,10 +201,10 @@ def sum_of(terms: tuple[Expr, ...]) -> Expr:
             constant = constant.plus(factor)
         else:
             order[rest] = order.get(rest, Rational(0)).plus(factor)
-    kept = [_scaled(factor, rest) for rest, factor in order.items() if factor.over]
-    if constant.over or not kept:
-        kept.append(number(constant))
-    return kept[0] if len(kept) == 1 else Sum(tuple(kept))
+    scaled = [_scaled(factor, rest) for rest, factor in order.items() if factor.over]
+    if constant.over or not scaled:
+        scaled.append(number(constant))
+    return scaled[0] if len(scaled) == 1 else Sum(tuple(scaled))
 
 
 def product_of(factors: tuple[Expr, ...]) -> Expr:
@@ -268,7 +268,7 @@ _FUNCTIONS = {
 }
 
 
-class UnreadableSize(Exception):  # noqa: N818 (a control-flow signal, caught by parse_expr)
+class UnreadableSizeError(Exception):
     """The text is not a size expression that this reader knows."""
 
 
@@ -283,10 +283,10 @@ class ExprReader:
         self._advance()
 
     def whole(self) -> Expr:
-        """The expression; raises ``Unreadable`` when there is anything before, in or after it that is not known."""
+        """The expression; raises ``UnreadableSizeError`` for anything unknown before, in or after it."""
         expr = self._sum()
         if self._token is not None:
-            raise UnreadableSize
+            raise UnreadableSizeError
         return expr
 
     def _advance(self) -> None:
@@ -295,25 +295,25 @@ class ExprReader:
             return
         token = _TOKEN.match(self._text, self._at)
         if token is None:
-            raise UnreadableSize
+            raise UnreadableSizeError
         self._token, self._at = token, token.end()
 
-    def _sign(self, *wanted: str) -> str | None:
-        """The operator that comes next if it is one of ``wanted``; it is consumed."""
+    def _sign(self, *signs: str) -> str | None:
+        """The operator that comes next if it is one of ``signs``; it is consumed."""
         sign = self._token["sign"] if self._token is not None else None
-        if sign is None or sign not in wanted:
+        if sign is None or sign not in signs:
             return None
         self._advance()
         return sign
 
     def _expect(self, sign: str) -> None:
         if self._sign(sign) is None:
-            raise UnreadableSize
+            raise UnreadableSizeError
 
     def _sum(self) -> Expr:
         self._depth -= 1
         if self._depth < 0:
-            raise UnreadableSize
+            raise UnreadableSizeError
         terms = [self._product()]
         while (sign := self._sign("+", "-")) is not None:
             term = self._product()
@@ -344,29 +344,30 @@ class ExprReader:
     def _atom(self) -> Expr:
         token = self._token
         if token is None:
-            raise UnreadableSize
+            raise UnreadableSizeError
         if self._sign("(") is not None:
             inner = self._sum()
             self._expect(")")
             return inner
         self._advance()
         if token["number"] is not None:
-            return _number(token)
+            fraction = token["fraction"] or ""
+            return number(Rational(int(token["number"].partition(".")[0] + fraction), 10 ** len(fraction)))
         if token["name"] is None:
-            raise UnreadableSize
+            raise UnreadableSizeError
         return self._named(token["name"], token["template"])
 
     def _named(self, name: str, template: str | None) -> Expr:
         if self._sign("(") is None:
             if template is not None or "::" in name:
-                raise UnreadableSize
+                raise UnreadableSizeError
             return Sym(name)
         args = self._arguments()
         if name in _CASTS and len(args) == 1:
             return args[0]
         known = _FUNCTIONS.get(name)
         if known is None or known[1] not in (None, len(args)):
-            raise UnreadableSize
+            raise UnreadableSizeError
         return ExprFunction(known[0], args)
 
     def _arguments(self) -> tuple[Expr, ...]:
@@ -378,11 +379,6 @@ class ExprReader:
             self._expect("}")
         self._expect(")")
         return tuple(args)
-
-
-def _number(token: re.Match[str]) -> Num:
-    text, fraction = token["number"], token["fraction"] or ""
-    return number(Rational(int(text.partition(".")[0] + fraction), 10 ** len(fraction)))
 
 
 def _quotient(over: Expr, under: Expr) -> Expr:
@@ -404,7 +400,7 @@ def parse_expr(text: str) -> Expr:
         return Opaque(stripped)
     try:
         return ExprReader(stripped, _DEEPEST).whole()
-    except UnreadableSize:
+    except UnreadableSizeError:
         return Opaque(stripped)
 
 
@@ -438,19 +434,16 @@ def _value(expr: Expr, env: Mapping[str, int]) -> Rational | None:
         case Sum() | Product() | ExprFunction():
             values = [_value(part, env) for part in expr.parts()]
             known = [value for value in values if value is not None]
-            return _combine(expr, known) if len(known) == len(values) else None
-        case _:
-            return None
-
-
-def _combine(expr: Sum | Product | ExprFunction, values: list[Rational]) -> Rational | None:
-    match expr:
-        case Sum():
-            return reduce(Rational.plus, values)
-        case Product():
-            return reduce(Rational.times, values)
-        case ExprFunction(name=name):
-            return _apply(name, values)
+            if len(known) != len(values):
+                return None
+            match expr:
+                case Sum():
+                    return reduce(Rational.plus, known)
+                case Product():
+                    return reduce(Rational.times, known)
+                case ExprFunction(name=name):
+                    return _apply(name, known)
+    return None
 
 
 def _apply(name: str, values: list[Rational]) -> Rational | None:

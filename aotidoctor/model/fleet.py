@@ -103,7 +103,7 @@ class FleetResult:
 
 @record
 class FleetRun:
-    """What was asked of a results folder. ``finished`` is empty while items are left; times are RFC 3339 UTC.
+    """The run that fills a results folder. ``finished`` is empty while items are left; times are RFC 3339 UTC.
 
     ``items`` is the number of items, ``hosts`` are the profiles, ``tool`` is the version and ``digest`` that of the
     code and playbooks which judged.
@@ -121,7 +121,7 @@ class FleetRun:
 
 @record
 class FleetSummary:
-    """How a fleet ended, for who asked for it.
+    """The end of a fleet, for the program that started it.
 
     ``folder`` holds the results. ``kept`` items had a line there already, ``cached`` ones an answer in the cache, and
     ``judged`` ones were judged now; ``items`` is how many there are. ``verdicts`` counts verdicts, with the ending in
@@ -158,7 +158,7 @@ class HostVerdict(enum.Enum):
 
 @record
 class PackageNeeds:
-    """What one package needs.
+    """Requirements of one package.
 
     ``built_least`` and ``built_before`` are releases of torch (``2.13``) with what they rest on: it was built by the
     former or later, and by one before the latter; None where nothing tells. ``torch_least`` is the oldest release that
@@ -213,7 +213,7 @@ class Compatibility:
 
 
 class Says(str, enum.Enum):
-    """What the contract says of a call: right, outside of a compiled range, refused, or nothing (index values)."""
+    """Prediction of the contract for a call: right, outside of a compiled range, refused, or nothing (index values)."""
 
     ACCEPTS = "accepts"
     RANGE = "out of range"
@@ -222,7 +222,7 @@ class Says(str, enum.Enum):
 
 
 class Does(str, enum.Enum):
-    """What the package, or the program, does with it. ``RETURNS``: there was nothing to compare with."""
+    """Reaction of the package, or of the program, to a call. ``RETURNS``: there was nothing to compare with."""
 
     RIGHT = "right"
     WRONG = "wrong numbers"
@@ -234,7 +234,7 @@ class Does(str, enum.Enum):
 
 
 class SweepVerdict(str, enum.Enum):
-    """What a row means, worst first.
+    """Meaning of a row, worst first.
 
     ``FAULT``: what the contract accepts fails or is wrong, where the program is right. ``UNGUARDED``: the package takes
     what it computes wrongly, or crashes, without a word. ``REFUSED``: the package ends with an error where the program

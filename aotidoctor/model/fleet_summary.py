@@ -56,7 +56,7 @@ def run_text(run: FleetRun) -> str:
 
 
 def read_run(text: str | bytes) -> FleetRun:
-    """What ``fleet.json`` says. Raises ``FleetFormatError``."""
+    """The run that ``fleet.json`` describes. Raises ``FleetFormatError``."""
     document = _document(text)
     items = document.get("items")
     return FleetRun(
@@ -294,7 +294,7 @@ class Gone:
 
 @record
 class Timeline:
-    """How often each cause was seen per ``unit`` (``hour``, ``day``, ``week`` or ``month``).
+    """The count of each cause per ``unit`` (``hour``, ``day``, ``week`` or ``month``).
 
     ``starts`` are the beginnings of the periods, ``series`` the counts per cause in their order; ``other causes``
     stands for the rarer ones.
@@ -392,12 +392,12 @@ class Overview:
 
     @property
     def not_examined(self) -> int:
-        """How many items nothing is known of."""
+        """The number of items without a verdict."""
         return sum(group.count for group in self.unexamined)
 
     @property
     def blind(self) -> int:
-        """How many items were examined in the baseline and are not now."""
+        """The number of items that were examined in the baseline and are not now."""
         return sum(group.blind for group in self.unexamined)
 
     @property

@@ -81,7 +81,7 @@ def walk_call(args: Tree[T], kwargs: Tree[T]) -> Iterator[tuple[str, T]]:
 
 
 def with_leaves(tree: Container[T], make: Callable[[T], Tree[U]]) -> Container[U]:
-    """``tree`` with what ``make`` makes of each leaf's value in its place."""
+    """``tree`` with each leaf replaced by ``make`` of its value."""
     children = (make(child.value) if isinstance(child, Leaf) else with_leaves(child, make) for child in tree.children)
     return Container(type=tree.type, children=tuple(children), keys=tree.keys)
 
@@ -111,7 +111,7 @@ def parse_spec(text: str, most: int = MOST_LEAVES) -> Tree[int]:
         if not isinstance(document, list) or len(document) != 2 or document[0] != 1:
             raise SpecError("not a call spec of protocol 1")
         return _tree(document[1], _numbers(most))
-    # Of an integer with more digits than Python reads json says ValueError.
+    # json raises ValueError also for an integer with more digits than Python reads.
     except (RecursionError, ValueError) as error:
         raise SpecError(str(error)) from error
 
@@ -147,8 +147,11 @@ def _tree(node: JsonValue, numbers: Iterator[int]) -> Tree[int]:
         raise SpecError("a node has no type")
     below = tuple(_tree(child, numbers) for child in children)
     context = _context(node.get("context"))
-    keys = _keys(_TYPES.get(kind, kind), context)
-    return Container(type=_type(kind, context), children=below, keys=keys if len(keys) == len(below) else ())
+    name = _TYPES.get(kind, kind)
+    keys = _keys(name, context)
+    if kind == "collections.namedtuple":
+        name = f"namedtuple:{context}" if isinstance(context, str) else "namedtuple"
+    return Container(type=name, children=below, keys=keys if len(keys) == len(below) else ())
 
 
 def _context(context: JsonValue) -> JsonValue:
@@ -160,12 +163,6 @@ def _context(context: JsonValue) -> JsonValue:
     except ValueError:
         return context
     return value
-
-
-def _type(kind: str, context: JsonValue) -> str:
-    if kind == "collections.namedtuple":
-        return f"namedtuple:{context}" if isinstance(context, str) else "namedtuple"
-    return _TYPES.get(kind, kind)
 
 
 def _keys(kind: str, context: JsonValue) -> tuple[str | int, ...]:
@@ -251,11 +248,11 @@ def arrange_names(
     args.update({(start + offset,): (index,) for offset, index in enumerate(positional)})
     kwargs.update({(names[index],): (index,) for index in keywords})
     want_args, want_kwargs = expected or (None, None)
-    return (
-        _nest(args, "tuple", want_args),
-        _nest(kwargs, "dict", want_kwargs),
-        (*notes, *_gap_notes(args)) if flat else notes,
-    )
+    indices = sorted({steps[0] for steps in args if isinstance(steps[0], int)})
+    if flat and indices != list(range(len(indices))):
+        first = ", ".join(map(str, indices[:10]))
+        notes = (*notes, f"positions without a gap were assumed: the file names {first}")
+    return _nest(args, "tuple", want_args), _nest(kwargs, "dict", want_kwargs), notes
 
 
 def _assign(
@@ -264,13 +261,13 @@ def _assign(
     """Which of the names without a path are keywords and which are positional, and what was assumed."""
     if expected is None or not rest:
         return rest, [], ()
-    wanted = set(expected[1].keys)
-    keywords = [index for index in rest if names[index] in wanted]
-    others = [index for index in rest if names[index] not in wanted]
+    known = set(expected[1].keys)
+    keywords = [index for index in rest if names[index] in known]
+    others = [index for index in rest if names[index] not in known]
     open_places = len(expected[0].children) - given
     if not others or open_places <= 0:
         return rest, [], ()
-    if not wanted:
+    if not known:
         positional, surplus = others, []
     else:
         positional, surplus = others[:open_places], others[open_places:]
@@ -279,13 +276,6 @@ def _assign(
     order = ", ".join(names[index] for index in positional)
     note = f"positional arguments taken in file order: {order}; name them args[0], args[1]... to be sure"
     return keywords + surplus, positional, (note,)
-
-
-def _gap_notes(args: dict[Steps, Place]) -> tuple[str, ...]:
-    indices = sorted({steps[0] for steps in args if isinstance(steps[0], int)})
-    if indices == list(range(len(indices))):
-        return ()
-    return (f"positions without a gap were assumed: the file names {', '.join(map(str, indices[:10]))}",)
 
 
 def _nest(entries: dict[Steps, Place], kind: str, expected: Tree[int] | None) -> Container[Place]:
@@ -395,7 +385,7 @@ LeafValue = TensorDesc | PlainValue
 
 @record
 class InputSet:
-    """What the caller passes.
+    """The inputs that the caller passes.
 
     ``form`` says how the file was read: ``args`` (tuple or list), ``args-kwargs`` (dict of both), ``pair``
     (``(args, kwargs)``), ``tensor``, ``kwargs``, ``named`` (flat names, as in .npz and .safetensors), ``generated`` or
@@ -427,7 +417,7 @@ class InputSet:
         return tuple((path, value) for path, value in self.leaves() if isinstance(value, TensorDesc))
 
     def with_tensors(self, change: Callable[[TensorDesc], TensorDesc]) -> InputSet:
-        """The description with each tensor as ``change`` makes it."""
+        """The description with ``change`` applied to each tensor."""
         return replace(self, args=_with_tensors(self.args, change), kwargs=_with_tensors(self.kwargs, change))
 
     def without_elements(self) -> InputSet:

@@ -19,7 +19,7 @@ OBSERVE = ("outputs", "mutation", "alias", "values")
 
 @record
 class UserCode:
-    """What is loaded before anything else: modules of plugins, operator libraries, a setup file or module."""
+    """Code that is loaded before anything else: modules of plugins, operator libraries, a setup file or module."""
 
     setup: str | None = None
     custom_op_libraries: tuple[str, ...] = ()
@@ -28,14 +28,14 @@ class UserCode:
 
 @record
 class Job:
-    """What every job is given."""
+    """The payload that all jobs share."""
 
     code: UserCode = UserCode()
 
 
 @record
 class InputsSource:
-    """Where tensors come from: a file at ``path``, or a generated ``document``. ``plan`` is ``InputSet.plan``.
+    """The source of tensors: a file at ``path``, or a generated ``document``. ``plan`` is ``InputSet.plan``.
 
     Without a plan the file is read as it would be without a call spec.
     """

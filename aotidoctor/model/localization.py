@@ -138,7 +138,7 @@ class Finding:
 
 @record
 class NotEmulated:
-    """What was not carried out, and how often."""
+    """A part that was not carried out, and its count."""
 
     what: str
     why: str
@@ -147,7 +147,7 @@ class NotEmulated:
 
 @record
 class EmulatedLaunch:
-    """How far one launch came, and by which way."""
+    """The progress of one launch, and the method."""
 
     state: str | None = None
     way: str | None = None
@@ -176,7 +176,7 @@ class Emulation:
 
     @property
     def seconds(self) -> float:
-        """What the launches took."""
+        """Seconds that the launches took."""
         return sum(one.seconds for one in self.launches)
 
 
@@ -264,7 +264,7 @@ class BufferValues:
 
 @record
 class KernelValues:
-    """What one call read and wrote. ``index`` is its place in the timeline of the first call of the model."""
+    """Buffers of one call. ``index`` is its place in the timeline of the first call of the model."""
 
     index: int
     name: str
@@ -302,7 +302,7 @@ class Element:
 
 @record
 class Chain:
-    """Who is to blame, from the check that failed back to the caller. What could not be followed is empty.
+    """The chain of causes, from the check that failed back to the caller; unknown links are empty.
 
     ``what`` is what failed (``index 100 of 100``, ``division by zero``), ``elements`` the input elements that it was
     computed from and ``count`` how many places of the call fail alike; ``sources`` are the inputs or constants where
@@ -344,7 +344,7 @@ class Chain:
     @property
     def text(self) -> str:
         """The chain in one line."""
-        parts = [(f"{self.kernel}: " if self.kernel else "") + self.what + self._blamed()]
+        parts = [(f"{self.kernel}: " if self.kernel else "") + self.what + self._origin()]
         if self.origin is not None:
             parts.append(f"bound from {self.origin}")
         if self.operators or self.where:
@@ -352,7 +352,7 @@ class Chain:
             parts.append(f"from {' at '.join(named)}")
         return "; ".join(parts)
 
-    def _blamed(self) -> str:
+    def _origin(self) -> str:
         via = f" through {', '.join(self.through)}" if self.through else ""
         if self.elements:
             first = f", the first of {self.count}" if self.count > 1 else ""

@@ -58,9 +58,9 @@ Row = tuple[str, Callable[[object, object], None], object, object, bool, bool]
 
 def field_names(own: Mapping[str, object]) -> Sequence[str]:
     """The names of the fields in the body of a class, in order."""
-    found = own.get("__annotations__", {})
-    assert isinstance(found, dict)  # noqa: S101 - Python makes it
-    return [name for name, kind in found.items() if not str(kind).startswith(_OF_THE_CLASS)]
+    found = own.get("__annotations__")
+    kinds = found.items() if isinstance(found, dict) else ()
+    return [name for name, kind in kinds if not str(kind).startswith(_OF_THE_CLASS)]
 
 
 def rows(cls: type) -> tuple[Row, ...] | None:
@@ -84,10 +84,10 @@ def rows(cls: type) -> tuple[Row, ...] | None:
 def arguments_by_name(
     table: Sequence[Row], by_place: Sequence[object], by_name: Mapping[str, object]
 ) -> Mapping[str, object] | None:
-    """What is given to ``__init__``, all by name; None where that cannot be."""
+    """The arguments of ``__init__``, all by name; None where they do not fit."""
     if not by_place:
         return by_name
-    names = [name for name, *_, asked, placed in table if asked and placed]
+    names = [name for name, *_, taken, placed in table if taken and placed]
     values = dict(zip(names, by_place, strict=False))
     fits = len(by_place) <= len(names) and values.keys().isdisjoint(by_name)
     return {**values, **by_name} if fits else None
@@ -96,15 +96,15 @@ def arguments_by_name(
 def fill(new: object, table: Sequence[Row], given: Mapping[str, object]) -> bool:
     """Whether ``new`` could be filled from what was ``given`` by name: nothing is missing, and nothing too much."""
     used = 0
-    for name, put, default, make, asked, _ in table:
-        if asked and name in given:
+    for name, put, default, make, taken, _ in table:
+        if taken and name in given:
             value = given[name]
             used += 1
         elif callable(make):
             value = make()
         elif default is not MISSING:
             value = default
-        elif asked:
+        elif taken:
             return False
         else:
             continue
@@ -169,15 +169,13 @@ def _make_record(cls: type[T], *, kw_only: bool, frozen: bool, eq: bool) -> type
     made.__qualname__ = cls.__qualname__
     for name in ("__dataclass_fields__", "__dataclass_params__"):
         setattr(made, name, _Described(made, own, name, kw_only=kw_only))
-    if "__init__" not in own:
-        setattr(made, "__init__", _filled_first(made))  # noqa: B010
-    for name in (*(("__eq__",) if eq else ()), *(("__hash__",) if eq and frozen else ())):
-        if name not in own:
-            setattr(made, name, _compiled_later(made, name))
-    if eq and not frozen:
-        setattr(made, "__hash__", None)  # noqa: B010 - what a class without a hash has
-    for name, method in (_FROZEN if frozen else _MUTABLE).items():
-        if name not in own:
+    methods = {"__init__": _filled_first(made), **(_FROZEN if frozen else _MUTABLE)}
+    if eq:
+        methods["__eq__"] = _compiled_later(made, "__eq__")
+        # Without a hash a class has None in its place.
+        methods["__hash__"] = _compiled_later(made, "__hash__") if frozen else None
+    for name, method in methods.items():
+        if name not in own or (name == "__hash__" and not frozen):
             setattr(made, name, method)
     return made
 
@@ -188,7 +186,7 @@ def _class(like: type[T], body: Mapping[str, object]) -> type[T]:
 
 
 class _Described:
-    """What ``dataclass`` knows of a class: asked for when somebody looks, as most classes are only imported."""
+    """The description of a class by ``dataclass``, made at its first use, as most classes are only imported."""
 
     def __init__(self, cls: type, own: Mapping[str, object], name: str, *, kw_only: bool) -> None:
         self._cls, self._own, self._name, self._kw_only = cls, own, name, kw_only
@@ -204,7 +202,7 @@ class _Described:
 
 
 def _filled_first(cls: type) -> object:
-    asks = hasattr(cls, "__post_init__")
+    has_post_init = hasattr(cls, "__post_init__")
     table: list[tuple[Row, ...] | None] = []
     count = 0
 
@@ -216,11 +214,9 @@ def _filled_first(cls: type) -> object:
         fields_ = table[0]
         given = arguments_by_name(fields_, by_place, by_name) if fields_ is not None and count <= _FEW else None
         if fields_ is None or given is None or not fill(self, fields_, given):
-            # It also says what is wrong with what was given.
-            compiled = _compile_method(cls, "__init__")
-            setattr(cls, "__init__", compiled)  # noqa: B010
-            compiled(self, *by_place, **by_name)
-        elif asks:
+            # It also reports what is wrong with the arguments.
+            _compile_method(cls, "__init__")(self, *by_place, **by_name)
+        elif has_post_init:
             self.__post_init__()  # type: ignore[attr-defined]
 
     return method
@@ -228,15 +224,13 @@ def _filled_first(cls: type) -> object:
 
 def _compiled_later(cls: type, name: str) -> object:
     def method(self: object, *given: object, **named: object) -> object:
-        compiled = _compile_method(cls, name)
-        setattr(cls, name, compiled)
-        return compiled(self, *given, **named)
+        return _compile_method(cls, name)(self, *given, **named)
 
     return method
 
 
 def _compile_method(cls: type, name: str) -> FunctionType:
-    """The method as ``dataclass`` would write it, but that values are put into slots past the refusing assignment."""
+    """Make the method of ``cls`` as ``dataclass`` would, but put values into slots past the refusing assignment."""
     known: dict[str, object] = {"MISSING": MISSING}
     if name == "__init__":
         by_place: list[str] = []
@@ -253,8 +247,8 @@ def _compile_method(cls: type, name: str) -> FunctionType:
                 (by_name if one.kw_only else by_place).append(one.name if needed else f"{one.name}=default{at}")
         if hasattr(cls, "__post_init__"):
             lines.append("self.__post_init__()")
-        asked = ["self", *by_place, *(["*", *by_name] if by_name else [])]
-        text = f"({', '.join(asked)}): {'; '.join(lines)}"
+        parameters = ["self", *by_place, *(["*", *by_name] if by_name else [])]
+        text = f"({', '.join(parameters)}): {'; '.join(lines)}"
     elif name == "__eq__":
         mine, others = _values(cls, "self"), _values(cls, "other")
         text = f"(self, other): return {mine} == {others} if other.__class__ is self.__class__ else NotImplemented"
@@ -262,13 +256,15 @@ def _compile_method(cls: type, name: str) -> FunctionType:
         text = f"(self): return hash({_values(cls, 'self')})"
     exec(f"def {name}{text}", known)  # noqa: S102 - names of fields, and ours
     made = known[name]
-    assert isinstance(made, FunctionType)  # noqa: S101 - the line above defined it
+    if not isinstance(made, FunctionType):
+        raise TypeError(name)
     made.__qualname__ = f"{cls.__qualname__}.{name}"
+    setattr(cls, name, made)
     return made
 
 
 def _value(one: Field[object], at: int, known: dict[str, object]) -> str | None:
-    """What the field is set to; None for one that is left to somebody else."""
+    """The expression that the field is set to; None for one that is set elsewhere."""
     if one.default_factory is not MISSING:
         known[f"make{at}"] = one.default_factory
         return f"make{at}() if {one.name} is MISSING else {one.name}" if one.init else f"make{at}()"
@@ -283,8 +279,8 @@ def _values(cls: type, name: str) -> str:
 
 @recursive_repr()
 def _repr(self: DataclassInstance) -> str:
-    shown = ", ".join(f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr)
-    return f"{self.__class__.__qualname__}({shown})"
+    values = ", ".join(f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr)
+    return f"{self.__class__.__qualname__}({values})"
 
 
 def _refuse(_: object, name: str, *_value: object) -> NoReturn:

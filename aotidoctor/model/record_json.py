@@ -1,4 +1,4 @@
-"""Write records as plain JSON and read them back, strictly: what is read may come from anybody.
+"""Write records as plain JSON and read them back, strictly: the text may come from anybody.
 
 A record is an object with a key per field. Reading follows the types of the fields: a missing key takes its default, an
 unknown key is ignored (a newer version wrote it), and a value of another type than its field raises ``RecordError``
@@ -54,7 +54,9 @@ def to_json(value: object) -> JsonValue:
         case int():
             return int(value)
         case float():
-            return value if math.isfinite(value) else _word(value)
+            if math.isfinite(value):
+                return value
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case Mapping():
             return {str(key): to_json(item) for key, item in value.items()}
         case frozenset() | set():
@@ -72,10 +74,6 @@ def from_json(kind: type[T], value: JsonValue) -> T:
         return cast("T", _read(kind, value, kind.__name__, {}))
     except RecursionError as error:
         raise RecordError("nested too deep") from error
-
-
-def _word(value: float) -> str:
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _read(hint: Hint, value: JsonValue, place: str, bound: Bound) -> object:
@@ -224,11 +222,11 @@ def _vocabulary() -> dict[str, object]:
 def _fields(kind: type) -> tuple[Field[object], ...]:
     """The fields that JSON can hold."""
     hints = _hints(kind)
-    return tuple(item for item in fields(kind) if not _is_function(hints[item.name]))
-
-
-def _is_function(hint: Hint) -> bool:
-    return any(get_origin(one) is Callable for one in (hint, *get_args(hint)))
+    return tuple(
+        item
+        for item in fields(kind)
+        if not any(get_origin(one) is Callable for one in (hints[item.name], *get_args(hints[item.name])))
+    )
 
 
 def _object(value: JsonValue, place: str) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Describe a report: everything that a format may show, with its causes, fingerprint, log and history.
+"""Describe a report: everything that a format may show, with its causes, fingerprint, log, history and plugins.
 
 Events tell the progress of a running diagnosis; nothing in a report depends on them. A fingerprint has two
 granularities and keeps what went into it. The history is what a store of cases knows of the failure.
@@ -7,27 +7,33 @@ granularities and keeps what went into it. The history is what a store of cases 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import field
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aotidoctor.model.evidence import FactValue, Severity
 from aotidoctor.model.record import JsonObject, record
 
 if TYPE_CHECKING:
+    from aotidoctor.checks.check import Check
     from aotidoctor.model.case import Case
     from aotidoctor.model.evidence import Evidence, NotChecked
     from aotidoctor.model.fleet import Compatibility
     from aotidoctor.model.localization import Localization
     from aotidoctor.model.run import Outcome
     from aotidoctor.model.serving_config import NameTable
+    from aotidoctor.probes.probe import Probe
 
 
 # Progress of a running diagnosis.
 
 
 class EventKind(enum.Enum):
-    """What happened.
+    """Kind of an event.
 
     ``stage``: a stage of the pipeline begins. ``probe-start`` and ``probe-end``: one child run. ``treatment``: a
     treatment was tried (it has ended).
@@ -147,7 +153,7 @@ class Playbook:
 
 @record
 class Treatment:
-    """A change to the case that should make the failure go away.
+    """A change to the case that should remove the failure.
 
     ``steps`` is what the worker applies in order, each ``{"op": ...}`` (see ``aotidoctor.worker.treatments.treat``).
     ``command`` is the same change as a line of Python for the user.
@@ -162,7 +168,7 @@ class Treatment:
 
 @record
 class Remedy:
-    """What to do. ``verified`` is True only when a child run with it succeeded and one without it failed."""
+    """Advice to the user. ``verified`` is True only when a child run with it succeeded and one without it failed."""
 
     text: str
     command: str = ""
@@ -171,7 +177,7 @@ class Remedy:
 
 @record
 class Diagnosis:
-    """A cause, ranked. ``confidence`` in 0..1; ``evidence`` are ids; ``confirmation`` says what was run for it.
+    """A cause, ranked. ``confidence`` in 0..1; ``evidence`` are ids; ``confirmation`` names the runs for it.
 
     ``stage`` is that of the playbook: where the failure is.
     """
@@ -202,12 +208,12 @@ def compile_again(program: str) -> str:
 
 @record
 class LogPattern:
-    """What a log says when a cause is at work: one entry of the ``toml log`` block of a playbook.
+    """A message in logs of failures with this cause: one entry of the ``toml log`` block of a playbook.
 
     ``regex`` is searched in the text of an event. ``near`` and ``not_near`` are searched in the lines around it: all
     of the first must be there, none of the second. Named groups are facts (``subject`` is the subject). ``stage`` is
     where such a line comes from (``export``, ``compile``, ``link``, ``package``, ``load``, ``run``, ``output``,
-    ``serve``; empty: told by the event). ``source`` is the file that prints the message, ``known`` and ``fixed`` are
+    ``serve``; empty: that of the event). ``source`` is the file that prints the message, ``known`` and ``fixed`` are
     releases of what ``component`` names. ``confidence`` in 0..1. ``example`` is a real message of this kind; without
     one the place of the failure tells the cause, and ``source`` is the reason.
     ``is_suspect``: where nothing better is known it is a diagnosis, too, however low its confidence.
@@ -230,15 +236,15 @@ class LogPattern:
 
 @record
 class LogEvent:
-    """One failure as a log tells it, from line ``first`` to line ``last`` (from 1).
+    """One failure in a log, from line ``first`` to line ``last`` (from 1).
 
     ``form`` names the shape (``python``, ``terminate``, ``c10``, ``glog``, ``compiler``, ``linker``, ``loader``,
     ``gdb``, ``sanitizer``, ``triton``, ``kernel``, ``assert``, ``signal``, ``line``...). ``text`` is the message,
     without prefixes and colours; ``frames`` are the symbols or ``file:line`` of its stack, innermost first. ``origin``
     is the rank, thread, container or process it came from. ``level`` is ``error``, ``warning``, ``notice`` for a line
     that only patterns take for a failure, or ``mention`` for news that speak of one. ``count`` is how often the same
-    was said; ``echo_of`` is the line of the event that it repeats or follows from; ``tainted`` says that a CUDA error
-    came before it in its origin.
+    was printed; ``echo_of`` is the line of the event that it repeats or follows from; ``tainted`` says that a CUDA
+    error came before it in its origin.
     """
 
     form: str
@@ -300,7 +306,7 @@ CASES_SCHEMA = "aotidoctor.cases/1"
 
 @record
 class CaseNote:
-    """What somebody wrote about a case. ``at`` is RFC 3339 UTC; ``solved`` says that it is what solved it."""
+    """A note about a case. ``at`` is RFC 3339 UTC; ``solved`` says that it is what solved it."""
 
     text: str
     at: str
@@ -309,7 +315,7 @@ class CaseNote:
 
 @record
 class Sighting:
-    """One time that a failure was diagnosed. ``host_class`` is the kind of machine, empty where nobody knows.
+    """One diagnosis of a failure. ``host_class`` is the kind of machine, empty where nobody knows.
 
     ``key`` are 32 hex digits over what makes it this sighting: two stores that both have it have it once.
     ``status`` is ``confirmed`` or ``suspected``, empty without a cause.
@@ -328,7 +334,7 @@ class Sighting:
 
 @record
 class CaseRecord:
-    """All that is kept of one failure, by its exact signature. ``number`` is its place in one store only."""
+    """The record of one failure in a store, by its exact signature. ``number`` is its place in one store only."""
 
     signature: str
     family: str = ""
@@ -346,7 +352,7 @@ class CaseRecord:
 
 @record
 class SeenBefore:
-    """What a store says of the failure in a report, before this one.
+    """Earlier occurrences of the failure of a report, from a store.
 
     ``of`` is ``exact`` for the same signature, ``family`` where only its family was seen. ``count`` times since
     ``since``, last at ``last`` (RFC 3339) on ``host_class`` (empty: not known). ``solved`` is the latest note that says
@@ -377,10 +383,10 @@ class Report:
     or ``serve`` (None when healthy). ``internal_error`` is a traceback of aotidoctor
     itself. ``interrupted`` and ``out_of_time`` mark partial reports. ``started`` is RFC 3339 UTC. ``localization`` is
     the place of the failure in the compiled code, None where nothing was looked for. ``names`` are those that
-    a release of Triton has for the package's tensors, None where nobody asked. ``fingerprint`` is the signature at two
-    granularities with its parts, ``signature`` the finer one alone. ``log`` is what a log said, where one was read.
+    a release of Triton has for the package's tensors, None where not requested. ``fingerprint`` is the signature at two
+    granularities with its parts, ``signature`` the finer one alone. ``log`` is the reading of a log, if there was one.
     ``history`` is what a store of cases knows of the failure from before, None where none was named.
-    ``compat`` is what packages need and where they run, None where nobody asked.
+    ``compat`` is what packages need and where they run, None where not requested.
     """
 
     verdict: str
@@ -408,3 +414,72 @@ class Report:
     log: LogReading | None = None
     compat: Compatibility | None = None
     history: SeenBefore | None = None
+
+
+# What plugins add to a command, and the playbook files.
+#
+# The registries of checks, probes, playbooks and log patterns look here for the additions of plugins. These belong to
+# the context of a call, so that a library in several threads may use plugins in one and none in another.
+
+
+@record
+class Extensions:
+    """Additions of plugins. ``took_part`` is a line of the report; ``problems`` are unusable parts, with the reasons.
+
+    ``setups`` are modules that every child imports before the package; ``host_facts`` are facts by name.
+    """
+
+    checks: tuple[Check, ...] = ()
+    probes: tuple[Probe, ...] = ()
+    playbooks: tuple[Path, ...] = ()
+    patterns: tuple[Path, ...] = ()
+    setups: tuple[str, ...] = ()
+    host_facts: Mapping[str, str] = field(default_factory=dict)
+    took_part: str = ""
+    problems: tuple[NotChecked, ...] = ()
+
+
+NO_EXTENSIONS = Extensions()
+_current: ContextVar[Extensions] = ContextVar("aotidoctor_extensions", default=NO_EXTENSIONS)
+
+
+def current_extensions() -> Extensions:
+    """The additions of plugins to this call."""
+    return _current.get()
+
+
+@contextmanager
+def use_extensions(extensions: Extensions) -> Iterator[None]:
+    """Use ``extensions`` until the end of the block."""
+    token = _current.set(extensions)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+# In the wheel playbooks are in ``aotidoctor/_playbooks``, in a checkout beside the package. An editable install does
+# not get the files that the build puts into the wheel, so both places are searched: hence the import of ``pathlib``.
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def playbook_folder() -> Path | None:
+    """The folder that holds the playbooks, None when neither place exists."""
+    places = (_PACKAGE / "_playbooks", _PACKAGE.parent / "playbooks")
+    return next((place for place in places if place.is_dir()), None)
+
+
+def playbook_files() -> tuple[Path, ...]:
+    """Every playbook, sorted by cause, those of plugins last. A README among them is not one."""
+    place = playbook_folder()
+    return (*(_own(place) if place is not None else ()), *current_extensions().playbooks)
+
+
+@lru_cache(maxsize=4)
+def _own(place: Path) -> tuple[Path, ...]:
+    return tuple(sorted(path for path in place.glob("*.md") if path.stem.islower()))
+
+
+def playbook_file(cause: str) -> Path | None:
+    """The playbook of ``cause``, None when there is none."""
+    return next((path for path in playbook_files() if path.stem == cause), None)

@@ -34,7 +34,10 @@ NO_CHANNEL = 121
 """Exit status: the side channel could not be written."""
 
 PRIVATE_PREFIX = "aotidoctor-"
-"""How the name of a directory for temporary files begins that is made where the user has them."""
+"""The beginning of the names of our own directories in the user's TMPDIR."""
+
+DEFAULT_TMP = "/tmp"  # noqa: S108 - where the loader, C++ and Python go by themselves
+"""The folder for temporary files where TMPDIR is not set."""
 
 TRACE_FILE = "trace"
 """In the run's directory: the ring that the call trace writes to."""
@@ -49,7 +52,7 @@ _CUSTOM = frozenset({"aoti_torch_proxy_executor_call_function", "aoti_torch_call
 
 
 class CallKind(enum.Enum):
-    """Who does the work of a call."""
+    """Kind of the code that does the work of a call."""
 
     KERNEL = "kernel"
     EXTERN = "extern"
@@ -59,7 +62,7 @@ class CallKind(enum.Enum):
 
 
 def call_kind(symbol: str) -> CallKind:
-    """What kind of call a symbol of the package's PLT is."""
+    """The kind of call that a symbol of the package's PLT is."""
     if symbol in _CUSTOM:
         return CallKind.CUSTOM
     if _KERNEL.fullmatch(symbol):
@@ -103,7 +106,7 @@ class Trace:
     problem: str | None = None
 
     def of_run(self, number: int) -> tuple[TracedCall, ...]:
-        """The calls that call ``number`` of the model (from 1) made, as far as they are kept."""
+        """The calls that call ``number`` of the model (from 1) made, as far as they are stored."""
         if not 1 <= number <= len(self.marks):
             return ()
         skipped = self.total - len(self.calls)
@@ -122,7 +125,7 @@ class Trace:
 
 @record
 class Request:
-    """What to run. ``job`` names a module of ``aotidoctor.worker``; ``payload`` is its argument (see ``jobs``).
+    """A request to a child: ``job`` names a module of ``aotidoctor.worker``, ``payload`` is its argument (``jobs``).
 
     ``env`` holds changes only (None unsets). ``fresh`` asks for a new interpreter; otherwise the runner may fork the
     warm worker. ``timeout`` in seconds of wall clock, ``memory_limit`` in bytes of address space. ``debugger`` asks for
@@ -199,7 +202,7 @@ class ChildError:
 
 @record
 class Outcome:
-    """What one child run gave.
+    """The outcome of one child run.
 
     ``stage`` is the last stage the worker entered: ``start``, ``import``, ``attach``, ``setup``, ``inputs``, ``load``,
     ``run1``, ``run2``..., ``scan``, ``done``. ``stages`` maps each finished stage to its seconds. ``result`` is the
@@ -238,7 +241,7 @@ class Outcome:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the child ended by itself, said that it was done, and no exception was caught in it."""
+        """Whether the child ended by itself, wrote its done-marker, and no exception was caught in it."""
         return isinstance(self.ending, Exited) and self.ending.done and self.error is None
 
 
@@ -246,7 +249,7 @@ class Outcome:
 
 
 class StreamKind(enum.Enum):
-    """What a stream of the program leads to, which decides how it is read."""
+    """Kind of the file behind a stream of the program, which decides how it is read."""
 
     TERMINAL = "a terminal"
     PIPE = "a pipe"
@@ -258,7 +261,7 @@ class StreamKind(enum.Enum):
 
 @record
 class Stream:
-    """What a program wrote to ``stdout``, ``stderr``, or ``output`` where both lead to the same place.
+    """Output of a program on ``stdout``, ``stderr``, or ``output`` where both lead to the same place.
 
     ``head`` and ``tail`` are all that was kept of ``size`` bytes; the tail begins where the head ends, or later.
     ``problem`` says why nothing, or not all, could be read.
@@ -273,12 +276,12 @@ class Stream:
 
     @property
     def left_out(self) -> int:
-        """Bytes between head and tail that were not kept."""
+        """Bytes between head and tail that were dropped."""
         return max(0, self.size - len(self.head) - len(self.tail))
 
     @property
     def text(self) -> bytes:
-        """All that was kept, as one text; a line says how much is missing."""
+        """The stored output as one text; a line says how much is missing."""
         if not self.left_out:
             return self.head + self.tail
         return b"%s\n[%d bytes were not kept]\n%s" % (self.head, self.left_out, self.tail)
@@ -286,7 +289,7 @@ class Stream:
 
 @record
 class ProcessFacts:
-    """What /proc told of a program and all that it started.
+    """Facts from /proc about a program and all that it started.
 
     ``opened`` are package files that a process had open, ``named`` those in a command line, ``unpacked`` the folders
     ``.../data/aotinductor/MODEL`` that code was mapped from, ``left`` such folders that appeared in the temporary
@@ -309,7 +312,7 @@ class ProcessFacts:
 
 @record
 class ProgramToWatch:
-    """What to start. ``env`` are changes; ``limit`` in seconds. ``core`` raises the soft limit of core files."""
+    """A program to start. ``env`` are changes; ``limit`` in seconds. ``core`` raises the soft limit of core files."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)

@@ -43,7 +43,7 @@ class Arranged:
 
 
 def arrange(root: Tree[T], *, flat: bool = False, expected: Expected | None = None) -> Arranged:
-    """The call that ``root`` means; a leaf is the only argument.
+    """Read ``root`` as a call; a leaf is the only argument.
 
     ``flat`` marks a container of names that cannot nest (.npz, .safetensors).
     """
@@ -135,10 +135,10 @@ def _call(form: str, args: list[Place], kwargs: dict[str, Place], *notes: str) -
 
 
 def _fit(reading: Arranged, root: Tree[T], expected: Expected, *, explicit: bool) -> tuple[bool, bool]:
-    """How well a reading fits the call spec: the whole structure, else the outer level.
+    """The fit of a reading to the call spec: the whole structure, else the outer level.
 
-    Against an object that says ``{"args", "kwargs"}`` in so many words (``explicit``) only a whole fit counts: a call
-    with a wrong keyword is still a call, and no dict that was meant as an argument.
+    Against an object with the keys ``args`` and ``kwargs`` (``explicit``) only a whole fit counts: a call with a wrong
+    keyword is still a call, and not a dict as an argument.
     """
     want_args, want_kwargs = expected
     names = set(reading.kwargs.keys) == set(want_kwargs.keys)
@@ -169,7 +169,8 @@ def graft(template: Container[Place], root: Tree[T]) -> Container[T]:
     def subtree(place: Place) -> Tree[T]:
         tree = root
         for index in place:
-            assert isinstance(tree, Container)  # noqa: S101 (the template was made from this root)
+            if isinstance(tree, Leaf):
+                raise TypeError("the template was made from another root")
             tree = tree.children[index]
         return tree
 
@@ -217,7 +218,7 @@ _WORDS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-in
 
 
 class DocumentError(ValueError):
-    """The document does not say what it must; the message names the place."""
+    """The document is not an inputs document; the message names the place."""
 
 
 @record
@@ -337,24 +338,20 @@ def tensor_spec(spec: JsonObject, path: str) -> TensorSpec:
             raise DocumentError(
                 f"{path}.data: observed {len(flat)} values, expected {math.prod(shape)} for shape {shape}"
             )
+    stride = _integers(spec.get("stride"), f"{path}.stride")
+    if stride is not None and len(stride) != len(shape or ()):
+        raise DocumentError(f"{path}.stride: observed {len(stride)} strides, expected {len(shape or ())}")
     seed, device = spec.get("seed", 0), spec.get("device", "cpu")
     return TensorSpec(
         dtype=_dtype(spec.get("dtype"), flat, path),
         shape=shape or (),
-        stride=_stride(spec, shape or (), path),
+        stride=stride,
         device=device if isinstance(device, str) else "cpu",
         data=None if flat is None else tuple(flat),
         low=_number(spec.get("low"), f"{path}.low"),
         high=_number(spec.get("high"), f"{path}.high"),
         seed=seed if isinstance(seed, int) else 0,
     )
-
-
-def _stride(spec: JsonObject, shape: tuple[int, ...], path: str) -> tuple[int, ...] | None:
-    stride = _integers(spec.get("stride"), f"{path}.stride")
-    if stride is not None and len(stride) != len(shape):
-        raise DocumentError(f"{path}.stride: observed {len(stride)} strides, expected {len(shape)}")
-    return stride
 
 
 def _dtype(value: JsonValue, flat: list[Number] | None, path: str) -> str:

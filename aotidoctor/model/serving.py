@@ -47,7 +47,7 @@ class Release:
 
 @record
 class Settled:
-    """What the server makes of the config before the backend sees it.
+    """The config as the server completes it before the backend sees it.
 
     ``platform_from`` tells where it comes from: ``config``, ``detected`` (from the files of the first version
     directory) or ``core`` (its default for the backend).
@@ -134,7 +134,7 @@ class ServedModel:
 
 
 class Consequence(enum.Enum):
-    """What happens if nothing is done; each value is the letter of the rule list."""
+    """Consequence for the server if nothing is done; each value is the letter of the rule list."""
 
     FAILS_TO_LOAD = "F"
     REQUESTS_FAIL = "E"
@@ -144,12 +144,12 @@ class Consequence(enum.Enum):
 
     @property
     def severity(self) -> Severity:
-        """How bad a finding about it is."""
+        """Severity of a finding about it."""
         return {Consequence.WASTE: Severity.WARN, Consequence.NOTE: Severity.INFO}.get(self, Severity.ERROR)
 
 
 class Needs(enum.Enum):
-    """What a rule needs of a model before it is asked; each includes those above it."""
+    """Parts of a model that a rule needs; each includes those above it."""
 
     NOTHING = "nothing"
     CONFIG = "config"
@@ -160,7 +160,7 @@ class Needs(enum.Enum):
 
 @record
 class Remark:
-    """What a rule has to say; the engine makes a finding of it.
+    """Result of a rule; the engine makes a finding of it.
 
     ``message`` is the consequence in the chosen release, in words. ``subject`` is the thing in the model (a tensor, a
     parameter), None for the model itself. ``at`` is the place in ``file``, which is config.pbtxt where None.
@@ -229,7 +229,7 @@ class Family(list[ServingRule]):
         last_seen: str = "26.05",
         family: str = "",
     ) -> Callable[[Check], Check]:
-        """Makes a rule of the check that it stands above."""
+        """A decorator that makes a rule of a check."""
         shared = {"id": number, "family": family or self._name, "title": title, "last_seen": last_seen}
 
         def add(check: Check) -> Check:

@@ -103,7 +103,7 @@ class TensorConfig:
 
     @property
     def shape(self) -> tuple[Given[int], ...]:
-        """What the backend sees: the reshape's dims where there is one (the server applies it), else ``dims``."""
+        """The shape that the backend sees: the dims of the reshape, which the server applies, else ``dims``."""
         return self.dims if self.reshape is None else self.reshape
 
     @property
@@ -151,7 +151,7 @@ class InstanceGroup:
 
     @property
     def instances(self) -> int:
-        """How many instances it makes, at least one."""
+        """The number of instances it makes, at least one."""
         return 1 if self.count is None else max(1, self.count.value)
 
 
@@ -245,7 +245,7 @@ SYMBOL_PART = "triton_pytorch_model_"
 
 @record
 class HookLibrary:
-    """The library as it lies on this host.
+    """The init library on this host.
 
     ``path`` is as the config has it; ``target`` is where it leads when a link is on the way, else None. ``format``,
     ``machine``, ``bits`` and ``type`` are those of the file. ``symbols`` are the functions it exports whose names hold
@@ -273,7 +273,7 @@ class HookLibrary:
 
 @record
 class NameRow:
-    """One input or output as a release counts them.
+    """One input or output under the names of a release.
 
     ``slot`` is its place in what is given to the compiled code, ``ordinal`` the name by that place (``INPUT__1``).
     ``forward`` is the name by its place in the call (``ARGS[1][a]``), None where the release has no such names.
@@ -319,7 +319,7 @@ class NameRow:
 
 @record
 class Obstacle:
-    """Why no config can serve the package.
+    """A reason why no config can serve the package.
 
     ``rule`` is the id of the rule that reports it, ``kind`` its variant, ``letter`` the consequence (``F``, ``E``,
     ``S``). ``path`` is the user's path of the place, ``observed`` what is there. ``message`` says what the server does,

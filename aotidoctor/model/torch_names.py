@@ -154,12 +154,12 @@ DEVICE_TYPES = {0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 1
 
 
 def scalar_type(number: int) -> str | None:
-    """The dtype with this number; None of one that is not known."""
+    """The dtype with this number; None for an unknown one."""
     return SCALAR_TYPES[number] if 0 <= number < len(SCALAR_TYPES) else None
 
 
 def element_dtype(name: str) -> str | None:
-    """``float16`` of ``at::Half``, ``half`` or ``fp16``; None of a type that is not known."""
+    """``float16`` of ``at::Half``, ``half`` or ``fp16``; None for an unknown type."""
     return _BY_ELEMENT.get(name.rpartition("::")[2] if "<" not in name else name.partition("::")[2])
 
 
@@ -202,7 +202,7 @@ BUILT_IN = frozenset({
 
 
 def foreign(targets: Iterable[str]) -> list[str]:
-    """``namespace::name`` of the operators that torch does not bring along, without overload, in order."""
+    """``namespace::name`` of the operators that are not part of torch, without overload, in order."""
     names = dict.fromkeys(qualified_name(target) for target in targets if target)
     return [name for name in names if name.partition("::")[0] not in BUILT_IN]
 
@@ -291,6 +291,6 @@ _PYTHON_2_NAMES = {"builtins.xrange": "builtins.range", "builtins.unicode": "bui
 
 
 def global_name(module: str, name: str) -> str:
-    """``module.name`` as Python 3 calls it: protocol 2 writes ``__builtin__.xrange``."""
+    """``module.name`` as Python 3 spells it: protocol 2 writes ``__builtin__.xrange``."""
     full = f"{_PYTHON_2.get(module, module)}.{name}"
     return _PYTHON_2_NAMES.get(full, full)

@@ -17,14 +17,12 @@ from aotidoctor.checks.check import Check
 from aotidoctor.checks.registry import CHECKS
 from aotidoctor.diagnosis.playbooks import PlaybookError, check_prose, read_playbook
 from aotidoctor.logs.patterns import PatternError, check, read_patterns
-from aotidoctor.model import extensions
 from aotidoctor.model.case import Case
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.evidence import Evidence, NotChecked
-from aotidoctor.model.extensions import Extensions
 from aotidoctor.model.record import JsonObject, JsonValue, as_list, objects
 from aotidoctor.model.record_json import RecordError, from_json
-from aotidoctor.model.report import Report
+from aotidoctor.model.report import Extensions, Report, playbook_file, use_extensions
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.plugins import GROUPS
 from aotidoctor.plugins.discover import PluginEntry, found
@@ -66,7 +64,7 @@ def check_rules(entry: PluginEntry, item: JsonObject, codes: Collection[str], na
     if item.get("stage") not in STAGES:
         raise BrokenPluginError(f"stage: observed {item.get('stage')!r}, expected one of {', '.join(STAGES)}")
     cause = str(item.get("cause"))
-    if not _is_cause_of(entry, cause) and extensions.find_playbook(cause) is None:
+    if not _is_cause_of(entry, cause) and playbook_file(cause) is None:
         raise BrokenPluginError(
             f"cause: observed {cause[:80]!r}, expected a known cause or one that begins with {entry.name}-"
         )
@@ -116,7 +114,7 @@ def _file(entry: PluginEntry, path: Path, *, patterns: bool) -> None:
     if patterns:
         if not found:
             raise BrokenPluginError(f"{path.name}: observed no block `toml log`, expected patterns")
-        if not _is_cause_of(entry, path.stem) and extensions.find_playbook(path.stem) is None:
+        if not _is_cause_of(entry, path.stem) and playbook_file(path.stem) is None:
             raise BrokenPluginError(
                 f"{path.name}: expected the name of a known cause, or one that begins with {entry.name}-"
             )
@@ -166,7 +164,7 @@ def plugins_of(command: str, entries: Sequence[PluginEntry]) -> Iterator[None]:
     """Use those of ``entries`` whose groups ``command`` needs until the end of the block."""
     unused = {group for group, commands in _GROUPS_BY_COMMAND.items() if command not in commands}
     parts = [entry for entry in entries if entry.group not in unused]
-    with PluginHost() as host, extensions.use_extensions(_extensions(load_plugins(parts, host))):
+    with PluginHost() as host, use_extensions(_extensions(load_plugins(parts, host))):
         yield
 
 

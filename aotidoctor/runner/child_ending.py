@@ -49,7 +49,7 @@ class ProcessWatch:
             self._fd = None
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -57,26 +57,19 @@ class ProcessWatch:
     def wait(self, seconds: float) -> bool:
         """Whether the process has ended, after at most ``seconds``."""
         if self._fd is None:
-            return _wait_by_state(self.pid, seconds)
+            # Kernels without pidfd: before 5.3, and some sandboxes.
+            deadline = time.monotonic() + seconds
+            while not (ended := has_ended(self.pid)) and time.monotonic() < deadline:
+                time.sleep(0.005)
+            return ended
         poll = select.poll()
         poll.register(self._fd, select.POLLIN)
         return bool(poll.poll(max(0.0, seconds) * 1000))
 
 
-def _wait_by_state(pid: int, seconds: float) -> bool:
-    """The same on kernels without pidfd (before 5.3, and some sandboxes)."""
-    deadline = time.monotonic() + seconds
-    while True:
-        if has_ended(pid):
-            return True
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(0.005)
-
-
 @contextmanager
 def defer_interrupts() -> Iterator[None]:
-    """No interrupt until the end of the block: one in the middle of cleaning up would leave the rest lying about."""
+    """Hold interrupts until the end of the block: one in the middle of cleaning up would leave the rest undone."""
     handler = signal.getsignal(signal.SIGINT)
     # Only the main thread may change handlers, and one that C installed could not be put back.
     mine = threading.current_thread() is threading.main_thread() and handler is not None
@@ -119,14 +112,16 @@ def kill_all(leader: int, token: str) -> int:
 
 def find_marked(token: str, *, after: int = 0) -> list[int]:
     """Processes whose initial environment carries the marker. ``after`` (a pid) saves looking at older processes."""
-    wanted = f"{RUN_VARIABLE}={token}".encode()
+    marker = f"{RUN_VARIABLE}={token}".encode()
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    if _newest_pid() >= after:
-        pids = [pid for pid in pids if pid > after]
+    with suppress(OSError, ValueError, IndexError):
+        # The number given out last is smaller than the leader's when the numbers have wrapped round since.
+        if int(Path("/proc/loadavg").read_text(encoding="ascii").split()[-1]) >= after:
+            pids = [pid for pid in pids if pid > after]
     found: list[int] = []
     for _ in range(_LOOKS):
         environs = {pid: read_proc(f"/proc/{pid}/environ") for pid in pids}
-        found += [pid for pid, environ in environs.items() if wanted in environ.split(b"\0")]
+        found += [pid for pid, environ in environs.items() if marker in environ.split(b"\0")]
         # Neither a thread of the kernel nor one that has ended.
         pids = [
             pid
@@ -139,14 +134,6 @@ def find_marked(token: str, *, after: int = 0) -> list[int]:
     return found
 
 
-def _newest_pid() -> int:
-    """Number given out last; smaller than the leader's when the numbers have wrapped round since."""
-    try:
-        return int(Path("/proc/loadavg").read_text(encoding="ascii").split()[-1])
-    except (OSError, ValueError, IndexError):
-        return -1
-
-
 # The side channel.
 
 _MAX_CHANNEL_BYTES = 64 * 1024 * 1024
@@ -154,7 +141,7 @@ _MAX_CHANNEL_BYTES = 64 * 1024 * 1024
 
 @dataclass(slots=True, kw_only=True)
 class ChannelReadout:
-    """All that the channel says. ``entered`` are ``(stage, monotonic seconds)`` in order."""
+    """The content of the channel. ``entered`` are ``(stage, monotonic seconds)`` in order."""
 
     entered: list[tuple[str, float]] = field(default_factory=list)
     result: JsonObject = field(default_factory=dict)
@@ -167,11 +154,11 @@ class ChannelReadout:
 
     @property
     def stage(self) -> str:
-        """The stage entered last; ``start`` when the child never told."""
+        """The stage entered last; ``start`` when the child recorded none."""
         return self.entered[-1][0] if self.entered else "start"
 
     def remarks(self) -> tuple[str, ...]:
-        """The child's Python warnings, and ours about the channel."""
+        """Python warnings of the child, and ours about the channel."""
         odd = f"side channel: {self.unreadable} lines were not valid records"
         return (*self.warnings, odd) if self.unreadable else tuple(self.warnings)
 
@@ -194,20 +181,14 @@ def read_channel(path: Path) -> ChannelReadout:
             data = stream.read(_MAX_CHANNEL_BYTES)
     except OSError:
         return readout
-    for line in data.splitlines():
-        if line.strip():
-            _take(line, readout)
+    for line in filter(bytes.strip, data.splitlines()):
+        try:
+            record: JsonValue = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict) or not _note(record, readout):
+            readout.unreadable += 1
     return readout
-
-
-def _take(line: bytes, readout: ChannelReadout) -> None:
-    try:
-        record: JsonValue = json.loads(line)
-    except (ValueError, RecursionError):
-        readout.unreadable += 1
-        return
-    if not isinstance(record, dict) or not _note(record, readout):
-        readout.unreadable += 1
 
 
 def _note(record: JsonObject, readout: ChannelReadout) -> bool:
@@ -252,9 +233,9 @@ _WHY = {
 
 @record
 class ProcessEnd:
-    """How a process ended: its wait status (None: unknown), peak memory in bytes, and who made it end.
+    """The end of a process: its wait status (None: unknown), peak memory in bytes, and who made it end.
 
-    ``limit`` is the time limit that it broke, ``oom`` what the kernel's counters say, both None otherwise.
+    ``limit`` is the time limit that it broke, ``oom`` the kernel's counter that rose; both None otherwise.
     """
 
     status: int | None
@@ -274,7 +255,8 @@ def classify_ending(end: ProcessEnd, readout: ChannelReadout) -> Ending:
         if number == signal.SIGKILL and end.oom is not None:
             return OutOfMemory(reason=end.oom)
         core = os.WCOREDUMP(end.status)
-        return Signalled(signal=number, name=_name(number), core_dumped=core)
+        name = next((one.name for one in signal.Signals if one == number), f"SIG{number}")
+        return Signalled(signal=number, name=name, core_dumped=core)
     code = os.WEXITSTATUS(end.status)
     if readout.fatal is not None:
         why = _WHY.get(readout.fatal.type, "torch could not be imported")
@@ -282,10 +264,3 @@ def classify_ending(end: ProcessEnd, readout: ChannelReadout) -> Ending:
     if code == NO_CHANNEL and not readout.done:
         return NotStarted(reason="the worker could not report (no room or no permission for its files)")
     return Exited(code=code, done=readout.done)
-
-
-def _name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"SIG{number}"

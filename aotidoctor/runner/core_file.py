@@ -12,11 +12,12 @@ import os
 import re
 import resource
 import shutil
+import stat
 import struct
 import subprocess
 import time
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -24,7 +25,7 @@ from aotidoctor.model.record import record
 from aotidoctor.model.run import Signalled, WatchedProgram
 from aotidoctor.runner.gdb import COLLECT_S, Gdb, GdbError, hang_stacks, start_gdb, stop_sections
 from aotidoctor.runner.processes import read_proc_text
-from aotidoctor.runner.run_dir import lone_run_dir, task_section
+from aotidoctor.runner.run_dir import current_directory, lone_run_dir, task_section
 
 # The kernel's pattern. Pure.
 
@@ -48,7 +49,7 @@ def read_core_pattern(pattern: str, uses_pid: str = "0") -> CorePattern:
     """The meaning of both files' contents."""
     text = pattern.rstrip("\n")
     if not text:
-        # Then a name is still made, of the number alone, but only where that is asked for.
+        # Then a name is still made, of the number alone, but only where that is switched on.
         alone = uses_pid.strip() == "1"
         return CorePattern(kind=FILE if alone else NONE, text="", uses_pid=alone)
     if not text.startswith("|"):
@@ -98,18 +99,15 @@ def core_maps(path: str) -> list[str]:
                 if kind == _PT_NOTE:
                     stream.seek(offset)
                     files |= _files(stream.read(min(size, _MOST_NOTES)))
-            return [
-                _line(start, length, flags, files.get(start, (0, "")))
-                for kind, flags, _, start, _, _, length, _ in segments
-                if kind == _PT_LOAD
-            ]
+            lines = []
+            for kind, flags, _, start, _, _, length, _ in segments:
+                if kind == _PT_LOAD:
+                    rights = "".join(letter if flags & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1)))
+                    offset, file = files.get(start, (0, ""))
+                    lines.append(f"{start:x}-{start + length:x} {rights}p {offset:08x} 00:00 0 {file}".rstrip())
+            return lines
     except (OSError, struct.error, ValueError):
         return []
-
-
-def _line(start: int, length: int, flags: int, file: tuple[int, str]) -> str:
-    rights = "".join(letter if flags & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1)))
-    return f"{start:x}-{start + length:x} {rights}p {file[0]:08x} 00:00 0 {file[1]}".rstrip()
 
 
 def _files(notes: bytes) -> dict[int, tuple[int, str]]:
@@ -139,7 +137,7 @@ _MARK = "watch"
 
 
 def running_sections(pid: int, environ: Mapping[str, str]) -> tuple[str, str | None]:
-    """Where the process stands: what /proc says of its threads, then their stacks. And why there are no stacks."""
+    """The threads of the process by /proc, then their stacks; and the reason where there are no stacks."""
     text = task_section(pid)
     try:
         with lone_run_dir(environ, environ.get("TMPDIR")) as run_dir:
@@ -163,18 +161,15 @@ def _read_core(gdb: Gdb, core: str, program: str | None) -> str:
     deadline = time.monotonic() + COLLECT_S
     gdb.settle(deadline)
     if program is not None:
-        gdb.ask(f"file {_quote_path(program)}", _OPEN_S)
+        quoted = program.replace("\\", "\\\\").replace('"', '\\"')
+        gdb.ask(f'file "{quoted}"', _OPEN_S)
     # Unlike a program, a core file is the rest of the line, as it is.
-    said = gdb.ask(f"core-file {core}", _OPEN_S)
+    answer = gdb.ask(f"core-file {core}", _OPEN_S)
     # In a core file the signal is past; the reading of stacks knows one wording.
-    stop = said.replace("Program terminated with signal", "Program received signal")
+    stop = answer.replace("Program terminated with signal", "Program received signal")
     if "received signal" not in stop:
-        raise GdbError(f"gdb cannot read the core file: {said.strip()[-200:]}")
+        raise GdbError(f"gdb cannot read the core file: {answer.strip()[-200:]}")
     return stop_sections(gdb, None, stop, maps=core_maps(core))
-
-
-def _quote_path(path: str) -> str:
-    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 # The core file itself.
@@ -227,20 +222,18 @@ _WITHOUT_CORE = frozenset({"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGPIPE", 
 
 
 def _file(watched: WatchedProgram, pattern: CorePattern) -> CoreFile:
-    cwd = watched.seen.cwd or os.getcwd()  # noqa: PTH109 - a folder that has gone raises nothing here
+    cwd = watched.seen.cwd or current_directory()
     facts = {"p": str(watched.pid), "P": str(watched.pid), "u": str(os.getuid()), "g": str(os.getgid())}
     facts |= {"h": os.uname().nodename, "s": str(watched.status & 0x7F if watched.status is not None else "")}
-    made = [path for path in glob.glob(core_glob(pattern, facts, cwd)) if _is_new(path, watched)]  # noqa: PTH207
+    made: dict[str, float] = {}
+    for path in glob.glob(core_glob(pattern, facts, cwd)):  # noqa: PTH207 - any path
+        with suppress(OSError):
+            status = Path(path).stat()
+            if stat.S_ISREG(status.st_mode) and status.st_mtime >= watched.started - 1:
+                made[path] = status.st_mtime
     if not made:
         return CoreFile(why=f"the kernel wrote one, but not where {pattern.text or 'core.PID'} says, relative to {cwd}")
-    return CoreFile(path=max(made, key=os.path.getmtime))
-
-
-def _is_new(path: str, watched: WatchedProgram) -> bool:
-    try:
-        return Path(path).stat().st_mtime >= watched.started - 1 and Path(path).is_file()
-    except OSError:
-        return False
+    return CoreFile(path=max(made, key=made.__getitem__))
 
 
 def _from_systemd(watched: WatchedProgram, environ: Mapping[str, str], room: str) -> CoreFile:
@@ -250,10 +243,10 @@ def _from_systemd(watched: WatchedProgram, environ: Mapping[str, str], room: str
             why="systemd keeps core files here, and coredumpctl is not installed; apt-get install systemd-coredump"
         )
     target = f"{room}/core"
-    said, deadline = "", time.monotonic() + _WRITING_S
+    deadline = time.monotonic() + _WRITING_S
     while True:
         try:
-            done = subprocess.run(  # noqa: S603 - an argument vector, no shell
+            done = subprocess.run(
                 (program, "--quiet", "--output", target, "dump", f"COREDUMP_PID={watched.pid}"),
                 capture_output=True,
                 timeout=_ASK_S,
@@ -264,14 +257,14 @@ def _from_systemd(watched: WatchedProgram, environ: Mapping[str, str], room: str
             return CoreFile(why=f"coredumpctl printed nothing: {type(error).__name__}")
         if done.returncode == 0 and Path(target).is_file():
             return CoreFile(path=target, made=True)
-        said = done.stderr.decode("utf-8", "replace").strip()[-200:]
-        if ("No coredumps found" not in said and "not yet" not in said) or time.monotonic() >= deadline:
-            return CoreFile(why=f"coredumpctl: {said or 'no core file is kept'}")
+        answer = done.stderr.decode("utf-8", "replace").strip()[-200:]
+        if ("No coredumps found" not in answer and "not yet" not in answer) or time.monotonic() >= deadline:
+            return CoreFile(why=f"coredumpctl: {answer or 'no core file is kept'}")
         time.sleep(0.5)
 
 
 def examine_core(watched: WatchedProgram, environ: Mapping[str, str], room: str) -> WatchedProgram:
-    """The watched program with its core file, and what gdb reads in it."""
+    """The watched program with its core file, and with the sections that gdb reads in it."""
     core = find_core(watched, environ, room=room)
     if core.path is None:
         return replace(watched, no_core=core.why)

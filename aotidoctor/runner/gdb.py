@@ -3,7 +3,7 @@
 The commands are typed, not given as arguments, because which libraries need their symbols is only known at the stop:
 with all of them read up front a stop costs many times as much. No script inside gdb: it may be built without Python.
 
-What a stop gives is text in sections (``=== name`` on a line of its own): ``stop`` (what gdb said), ``signal``
+What a stop gives is text in sections (``=== name`` on a line of its own): ``stop`` (gdb's own words), ``signal``
 (number, code, address), ``registers``, ``instruction``, ``stack`` (of the thread that was stopped) or ``stacks`` (of
 all threads), ``read`` (libraries whose tables were read: beyond an unknown function in another one the frames are
 guesses), ``maps`` (lines of /proc/PID/maps: those that the stack lies in, and the neighbourhood of the address of a
@@ -84,7 +84,19 @@ class Gdb:
         self._buffer = b""
         # What the user's environment preloads into programs, or asks of debuggers, is not for this one.
         environ = {"PATH": str(Path(program).parent), "LC_ALL": "C", RUN_VARIABLE: token}
-        self._process = _start(program, environ, directory)
+        try:
+            self._process = subprocess.Popen(
+                (program, "-nx", "-q", "-iex", "set prompt", "-iex", "set auto-load no"),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=environ,
+                cwd=directory,
+                start_new_session=True,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise GdbError(f"gdb could not be started: {error}") from error
 
     def settle(self, deadline: float) -> None:
         """Make the settings, by ``deadline``.
@@ -103,12 +115,12 @@ class Gdb:
         """
         deadline = time.monotonic() + ATTACH_S
         self.settle(deadline)
-        said = self.ask(f"attach {pid}", deadline - time.monotonic())
+        answer = self.ask(f"attach {pid}", deadline - time.monotonic())
         if _THREAD.search(self.ask("info threads", deadline - time.monotonic())) is None:
-            raise GdbError(_denial_reason(said) or f"gdb could not attach: {last_line(said)}")
+            raise GdbError(_denial_reason(answer) or f"gdb could not attach: {last_line(answer)}")
 
     def ask(self, command: str, seconds: float | None, *, meanwhile: Callable[[], None] | None = None) -> str:
-        """What gdb prints for ``command``. ``meanwhile`` is called some times a second while it works.
+        """The output of gdb for ``command``. ``meanwhile`` is called some times a second while it works.
 
         Raises:
             GdbError: gdb has ended, or took longer than ``seconds`` (None: as long as it takes).
@@ -119,7 +131,7 @@ class Gdb:
         try:
             _pipe(self._process.stdin).write(f"{command}\necho \\n{end}\\n\n".encode())
         except (OSError, ValueError):
-            # It has ended; what it said before that tells why.
+            # It has ended; its last output tells why.
             deadline = time.monotonic() + LAST_WORDS_S
         return self._until(f"\n{end}\n".encode(), deadline, command, meanwhile)
 
@@ -173,7 +185,7 @@ def start_gdb(path: str, *, token: str, directory: Path) -> Gdb:
     program = shutil.which("gdb", path=path)
     if program is None:
         raise GdbError(INSTALL_GDB)
-    return Gdb(os.path.abspath(program), token=token, directory=directory)  # noqa: PTH100 - of a user's PATH
+    return Gdb(str(Path(program).absolute()), token=token, directory=directory)
 
 
 def last_line(text: str) -> str:
@@ -182,31 +194,15 @@ def last_line(text: str) -> str:
     return lines[-1][:200] if lines else "it printed nothing"
 
 
-def _start(program: str, environ: dict[str, str], directory: Path) -> subprocess.Popen[bytes]:
-    try:
-        return subprocess.Popen(  # noqa: S603 - an argument vector, no shell
-            (program, "-nx", "-q", "-iex", "set prompt", "-iex", "set auto-load no"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=environ,
-            cwd=directory,
-            start_new_session=True,
-            bufsize=0,
-        )
-    except OSError as error:
-        raise GdbError(f"gdb could not be started: {error}") from error
-
-
 def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
     if stream is None:
         raise GdbError("gdb has no such stream")
     return stream
 
 
-def _denial_reason(said: str) -> str | None:
-    """Why the kernel does not let gdb near the process; None when it did not say so."""
-    if _DENIED.search(said) is None:
+def _denial_reason(answer: str) -> str | None:
+    """The reason why the kernel does not let gdb attach; None when ``answer`` is about something else."""
+    if _DENIED.search(answer) is None:
         return None
     try:
         scope = _YAMA.read_text(encoding="ascii").strip()
@@ -235,23 +231,25 @@ BIG = 16 * 1024 * 1024
 
 
 def stop_sections(gdb: Gdb, pid: int | None, stop: str, *, maps: Sequence[str] = ()) -> str:
-    """All about the stop that gdb described with ``stop``; ``maps`` is the memory map where there is no process.
+    """The sections of the stop that gdb described with ``stop``; ``maps`` is the memory map where there is no process.
 
     Raises:
         GdbError: it ended, or took too long.
     """
     deadline = time.monotonic() + COLLECT_S
     fault = "$_siginfo._sifields._sigfault.si_addr"
-    asked = {
+    commands = {
         "signal": f'printf "signo=%d code=%d addr=0x%lx\\n", $_siginfo.si_signo, $_siginfo.si_code, (long){fault}',
         "registers": 'printf "pc=0x%lx sp=0x%lx\\n", (long)$pc, (long)$sp',
         "instruction": "x/i $pc",
     }
-    said = {name: gdb.ask(command, deadline - time.monotonic()) for name, command in asked.items()}
+    texts = {name: gdb.ask(command, deadline - time.monotonic()) for name, command in commands.items()}
     stack, read = _with_libraries(gdb, f"bt {DEPTH}", deadline)
-    near = [int(value, 16) for _, value in _VALUE.findall(said["signal"] + said["registers"])]
+    near = [int(value, 16) for _, value in _VALUE.findall(texts["signal"] + texts["registers"])]
     lines = maps if pid is None else _map_lines(pid)
-    return sections({"stop": stop, **said, "stack": stack, "read": read, "maps": _maps(lines, _addresses(stack), near)})
+    return sections(
+        {"stop": stop, **texts, "stack": stack, "read": read, "maps": _maps(lines, _addresses(stack), near)}
+    )
 
 
 def thread_sections(gdb: Gdb, pid: int) -> str:
@@ -271,7 +269,7 @@ def sections(texts: dict[str, str]) -> str:
 
 
 def _with_libraries(gdb: Gdb, command: str, deadline: float) -> tuple[str, str]:
-    """What the command prints in the end, and the libraries that were read for it."""
+    """The last output of the command, and the libraries that were read for it."""
     read: set[str] = set()
     for _ in range(ROUNDS):
         stack = gdb.ask(command, deadline - time.monotonic())
@@ -298,14 +296,14 @@ def _read(gdb: Gdb, library: str, deadline: float) -> None:
 def _demangle_stack(gdb: Gdb, stack: str, deadline: float) -> str:
     """The stack with the names that ``_read`` left as they are in the tables."""
     for name in sorted(set(_MANGLED.findall(stack)), key=len, reverse=True):
-        said = gdb.ask(f"demangle -l c++ -- {name}", deadline - time.monotonic()).strip()
-        if said and "\n" not in said and not said.startswith(("Can't demangle", "Undefined")):
-            stack = re.sub(re.escape(name) + r"(?![\w.])", said.replace("\\", r"\\"), stack)
+        plain = gdb.ask(f"demangle -l c++ -- {name}", deadline - time.monotonic()).strip()
+        if plain and "\n" not in plain and not plain.startswith(("Can't demangle", "Undefined")):
+            stack = re.sub(re.escape(name) + r"(?![\w.])", plain.replace("\\", r"\\"), stack)
     return stack
 
 
 def _missing(stack: str, read: Collection[str]) -> str | None:
-    """The library without which the stack cannot be read on; None when nobody needs what lies beyond."""
+    """The library without which the stack cannot be read on; None when the rest is not needed."""
     # A library without names is no obstacle once its tables are read.
     unknown = next((found for found in _UNKNOWN.finditer(stack) if found["library"] not in read), None)
     if unknown is None or _MODEL.search(stack, 0, unknown.start()):
@@ -327,11 +325,11 @@ def _map_lines(pid: int) -> list[str]:
 def _maps(lines: Sequence[str], inside: Iterable[int], near: Iterable[int]) -> str:
     """Lines of the memory map: the ones that hold the addresses, and for ``near`` also those before and after."""
     spans = [tuple(int(part, 16) for part in line.split(maxsplit=1)[0].split("-")) for line in lines]
-    kept = {index for index, (low, high) in enumerate(spans) if any(low <= address < high for address in inside)}
+    chosen = {index for index, (low, high) in enumerate(spans) if any(low <= address < high for address in inside)}
     for address in near:
         after = sum(1 for low, _ in spans if low <= address)
-        kept.update(range(max(0, after - 2), min(len(spans), after + 1)))
-    return "\n".join(lines[index] for index in sorted(kept))
+        chosen.update(range(max(0, after - 2), min(len(spans), after + 1)))
+    return "\n".join(lines[index] for index in sorted(chosen))
 
 
 # The debugger of a run: it watches the child until it dies, or looks at one that hangs.
@@ -342,7 +340,7 @@ _PY_SPY_S = 20.0
 
 
 class Debugger:
-    """Watches the child of ``run_dir``; ``output`` and ``problem`` hold what came of it after ``finish``."""
+    """A thread that watches the child of ``run_dir``; ``output`` and ``problem`` are the result after ``finish``."""
 
     def __init__(self, run_dir: RunDir, path: str) -> None:
         self.output = ""
@@ -376,7 +374,10 @@ class Debugger:
 
     def _watch(self) -> None:
         try:
-            pid = self._wait_for_child()
+            pid = None
+            while pid is None and not self._closed.wait(_LOOK_EVERY):
+                with suppress(OSError, ValueError):
+                    pid = int(self._run_dir.file("attach").read_text(encoding="ascii"))
             if pid is not None:
                 self._gdb = start_gdb(self._path, token=self._run_dir.token, directory=self._run_dir.path)
                 self._gdb.attach(pid)
@@ -389,21 +390,15 @@ class Debugger:
             if self._gdb is not None:
                 self._gdb.close()
 
-    def _wait_for_child(self) -> int | None:
-        while not self._closed.wait(_LOOK_EVERY):
-            with suppress(OSError, ValueError):
-                return int(self._run_dir.file("attach").read_text(encoding="ascii"))
-        return None
-
     def _follow(self, gdb: Gdb, pid: int) -> None:
-        said = gdb.ask("continue", None, meanwhile=lambda: self._interrupt(pid))
-        stopped = _STOPPED.search(said)
+        answer = gdb.ask("continue", None, meanwhile=lambda: self._interrupt(pid))
+        stopped = _STOPPED.search(answer)
         if stopped is None:
-            self.output = sections({"end": said})
+            self.output = sections({"end": answer})
             return
         self.holds.set()
-        asked = stopped[1] == "SIGINT" and self._interrupted
-        self.output = thread_sections(gdb, pid) if asked else stop_sections(gdb, pid, said)
+        by_us = stopped[1] == "SIGINT" and self._interrupted
+        self.output = thread_sections(gdb, pid) if by_us else stop_sections(gdb, pid, answer)
         gdb.ask("detach", 5.0)
 
     def _interrupt(self, pid: int) -> None:
@@ -413,7 +408,7 @@ class Debugger:
 
 
 def hang_stacks(run_dir: RunDir, pid: int, path: str) -> tuple[str, str | None]:
-    """Output and problem of a look at a process that does not end, by gdb, or by py-spy where there is no gdb."""
+    """Stacks of a process that does not end, by gdb, or by py-spy where there is no gdb; and a problem."""
     if shutil.which("gdb", path=path) is None and (py_spy := shutil.which("py-spy", path=path)):
         done = ask_tool((py_spy, "dump", "--native", "--pid", str(pid)), run_dir, _PY_SPY_S)
         if isinstance(done, str):
@@ -444,7 +439,7 @@ _CUDA_GDB_COMMANDS = ("info cuda kernels", "backtrace 8", "x/i $errorpc")
 
 
 def read_gpu_core(run_dir: RunDir, path: str) -> tuple[str, str | None]:
-    """What cuda-gdb says of the dump, as the section ``gpu-core``; or why there is nothing to read."""
+    """The output of cuda-gdb on the dump, as the section ``gpu-core``; or why there is nothing to read."""
     core = run_dir.file(GPU_CORE_FILE)
     try:
         size = core.stat().st_size
@@ -456,7 +451,7 @@ def read_gpu_core(run_dir: RunDir, path: str) -> tuple[str, str | None]:
     if program is None:
         return "", INSTALL_CUDA_GDB
     words = [word for text in (f"target cudacore {core}", *_CUDA_GDB_COMMANDS) for word in ("-ex", text)]
-    done = ask_tool((os.path.abspath(program), "-nx", "-batch", *words), run_dir, _CUDA_GDB_S)  # noqa: PTH100 - of a user's PATH
+    done = ask_tool((str(Path(program).absolute()), "-nx", "-batch", *words), run_dir, _CUDA_GDB_S)
     if isinstance(done, str):
         return "", done
     text = (done.stdout + done.stderr)[:_MOST_TEXT].decode("utf-8", "replace")

@@ -39,14 +39,23 @@ MONITOR_FD = 0
 
 
 class Monitor:
-    """Our end of the line to it. Raises OSError where it cannot be started."""
+    """Our end of the line to the monitor. Raises OSError where it cannot be started."""
 
     def __init__(self) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
             try:
                 path = json.dumps([_ROOT, *(entry for entry in sys.path if entry)])
-                _start_monitor((sys.executable, "-c", _START_MONITOR, path), theirs.fileno())
+                command: tuple[str, ...] = (sys.executable, "-c", _START_MONITOR, path)
+                by_shell = os.access(_SHELL, os.X_OK)
+                if by_shell:
+                    # What a shell starts in the background reads from nowhere, unless its input is redirected.
+                    command = (_SHELL, "-c", 'exec 3<&0; "$@" <&3 3<&- &', "sh", *command)
+                process = subprocess.Popen(
+                    command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, start_new_session=True, cwd="/"
+                )
+                if by_shell:
+                    process.wait(10.0)
             except (OSError, subprocess.SubprocessError):
                 self._line.close()
                 raise
@@ -59,7 +68,7 @@ class Monitor:
             data = data[self._line.send(data, socket.MSG_NOSIGNAL) :]
 
     def wait(self, seconds: float) -> None:
-        """Wait until it has done what it was told, or has gone."""
+        """Wait until it has carried out the messages, or has gone."""
         self._line.settimeout(seconds)
         with suppress(OSError):
             self._line.recv(1)
@@ -69,24 +78,8 @@ class Monitor:
         self._line.close()
 
 
-def _start_monitor(command: tuple[str, ...], line: int) -> None:
-    if os.access(_SHELL, os.X_OK):
-        # What a shell starts in the background reads from nowhere, unless it is told where from.
-        command = (_SHELL, "-c", 'exec 3<&0; "$@" <&3 3<&- &', "sh", *command)
-    process = subprocess.Popen(  # noqa: S603 - an argument vector; the shell's script is ours and fixed
-        command,
-        stdin=line,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-        cwd="/",
-    )
-    if command[0] == _SHELL:
-        process.wait(10.0)
-
-
 # The companion.
 
-_COMPANION_ROOT = str(Path(__file__).absolute().parent.parent.parent)
 _BOOT = (
     "import sys; sys.path[0] = sys.argv[1]; from importlib import import_module;"
     " import_module(sys.argv[2]).main(int(sys.argv[3]))"
@@ -109,7 +102,7 @@ class Companion:
         return self.process.pid
 
     def resident(self) -> int:
-        """Bytes of memory that it has and that are not a file's; 0 where the system does not say."""
+        """Bytes of its memory that are not a file's; 0 where the system does not say."""
         try:
             pages = Path(f"/proc/{self.pid}/statm").read_bytes().split()
             return (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGESIZE")
@@ -149,8 +142,8 @@ def start_companion(module: str, environ: Mapping[str, str], *, python: str = sy
     stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `end`
     try:
         with theirs:
-            process = subprocess.Popen(  # noqa: S603 - an argument vector, no shell
-                (python, "-c", _BOOT, _COMPANION_ROOT, module, str(theirs.fileno())),
+            process = subprocess.Popen(
+                (python, "-c", _BOOT, _ROOT, module, str(theirs.fileno())),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
@@ -176,7 +169,7 @@ def notify(argv: Sequence[str], document: bytes, environ: Mapping[str, str], *, 
     What it prints goes to stderr, since stdout is for the result. After ``limit`` seconds its process group is killed.
     """
     try:
-        child = subprocess.Popen(  # noqa: S603 - the user's own command, read by no shell
+        child = subprocess.Popen(
             [*argv], stdin=subprocess.PIPE, stdout=2, env={**environ}, start_new_session=True, close_fds=True
         )
     except (OSError, ValueError) as error:

@@ -24,9 +24,13 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import IO, TYPE_CHECKING
 
 from aotidoctor.model.record import JsonObject, JsonValue, record
 from aotidoctor.readers.host.environment import import_path
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _CODE = (
     "import sys; n = 2 + int(sys.argv[1]); sys.path[:] = sys.argv[2:n]; sys.argv[:] = ['aotidoctor', *sys.argv[n:]]; "
@@ -42,7 +46,7 @@ def own_command(words: Sequence[str], module: str = "aotidoctor.__main__") -> li
 
 @record
 class ExaminedPath:
-    """How it ended: what was examined, exit status (128 + signal where one ended it), what it printed."""
+    """The result for one path: exit status (128 + signal where one ended it) and output."""
 
     path: str
     status: int
@@ -53,20 +57,18 @@ def run_each(words: Sequence[str], path: str) -> ExaminedPath:
     """``aotidoctor words``, to its end; the limits are the command's own."""
     # Files: the end of a pipe would be that of whoever the command leaves behind.
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
-        done = subprocess.run(  # noqa: S603 - ourselves
-            own_command(words), check=False, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
-        )
+        done = subprocess.run(own_command(words), check=False, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
         status = done.returncode if done.returncode >= 0 else 128 - done.returncode
         stdout.seek(0)
         stderr.seek(0)
-        # Progress is on stderr; it is shown where nothing else was said.
-        said = (stdout.read() or stderr.read()).decode("utf-8", "replace")
-    return ExaminedPath(path=path, status=status, output=said.rstrip())
+        # Progress is on stderr; it is shown where there is no other output.
+        output = (stdout.read() or stderr.read()).decode("utf-8", "replace")
+    return ExaminedPath(path=path, status=status, output=output.rstrip())
 
 
 # A command with limits that can be stopped from outside.
 
-# After it was asked to end, a command writes the report of what it knows.
+# After SIGTERM a command writes the report of what it knows.
 _GRACE_S = 10.0
 _STDERR = 8_000
 # So often it is looked whether the process has ended; and for so long what it wrote before is read.
@@ -75,7 +77,7 @@ _LOOK_S, _REST_S = 0.2, 10.0
 
 @record
 class CommandResult:
-    """How it ended. ``stdout`` is None where there was more than the limit; ``late`` where its time ran out."""
+    """The result of a command. ``stdout`` is None where there was more than the limit; ``late``: its time ran out."""
 
     status: int
     stdout: bytes | None
@@ -98,20 +100,20 @@ class RunningCommand:
         self._late = False
 
     def run(self) -> CommandResult:
-        """To its end. Raises OSError where no process can be started."""
-        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:
+        """Run the command to its end. Raises OSError where no process can be started."""
+        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:
             given.write(self._stdin)
             given.seek(0)
             with self._lock:
                 if self._stopped:
                     return CommandResult(status=-signal.SIGTERM, stdout=b"", stderr="", late=False)
                 # A group of its own: an interrupt of the terminal is for who started us.
-                self._process = subprocess.Popen(  # noqa: S603 - ourselves
+                self._process = subprocess.Popen(
                     own_command(self._words),
                     cwd=self._cwd,
                     stdin=given,
                     stdout=subprocess.PIPE,
-                    stderr=said,
+                    stderr=errors,
                     start_new_session=True,
                 )
             timer = threading.Timer(self._seconds, self._expire)
@@ -122,13 +124,13 @@ class RunningCommand:
                 status = self._process.wait()
             finally:
                 timer.cancel()
-            length = said.seek(0, os.SEEK_END)
-            said.seek(max(0, length - _STDERR))
-            stderr = said.read().decode("utf-8", "replace")
+            length = errors.seek(0, os.SEEK_END)
+            errors.seek(max(0, length - _STDERR))
+            stderr = errors.read().decode("utf-8", "replace")
         return CommandResult(status=status, stdout=stdout, stderr=stderr, late=self._late)
 
     def stop(self) -> None:
-        """Ask it to end, and end it if it does not."""
+        """Send SIGTERM to the command, and kill it if it does not end."""
         with self._lock:
             self._stopped = True
             process = self._process
@@ -144,22 +146,21 @@ class RunningCommand:
         self.stop()
 
     def _read(self, process: subprocess.Popen[bytes]) -> bytes | None:
-        assert process.stdout is not None  # noqa: S101 - a pipe was asked for
-        kept: list[bytes] | None = []
+        parts: list[bytes] | None = []
         size = 0
-        with process.stdout as stream:
+        with _pipe(process.stdout) as stream:
             for data in _until_its_end(process.pid, stream.fileno()):
                 size += len(data)
-                if kept is not None and size <= self._most:
-                    kept.append(data)
-                elif kept is not None:
-                    kept = None
+                if parts is not None and size <= self._most:
+                    parts.append(data)
+                elif parts is not None:
+                    parts = None
                     self.stop()
-        return None if kept is None else b"".join(kept)
+        return None if parts is None else b"".join(parts)
 
 
 def _until_its_end(pid: int, stream: int) -> Iterator[bytes]:
-    """What the process writes. Somebody whom it leaves behind may hold the stream open: that is not waited for."""
+    """Output of the process, until its end even if a process that it left behind holds the stream open."""
     poll = select.poll()
     poll.register(stream, select.POLLIN)
     last: float | None = None
@@ -201,17 +202,17 @@ LARGEST_ANSWER = 4 << 20
 
 
 class PluginError(Exception):
-    """A plugin did not answer: it raised, was too slow, said too much or took the process down with it."""
+    """A plugin did not answer: it raised, was too slow, sent too much or took the process down with it."""
 
 
 class PluginHost:
-    """Started with the first question; a context manager. After a failure the next question gets a fresh process."""
+    """A context manager whose process starts with the first question; after a failure the next one gets a new one."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> PluginHost:  # noqa: PYI034 - typing.Self is of Python 3.11
-        """Nothing is started yet."""
+    def __enter__(self) -> Self:
+        """The host itself; nothing is started yet."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -222,7 +223,7 @@ class PluginHost:
         """The answer to a question, which must be made of what pickle can send. Raises PluginError."""
         data = pickle.dumps(question)
         if self._process is None:
-            self._process = subprocess.Popen(  # noqa: S603 - ourselves
+            self._process = subprocess.Popen(
                 own_command((), "aotidoctor.plugins.child"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -230,8 +231,7 @@ class PluginHost:
                 start_new_session=True,
                 bufsize=0,
             )
-            assert self._process.stdin is not None  # noqa: S101 - a pipe was asked for
-            os.set_blocking(self._process.stdin.fileno(), False)
+            os.set_blocking(_pipe(self._process.stdin).fileno(), False)
         process = self._process
         deadline = time.monotonic() + seconds
         try:
@@ -262,15 +262,14 @@ class PluginHost:
 
     def _write(self, process: subprocess.Popen[bytes], data: bytes, deadline: float, seconds: float) -> None:
         """A question that is larger than a pipe waits for somebody to read it."""
-        assert process.stdin is not None  # noqa: S101 - a pipe was asked for
-        view = memoryview(data)
+        view, stdin = memoryview(data), _pipe(process.stdin)
         with selectors.DefaultSelector() as ready:
-            ready.register(process.stdin, selectors.EVENT_WRITE)
+            ready.register(stdin, selectors.EVENT_WRITE)
             while view:
                 left = deadline - time.monotonic()
                 if left <= 0 or not ready.select(left):
                     raise PluginError(f"no answer within {seconds:g} s")
-                view = view[os.write(process.stdin.fileno(), view) :]
+                view = view[os.write(stdin.fileno(), view) :]
 
     def _answer(self, process: subprocess.Popen[bytes], deadline: float, seconds: float) -> JsonObject:
         size = struct.unpack("<I", self._read(process, 4, deadline, seconds))[0]
@@ -282,19 +281,24 @@ class PluginHost:
         return found
 
     def _read(self, process: subprocess.Popen[bytes], size: int, deadline: float, seconds: float) -> bytes:
-        assert process.stdout is not None  # noqa: S101 - a pipe was asked for
-        data = b""
+        data, stdout = b"", _pipe(process.stdout)
         with selectors.DefaultSelector() as ready:
-            ready.register(process.stdout, selectors.EVENT_READ)
+            ready.register(stdout, selectors.EVENT_READ)
             while len(data) < size:
                 left = deadline - time.monotonic()
                 if left <= 0 or not ready.select(left):
                     raise PluginError(f"no answer within {seconds:g} s")
-                part = os.read(process.stdout.fileno(), size - len(data))
+                part = os.read(stdout.fileno(), size - len(data))
                 if not part:
                     raise PluginError(_death(process))
                 data += part
         return data
+
+
+def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    if stream is None:
+        raise ValueError("the process was started without this pipe")
+    return stream
 
 
 def _death(process: subprocess.Popen[bytes]) -> str:

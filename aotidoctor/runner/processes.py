@@ -1,4 +1,4 @@
-"""Ask the kernel about processes: /proc, counters of OOM kills, and what a program that runs has loaded.
+"""Read /proc: processes, counters of OOM kills, and the packages and libraries that a running program has loaded.
 
 The kernel counts OOM kills per control group and for the whole machine.
 
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from aotidoctor.model.run import ProcessFacts
 
-# Small questions to /proc and to files that a program has open, asked thousands of times.
+# Small reads of /proc and of files that a program has open, made thousands of times.
 
 _IN_CREATE, _IN_NONBLOCK = 0x100, 0o4000
 _ENDED = (b"Z", b"X")
@@ -32,28 +32,28 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 def looks_like_package(path: str) -> bool:
     """Whether it is an archive, by its name or first bytes."""
     try:
-        if not os.path.isfile(path):  # noqa: PTH113 - a path of somebody else's, thousands of times
+        if not os.path.isfile(path):
             return False
         if path.endswith(".pt2"):
             return True
         if path.endswith((".jar", ".whl", ".docx", ".npz", ".pth")):
             return False
-        with open(path, "rb") as stream:  # noqa: PTH123 - likewise
+        with open(path, "rb") as stream:
             return stream.read(4) in _ZIP
     except (OSError, ValueError):
         return False
 
 
 def is_missing_package(path: str) -> bool:
-    """A word that names a package that is not there may be the whole failure."""
+    """Whether a word names a package that is not there, which may be the whole failure."""
     return path.endswith(".pt2") and "\0" not in path
 
 
 def children_of(pid: int) -> list[int]:
-    """Processes that it has started and that are still there."""
+    """Running processes that ``pid`` has started."""
     found: list[int] = []
     with suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - thousands of looks
+        for task in os.listdir(f"/proc/{pid}/task"):
             found += [int(child) for child in read_proc(f"/proc/{pid}/task/{task}/children").split()]
     return found
 
@@ -65,7 +65,7 @@ def start_time(pid: int) -> str | None:
 
 
 def has_ended(pid: int) -> bool:
-    """Whether the process is gone, or waits only for its parent to ask how it ended."""
+    """Whether the process is gone, or is a zombie that its parent has not reaped."""
     fields = _stat(pid)
     return not fields or fields[0] in _ENDED
 
@@ -89,9 +89,9 @@ def core_limit(folder: str) -> str | None:
 
 
 def read_link(path: str) -> str | None:
-    """Where a symbolic link leads; None where it cannot be read."""
+    """The target of a symbolic link; None where it cannot be read."""
     try:
-        return os.readlink(path)  # noqa: PTH115 - thousands of looks
+        return os.readlink(path)
     except OSError:
         return None
 
@@ -99,14 +99,14 @@ def read_link(path: str) -> str | None:
 def read_proc(path: str) -> bytes:
     """The whole file; empty where it cannot be read."""
     try:
-        with open(path, "rb") as stream:  # noqa: PTH123 - thousands of looks
+        with open(path, "rb") as stream:
             return stream.read()
     except OSError:
         return b""
 
 
 def read_proc_text(path: str) -> str:
-    """The same as text."""
+    """The whole file as text; empty where it cannot be read."""
     return read_proc(path).decode("utf-8", "replace")
 
 
@@ -129,8 +129,15 @@ _COUNTER = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 def oom_kills() -> dict[str, int]:
     """Counter files that this process can see -> number of OOM kills so far (both cgroup versions, and the host)."""
+    files = []
+    for line in read_proc_text("/proc/self/cgroup").splitlines():
+        _, controllers, group = (*line.split(":", 2), "", "")[:3]
+        if controllers == "":
+            files += _upwards("/sys/fs/cgroup", group, "memory.events")
+        elif "memory" in controllers.split(","):
+            files += _upwards("/sys/fs/cgroup/memory", group, "memory.oom_control")
     counts: dict[str, int] = {}
-    for path in (*_counter_files(), "/proc/vmstat"):
+    for path in (*files, "/proc/vmstat"):
         found = _COUNTER.search(read_proc_text(path))
         if found:
             counts[path] = int(found[1])
@@ -143,17 +150,6 @@ def first_increase(before: dict[str, int], after: dict[str, int]) -> str | None:
         if count > before.get(path, count):
             return f"oom_kill in {path} rose from {before[path]} to {count}"
     return None
-
-
-def _counter_files() -> list[str]:
-    files = []
-    for line in read_proc_text("/proc/self/cgroup").splitlines():
-        _, controllers, path = (*line.split(":", 2), "", "")[:3]
-        if controllers == "":
-            files += _upwards("/sys/fs/cgroup", path, "memory.events")
-        elif "memory" in controllers.split(","):
-            files += _upwards("/sys/fs/cgroup/memory", path, "memory.oom_control")
-    return files
 
 
 def _upwards(mount: str, path: str, name: str) -> list[str]:
@@ -198,18 +194,24 @@ class ProcessObserver:
         self._thread.start()
 
     def finish(self) -> ProcessFacts:
-        """Stop, and tell."""
+        """Stop looking; all that was found."""
         os.write(self._stop[1], b".")
         self._thread.join()
         return self.seen()
 
     def seen(self) -> ProcessFacts:
         """All so far."""
+        # Folders that the loader made since the beginning and did not remove.
+        left: list[str] = []
+        with suppress(OSError):
+            for entry in Path(self._temporary).iterdir():
+                if entry.name.startswith(_FOLDER) and entry.stat().st_mtime >= self._began - _CLOCK_S:
+                    left += [str(path) for path in entry.glob("**/data/aotinductor/*") if path.is_dir()]
         return ProcessFacts(
             opened=tuple(self._found["opened"]),
             named=tuple(self._found["named"]),
             unpacked=tuple(self._found["unpacked"]),
-            left=tuple(self._left()),
+            left=tuple(left[:_MOST_FOUND]),
             libraries=tuple(self._found["libraries"]),
             cwd=self._facts.get("cwd"),
             exe=self._facts.get("exe"),
@@ -255,7 +257,7 @@ class ProcessObserver:
         while True:
             began = time.monotonic()
             self._news = False
-            # Whatever goes wrong in here, the program's streams shall not tell of it.
+            # Whatever goes wrong in here must not show in the program's streams.
             with suppress(Exception):
                 self.look()
             cost = time.monotonic() - began
@@ -282,13 +284,13 @@ class ProcessObserver:
         for word in words.split(b"\0")[:_MOST_FILES]:
             text = os.fsdecode(word)
             for candidate in ("" if text.startswith("-") else text, text.partition("=")[2]):
-                path = os.path.join(cwd or "/", candidate)  # noqa: PTH118 - as it was meant there
+                path = os.path.join(cwd or "/", candidate)
                 if candidate and (self._is_package(path) or is_missing_package(path)):
                     self._note("named", os.path.normpath(path))
 
     def _files(self, folder: str) -> None:
         try:
-            names = os.listdir(f"{folder}/fd")[:_MOST_FILES]  # noqa: PTH208 - thousands of looks
+            names = os.listdir(f"{folder}/fd")[:_MOST_FILES]
         except OSError:
             return
         for name in names:
@@ -317,7 +319,7 @@ class ProcessObserver:
             self._news = True
 
     def _is_package(self, path: str) -> bool:
-        """Whether it is an archive that may be a package; of each path that is asked once."""
+        """Whether it is an archive that may be a package; each path is examined once."""
         known = self._judged.get(path)
         if known is None:
             known = looks_like_package(path)
@@ -325,18 +327,9 @@ class ProcessObserver:
                 self._judged[path] = known
         return known
 
-    def _left(self) -> list[str]:
-        """Folders that the loader made since the beginning and did not remove."""
-        found = []
-        with suppress(OSError):
-            for entry in Path(self._temporary).iterdir():
-                if entry.name.startswith(_FOLDER) and entry.stat().st_mtime >= self._began - _CLOCK_S:
-                    found += [str(path) for path in entry.glob("**/data/aotinductor/*") if path.is_dir()]
-        return found[:_MOST_FOUND]
-
 
 class _ProcessSample:
-    """What was last seen of one process."""
+    """State of one process at the last look."""
 
     def __init__(self, born: str | None) -> None:
         self.born = born

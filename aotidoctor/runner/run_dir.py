@@ -30,12 +30,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from aotidoctor.model.record import JsonValue, record
-from aotidoctor.model.run import PRIVATE_PREFIX, RUN_VARIABLE
+from aotidoctor.model.run import DEFAULT_TMP, PRIVATE_PREFIX, RUN_VARIABLE
 from aotidoctor.runner.processes import read_proc_text
 
+_OTHER_PLACES = ("/var/tmp", "/dev/shm")  # noqa: S108 - a private folder is made there
 _ENOUGH = 64 * 1024 * 1024
 # What mkdtemp makes of the name that stands in PyTorch up to 2.12.
-_UNPACKED = re.compile(r"/tmp/[A-Za-z0-9]{6}")  # noqa: S108
+_UNPACKED = re.compile(rf"{DEFAULT_TMP}/[A-Za-z0-9]{{6}}")
 
 
 @record
@@ -64,7 +65,7 @@ def make_work_dir(environ: Mapping[str, str]) -> Path:
     Raises:
         OSError: no place can be written to.
     """
-    candidates = [environ.get("TMPDIR") or "/tmp", "/tmp", "/var/tmp", "/dev/shm", current_directory()]  # noqa: S108
+    candidates = [environ.get("TMPDIR") or DEFAULT_TMP, DEFAULT_TMP, *_OTHER_PLACES, current_directory()]
     good = [place for place in candidates if _is_good(place)]
     import tempfile
 
@@ -91,7 +92,7 @@ def make_run_dir(work_dir: Path, run_id: str, tmp_base: str | None) -> RunDir:
     for name in ("channel.jsonl", "stdout", "stderr"):
         (path / name).touch(mode=0o600, exist_ok=False)
     own = RunDir(path=path, token=token, tmp=str(path / "tmp"))
-    base = Path(tmp_base or "/tmp").absolute()  # noqa: S108 - where C++ and Python go without TMPDIR
+    base = Path(tmp_base or DEFAULT_TMP).absolute()
     if work_dir.parent == base:
         return own
     foreign = base / f"{PRIVATE_PREFIX}{token}"
@@ -130,18 +131,13 @@ def remove_tree(path: Path) -> None:
 
 
 def remove_unpacked(folders: JsonValue) -> None:
-    """Remove what the loader of an older PyTorch unpacked to ``/tmp/XXXXXX``, as a child told of it."""
+    """Remove the folders ``/tmp/XXXXXX`` that an older PyTorch unpacked to, as a child recorded them."""
     for folder in folders if isinstance(folders, list) else ():
-        if isinstance(folder, str) and _UNPACKED.fullmatch(folder) and _is_ours(folder):
-            remove_tree(Path(folder))
-
-
-def _is_ours(folder: str) -> bool:
-    try:
-        facts = os.lstat(folder)
-    except OSError:
-        return False
-    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
+        if isinstance(folder, str) and _UNPACKED.fullmatch(folder):
+            with suppress(OSError):
+                facts = os.lstat(folder)
+                if stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid():
+                    remove_tree(Path(folder))
 
 
 def _is_good(place: str) -> bool:
@@ -170,10 +166,10 @@ def read_tool_output(run_dir: Path) -> str:
 
 
 def ask_tool(command: tuple[str, ...], run_dir: RunDir, seconds: float) -> subprocess.CompletedProcess[bytes] | str:
-    """What the command printed, found with all else that the run leaves; or why it printed nothing."""
+    """Run a tool, marked as a part of the run: what it printed, or why it printed nothing."""
     began = time.monotonic()
     try:
-        return subprocess.run(  # noqa: S603 - an argument vector, no shell
+        return subprocess.run(
             command,
             capture_output=True,
             timeout=seconds,
@@ -194,7 +190,7 @@ MAX_TASKS = 256
 
 
 def worker_process(run_dir: RunDir, leader: int) -> int:
-    """The worker's own process, which is not the one that was started when ``python`` is a script."""
+    """The process of the worker, which is not the one that was started when ``python`` is a script."""
     try:
         return int(run_dir.file("pid").read_text(encoding="ascii"))
     except (OSError, ValueError):

@@ -48,6 +48,8 @@ from aotidoctor.runner.supervise import ChildOutput, NativeStacks, dump_stacks, 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from typing_extensions import Self
+
     from aotidoctor.runner.start_child import ChildLauncher, StartedChild
 
 
@@ -58,7 +60,7 @@ _LARGEST = 64 * 1024 * 1024
 
 
 def read_trace(run_dir: Path, result: JsonObject) -> Trace | None:
-    """The trace of a run whose child told its layout in ``result``; None where none was asked for."""
+    """The trace of a run whose child put its layout into ``result``; None where there is none."""
     layout = result.pop("trace", None)
     marks = result.pop("trace_marks", None)
     if not isinstance(layout, dict):
@@ -80,8 +82,8 @@ def _decode(data: bytes, layout: JsonObject, marks: JsonValue) -> Trace:
     header, records = int(str(layout["header"])), int(str(layout["records"]))
     ticks = float(str(layout["ticks_per_s"]))
     total = int(struct.unpack_from("<Q", data)[0])
-    kept = min(total, records)
-    read = [_RECORD.unpack_from(data, header + 16 * (index % records)) for index in range(total - kept, total)]
+    held = min(total, records)
+    read = [_RECORD.unpack_from(data, header + 16 * (index % records)) for index in range(total - held, total)]
     began = read[0][2] if read else 0
     return Trace(
         calls=tuple(
@@ -120,9 +122,9 @@ class Runner:
 
     ``environ`` is the environment that the user's program would have. ``python`` is the interpreter of the worker.
     ``start_timeout`` bounds importing torch, in seconds; a request's own timeout begins after that. ``preload`` names
-    modules that the warm worker imports together with torch. ``keep`` is shown the directory of each run after its end,
-    before it is removed. One thread at a time may use a runner, and that thread must outlive the runs it starts (the
-    kernel kills a child with the thread that made it).
+    modules that the warm worker imports together with torch. ``keep`` is called with the directory of each run after
+    its end, before it is removed. One thread at a time may use a runner, and that thread must outlive the runs it
+    starts (the kernel kills a child with the thread that made it).
     """
 
     def __init__(
@@ -147,7 +149,7 @@ class Runner:
         self._pending: dict[str, PendingRun] = {}
         atexit.register(self.close)
 
-    def __enter__(self) -> Runner:  # noqa: PYI034 - typing.Self is of Python 3.11
+    def __enter__(self) -> Self:
         """The runner itself; nothing is started yet."""
         return self
 
@@ -159,7 +161,7 @@ class Runner:
 
     @property
     def torch_version(self) -> str | None:
-        """Version that the warm worker imported; None when it has not yet, or could not."""
+        """Version of torch that the warm worker imported; None when it has not yet, or could not."""
         facts = self._launcher.facts if self._launcher is not None else None
         return str(facts.get("torch")) if facts is not None else None
 
@@ -201,7 +203,7 @@ class Runner:
         return pending
 
     def finish(self, pending: PendingRun) -> Outcome:
-        """Wait for the end of a started request, kill what is left of it, and read what it told."""
+        """Wait for the end of a started request, kill what is left of it, and read what it reported."""
         stdout, stderr = (ChildOutput(pending.run_dir.file(name)) for name in ("stdout", "stderr"))
         channel = pending.run_dir.file("channel.jsonl")
         on_event = self._on_event
@@ -214,19 +216,19 @@ class Runner:
                 streams=(stdout, stderr),
                 on_stage=None if on_event is None else lambda stage: on_event(pending.id, stage),
             )
-            told = None
+            early = None
             if limit is not None and pending.native.was_dying(pending.child.watch):
                 limit = None
             if limit is not None:
                 # Before the stacks: their signal may wake the child up, and what it does then is not its own doing.
-                told = read_channel(channel)
+                early = read_channel(channel)
                 pending.native.look(pending.child.watch.pid)
                 dump_stacks(pending.child.watch)
             pending.native.finish()
             end = _bury(pending, limit)
             if self._keep is not None:
                 self._keep(pending.id, pending.run_dir.path)
-            readout = told or read_channel(channel)
+            readout = early or read_channel(channel)
             remove_unpacked(readout.result.get("unpacked"))
             keeper = readout.result.get("kept")
             if isinstance(keeper, int) and self._launcher is not None:
@@ -236,7 +238,7 @@ class Runner:
             self._drop(pending)
 
     def forget(self) -> None:
-        """Let go of the loaded package that later requests would be forked from: its memory and its files."""
+        """Release the loaded package that later requests would be forked from: its memory and its files."""
         if self._launcher is not None:
             self._launcher.forget()
 

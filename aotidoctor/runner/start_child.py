@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from aotidoctor.model.jobs import Payload, Run, encode
+from aotidoctor.model.jobs import Run, encode
 from aotidoctor.model.record import JsonObject, record
 from aotidoctor.model.run import RUN_VARIABLE, ChildError, Request
 from aotidoctor.runner.child_ending import ProcessWatch, child_error, send_signal
@@ -44,7 +44,7 @@ ONLY_FORKSERVER = {"OPENBLAS_NUM_THREADS": "1"}
 FLAGS = ("-u",)
 # The warm worker answers within milliseconds, unless a child has stopped it or the host is busy.
 _FORK_S, _REAP_S = 15.0, 5.0
-# A keeper is asked by the warm worker, which waits for it somewhat shorter.
+# The warm worker passes the request on to a keeper, and waits somewhat shorter for it.
 _KEEPER_S = 30.0
 SEARCH_PATHS = frozenset({"PYTHONPATH", "LD_LIBRARY_PATH"})
 
@@ -81,15 +81,13 @@ class Spawned:
 
 def child_environ(environ: Mapping[str, str], changes: Mapping[str, str | None], *, token: str) -> dict[str, str]:
     """The environment of a new interpreter: the user's, the changes, and what every child gets."""
-    merged: dict[str, str | None] = {**environ, "PYTHONUNBUFFERED": "1", **changes, RUN_VARIABLE: token}
-    return {name: _absolute(name, value) for name, value in merged.items() if value is not None}
-
-
-def _absolute(name: str, value: str) -> str:
-    """Search paths as they were meant where the user is: the child starts in a directory of its own."""
-    if name not in SEARCH_PATHS:
-        return value
-    return os.pathsep.join(os.path.abspath(part) for part in value.split(os.pathsep) if part)  # noqa: PTH100 - of a gone one
+    given = {**environ, "PYTHONUNBUFFERED": "1", **changes, RUN_VARIABLE: token}
+    merged = {name: value for name, value in given.items() if value is not None}
+    for name in SEARCH_PATHS & merged.keys():
+        # The child starts in a directory of its own, so relative paths are resolved here.
+        parts = merged[name].split(os.pathsep)
+        merged[name] = os.pathsep.join(str(Path(part).absolute()) for part in parts if part)
+    return merged
 
 
 def start_fresh(python: str, run_dir: Path, environ: Mapping[str, str], *, wrapper: tuple[str, ...] = ()) -> Spawned:
@@ -107,7 +105,7 @@ def _spawn(argv: tuple[str, ...], environ: Mapping[str, str], directory: Path, k
         (directory / "stdout").open("ab") as stdout,
         (directory / "stderr").open("ab") as stderr,
     ):
-        process = subprocess.Popen(  # noqa: S603 - an argument vector, no shell
+        process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=stdout,
@@ -121,7 +119,7 @@ def _spawn(argv: tuple[str, ...], environ: Mapping[str, str], directory: Path, k
 
 
 class ForkServer:
-    """The parent's end of a forkserver: one question, one answer."""
+    """The parent's end of a forkserver: each command gets one answer."""
 
     def __init__(
         self, python: str, work_dir: Path, environ: Mapping[str, str], *, preload: tuple[str, ...], start_timeout: float
@@ -165,7 +163,7 @@ class ForkServer:
             raise ForkServerLostError(f"fork failed: {answer.get('failed')}")
         return pid
 
-    def fork_kept(self, run_dir: Path, of: int) -> int | None:
+    def fork_resident(self, run_dir: Path, of: int) -> int | None:
         """Fork the keeper that the child ``of`` left; None where that is not there any more.
 
         Raises:
@@ -185,7 +183,7 @@ class ForkServer:
         return (status if isinstance(status, int) else None), (peak if isinstance(peak, int) else None)
 
     def close(self, *, wait: float = 0.0) -> None:
-        """End it. Its children die with it. It gets ``wait`` seconds to see those off that it did not start itself."""
+        """End it. Its children die with it. It gets ``wait`` seconds to end those that it did not start itself."""
         self._link.close()
         if wait:
             with suppress(subprocess.TimeoutExpired):
@@ -249,7 +247,7 @@ _LATE_VARIABLES = frozenset({"AOTI_RUNTIME_CHECK_INPUTS"})
 class ResidentModel:
     """A keeper: process ``pid``, left by the run whose process was ``of``. ``run_dir`` holds the unpacked package.
 
-    ``threads`` is the number that its run was asked to use; None for torch's own, which any other may follow.
+    ``threads`` is the number that its run had to use; None for torch's own, which any other may follow.
     """
 
     key: str
@@ -272,12 +270,18 @@ class ResidentModel:
 def load_key(request: Request) -> str | None:
     """Equal for requests that may share one load; None for one that shares none."""
     payload = request.payload
-    if request.job != "run" or set(request.env) - _LATE_VARIABLES or not isinstance(payload, Run):
+    if (
+        request.job != "run"
+        or set(request.env) - _LATE_VARIABLES
+        or not isinstance(payload, Run)
+        or not payload.package
+    ):
         return None
     early = [step for step in payload.treatment if step.get("op") in _EARLY_STEPS]
     facts = [{name: getattr(payload, name) for name in _LOADING}, early, request.memory_limit]
     try:
-        file = os.stat(payload.package)  # noqa: PTH116 - of a path that may be none
+        # A path may be empty, or none at all.
+        file = Path(payload.package or "\0").stat()
     except (OSError, ValueError):
         return None
     return json.dumps([facts, file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns], sort_keys=True, default=encode)
@@ -330,12 +334,12 @@ class ChildLauncher:
         self._preload = preload
         self._forkserver: ForkServer | None = None
         self._no_torch: ForkServerLostError | None = None
-        self._kept: ResidentModel | None = None
-        self._has_kept = False
+        self._resident: ResidentModel | None = None
+        self._had_resident = False
 
     @property
     def facts(self) -> JsonObject | None:
-        """What the warm worker said of itself, None before that."""
+        """Facts that the warm worker sent about itself, None before that."""
         return self._forkserver.facts if self._forkserver is not None else None
 
     def warm(self) -> ForkServer:
@@ -375,29 +379,35 @@ class ChildLauncher:
         """Fork later requests from ``keeper``, which ``child`` left; ``run_dir`` is then ours to remove."""
         if child.key is not None:
             self.forget()
-            self._has_kept = True
+            self._had_resident = True
             threads = getattr(request.payload, "threads", None)
-            self._kept = ResidentModel(key=child.key, threads=threads, of=child.watch.pid, pid=keeper, run_dir=run_dir)
+            self._resident = ResidentModel(
+                key=child.key, threads=threads, of=child.watch.pid, pid=keeper, run_dir=run_dir
+            )
 
     def needs(self, run_dir: RunDir) -> bool:
         """Whether the files in ``run_dir`` are still used."""
-        return self._kept is not None and self._kept.run_dir is run_dir
+        return self._resident is not None and self._resident.run_dir is run_dir
 
     def close(self) -> None:
         """End the warm worker."""
         self.forget()
         if self._forkserver is not None:
             forkserver, self._forkserver = self._forkserver, None
-            forkserver.close(wait=_KEEPER_ENDS_S if self._has_kept else 0.0)
+            forkserver.close(wait=_KEEPER_ENDS_S if self._had_resident else 0.0)
 
     def forget(self) -> None:
         """End the keeper, where there is one, and remove its files."""
-        if self._kept is not None:
-            kept, self._kept = self._kept, None
-            kept.end()
+        if self._resident is not None:
+            model, self._resident = self._resident, None
+            model.end()
 
     def _fresh(self, request: Request, run_dir: RunDir) -> StartedChild:
-        request = _fill_run_dir(request, run_dir)
+        def place(text: str) -> str:
+            return text.replace(RUN_DIR, str(run_dir.path))
+
+        env = {name: place(value) if value is not None else None for name, value in request.env.items()}
+        request = replace(request, env=env, wrapper=tuple(map(place, request.wrapper)))
         changes = {**request.env, "TMPDIR": run_dir.tmp}
         _write_request(request, run_dir, changes, parent=os.getpid())
         environ = child_environ(self._environ, changes, token=run_dir.token)
@@ -416,8 +426,8 @@ class ChildLauncher:
         usual = {name: self._environ.get(name) for name in ONLY_FORKSERVER}
         _write_request(request, run_dir, {**usual, **request.env, "TMPDIR": run_dir.tmp}, parent=forkserver.spawned.pid)
         key = load_key(request)
-        of = self._kept.of if self._kept is not None and self._kept.serves(request, key) else None
-        pid = forkserver.fork_kept(run_dir.path, of) if of is not None else None
+        of = self._resident.of if self._resident is not None and self._resident.serves(request, key) else None
+        pid = forkserver.fork_resident(run_dir.path, of) if of is not None else None
         if pid is None:
             of, pid = None, forkserver.fork(run_dir.path, keep=key is not None)
         return StartedChild(
@@ -430,26 +440,11 @@ class ChildLauncher:
 
 
 def needs_fresh(request: Request) -> bool:
-    """Whether a fork of the warm worker would not be sound, or not be what was asked for."""
+    """Whether a fork of the warm worker would be unsound, or would not do what ``request`` requires."""
     early = bool(request.wrapper) or any(_READ_AT_START.match(name) for name in request.env)
-    return request.fresh or early or any(not device.startswith("cpu") for device in _devices(request.payload))
-
-
-def _fill_run_dir(request: Request, run_dir: RunDir) -> Request:
-    """The request with the directory of its run where it names that."""
-
-    def place(text: str) -> str:
-        return text.replace(RUN_DIR, str(run_dir.path))
-
-    env = {name: place(value) if value is not None else None for name, value in request.env.items()}
-    return replace(request, env=env, wrapper=tuple(place(word) for word in request.wrapper))
-
-
-def _devices(payload: Payload) -> list[str]:
-    """Devices that the payload or a step of its treatment names."""
-    steps = payload.treatment if isinstance(payload, Run) else ()
-    named = [getattr(payload, "device", None), *(step.get("device") for step in steps)]
-    return [str(device) for device in named if device]
+    steps = request.payload.treatment if isinstance(request.payload, Run) else ()
+    devices = filter(None, [getattr(request.payload, "device", None), *(step.get("device") for step in steps)])
+    return request.fresh or early or any(not str(device).startswith("cpu") for device in devices)
 
 
 def _write_request(request: Request, run_dir: RunDir, env: Mapping[str, str | None], *, parent: int) -> None:

@@ -37,28 +37,25 @@ _SPACE = "=hh4xqqiI16x"
 
 
 class ChildOutput:
-    """One stream's file, looked at while the child runs and read after its end."""
+    """The file of one stream, bounded while the child runs and read after its end."""
 
     def __init__(self, path: Path, *, limit: int = LIMIT) -> None:
         self._path = path
         self._limit = limit
         self._cut_bytes = 0
-        self._kept = b""
+        self._cut_tail = b""
 
     def trim(self) -> None:
         """Give space back if the file takes too much."""
         try:
             found = self._path.stat()
             if found.st_blocks * _SECTOR > self._limit and not _punch(self._path, found.st_size - TAIL):
-                self._cut()
+                tail, size = _read_tail(self._path), self._path.stat().st_size
+                os.truncate(self._path, 0)
+                self._cut_bytes += size
+                self._cut_tail = tail
         except OSError:
             return
-
-    def _cut(self) -> None:
-        tail, size = _read_tail(self._path), self._path.stat().st_size
-        os.truncate(self._path, 0)
-        self._cut_bytes += size
-        self._kept = tail
 
     def read(self) -> tuple[str, int]:
         """The last 16 KiB as text, and the size in bytes of all that was written."""
@@ -67,7 +64,7 @@ class ChildOutput:
             tail = _read_tail(self._path)
         except OSError:
             size, tail = 0, b""
-        return (self._kept + tail)[-TAIL:].decode("utf-8", "replace"), self._cut_bytes + size
+        return (self._cut_tail + tail)[-TAIL:].decode("utf-8", "replace"), self._cut_bytes + size
 
 
 def _punch(path: Path, end: int) -> bool:
@@ -95,7 +92,7 @@ _LAST_WORDS_S = 45.0
 
 
 class NativeStacks:
-    """``output`` and ``problem`` are what an ``Outcome`` says of the debugger."""
+    """Stacks of a run by a debugger; ``output`` and ``problem`` become those of its ``Outcome``."""
 
     def __init__(self, request: Request, run_dir: RunDir, path: str | None) -> None:
         self._wanted = request.debugger or request.stacks
@@ -115,20 +112,20 @@ class NativeStacks:
     @property
     def output(self) -> str:
         """All sections, cut to a size that a report can hold."""
-        told = self._debugger.output if self._debugger is not None else self._core
-        return (self._output + told)[:MAX_OUTPUT]
+        stacks = self._debugger.output if self._debugger is not None else self._core
+        return (self._output + stacks)[:MAX_OUTPUT]
 
     @property
     def problem(self) -> str | None:
-        """Why there was no debugger, None when there was one or none was asked for."""
+        """The reason why there was no debugger, None when there was one or none was required."""
         return self._debugger.problem if self._debugger is not None else self._problem
 
     def was_dying(self, watch: ProcessWatch) -> bool:
-        """At the time limit: True when the child had been stopped by its own signal before, and is dead now."""
+        """Whether, at the time limit, the child had been stopped by its own signal before and is dead now."""
         return self._debugger is not None and self._debugger.holds.is_set() and watch.wait(_LAST_WORDS_S)
 
     def look(self, leader: int) -> None:
-        """At the time limit: where it is. /proc first, since a debugger may wake up what sleeps."""
+        """Record where the child is at the time limit. /proc first, since a debugger may wake up what sleeps."""
         pid = worker_process(self._run_dir, leader)
         self._output = task_section(pid)
         if self._debugger is not None and self._debugger.problem is None:
@@ -140,7 +137,7 @@ class NativeStacks:
             self._output += stacks
 
     def finish(self) -> None:
-        """After the child's end: wait a moment for the debugger's last words."""
+        """Wait a moment after the end of the child for the debugger's last output."""
         if self._debugger is not None:
             self._debugger.finish()
         if self._gpu_core:
@@ -149,7 +146,7 @@ class NativeStacks:
             self._core, self._problem = read_gpu_core(self._run_dir, self._path)
 
     def close(self) -> None:
-        """End the debugger at once: what it still holds cannot be waited for by anybody else."""
+        """End the debugger at once: nobody can wait for a process that it still holds."""
         if self._debugger is not None:
             self._debugger.close()
 

@@ -23,6 +23,7 @@ import resource
 import select
 import signal
 import struct
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -30,7 +31,16 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from aotidoctor.model.record import record
-from aotidoctor.model.run import Ending, Exited, NotStarted, ProcessFacts, ProgramToWatch, TimedOut, WatchedProgram
+from aotidoctor.model.run import (
+    DEFAULT_TMP,
+    Ending,
+    Exited,
+    NotStarted,
+    ProcessFacts,
+    ProgramToWatch,
+    TimedOut,
+    WatchedProgram,
+)
 from aotidoctor.runner.child_ending import ChannelReadout, classify_ending, send_signal
 from aotidoctor.runner.child_ending import ProcessEnd as RunEnd
 from aotidoctor.runner.processes import ProcessObserver, first_increase, is_stopped, oom_kills
@@ -59,7 +69,7 @@ class ExecError(Exception):
 
 @record
 class HeldSignals:
-    """How signals stood before: ``mask`` was blocked; ``relayed`` are those to pass on, blocked from now on."""
+    """The signals as they were before: ``mask`` was blocked; ``relayed`` are those to pass on, blocked from now on."""
 
     mask: frozenset[int]
     relayed: frozenset[int]
@@ -72,7 +82,7 @@ def hold_signals() -> HeldSignals:
     relayed = {number for number in usable if signal.getsignal(number) is not signal.SIG_IGN}
     ignored = signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
     if ignored:
-        # Otherwise nobody would be told how the program ended.
+        # Otherwise the kernel would not report how the program ended.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, relayed | {signal.SIGCHLD})
     return HeldSignals(
@@ -83,7 +93,7 @@ def hold_signals() -> HeldSignals:
 
 
 def release_signals(signals: HeldSignals) -> None:
-    """As it was before."""
+    """Restore the signals as ``hold_signals`` found them."""
     signal.pthread_sigmask(signal.SIG_SETMASK, signals.mask)
     if signals.children_ignored:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -97,7 +107,9 @@ def start_program(
     *,
     before: Callable[[], None] | None = None,
 ) -> int:
-    """Start it; its process number. Call this before there are threads. ``before`` is called in the new process.
+    """Start it and return its process number. Call this before there are threads.
+
+    ``before`` is called in the new process.
 
     Raises:
         ExecError: there is nothing to execute.
@@ -105,7 +117,7 @@ def start_program(
     """
     parent = os.getpid()
     libc = ctypes.CDLL(None)
-    told, tell = os.pipe()
+    read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
@@ -118,12 +130,12 @@ def start_program(
             if os.getppid() == parent:
                 _become(program, ways, signals, environ, parent)
         except OSError as error:
-            os.write(tell, struct.pack("i", error.errno or errno.EINVAL))
+            os.write(write_end, struct.pack("i", error.errno or errno.EINVAL))
         finally:
             os._exit(NOT_FOUND)
-    os.close(tell)
-    answer = os.read(told, 4)
-    os.close(told)
+    os.close(write_end)
+    answer = os.read(read_end, 4)
+    os.close(read_end)
     if len(answer) == 4:
         os.waitpid(pid, 0)
         raise ExecError(program.argv[0], struct.unpack("i", answer)[0])
@@ -137,7 +149,7 @@ def _become(
     environ: Mapping[str, str],
     parent: int,
 ) -> None:
-    """In the child: put everything in its place and execute the program."""
+    """Put everything in its place and execute the program, in the child."""
     for way in ways:
         for fd in way.fds if way.theirs is not None else ():
             os.dup2(way.theirs or 0, fd, inheritable=True)
@@ -159,54 +171,54 @@ def _become(
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, signals.mask)
     try:
-        os.execvpe(program.argv[0], program.argv, env)  # noqa: S606 - an argument vector, no shell
+        os.execvpe(program.argv[0], program.argv, env)
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
         # A script without its first line, as a shell takes it.
-        os.execve("/bin/sh", ("sh", program.argv[0], *program.argv[1:]), env)  # noqa: S606 - likewise
+        os.execve("/bin/sh", ("sh", program.argv[0], *program.argv[1:]), env)
 
 
 # Signals, and the wait for the end.
 
 _SI_KERNEL = 0x80
-# How long after us a witness in the same group may be told.
+# How long after us the signal may reach a witness in the same group.
 _SAME_MOMENT_S = 0.03
 _LOOK_EVERY_S = 1.0
-# What ends a program by somebody's wish.
+# Signals by which somebody ends a program on purpose.
 ENDING = frozenset({int(signal.SIGINT), int(signal.SIGTERM), int(signal.SIGHUP)})
 
 
 @dataclass(slots=True)
 class ProgramEnd:
-    """``status`` is the wait status, None when the time limit came first."""
+    """``status`` is the wait status, None when the time limit came first; ``requests`` are signals to end it."""
 
     status: int | None
     peak_rss: int | None = None
-    asked: list[int] = field(default_factory=list)
+    requests: list[int] = field(default_factory=list)
 
 
 class SignalWitness:
-    """A process in our group that tells which signals it got, and wakes us when the program was woken without us."""
+    """A process in our group that reports its signals, and wakes us when the program was woken without us."""
 
     def __init__(self, relayed: frozenset[int], program: int) -> None:
-        self._told, tell = os.pipe()
+        self._read_end, write_end = os.pipe()
         parent = os.getpid()
         self._pid = os.fork()
         if self._pid == 0:
             try:
-                _listen(tell, relayed, parent, program)
+                _listen(write_end, relayed, parent, program)
             finally:
                 os._exit(0)
-        os.close(tell)
+        os.close(write_end)
 
     def has_got(self, number: int) -> bool:
         """Whether it got this signal just now."""
         deadline = time.monotonic() + _SAME_MOMENT_S
         while (left := deadline - time.monotonic()) > 0:
-            if not select.select([self._told], [], [], left)[0]:
+            if not select.select([self._read_end], [], [], left)[0]:
                 return False
-            if number in os.read(self._told, 64):
+            if number in os.read(self._read_end, 64):
                 return True
         return False
 
@@ -214,17 +226,17 @@ class SignalWitness:
         """End it."""
         send_signal(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
-        os.close(self._told)
+        os.close(self._read_end)
 
 
-def _listen(tell: int, relayed: frozenset[int], parent: int, program: int) -> None:
+def _listen(write_end: int, relayed: frozenset[int], parent: int, program: int) -> None:
     most = os.sysconf("SC_OPEN_MAX")
-    os.closerange(0, tell)
-    os.closerange(tell + 1, min(most, 1 << 16))
+    os.closerange(0, write_end)
+    os.closerange(write_end + 1, min(most, 1 << 16))
     while os.getppid() == parent:
         got = signal.sigtimedwait(relayed, _LOOK_EVERY_S)
         if got is not None:
-            os.write(tell, bytes([got.si_signo]))
+            os.write(write_end, bytes([got.si_signo]))
         elif is_stopped(parent) and not is_stopped(program):
             # Nobody copies what it writes while we stand still.
             send_signal(parent, signal.SIGCONT)
@@ -240,7 +252,14 @@ def follow_program(
         left = _LOOK_EVERY_S if deadline is None else min(_LOOK_EVERY_S, deadline - time.monotonic())
         got = signal.sigtimedwait(signals.relayed | {signal.SIGCHLD}, max(0.0, left))
         if got is not None and got.si_signo != signal.SIGCHLD:
-            _relay(pid, got, witness, end, on_resize)
+            number = got.si_signo
+            if number in ENDING:
+                end.requests.append(number)
+            if number == signal.SIGWINCH:
+                # The program may have read the size before ours was right.
+                on_resize()
+            if number == signal.SIGWINCH or not (got.si_code == _SI_KERNEL or witness.has_got(number)):
+                send_signal(pid, number)
         if _has_ended(pid, end):
             return end
         if deadline is not None and time.monotonic() >= deadline:
@@ -270,27 +289,13 @@ def _has_ended(pid: int, end: ProgramEnd) -> bool:
     return True
 
 
-def _relay(
-    pid: int, got: signal.struct_siginfo, witness: SignalWitness, end: ProgramEnd, on_resize: Callable[[], None]
-) -> None:
-    number = got.si_signo
-    if number in ENDING:
-        end.asked.append(number)
-    if number == signal.SIGWINCH:
-        # The program may have asked for the size before ours was right.
-        on_resize()
-    elif got.si_code == _SI_KERNEL or witness.has_got(number):
-        return
-    send_signal(pid, number)
-
-
-# A program whose time is up is asked first.
-_ASKED_S = 3.0
+# A program whose time is up gets SIGTERM first.
+_TERM_S = 3.0
 _UNKILLABLE_S = 5.0
 
 
 def run_watched(program: ProgramToWatch, environ: Mapping[str, str], *, keep: bool = False) -> WatchedProgram:
-    """Run it to its end. Its output is read back only where it failed, or with ``keep``."""
+    """Run the program to its end. Its output is read back only where it failed, or with ``keep``."""
     ways = make_passed_streams(occupy_closed())
     before, began, started = oom_kills(), time.monotonic(), time.time()
     signals = hold_signals()
@@ -300,7 +305,7 @@ def run_watched(program: ProgramToWatch, environ: Mapping[str, str], *, keep: bo
     except (ExecError, OSError) as error:
         release_signals(signals)
         return not_started(program, error, started)
-    observer = ProcessObserver(pid, {**environ, **program.env}.get("TMPDIR") or "/tmp")  # noqa: S108 - where the loader goes
+    observer = ProcessObserver(pid, {**environ, **program.env}.get("TMPDIR") or DEFAULT_TMP)
     stacks: tuple[str, str | None] = ("", None)
     try:
         observer.start()
@@ -320,8 +325,8 @@ def run_watched(program: ProgramToWatch, environ: Mapping[str, str], *, keep: bo
     oom = first_increase(before, oom_kills()) if end.status is not None and os.WIFSIGNALED(end.status) else None
     ending = program_ending(end, over, oom)
     if any(way.reader_gone for way in ways):
-        end.asked.append(int(signal.SIGPIPE))
-    wanted = keep or not is_good_ending(ending, tuple(end.asked))
+        end.requests.append(int(signal.SIGPIPE))
+    with_streams = keep or not is_good_ending(ending, tuple(end.requests))
     return WatchedProgram(
         argv=program.argv,
         ending=ending,
@@ -330,9 +335,9 @@ def run_watched(program: ProgramToWatch, environ: Mapping[str, str], *, keep: bo
         seconds=time.monotonic() - began,
         started=started,
         peak_rss=end.peak_rss,
-        streams=tuple(way.stream() for way in ways) if wanted else (),
+        streams=tuple(way.stream() for way in ways) if with_streams else (),
         seen=seen,
-        asked=tuple(end.asked),
+        asked=tuple(end.requests),
         debugger_output=stacks[0],
         debugger_problem=stacks[1],
         oom=oom,
@@ -345,7 +350,7 @@ def _resize(ways: tuple[PassedStream, ...]) -> None:
 
 
 def not_started(program: ProgramToWatch, error: ExecError | OSError, started: float) -> WatchedProgram:
-    """There was nothing to start."""
+    """The result where there was nothing to start."""
     return WatchedProgram(
         argv=program.argv,
         ending=NotStarted(reason=str(error)),
@@ -357,20 +362,20 @@ def not_started(program: ProgramToWatch, error: ExecError | OSError, started: fl
 
 
 def program_ending(end: ProgramEnd, over: float | None, oom: str | None) -> Ending:
-    """How a program of the user's ended: it writes no done-marker, its exit status says all."""
+    """The ending of a program of the user's: it writes no done-marker, its exit status says all."""
     if over is not None:
         return TimedOut(limit=over)
     return classify_ending(RunEnd(status=end.status, oom=oom), ChannelReadout(done=end.status == 0))
 
 
-def is_good_ending(ending: Ending, asked: tuple[int, ...]) -> bool:
-    """Exit status 0, or an end that somebody asked for."""
+def is_good_ending(ending: Ending, requests: tuple[int, ...]) -> bool:
+    """Whether the exit status is 0, or the end one of the signals ``requests``."""
     match ending:
         case Exited(code=code):
-            return code == 0 or (code - 128) in asked or (bool(asked) and code == 1 and int(signal.SIGINT) in asked)
+            return code == 0 or (code - 128) in requests or (code == 1 and int(signal.SIGINT) in requests)
         case _:
             number = getattr(ending, "signal", None)
-            return number in asked and number in (*ENDING, signal.SIGPIPE)
+            return number in requests and number in (*ENDING, signal.SIGPIPE)
 
 
 def exit_like(watched: WatchedProgram) -> int:
@@ -382,9 +387,6 @@ def exit_like(watched: WatchedProgram) -> int:
     if not os.WIFSIGNALED(watched.status):
         return os.WEXITSTATUS(watched.status)
     number = os.WTERMSIG(watched.status)
-    import ctypes
-    import resource
-
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     set_dumpable = 4
@@ -393,18 +395,18 @@ def exit_like(watched: WatchedProgram) -> int:
         signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     os.kill(os.getpid(), number)
-    # A signal that does not end this process, for whatever reason: what a shell would say.
+    # A signal that does not end this process, for whatever reason: the exit status of a shell.
     return 128 + number
 
 
 def _stop(pid: int, observer: ProcessObserver, end: ProgramEnd, environ: Mapping[str, str]) -> tuple[str, str | None]:
-    """At the time limit: where it stands, then its end, and that of all it started."""
+    """The stacks of the program at the time limit; then end it with all it started."""
     from aotidoctor.runner.core_file import running_sections
 
     stacks = running_sections(observer.seen().holder or pid, environ)
     below = observer.processes()
     send_signal(pid, signal.SIGTERM)
-    if not reap_program(pid, _ASKED_S, end):
+    if not reap_program(pid, _TERM_S, end):
         for one in (pid, *below):
             send_signal(one, signal.SIGKILL)
         reap_program(pid, _UNKILLABLE_S, end)
@@ -415,26 +417,20 @@ def _stop(pid: int, observer: ProcessObserver, end: ProgramEnd, environ: Mapping
 
 def _leave_pump(ways: tuple[PassedStream, ...]) -> None:
     """Leave a process that passes on what others still write, as they could without us."""
-    kept = [fd for way in ways for fd in way.descriptors()]
-    if not kept or os.fork():
+    used = [fd for way in ways for fd in way.descriptors()]
+    if not used or os.fork():
         return
     try:
         os.setsid()
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN if number != signal.SIGTERM else signal.SIG_DFL)
-        bounds = sorted({-1, *kept, min(os.sysconf("SC_OPEN_MAX"), 1 << 16)})
+        bounds = sorted({-1, *used, min(os.sysconf("SC_OPEN_MAX"), 1 << 16)})
         for low, high in itertools.pairwise(bounds):
             os.closerange(low + 1, high)
-        _pump_all([way for way in ways if way.left_open])
+        threads = [threading.Thread(target=way.pump) for way in ways if way.left_open]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     finally:
         os._exit(0)
-
-
-def _pump_all(ways: list[PassedStream]) -> None:
-    import threading
-
-    threads = [threading.Thread(target=way.pump) for way in ways]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()

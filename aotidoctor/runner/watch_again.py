@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import signal
 import time
 from collections.abc import Mapping
@@ -15,11 +16,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from aotidoctor.model.run import RUN_VARIABLE, ProgramToWatch, Signalled, WatchedProgram
+from aotidoctor.model.run import DEFAULT_TMP, RUN_VARIABLE, ProgramToWatch, Signalled, WatchedProgram
 from aotidoctor.runner.child_ending import ProcessWatch as Ends
 from aotidoctor.runner.child_ending import kill_all
 from aotidoctor.runner.gdb import Debugger, hang_stacks
-from aotidoctor.runner.processes import ProcessObserver, first_increase, oom_kills
+from aotidoctor.runner.processes import ProcessObserver, first_increase, oom_kills, read_proc_text
 from aotidoctor.runner.run_dir import RunDir, lone_run_dir, task_section
 from aotidoctor.runner.supervise import MAX_OUTPUT
 from aotidoctor.runner.watch import ExecError, HeldSignals, ProgramEnd, not_started, program_ending, start_program
@@ -31,7 +32,7 @@ _ATTACH_S = 30.0
 
 
 def watch_again(program: ProgramToWatch, environ: Mapping[str, str], *, debugger: bool = False) -> WatchedProgram:
-    """Run it, with the changes of ``program.env`` and within ``program.limit``. Raises OSError."""
+    """Run the program with the changes of ``program.env`` and within ``program.limit``. Raises OSError."""
     with lone_run_dir(environ, {**environ, **program.env}.get("TMPDIR")) as run_dir:
         return _run(program, environ, run_dir, debugger=debugger)
 
@@ -57,7 +58,10 @@ def _run(program: ProgramToWatch, environ: Mapping[str, str], run_dir: RunDir, *
         observer.start()
         for way in ways:
             way.start()
-        over = None if ends.wait(program.limit or 3600.0) or _was_dying(gdb, ends) else program.limit
+        ended = ends.wait(program.limit or 3600.0)
+        if not ended and gdb is not None and gdb.holds.is_set():
+            ended = ends.wait(_HELD_S)
+        over = None if ended else program.limit
         if over is not None:
             output, problem = _standing(pid, observer, gdb, run_dir, environ)
         if gdb is not None:
@@ -95,17 +99,17 @@ def _run(program: ProgramToWatch, environ: Mapping[str, str], run_dir: RunDir, *
 def _compile_cache(environ: Mapping[str, str]) -> dict[str, str]:
     """The program's own compile cache, where it has one in its TMPDIR.
 
-    In an empty one PyTorch compiles again, at each load, what it asks of the CPU: seconds that are not the program's.
+    In an empty one PyTorch compiles again, at each load, what it needs for the CPU: seconds that are not the program's.
     """
     with suppress(KeyError, OSError):
-        folder = Path(environ.get("TMPDIR") or "/tmp") / f"torchinductor_{getpass.getuser()}"  # noqa: S108 - as torch does
+        folder = Path(environ.get("TMPDIR") or DEFAULT_TMP, f"torchinductor_{getpass.getuser()}")
         if folder.is_dir() and os.access(folder, os.W_OK):
             return {"TORCHINDUCTOR_CACHE_DIR": str(folder)}
     return {}
 
 
 def _apart(run_dir: RunDir, *, debugger: bool) -> None:
-    """In the new process: leave the user's session, and wait for the debugger."""
+    """Leave the user's session, in the new process, and wait for the debugger."""
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0, inheritable=True)
@@ -114,23 +118,16 @@ def _apart(run_dir: RunDir, *, debugger: bool) -> None:
         return
     run_dir.file("attach").write_text(str(os.getpid()), encoding="ascii")
     deadline = time.monotonic() + _ATTACH_S
-    while time.monotonic() < deadline and not run_dir.file("no_debugger").exists() and not _is_traced():
+    while time.monotonic() < deadline and not run_dir.file("no_debugger").exists():
+        if not re.search(r"^TracerPid:\s*0$", read_proc_text("/proc/self/status"), re.MULTILINE):
+            return
         time.sleep(0.01)
-
-
-def _is_traced() -> bool:
-    with open("/proc/self/status", encoding="utf-8") as stream:  # noqa: PTH123 - between fork and exec
-        return any(line.startswith("TracerPid:") and line.split()[1] != "0" for line in stream)
-
-
-def _was_dying(gdb: Debugger | None, ends: Ends) -> bool:
-    return gdb is not None and gdb.holds.is_set() and ends.wait(_HELD_S)
 
 
 def _standing(
     pid: int, observer: ProcessObserver, gdb: Debugger | None, run_dir: RunDir, environ: Mapping[str, str]
 ) -> tuple[str, str | None]:
-    """Where it stands when its time is up."""
+    """The stacks of the program when its time is up, and a problem."""
     target = observer.seen().holder or pid
     text = task_section(target)
     if gdb is not None and gdb.problem is None and target == pid:

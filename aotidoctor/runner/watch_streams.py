@@ -26,7 +26,7 @@ HEAD_BYTES = TAIL_BYTES = 4 * 1024 * 1024
 
 
 class OutputBuffer:
-    """Takes bytes; keeps the first ``head`` and the last ``tail`` of them."""
+    """A buffer that holds the first ``head`` and the last ``tail`` bytes of what is added."""
 
     def __init__(self, head: int = HEAD_BYTES, tail: int = TAIL_BYTES) -> None:
         self.size = 0
@@ -67,7 +67,7 @@ COPIED = (StreamKind.TERMINAL, StreamKind.PIPE, StreamKind.SOCKET)
 
 
 def stream_kind(fd: int) -> StreamKind:
-    """What the descriptor leads to."""
+    """The kind of file behind the descriptor."""
     try:
         mode = os.fstat(fd).st_mode
     except OSError:
@@ -78,7 +78,7 @@ def stream_kind(fd: int) -> StreamKind:
         return StreamKind.FILE
     if stat.S_ISFIFO(mode):
         return StreamKind.PIPE
-    # A server started by inetd talks with its client over the socket: that is no output to be looked into.
+    # A server started by inetd talks with its client over the socket: that is not output to be read.
     if stat.S_ISSOCK(mode) and not _same(0, fd):
         return StreamKind.SOCKET
     return StreamKind.DEVICE
@@ -87,19 +87,23 @@ def stream_kind(fd: int) -> StreamKind:
 class PassedStream:
     """One way for one stream, or for both where they lead to the same place.
 
-    ``theirs`` is the descriptor for the program, None where it gets ours as it is. What is not ``shown`` is kept only.
+    ``theirs`` is the descriptor for the program, None where it gets ours. What is not ``visible`` is only stored.
     """
 
-    def __init__(self, fds: tuple[int, ...], kind: StreamKind, *, shown: bool = True) -> None:
+    def __init__(self, fds: tuple[int, ...], kind: StreamKind, *, visible: bool = True) -> None:
         self.fds = fds
         self.kind = kind
-        self._shown = shown
+        self._visible = visible
         self.theirs: int | None = None
         self.kept = OutputBuffer()
         self.left_open = False
         # Nobody reads any more what it writes: what happens to the program then happens without us, too.
         self.reader_gone = False
-        self._offset = _position(fds[0]) if kind is StreamKind.FILE else 0
+        # Where the program's first byte will go.
+        self._offset = 0
+        if kind is StreamKind.FILE:
+            appends = fcntl.fcntl(fds[0], fcntl.F_GETFL) & os.O_APPEND
+            self._offset = os.fstat(fds[0]).st_size if appends else os.lseek(fds[0], 0, os.SEEK_CUR)
         self._source = -1
         self._wake: tuple[int, int] | None = None
         self._thread: threading.Thread | None = None
@@ -113,7 +117,7 @@ class PassedStream:
                 termios.tcsetattr(self.theirs, termios.TCSANOW, settings)
         elif kind in COPIED:
             self._source, self.theirs = os.pipe()
-            # Room for a burst, where Python knows how to ask for it and the kernel grants it.
+            # Room for a burst, where Python has the constant and the kernel grants it.
             with suppress(OSError, AttributeError):
                 fcntl.fcntl(self.theirs, fcntl.F_SETPIPE_SZ, 1 << 20)
 
@@ -130,11 +134,11 @@ class PassedStream:
             return
         os.close(self.theirs)
         self._wake = os.pipe()
-        self._thread = threading.Thread(target=self._run, daemon=True, name="copy")
+        self._thread = threading.Thread(target=self._run, args=(self._wake[0],), daemon=True, name="copy")
         self._thread.start()
 
     def finish(self) -> None:
-        """After the program's end: copy what is there already. ``left_open`` tells whether somebody may still write."""
+        """Copy the rest after the end of the program. ``left_open`` tells whether somebody may still write."""
         if self._thread is None or self._wake is None:
             return
         os.write(self._wake[1], b".")
@@ -146,11 +150,11 @@ class PassedStream:
             pass
 
     def descriptors(self) -> tuple[int, ...]:
-        """What ``pump`` needs."""
+        """The descriptors that ``pump`` needs."""
         return (self._source, self.fds[0]) if self.left_open else ()
 
     def stream(self) -> Stream:
-        """What was kept, or can be read now."""
+        """The stored output, or that which can be read back now."""
         name = _NAMES[self.fds[0]] if len(self.fds) == 1 else "output"
         if self.kind is StreamKind.FILE:
             return _read_back(name, self.fds[0], self._offset)
@@ -164,15 +168,14 @@ class PassedStream:
             problem=problem,
         )
 
-    def _run(self) -> None:
-        assert self._wake is not None  # noqa: S101 - start has made it
+    def _run(self, wake: int) -> None:
         poll = select.poll()
         poll.register(self._source, select.POLLIN)
-        poll.register(self._wake[0], select.POLLIN)
+        poll.register(wake, select.POLLIN)
         ending = False
         while self._source >= 0:
             ready = {fd for fd, _ in poll.poll(0 if ending else None)}
-            ending = ending or self._wake[0] in ready
+            ending = ending or wake in ready
             if self._source in ready:
                 self._pass_on(keep=True)
             elif ending:
@@ -181,7 +184,7 @@ class PassedStream:
             if ending:
                 # One that is always readable would hide that nothing else is.
                 with suppress(KeyError):
-                    poll.unregister(self._wake[0])
+                    poll.unregister(wake)
 
     def _pass_on(self, *, keep: bool) -> bool:
         try:
@@ -191,7 +194,7 @@ class PassedStream:
             data = b""
         if data and keep:
             self.kept.add(data)
-        if data and (not self._shown or _write_all(self.fds[0], data)):
+        if data and (not self._visible or _write_all(self.fds[0], data)):
             return True
         self.reader_gone = bool(data)
         os.close(self._source)
@@ -208,12 +211,12 @@ def make_passed_streams(closed: Collection[int]) -> tuple[PassedStream, ...]:
 
 
 def make_captures() -> tuple[PassedStream, ...]:
-    """Ways on which nothing is shown to anybody."""
-    return tuple(PassedStream((fd,), StreamKind.PIPE, shown=False) for fd in _NAMES)
+    """Ways that only store the output."""
+    return tuple(PassedStream((fd,), StreamKind.PIPE, visible=False) for fd in _NAMES)
 
 
 def occupy_closed() -> tuple[int, ...]:
-    """Where a standard stream is closed, put something there, lest a file of ours takes its number; which these are.
+    """Open ``/dev/null`` on closed standard streams, lest a file of ours takes their number; those streams.
 
     It is closed again when the program is executed.
     """
@@ -224,23 +227,17 @@ def occupy_closed() -> tuple[int, ...]:
 
 
 def _write_all(fd: int, data: bytes) -> bool:
-    """False when nobody reads any more."""
+    """Whether somebody still reads."""
     view = memoryview(data)
     try:
         while view:
-            view = view[_write(fd, view) :]
+            # Somebody else may have made it non-blocking.
+            select.select([], [fd], [])
+            with suppress(BlockingIOError):
+                view = view[os.write(fd, view) :]
     except OSError:
         return False
     return True
-
-
-def _write(fd: int, data: memoryview) -> int:
-    try:
-        return os.write(fd, data)
-    except BlockingIOError:
-        # Somebody else has set it so.
-        select.select([], [fd], [])
-        return 0
 
 
 def _same(one: int, other: int) -> bool:
@@ -249,12 +246,6 @@ def _same(one: int, other: int) -> bool:
     except OSError:
         return False
     return (a.st_dev, a.st_ino, a.st_rdev) == (b.st_dev, b.st_ino, b.st_rdev)
-
-
-def _position(fd: int) -> int:
-    """Where the program's first byte will go."""
-    appends = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_APPEND
-    return os.fstat(fd).st_size if appends else os.lseek(fd, 0, os.SEEK_CUR)
 
 
 def _read_back(name: str, fd: int, offset: int) -> Stream:

@@ -9,11 +9,10 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from aotidoctor.diagnosis.signing import with_fingerprint
-from aotidoctor.model import extensions
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.record import record
-from aotidoctor.model.report import Report
+from aotidoctor.model.report import Extensions, Report, current_extensions
 from aotidoctor.triage.limit import LIMIT_CODE
 from aotidoctor.version import __version__
 
@@ -71,7 +70,7 @@ def finish(
     Without a ``verdict`` it is ``problem`` where there is a cause, ``unknown`` where there is an error finding or the
     report is partial, else ``healthy``; without a ``stage`` it is that of the first cause.
     """
-    added = extensions.current_extensions()
+    added = current_extensions()
     late = out_of_time or found.out_of_time
     partial = interrupted or late or cannot_examine is not None
     failed = partial or any(item.severity is Severity.ERROR for item in found.findings)
@@ -186,7 +185,7 @@ def _plain_run_problem(session: Session) -> str | None:
     return f"nothing was run: {reason}" if reason not in (None, "interrupted") else None
 
 
-def _of_plugins(added: extensions.Extensions) -> dict[str, str]:
+def _of_plugins(added: Extensions) -> dict[str, str]:
     """The plugins that took part, and the facts that they add about the host."""
     facts = {f"host.{name}": value for name, value in added.host_facts.items()}
     return {"plugins": added.took_part, **facts} if added.took_part else facts

@@ -16,13 +16,13 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from aotidoctor.checks.registry import CHECKS
-from aotidoctor.model import extensions
 from aotidoctor.model.answers import Acted, parse_answer
 from aotidoctor.model.artifact import RUNNABLE_KINDS
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.jobs import Job, UserCode
+from aotidoctor.model.report import current_extensions
 from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.probes import LATER, PROBES
 from aotidoctor.probes.payload import base_payload, device_of
@@ -51,7 +51,7 @@ def run_probes(session: Session, *, only: Collection[str] | None = None, but: Co
     """
     left = [
         probe
-        for probe in (*PROBES, *extensions.current_extensions().probes)
+        for probe in (*PROBES, *current_extensions().probes)
         if (only is None or probe.name in only) and probe.name not in but
     ]
     try:
@@ -70,7 +70,7 @@ def skip_probes(session: Session, reason: str, *, but: Collection[str]) -> None:
 
 
 def _all() -> tuple[Probe, ...]:
-    return (*PROBES, *LATER, *extensions.current_extensions().probes)
+    return (*PROBES, *LATER, *current_extensions().probes)
 
 
 def _ask_probe(probe: Probe, session: Session) -> None:
@@ -201,7 +201,7 @@ def admit_plugin_setups(session: Session) -> None:
     if session.runner is None:
         return
     good = []
-    for module in extensions.current_extensions().setups:
+    for module in current_extensions().setups:
         request = Request(
             probe="plugin_setup", job="setup_only", payload=Job(code=UserCode(imports=(module,))), timeout=_LIMIT_S
         )

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from aotidoctor.model import extensions
 from aotidoctor.model.errors import LimitReachedError
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity, describe_failure
 from aotidoctor.model.record import record
+from aotidoctor.model.report import current_extensions
 from aotidoctor.triage.limit import limit_not_checked
 from aotidoctor.triage.state import Session
 
@@ -47,7 +47,7 @@ def run_checks(session: Session) -> None:
     from aotidoctor.checks.registry import CHECKS
 
     failed: set[str] = set()
-    for check in (*CHECKS, *extensions.current_extensions().checks):
+    for check in (*CHECKS, *current_extensions().checks):
         blocked = next((name for name in check.needs if name in failed), None)
         if blocked is not None:
             failed.add(check.name)

@@ -1,7 +1,7 @@
-"""What the results of a fleet show together.
+"""Summarize the results of a fleet.
 
     results folders ──► table ──► clusters, traits, timeline, hosts and causes ──► Overview
     baseline, accepted list ──────────────────────────────────────────────────────┘
 
-pandas does the tables, and is imported by ``table`` and what stands on it only: the extra ``fleet``.
+Only ``table`` and its importers need pandas: the extra ``fleet``.
 """

@@ -16,7 +16,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from aotidoctor.model import toml
+from aotidoctor.model import load_toml
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.fleet_summary import Acceptance
 
@@ -32,7 +32,7 @@ def read_accepted(path: str, today: date) -> tuple[Acceptance, ...]:
             data = stream.read(_LARGEST + 1)
         if len(data) > _LARGEST:
             raise UsageError(f"{path}: larger than {_LARGEST:,} bytes")
-        document = toml.loads(data.decode())
+        document = load_toml(data.decode())
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:

@@ -79,7 +79,11 @@ def clusters(table: FleetTable, keys: Sequence[str], traits: Mapping[str, Traits
 
 
 def _cluster(table: FleetTable, key: str, rows: pd.DataFrame, seen: tuple[int, str, str], traits: Traits) -> Cluster:
-    best = rows.iloc[_representative(rows)]
+    # The item whose report is shown: one with a report, confirmed, and the latest of those.
+    ranked = rows.reset_index(drop=True).sort_values(
+        ["report", "confirmed", "seen", "name"], ascending=[False, False, False, True]
+    )
+    best = rows.iloc[int(str(ranked.index[0]))]
     examples = rows.drop(index=best.name).head(_EXAMPLES - 1)
     return Cluster(
         key=key,
@@ -102,14 +106,6 @@ def _cluster(table: FleetTable, key: str, rows: pd.DataFrame, seen: tuple[int, s
     )
 
 
-def _representative(rows: pd.DataFrame) -> int:
-    """The place of the item whose report is shown: one with a report, confirmed, and the latest of those."""
-    ranked = rows.reset_index(drop=True).sort_values(
-        ["report", "confirmed", "seen", "name"], ascending=[False, False, False, True]
-    )
-    return int(str(ranked.index[0]))
-
-
 def _commonest(column: pd.Series[str], most: int) -> tuple[str, ...]:
     counted = column.astype("object").value_counts()
     return tuple(str(value) for value in counted.index[:most] if value)
@@ -123,7 +119,7 @@ def _example(table: FleetTable, row: pd.Series[str]) -> Example:
 
 
 def unexamined_items(table: FleetTable) -> tuple[Unexamined, ...]:
-    """What nothing is known of, by how it ended."""
+    """Items without a verdict, by how they ended."""
     rows = table.latest[table.latest["state"] == UNEXAMINED]
     groups = [
         Unexamined(
@@ -201,14 +197,19 @@ def compare_baseline(summary: Overview, table: FleetTable, base: Baseline) -> Ov
         elif was not in (HEALTHY, UNEXAMINED):
             fixed += 1
             cured[was] += 1
+    marked = []
+    for cluster in summary.clusters:
+        count = before.get(cluster.key)
+        change = NEW if count is None else KNOWN if count == cluster.count else CHANGED
+        marked.append(replace(cluster, change=change, before=count, regressed=regressed[cluster.key]))
     return replace(
         summary,
-        clusters=tuple(_mark_change(cluster, before, regressed[cluster.key]) for cluster in summary.clusters),
+        clusters=tuple(marked),
         unexamined=tuple(replace(group, blind=blind[group.ending]) for group in summary.unexamined),
         gone=(
             tuple(
-                Gone(key=key, cause=base.about[key][0], title=base.about[key][1], before=count, healthy=cured[key])
-                for key, count in before.most_common()
+                Gone(key=key, cause=base.about[key][0], title=base.about[key][1], before=size, healthy=cured[key])
+                for key, size in before.most_common()
                 if key not in now
             )[:_MOST_GONE]
         ),
@@ -218,12 +219,6 @@ def compare_baseline(summary: Overview, table: FleetTable, base: Baseline) -> Ov
         baseline=base.folder,
         damaged=(*summary.damaged, *base.damaged),
     )
-
-
-def _mark_change(cluster: Cluster, before: Counter[str], regressed: int) -> Cluster:
-    count = before.get(cluster.key)
-    change = NEW if count is None else KNOWN if count == cluster.count else CHANGED
-    return replace(cluster, change=change, before=count, regressed=regressed)
 
 
 def past_clusters(table: FleetTable) -> tuple[Gone, ...]:
@@ -261,7 +256,19 @@ class FleetOverview:
 
     def rows(self) -> Iterator[ItemRow]:
         """The items: those that fail by cluster, then what was not examined, then the healthy ones."""
-        return _item_rows(self.table, self.summary.clusters)
+        numbers = {cluster.key: number for number, cluster in enumerate(self.summary.clusters, 1)}
+        rows = self.table.latest
+        cluster = rows["key"].astype("object").map(numbers).fillna(0).astype("int64")
+        # Those of clusters that are not shown come after the others.
+        place = cluster.where(cluster > 0, len(numbers) + 1)
+        rank = rows["state"].astype("object").map(_ORDER)
+        order = rows.assign(cluster=cluster, place=place, rank=rank)
+        order = order.sort_values(["rank", "place", "name"], kind="stable")
+        columns = (order[name] for name in (*_TEXTS, "cluster", "seconds", "report"))
+        for *values, number, seconds, report in zip(*columns, strict=True):
+            texts = dict(zip(_TEXTS, map(str, values), strict=True))
+            path = f"{REPORTS_FOLDER}/{texts['item']}.json" if report else ""
+            yield ItemRow(**texts, cluster=int(number), seconds=float(seconds), report=path)
 
 
 def summarize(
@@ -271,7 +278,7 @@ def summarize(
     accepted: Sequence[Acceptance] = (),
     argv: tuple[str, ...] = (),
 ) -> FleetOverview:
-    """What the results in ``folders`` show together. Raises CannotExamineError."""
+    """Summarize the results in ``folders``. Raises CannotExamineError."""
     table = read_table(folders)
     every = cluster_keys(table)
     # What is new is never among those that are left out.
@@ -325,23 +332,6 @@ def _mark_accepted(summary: Overview, table: FleetTable, entries: Sequence[Accep
     return replace(summary, clusters=found, unused=unused_entries(entries, used))
 
 
-def _item_rows(table: FleetTable, found: Sequence[Cluster]) -> Iterator[ItemRow]:
-    numbers = {cluster.key: number for number, cluster in enumerate(found, 1)}
-    rows = table.latest
-    cluster = rows["key"].astype("object").map(numbers).fillna(0).astype("int64")
-    # Those of clusters that are not shown come after the others.
-    place = cluster.where(cluster > 0, len(numbers) + 1)
-    rank = rows["state"].astype("object").map(_ORDER)
-    order = rows.assign(cluster=cluster, place=place, rank=rank)
-    order = order.sort_values(["rank", "place", "name"], kind="stable")
-    for *values, number, seconds, report in zip(
-        *(order[name] for name in (*_TEXTS, "cluster", "seconds", "report")), strict=True
-    ):
-        texts = dict(zip(_TEXTS, map(str, values), strict=True))
-        path = f"{REPORTS_FOLDER}/{texts['item']}.json" if report else ""
-        yield ItemRow(**texts, cluster=int(number), seconds=float(seconds), report=path)
-
-
 OTHERS = "other causes"
 _SERIES, _PERIODS, _COLUMNS, _ROWS, _SLOW = 8, 120, 30, 200, 10
 _HOUR = 3600.0
@@ -351,7 +341,7 @@ _PANDAS = {"hour": "h", "day": "D", "week": "W-SUN", "month": "M"}
 
 
 def timeline(table: FleetTable) -> Timeline:
-    """How often each cause was seen, in periods that fit the span."""
+    """The count of each cause, in periods that fit the span."""
     rows = table.frame[table.frame["state"] == FAILING]
     at = pd.to_datetime(rows["seen"], utc=True, errors="coerce", format="ISO8601").dropna().dt.tz_localize(None)
     if at.empty:
@@ -377,7 +367,7 @@ def timeline(table: FleetTable) -> Timeline:
 
 
 def matrix(table: FleetTable) -> Matrix:
-    """Items now by host and cause."""
+    """The present items by host and cause."""
     latest = table.latest
     totals = latest["host"].astype("object").value_counts()
     failing = latest[latest["state"] == FAILING]

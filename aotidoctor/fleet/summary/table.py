@@ -46,7 +46,7 @@ _OWN = ("item", "name")
 
 
 def state_of(result: FleetResult) -> str:
-    """``healthy``, ``failing``, or ``unexamined``: then nothing is said of the package."""
+    """``healthy``, ``failing``, or ``unexamined``: then nothing is known of the package."""
     if result.is_healthy:
         return HEALTHY
     cut_short = result.status in _PARTIAL and result.cause is None
@@ -72,7 +72,7 @@ def _moment(value: str) -> float | None:
 
 @dataclass(slots=True)
 class Features:
-    """Which row has which feature: rows and ids side by side, and dates and numbers by feature."""
+    """Features of the rows: rows and ids side by side, and dates and numbers by feature."""
 
     names: dict[tuple[str, str], int] = field(default_factory=dict)
     rows: array[int] = field(default_factory=lambda: array("I"))
@@ -117,7 +117,7 @@ class Features:
 
 @dataclass(slots=True)
 class FleetTable:
-    """``frame`` has a row per line; ``latest`` are the rows that say what each item is now."""
+    """``frame`` has a row per line; ``latest`` are the newest rows of each item."""
 
     frame: pd.DataFrame
     latest: pd.DataFrame
@@ -157,7 +157,7 @@ def read_table(folders: Sequence[str]) -> FleetTable:
 
 
 class _Columns:
-    """The columns while they are filled; equal texts are one object."""
+    """The columns of the table while they are filled; equal texts are one object."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
@@ -186,7 +186,7 @@ class _Columns:
                 "subject": result.subject or "",
                 "title": result.title or "",
                 "problem": result.problem or "",
-                # An answer out of the cache was true when the run asked for it.
+                # An answer out of the cache was true when the run looked it up.
                 "seen": max(result.started, run_started),
                 "labels": "; ".join(f"{name}={value}" for name, value in sorted(result.labels.items())),
             }
@@ -220,7 +220,7 @@ class _Columns:
 # Features of clusters.
 
 FEWEST = 3
-"""Of fewer items nothing is common that could not be chance."""
+"""What fewer items have in common may be chance."""
 LEAST_DIFFERENCE, LEAST_SURE = 0.25, 0.01
 MOST = 6
 _CHUNK = 100_000
@@ -228,14 +228,14 @@ _CHUNK = 100_000
 
 @record
 class Traits:
-    """What a cluster has more often than the healthy items, and what it has less often."""
+    """Features that a cluster has more often than the healthy items, and those it has less often."""
 
     shared: tuple[Trait, ...] = ()
     lacked: tuple[Trait, ...] = ()
 
 
 def find_traits(table: FleetTable, keys: Sequence[str]) -> Mapping[str, Traits]:
-    """Of each cluster of ``keys`` its traits; none without healthy items to compare with."""
+    """The traits of each cluster of ``keys``; none without healthy items to compare with."""
     groups = table.latest["key"].astype("object").where(table.latest["state"] != HEALTHY, HEALTHY)
     sizes: dict[str, int] = {str(name): int(count) for name, count in groups.value_counts().items()}
     wanted = [key for key in keys if sizes.get(key, 0) >= FEWEST]
@@ -245,10 +245,10 @@ def find_traits(table: FleetTable, keys: Sequence[str]) -> Mapping[str, Traits]:
     found: dict[str, list[Trait]] = {key: [] for key in wanted}
     for key, trait in (*_words(table, groups, wanted), *_numbers(table, groups, wanted)):
         found[key].append(trait)
-    return {key: _chosen(traits) for key, traits in found.items()}
+    return {key: _significant(traits) for key, traits in found.items()}
 
 
-def _chosen(traits: Sequence[Trait]) -> Traits:
+def _significant(traits: Sequence[Trait]) -> Traits:
     sure = [replace(trait, chance=min(1.0, trait.chance * len(traits))) for trait in traits]
     kept = [trait for trait in sure if trait.chance < LEAST_SURE and abs(share_difference(trait)) >= LEAST_DIFFERENCE]
     kept.sort(key=lambda trait: (-abs(share_difference(trait)), trait.chance, trait.feature, trait.value))
@@ -282,7 +282,7 @@ def _words(table: FleetTable, groups: pd.Series[str], keys: Sequence[str]) -> It
 
 
 def _count_features(table: FleetTable, groups: pd.Series[str]) -> Counter[tuple[str, int]]:
-    """How many items of each group have each feature. A part of the rows at a time, so that memory stays flat."""
+    """The number of items of each group with each feature. A part of the rows at a time, so that memory stays flat."""
     counts: Counter[tuple[str, int]] = Counter()
     kept = groups.astype("category")
     for start in range(0, len(table.features.rows), _CHUNK):

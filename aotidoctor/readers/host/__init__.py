@@ -1,4 +1,4 @@
-"""What this machine offers: torch build, processor, GPUs, libraries and symbols, tools, limits. Executes nothing."""
+"""Read facts about this machine: torch, processor, GPUs, libraries and symbols, tools, limits. Executes nothing."""
 
 from __future__ import annotations
 

@@ -147,21 +147,20 @@ def gnu_hash(name: bytes) -> int:
 
 
 def defines_symbol(image: LibraryImage, name: bytes, hashed: int, version: str | None) -> bool:
-    """Whether ``image`` defines ``name``, in ``version`` if one is asked for and the library has versions at all.
+    """Whether ``image`` defines ``name``, in ``version`` if it is given and the library has versions at all.
 
     ``hashed`` is ``gnu_hash(name)``. Raises ElfError when the tables make no sense.
     """
     try:
-        return any(_version_fits(image, index, version) for index in _candidates(image, name, hashed))
+        for index in _candidates(image, name, hashed):
+            if version is None or _DT_VERSYM not in image.tables or not image.versions:
+                return True
+            number = image.u16(image.offset(image.tables[_DT_VERSYM]) + 2 * index) & 0x7FFF
+            if image.versions.get(number) == version:
+                return True
     except (struct.error, OverflowError) as error:
         raise ElfError(f"{image.path}: {error}") from error
-
-
-def _version_fits(image: LibraryImage, index: int, version: str | None) -> bool:
-    if version is None or _DT_VERSYM not in image.tables or not image.versions:
-        return True
-    number = image.u16(image.offset(image.tables[_DT_VERSYM]) + 2 * index) & 0x7FFF
-    return image.versions.get(number) == version
+    return False
 
 
 def _candidates(image: LibraryImage, name: bytes, hashed: int) -> Iterator[int]:
@@ -265,7 +264,7 @@ _MULTIARCH = {62: "x86_64-linux-gnu", 183: "aarch64-linux-gnu", 22: "s390x-linux
 class LinkMap:
     """The libraries of one process, growing as roots are added.
 
-    ``found`` maps every name that was asked for to its image, None when no file was found. ``extra_dirs`` are searched
+    ``found`` maps every name looked up to its image, None when no file was found. ``extra_dirs`` are searched
     last; torch loads from them by full path before anything else can ask for their libraries.
     """
 
@@ -292,7 +291,7 @@ class LinkMap:
         return self.closure([image])
 
     def add_needed(self, names: Iterable[str], paths: tuple[str, ...]) -> list[LibraryImage]:
-        """What an object outside the host's file system needs: ``names``, searched first in its own ``paths``."""
+        """The needs of an object outside the host's file system: ``names``, searched first in its own ``paths``."""
         roots = [image for name in names if (image := self.resolve(name, (), paths)) is not None]
         return self.closure(roots)
 
@@ -347,7 +346,7 @@ class LinkMap:
 
 
 def library_path(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The folders of LD_LIBRARY_PATH, without the empty ones that a worker is not given either."""
+    """The folders of LD_LIBRARY_PATH, without the empty ones, which a worker does not get either."""
     return tuple(part for part in environ.get("LD_LIBRARY_PATH", "").split(":") if part)
 
 

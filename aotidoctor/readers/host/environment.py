@@ -14,6 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,10 +37,11 @@ def import_path() -> list[str]:
     ``python -m`` puts the working folder first: what lies beside a stranger's package is not installed.
     """
     try:
-        here = os.path.realpath(os.getcwd())  # noqa: PTH109 - a folder that is gone raises here
+        # Raises where the folder is gone.
+        here = os.path.realpath(Path.cwd())
     except OSError:
         here = ""
-    paths = [os.path.abspath(path) for path in sys.path if path and os.path.realpath(path) != here]  # noqa: PTH100
+    paths = [os.path.normpath(Path(path).absolute()) for path in sys.path if path and os.path.realpath(path) != here]
     return paths if HOME in paths else [HOME, *paths]
 
 
@@ -94,7 +96,7 @@ def distribution(root: str = "/") -> str | None:
 
 
 def glibc_version() -> str | None:
-    """``2.36``; None on a C library that does not say."""
+    """``2.36``; None on a C library without a version."""
     try:
         text = os.confstr("CS_GNU_LIBC_VERSION")
     except (OSError, ValueError, AttributeError):
@@ -103,7 +105,7 @@ def glibc_version() -> str | None:
 
 
 def in_container(environ: Mapping[str, str]) -> bool | None:
-    """True where something says so; None, not False, where nothing does: there is no proof of the contrary."""
+    """True with a sign of a container; None, not False, without one, as there is no proof of the contrary."""
     if "container" in environ or "KUBERNETES_SERVICE_HOST" in environ:
         return True
     if any(Path(mark).exists() for mark in ("/.dockerenv", "/run/.containerenv")):
@@ -120,27 +122,23 @@ _USUAL = ("/usr/include", "/usr/local/include")
 
 
 def find_toolkit(environ: Mapping[str, str], search: Iterable[str]) -> dict[str, str | None]:
-    """The paths of both by name, None where there is none. ``search`` is ``sys.path``."""
+    """The paths of header and assembler by name, None where there is none. ``search`` is ``sys.path``."""
     folders = [folder for folder in environ.get("PATH", os.defpath).split(os.pathsep) if folder]
     chosen = environ.get("TRITON_PTXAS_PATH")
     assemblers = [chosen] if chosen else []
     assemblers += [str(Path(folder, _BUNDLED)) for folder in search if folder]
     assemblers += [f"{folder}/{ASSEMBLER}" for folder in (*folders, CUDA_TOOLS)]
     given = [folder for name in ("CPATH", "CPLUS_INCLUDE_PATH") for folder in environ.get(name, "").split(os.pathsep)]
-    headers = [f"{folder}/{HEADER}" for folder in (*filter(None, given), f"{_home(environ, folders)}/include", *_USUAL)]
+    # As PyTorch finds it: a link to nvcc in another folder leads it astray.
+    home = environ.get("CUDA_HOME") or environ.get("CUDA_PATH")
+    if not home:
+        compiler = next((f"{folder}/nvcc" for folder in folders if os.access(f"{folder}/nvcc", os.X_OK)), None)
+        home = str(Path(compiler).parent.parent) if compiler is not None else _DEFAULT_HOME
+    headers = [f"{folder}/{HEADER}" for folder in (*filter(None, given), f"{home}/include", *_USUAL)]
     return {
         ASSEMBLER: first_program(assemblers),
         HEADER: next((path for path in headers if os.access(path, os.R_OK)), None),
     }
-
-
-def _home(environ: Mapping[str, str], folders: list[str]) -> str:
-    """The toolkit's folder, as PyTorch finds it: a link to nvcc in another folder leads it astray."""
-    named = environ.get("CUDA_HOME") or environ.get("CUDA_PATH")
-    if named:
-        return named
-    nvcc = next((f"{folder}/nvcc" for folder in folders if os.access(f"{folder}/nvcc", os.X_OK)), None)
-    return str(Path(nvcc).parent.parent) if nvcc is not None else _DEFAULT_HOME
 
 
 # Installed packages.
@@ -158,19 +156,13 @@ def relevant_packages(search: Iterable[str]) -> dict[str, str]:
     """Name to version along ``search`` (``sys.path``), the first of each name; unreadable folders are left out."""
     found: dict[str, str] = {}
     for folder in search:
-        for name, version in _list_packages(folder):
-            if any(word in f"{name}=={version}" for word in _WANTED):
-                found.setdefault(name, version)
+        with suppress(OSError), os.scandir(folder or ".") as entries:
+            matches = [_METADATA.fullmatch(entry.name) for entry in entries if entry.name.endswith("-info")]
+            for match in filter(None, matches):
+                name, version = match["name"].replace("_", "-"), match["version"]
+                if any(word in f"{name}=={version}" for word in _WANTED):
+                    found.setdefault(name, version)
     return dict(sorted(found.items()))
-
-
-def _list_packages(folder: str) -> list[tuple[str, str]]:
-    try:
-        entries = os.listdir(folder or ".")  # noqa: PTH208 - names are enough, and there are thousands
-    except OSError:
-        return []
-    matches = (_METADATA.fullmatch(entry) for entry in entries if entry.endswith("-info"))
-    return [(match["name"].replace("_", "-"), match["version"]) for match in matches if match is not None]
 
 
 # Torch.
@@ -208,6 +200,7 @@ def _read(folder: Path) -> FoundTorch:
     values = {name: single or double for name, single, double in _ASSIGNMENT.findall(text)}
     if "__version__" not in values:
         return FoundTorch(build=None, folder=folder, problem=f"{folder}/version.py states no version")
+    debug = _DEBUG.search(text)
     build = TorchBuild(
         version=values["__version__"],
         path=str(folder),
@@ -215,14 +208,9 @@ def _read(folder: Path) -> FoundTorch:
         cxx11_abi=_cxx11_abi(folder / "lib" / "libc10.so"),
         hip=values.get("hip"),
         xpu=values.get("xpu"),
-        debug=_flag(text),
+        debug=debug[1] == "True" if debug is not None else None,
     )
     return FoundTorch(build=build, folder=folder, problem=None)
-
-
-def _flag(text: str) -> bool | None:
-    found = _DEBUG.search(text)
-    return found[1] == "True" if found is not None else None
 
 
 def _cxx11_abi(library: Path) -> bool | None:
@@ -276,18 +264,17 @@ def _state(path: str) -> TmpdirState:
     noexec = bool(state.f_flag & os.ST_NOEXEC)
     # Some file systems (btrfs) have no fixed number of inodes and report 0 of 0.
     no_inodes = state.f_files > 0 and state.f_favail == 0
+    problem = None
+    if not writable:
+        problem = "is not writable"
+    elif noexec:
+        problem = "is mounted noexec, so no shared object can be mapped from it"
+    elif no_inodes:
+        problem = "has no free inodes"
     return TmpdirState(
         path=path,
         writable=writable,
         noexec=noexec,
         free_bytes=0 if no_inodes else state.f_bavail * state.f_frsize,
-        problem=_problem(writable, noexec, no_inodes),
+        problem=problem,
     )
-
-
-def _problem(writable: bool, noexec: bool, no_inodes: bool) -> str | None:
-    if not writable:
-        return "is not writable"
-    if noexec:
-        return "is mounted noexec, so no shared object can be mapped from it"
-    return "has no free inodes" if no_inodes else None

@@ -54,38 +54,35 @@ def read_cpu(root: str = "/") -> Cpu:
     except OSError:
         pass
     flags = block.get("flags") or block.get("Features") or ""
+    folder = Path(root, "sys/devices/system/cpu")
+    siblings = [text_of_file(folder / f"cpu{cpu}/topology/thread_siblings_list") for cpu in usable]
     return Cpu(
         model=block.get("model name"),
         flags=frozenset(flags.split()),
         cores=len(usable),
-        physical=_physical_cores(Path(root, "sys/devices/system/cpu"), usable),
+        physical=len(set(siblings)) or 1 if all(siblings) else len(usable),
     )
 
 
 def default_threads(cpu: Cpu, machine: str, environ: Mapping[str, str]) -> int:
-    """What ``torch.get_num_threads()`` gives at start.
+    """The result of ``torch.get_num_threads()`` at start.
 
     Measured with torch built on MKL (x86): MKL_NUM_THREADS wins over OMP_NUM_THREADS, more than the physical cores is
     cut down unless MKL_DYNAMIC is off, and OMP_THREAD_LIMIT has no say.
     """
-    asked = _first_number(environ.get("MKL_NUM_THREADS")) or _first_number(environ.get("OMP_NUM_THREADS"))
+    threads = _first_number(environ.get("MKL_NUM_THREADS")) or _first_number(environ.get("OMP_NUM_THREADS"))
     if machine not in ("x86_64", "AMD64"):
-        return asked or cpu.cores
-    if asked is None:
+        return threads or cpu.cores
+    if threads is None:
         return cpu.physical
     dynamic = environ.get("MKL_DYNAMIC", "true").lower() not in ("false", "0", "no", "f")
-    return min(asked, cpu.physical) if dynamic else asked
+    return min(threads, cpu.physical) if dynamic else threads
 
 
 def _first_number(text: str | None) -> int | None:
     # OMP_NUM_THREADS may list one number per nesting level.
     first = (text or "").split(",")[0].strip()
     return int(first) if first.isdecimal() and int(first) > 0 else None
-
-
-def _physical_cores(folder: Path, usable: list[int]) -> int:
-    siblings = [text_of_file(folder / f"cpu{cpu}/topology/thread_siblings_list") for cpu in usable]
-    return len(set(siblings)) or 1 if all(siblings) else len(usable)
 
 
 # Memory.
@@ -184,16 +181,15 @@ def read_gpus(root: str = "/") -> tuple[Gpu, ...]:
         entries = sorted(folder.iterdir())
     except OSError:
         return ()
-    return tuple(_gpu(index, entry) for index, entry in enumerate(entries))
-
-
-def _gpu(index: int, folder: Path) -> Gpu:
-    name = "unknown"
-    for line in text_of_file(folder / "information").splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() == "Model" and value.strip():
-            name = value.strip()
-    return Gpu(index=index, name=name, compute_capability=capability_of(name))
+    found = []
+    for index, entry in enumerate(entries):
+        name = "unknown"
+        for line in text_of_file(entry / "information").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "Model" and value.strip():
+                name = value.strip()
+        found.append(Gpu(index=index, name=name, compute_capability=capability_of(name)))
+    return tuple(found)
 
 
 def capability_of(name: str) -> str | None:

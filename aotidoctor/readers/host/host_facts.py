@@ -24,7 +24,7 @@ from aotidoctor.readers.host.linkage import executable_stack, predict_linkage
 
 
 def read_host(*, artifact: Artifact | None, environ: Mapping[str, str], survey: bool = False) -> Host:
-    """What this machine offers to the worker, which runs in this interpreter.
+    """Facts about this machine for the worker, which runs in this interpreter.
 
     With ``artifact``, the libraries and symbols that its shared objects need are looked up too, and the temporary
     folder is compared with its unpacked size. With ``survey``, the libraries that packages usually need are looked up:
@@ -68,7 +68,8 @@ def read_host(*, artifact: Artifact | None, environ: Mapping[str, str], survey: 
         environment=allowed_variables(environ),
         in_container=in_container(environ),
         distribution=distribution(),
-        platform=_platform(name, glibc),
+        # As ``platform.platform()`` has it, which would read the interpreter's file for it.
+        platform=f"{name.sysname}-{name.release}-{name.machine}" + (f"-with-glibc{glibc}" if glibc else ""),
         packages=relevant_packages(sys.path),
         abi_versions=linkage.abi_versions,
         executable_stack=stack,
@@ -77,21 +78,18 @@ def read_host(*, artifact: Artifact | None, environ: Mapping[str, str], survey: 
 
 
 def _missing_folders(artifact: Artifact, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """What the compiler would be sent to in vain, in the order in which it is named."""
+    """Include and library folders of a compile that do not exist, in the order in which they are named.
+
+    Left out where the compiler's own variables lead it to what such a folder of another PyTorch held.
+    """
+
+    def leads_to(file: str, *variables: str) -> bool:
+        paths = [path for name in variables for path in environ.get(name, "").split(os.pathsep) if path]
+        return any(os.access(f"{path}/{file}", os.F_OK) for path in paths)
+
+    headers = leads_to("torch/csrc/inductor", "CPATH", "CPLUS_INCLUDE_PATH")
+    libraries = leads_to("libtorch.so", "LIBRARY_PATH")
     named = dict.fromkeys(folder for model in artifact.models for folder in model.build_folders)
-    return tuple(folder for folder in named if not os.path.isdir(folder) and not _leads_to_folder(folder, environ))  # noqa: PTH112 - no ValueError for strange names
-
-
-def _leads_to_folder(folder: str, environ: Mapping[str, str]) -> bool:
-    """Whether the compiler's own variables lead it to what ``folder`` of another PyTorch held."""
-    headers = folder.endswith("include")
-    names, held = (
-        (("CPATH", "CPLUS_INCLUDE_PATH"), "torch/csrc/inductor") if headers else (("LIBRARY_PATH",), "libtorch.so")
-    )
-    given = [path for name in names for path in environ.get(name, "").split(os.pathsep) if path]
-    return any(os.path.exists(f"{path}/{held}") for path in given)  # noqa: PTH110
-
-
-def _platform(name: os.uname_result, glibc: str | None) -> str:
-    """As ``platform.platform()`` has it, which would read the interpreter's file for it."""
-    return f"{name.sysname}-{name.release}-{name.machine}" + (f"-with-glibc{glibc}" if glibc else "")
+    lacking = (folder for folder in named if not (headers if folder.endswith("include") else libraries))
+    # No error for strange names, as of pathlib.
+    return tuple(folder for folder in lacking if not os.path.isdir(folder))  # noqa: PTH112

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
 
@@ -40,7 +41,7 @@ USUAL = (
 
 @record
 class Linkage:
-    """What linking would give.
+    """The result of linking a package here.
 
     ``libraries`` maps each NEEDED name to a file, None when not found. ``libcuda`` is the driver library of this
     process, None when there is none. ``openmp`` are OpenMP runtime files that would be loaded together.
@@ -74,7 +75,10 @@ def predict_linkage(
         process = _start(torch, environ)
     except (OSError, ElfError) as error:
         return Linkage(problem=f"the interpreter's libraries cannot be read: {error}")
-    found = _usual(process, _link(process, artifact, torch)) if survey else _link(process, artifact, torch)
+    found = _link(process, artifact, torch)
+    if survey:
+        usual = {name: process.links.resolve(name, (), ()) for name in USUAL}
+        found = replace(found, libraries={name: image.path if image else None for name, image in usual.items()})
     # Per family of symbol versions (`GLIBCXX`) the newest that its library defines (`3.4.30`).
     newest: dict[str, tuple[int, ...]] = {}
     for library in _VERSIONED:
@@ -89,27 +93,27 @@ def predict_linkage(
     )
 
 
-def _usual(process: _LoaderProcess, found: Linkage) -> Linkage:
-    images = {name: process.links.resolve(name, (), ()) for name in USUAL}
-    return replace(found, libraries={name: image.path if image else None for name, image in images.items()})
-
-
 def _link(process: _LoaderProcess, artifact: Artifact | None, torch: Path | None) -> Linkage:
     driver = process.links.resolve("libcuda.so.1", (), ())
     found = Linkage(openmp=_openmp(process.loaded), libcuda=None if driver is None else driver.path)
     if torch is None:
         return replace(found, problem="torch is not installed, so its libraries cannot be inspected")
-    objects = _elf_objects(artifact)
-    foreign = sorted(
-        {str(each.machine) for each in objects if not (each.machine is None or each.machine == os.uname().machine)}
-    )
+    compiled = [item for model in (artifact.models if artifact else ()) for item in model.shared_objects]
+    objects = [item for item in compiled if item.format == "elf" and not item.problem][:_OBJECT_LIMIT]
+    foreign = sorted({str(item.machine) for item in objects} - {"None", os.uname().machine})
     if foreign:
         return replace(found, problem=f"the package's code is for {', '.join(foreign)}")
     return _look_up(process, objects, found) if objects else found
 
 
 def _start(torch: Path | None, environ: Mapping[str, str]) -> _LoaderProcess:
-    links = LinkMap(library_path=library_path(environ), extra_dirs=_nvidia_dirs(torch))
+    folders: list[str] = []
+    if torch is not None:
+        # Folders of the CUDA wheels, which torch loads from by full path.
+        with suppress(OSError):
+            folders = sorted(entry.path for entry in os.scandir(torch.parent / "nvidia") if entry.is_dir())
+    extra_dirs = tuple(f"{folder}/lib" for folder in folders)
+    links = LinkMap(library_path=library_path(environ), extra_dirs=extra_dirs)
     scope = links.add_program(str(Path(sys.executable).resolve()))
     for path in re.split(r"[ :]+", environ.get("LD_PRELOAD", "").strip()):
         scope += links.add_file(path) if "/" in path else links.add_needed([path] if path else [], ())
@@ -119,24 +123,6 @@ def _start(torch: Path | None, environ: Mapping[str, str]) -> _LoaderProcess:
         scope += links.add_file(str(torch / "lib" / "libtorch_global_deps.so"))
         loaded = scope + links.add_file(str(torch / "lib" / "libtorch_python.so"))
     return _LoaderProcess(links=links, scope=_distinct(scope), loaded=_distinct(loaded))
-
-
-def _nvidia_dirs(torch: Path | None) -> tuple[str, ...]:
-    """Folders of the CUDA wheels, which torch loads from by full path."""
-    if torch is None:
-        return ()
-    try:
-        folders = [entry.path for entry in os.scandir(torch.parent / "nvidia") if entry.is_dir()]
-    except OSError:
-        return ()
-    return tuple(f"{folder}/lib" for folder in sorted(folders))
-
-
-def _elf_objects(artifact: Artifact | None) -> list[SharedObject]:
-    if artifact is None:
-        return []
-    objects = (item for model in artifact.models for item in model.shared_objects)
-    return [item for item in objects if item.format == "elf" and not item.problem][:_OBJECT_LIMIT]
 
 
 def _look_up(process: _LoaderProcess, objects: list[SharedObject], found: Linkage) -> Linkage:
@@ -211,8 +197,8 @@ def executable_stack(glibc: str | None, environ: Mapping[str, str], root: str = 
     if found is None:
         return None, "the version of the C library is not known"
     if (int(found[1]), int(found[2])) >= REFUSED_FROM:
-        asked = _TUNABLE.search(environ.get("GLIBC_TUNABLES", ""))
-        if asked is None or asked[1] != "2":
+        setting = _TUNABLE.search(environ.get("GLIBC_TUNABLES", ""))
+        if setting is None or setting[1] != "2":
             return False, f"glibc {glibc} refuses it (since 2.41)"
     if text_of_file(Path(root, "sys/fs/selinux/enforce")).strip() == "1":
         return None, "SELinux is enforcing, and its policy decides"

@@ -26,7 +26,7 @@ from aotidoctor.readers.releases.torch_releases import release_of
 
 SCHEMA = "aotidoctor.host/1"
 HERE = "here"
-"""What stands for this machine where no file is called so."""
+"""The name of this machine in place of a profile, where no file is called so."""
 
 _REPORT = "aotidoctor.report/1"
 _LARGEST = 8 << 20
@@ -65,7 +65,7 @@ def read_profile(name: str) -> Host:
 
 @lru_cache(maxsize=1)
 def built_in_profiles() -> Mapping[str, JsonObject]:
-    """The profiles that come along, by name."""
+    """The built-in profiles, by name."""
     found: dict[str, JsonObject] = json.loads(Path(__file__).with_name("profiles.json").read_text(encoding="utf-8"))
     return found
 
@@ -105,7 +105,7 @@ def with_torch(host: Host, version: str) -> Host:
 
 
 def for_artifact(host: Host, artifact: Artifact) -> Host:
-    """``host`` with its temporary folder held against the unpacked size of ``artifact``."""
+    """``host`` with its temporary folder compared with the unpacked size of ``artifact``."""
     state = host.tmpdir
     if state is None:
         return host
@@ -140,14 +140,8 @@ def _host(name: str, document: JsonObject) -> Host:
     except record_json.RecordError as error:
         raise CannotExamineError(f"{name}: at $.host: observed {error}, expected the record of a host") from error
     # A profile that was sent has a name of its own for the machine it was made on.
-    return _complete_host(
-        replace(host, profile=str(document.get("name") or Path(name).name)[:80], symbols_problem=_NOT_LOOKED_UP),
-        missing,
-    )
-
-
-def _complete_host(host: Host, missing: set[str]) -> Host:
-    """With what follows from other fields, and with the fields that are not known."""
+    host = replace(host, profile=str(document.get("name") or Path(name).name)[:80], symbols_problem=_NOT_LOOKED_UP)
+    # What follows from other fields.
     if "executable_stack" in missing and host.glibc is not None:
         permitted, why = executable_stack(host.glibc, host.environment, root="/nonexistent")
         host = replace(host, executable_stack=permitted, executable_stack_why=why)

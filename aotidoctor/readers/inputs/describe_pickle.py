@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from math import prod
 
-from aotidoctor.model.inputs import Container, Leaf, LeafValue, PlainValue, TensorDesc, Tree, ValueStats
+from aotidoctor.model.inputs import Container, Leaf, LeafValue, PlainValue, TensorDesc, Tree
 from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import ITEMSIZE, QUANTIZED
 from aotidoctor.readers.inputs.pickle_machine import Entries, Items, Persistent, PickleCall, PickleGlobal, Value
@@ -36,7 +36,7 @@ STATS_TOTAL = 8 << 20
 
 @record(kw_only=False, frozen=False)
 class TensorReader:
-    """Where storages come from. ``stats_left`` is how many bytes of values may still be looked at."""
+    """Access to storages. ``stats_left`` is the number of bytes of values that may still be read."""
 
     resolve: Resolve
     resolve_nested: Callable[[bytes | str], FileStorage]
@@ -75,7 +75,12 @@ def _inner(reader: TensorReader, value: Value, allowed: frozenset[str] | None = 
 
 
 def _strided(
-    reader: TensorReader, args: tuple[Value, ...], *, dtype: str | None, metadata: Value, requires_grad: Value
+    reader: TensorReader,
+    args: tuple[Value, ...],
+    *,
+    requires_grad: Value,
+    dtype: str | None = None,
+    metadata: Value = None,
 ) -> TensorDesc:
     storage = reader.storage(args[0])
     name = dtype or storage.dtype or "uint8"
@@ -89,6 +94,9 @@ def _strided(
     if storage.data is not None and name not in QUANTIZED:
         order = {"big_endian": storage.big_endian, "negated": "neg" in flags}
         view = ValueView(dtype=name, data=storage.data, shape=shape, stride=stride, offset=offset, **order)
+    stats = view.stats() if view is not None and reader.stats_left > 0 else None
+    if stats is not None:
+        reader.stats_left -= min(MAX_BYTES, storage.nbytes)
     return TensorDesc(
         dtype=name,
         shape=shape,
@@ -101,7 +109,7 @@ def _strided(
         conj="conj" in flags,
         neg="neg" in flags,
         quantized=name in QUANTIZED,
-        stats=None if view is None else _stats(reader, view),
+        stats=stats,
         elements=None if view is None else view.elements,
     )
 
@@ -119,35 +127,10 @@ def _check_extent(
         )
 
 
-def _stats(reader: TensorReader, view: ValueView) -> ValueStats | None:
-    stats = view.stats() if reader.stats_left > 0 else None
-    if stats is not None:
-        reader.stats_left -= min(MAX_BYTES, view.data.nbytes)
-    return stats
-
-
-def _v1(reader: TensorReader, args: tuple[Value, ...]) -> TensorDesc:
-    return _strided(reader, args, dtype=None, metadata=None, requires_grad=False)
-
-
-def _v2(reader: TensorReader, args: tuple[Value, ...]) -> TensorDesc:
-    return _strided(reader, args, dtype=None, metadata=args[6] if len(args) > 6 else None, requires_grad=args[4])
-
-
-def _v3(reader: TensorReader, args: tuple[Value, ...]) -> TensorDesc:
-    metadata = args[7] if len(args) > 7 else None
-    return _strided(reader, args, dtype=dtype_name(args[6]), metadata=metadata, requires_grad=args[4])
-
-
 def _parameter(reader: TensorReader, args: tuple[Value, ...]) -> TensorDesc:
     requires_grad = len(args) < 2 or args[1] is True
     desc = _inner(reader, args[0], _IN_PARAMETER)
     return dataclasses.replace(desc, subclass="Parameter", requires_grad=requires_grad)
-
-
-def _quantized(reader: TensorReader, args: tuple[Value, ...]) -> TensorDesc:
-    plain = _strided(reader, args, dtype=None, metadata=None, requires_grad=args[5])
-    return dataclasses.replace(plain, quantized=True)
 
 
 def _sparse(reader: TensorReader, args: tuple[Value, ...]) -> TensorDesc:
@@ -158,47 +141,12 @@ def _sparse(reader: TensorReader, args: tuple[Value, ...]) -> TensorDesc:
     return dataclasses.replace(desc, shape=sizes_argument(shape), stride=None, storage_offset=0, layout=layout)
 
 
-def _nested(reader: TensorReader, args: tuple[Value, ...]) -> TensorDesc:
-    """Only the number of parts is one size for all."""
-    desc, parts = _inner(reader, args[0]), _inner(reader, args[1])
-    return dataclasses.replace(desc, shape=parts.shape[:1], stride=None, layout="nested")
-
-
-def _meta(_: TensorReader, args: tuple[Value, ...]) -> TensorDesc:
-    return TensorDesc(
-        dtype=dtype_name(args[0]),
-        shape=sizes_argument(args[1]),
-        stride=sizes_argument(args[2]),
-        device="meta",
-        requires_grad=args[3] is True,
-    )
-
-
-def _from_cpu(reader: TensorReader, args: tuple[Value, ...]) -> TensorDesc:
-    desc = _inner(reader, args[0])
-    grad = args[3] is True
-    return dataclasses.replace(desc, dtype=dtype_name(args[1]), device=device_name(args[2]), requires_grad=grad)
-
-
 def _from_numpy(_: TensorReader, args: tuple[Value, ...]) -> TensorDesc:
     state = args[0].state if isinstance(args[0], PickleCall) else None
     shape = sizes_argument(state[1]) if isinstance(state, tuple) else ()
     grad = args[3] is True
     return TensorDesc(
         dtype=dtype_name(args[1]), shape=shape, stride=None, device=device_name(args[2]), requires_grad=grad
-    )
-
-
-def _wrapper(_: TensorReader, args: tuple[Value, ...]) -> TensorDesc:
-    return TensorDesc(
-        dtype=dtype_name(args[1]),
-        shape=sizes_argument(args[2]),
-        stride=sizes_argument(args[3]),
-        storage_offset=size_argument(args[4]),
-        layout=layout_name(args[5]),
-        device=device_name(args[6]),
-        requires_grad=args[7] is True,
-        subclass=class_name(args[0]),
     )
 
 
@@ -227,19 +175,52 @@ def _jagged(reader: TensorReader, args: tuple[Value, ...]) -> TensorDesc:
 
 
 _REBUILD: Mapping[str, Callable[[TensorReader, tuple[Value, ...]], TensorDesc]] = {
-    "torch._utils._rebuild_tensor": _v1,
-    "torch._utils._rebuild_tensor_v2": _v2,
-    "torch._utils._rebuild_tensor_v3": _v3,
+    "torch._utils._rebuild_tensor": lambda reader, args: _strided(reader, args, requires_grad=False),
+    "torch._utils._rebuild_tensor_v2": lambda reader, args: _strided(
+        reader, args, metadata=args[6] if len(args) > 6 else None, requires_grad=args[4]
+    ),
+    "torch._utils._rebuild_tensor_v3": lambda reader, args: _strided(
+        reader,
+        args,
+        dtype=dtype_name(args[6]),
+        metadata=args[7] if len(args) > 7 else None,
+        requires_grad=args[4],
+    ),
     "torch._utils._rebuild_parameter": _parameter,
     "torch._utils._rebuild_parameter_with_state": _parameter,
     "torch.nn.parameter.Parameter": _parameter,
-    "torch._utils._rebuild_qtensor": _quantized,
+    "torch._utils._rebuild_qtensor": lambda reader, args: dataclasses.replace(
+        _strided(reader, args, requires_grad=args[5]), quantized=True
+    ),
     "torch._utils._rebuild_sparse_tensor": _sparse,
-    "torch._utils._rebuild_nested_tensor": _nested,
-    "torch._utils._rebuild_meta_tensor_no_storage": _meta,
-    "torch._utils._rebuild_device_tensor_from_cpu_tensor": _from_cpu,
+    # Only the number of parts is one size for all.
+    "torch._utils._rebuild_nested_tensor": lambda reader, args: dataclasses.replace(
+        _inner(reader, args[0]), shape=_inner(reader, args[1]).shape[:1], stride=None, layout="nested"
+    ),
+    "torch._utils._rebuild_meta_tensor_no_storage": lambda _, args: TensorDesc(
+        dtype=dtype_name(args[0]),
+        shape=sizes_argument(args[1]),
+        stride=sizes_argument(args[2]),
+        device="meta",
+        requires_grad=args[3] is True,
+    ),
+    "torch._utils._rebuild_device_tensor_from_cpu_tensor": lambda reader, args: dataclasses.replace(
+        _inner(reader, args[0]),
+        dtype=dtype_name(args[1]),
+        device=device_name(args[2]),
+        requires_grad=args[3] is True,
+    ),
     "torch._utils._rebuild_device_tensor_from_numpy": _from_numpy,
-    "torch._utils._rebuild_wrapper_subclass": _wrapper,
+    "torch._utils._rebuild_wrapper_subclass": lambda _, args: TensorDesc(
+        dtype=dtype_name(args[1]),
+        shape=sizes_argument(args[2]),
+        stride=sizes_argument(args[3]),
+        storage_offset=size_argument(args[4]),
+        layout=layout_name(args[5]),
+        device=device_name(args[6]),
+        requires_grad=args[7] is True,
+        subclass=class_name(args[0]),
+    ),
     "torch._tensor._rebuild_from_type_v2": _typed,
 }
 _PLAIN = frozenset(f"torch._utils._rebuild_{name}" for name in ("tensor", "tensor_v2", "tensor_v3", "qtensor"))
@@ -358,7 +339,7 @@ class Describer:
 
 
 def _unwrap_user_dict(value: Value) -> Value:
-    """What a ``collections.UserDict`` holds, as the tokenisers' ``BatchEncoding`` is one: names and values."""
+    """The names and values in a ``collections.UserDict``, such as the tokenisers' ``BatchEncoding``."""
     state = value.state if isinstance(value, PickleCall) else None
     if not isinstance(state, Entries):
         return value
@@ -377,7 +358,7 @@ def _first_entries(call: PickleCall) -> Sequence[tuple[Value, Value]]:
 
 
 def _key(key: Value) -> str | int:
-    """Keys other than text and small whole numbers are shown, not compared."""
+    """Keys other than text and small whole numbers become text."""
     if isinstance(key, str):
         return key
     if isinstance(key, int) and not isinstance(key, bool) and abs(key) < 1 << 62:
@@ -419,10 +400,6 @@ def _called_value(call: PickleCall) -> PlainValue:
     return PlainValue(type=name[:TEXT], text=f"{call.name or 'something'}(...)"[:TEXT])
 
 
-def _size_value(call: PickleCall) -> PlainValue:
-    return PlainValue(type="Size", text=f"torch.Size({list(sizes_argument(call))})"[:TEXT])
-
-
 def _complex_value(call: PickleCall) -> PlainValue:
     # An integer may be too large for a float; a float may be infinite or no number at all.
     parts = [
@@ -434,7 +411,7 @@ def _complex_value(call: PickleCall) -> PlainValue:
 
 
 _VALUES: Mapping[str, Callable[[PickleCall], PlainValue]] = {
-    "torch.Size": _size_value,
+    "torch.Size": lambda call: PlainValue(type="Size", text=f"torch.Size({list(sizes_argument(call))})"[:TEXT]),
     "torch.device": lambda call: PlainValue(type="device", text=device_name(call)),
     "builtins.complex": _complex_value,
     "builtins.set": lambda _: PlainValue(type="set", text="a set"),

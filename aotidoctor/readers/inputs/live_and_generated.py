@@ -1,6 +1,6 @@
 """Describe inputs that come from no file: live values of Python, and inputs generated to fit a contract.
 
-Live tensors are only asked for their attributes; torch is not imported here. Generated sizes and strides are small,
+Only the attributes of live tensors are read; torch is not imported here. Generated sizes and strides are small,
 inside the ranges, and equal where a symbol is shared, so that a package can be tried without an inputs file.
 """
 
@@ -26,7 +26,6 @@ from aotidoctor.model.inputs import (
     PlainValue,
     TensorDesc,
     Tree,
-    ValueStats,
 )
 from aotidoctor.model.record import JsonObject, JsonValue
 from aotidoctor.model.saved_calls import arrange, graft
@@ -52,7 +51,7 @@ class _Storage(Protocol):
 
 
 class _Tensor(Protocol):
-    """What of ``torch.Tensor`` is used here."""
+    """The part of ``torch.Tensor`` that is used here."""
 
     shape: Sequence[int]
     dtype: object
@@ -109,8 +108,8 @@ def _live_leaf(value: object) -> LeafValue:
         return array_value(str(getattr(value, "dtype", "")), tuple(map(int, getattr(value, "shape", ()))))
     if value is None or type(value) in (bool, int, float, str, bytes):
         return plain_value(cast("Value", value))
-    shown = type(value) is complex or (type(value).__module__, name) in (("torch", "dtype"), ("torch", "Size"))
-    text = str(value) if shown or (type(value).__module__, name) == ("torch", "device") else f"a {name}"
+    of_torch = type(value).__module__ == "torch" and name in ("dtype", "Size", "device")
+    text = str(value) if of_torch or type(value) is complex else f"a {name}"
     return PlainValue(type=name, text=text[:80])
 
 
@@ -121,6 +120,9 @@ def _tensor(tensor: _Tensor) -> TensorDesc:
     name = type(tensor).__name__
     # To look at values elsewhere would wait for the device.
     is_read = storage is not None and str(tensor.device) == "cpu" and layout == "strided"
+    values = _values(tensor, dtype, MAX_BYTES) if is_read and dtype not in QUANTIZED else None
+    if values is not None and dtype == "bool":
+        values = [int(value) for value in values]
     return TensorDesc(
         dtype=dtype,
         shape=_shape(tensor),
@@ -135,13 +137,13 @@ def _tensor(tensor: _Tensor) -> TensorDesc:
         layout="nested" if layout == "jagged" or getattr(tensor, "is_nested", False) else layout,
         quantized=dtype in QUANTIZED,
         subclass=None if name == "Tensor" else name,
-        stats=_stats(tensor, dtype) if is_read else None,
+        stats=None if values is None else summarise(values),
         elements=partial(_values, tensor, dtype, MAX_SPAN) if is_read else None,
     )
 
 
 def _answer_or(ask: Callable[[], _T], otherwise: _T) -> _T:
-    """What a tensor says of itself; ``otherwise`` where one of its kind cannot say it."""
+    """The result of ``ask``; ``otherwise`` where a tensor of this kind does not have it."""
     try:
         return ask()
     except _CANNOT_SAY:
@@ -163,17 +165,10 @@ def _storage(tensor: _Tensor) -> tuple[str | None, int | None]:
 
 
 def _values(tensor: _Tensor, dtype: str, most: int) -> Sequence[int] | Sequence[float] | None:
-    """The values row-major; None where they are complex, of more than ``most`` bytes, or cannot be told."""
+    """The values row-major; None where they are complex, of more than ``most`` bytes, or not available."""
     if dtype.startswith("complex") or math.prod(_shape(tensor)) * ITEMSIZE.get(dtype, 16) > most:
         return None
     return _answer_or(lambda: tensor.detach().flatten().tolist(), None)
-
-
-def _stats(tensor: _Tensor, dtype: str) -> ValueStats | None:
-    values = None if dtype in QUANTIZED else _values(tensor, dtype, MAX_BYTES)
-    if values is None:
-        return None
-    return summarise([int(value) for value in values] if dtype == "bool" else values)
 
 
 # Sizes and strides that satisfy a contract.
@@ -187,9 +182,12 @@ MOST_READ = 1 << 28
 
 def choose_symbols(contract: ModelContract) -> tuple[dict[str, int], list[str]]:
     """A value for every symbol that a dim shows, and a note for each that no small value suits."""
-    dims = [dim for leaf in contract.leaves for dim in leaf.dims or () if dim.static is None and dim.expr is not None]
+    dynamic = [dim for leaf in contract.leaves for dim in leaf.dims or () if dim.static is None]
+    dims = [dim for dim in dynamic if dim.expr is not None]
     names = sorted({name for dim in dims if dim.expr is not None for name in dim.expr.symbols})
-    smallest = _relations_unknown(contract)
+    # A recovered contract does not tell which dynamic dims belong together. Then every dim gets its lower bound: sizes
+    # that grow with one another (``s0``, ``s0 + 1``, ``2*s0``) take those together.
+    smallest = len(dims) < len(dynamic) and any(dim.min for dim in dynamic)
     chosen: dict[str, int] = {}
     notes: list[str] = []
     for name in names:
@@ -199,16 +197,6 @@ def choose_symbols(contract: ModelContract) -> tuple[dict[str, int], list[str]]:
             notes.append(f"no size up to {MOST} of {name} is inside all ranges; made with {SMALL[0]}")
         chosen[name] = SMALL[0] if value is None else value
     return _adjust_symbols(dims, chosen), notes
-
-
-def _relations_unknown(contract: ModelContract) -> bool:
-    """Whether the contract does not tell which dynamic dims belong together, as one that was recovered does not.
-
-    Then every dim gets its lower bound: sizes that grow with one another (``s0``, ``s0 + 1``, ``2*s0``) take those
-    together.
-    """
-    dims = [dim for leaf in contract.leaves for dim in leaf.dims or () if dim.static is None]
-    return any(dim.expr is None for dim in dims) and any(dim.min for dim in dims)
 
 
 def _candidates(dims: Iterable[Dim], *, smallest: bool = False) -> Iterator[int]:
@@ -249,11 +237,11 @@ def choose_shape(leaf: LeafSpec, symbols: Mapping[str, int]) -> tuple[int, ...]:
     """
     if leaf.rank is not None:
         return tuple(_size(dim, symbols) for dim in leaf.dims) if leaf.dims is not None else (SMALL[0],) * leaf.rank
-    shown = tuple(_size(dim, symbols) for dim in leaf.dims or ())
+    known = tuple(_size(dim, symbols) for dim in leaf.dims or ())
     extents = (evaluate(one.extent, symbols) for one in leaf.reads)
-    rows = prod(shown)
+    rows = prod(known)
     more = -(-max((extent for extent in extents if extent is not None), default=1) // max(rows, 1))
-    return (*shown, min(more, MOST_READ)) if more > 1 or not shown else shown
+    return (*known, min(more, MOST_READ)) if more > 1 or not known else known
 
 
 def _size(dim: Dim, symbols: Mapping[str, int]) -> int:
@@ -269,7 +257,9 @@ def _size(dim: Dim, symbols: Mapping[str, int]) -> int:
 
 def choose_stride(leaf: LeafSpec, shape: tuple[int, ...], symbols: Mapping[str, int]) -> tuple[int, ...] | None:
     """Strides in elements, None for a contiguous tensor."""
-    known = _known_strides(leaf, symbols)
+    known = leaf.strides
+    if leaf.stride_exprs is not None:
+        known = tuple(None if expr is None else evaluate(expr, symbols) for expr in leaf.stride_exprs)
     if known is None or len(known) != len(shape):
         return None
     plain = contiguous_stride(shape)
@@ -279,12 +269,6 @@ def choose_stride(leaf: LeafSpec, shape: tuple[int, ...], symbols: Mapping[str, 
     if found is None:
         found = tuple(step if want is None else want for want, step in zip(known, plain, strict=True))
     return found
-
-
-def _known_strides(leaf: LeafSpec, symbols: Mapping[str, int]) -> tuple[int | None, ...] | None:
-    if leaf.stride_exprs is not None:
-        return tuple(None if expr is None else evaluate(expr, symbols) for expr in leaf.stride_exprs)
-    return leaf.strides
 
 
 def _agrees(known: tuple[int | None, ...], stride: tuple[int, ...]) -> bool:

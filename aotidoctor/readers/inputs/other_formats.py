@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
 
 from aotidoctor.model.errors import too_many
-from aotidoctor.model.inputs import Container, Elements, Leaf, LeafValue, TensorDesc, Tree, ValueStats
+from aotidoctor.model.inputs import Container, Leaf, LeafValue, TensorDesc, Tree, ValueStats
 from aotidoctor.model.record import JsonObject, JsonValue
 from aotidoctor.model.saved_calls import DocumentError, TensorSpec, decode
 from aotidoctor.model.torch_names import ITEMSIZE, SAFETENSORS_DTYPES, contiguous_stride
@@ -57,15 +56,10 @@ def read_npy(path: str, data: memoryview, *, trusted: bool) -> FileContent:
 def read_npz(members: Members, *, trusted: bool) -> FileContent:
     """Named arrays, in file order. Raises ``InputsError``."""
     names = members.names()
-    arrays = tuple(Leaf(value=value) for value in _arrays(members, names, trusted=trusted))
+    arrays = tuple(Leaf(value=_array(members.path, name, members.read(name), trusted=trusted)) for name in names)
     keys = tuple(name.removesuffix(".npy") for name in names)
     tree = Container(type="dict", children=arrays, keys=keys)
     return FileContent(tree=tree, format="npz", flat=True)
-
-
-def _arrays(members: Members, names: tuple[str, ...], *, trusted: bool) -> Iterator[LeafValue]:
-    for name in names:
-        yield _array(members.path, name, members.read(name), trusted=trusted)
 
 
 def _array(path: str, name: str, data: memoryview, *, trusted: bool) -> LeafValue:
@@ -95,21 +89,15 @@ def _header(path: str, name: str, data: memoryview) -> tuple[str, bool, tuple[in
     if length > MAX_NPY_HEADER or start > len(data):
         raise corrupt_error(path, name, f"a header of {length} bytes", f"one inside {len(data)} bytes")
     text = bytes(data[12 if wide else 10 : start]).decode("latin-1")
-    descr, order, shape = _DESCR.search(text), _ORDER.search(text), _sizes(text)
+    descr, order, shape = _DESCR.search(text), _ORDER.search(text), _SHAPE.search(text)
+    parts = shape[1].split(",") if shape is not None else []
+    sizes = [part.strip().removesuffix("L") for part in parts if part.strip()]
     if descr is None and _RECORD.search(text):
         raise wrong_format_error(path, f"a record array ({name})", subject=name)
-    if descr is None or order is None or shape is None:
+    good = shape is not None and len(sizes) <= _MAX_DIMS and all(map(_SIZE.fullmatch, sizes))
+    if descr is None or order is None or not good:
         raise corrupt_error(path, name, f"a header with {text[:60]!r}", "descr, fortran_order and shape")
-    return descr[1], order[1] == "True", shape, start
-
-
-def _sizes(text: str) -> tuple[int, ...] | None:
-    """The shape in a header; None where there is none that an array can have."""
-    found = _SHAPE.search(text)
-    parts = found[1].split(",") if found is not None else []
-    sizes = [part.strip().removesuffix("L") for part in parts if part.strip()]
-    good = found is not None and len(sizes) <= _MAX_DIMS and all(_SIZE.fullmatch(size) for size in sizes)
-    return tuple(map(int, sizes)) if good else None
+    return descr[1], order[1] == "True", tuple(map(int, sizes)), start
 
 
 # JSON.
@@ -156,25 +144,19 @@ def describe_document(document: JsonValue) -> Tree[LeafValue]:
 
 def _json_tensor(spec: TensorSpec, name: str) -> TensorDesc:
     stride = contiguous_stride(spec.shape) if spec.stride is None else spec.stride
-    elements = 1 + sum((size - 1) * step for size, step in zip(spec.shape, stride, strict=True))
+    span = 1 + sum((size - 1) * step for size, step in zip(spec.shape, stride, strict=True))
+    # Other numbers than integers are of no use to anyone who asks for elements.
+    integers = spec.data is not None and not spec.dtype.startswith((*FLOATING, "complex"))
     return TensorDesc(
         dtype=spec.dtype,
         shape=spec.shape,
         stride=stride,
         storage=name,
-        storage_nbytes=0 if 0 in spec.shape else elements * ITEMSIZE[spec.dtype],
+        storage_nbytes=0 if 0 in spec.shape else span * ITEMSIZE[spec.dtype],
         device=spec.device,
         stats=_stats(spec),
-        elements=_elements(spec),
+        elements=(lambda: [int(value) for value in spec.data or ()]) if integers else None,
     )
-
-
-def _elements(spec: TensorSpec) -> Elements | None:
-    """The integers of the document; other numbers are of no use to anyone who asks for elements."""
-    data = spec.data
-    if data is None or spec.dtype.startswith((*FLOATING, "complex")):
-        return None
-    return lambda: [int(value) for value in data]
 
 
 def _stats(spec: TensorSpec) -> ValueStats | None:
@@ -242,7 +224,7 @@ def _unique(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
 
 
 def known_sizes(sizes: list[JsonValue]) -> tuple[int, ...]:
-    """Those of ``sizes`` that a tensor can have."""
+    """The members of ``sizes`` that a tensor can have."""
     return tuple(size for size in sizes if isinstance(size, int) and 0 <= size < 1 << 48)
 
 

@@ -86,7 +86,7 @@ class BadPickleError(Exception):
 
 @record(kw_only=False, frozen=False, eq=False)
 class PickleMachine:
-    """The state between two steps. ``foreign`` lists the globals outside ``SAFE_GLOBALS`` that were met, in order."""
+    """The state between two steps. ``foreign`` lists the globals outside ``SAFE_GLOBALS``, in order of appearance."""
 
     data: Sequence[int]
     position: int
@@ -121,7 +121,7 @@ class PickleMachine:
         return bytes(self.data[start:position])
 
     def pop(self) -> Value:
-        """The top of the stack, which goes."""
+        """The top of the stack, which is removed."""
         self.top()
         return self.stack.pop()
 
@@ -137,7 +137,7 @@ class PickleMachine:
         self.stack = []
 
     def since_mark(self) -> list[Value]:
-        """What was pushed since the last mark, which is removed."""
+        """The values above the last mark, which is removed."""
         if not self.below:
             raise BadPickleError("there is no mark")
         items, self.stack = self.stack, self.below.pop()
@@ -308,10 +308,6 @@ def _decimal_key(machine: PickleMachine) -> int:
     return int(line)
 
 
-def _quoted(machine: PickleMachine) -> Value:
-    return machine.line()[1:-1].decode("unicode_escape", "replace")
-
-
 def _tuple(count: int) -> Step:
     def step(machine: PickleMachine) -> None:
         items = [machine.pop() for _ in range(count)]
@@ -327,11 +323,6 @@ def _items(kind: str) -> Step:
 def _marked_dict(machine: PickleMachine) -> None:
     items = machine.since_mark()
     machine.stack.append(Entries(list(zip(items[::2], items[1::2], strict=False))))
-
-
-def _set_item(machine: PickleMachine) -> None:
-    value, key = machine.pop(), machine.pop()
-    machine.set_items([key, value])
 
 
 def _global_lines(machine: PickleMachine) -> Value:
@@ -395,7 +386,7 @@ OPCODES: Mapping[int, Step] = {
         "N": _constant(None),
         "\x88": _constant(True),
         "\x89": _constant(False),
-        "S": _push(_quoted),
+        "S": _push(lambda machine: machine.line()[1:-1].decode("unicode_escape", "replace")),
         "T": _python2_text(4),
         "U": _python2_text(1),
         "V": _push(lambda machine: machine.line().decode("raw-unicode-escape", "replace")),
@@ -417,7 +408,7 @@ OPCODES: Mapping[int, Step] = {
         "e": lambda machine: machine.append(machine.since_mark()),
         "}": _push(lambda _: Entries()),
         "d": _marked_dict,
-        "s": _set_item,
+        "s": lambda machine: machine.set_items([machine.pop(), machine.pop()][::-1]),
         "u": lambda machine: machine.set_items(machine.since_mark()),
         "\x8f": _items("set"),
         "\x90": lambda machine: machine.append(machine.since_mark()),

@@ -97,9 +97,9 @@ def _content(path: str, data: memoryview, *, trusted: bool) -> FileContent:
             from aotidoctor.readers.inputs.other_formats import read_npz
 
             return read_npz(members, trusted=trusted)
-        shown = ", ".join(names[:3])[:100]
+        first = ", ".join(names[:3])[:100]
         raise wrong_format_error(
-            path, f"a zip file of {len(names)} other members ({shown})" if names else "an empty zip file"
+            path, f"a zip file of {len(names)} other members ({first})" if names else "an empty zip file"
         )
     # Imported here: torch.save writes zip files, and those are what most people have.
     from aotidoctor.readers.inputs.other_formats import read_other_format

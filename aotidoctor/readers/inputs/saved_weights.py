@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import mmap
-import os
 import struct
 import zipfile
 from pathlib import Path
@@ -37,7 +36,7 @@ from aotidoctor.readers.inputs.torch_files import (
 
 
 def read_saved_state(path: str, state: PickledState) -> dict[str, ArchivePayload]:
-    """Name -> value. The file stays mapped as long as one of them is kept. Raises ``InputsError``."""
+    """Values by name. The file stays mapped as long as one of them lives. Raises ``InputsError``."""
     try:
         with Path(path).open("rb") as stream:
             data = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
@@ -48,7 +47,12 @@ def read_saved_state(path: str, state: PickledState) -> dict[str, ArchivePayload
 
 
 def _tensors(path: str, member: str, data: memoryview) -> dict[str, ArchivePayload]:
-    members = _members(path, member, data)
+    with zipfile.ZipFile(_Window(data)) as archive:
+        infos = archive.infolist()
+    if len(infos) > MAX_MEMBERS or len({info.filename for info in infos}) < len(infos):
+        raise corrupt_error(path, member, f"{len(infos)} members, or two with one name", "a file of torch.save")
+    has_crc = any(info.CRC for info in infos)
+    members = Members(path, data, {info.filename: info for info in infos}, has_crc=has_crc)
     pickle = find_pickle(members)
     if pickle is None:
         raise corrupt_error(path, member, "no data.pkl", "a file of torch.save")
@@ -90,19 +94,11 @@ def _payload(name: str, child: Tree[LeafValue], member: str, known: dict[str, Fi
 
 
 def _no_bytes(value: TensorDesc, storage: FileStorage | None) -> str | None:
-    """Why the bytes of the storage are not those of a tensor here, None when they are."""
+    """The reason why the bytes of the storage are not those of the tensor; None when they are."""
     plain = value.layout == "strided" and not value.quantized and not value.conj and not value.neg
     if storage is None or storage.data is None or not plain:
         return f"a tensor of a different kind ({value.layout})"
     return "values of a big-endian machine" if storage.big_endian else None
-
-
-def _members(path: str, member: str, data: memoryview) -> Members:
-    with zipfile.ZipFile(_Window(data)) as archive:
-        infos = archive.infolist()
-    if len(infos) > MAX_MEMBERS or len({info.filename for info in infos}) < len(infos):
-        raise corrupt_error(path, member, f"{len(infos)} members, or two with one name", "a file of torch.save")
-    return Members(path, data, {info.filename: info for info in infos}, has_crc=any(info.CRC for info in infos))
 
 
 class _Window(io.RawIOBase):
@@ -137,7 +133,7 @@ def read_weights(path: str) -> tuple[ConstantSpec, ...]:
         CannotExamineError: the file cannot be read, or it holds no weights by name.
     """
     try:
-        size = os.path.getsize(path)  # noqa: PTH202 - a path as it was given
+        size = Path(path).stat().st_size
         with open(path, "rb", opener=opener) as stream:
             head = stream.read(_HEAD)
             if is_safetensors(memoryview(head)):
@@ -145,7 +141,7 @@ def read_weights(path: str) -> tuple[ConstantSpec, ...]:
                 header = read_header(path, (head + stream.read(length))[8 : 8 + length])
                 found = [_of_safetensors(name, entry) for name, entry in header.items()]
             else:
-                state = read_saved_state(path, PickledState(member=os.path.basename(path), offset=0, size=size))  # noqa: PTH119
+                state = read_saved_state(path, PickledState(member=Path(path).name, offset=0, size=size))
                 stored = [payload.stored for payload in state.values()]
                 found = [
                     ConstantSpec(

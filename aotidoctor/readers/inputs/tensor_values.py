@@ -20,7 +20,7 @@ from aotidoctor.readers.inputs.pickle_machine import Items, Persistent, PickleCa
 
 
 class MalformedError(Exception):
-    """The pickle says something no torch.save writes; ``subject`` is the record, None for the pickle itself."""
+    """The pickle is not one that torch.save writes; ``subject`` is the record, None for the pickle itself."""
 
     def __init__(self, observed: str, expected: str = "what torch.save writes", subject: str | None = None) -> None:
         super().__init__(observed)
@@ -30,7 +30,7 @@ class MalformedError(Exception):
 
 
 class TooManyPartsError(MalformedError):
-    """Sound, but of more parts than inputs have: numbers in lists where tensors belong."""
+    """The pickle is sound, but has more parts than inputs have: numbers in lists where tensors belong."""
 
 
 @record
@@ -47,7 +47,7 @@ class FileStorage:
 
 @record
 class StorageId:
-    """What a persistent id says. ``dtype`` as in ``Storage``."""
+    """The parts of a persistent id. ``dtype`` as in ``FileStorage``."""
 
     key: str
     dtype: str | None
@@ -151,7 +151,7 @@ def class_name(value: Value) -> str | None:
 # Statistics of values.
 
 MAX_BYTES = 256 << 10
-# What is read when it is asked for, in bytes from the first to the last element.
+# What is read on demand, in bytes from the first to the last element.
 MAX_SPAN = 16 << 20
 
 _CODES = {
@@ -360,14 +360,7 @@ def _scalar(dtype: Value, data: Value) -> PlainValue:
     if isinstance(data, PickleCall) and data.name == "_codecs.encode" and data.args and isinstance(data.args[0], str):
         data = data.args[0][:16].encode("latin-1", "replace")
     text = name
-    if isinstance(data, bytes) and len(data) <= 16:
-        stats = _one(name, data)
-        text = name if stats is None else f"{name}({stats})"
+    if isinstance(data, bytes) and len(data) <= 16 and len(data) == ITEMSIZE.get(name):
+        stats = ValueView(dtype=name, data=memoryview(data), shape=(1,), stride=(1,)).stats()
+        text = name if stats is None or stats.low is None else f"{name}({stats.low})"
     return PlainValue(type=f"numpy.{name}"[:40], text=text, dtype=name)
-
-
-def _one(dtype: str, data: bytes) -> float | int | None:
-    if ITEMSIZE.get(dtype) != len(data):
-        return None
-    stats = ValueView(dtype=dtype, data=memoryview(data), shape=(1,), stride=(1,)).stats()
-    return None if stats is None else stats.low

@@ -65,7 +65,7 @@ FORMS = "tensors as a tuple or list of arguments, {'args', 'kwargs'}, (args, kwa
 
 
 def corrupt_error(path: str, subject: str, observed: str, expected: str = "a complete file") -> InputsError:
-    """The file is damaged at ``subject`` (a member, a record, the file)."""
+    """The error for a file that is damaged at ``subject`` (a member, a record, the file)."""
     where = path if subject == path else f"{path}: {subject}"
     return InputsError(
         f"{where}: observed {observed}, expected {expected}",
@@ -77,7 +77,7 @@ def corrupt_error(path: str, subject: str, observed: str, expected: str = "a com
 
 
 def missing_error(path: str, observed: str) -> InputsError:
-    """The file cannot be opened."""
+    """The error for a file that cannot be opened."""
     return InputsError(
         f"{path}: {observed}",
         cause="inputs-file-missing",
@@ -89,19 +89,19 @@ def missing_error(path: str, observed: str) -> InputsError:
 
 
 def unsafe_error(path: str, names: Sequence[str]) -> InputsError:
-    """Reading the file as its author meant it would call ``names``."""
-    shown = list_names(names, MAX_NAMED)
+    """The error for a file whose reading would call ``names``."""
+    listed = list_names(names, MAX_NAMED)
     return InputsError(
-        f"{path}: needs code to be executed: {shown}; read it with --trust-pickle if you trust who made it",
+        f"{path}: needs code to be executed: {listed}; read it with --trust-pickle if you trust who made it",
         cause="inputs-file-unsafe",
-        subject=shown,
-        observed=f"a pickle that calls {shown}",
+        subject=listed,
+        observed=f"a pickle that calls {listed}",
         expected="tensors and plain containers",
     )
 
 
 def wrong_format_error(path: str, observed: str, *, subject: str | None = None, expected: str = FORMS) -> InputsError:
-    """The file is sound and no inputs file."""
+    """The error for a sound file that holds no inputs."""
     return InputsError(
         f"{path}: observed {observed}, expected {expected}",
         cause="inputs-file-format",
@@ -140,24 +140,24 @@ class Members:
     def read(self, name: str) -> memoryview:
         """The bytes of a member: a view of the file when it is stored. Raises ``InputsError`` when it is damaged."""
         info = self.infos[name]
-        start = self._start(info)
+        header = bytes(self.data[info.header_offset : info.header_offset + _LOCAL_HEADER])
+        if len(header) < _LOCAL_HEADER or header[:4] != b"PK\x03\x04":
+            raise corrupt_error(self.path, name, "no local header", "a local header at the position in the directory")
+        start = info.header_offset + _LOCAL_HEADER + sum(struct.unpack("<HH", header[26:30]))
         raw = self.data[start : start + info.compress_size]
         if len(raw) < info.compress_size:
             raise corrupt_error(self.path, name, f"{len(raw)} bytes", f"{info.compress_size} as in the directory")
         view = raw if info.compress_type == zipfile.ZIP_STORED else self._inflate(info, raw)
         if len(view) != info.file_size:
             raise corrupt_error(self.path, name, f"{len(view)} bytes", f"{info.file_size} as in the directory")
-        self._check_crc(info, view)
+        if not self.has_crc or len(view) > self.crc_left:
+            self.unchecked += 1
+            return view
+        self.crc_left -= len(view)
+        crc = zlib.crc32(view)
+        if crc != info.CRC:
+            raise corrupt_error(self.path, name, f"CRC {crc:08x}", f"{info.CRC:08x}: the data was changed")
         return view
-
-    def _start(self, info: zipfile.ZipInfo) -> int:
-        header = bytes(self.data[info.header_offset : info.header_offset + _LOCAL_HEADER])
-        if len(header) < _LOCAL_HEADER or header[:4] != b"PK\x03\x04":
-            raise corrupt_error(
-                self.path, info.filename, "no local header", "a local header at the position in the directory"
-            )
-        name_size, extra_size = struct.unpack("<HH", header[26:30])
-        return int(info.header_offset + _LOCAL_HEADER + name_size + extra_size)
 
     def _inflate(self, info: zipfile.ZipInfo, raw: memoryview) -> memoryview:
         if info.compress_type != zipfile.ZIP_DEFLATED or info.flag_bits & 1:
@@ -170,15 +170,6 @@ class Members:
             return memoryview(zlib.decompressobj(-15).decompress(raw, info.file_size + 1))
         except zlib.error as error:
             raise corrupt_error(self.path, info.filename, f"deflated data that does not inflate ({error})") from error
-
-    def _check_crc(self, info: zipfile.ZipInfo, view: memoryview) -> None:
-        if not self.has_crc or len(view) > self.crc_left:
-            self.unchecked += 1
-            return
-        self.crc_left -= len(view)
-        crc = zlib.crc32(view)
-        if crc != info.CRC:
-            raise corrupt_error(self.path, info.filename, f"CRC {crc:08x}", f"{info.CRC:08x}: the data was changed")
 
 
 def open_members(path: str, data: memoryview) -> Members:
@@ -197,7 +188,7 @@ def open_members(path: str, data: memoryview) -> Members:
         if info.filename in found:
             raise corrupt_error(path, info.filename[:200], "two members with one name", "one")
         found[info.filename] = info
-    # torch can be told to write no CRCs; then all of them are 0.
+    # torch has a setting to write no CRCs; then all of them are 0.
     return Members(path, data, found, has_crc=any(info.CRC for info in infos))
 
 
@@ -207,7 +198,7 @@ _PARTS = frozenset({"model", "optimizer", "module", "net", "ema", "scheduler", "
 
 
 def other_pickle(root: Value) -> str | None:
-    """What a pickled object is if it holds no inputs, None if it may hold some."""
+    """The nature of a pickled object without inputs; None if it may hold some."""
     if isinstance(root, PickleCall):
         state = root.state.entries if isinstance(root.state, Entries) else ()
         if {"_parameters", "_modules"} <= {key for key, _ in state if isinstance(key, str)}:
@@ -262,7 +253,7 @@ def has_dotted_names(names: Sequence[str]) -> bool:
 
 
 def other_zip(names: Sequence[str]) -> str | None:
-    """What a zip file is by its members if it holds no inputs."""
+    """The nature of a zip file without inputs, by its members; None if it may hold some."""
     parts = [name.partition("/")[2] or name for name in names]
     if any(part.startswith("code/") for part in parts) and "data.pkl" in parts:
         return "a TorchScript module"
@@ -291,7 +282,7 @@ _MAGIC = (
 
 
 def other_file(head: bytes) -> str:
-    """What a file is by its first bytes, when no reader takes it."""
+    """The nature of a file by its first bytes, when no reader takes it."""
     stripped = head.lstrip()
     for magic, name in _MAGIC:
         if stripped.startswith(magic):
@@ -446,7 +437,7 @@ def read_torch_zip(members: Members, pickle_name: str, *, trusted: bool) -> File
 
 
 def storages_of(members: Members, pickle_name: str, known: dict[str, FileStorage]) -> Resolve:
-    """Finds the storages that the pickle names, in the records beside it; ``known`` are those found so far.
+    """Find the storages that the pickle names in the records beside it; ``known`` are those found so far.
 
     Raises ``InputsError``, as what it returns does.
     """

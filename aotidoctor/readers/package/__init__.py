@@ -1,1 +1,1 @@
-"""Path to ``Artifact``: archive members, metadata, sources, ELF facts. Executes nothing, extracts nothing."""
+"""Read packages into ``Artifact``: members, metadata, sources, ELF facts. Executes nothing, extracts nothing."""

@@ -26,7 +26,7 @@ CHUNK = 1 << 20
 class Blob:
     """A run of ``size`` bytes. ``read_at(offset, length)`` gives at most ``length`` bytes, fewer past the end.
 
-    ``prefetch`` is told what will be read, as offsets with lengths, where getting it together is cheaper.
+    ``prefetch`` takes what will be read, as offsets with lengths, where fetching it together is cheaper.
     """
 
     size: int
@@ -54,7 +54,7 @@ class Blob:
             position += len(data)
 
     def sha256(self) -> str:
-        """Of all bytes, in hexadecimal."""
+        """The digest of all bytes, in hexadecimal."""
         digest = hashlib.sha256()
         for chunk in self.chunks():
             digest.update(chunk)
@@ -68,14 +68,23 @@ def file_blob(descriptor: int, size: int) -> Blob:
         wanted = min(length, size - start)
         if start < 0 or wanted <= 0:
             return b""
-        return _pread_all(descriptor, wanted, start)
+        data = os.pread(descriptor, wanted, start)
+        if not 0 < len(data) < wanted:
+            return data
+        # It may give less (2 GiB limit, network file systems): go on until there is no more.
+        parts, got = [data], len(data)
+        while data and got < wanted:
+            data = os.pread(descriptor, wanted - got, start + got)
+            parts.append(data)
+            got += len(data)
+        return b"".join(parts)
 
     return Blob(size, read_at)
 
 
 @contextmanager
 def opened_blob(path: str | Path) -> Iterator[tuple[Blob, int]]:
-    """The file at ``path`` with its mode; nobody is waited for at the other end of a named pipe. Raises OSError."""
+    """The file at ``path`` with its mode; opening a named pipe does not wait. Raises OSError."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except ValueError as error:
@@ -115,22 +124,6 @@ def bytes_blob(data: bytes) -> Blob:
     return Blob(len(data), read_at)
 
 
-def _pread_all(descriptor: int, wanted: int, position: int) -> bytes:
-    """``pread`` may give less than asked (2 GiB limit, network file systems): go on until there is no more."""
-    data = os.pread(descriptor, wanted, position)
-    if len(data) == wanted or not data:
-        return data
-    parts = [data]
-    got = len(data)
-    while got < wanted:
-        data = os.pread(descriptor, wanted - got, position + got)
-        if not data:
-            break
-        parts.append(data)
-        got += len(data)
-    return b"".join(parts)
-
-
 # Packages that are not on this machine.
 
 _REGISTERED: dict[str, Blob] = {}
@@ -138,7 +131,7 @@ _REGISTERED: dict[str, Blob] = {}
 
 @contextmanager
 def register_source(name: str, blob: Blob) -> Iterator[None]:
-    """Within: ``name`` is read through ``blob``."""
+    """Read ``name`` through ``blob`` within the block."""
     _REGISTERED[name] = blob
     try:
         yield
@@ -147,7 +140,7 @@ def register_source(name: str, blob: Blob) -> Iterator[None]:
 
 
 def registered_source(name: str) -> Blob | None:
-    """What ``name`` is read through; None for a path."""
+    """The blob that is registered for ``name``; None for a path."""
     return _REGISTERED.get(name)
 
 
@@ -159,12 +152,12 @@ class JsonError(ValueError):
 
 
 def decode(data: bytes) -> str:
-    """UTF-8 with replacement characters."""
+    """The text of UTF-8 bytes, with replacement characters."""
     return data.decode("utf-8", "replace")
 
 
 def clean_surrogates(text: str) -> str:
-    """Without lone surrogates: JSON escapes can make strings that no stream can print."""
+    """``text`` without lone surrogates: JSON escapes can make strings that no stream can print."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

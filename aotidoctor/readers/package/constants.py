@@ -45,7 +45,7 @@ from aotidoctor.model.artifact import (
     StoredTensor,
 )
 from aotidoctor.model.contract import ConstantSpec, ModelContract
-from aotidoctor.model.record import JsonObject, JsonValue, as_list, as_object
+from aotidoctor.model.record import JsonObject, as_list, as_object
 from aotidoctor.model.torch_names import ITEMSIZE, is_row_major
 from aotidoctor.readers.package.blob import Blob, JsonError, as_text, parse_json
 from aotidoctor.readers.package.elf import DAMAGED, read_elf
@@ -101,7 +101,7 @@ def _archive(
     root, inside, _ = item.name.rpartition("models/")
     problems: list[str] = []
     listed: dict[str, ArchivePayloads | None] = {}
-    pickles: dict[str, PickledState | None] = {}
+    pickles: dict[str, PickledState] = {}
     beside = item.name.removesuffix(LEGACY_PROGRAM)
 
     def saved(which: str) -> PackageMember | None:
@@ -110,26 +110,23 @@ def _archive(
     for which in ("weights", "constants"):
         folder = f"{root}data/{which}/"
         listed[which] = _listed_payloads(members, folder, f"{folder}{name}_{which}_config.json", problems)
-        pickles[which] = _pickled_state(saved(which))
+        file = saved(which)
+        if file is not None and file.member.data_offset is not None:
+            state = PickledState(member=file.name, offset=file.member.data_offset, size=file.member.size)
+            pickles[which] = state
     return ProgramArchive(
         path=path,
         member=item.name,
-        layout="legacy" if not inside else "pickled" if any(pickles.values()) else "pt2",
+        layout="legacy" if not inside else "pickled" if pickles else "pt2",
         facts=program_facts_of(name, document),
         document=document,
         weights=listed["weights"],
         constants=listed["constants"],
-        weights_pickle=pickles["weights"],
-        constants_pickle=pickles["constants"],
+        weights_pickle=pickles.get("weights"),
+        constants_pickle=pickles.get("constants"),
         has_samples=saved("sample_inputs") is not None,
         problems=tuple(problems),
     )
-
-
-def _pickled_state(item: PackageMember | None) -> PickledState | None:
-    if item is None or item.member.data_offset is None:
-        return None
-    return PickledState(member=item.name, offset=item.member.data_offset, size=item.member.size)
 
 
 def _listed_payloads(
@@ -153,9 +150,16 @@ def _listed_payloads(
 def _payload(fqn: str, entry: JsonObject, members: Mapping[str, PackageMember], folder: str) -> ArchivePayload:
     item = members.get(folder + as_text(entry.get("path_name")))
     meta = as_object(entry.get("tensor_meta"))
-    pickled = entry.get("use_pickle") is True
     described = tensor_meta(meta)
-    content, problem = _archive_content(item, pickled=pickled)
+    content, problem = None, None
+    if item is None:
+        problem = "the archive has no member with its bytes"
+    elif entry.get("use_pickle") is True:
+        problem = "a tensor subclass or an object, stored as a pickle"
+    else:
+        blob = item.open()
+        content = _content(blob) if blob is not None else None
+        problem = None if blob is not None else "its bytes cannot be read"
     return ArchivePayload(
         stored=(
             StoredTensor(
@@ -173,15 +177,6 @@ def _payload(fqn: str, entry: JsonObject, members: Mapping[str, PackageMember], 
         parameter=entry.get("is_param") is True,
         requires_grad=meta.get("requires_grad") is True,
     )
-
-
-def _archive_content(item: PackageMember | None, *, pickled: bool) -> tuple[StorageContent | None, str | None]:
-    if item is None:
-        return None, "the archive has no member with its bytes"
-    if pickled:
-        return None, "a tensor subclass or an object, stored as a pickle"
-    blob = item.open()
-    return (None, "its bytes cannot be read") if blob is None else (StorageContent(blob.size, blob.read_at), None)
 
 
 def _number(text: str | None) -> int | None:
@@ -299,28 +294,27 @@ def _on_disk(
         return {c.original_fqn: _stored_tensor(c, None, f"weights_config.json: {error}") for c in constants}
     folder = f"{model.root}/data/weights/" if model.root else "data/weights/"
     files = {item.name: item for item in _everything(artifact)}
-    return {c.original_fqn: _from_file(c, table.get(c.original_fqn), folder, files) for c in constants}
+    found = {}
+    for constant in constants:
+        row = as_list(table.get(constant.original_fqn))
+        item = files.get(folder + as_text(row[0] if row else None))
+        if len(row) != 4 or item is None:
+            stored = _stored_tensor(constant, None, "weights_config.json names no member for it")
+        else:
+            shape, stride = (tuple(n for n in as_list(part) if isinstance(n, int)) for part in row[1:3])
+            offset = row[3] if isinstance(row[3], int) else 0
+            blob = item.open()
+            content = saved_storage(item.name, blob) if blob is not None else None
+            problem = None if content is not None else f"{item.name} is not a torch.save file with one tensor"
+            stored = replace(_stored_tensor(constant, content, problem), shape=shape, stride=stride, offset=offset)
+        found[constant.original_fqn] = stored
+    return found
 
 
 def _everything(artifact: Artifact) -> list[PackageMember]:
     if artifact.kind is ArtifactKind.AOTI_PACKAGE:
         return zip_items(artifact.path) or []
     return [file_item(member) for member in artifact.members]
-
-
-def _from_file(
-    constant: ConstantSpec, entry: JsonValue, folder: str, files: Mapping[str, PackageMember]
-) -> StoredTensor:
-    row = as_list(entry)
-    item = files.get(folder + as_text(row[0] if row else None))
-    if len(row) != 4 or item is None:
-        return _stored_tensor(constant, None, "weights_config.json names no member for it")
-    shape, stride = (tuple(n for n in as_list(part) if isinstance(n, int)) for part in row[1:3])
-    offset = row[3] if isinstance(row[3], int) else 0
-    blob = item.open()
-    content = saved_storage(item.name, blob) if blob is not None else None
-    problem = None if content is not None else f"{item.name} is not a torch.save file with one tensor"
-    return replace(_stored_tensor(constant, content, problem), shape=shape, stride=stride, offset=offset)
 
 
 def saved_storage(name: str, blob: Blob) -> StorageContent | None:

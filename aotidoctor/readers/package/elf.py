@@ -121,7 +121,7 @@ class Elf:
         return next((section for section in self.sections if section.name == name), None)
 
     def file_offset(self, vaddr: int) -> int | None:
-        """Where the byte at a virtual address stands in the file, None when no segment holds it."""
+        """The file offset of a virtual address, None when no segment holds it."""
         for segment in self.segments:
             if segment.type == PT_LOAD and segment.vaddr <= vaddr < segment.vaddr + segment.filesz:
                 return segment.offset + vaddr - segment.vaddr
@@ -129,7 +129,7 @@ class Elf:
 
     @property
     def executable_stack(self) -> bool | None:
-        """Whether the object asks for a stack that may hold code; None where only the machine's default tells.
+        """Whether the object asks for a stack that may hold code; None where the machine's default decides.
 
         On x86-64 an object that does not say so asks for it.
         """
@@ -183,7 +183,14 @@ def read_segments(header: ElfHeader, blob: Blob) -> tuple[ElfSegment, ...]:
     data = blob.read_at(header.phoff, form.size * count)
     if len(data) < form.size * count:
         raise ElfError(f"program headers end at {header.phoff + form.size * count}, the file at {blob.size}")
-    return tuple(_segment(row, header.bits) for row in form.iter_unpack(data))
+    found = []
+    for row in form.iter_unpack(data):
+        if header.bits == 64:
+            kind, flags, offset, vaddr, _, filesz, memsz, _ = row
+        else:
+            kind, offset, vaddr, _, filesz, memsz, flags, _ = row
+        found.append(ElfSegment(type=kind, offset=offset, vaddr=vaddr, filesz=filesz, memsz=memsz, flags=flags))
+    return tuple(found)
 
 
 def read_elf(blob: Blob) -> Elf:
@@ -191,25 +198,22 @@ def read_elf(blob: Blob) -> Elf:
     header = read_header(blob.read_at(0, 64))
     segments = read_segments(header, blob)
     sections, problem = _sections(header, blob)
+    machine = _MACHINES.get(header.machine, str(header.machine))
+    if header.machine == _PPC64:
+        machine = "ppc64le" if header.order == "<" else "ppc64"
+    elif header.machine == _RISCV:
+        machine = f"riscv{header.bits}"
     return Elf(
         blob=blob,
         bits=header.bits,
         little_endian=header.order == "<",
-        machine=_machine_name(header),
+        machine=machine,
         type=_TYPES.get(header.type, str(header.type)),
         flags=header.flags,
         segments=segments,
         sections=sections,
         sections_problem=problem,
     )
-
-
-def _machine_name(header: ElfHeader) -> str:
-    if header.machine == _PPC64:
-        return "ppc64le" if header.order == "<" else "ppc64"
-    if header.machine == _RISCV:
-        return f"riscv{header.bits}"
-    return _MACHINES.get(header.machine, str(header.machine))
 
 
 def _sections(header: ElfHeader, blob: Blob) -> tuple[tuple[ElfSection, ...], str | None]:
@@ -227,19 +231,9 @@ def _sections(header: ElfHeader, blob: Blob) -> tuple[tuple[ElfSection, ...], st
     if header.shstrndx < count:
         _, _, _, _, offset, size, *_ = rows[header.shstrndx]
         names = blob.read_at(offset, min(size, 1 << 20))
-    return tuple(_section(row, names) for row in rows), None
-
-
-def _segment(row: tuple[int, ...], bits: int) -> ElfSegment:
-    if bits == 64:
-        kind, flags, offset, vaddr, _, filesz, memsz, _ = row
-    else:
-        kind, offset, vaddr, _, filesz, memsz, flags, _ = row
-    return ElfSegment(type=kind, offset=offset, vaddr=vaddr, filesz=filesz, memsz=memsz, flags=flags)
-
-
-def _section(row: tuple[int, ...], names: bytes) -> ElfSection:
-    start, kind, _, _, offset, size, link, *_ = row
-    end = names.find(b"\0", start)
-    name = names[start:end] if 0 <= start <= end else b""
-    return ElfSection(name=name.decode("ascii", "backslashreplace"), type=kind, offset=offset, size=size, link=link)
+    sections = []
+    for at, kind, _, _, offset, size, link, *_ in rows:
+        end = names.find(b"\0", at)
+        name = (names[at:end] if 0 <= at <= end else b"").decode("ascii", "backslashreplace")
+        sections.append(ElfSection(name=name, type=kind, offset=offset, size=size, link=link))
+    return tuple(sections), None

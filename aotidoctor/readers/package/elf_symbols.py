@@ -52,13 +52,14 @@ def read_dynamic(elf: Elf) -> Dynamic:
     if not strings or elf.file_offset(symbols_at) is None:
         raise ElfError("the dynamic section names a string or symbol table that is not in the file")
     count = _symbol_count(elf, tags)
+    runpath = [string_at(strings, offset) for offset in tags.get(_RUNPATH) or tags.get(_RPATH) or []]
     indices: tuple[int, ...] = ()
     if _VERSYM in tags:
         data = elf.read_vaddr(tags[_VERSYM][0], 2 * count)
         indices = struct.unpack(f"{elf.order}{len(data) // 2}H", data[: len(data) // 2 * 2])
     return Dynamic(
         needed=tuple(string_at(strings, offset) for offset in tags.get(_NEEDED, ())),
-        runpath=_paths(strings, tags),
+        runpath=tuple(path for text in runpath for path in text.split(":") if path),
         strings=strings,
         symbols_at=symbols_at,
         symbol_count=count,
@@ -91,11 +92,6 @@ def _one(tags: Mapping[int, list[int]], tag: int) -> int:
     if tag not in tags:
         raise ElfError(f"the dynamic section lacks tag {tag}")
     return tags[tag][0]
-
-
-def _paths(strings: bytes, tags: Mapping[int, list[int]]) -> tuple[str, ...]:
-    offsets = tags.get(_RUNPATH) or tags.get(_RPATH) or []
-    return tuple(path for offset in offsets for path in string_at(strings, offset).split(":") if path)
 
 
 def _symbol_count(elf: Elf, tags: Mapping[int, list[int]]) -> int:
@@ -196,13 +192,14 @@ def read_dynamic_symbols(elf: Elf, dynamic: Dynamic) -> DynamicSymbols:
             continue
         if section == 0:
             if info >> 4:
-                undefined.append(_reference(dynamic, index, name, info))
+                which = dynamic.version_indices[index] & 0x7FFF if index < len(dynamic.version_indices) else 0
+                version, library = dynamic.versions.get(which, (None, None))
+                weak = info >> 4 == _WEAK
+                undefined.append(SymbolRef(name=string_at(strings, name), version=version, library=library, weak=weak))
         elif strings.startswith(_ENTRY_POINT, name):
             entry_points.append(string_at(strings, name))
         else:
-            for which, wanted in enumerate(_CONSTANTS):
-                if strings.startswith(wanted, name):
-                    constants[which] = value
+            constants |= {end: value for end, text in enumerate(_CONSTANTS) if strings.startswith(text, name)}
     span = (constants[0], constants[1]) if len(constants) == 2 else None
     return DynamicSymbols(undefined=tuple(undefined), entry_points=tuple(sorted(entry_points)), constants_at=span)
 
@@ -227,12 +224,6 @@ def exported_names(elf: Elf, dynamic: Dynamic, part: str) -> tuple[str, ...]:
     """The names that the object exports and that hold ``part``, sorted."""
     defined = (string_at(dynamic.strings, offset) for offset, _, section, _ in _rows(elf, dynamic) if section)
     return tuple(sorted({name for name in defined if part in name}))
-
-
-def _reference(dynamic: Dynamic, index: int, name: int, info: int) -> SymbolRef:
-    version_index = dynamic.version_indices[index] & 0x7FFF if index < len(dynamic.version_indices) else 0
-    version, library = dynamic.versions.get(version_index, (None, None))
-    return SymbolRef(name=string_at(dynamic.strings, name), version=version, library=library, weak=info >> 4 == _WEAK)
 
 
 def _rows(elf: Elf, dynamic: Dynamic) -> Iterator[tuple[int, int, int, int]]:

@@ -37,7 +37,7 @@ _INFIX = {"Mul": "*", "Add": " + "}
 
 
 def size_text(value: JsonValue) -> str | None:
-    """The text of a serialised ``SymInt``; None when it is none."""
+    """The text of a serialised ``SymInt``; None for anything else."""
     union = as_object(value)
     number = union.get("as_int")
     if isinstance(number, int) and not isinstance(number, bool):
@@ -67,21 +67,15 @@ def _infix(node: ast.expr) -> str | None:
         case ast.Call(func=ast.Name(id="Integer"), args=[value]):
             return _infix(value)
         case ast.Call(func=ast.Name(id=name), args=arguments):
-            return _call(name, [_infix(argument) for argument in arguments])
+            parts = [part for part in map(_infix, arguments) if part is not None]
+            if len(parts) != len(arguments):
+                return None
+            if name == "Pow" and len(parts) == 2:
+                return "**".join(parts)
+            if name == "Mul":
+                parts = [f"({part})" if " + " in part else part for part in parts]
+            return _INFIX[name].join(parts) if name in _INFIX else f"{name}({', '.join(parts)})"
     return None
-
-
-def _call(name: str, parts: Sequence[str | None]) -> str | None:
-    known = [part for part in parts if part is not None]
-    if len(known) != len(parts):
-        return None
-    if name == "Pow" and len(known) == 2:
-        return "**".join(known)
-    if name not in _INFIX:
-        return f"{name}({', '.join(known)})"
-    if name == "Mul":
-        known = [f"({part})" if " + " in part else part for part in known]
-    return _INFIX[name].join(known)
 
 
 # Leaves, outputs and constants, from the signature and the tensor metadata.
@@ -120,18 +114,16 @@ def program_leaves(module: JsonObject, paths: Sequence[str]) -> tuple[ProgramLea
 
 def program_outputs(module: JsonObject) -> tuple[ProgramOutput, ...]:
     """Outputs of the graph in order, mutations included."""
-    return tuple(
-        _output(module, kind, as_object(spec[kind])) for spec in specs_of(module, "output_specs") for kind in spec
-    )
-
-
-def _output(module: JsonObject, kind: str, spec: JsonObject) -> ProgramOutput:
-    what, name = _argument(spec.get("arg"))
-    if kind != "user_output":
-        what, name = "tensor", as_text(as_object(spec.get("arg")).get("name"))
-    target = as_text(spec.get(MUTATIONS[kind])) if kind in MUTATIONS else None
-    tensor = tensor_of(module, name) if what == "tensor" else None
-    return ProgramOutput(kind=kind, name=name or None, target=target, tensor=tensor)
+    found = []
+    for kind, value in (pair for spec in specs_of(module, "output_specs") for pair in spec.items()):
+        spec = as_object(value)
+        what, name = _argument(spec.get("arg"))
+        if kind != "user_output":
+            what, name = "tensor", as_text(as_object(spec.get("arg")).get("name"))
+        target = as_text(spec.get(MUTATIONS[kind])) if kind in MUTATIONS else None
+        tensor = tensor_of(module, name) if what == "tensor" else None
+        found.append(ProgramOutput(kind=kind, name=name or None, target=target, tensor=tensor))
+    return tuple(found)
 
 
 def program_constants(module: JsonObject) -> tuple[ProgramConstant, ...]:
@@ -177,7 +169,7 @@ def tensor_of(module: JsonObject, name: str) -> ProgramTensor | None:
 
 
 def tensor_meta(value: JsonValue) -> ProgramTensor | None:
-    """A serialised ``TensorMeta``; None when it is none."""
+    """The tensor of a serialised ``TensorMeta``; None for anything else."""
     meta = as_object(value)
     if not meta:
         return None
@@ -264,21 +256,16 @@ def program_functions(module: JsonObject) -> tuple[Mapping[str, str], frozenset[
     for read, made in zip(reversed(reads), reversed(makes), strict=True):
         if made & wanted:
             wanted |= read
-    live = {
-        name: _function(node)
-        for node, made in zip(nodes, makes, strict=True)
-        if made & fed & wanted and as_text(node.get("target")).startswith("torch.ops.aten.")
-        for name in made
-    }
+    live: dict[str, str] = {}
+    for node, made in zip(nodes, makes, strict=True):
+        target = as_text(node.get("target"))
+        if made & fed & wanted and target.startswith("torch.ops.aten."):
+            inputs = {
+                as_text(item.get("name")): item.get("arg") for item in map(as_object, as_list(node.get("inputs")))
+            }
+            mode = f"({as_text(as_object(inputs['approximate']).get('as_string'))})" if "approximate" in inputs else ""
+            live |= dict.fromkeys(made, ".".join(target.split(".")[2:4]) + mode)
     return live, frozenset().union(*makes)
-
-
-def _function(node: JsonObject) -> str:
-    mode = ""
-    for item in map(as_object, as_list(node.get("inputs"))):
-        if item.get("name") == "approximate":
-            mode = f"({as_text(as_object(item.get('arg')).get('as_string'))})"
-    return ".".join(as_text(node.get("target")).split(".")[2:4]) + mode
 
 
 # The program.
@@ -296,7 +283,7 @@ def parse_exported(name: str, data: bytes) -> ExportedFacts | None:
 
 
 def program_document(data: bytes) -> JsonObject | None:
-    """The JSON of a program; None when the bytes are not that."""
+    """The JSON of a program; None for other bytes."""
     try:
         program = as_object(parse_json(data))
     except JsonError:
@@ -307,7 +294,10 @@ def program_document(data: bytes) -> JsonObject | None:
 def program_facts_of(name: str, program: JsonObject) -> ExportedFacts:
     """Facts of the program with this JSON."""
     module = as_object(program.get("graph_module"))
-    in_spec, out_spec = (_call_spec(module, which) for which in ("in_spec", "out_spec"))
+    calls = map(as_object, as_list(module.get("module_call_graph")))
+    signature = as_object(next((call.get("signature") for call in calls if call.get("fqn") == ""), None))
+    in_spec, out_spec = (as_text(signature.get(which)) or None for which in ("in_spec", "out_spec"))
+    version = [as_object(program.get("schema_version")).get(key) for key in ("major", "minor")]
     targets = Counter(_targets(as_object(module.get("graph")), 0))
     paths = leaf_paths(in_spec) if in_spec is not None else ()
     leaves = program_leaves(module, paths)
@@ -320,7 +310,7 @@ def program_facts_of(name: str, program: JsonObject) -> ExportedFacts:
         ops={target.removeprefix("torch.ops."): count for target, count in targets.items()},
         torch_version=as_text(program.get("torch_version")) or None,
         out_spec=out_spec,
-        schema=_schema(program),
+        schema=".".join(map(str, version)) if all(isinstance(part, int) for part in version) else None,
         dialects=tuple(as_text(item) for item in as_list(program.get("verifiers"))),
         leaves=leaves,
         outputs=program_outputs(module),
@@ -339,20 +329,6 @@ def leaf_paths(in_spec: str) -> tuple[str, ...]:
     except SpecError:
         return ()
     return tuple(path for path, _ in walk_call(args, kwargs))
-
-
-def _call_spec(module: JsonObject, which: str) -> str | None:
-    for entry in as_list(module.get("module_call_graph")):
-        call = as_object(entry)
-        if call.get("fqn") == "":
-            return as_text(as_object(call.get("signature")).get(which)) or None
-    return None
-
-
-def _schema(program: JsonObject) -> str | None:
-    version = as_object(program.get("schema_version"))
-    parts = [version.get(key) for key in ("major", "minor")]
-    return ".".join(map(str, parts)) if all(isinstance(part, int) for part in parts) else None
 
 
 def _targets(graph: JsonObject, depth: int) -> Iterator[str]:

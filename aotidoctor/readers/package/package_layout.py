@@ -55,7 +55,7 @@ _ZERO_PAGE = b"\0" * 64
 
 
 def sniff(head: bytes, size: int) -> tuple[ArtifactKind, str | None]:
-    """Kind of a file that is not a zip archive, and a word about it where the kind alone does not say enough."""
+    """Kind of a file that is not a zip archive, and a description where the kind alone is not enough."""
     if size == 0:
         return ArtifactKind.EMPTY, None
     if object_format(head) is not None:
@@ -68,7 +68,8 @@ def sniff(head: bytes, size: int) -> tuple[ArtifactKind, str | None]:
         return ArtifactKind.TORCH_SAVE, None
     if len(head) > 2 and head[0] == 0x80 and 2 <= head[1] <= 5:
         return ArtifactKind.PICKLE, None
-    if _is_safetensors(head, size):
+    # The length of a JSON header, then the header.
+    if head[8:10] in {b'{"', b"{}", b"{ ", b"{\n"} and 2 <= int.from_bytes(head[:8], "little") <= size - 8:
         return ArtifactKind.SAFETENSORS, None
     if _is_onnx(head):
         return ArtifactKind.ONNX, None
@@ -127,13 +128,6 @@ def _decode_text(head: bytes) -> str | None:
         text = head[: error.start].decode("utf-8")
     text = text.removeprefix("\ufeff")
     return text if text and all(char.isprintable() or char.isspace() for char in text) else None
-
-
-def _is_safetensors(head: bytes, size: int) -> bool:
-    if len(head) < 10:
-        return False
-    length = int.from_bytes(head[:8], "little")
-    return 2 <= length <= size - 8 and head[8:10] in {b'{"', b"{}", b"{ ", b"{\n"}
 
 
 def _is_onnx(head: bytes) -> bool:
@@ -234,7 +228,7 @@ def programs_of(items: Iterable[PackageMember]) -> list[tuple[str, PackageMember
 
 
 def other_contents(names: Iterable[str]) -> tuple[str, ...]:
-    """What an archive holds besides compiled models and exported programs, in words, with the number of members."""
+    """Contents of an archive besides compiled models and exported programs, in words, with the number of members."""
     found: dict[str, int] = {}
     for name in names:
         for mark, words in _OTHER_CONTENTS.items():

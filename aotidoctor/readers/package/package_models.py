@@ -66,7 +66,12 @@ def gpu_targets(blob: Blob) -> tuple[str, ...]:
             capability = int(struct.unpack_from("<I", entry, 28)[0])
             if length < 32 or kind not in (_PTX, _CUBIN):
                 break
-            found.append(_fat_entry_target(blob, kind, position + length, capability))
+            if kind == _PTX:
+                found.append(f"compute_{capability}")
+            else:
+                # The payload may be compressed; when it is not, its own header knows the "a".
+                inner = blob.read_at(position + length, 64)
+                found.append((inner.startswith(b"\x7fELF") and _elf_target(inner)) or f"sm_{capability}")
             position += length + size
         return tuple(dict.fromkeys(found))
     if head.startswith(_SPIRV):
@@ -91,15 +96,6 @@ def _elf_target(head: bytes) -> str | None:
         return _GFX.get(header.flags & 0xFF, f"gfx-mach-{header.flags & 0xFF:#x}")
     # The device of a zebin stands in its notes, for Intel's driver to judge.
     return "intelgt" if header.machine == _EM_INTELGT else None
-
-
-def _fat_entry_target(blob: Blob, kind: int, payload: int, capability: int) -> str:
-    if kind == _PTX:
-        return f"compute_{capability}"
-    # The payload may be compressed; when it is not, its own header knows the "a".
-    inner = blob.read_at(payload, 64)
-    target = _elf_target(inner) if inner.startswith(b"\x7fELF") else None
-    return target or f"sm_{capability}"
 
 
 def _bundle_targets(data: bytes) -> tuple[str, ...]:
@@ -195,21 +191,18 @@ def argument_kind(argument: JsonValue) -> str:
 def _extern_node(value: JsonValue) -> ExternNode:
     outer = as_object(value)
     node = as_object(outer.get("node"))
+    tensors: list[JsonValue] = []
+    for output in as_list(node.get("outputs")):
+        union = as_object(output)
+        inner = as_object(union.get("as_optional_tensor")) or union
+        tensors += [inner.get("as_tensor"), *as_list(inner.get("as_tensors"))]
     return ExternNode(
         name=as_text(outer.get("name")),
         target=as_text(node.get("target")),
         argument_names=tuple(as_text(as_object(item).get("name")) for item in as_list(node.get("inputs"))),
         output_kinds=tuple(argument_kind(item) for item in as_list(node.get("outputs"))),
-        output_names=tuple(name for item in as_list(node.get("outputs")) for name in _tensor_names(item)),
+        output_names=tuple(as_text(as_object(item).get("name")) for item in tensors if item is not None),
     )
-
-
-def _tensor_names(output: JsonValue) -> list[str]:
-    """Names of the tensors in one output: of ``as_tensor``, ``as_tensors`` or ``as_optional_tensor``."""
-    union = as_object(output)
-    inner = as_object(union.get("as_optional_tensor")) or union
-    found = [inner.get("as_tensor"), *as_list(inner.get("as_tensors"))]
-    return [as_text(as_object(item).get("name")) for item in found if item is not None]
 
 
 # Location of the weights.
@@ -225,7 +218,11 @@ def weights_location(names: Iterable[str], shared: SharedObject | None, wrapper:
         return "disk"
     if any(name.endswith(".blob") for name in listed):
         return "blob"
-    count, included = _constructor(wrapper)
+    # The constructor call tells the number of constants and ``include_weights``.
+    match = _BASE_CALL.search(wrapper) if wrapper is not None else None
+    arguments = match.group(1).split(",") if match is not None else [""]
+    count = int(arguments[2]) if len(arguments) > 2 and arguments[2].strip().isdecimal() else None
+    included = {"true": True, "false": False}.get(arguments[-1].strip())
     span = shared.constants_span if shared is not None else None
     if span is not None and span > 1:
         if span == MMAP_SPAN:
@@ -243,17 +240,6 @@ def weights_location(names: Iterable[str], shared: SharedObject | None, wrapper:
     if count is None:
         return "unknown"
     return "so" if included else "external"
-
-
-def _constructor(wrapper: str | None) -> tuple[int | None, bool | None]:
-    """Number of constants and ``include_weights`` of the constructor call; None for what it does not tell."""
-    match = _BASE_CALL.search(wrapper) if wrapper is not None else None
-    if match is None:
-        return None, None
-    arguments = [argument.strip() for argument in match.group(1).split(",")]
-    count = int(arguments[2]) if len(arguments) > 2 and arguments[2].isdecimal() else None
-    included = {"true": True, "false": False}.get(arguments[-1])
-    return count, included
 
 
 # The model.
@@ -294,6 +280,7 @@ def build_model(name: str, layout: str, root: str, items: Sequence[PackageMember
     _count(counts, "unread_objects", len(libraries) - len(objects))
     extern_member, extern_nodes, extern_problem = _read_extern(items)
     gpu = [item for item in items if item.name.endswith(SUFFIXES)]
+    targets = [target for item in gpu if (blob := item.open()) is not None for target in gpu_targets(blob)]
     metadata = [item for item in items if item.name.endswith(SUFFIX)]
     _count(counts, "unread_metadata", max(len(metadata) - MAX_METADATA, 0))
     files = [item.name for item in items]
@@ -314,7 +301,7 @@ def build_model(name: str, layout: str, root: str, items: Sequence[PackageMember
         extern_member=extern_member,
         extern_problem=extern_problem,
         gpu_code=tuple(item.name for item in gpu),
-        gpu_targets=_read_targets(gpu),
+        gpu_targets=tuple(dict.fromkeys(targets)),
         weights_location=weights_location(files, objects[0] if objects else None, text),
         cpp_only=cpp_only,
         build_folders=_build_folders(items) if cpp_only else (),
@@ -326,7 +313,7 @@ def build_model(name: str, layout: str, root: str, items: Sequence[PackageMember
 
 
 def _build_folders(items: Sequence[PackageMember]) -> tuple[str, ...]:
-    """Of the wrapper and of its link: the kernels of a large model name the same ones again."""
+    """The folders of the wrapper and of its link: the kernels of a large model name the same ones again."""
     flags = sorted((item for item in items if item.name.endswith(_FLAGS)), key=lambda item: ".wrapper" not in item.name)
     named = [folder for item in flags[:MAX_FLAGS] for folder in parse_build_folders(item.read(METADATA_LIMIT))]
     return tuple(dict.fromkeys(named))
@@ -347,7 +334,7 @@ def _read_sources(items: Sequence[PackageMember], counts: Counts) -> dict[str, s
 
 
 def _pick_wrapper(sources: dict[str, str]) -> str | None:
-    """By name since 2.7; before, the source that constructs the model."""
+    """The wrapper: by name since 2.7; before, the source that constructs the model."""
     named = [member for member in sources if member.endswith(".wrapper.cpp")]
     if named:
         return named[0]
@@ -382,15 +369,6 @@ def _read_extern(items: Sequence[PackageMember]) -> tuple[str | None, tuple[Exte
             if stem.endswith(".wrapper") or stem in stems:
                 return (item.name, *parse_extern_nodes(item.read(JSON_LIMIT)))
     return None, (), None
-
-
-def _read_targets(items: Sequence[PackageMember]) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    for item in items:
-        blob = item.open()
-        if blob is not None:
-            found.update(dict.fromkeys(gpu_targets(blob)))
-    return tuple(found)
 
 
 def _count(counts: Counts, key: str, number: int) -> None:

@@ -39,7 +39,7 @@ from aotidoctor.readers.package.zip_archive import (
 
 @contextmanager
 def changed_copy(source: str, target: str) -> Iterator[BinaryIO]:
-    """Within: a copy of ``source`` that may be written to; it is ``target`` afterwards. Raises ``OSError``."""
+    """Yield a copy of ``source`` to change; it becomes ``target`` at the end of the block. Raises ``OSError``."""
     draft = Path(f"{target}.{os.getpid()}.part")
     try:
         shutil.copyfile(source, draft)
@@ -59,7 +59,7 @@ _FILLING = 0x4246
 
 
 def read_member(path: str, name: str) -> bytes:
-    """The bytes of a member. Raises ``CannotExamineError`` where they cannot be had."""
+    """The bytes of a member. Raises ``CannotExamineError`` where they cannot be read."""
     blob, entries = _open_package(path)
     entry = _entry(path, entries, name)
     data = blob.read_at(entry.data_offset or 0, entry.compressed)
@@ -83,19 +83,26 @@ def copy_with_member(source: str, target: str, name: str, data: bytes) -> None:
     entry = _entry(source, entries, name)
     start = min(one.central_offset for one in entries)
     local, new_line = _entry_bytes(blob, entry, data, start)
-    lines = [new_line if one is entry else _line(blob, one) for one in entries]
+    lines = []
+    for one in entries:
+        lengths = CENTRAL.unpack(blob.read_at(one.central_offset, CENTRAL.size))[12:15]
+        lines.append(new_line if one is entry else blob.read_at(one.central_offset, CENTRAL.size + sum(lengths)))
     with changed_copy(source, target) as stream:
         stream.truncate(start)
         stream.seek(start)
         stream.write(local + data)
-        directory = stream.tell()
+        at, count = stream.tell(), len(lines)
         stream.write(b"".join(lines))
-        stream.write(_ends(directory, stream.tell() - directory, len(lines)))
+        size, short = stream.tell() - at, min(count, 0xFFFF)
+        # The end records, with their wide variants.
+        stream.write(END64.pack(b"PK\6\6", END64.size - 12, 45, 45, 0, 0, count, count, size, at))
+        stream.write(LOCATOR64.pack(b"PK\6\7", 0, at + size, 1))
+        stream.write(END.pack(b"PK\5\6", 0, 0, short, short, min(size, FULL32), min(at, FULL32), 0))
 
 
 def _open_package(path: str) -> tuple[Blob, tuple[ZipEntry, ...]]:
     try:
-        blob = path_blob(path, os.stat(path).st_size)  # noqa: PTH116 - paths are texts here
+        blob = path_blob(path, Path(path).stat().st_size)
     except (OSError, ValueError) as error:
         raise CannotExamineError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     directory = read_zip_directory(blob)
@@ -109,13 +116,6 @@ def _entry(path: str, entries: tuple[ZipEntry, ...], name: str) -> ZipEntry:
     if len(found) != 1 or found[0].data_offset is None or found[0].mismatch or found[0].encrypted:
         raise CannotExamineError(f"{path}: {name} is missing, damaged or duplicated: it cannot be replaced")
     return found[0]
-
-
-def _line(blob: Blob, entry: ZipEntry) -> bytes:
-    """The line of the directory, as it is."""
-    head = blob.read_at(entry.central_offset, CENTRAL.size)
-    lengths = CENTRAL.unpack(head)[12:15]
-    return blob.read_at(entry.central_offset, CENTRAL.size + sum(lengths))
 
 
 def _entry_bytes(blob: Blob, entry: ZipEntry, data: bytes, start: int) -> tuple[bytes, bytes]:
@@ -133,14 +133,6 @@ def _entry_bytes(blob: Blob, entry: ZipEntry, data: bytes, start: int) -> tuple[
         *old[:5], flags, 0, *old[7:9], crc, size, size, len(name), len(wide), 0, 0, *old[16:18], min(start, FULL32)
     )
     return local, line + name + wide
-
-
-def _ends(at: int, size: int, count: int) -> bytes:
-    """The end records, with their wide variants."""
-    wide = END64.pack(b"PK\6\6", END64.size - 12, 45, 45, 0, 0, count, count, size, at)
-    locator = LOCATOR64.pack(b"PK\6\7", 0, at + size, 1)
-    short = min(count, 0xFFFF)
-    return wide + locator + END.pack(b"PK\5\6", 0, 0, short, short, min(size, FULL32), min(at, FULL32), 0)
 
 
 # Executable stack.
@@ -165,23 +157,17 @@ def stack_patches(path: str) -> tuple[StackPatch, ...]:
         CannotExamineError: the file cannot be read, or it cannot be changed in place.
     """
     with examining(path), opened_blob(path) as (blob, _):
-        return tuple(_patches(path, blob))
-
-
-def _patches(path: str, blob: Blob) -> Iterator[StackPatch]:
-    if blob.read_at(0, 4) == b"\x7fELF":
-        flags = _flags(path, blob)
-        if flags is not None:
-            yield StackPatch(offset=flags[0], data=flags[1], what=f"{os.path.basename(path)}: GNU_STACK")  # noqa: PTH119
-        return
-    directory = read_zip_directory(blob)
-    if directory is None:
-        raise CannotExamineError(f"{path}: observed neither an archive nor a shared object, expected a package")
-    if directory.problem is not None:
-        raise CannotExamineError(f"{path}: {directory.problem}")
-    for entry in directory.entries:
-        if entry.name.endswith(".so"):
-            yield from _of_member(path, blob, entry)
+        if blob.read_at(0, 4) == b"\x7fELF":
+            flags = _flags(path, blob)
+            what = f"{Path(path).name}: GNU_STACK"
+            return () if flags is None else (StackPatch(offset=flags[0], data=flags[1], what=what),)
+        directory = read_zip_directory(blob)
+        if directory is None:
+            raise CannotExamineError(f"{path}: observed neither an archive nor a shared object, expected a package")
+        if directory.problem is not None:
+            raise CannotExamineError(f"{path}: {directory.problem}")
+        libraries = [entry for entry in directory.entries if entry.name.endswith(".so")]
+        return tuple(patch for entry in libraries for patch in _of_member(path, blob, entry))
 
 
 def _of_member(path: str, blob: Blob, entry: ZipEntry) -> Iterator[StackPatch]:
@@ -197,18 +183,13 @@ def _of_member(path: str, blob: Blob, entry: ZipEntry) -> Iterator[StackPatch]:
         raise CannotExamineError(f"{path}: {entry.name} does not agree with its checksum: it is damaged")
     yield StackPatch(offset=start + flags[0], data=flags[1], what=f"{entry.name}: GNU_STACK")
     crc, old = struct.pack("<I", after), struct.pack("<I", before)
-    places = [entry.central_offset + _CENTRAL_CRC, entry.header_offset + _LOCAL_CRC, *_descriptor(blob, entry)]
+    places = [entry.central_offset + _CENTRAL_CRC, entry.header_offset + _LOCAL_CRC]
+    if entry.has_descriptor:
+        end = start + entry.compressed
+        places.append(end + 4 if blob.read_at(end, 4) == _DESCRIPTOR else end)
     for place in places:
         if blob.read_at(place, 4) == old:
             yield StackPatch(offset=place, data=crc, what=f"{entry.name}: checksum")
-
-
-def _descriptor(blob: Blob, entry: ZipEntry) -> list[int]:
-    """Where the checksum stands behind the data, if it does."""
-    if not entry.has_descriptor or entry.data_offset is None:
-        return []
-    end = entry.data_offset + entry.compressed
-    return [end + 4 if blob.read_at(end, 4) == _DESCRIPTOR else end]
 
 
 def _checksums(member: Blob, offset: int, data: bytes) -> tuple[int, int]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, ExportedFacts, Member, ModelEntry
+from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, ExportedFacts, Member
 from aotidoctor.readers.package.blob import Blob, opened_blob, path_blob, registered_source
 from aotidoctor.readers.package.package_layout import (
     HEAD_SIZE,
@@ -59,15 +60,25 @@ def with_contents(base: Artifact, items: Sequence[PackageMember]) -> Artifact:
     names = [item.name for item in items]
     kind = zip_kind(names)
     counts = dict(base.counts)
-    models = _models(items, names, counts)
+    listed = list(models_of(items).items())
+    if len(listed) > MAX_MODELS:
+        counts["unread_models"] = len(listed) - MAX_MODELS
+    top = {name for name in names if "/" not in name}
+    models = tuple(
+        build_model(name, model_layout(root, top, [item.name for item in members]), root, members, counts)
+        for (root, name), members in listed[:MAX_MODELS]
+    )
     prefix = common_prefix(names) or next((model.root for model in models if model.root), None)
     version = marker(items, prefix, "archive_version")
     if version is None and kind is ArtifactKind.AOTI_PACKAGE:
         version = marker(items, None, "version")
+    problem = base.problem
+    if problem is None and kind is ArtifactKind.ZIP and any("data/executorch/" in name for name in names):
+        problem = "a PT2 archive for ExecuTorch"
     return replace(
         base,
         kind=kind,
-        problem=base.problem or _without_model(kind, names),
+        problem=problem,
         other_contents=other_contents(names),
         prefix=prefix,
         archive_version=version,
@@ -76,13 +87,6 @@ def with_contents(base: Artifact, items: Sequence[PackageMember]) -> Artifact:
         exported=read_programs(items, counts),
         counts=counts,
     )
-
-
-def _without_model(kind: ArtifactKind, names: Sequence[str]) -> str | None:
-    """What an archive is that only looks like a package: one for another runtime."""
-    if kind is ArtifactKind.ZIP and any("data/executorch/" in name for name in names):
-        return "a PT2 archive for ExecuTorch"
-    return None
 
 
 def read_programs(items: Sequence[PackageMember], counts: Counts) -> tuple[ExportedFacts, ...]:
@@ -103,17 +107,6 @@ def read_programs(items: Sequence[PackageMember], counts: Counts) -> tuple[Expor
     return tuple(found)
 
 
-def _models(items: Sequence[PackageMember], names: Sequence[str], counts: Counts) -> tuple[ModelEntry, ...]:
-    found = list(models_of(items).items())
-    if len(found) > MAX_MODELS:
-        counts["unread_models"] = len(found) - MAX_MODELS
-    top = {name for name in names if "/" not in name}
-    return tuple(
-        build_model(name, model_layout(root, top, [item.name for item in members]), root, members, counts)
-        for (root, name), members in found[:MAX_MODELS]
-    )
-
-
 # Archives.
 
 
@@ -123,6 +116,12 @@ def read_archive(base: Artifact, blob: Blob, directory: ZipDirectory, crc_limit:
     states = crc_states(blob, entries, crc_limit)
     items = archive_items(base.path, blob, entries, states)
     names = [entry.name for entry in entries]
+    counts = {
+        "trailing_bytes": directory.trailing,
+        "encrypted_members": sum(entry.encrypted for entry in entries),
+        "unknown_compression": sum(entry.method not in (STORED, DEFLATED) for entry in entries),
+        "backslash_names": sum("\\" in entry.name for entry in entries),
+    }
     checked = replace(
         base,
         members=tuple(item.member for item in items),
@@ -135,7 +134,7 @@ def read_archive(base: Artifact, blob: Blob, directory: ZipDirectory, crc_limit:
         oversized=oversized_members(blob, entries),
         overlapping=overlapping_members(entries),
         problem=directory.problem,
-        counts=_counts(directory),
+        counts={key: number for key, number in counts.items() if number},
     )
     return with_contents(checked, items)
 
@@ -187,17 +186,6 @@ def _in_state(names: Sequence[str], states: Sequence[CrcState], wanted: CrcState
     return tuple(name for name, state in zip(names, states, strict=True) if state is wanted)
 
 
-def _counts(directory: ZipDirectory) -> dict[str, int]:
-    entries = directory.entries
-    found = {
-        "trailing_bytes": directory.trailing,
-        "encrypted_members": sum(entry.encrypted for entry in entries),
-        "unknown_compression": sum(entry.method not in (STORED, DEFLATED) for entry in entries),
-        "backslash_names": sum("\\" in entry.name for entry in entries),
-    }
-    return {key: number for key, number in found.items() if number}
-
-
 # Directories and bare shared objects.
 
 MAX_FILES = 10_000
@@ -224,21 +212,19 @@ def read_directory(base: Artifact) -> Artifact:
 
 def read_bare_object(base: Artifact) -> Artifact:
     """Fill ``base`` from a shared object and the files beside it: same name, or device code."""
-    items = [file_item(member) for member in _beside(Path(base.path), base.size)]
+    path = Path(base.path)
+    stem = path.name.rpartition(".")[0] or path.name
+    alike = {f"{stem}.json", f"{stem}.cpp", f"{stem}{METADATA_SUFFIX}", f"{stem}.wrapper.cpp", f"{stem}_weights.blob"}
+    # The loader cuts the name at its last dot and adds .json; the compiler names the others alike. Whatever the
+    # suffix of the file itself, it is the library.
+    library = path.name if path.suffix == ".so" else f"{path.name}.so"
+    members = [_directory_member(library, path, base.size, is_symlink=False)]
+    beside = _walk(path.parent, depth=MAX_DEPTH)
+    members += [member for member in beside if member.name in alike or member.name.endswith(GPU_SUFFIXES)]
+    items = list(map(file_item, members))
     counts: dict[str, int] = {}
     model = build_model(BARE_MODEL, "bare", "", items, counts)
     return replace(base, members=model.members, models=(model,), counts=counts)
-
-
-def _beside(path: Path, size: int) -> Iterator[Member]:
-    # The loader cuts the name at its last dot and adds .json; the compiler names the others alike. Whatever the
-    # suffix of the file itself, it is the library.
-    yield _directory_member(path.name if path.suffix == ".so" else f"{path.name}.so", path, size, is_symlink=False)
-    stem = path.name.rpartition(".")[0] or path.name
-    alike = {f"{stem}.json", f"{stem}.cpp", f"{stem}{METADATA_SUFFIX}", f"{stem}.wrapper.cpp", f"{stem}_weights.blob"}
-    for member in _walk(path.parent, depth=MAX_DEPTH):
-        if member.name in alike or member.name.endswith(GPU_SUFFIXES):
-            yield member
 
 
 def _walk(root: Path, depth: int = 0) -> Iterator[Member]:
@@ -247,33 +233,21 @@ def _walk(root: Path, depth: int = 0) -> Iterator[Member]:
     found = 0
     while pending and found < MAX_FILES:
         folder, level = pending.pop()
-        for path in _entries(folder):
-            member, is_folder = _examine(root, path)
-            if is_folder and level < MAX_DEPTH:
-                pending.append((path, level + 1))
-            elif member is not None and found < MAX_FILES:
+        paths: list[Path] = []
+        with suppress(OSError):
+            paths = sorted(folder.iterdir())
+        for path in paths:
+            try:
+                status = os.lstat(path)
+            except OSError:
+                continue
+            is_link = stat.S_ISLNK(status.st_mode)
+            if stat.S_ISDIR(status.st_mode):
+                if level < MAX_DEPTH:
+                    pending.append((path, level + 1))
+            elif found < MAX_FILES and (is_link or stat.S_ISREG(status.st_mode)):
                 found += 1
-                yield member
-
-
-def _entries(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
-
-
-def _examine(root: Path, path: Path) -> tuple[Member | None, bool]:
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return None, False
-    if stat.S_ISDIR(status.st_mode):
-        return None, True
-    is_link = stat.S_ISLNK(status.st_mode)
-    if not is_link and not stat.S_ISREG(status.st_mode):
-        return None, False
-    return _directory_member(path.relative_to(root).as_posix(), path, status.st_size, is_symlink=is_link), False
+                yield _directory_member(path.relative_to(root).as_posix(), path, status.st_size, is_symlink=is_link)
 
 
 def _directory_member(name: str, path: Path, size: int, *, is_symlink: bool) -> Member:
@@ -330,7 +304,7 @@ def read_exported(path: str) -> tuple[ExportedFacts, ...]:
 
 
 def read_damage(path: str) -> str | None:
-    """What ``damage`` says of an archive, as far as ``DEFAULT_CRC_LIMIT`` goes; None also where it cannot be read."""
+    """The damage of an archive in words, as far as ``DEFAULT_CRC_LIMIT`` goes; None also where it cannot be read."""
     try:
         if not Path(path).is_file():
             return None
@@ -344,7 +318,7 @@ def read_damage(path: str) -> str | None:
 
 
 def _at(path: str) -> Artifact:
-    """What the file system says. ``OTHER`` without a problem means: go on and read it."""
+    """Facts from the file system. ``OTHER`` without a problem means: go on and read it."""
     base = Artifact(path=path, kind=ArtifactKind.OTHER, size=0)
     try:
         link = str(Path(path).readlink()) if Path(path).is_symlink() else None

@@ -6,11 +6,11 @@ tell most; strings of the read-only data tell the rest (the printer's level 3 on
 
 from __future__ import annotations
 
-import os
 import re
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from aotidoctor.model.artifact import DebugFeatures, SharedObject, SymbolRef
 from aotidoctor.model.record import record
@@ -32,30 +32,25 @@ _LAUNCH = b"before_launch: "
 
 
 def read_features(elf: Elf, undefined: Sequence[SymbolRef]) -> DebugFeatures:
-    """Features of one object; None for what needs strings when there were none to look at."""
+    """Features of one object; None for those that need strings where there are none."""
     names = {symbol.name for symbol in undefined}
     text = _read_only_data(elf)
+    level = None if text is None else 3 if _LAUNCH in text else 0
+    if "aoti_torch_print_tensor_handle" in names:
+        level = 2
+    elif "aoti_torch_save_tensor_handle" in names:
+        level = 1
     return DebugFeatures(
         input_checks=None if text is None else _CHECKS in text,
-        printer_level=_printer_level(names, text),
+        printer_level=level,
         nan_asserts="aoti_torch_check_inf_and_nan" in names,
         kernel_profile=any("record_function" in name for name in names),
     )
 
 
 def has_debug_lines(elf: Elf) -> bool:
-    """Whether the object tells source lines (``.debug_line``, also compressed)."""
+    """Whether the object has source lines (``.debug_line``, also compressed)."""
     return elf.section(".debug_line") is not None or elf.section(".zdebug_line") is not None
-
-
-def _printer_level(names: set[str], text: bytes | None) -> int | None:
-    if "aoti_torch_print_tensor_handle" in names:
-        return 2
-    if "aoti_torch_save_tensor_handle" in names:
-        return 1
-    if text is None:
-        return None
-    return 3 if _LAUNCH in text else 0
 
 
 def _read_only_data(elf: Elf) -> bytes | None:
@@ -84,16 +79,8 @@ _PE_MACHINES = {0x8664: "AMD64", 0xAA64: "ARM64", 0x014C: "x86"}
 _MACHO_CPUS = {0x01000007: "x86_64", 0x0100000C: "arm64"}
 
 
-@record(kw_only=False)
-class _Cut:
-    """How a file that is too short was cut: ``at`` is its size, ``problem`` None when it still loads."""
-
-    at: int | None
-    problem: str | None
-
-
 def read_shared_object(blob: Blob, member: str) -> SharedObject:
-    """Read one shared object. Damage does not raise: it is told in ``problem``."""
+    """Read one shared object. Damage does not raise: ``problem`` describes it."""
     head = blob.read_at(0, 4096)
     form = object_format(head)
     base = SharedObject(member=member, format=form or "unknown", size=blob.size)
@@ -124,23 +111,23 @@ def _read_elf_object(blob: Blob, base: SharedObject) -> SharedObject:
         elf = read_elf(blob)
     except DAMAGED as error:
         return replace(base, problem=f"ELF header: {error}")
-    cut = _find_cut(elf)
+    size, problem = _find_cut(elf)
     known = replace(
         base,
         machine=elf.machine,
         bits=elf.bits,
         type=elf.type,
-        truncated_at=cut.at,
-        problem=cut.problem,
+        truncated_at=size,
+        problem=problem,
         has_debug_lines=has_debug_lines(elf),
         executable_stack=elf.executable_stack,
     )
     if elf.type != "dyn":
-        return replace(known, problem=cut.problem or f"an ELF file of type {elf.type}, not a shared object")
+        return replace(known, problem=problem or f"an ELF file of type {elf.type}, not a shared object")
     try:
         return _with_dynamic(elf, known)
     except DAMAGED as error:
-        return replace(known, problem=cut.problem or f"ELF dynamic section: {error}")
+        return replace(known, problem=problem or f"ELF dynamic section: {error}")
 
 
 def _with_dynamic(elf: Elf, known: SharedObject) -> SharedObject:
@@ -174,7 +161,7 @@ def _with_dynamic(elf: Elf, known: SharedObject) -> SharedObject:
 
 
 def _blank_code(elf: Elf) -> str | None:
-    """Where machine code was overwritten with zeros (a hole in a copied file); None when it was not."""
+    """A description of machine code that was overwritten with zeros (a hole in a copied file); None without any."""
     for section in elf.sections:
         if section.name == ".text" and section.size <= LARGEST_CODE:
             at = elf.blob.read_at(section.offset, section.size).find(bytes(BLANK_RUN))
@@ -184,21 +171,24 @@ def _blank_code(elf: Elf) -> str | None:
     return None
 
 
-def _find_cut(elf: Elf) -> _Cut:
-    """Segments beyond the end: it cannot load. Only sections beyond the end: it loads, debug information is lost."""
+def _find_cut(elf: Elf) -> tuple[int | None, str | None]:
+    """The size of a file that was cut, and the problem: None where it still loads.
+
+    Segments beyond the end: it cannot load. Only sections beyond the end: it loads, debug information is lost.
+    """
     size = elf.blob.size
     loads = [segment for segment in elf.segments if segment.type == PT_LOAD]
     end = max((segment.offset + segment.filesz for segment in loads), default=0)
     if end > size:
-        return _Cut(size, f"cut at {size} bytes: a segment that must be loaded ends at {end}")
+        return size, f"cut at {size} bytes: a segment that must be loaded ends at {end}"
     if not loads and elf.type == "dyn":
-        return _Cut(None, "nothing to load: no PT_LOAD segment")
+        return None, "nothing to load: no PT_LOAD segment"
     if any(segment.filesz > segment.memsz for segment in loads):
-        return _Cut(None, "a segment is larger in the file than in memory")
+        return None, "a segment is larger in the file than in memory"
     sections = (s.offset + s.size for s in elf.sections if s.type not in {SHT_NOBITS, SHT_NULL})
     if elf.sections_problem is not None or max(sections, default=0) > size:
-        return _Cut(size, None)
-    return _Cut(None, None)
+        return size, None
+    return None, None
 
 
 # Symbols whose names hold a given text.
@@ -216,9 +206,9 @@ class NamedSymbols:
 
 
 def read_named_symbols(path: str, part: str) -> NamedSymbols:
-    """Read the object at ``path``. Raises ``OSError``; damage does not raise: it is told in ``compiled.problem``."""
+    """Read the object at ``path``. Raises ``OSError``; damage does not raise: ``compiled.problem`` describes it."""
     with opened_blob(path) as (blob, _):
-        compiled = read_shared_object(blob, os.path.basename(path))  # noqa: PTH119 - a name to show, no path to use
+        compiled = read_shared_object(blob, Path(path).name)
         if compiled.format != "elf" or compiled.problem:
             return NamedSymbols(compiled=compiled)
         try:

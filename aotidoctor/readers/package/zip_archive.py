@@ -119,21 +119,18 @@ def _find_end(blob: Blob) -> _End | None:
         position = tail.rfind(b"PK\5\6", 0, position)
         if position < 0:
             return None
-        if position + END.size <= len(tail):
-            end = _parse_end(blob, base + position, tail[position : position + END.size])
-            if end is not None:
-                return end
+        if position + END.size > len(tail):
+            continue
+        *_, entries, size, offset, comment = END.unpack_from(tail, position)
+        start = base + position
+        after = min(start + END.size + comment, blob.size)
+        if entries == 0xFFFF or FULL32 in (size, offset):
+            wide = _parse_end64(blob, start, after)
+            if wide is not None:
+                return wide
+        if size <= start:
+            return _End(start, entries, size, offset, after)
     return None
-
-
-def _parse_end(blob: Blob, position: int, data: bytes) -> _End | None:
-    _, _, _, _, entries, size, offset, comment = END.unpack(data)
-    after = min(position + END.size + comment, blob.size)
-    if entries == 0xFFFF or FULL32 in (size, offset):
-        wide = _parse_end64(blob, position, after)
-        if wide is not None:
-            return wide
-    return _End(position, entries, size, offset, after) if size <= position else None
 
 
 def _parse_end64(blob: Blob, position: int, after: int) -> _End | None:
@@ -150,7 +147,7 @@ def _parse_end64(blob: Blob, position: int, after: int) -> _End | None:
 
 
 def _locate(blob: Blob, end: _End) -> tuple[int | None, int]:
-    """Where the central directory begins, and how many bytes were put before the archive."""
+    """The offset of the central directory, and the number of bytes before the archive."""
     if end.entries == 0 and end.size == 0:
         return end.position, 0
     if blob.read_at(end.offset, 4) == b"PK\1\2":
@@ -164,65 +161,54 @@ def _locate(blob: Blob, end: _End) -> tuple[int | None, int]:
 
 
 def _read_central(data: bytes, start: int, declared: int) -> tuple[list[ZipEntry], str | None]:
+    """The entries of the directory, and a problem. ``declared`` is how many the end record states."""
     entries: list[ZipEntry] = []
-    for entry in _iterate_central(data, start):
-        if len(entries) >= MAX_ENTRIES:
-            return entries, f"more than {MAX_ENTRIES} members"
-        entries.append(entry)
-    if len(entries) != declared and len(entries) & 0xFFFF != declared:
-        return (
-            entries,
-            f"the central directory contains {len(entries)} readable entries, the end record states {declared}",
-        )
-    return entries, None
-
-
-def _iterate_central(data: bytes, start: int) -> Iterator[ZipEntry]:
     position = 0
     while position + CENTRAL.size <= len(data):
         fields = CENTRAL.unpack_from(data, position)
-        if fields[0] != b"PK\1\2":
-            return
         (_, _, _, _, _, flags, method, _, _, crc, compressed, size) = fields[:12]
         name_length, extra_length, comment_length, _, _, external, offset = fields[12:]
         line, name_at = start + position, position + CENTRAL.size
         extra_at = name_at + name_length
         position = extra_at + extra_length + comment_length
-        if position > len(data):
-            return
-        extra = data[extra_at : extra_at + extra_length]
-        size, compressed, offset = _widen(extra, size, compressed, offset)
-        yield ZipEntry(
-            name=data[name_at:extra_at].decode("utf-8", "backslashreplace"),
-            size=size,
-            compressed=compressed,
-            method=method,
-            crc=crc,
-            flags=flags,
-            mode=external >> 16,
-            header_offset=offset,
-            central_offset=line,
+        if fields[0] != b"PK\1\2" or position > len(data):
+            break
+        if len(entries) >= MAX_ENTRIES:
+            return entries, f"more than {MAX_ENTRIES} members"
+        size, compressed, offset = _widen(data[extra_at : extra_at + extra_length], size, compressed, offset)
+        entries.append(
+            ZipEntry(
+                name=data[name_at:extra_at].decode("utf-8", "backslashreplace"),
+                size=size,
+                compressed=compressed,
+                method=method,
+                crc=crc,
+                flags=flags,
+                mode=external >> 16,
+                header_offset=offset,
+                central_offset=line,
+            )
         )
+    problem = None
+    if len(entries) != declared and len(entries) & 0xFFFF != declared:
+        problem = f"the central directory contains {len(entries)} readable entries, the end record states {declared}"
+    return entries, problem
 
 
 def _widen(extra: bytes, size: int, compressed: int, offset: int) -> tuple[int, int, int]:
     """Zip64: the fields that are full in the entry stand in extra field 1, in this order."""
-    wide = _extra_field(extra, 1)
+    wide, position = b"", 0
+    while position + 4 <= len(extra):
+        identifier, length = struct.unpack_from("<HH", extra, position)
+        position += 4 + length
+        if identifier == 1:
+            wide = extra[position - length : position]
+            break
     values = iter(struct.unpack(f"<{len(wide) // 8}Q", wide[: len(wide) // 8 * 8]))
     size = next(values, size) if size == FULL32 else size
     compressed = next(values, compressed) if compressed == FULL32 else compressed
     offset = next(values, offset) if offset == FULL32 else offset
     return size, compressed, offset
-
-
-def _extra_field(extra: bytes, wanted: int) -> bytes:
-    position = 0
-    while position + 4 <= len(extra):
-        identifier, length = struct.unpack_from("<HH", extra, position)
-        if identifier == wanted:
-            return extra[position + 4 : position + 4 + length]
-        position += 4 + length
-    return b""
 
 
 def _with_local_header(blob: Blob, entry: ZipEntry, shift: int) -> ZipEntry:
@@ -269,7 +255,7 @@ def crc_states(blob: Blob, entries: Sequence[ZipEntry], limit: int) -> list[CrcS
     """
     states = [CrcState.NOT_READ] * len(entries)
     left = limit
-    for index in sorted(range(len(entries)), key=lambda i: _priority(entries[i])):
+    for index in sorted(range(len(entries)), key=lambda i: (not entries[i].name.endswith(".so"), entries[i].size)):
         entry = entries[index]
         cost = max(entry.size, entry.compressed) * (1 if entry.method == STORED else _UNPACKING)
         if cost <= left:
@@ -284,21 +270,38 @@ def crc_state(blob: Blob, entry: ZipEntry) -> CrcState:
         return CrcState.NOT_READ
     if entry.data_offset is None or entry.data_offset + entry.compressed > blob.size:
         return CrcState.BAD
-    if entry.method == STORED:
-        good = entry.size == entry.compressed and _stored_crc(blob.part(entry.data_offset, entry.size)) == entry.crc
-    else:
-        good = _deflated_crc(blob.part(entry.data_offset, entry.compressed), entry.size) == entry.crc
-    return CrcState.GOOD if good else CrcState.BAD
+    payload = blob.part(entry.data_offset, entry.compressed)
+    crc = total = 0
+    try:
+        for data in payload.chunks() if entry.method == STORED else _inflate(payload):
+            crc = zlib.crc32(data, crc)
+            total += len(data)
+            if total > entry.size:
+                return CrcState.BAD
+    except (zlib.error, EOFError):
+        return CrcState.BAD
+    return CrcState.GOOD if (total, crc) == (entry.size, entry.crc) else CrcState.BAD
 
 
 def describe_damage(bad_crc: Sequence[str]) -> str | None:
-    """What is said of a file with such members: PyTorch takes damaged weights for good ones. None without any."""
+    """The damage in words, since PyTorch takes damaged weights for good ones; None without bad members."""
     return f"is damaged: the data of {bad_crc[0]} do not match their recorded checksum" if bad_crc else None
 
 
 def oversized_members(blob: Blob, entries: Sequence[ZipEntry]) -> tuple[str, ...]:
     """Names of members that declare a size they cannot have, or that unpack to far more than they take."""
-    return tuple(entry.name for entry in entries if _is_oversized(blob, entry))
+    found = []
+    for entry in entries:
+        ratio = entry.size / max(entry.compressed, 1)
+        if entry.data_offset is not None and entry.data_offset + entry.compressed > blob.size:
+            oversized = True
+        elif entry.method == STORED:
+            oversized = entry.size != entry.compressed
+        else:
+            oversized = ratio > MAX_RATIO + 1 or (ratio > SUSPICIOUS_RATIO and entry.size > SUSPICIOUS_SIZE)
+        if oversized:
+            found.append(entry.name)
+    return tuple(found)
 
 
 def overlapping_members(entries: Sequence[ZipEntry]) -> tuple[str, ...]:
@@ -332,31 +335,6 @@ def read_entry(blob: Blob, entry: ZipEntry, limit: int) -> bytes | None:
         return None
 
 
-def _priority(entry: ZipEntry) -> tuple[bool, int]:
-    return (not entry.name.endswith(".so"), entry.size)
-
-
-def _stored_crc(payload: Blob) -> int:
-    crc = 0
-    for chunk in payload.chunks():
-        crc = zlib.crc32(chunk, crc)
-    return crc
-
-
-def _deflated_crc(payload: Blob, size: int) -> int | None:
-    """Checksum of the unpacked data; None when it does not unpack to exactly ``size`` bytes."""
-    crc = total = 0
-    try:
-        for data in _inflate(payload):
-            crc = zlib.crc32(data, crc)
-            total += len(data)
-            if total > size:
-                return None
-    except (zlib.error, EOFError):
-        return None
-    return crc if total == size else None
-
-
 def _inflate(payload: Blob) -> Iterator[bytes]:
     """The unpacked data in pieces of at most 1 MiB. Raises EOFError when the stream has no end."""
     unpack = zlib.decompressobj(-15)
@@ -371,15 +349,6 @@ def _inflate(payload: Blob) -> Iterator[bytes]:
         if not data:
             raise EOFError
         yield data
-
-
-def _is_oversized(blob: Blob, entry: ZipEntry) -> bool:
-    if entry.data_offset is not None and entry.data_offset + entry.compressed > blob.size:
-        return True
-    if entry.method == STORED:
-        return entry.size != entry.compressed
-    ratio = entry.size / max(entry.compressed, 1)
-    return ratio > MAX_RATIO + 1 or (ratio > SUSPICIOUS_RATIO and entry.size > SUSPICIOUS_SIZE)
 
 
 # Names.

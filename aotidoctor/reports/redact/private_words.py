@@ -19,8 +19,8 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from aotidoctor.model import extensions
 from aotidoctor.model.record import record
+from aotidoctor.model.report import playbook_files
 
 # What looks private by itself: secrets, addresses, people's folders, tensors.
 
@@ -266,7 +266,7 @@ def is_structural(name: str) -> bool:
 @lru_cache(maxsize=1)
 def _vocabulary() -> frozenset[str]:
     """The words of the playbooks. Read only when a name was met that may be a word."""
-    texts = (path.read_text(encoding="utf-8").casefold() for path in extensions.playbook_files())
+    texts = (path.read_text(encoding="utf-8").casefold() for path in playbook_files())
     return frozenset(word for text in texts for word in re.findall(r"[a-z]{4,}", text))
 
 

@@ -11,7 +11,7 @@ import aotidoctor
 from aotidoctor.checks.registry import CHECKS
 from aotidoctor.cli import CASES_WORDS, COMMANDS, TRITON_WORDS
 from aotidoctor.cli.lazy import CONTEXT, load
-from aotidoctor.model import extensions
+from aotidoctor.model.report import playbook_files
 from aotidoctor.probes import LATER, PROBES
 
 KEPT = json.loads((Path(__file__).parents[2] / "data" / "kept.json").read_text(encoding="utf-8"))
@@ -20,7 +20,7 @@ KEPT = json.loads((Path(__file__).parents[2] / "data" / "kept.json").read_text(e
 def test_checks_probes_and_causes():
     assert set(KEPT["checks"]) <= {check.code for check in CHECKS}
     assert set(KEPT["probes"]) <= {probe.name for probe in (*PROBES, *LATER)}
-    assert set(KEPT["causes"]) <= {path.stem for path in extensions.playbook_files()}
+    assert set(KEPT["causes"]) <= {path.stem for path in playbook_files()}
 
 
 def test_library():

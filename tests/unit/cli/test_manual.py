@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from aotidoctor.checks.registry import CHECKS
 from aotidoctor.cli import build_app
 from aotidoctor.commands import explain
-from aotidoctor.model import extensions
+from aotidoctor.model.report import playbook_files
 from aotidoctor.probes import LATER, PROBES
 
 
@@ -44,7 +44,7 @@ def test_near_matches():
 
 
 def test_every_playbook_has_a_page():
-    for path in extensions.playbook_files():
+    for path in playbook_files():
         assert explain.find(path.stem).text.strip()
 
 

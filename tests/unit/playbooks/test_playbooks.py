@@ -17,11 +17,11 @@ from aotidoctor.diagnosis.playbooks import (
 )
 from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.diagnosis.treatments import PLANNERS
-from aotidoctor.model import extensions
 from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.report import playbook_files
 from tests.every import every
 
-FILES = extensions.playbook_files()
+FILES = playbook_files()
 PLAYBOOKS = tuple(read_playbook(path) for path in FILES)
 BY_CAUSE = {playbook.cause: playbook for playbook in PLAYBOOKS}
 EXPLAINED_GROUPS = {"@load", "@run", "@output"}

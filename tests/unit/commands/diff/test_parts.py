@@ -9,8 +9,8 @@ import pytest
 from aotidoctor.commands.diff.document_values import DIFFERENCE_RULES
 from aotidoctor.model.case import Gpu, MissingSymbol, TmpdirState, TorchBuild
 from aotidoctor.model.contract import Dim
-from aotidoctor.model.extensions import find_playbook
 from aotidoctor.model.inputs import PlainValue, ValueStats
+from aotidoctor.model.report import playbook_file
 from tests.unit.commands.diff.documents import compared, rule_of, told
 from tests.unit.reports import builders
 
@@ -37,7 +37,7 @@ def gpu(capability="90", **more):
 
 def test_every_playbook_exists():
     assert {
-        rule.playbook for rule in DIFFERENCE_RULES.values() if rule.playbook and find_playbook(rule.playbook) is None
+        rule.playbook for rule in DIFFERENCE_RULES.values() if rule.playbook and playbook_file(rule.playbook) is None
     } == set()
 
 
