@@ -69,7 +69,7 @@ def run(payload: Run, channel: Channel) -> dict[str, Any]:
     applied += treat.load_weights(payload, model, channel)
     channel.put(applied=applied)
     if payload.share_reference:
-        from aotidoctor.worker.run_reference import share_reference
+        from aotidoctor.worker.reference_program import share_reference
 
         share_reference(payload.share_reference, channel)
     files = _unpacked_folder(model, channel)

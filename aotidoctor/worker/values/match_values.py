@@ -35,7 +35,8 @@ from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.call_hooks.slots import HooksUnavailableError
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.load_package import LoadedModel
-from aotidoctor.worker.run_reference import call_reference, load_reference, requested_tolerances
+from aotidoctor.worker.reference_program import call_reference, load_reference
+from aotidoctor.worker.run_reference import requested_tolerances
 from aotidoctor.worker.tensors import (
     compare_outputs,
     copy_leaf,
