@@ -176,18 +176,6 @@ class CallObserver:
         if self.rss:
             self.channel.put(rss=self.rss)
 
-    def _first(self, result: Any, leaves: list[tuple[str, Any]]) -> None:
-        if self.before:
-            pairs = zip(self.before, self.call.digests(), strict=True)
-            changed = [None if old is None or new is None else old != new for old, new in pairs]
-            inputs = [{**facts, "changed": it} for facts, it in zip(self.call.described, changed, strict=True)]
-            self.changed = any(changed)
-            self.channel.put(inputs=inputs)
-        if self.compared:
-            # A copy: another call may use its memory.
-            again = self.calls > 1 and sum(nbytes(leaf) for _, leaf in leaves) <= KEEP_BYTES
-            self.kept = rebuild_result(result, copy_leaf) if again else result
-
     def _output(self, path: str, leaf: Any, leaves: list[tuple[str, Any]], *, full: bool) -> dict[str, Any]:
         if not full:
             return {"path": path, "sha256": digest(leaf)}

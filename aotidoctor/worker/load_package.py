@@ -290,8 +290,8 @@ def load_model(payload: Run, path: Path) -> LoadedModel:
     from torch._C._aoti import AOTIModelPackageLoader
 
     # The constructor got its arguments one after the other: 2.6 has two, 2.7 four, 2.8 five.
-    accepted = accepted_arguments(AOTIModelPackageLoader.__init__)
-    loader = AOTIModelPackageLoader(*(str(path), payload.model_name, False, 1, index)[:accepted])
+    arguments: tuple[Any, ...] = (str(path), payload.model_name, False, 1, index)
+    loader = AOTIModelPackageLoader(*arguments[: accepted_arguments(AOTIModelPackageLoader.__init__)])
     return LoadedModel(loader, directory=path if path.is_dir() else newest_unpacked())
 
 

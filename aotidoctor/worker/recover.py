@@ -16,6 +16,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from typing import IO, Any
 
 from aotidoctor.model.jobs import Run
@@ -226,29 +227,19 @@ def recover(payload: Run, channel: Channel) -> dict[str, Any]:
     path = channel.user_cwd / payload.package
     model = load_model(payload, path)
     library = path if payload.kind == "bare-so" else mapped_library()
-    try:
+    spec: list[Any] = []
+    with suppress(RuntimeError):
         spec = list(model.loader.get_call_spec())
-    except RuntimeError:
-        spec = []
     known = len(spec) == 2 and all(isinstance(part, str) and part for part in spec)
-    result: dict[str, Any] = {
-        "call_spec": spec if known else None,
-        "metadata": model.get_metadata(),
-        "problems": [],
-        "inputs": [],
-        "calls": 0,
-    }
+    result: dict[str, Any] = {"problems": [], "inputs": [], "calls": 0}
+    result.update(call_spec=spec if known else None, metadata=model.get_metadata())
     result.update(describe_library(library, payload.device, result["problems"]))
     channel.put(**result)
     channel.enter("probe")
     with tempfile.TemporaryFile() as scratch:
         caller = ComplaintCaller(model.loader.run, scratch)
         if result.get("n_inputs") is None:
-            # From the complaint about far too many inputs.
-            found = _COUNT.search(caller.complaint([caller.nothing()] * _TOO_MANY))
-            if found is None:
-                result["problems"].append("the number of inputs could not be determined")
-            result["n_inputs"] = int(found[1]) if found is not None else None
+            result["n_inputs"] = _count_inputs(caller, result["problems"])
         if library_contains(library, b"AOTI_RUNTIME_CHECK_INPUTS"):
             guarded = library_contains(library, b"unmatched device type")
             _probe_inputs(caller, result, channel, payload, guarded=guarded)
@@ -259,6 +250,14 @@ def recover(payload: Run, channel: Channel) -> dict[str, Any]:
         result["calls"] = caller.calls
     result.pop("names", None)
     return result
+
+
+def _count_inputs(caller: ComplaintCaller, problems: list[str]) -> int | None:
+    """The number of inputs from the complaint about far too many."""
+    found = _COUNT.search(caller.complaint([caller.nothing()] * _TOO_MANY))
+    if found is None:
+        problems.append("the number of inputs could not be determined")
+    return int(found[1]) if found is not None else None
 
 
 def _probe_inputs(

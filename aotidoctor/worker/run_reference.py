@@ -106,22 +106,8 @@ def put_written_constants(
         **dict(module.named_parameters(remove_duplicate=False)),
         **dict(module.named_buffers(remove_duplicate=False)),
     }
-    held = set(model.get_constant_fqns())
-    # Parameters, buffers and constants in the order in which the graph first uses them.
-    targets = {spec.arg.name: spec.target for spec in program.graph_signature.input_specs if spec.target is not None}
-    used: dict[str, None] = {}
-    for node in program.graph.nodes:
-        used.update((targets[one.name], None) for one in node.all_input_nodes if one.name in targets)
-    # Inductor writes numbers and vectors of a few elements into the code.
-    saved = {
-        name: own[name].detach().clone()
-        for name in used
-        if name in own
-        and name not in held
-        and own[name].dim() <= 1
-        and 0 < own[name].numel() <= MOST
-        and not own[name].is_complex()
-    }
+    names = _constants_in_code(program, own, set(model.get_constant_fqns()))
+    saved = {name: own[name].detach().clone() for name in names}
     files = sorted(model.directory.glob("**/*.cpp"))
     small = sum(file.stat().st_size for file in files) <= _SOURCE_BYTES
     source = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files) if small else ""
@@ -139,6 +125,19 @@ def put_written_constants(
         return None
     finally:
         restore_buffers([*before, *((own[name], value) for name, value in saved.items())])
+
+
+def _constants_in_code(program: Any, own: dict[str, Any], loadable: set[str]) -> list[str]:
+    """Names of the constants that Inductor may have written into the code, in the order in which the graph uses them.
+
+    It does so with numbers and with vectors of a few elements.
+    """
+    targets = {spec.arg.name: spec.target for spec in program.graph_signature.input_specs if spec.target is not None}
+    used = [targets[one.name] for node in program.graph.nodes for one in node.all_input_nodes if one.name in targets]
+    names = [name for name in dict.fromkeys(used) if name in own and name not in loadable]
+    return [
+        name for name in names if own[name].dim() <= 1 and 0 < own[name].numel() <= MOST and not own[name].is_complex()
+    ]
 
 
 def differing_constants(found: dict[str, tuple[Any, Any]]) -> list[OutputFacts]:
@@ -193,7 +192,6 @@ def check_reference(
 
     ``reference`` holds ``error`` (text) when the reference raised, ``unavailable`` (text) when there is none to run,
     else the facts of ``compare_outputs``, ``mutation``, ``alias``, and, where the outputs differ, ``float64``.
-
     ``outputs`` is the result of ``make_calls``: the inputs as they were before, and the package's first result.
     """
     from aotidoctor.worker.float64.float64_run import snapshot_buffers
@@ -202,12 +200,7 @@ def check_reference(
         reference = load_reference(payload.reference or "", channel)
     except Exception as error:
         return {"reference": {"unavailable": error_text(error)}}
-    result: dict[str, Any] = {}
-    if reference.tensors:
-        try:
-            result["weights"] = compare_shipped(model, payload, reference.tensors)
-        except (LookupError, RuntimeError, OSError) as error:
-            result = {"weights": [], "weights_unread": str(error)}
+    result = _compare_weights(payload, model, reference.tensors) if reference.tensors else {}
     if call is None or outputs is None:
         return result
     channel.put(**result)
@@ -219,21 +212,16 @@ def check_reference(
     if theirs is None:
         return result | {"reference": facts}
     facts = compare_outputs(ours, theirs, requested_tolerances(payload))
+    weights = result.get("weights", [])
     if not facts["agrees"] and again is not None:
-        compared = result.get("weights", [])
-        alike = bool(compared) and not any(item.get("equal") is False for item in compared)
-        loaded = treat.loads_weights_of(payload)
-        # All other constants are equal or loaded: only those in the code are left to explain the difference.
-        if loaded or (alike and not payload.treatment):
-            written = _compare_with_written(payload, model, reference, again, ours=ours, state=state)
-            if written is not None and loaded:
-                facts = written
-            elif written is not None:
-                result["weights"] += written["written_differing"]
+        written = _compare_with_written(payload, model, reference, again, ours=ours, weights=weights, state=state)
+        if written is not None and treat.loads_weights_of(payload):
+            facts = written
+        elif written is not None:
+            weights += written["written_differing"]
     if saved is not None:
         facts["mutation"] = compare_mutation(before, call, saved)
         facts["alias"] = compare_aliases(ours, call, theirs, saved)
-    weights = result.get("weights", [])
     _judge_outputs(
         payload, facts, reference, again, results=(ours, theirs), weights=weights, state=state, channel=channel
     )
@@ -241,14 +229,29 @@ def check_reference(
     return result | {"reference": facts}
 
 
+def _compare_weights(payload: Run, model: LoadedModel, tensors: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return {"weights": compare_shipped(model, payload, tensors)}
+    except (LookupError, RuntimeError, OSError) as error:
+        return {"weights": [], "weights_unread": str(error)}
+
+
 def _compare_with_written(
-    payload: Run, model: LoadedModel, reference: LoadedReference, call: ModelCall, *, ours: Any, state: OutputsBefore
+    payload: Run,
+    model: LoadedModel,
+    reference: LoadedReference,
+    call: ModelCall,
+    *,
+    ours: Any,
+    weights: list[dict[str, Any]],
+    state: OutputsBefore,
 ) -> OutputFacts | None:
     """Compare ``ours`` with the reference that has the constants of the package's code (``written``: their names).
 
-    None where the outputs do not agree with those either.
+    None where the outputs do not agree with those either, or other constants may explain the difference.
     """
-    if reference.program is None:
+    equal = bool(weights) and not any(item.get("equal") is False for item in weights)
+    if reference.program is None or not (treat.loads_weights_of(payload) or (equal and not payload.treatment)):
         return None
 
     def compared() -> OutputFacts | None:

@@ -207,15 +207,7 @@ def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: 
     module, function, kind = JOBS[request["job"]]
     try:
         payload = from_json(kind, request["payload"])
-        if getattr(payload, "torch", True) and "torch" not in sys.modules:
-            # Objects made by this import stay for good: garbage need not be collected among them, now or later.
-            gc.disable()
-            try:
-                importlib.import_module("torch")
-                gc.freeze()
-            finally:
-                gc.enable()
-        job = ask or _find_job(module, function)
+        job = ask or _load_job(module, function, torch=getattr(payload, "torch", True))
     except BaseException as error:
         channel.error(type(error).__name__, str(error), traceback.format_exc(), fatal=True)
         return NO_TORCH
@@ -262,7 +254,16 @@ def _run_job(environ: dict[str, str | None], channel: Channel, job: Callable[[Ch
     return 0
 
 
-def _find_job(module: str, function: str) -> Callable[[Any, Channel], Any]:
+def _load_job(module: str, function: str, *, torch: bool) -> Callable[[Any, Channel], Any]:
+    """The function of a job, after the import of torch if that job needs it."""
+    if torch and "torch" not in sys.modules:
+        # Objects made by this import stay for good: garbage need not be collected among them, now or later.
+        gc.disable()
+        try:
+            importlib.import_module("torch")
+            gc.freeze()
+        finally:
+            gc.enable()
     try:
         found: Callable[[Any, Channel], Any] = getattr(importlib.import_module(module), function)
     except Exception as error:

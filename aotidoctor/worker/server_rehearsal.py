@@ -45,6 +45,8 @@ class ClientRequest:
 
 def rehearse(payload: Run, channel: Channel) -> dict[str, Any]:
     """Compare served calls with the plain call, as the module describes."""
+    import torch
+
     plan: Any = payload.rehearsal
     load_setup(payload, channel)
     channel.enter("inputs")
@@ -58,9 +60,6 @@ def rehearse(payload: Run, channel: Channel) -> dict[str, Any]:
     if refused:
         channel.put(refused=refused)
         return {}
-    # The tensors by slot, as the compiled code gets them.
-    import torch
-
     slots: dict[int, Any] = {}
     sent, padded = [], []
     for wire in plan["inputs"]:
@@ -79,8 +78,8 @@ def rehearse(payload: Run, channel: Channel) -> dict[str, Any]:
     # Rows of the batch that belong to each request; None where the server does not batch.
     path = plan["inputs"][0]["path"] if plan["inputs"] else None
     firsts = [request.tensor(path) for request in requests]
-    batched = bool(plan["max_batch"])
-    rows = [int(first.shape[0]) if batched and first is not None and first.dim() else None for first in firsts]
+    firsts = [first if plan["max_batch"] and first is not None and first.dim() else None for first in firsts]
+    rows = [int(first.shape[0]) if first is not None else None for first in firsts]
     batch = ServedBatch(outputs=outputs, requests=requests, rows=rows, plan=plan)
     channel.put(answers=[batch.answer(wire, at) for at in range(len(requests)) for wire in plan["outputs"]])
     return {}

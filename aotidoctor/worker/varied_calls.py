@@ -58,7 +58,7 @@ class _PaddedInput:
         return int(self.memory.numel()) - ELEMENTS_IN_FRONT - self.span
 
     def fill(self, value: Any, *, behind: int | None = None, before: bool = False, base: Any = None) -> None:
-        """Restore it, with ``base`` around it, and ``value`` from the ``behind``-th element after it on, or before it."""
+        """Restore it with ``base`` around it, and ``value`` from the ``behind``-th element after it, or before it."""
         self.memory.fill_(base)
         self.memory[ELEMENTS_IN_FRONT : ELEMENTS_IN_FRONT + self.span] = self.values
         if behind is not None:

@@ -321,6 +321,7 @@ def _dynamic_tags(address: int) -> dict[int, int]:
 # The package's own kernels, PyTorch's C shims, and the launches of a package for CUDA.
 HOOKED_SYMBOLS = re.compile(r"(?:cpp|triton)_\w+|aoti_torch_\w+|cuModuleGetFunction|cuLaunchKernel\w*|cuLibraryGet\w+")
 _ALIGN = 16
+_BITS = {"r": mmap.PROT_READ, "w": mmap.PROT_WRITE, "x": mmap.PROT_EXEC}
 
 
 class HooksUnavailableError(Exception):
@@ -419,9 +420,6 @@ def _executable(code: bytes) -> int:
     if address in (None, ctypes.c_void_p(-1).value):
         raise HooksUnavailableError(f"no executable memory: {os.strerror(ctypes.get_errno())}")
     return int(address)
-
-
-_BITS = {"r": mmap.PROT_READ, "w": mmap.PROT_WRITE, "x": mmap.PROT_EXEC}
 
 
 def point_slots(values: dict[int, int]) -> None:
