@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from dataclasses import fields
 
@@ -62,6 +63,12 @@ ASKED = (
     DemoBuild(folder="f", part="model"),
     Script(path="s.py", torch=True),
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_the_module_of_a_job_has_its_function(job: str) -> None:
+    module, function, _ = JOBS[job]
+    assert callable(getattr(importlib.import_module(module), function))
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=lambda one: type(one).__name__)
