@@ -1,9 +1,9 @@
 """The child program and its jobs. The only package that may import torch, and only inside functions.
 
-A job is a function ``(payload, channel) -> result``. It is named here, with the record that it is given, and its
-module is imported when it is asked for, so that a request pays for its own job only. The modules use the standard
-library, torch and ``aotidoctor.model``; some also read the package itself (``aotidoctor.readers``). Only
-``worker.float64`` imports torch at its top: everything else can be imported without it.
+A job is a function ``(payload, channel) -> result``. It is listed here with the record of its payload. Its module is
+imported on first use, so that a request pays for its own job only. The modules use the standard library, torch and
+``aotidoctor.model``; some also read the package itself (``aotidoctor.readers``). Only ``worker.float64`` imports
+torch at the top of its modules; all others can be imported without it.
 """
 
 from __future__ import annotations
@@ -30,4 +30,4 @@ JOBS: dict[str, tuple[str, str, type[jobs.Job]]] = {
     "setup_only": ("aotidoctor.worker.user_code", "setup_only", jobs.Job),
     "script": ("aotidoctor.worker.user_code", "script", jobs.Script),
 }
-"""Name of a job -> module, function and payload."""
+"""Name of a job -> its module, its function and the type of its payload."""

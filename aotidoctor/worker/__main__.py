@@ -1,7 +1,7 @@
-"""Start of every child: ``--forkserver FD`` serves many requests, ``--once DIR`` serves the one in DIR.
+"""Start a child: ``--forkserver FD`` serves many requests, ``--once DIR`` serves the one in DIR.
 
-It is started by file name, not with ``-m``: so it works in an interpreter that does not have aotidoctor installed, and
-neither the caller's directory nor our site-packages get into ``sys.path``, where their modules could shadow others.
+It is started by file name, not with ``-m``, so that it works in an interpreter without an installed aotidoctor, and
+that neither the caller's directory nor our site-packages get into ``sys.path``, where modules could shadow others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _find_package() -> None:
 
 
 def main(argv: list[str]) -> None:
-    """Run the asked-for mode; never returns from ``--once`` (the exit status is the worker's)."""
+    """Run the requested mode; never returns from ``--once`` (the exit status is the worker's)."""
     match argv:
         case ["--once", run_dir]:
             from pathlib import Path

@@ -1,14 +1,14 @@
-"""Call the model once or more and report outputs, inputs and memory after each call; job ``save_inputs``.
+"""Call the model and report outputs, inputs and memory after each call; job ``save_inputs``.
 
-Every call gets the same values: inputs that a call wrote to are restored for the next (if ``mutation`` is observed
-and the copies were not too big). So calls that differ differ by themselves.
+Every call gets the same values: inputs that a call wrote to are restored for the next one (if ``mutation`` is observed
+and the copies were not too big). So a difference between calls comes from the model itself.
 
 Parts of the result: ``outputs`` (per call a list of leaves; from the third call on only path and digest), ``inputs``
-again with ``changed``, ``rss`` (bytes after each call). Calls on CUDA may have each launch waited for, run on another
-stream, or be captured; their parts are ``launch_*`` (``call_hooks.package_calls``), ``cuda_memory`` (free and total
-bytes of the device before the call), ``cuda_device`` (the index it ran on), ``variant`` (what was done, once it was).
+again with ``changed``, ``rss`` (bytes after each call). Calls on CUDA may wait for each launch, run on another stream,
+or be captured; their parts are ``launch_*`` (``call_hooks.package_calls``), ``cuda_memory`` (free and total bytes of
+the device before the call), ``cuda_device`` (the index it ran on), ``variant`` (the variant, once it has run).
 
-Job ``save_inputs`` writes the tensors of a call to one file of ``torch.save``, by the user's paths of them.
+Job ``save_inputs`` writes the tensors of a call to one file of ``torch.save``, keyed by the user's paths.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from aotidoctor.worker.tensors import (
     walk_call,
 )
 
-# The arguments: real tensors, what they looked like before, and how to get that back.
+# The arguments: real tensors, their state before the call, and how to restore it.
 
 KEEP_BYTES = 512 * 1024 * 1024
 """Copies of inputs and outputs are made up to this size, so that looking does not exhaust the memory."""
@@ -48,7 +48,7 @@ KEEP_BYTES = 512 * 1024 * 1024
 
 @record
 class ModelCall:
-    """Arguments of one call. ``described`` is what ``describe`` said before the model saw them."""
+    """Arguments of one call. ``described`` is the result of ``describe`` before the call."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -70,7 +70,17 @@ class ModelCall:
         """A copy that shares no memory, with the same strides; None when it would be too big."""
         if sum(nbytes(tensor) for _, tensor in self.tensors()) > KEEP_BYTES:
             return None
-        return self.rebuilt(_copy)
+        import torch
+
+        def clone(_: str, leaf: Any) -> Any:
+            if not isinstance(leaf, torch.Tensor):
+                return leaf
+            try:
+                return leaf.detach().clone().requires_grad_(leaf.requires_grad)
+            except (RuntimeError, NotImplementedError):
+                return leaf
+
+        return self.rebuilt(clone)
 
     def rebuilt(self, visit: Visit) -> ModelCall:
         """The same call with each leaf replaced by ``visit(path, leaf)``."""
@@ -87,7 +97,7 @@ class ModelCall:
 
 
 def write_back(tensor: Any, values: Any) -> None:
-    """Copy ``values`` into ``tensor``; of an expanded one into the elements that it has."""
+    """Copy ``values`` into ``tensor``; if that is expanded, into the elements that it really has."""
     import torch
 
     if tensor.layout is torch.strided:
@@ -98,7 +108,7 @@ def write_back(tensor: Any, values: Any) -> None:
 
 
 def read_call(source: InputsSource | None, channel: Channel) -> ModelCall:
-    """The call with the inputs that ``source`` names."""
+    """Load the call whose inputs ``source`` names."""
     from aotidoctor.worker.safe_load import load_inputs
 
     if source is None:
@@ -109,17 +119,6 @@ def read_call(source: InputsSource | None, channel: Channel) -> ModelCall:
     return ModelCall(args=args, kwargs=kwargs)
 
 
-def _copy(_: str, leaf: Any) -> Any:
-    import torch
-
-    if not isinstance(leaf, torch.Tensor):
-        return leaf
-    try:
-        return leaf.detach().clone().requires_grad_(leaf.requires_grad)
-    except (RuntimeError, NotImplementedError):
-        return leaf
-
-
 # The calls.
 
 _FULL_CALLS = 2
@@ -128,9 +127,9 @@ _TAKEN = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap):\s*(\d{1,15}) kB$", re.MULTI
 
 
 class CallObserver:
-    """Gathers what is seen over the calls of one run.
+    """Gathers the observations over the calls of one run.
 
-    ``saved`` are the inputs as they were before, ``kept`` is the first result where it is to be compared.
+    ``saved`` are the inputs as they were before, ``first_result`` is the first result if it will be compared.
     """
 
     def __init__(self, call: ModelCall, payload: Run, channel: Channel) -> None:
@@ -141,45 +140,41 @@ class CallObserver:
         self.before = call.digests() if "mutation" in self.wanted else []
         self.compared = bool(payload.reference)
         self.saved = call.copy() if self.calls > 1 or "mutation" in self.wanted or self.compared else None
-        self.kept: Any = None
+        self.first_result: Any = None
         self.outputs: list[list[dict[str, Any]]] = []
         self.rss: list[int] = []
         self.changed = False
 
     def look(self, number: int, result: Any) -> None:
-        """After call ``number``: note everything that was asked for."""
+        """After call ``number``: record everything that the payload observes."""
         leaves = result_tensors(result)
         self.outputs.append([self._output(path, leaf, leaves, full=number <= _FULL_CALLS) for path, leaf in leaves])
-        if number == 1:
-            self._first(result, leaves)
+        if number == 1 and self.before:
+            pairs = zip(self.before, self.call.digests(), strict=True)
+            changed = [None if old is None or new is None else old != new for old, new in pairs]
+            inputs = [{**facts, "changed": it} for facts, it in zip(self.call.described, changed, strict=True)]
+            self.changed = any(changed)
+            self.channel.put(inputs=inputs)
+        if number == 1 and self.compared:
+            # A copy: another call may use its memory.
+            copied = self.calls > 1 and sum(nbytes(leaf) for _, leaf in leaves) <= KEEP_BYTES
+            self.first_result = rebuild_result(result, copy_leaf) if copied else result
         if number <= _FULL_CALLS:
             self.channel.put(outputs=self.outputs)
 
     def after(self, number: int) -> None:
-        """After call ``number``, its outputs dropped: memory, and inputs as they were for the next call."""
+        """After call ``number``, with its outputs dropped: measure memory, and restore the inputs for the next call."""
         if "rss" in self.wanted:
             self.rss.append(resident_bytes())
         if number < self.calls and self.saved is not None and self.changed:
             self.call.restore(self.saved)
 
     def finish(self) -> None:
-        """Hand over what only the end shows."""
+        """Send the parts of the result that are complete only at the end."""
         if self.calls > 1:
             self.channel.put(outputs=self.outputs)
         if self.rss:
             self.channel.put(rss=self.rss)
-
-    def _first(self, result: Any, leaves: list[tuple[str, Any]]) -> None:
-        if self.before:
-            pairs = zip(self.before, self.call.digests(), strict=True)
-            changed = [None if old is None or new is None else old != new for old, new in pairs]
-            inputs = [{**facts, "changed": it} for facts, it in zip(self.call.described, changed, strict=True)]
-            self.changed = any(changed)
-            self.channel.put(inputs=inputs)
-        if self.compared:
-            # A copy: another call may use its memory.
-            again = self.calls > 1 and sum(nbytes(leaf) for _, leaf in leaves) <= KEEP_BYTES
-            self.kept = rebuild_result(result, copy_leaf) if again else result
 
     def _output(self, path: str, leaf: Any, leaves: list[tuple[str, Any]], *, full: bool) -> dict[str, Any]:
         if not full:
@@ -197,12 +192,12 @@ class CallObserver:
 def make_calls(
     model: Callable[..., Any], call: ModelCall, payload: Run, channel: Channel
 ) -> tuple[ModelCall | None, Any]:
-    """Make the calls; the inputs as they were before, and the first call's result (for a comparison)."""
+    """Make the calls; return the inputs as they were before, and the first result (for a comparison)."""
     observer = CallObserver(call, payload, channel)
     marks: list[int] = []
     for number in range(1, observer.calls + 1):
         channel.enter(f"run{number}")
-        # Tell how many calls were traced before this call of the model: where its own begin.
+        # The number of calls traced before this call of the model: where its own begin.
         from aotidoctor.worker.call_hooks.package_calls import traced_calls
 
         count = traced_calls()
@@ -216,13 +211,13 @@ def make_calls(
         del result
         observer.after(number)
     observer.finish()
-    return observer.saved, observer.kept
+    return observer.saved, observer.first_result
 
 
 def resident_bytes() -> int:
-    """Memory that this process has taken and not given back, also where the host has swapped it out.
+    """Bytes of memory that this process has taken and not given back, swapped out or not.
 
-    Pages of files come and go as the host likes: on a busy one they made a healthy call look like a leak.
+    Pages of files are not counted: the host drops and reloads them at will, which made a healthy call look like a leak.
     """
     taken = _TAKEN.findall(Path("/proc/self/status").read_bytes())
     if taken:
@@ -231,7 +226,7 @@ def resident_bytes() -> int:
 
 
 def set_threads(count: int | None, channel: Channel) -> None:
-    """Let PyTorch use ``count`` threads, where a number is given, and tell how many it uses."""
+    """Let PyTorch use ``count`` threads (None: as it is), and report how many it uses."""
     import torch
 
     if count is not None:
@@ -240,7 +235,7 @@ def set_threads(count: int | None, channel: Channel) -> None:
 
 
 def synchronize(device: str) -> None:
-    """A fault on the device shows here at the latest, in the stage that it belongs to."""
+    """Wait for the device, so that a fault shows here at the latest, in the stage that it belongs to."""
     if device.startswith("cuda"):
         import torch
 
@@ -260,15 +255,49 @@ WARM_UPS = 2
 
 
 def make_cuda_calls(model: LoadedModel, call: ModelCall, payload: Run, channel: Channel) -> None:
-    """The calls that the payload asks for."""
+    """Make the calls that the payload requests: with traced launches, on a side stream, captured, or a plain one."""
     if payload.launch_trace:
         _call_traced(model, call, payload, channel)
+        return
+    import torch
+
+    index = payload.device_index
+    if index >= 0:
+        torch.cuda.set_device(index)
+        # CUDA tensors move to that device; those of the CPU stay where they are.
+        device = f"cuda:{index}"
+        call = call.rebuilt(
+            lambda _, leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) and leaf.is_cuda else leaf
+        )
+    free, total = torch.cuda.mem_get_info()
+    channel.put(cuda_memory=DeviceMemory(free=free, total=total))
+    variant = payload.cuda_variant
+    if variant in ("stream", "capture"):
+        side: Any = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        channel.enter("run1")
+        with torch.cuda.stream(side):
+            # A capture is warmed up on a side stream, as torch requires: constants are folded in the first call.
+            for _ in range(WARM_UPS if variant == "capture" else 1):
+                model(*call.args, **call.kwargs)
+        side.synchronize()
     else:
-        _call_varied(model, call, payload, channel)
+        channel.enter("run1")
+        model(*call.args, **call.kwargs)
+        synchronize(payload.device)
+    if variant == "capture":
+        graph: Any = torch.cuda.CUDAGraph()
+        channel.enter("capture")
+        with torch.cuda.graph(graph):
+            model(*call.args, **call.kwargs)
+        channel.enter("replay")
+        graph.replay()
+        torch.cuda.synchronize()
+    channel.put(variant=variant)
 
 
 def limit_file_size(limit: int) -> None:
-    """No file that is written from here on grows beyond ``limit`` bytes; Python ignores the signal that tells so."""
+    """Limit files to ``limit`` bytes each from now on; Python ignores the signal, so that a longer write fails."""
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit if hard < 0 else min(limit, hard), hard))
 
@@ -295,75 +324,13 @@ def _call_traced(model: LoadedModel, call: ModelCall, payload: Run, channel: Cha
             call.restore(saved)
 
 
-def _call_varied(model: LoadedModel, call: ModelCall, payload: Run, channel: Channel) -> None:
-    import torch
-
-    index = payload.device_index
-    if index >= 0:
-        torch.cuda.set_device(index)
-        call = _on_device(call, f"cuda:{index}")
-    free, total = torch.cuda.mem_get_info()
-    channel.put(cuda_memory=DeviceMemory(free=free, total=total))
-    variant = payload.cuda_variant
-    if variant == "stream":
-        _on_stream(model, call, channel)
-    elif variant == "capture":
-        _call_captured(model, call, channel)
-    else:
-        channel.enter("run1")
-        model(*call.args, **call.kwargs)
-        synchronize(payload.device)
-    channel.put(variant=variant)
-
-
-def _on_stream(model: LoadedModel, call: ModelCall, channel: Channel) -> None:
-    import torch
-
-    side: Any = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    channel.enter("run1")
-    with torch.cuda.stream(side):
-        model(*call.args, **call.kwargs)
-    side.synchronize()
-
-
-def _call_captured(model: LoadedModel, call: ModelCall, channel: Channel) -> None:
-    """Warmed up on a side stream, as torch asks for: constants are folded in the first call."""
-    import torch
-
-    side: Any = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    channel.enter("run1")
-    with torch.cuda.stream(side):
-        for _ in range(WARM_UPS):
-            model(*call.args, **call.kwargs)
-    side.synchronize()
-    graph: Any = torch.cuda.CUDAGraph()
-    channel.enter("capture")
-    with torch.cuda.graph(graph):
-        model(*call.args, **call.kwargs)
-    channel.enter("replay")
-    graph.replay()
-    torch.cuda.synchronize()
-
-
-def _on_device(call: ModelCall, device: str) -> ModelCall:
-    """CUDA tensors on that device; those of the CPU stay where they are."""
-    import torch
-
-    def move(_: str, leaf: Any) -> Any:
-        return leaf.to(device) if isinstance(leaf, torch.Tensor) and leaf.is_cuda else leaf
-
-    return call.rebuilt(move)
-
-
 # Job save_inputs.
 
 
 def save_inputs(payload: SaveInputs, channel: Channel) -> dict[str, Any]:
-    """Write ``payload.target`` from ``payload.inputs``; ``paths`` names the leaves wanted, all where it is None.
+    """Write ``payload.target`` from ``payload.inputs``; ``paths`` names the leaves to write (None: all of them).
 
-    The result is the number of tensors that were written.
+    The result ``saved`` is the number of tensors that were written.
     """
     import torch
 

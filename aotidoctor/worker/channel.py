@@ -1,7 +1,7 @@
 """Report to the parent through the side channel: one JSON object per line, appended to a file.
 
-The file is opened anew for each record. Code under examination may close every descriptor, or get the number of ours
-for a file of its own; neither must lose a record or write it into a stranger's file.
+The file is opened anew for each record: code under examination may close every descriptor, or get the number of ours
+for a file of its own. Neither must lose a record or write it into the wrong file.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class ChannelLostError(Exception):
 
 
 class Channel:
-    """The child's end. ``stage`` is the one entered last; ``user_cwd`` is where relative paths of the user start.
+    """The child's end. ``stage`` is the one entered last; ``user_cwd`` is the base of the user's relative paths.
 
-    ``scratch`` is a directory for what a later child shall find, made by who first writes to it; it outlives the run.
+    ``scratch`` is a directory that outlives the run, for files that a later child reads; the first writer makes it.
     """
 
     def __init__(self, path: Path, *, user_cwd: Path, run_dir: Path, scratch: Path | None = None) -> None:
@@ -39,27 +39,27 @@ class Channel:
         self._warnings = 0
 
     def enter(self, stage: str) -> None:
-        """Tell that ``stage`` begins now; the one before has ended."""
+        """Report that ``stage`` begins now, and the one before has ended."""
         self.stage = stage
         self._write({"stage": stage, "t": time.monotonic()})
 
     def put(self, **values: Any) -> None:
-        """Hand over part of the result now: it survives whatever the code under examination does later."""
+        """Send part of the result now: it survives whatever the code under examination does later."""
         self._write({"put": plain(values)})
 
     def warn(self, text: str) -> None:
-        """Hand over a Python warning; the first fifty are kept."""
+        """Send a Python warning; only the first fifty are sent."""
         self._warnings += 1
         if self._warnings <= 50:
             self._write({"warning": text[:4096]})
 
     def error(self, kind: str, message: str, trace: str, *, fatal: bool = False) -> None:
-        """Hand over an exception. ``fatal`` says that the job never began."""
+        """Send an exception. ``fatal`` means that the job never began."""
         record = {"type": kind, "message": message[:MAX_TEXT], "traceback": trace[-MAX_TEXT:]}
         self._write({"fatal" if fatal else "error": record})
 
     def done(self, result: dict[str, Any]) -> None:
-        """Hand over the result and the done-marker."""
+        """Send the result and the done-marker."""
         self._write({"put": plain(result)})
         self._write({"done": True, "t": time.monotonic()})
 
@@ -79,7 +79,7 @@ class Channel:
 
 
 def plain(value: Any) -> Any:
-    """JSON of ``value``: records as objects, NaN and Inf as strings, tuples and sets as lists, else its ``str``."""
+    """``value`` as JSON: records as objects, NaN and Inf as strings, tuples and sets as lists, else its ``str``."""
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int):

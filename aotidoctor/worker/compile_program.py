@@ -1,12 +1,12 @@
 """Compile an exported program with the compiler of this host (job ``recompile``), and save one for a stamp.
 
-What environment variables set at the start of a compiling program is set here as options of the one compile, which
-works in a forked child as well: the value printer, provenance, and the compiler's own bisect switch. Only options of
-the compile are changed; the generated kernels are the same with and without printer or provenance.
+Settings that environment variables make at the start of a compiling program are made here as options of the one
+compile, which works in a forked child as well: the value printer, provenance, and the compiler's own bisect switch.
+Only options of the compile change; the generated kernels are the same with and without printer or provenance.
 
-The bisect switch (``TORCH_BISECT_*``) turns off all steps of a subsystem from a number on. It asks one function
-before each decomposition, graph pass and lowering. That function is wrapped, so that one compile tells which steps
-there are, under the numbers that ``TORCH_BISECT_MAX`` counts.
+The bisect switch (``TORCH_BISECT_*``) turns off all steps of a subsystem from a number on. It calls one function
+before each decomposition, graph pass and lowering. That function is wrapped, so that one compile lists the steps
+under the numbers that ``TORCH_BISECT_MAX`` counts.
 
 A stamp is made in the user's process that is about to compile: it needs the program as a file, and versions.
 """
@@ -32,7 +32,7 @@ _VARIABLES = ("TORCH_BISECT_BACKEND", "TORCH_BISECT_SUBSYSTEM", "TORCH_BISECT_MA
 
 @contextmanager
 def count_steps(switch: dict[str, Any] | None) -> Iterator[dict[str, list[dict[str, str]]]]:
-    """Steps by subsystem, filled while the compiler works; with ``switch`` those after its ``max`` are off.
+    """Yield the steps by subsystem, filled while the compiler works; with ``switch`` those after its ``max`` are off.
 
     Number 0 is the first step: ``max`` -1 turns all of them off.
     """
@@ -47,14 +47,20 @@ def count_steps(switch: dict[str, Any] | None) -> Iterator[dict[str, list[dict[s
         return
     bisector = module.CompilerBisector
     original = bisector.__dict__["disable_subsystem"]
-    asked = original.__func__
-    _set(module, switch)
+    if switch is not None:
+        for name, value in zip(_VARIABLES, (switch["backend"], switch["subsystem"], str(switch["max"])), strict=True):
+            os.environ[name] = value
+        # The module may have been imported before, and remembers the values of that time.
+        if hasattr(module.get_env_val, "cache_clear"):
+            module.get_env_val.cache_clear()
+        module.subsystem_call_counter.clear()
+        bisector.bisection_enabled = True
 
     def disable_subsystem(cls: Any, backend: str, subsystem: str, debug_info: Any = None) -> Any:
         found = steps.setdefault(subsystem, [])
         if len(found) < _MOST_STEPS:
-            found.append(_step(backend, debug_info))
-        return asked(cls, backend, subsystem, debug_info)
+            found.append(_describe_step(backend, debug_info))
+        return original.__func__(cls, backend, subsystem, debug_info)
 
     bisector.disable_subsystem = classmethod(disable_subsystem)
     try:
@@ -66,7 +72,7 @@ def count_steps(switch: dict[str, Any] | None) -> Iterator[dict[str, list[dict[s
 
 @contextmanager
 def _operators_without_decomposition(switch: dict[str, Any] | None) -> Iterator[None]:
-    """An operator whose decomposition is off is called as it is. The compiler refuses that: it has one, it says."""
+    """Call operators whose decomposition is off as they are; the compiler refuses that where a decomposition exists."""
     if switch is None or switch["subsystem"] != "decomposition":
         yield
         return
@@ -80,54 +86,38 @@ def _operators_without_decomposition(switch: dict[str, Any] | None) -> Iterator[
         graph.make_fallback = original
 
 
-def _set(module: Any, switch: dict[str, Any] | None) -> None:
-    """The switch's three variables, also where the module had been imported, which remembers what it saw then."""
-    if switch is None:
-        return
-    values = (switch["backend"], switch["subsystem"], str(switch["max"]))
-    for name, value in zip(_VARIABLES, values, strict=True):
-        os.environ[name] = value
-    if hasattr(module.get_env_val, "cache_clear"):
-        module.get_env_val.cache_clear()
-    module.subsystem_call_counter.clear()
-    module.CompilerBisector.bisection_enabled = True
+def _describe_step(backend: str, debug_info: Any) -> dict[str, str]:
+    """``backend`` and ``name`` of a step; of a lowering also ``target`` (operator) and ``where`` (the user's line)."""
+    from torch._inductor.virtualized import V
 
-
-def _step(backend: str, debug_info: Any) -> dict[str, str]:
-    """What one step is: ``name``; of a lowering also the operator as ``target`` and the user's line as ``where``."""
     try:
         name = str(debug_info()) if debug_info is not None else ""
     except Exception as error:
         name = f"<{type(error).__name__}>"
-    return {"backend": backend, "name": name[:200], **_node()}
-
-
-def _node() -> dict[str, str]:
-    """The graph node that is being lowered, if any."""
-    from torch._inductor.virtualized import V
-
+    facts = {"backend": backend, "name": name[:200]}
     try:
+        # The graph node that is being lowered, if any.
         node = V.current_node
         target, trace = node.target, node.meta.get("stack_trace") or ""
     except (AttributeError, NotImplementedError):
-        return {}
+        return facts
     lines = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")]
-    return {"target": str(target)[:200], **({"where": lines[-1][:300]} if lines else {})}
+    return {**facts, "target": str(target)[:200], **({"where": lines[-1][:300]} if lines else {})}
 
 
 def recompile(payload: Recompile, channel: Channel) -> dict[str, Any]:
     """Compile ``payload.reference`` to ``payload.target``.
 
-    ``cache`` is where the compiler keeps precompiled headers, ``printer`` the level of the value printer (0 to 3) and
-    ``printed_kernels`` the kernels that level 2 shows (all without it),
-    ``provenance`` whether the package tells source lines, ``config`` are further options of Inductor, ``bisect`` is
-    ``{"backend", "subsystem", "max"}`` of the compiler's switch or None. The result's ``switchable`` are the steps that
-    the switch can turn off, in order, by subsystem.
+    ``cache`` is the folder of the compiler's precompiled headers, ``printer`` the level of the value printer (0 to 3)
+    and ``printed_kernels`` the kernels that level 2 prints (default: all), ``provenance`` whether the package records
+    source lines, ``config`` are further options of Inductor, ``bisect`` is ``{"backend", "subsystem", "max"}`` of the
+    compiler's switch or None. The result's ``switchable`` are the steps that the switch can turn off, in order, by
+    subsystem.
     """
     load_setup(payload, channel)
     channel.enter("import_compiler")
     import torch
-    from torch._inductor import aoti_compile_and_package
+    from torch._inductor import aoti_compile_and_package, config
 
     if payload.cache:
         folder = Path(payload.cache)
@@ -141,34 +131,27 @@ def recompile(payload: Recompile, channel: Channel) -> dict[str, Any]:
     channel.enter("load_reference")
     program = torch.export.load(str(channel.user_cwd / payload.reference))
     channel.enter("compile")
-    began = time.monotonic()
-    with count_steps(payload.bisect) as steps:
-        made = aoti_compile_and_package(program, package_path=payload.target, inductor_configs=_options(payload))
-    if Path(made) != Path(payload.target):
-        os.replace(made, payload.target)  # noqa: PTH105 - to any place on the same disk
-    return {"seconds": time.monotonic() - began, "torch": torch.__version__, "switchable": steps}
-
-
-def _options(payload: Recompile) -> dict[str, Any]:
-    """Options of Inductor. Its cache of graphs does not see what a setup file changed in the compiler: off."""
+    # Inductor's cache of graphs does not see what a setup file changed in the compiler: off.
     options: dict[str, Any] = {"fx_graph_cache": False, **(payload.config or {})}
     if payload.printer:
         options["aot_inductor.debug_intermediate_value_printer"] = str(payload.printer)
         if payload.printed_kernels:
             options["aot_inductor.filtered_kernel_names"] = payload.printed_kernels
-    if payload.provenance:
-        from torch._inductor import config
-
-        if hasattr(config.trace, "provenance_tracking_level"):
-            options["trace.provenance_tracking_level"] = 1
-    return options
+    if payload.provenance and hasattr(config.trace, "provenance_tracking_level"):
+        options["trace.provenance_tracking_level"] = 1
+    began = time.monotonic()
+    with count_steps(payload.bisect) as steps:
+        made = Path(aoti_compile_and_package(program, package_path=payload.target, inductor_configs=options))
+    if made != Path(payload.target):
+        made.replace(payload.target)
+    return {"seconds": time.monotonic() - began, "torch": torch.__version__, "switchable": steps}
 
 
 # For a stamp.
 
 
 def save_program(program: Any, path: Path) -> None:
-    """``torch.export.save``; it may warn of what it leaves out."""
+    """Save an exported program, without torch's warnings about parts that it leaves out."""
     import warnings
 
     import torch
@@ -179,14 +162,14 @@ def save_program(program: Any, path: Path) -> None:
 
 
 def torch_version() -> str:
-    """The version of torch, with its build."""
+    """Version of torch, with its build."""
     import torch
 
     return str(torch.__version__)
 
 
 def compiler_version() -> str | None:
-    """The C++ compiler that AOTInductor would use, by the first line of its version; None where it does not say."""
+    """First line of the version of the C++ compiler that AOTInductor would use; None where there is none."""
     try:
         from torch._inductor.codecache import get_cpp_compiler  # type: ignore[attr-defined,unused-ignore]
         from torch._inductor.cpp_builder import get_compiler_version_info

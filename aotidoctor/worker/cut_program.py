@@ -1,14 +1,14 @@
 """Load an exported program with mapped weights, and cut a part of one into a program of its own; job ``cut``.
 
-The archive keeps each storage as it is in memory, uncompressed. Such a member is mapped, privately: what the program
+The archive holds each storage as it is in memory, uncompressed. Such a member is mapped, privately: what the program
 writes to its buffers stays in this process. Pages that are only read belong to the page cache and to all processes.
-Checksums are not looked at, as torch does not look at them. Whatever is not like that (compressed, misaligned, empty,
-pickled, of another device) is left to torch. What torch only logs about a failure goes into the words of the error.
+Checksums are not checked, as torch does not check them. All other members (compressed, misaligned, empty, pickled, of
+another device) are left to torch. The cause of a failure that torch only logs goes into the message of the error.
 
 Job ``cut``: any set of the program's operators is a program: what they take from the others becomes an input, and
 what the others (or the caller) take from them an output. The inputs get the values that plain PyTorch computes for
-them, and the part is exported with the sizes, dtypes and strides that the whole was exported with, so that a call
-that does not keep to those does not keep to them here either. Sizes that were dynamic stay so; weights stay weights.
+them. The part is exported with the sizes, dtypes and strides that the whole was exported with, so that a call that
+violates those violates them here as well. Sizes that were dynamic stay so; weights stay weights.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import logging
 import mmap
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ _Build = Callable[[Any, Any, str], dict[str, Any]]
 
 @contextmanager
 def map_payloads(path: Path) -> Iterator[None]:
-    """While this is entered, ``torch.export.load(path)`` maps what it can. Torch before 2.9 copies as ever."""
+    """Let ``torch.export.load(path)`` map the members that it can; torch before 2.9 copies all of them, as always."""
     try:
         from torch.export.pt2_archive import _package
     except ImportError:
@@ -55,7 +55,7 @@ def map_payloads(path: Path) -> Iterator[None]:
 
 
 def _builder(original: _Build, path: Path) -> _Build | None:
-    """Stands for torch's function: member name -> flat tensor of one storage; None where nothing can be mapped."""
+    """Stand-in for torch's ``_build_file_map`` (member name -> flat tensor); None where nothing can be mapped."""
     try:
         members = _members(path)
         with path.open("rb") as file:
@@ -70,7 +70,7 @@ def _builder(original: _Build, path: Path) -> _Build | None:
             if meta.use_pickle or meta.path_name in made:
                 continue
             entry = members.get(f"{folder}{meta.path_name}")
-            tensor = _tensor(data, entry, meta.tensor_meta) if entry is not None else None
+            tensor = _map_member(data, entry, meta.tensor_meta) if entry is not None else None
             if tensor is None:
                 left[fqn] = meta
             else:
@@ -95,8 +95,8 @@ def _members(path: Path) -> dict[str, ZipEntry]:
     }
 
 
-def _tensor(data: mmap.mmap, entry: ZipEntry, meta: Any) -> Any:
-    """The flat tensor over a member's bytes; None where torch is to make it."""
+def _map_member(data: mmap.mmap, entry: ZipEntry, meta: Any) -> Any:
+    """A flat tensor over a member's bytes; None where torch must make it."""
     import torch
     from torch.export.pt2_archive import _package
 
@@ -115,60 +115,60 @@ def _tensor(data: mmap.mmap, entry: ZipEntry, meta: Any) -> Any:
 _LONGEST = 400
 
 
-class _Logged(logging.Handler):
-    """Keeps the exceptions that are logged and then swallowed."""
+class _ExceptionCollector(logging.Handler):
+    """Collects the exceptions that torch logs and then swallows."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.seen: list[BaseException] = []
+        self.exceptions: list[BaseException] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
-            self.seen.append(error)
+            self.exceptions.append(error)
 
 
 def load_program(path: Path) -> Any:
-    """``torch.export.load`` with mapped weights. It says "please check the warnings above" where it knows better.
+    """Load an exported program with mapped weights, and raise the cause where torch only refers to its log.
 
     Raises:
-        RuntimeError: what was behind that: the first cause, such as an operator that nobody has registered.
+        RuntimeError: the first cause that torch logged, such as an operator that nobody has registered.
     """
     import torch
 
-    logged = _Logged()
+    collector = _ExceptionCollector()
     log = logging.getLogger("torch.export")
-    log.addHandler(logged)
+    log.addHandler(collector)
     try:
         with map_payloads(path):
             return torch.export.load(str(path))
     except RuntimeError as error:
-        if not logged.seen:
+        if not collector.exceptions:
             raise
-        first = logged.seen[-1]
+        first = collector.exceptions[-1]
         while first.__cause__ is not None or first.__context__ is not None:
             first = first.__cause__ or first.__context__ or first
-        said = str(first).strip().partition("\n")[0] or type(first).__name__
-        raise RuntimeError(f"{said[:_LONGEST]}") from error
+        reason = str(first).strip().partition("\n")[0] or type(first).__name__
+        raise RuntimeError(reason[:_LONGEST]) from error
     finally:
-        log.removeHandler(logged)
+        log.removeHandler(collector)
 
 
 # Job cut.
 
-# Of these nothing is computed: they hold sizes, or check them.
+# These compute nothing: they hold sizes, or check them.
 _CHECKS = ("_assert", "sym_constrain", "assert_async")
 
 
 class CannotCutError(Exception):
-    """The part is no program; the text says why."""
+    """Raised when the part is no program; the text gives the reason."""
 
 
 def cut(payload: Cut, channel: Channel) -> dict[str, Any]:
-    """Write ``exported.pt2`` and ``sample.pt`` to ``payload.folder``; ``nodes`` are the operators to keep.
+    """Write ``exported.pt2`` and ``sample.pt`` to ``payload.folder``; ``nodes`` are the operators to keep (None: all).
 
-    Without ``nodes`` all are kept. The result's ``operators`` are the names of all operators in order, ``targets`` what
-    they call; ``kept`` counts those of the part, ``inputs`` its inputs; ``problem`` says why there is no such part.
+    The result's ``operators`` are the names of all operators in order, ``targets`` what they call; ``kept`` counts
+    those of the part, ``inputs`` its inputs; ``problem`` is the reason why there is no such part.
     """
     load_setup(payload, channel)
     channel.enter("load_reference")
@@ -177,9 +177,17 @@ def cut(payload: Cut, channel: Channel) -> dict[str, Any]:
     program = torch.export.load(str(channel.user_cwd / payload.reference)).run_decompositions({})
     channel.enter("inputs")
     call = read_call(payload.inputs, channel)
-    operators = [node for node in program.graph.nodes if _is_operator(node)]
-    told = {"operators": [node.name for node in operators], "targets": [str(node.target) for node in operators]}
-    channel.put(**told)
+    # Calls that compute tensors; a node that takes the results of another one apart belongs to that one.
+    operators = [
+        node
+        for node in program.graph.nodes
+        if node.op == "call_function"
+        and not _takes_apart(node)
+        and not any(word in str(node.target) for word in _CHECKS)
+        and not _is_size(node.meta.get("val"))
+    ]
+    names = {"operators": [node.name for node in operators], "targets": [str(node.target) for node in operators]}
+    channel.put(**names)
     wanted = set(payload.nodes) if payload.nodes is not None else {node.name for node in operators}
     channel.enter("reference")
     values = _values(program, call)
@@ -187,18 +195,11 @@ def cut(payload: Cut, channel: Channel) -> dict[str, Any]:
     try:
         part, sample = _part(program, [node for node in operators if node.name in wanted], values)
     except CannotCutError as error:
-        return {**told, "problem": str(error)}
+        return {**names, "problem": str(error)}
     folder = Path(payload.folder)
     torch.export.save(part, folder / "exported.pt2")
     torch.save({"args": tuple(sample), "kwargs": {}}, folder / "sample.pt")
-    return {**told, "kept": len(wanted), "inputs": len(sample)}
-
-
-def _is_operator(node: Any) -> bool:
-    """A call that computes tensors; what takes the results of another one apart belongs to that one."""
-    if node.op != "call_function" or _takes_apart(node) or any(word in str(node.target) for word in _CHECKS):
-        return False
-    return not _is_size(node.meta.get("val"))
+    return {**names, "kept": len(wanted), "inputs": len(sample)}
 
 
 def _takes_apart(node: Any) -> bool:
@@ -214,7 +215,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _values(program: Any, call: ModelCall) -> dict[str, Any]:
-    """What plain PyTorch computes for each node, by name; nothing behind one that raises."""
+    """Values that plain PyTorch computes for the nodes, by name; none behind a node that raises."""
     import torch
     from torch.fx.node import map_arg
 
@@ -226,39 +227,31 @@ def _values(program: Any, call: ModelCall) -> dict[str, Any]:
     for node in program.graph.nodes:
         if node.op == "placeholder":
             spec = specs[node.name]
-            known[node.name] = (
-                next(flat)
-                if spec.kind.name == "USER_INPUT"
-                else (
-                    program.state_dict[spec.target]
-                    if spec.target in program.state_dict
-                    else program.constants[spec.target]
-                )
-            )
+            if spec.kind.name == "USER_INPUT":
+                known[node.name] = next(flat)
+            else:
+                held = program.state_dict if spec.target in program.state_dict else program.constants
+                known[node.name] = held[spec.target]
         elif node.op == "get_attr":
             known[node.name] = getattr(program.graph_module, str(node.target))
-        elif node.op == "call_function":
-            if not all(one.name in known for one in node.all_input_nodes):
-                continue
+        elif node.op == "call_function" and all(one.name in known for one in node.all_input_nodes):
             args, kwargs = map_arg((node.args, node.kwargs), lambda one: known[one.name])
-            try:
-                with torch.no_grad():
-                    known[node.name] = node.target(*args, **kwargs)
-            except Exception:  # noqa: S112 - a call that fails in PyTorch, too
-                continue
+            # The call may fail in PyTorch as well.
+            with suppress(Exception), torch.no_grad():
+                known[node.name] = node.target(*args, **kwargs)
     return known
 
 
 def _part(program: Any, operators: list[Any], values: dict[str, Any]) -> tuple[Any, list[Any]]:
-    """The part, exported, and the inputs that its operators had within the whole."""
+    """The part, exported, and the values of its inputs within the whole."""
     import torch
 
-    kept = _close_over(operators)
+    part = _close_over(operators)
     graph, root = torch.fx.Graph(), torch.nn.Module()
     copies: dict[Any, Any] = {}
     inputs: list[Any] = []
     specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs}
-    outside = [one for node in kept for one in node.all_input_nodes if one not in kept]
+    outside = [one for node in part for one in node.all_input_nodes if one not in part]
     held = []
     for one in dict.fromkeys(outside):
         spec = specs.get(one.name)
@@ -274,17 +267,25 @@ def _part(program: Any, operators: list[Any], values: dict[str, Any]) -> tuple[A
         else:
             copies[one] = _as_weight(root, graph, one.name, values[one.name])
     for node in program.graph.nodes:
-        if node in kept:
+        if node in part:
             copies[node] = graph.node_copy(node, lambda old: copies[old])
-    graph.output(tuple(copies[node] for node in _results(program, kept)))
-    sample = [_of(one, values) for one in inputs]
-    module = torch.fx.GraphModule(root, graph)
-    return _export_part(module, inputs, sample), sample
+    # Tensors that nothing in the part uses, or that something outside uses.
+    results = [
+        copies[node]
+        for node in program.graph.nodes
+        if node in part
+        and isinstance(node.meta.get("val"), torch.Tensor)
+        and (not node.users or any(user not in part for user in node.users))
+    ]
+    if not results:
+        raise CannotCutError("it has no results")
+    graph.output(tuple(results))
+    return _export_part(torch.fx.GraphModule(root, graph), inputs, values)
 
 
 def _close_over(operators: list[Any]) -> dict[Any, None]:
-    """With the sizes that they are given, and what takes their results apart."""
-    kept: dict[Any, None] = dict.fromkeys(operators)
+    """The operators, the nodes of their sizes, and the nodes that take results apart."""
+    part: dict[Any, None] = dict.fromkeys(operators)
     todo = list(operators)
     while todo:
         node = todo.pop()
@@ -294,25 +295,9 @@ def _close_over(operators: list[Any]) -> dict[Any, None]:
             near += [one for one in node.users if _takes_apart(one)]
         if _takes_apart(node):
             near += [node.args[0]]
-        todo += [one for one in near if one not in kept]
-        kept.update(dict.fromkeys(near))
-    return kept
-
-
-def _results(program: Any, kept: dict[Any, None]) -> list[Any]:
-    """Tensors that nothing of the part takes, or that something outside does."""
-    import torch
-
-    found = [
-        node
-        for node in program.graph.nodes
-        if node in kept
-        and isinstance(node.meta.get("val"), torch.Tensor)
-        and (not node.users or any(user not in kept for user in node.users))
-    ]
-    if not found:
-        raise CannotCutError("it has no results")
-    return found
+        todo += [one for one in near if one not in part]
+        part.update(dict.fromkeys(near))
+    return part
 
 
 def _as_weight(root: Any, graph: Any, name: str, value: Any) -> Any:
@@ -327,36 +312,31 @@ def _as_weight(root: Any, graph: Any, name: str, value: Any) -> Any:
     return graph.get_attr(name)
 
 
-def _of(node: Any, values: dict[str, Any]) -> Any:
+def _export_part(module: Any, inputs: list[Any], values: dict[str, Any]) -> tuple[Any, list[Any]]:
+    """The exported module, with dtype, strides and static sizes of each input as in the whole; values of the inputs."""
     import torch
 
-    if node.name not in values:
-        raise CannotCutError(f"plain PyTorch does not reach {node.name}")
-    value = values[node.name]
-    if not isinstance(value, torch.Tensor):
-        raise CannotCutError(f"{node.name} is not a tensor")
-    return value.detach()
-
-
-def _export_part(module: Any, inputs: list[Any], sample: list[Any]) -> Any:
-    """Exported with what the whole was exported with: dtype, strides and static sizes of each input."""
-    import torch
-
-    examples, dynamic = [], []
-    for node, value in zip(inputs, sample, strict=True):
-        planned = node.meta["val"]
+    sample, examples, dynamic = [], [], []
+    for node in inputs:
+        if node.name not in values:
+            raise CannotCutError(f"plain PyTorch does not reach {node.name}")
+        value, planned = values[node.name], node.meta["val"]
+        if not isinstance(value, torch.Tensor):
+            raise CannotCutError(f"{node.name} is not a tensor")
+        sample.append(value.detach())
         examples.append(_example(planned, value))
         dims = {at for at, size in enumerate(planned.shape) if isinstance(size, torch.SymInt)}
         dynamic.append(dict.fromkeys(dims, torch.export.Dim.AUTO) or None)
     try:
         with torch.no_grad():
-            return torch.export.export(module, tuple(examples), dynamic_shapes=tuple(dynamic) or None)
+            part = torch.export.export(module, tuple(examples), dynamic_shapes=tuple(dynamic) or None)
     except Exception as error:
         raise CannotCutError(f"it cannot be exported: {type(error).__name__}: {str(error)[:200]}") from error
+    return part, sample
 
 
 def _example(planned: Any, value: Any) -> Any:
-    """A tensor as it was planned, with the values that there are, as far as they fit."""
+    """A tensor as it was planned, with the existing values where they fit."""
     import torch
 
     same_rank = planned.dim() == value.dim()
@@ -364,17 +344,13 @@ def _example(planned: Any, value: Any) -> Any:
         (value.shape[at] if same_rank else 4) if isinstance(size, torch.SymInt) else int(size)
         for at, size in enumerate(planned.shape)
     ]
-    order = sorted(range(len(sizes)), key=lambda at: _rank(planned.stride()[at], at), reverse=True)
+    # Strides as the export saw them: they give the order of the dims in memory; of equal ones the first is the outer.
+    nodes = [(stride, getattr(stride, "node", None)) for stride in planned.stride()]
+    hints = [stride if node is None else getattr(node, "hint", None) for stride, node in nodes]
+    strides = [int(hint) if hint is not None else 1 << 40 for hint in hints]
+    order = sorted(range(len(sizes)), key=lambda at: (-strides[at], at))
     made = torch.empty([sizes[at] for at in order], dtype=planned.dtype, device=planned.device).fill_(0)
-    back = [order.index(at) for at in range(len(order))]
-    made = made.permute(back)
+    made = made.permute([order.index(at) for at in range(len(order))])
     if list(value.shape) == sizes and value.dtype == planned.dtype:
         made.copy_(value)
     return made
-
-
-def _rank(stride: Any, at: int) -> tuple[int, int]:
-    """Where a dim is in memory: by its stride, at the value that an export saw; the outer one first."""
-    node = getattr(stride, "node", None)
-    hint = getattr(node, "hint", None) if node is not None else stride
-    return (int(hint) if hint is not None else 1 << 40, -at)

@@ -1,20 +1,20 @@
 """Fork a process for each request from one that imported torch once: some milliseconds instead of a second.
 
-Commands are ``fork`` (a run directory) -> the pid, and ``reap`` (that pid) -> how it ended. They come over a socket
-that keeps message borders; each message is one JSON object and each command has one answer. Until ``reap`` a dead
-child stays a zombie, so its number cannot come to mean another process while the parent kills what it left. When the
-parent is gone the socket ends: every child is killed and the working directory removed.
+Commands are ``fork`` (a run directory) -> the pid, and ``reap`` (that pid) -> the exit status. They come over a socket
+that preserves message boundaries; each message is one JSON object and each command has one answer. Until ``reap`` a
+dead child stays a zombie, so that its number cannot be reused while the parent kills the processes it left behind.
+When the parent is gone the socket ends: every child is killed and the working directory removed.
 
-With ``keep`` a child may leave a keeper behind; ``of`` (the pid of that child) hands a command on to it. The process
+With ``keep`` a child may leave a keeper behind; ``of`` (the pid of that child) forwards a command to it. The process
 that loads a model forks before its first call: the fork, the keeper, waits with the loaded model as it was, and forks
-once more for each further request. They share the weights, which are neither unpacked nor loaded again; whatever a
-request does to its process is seen by nobody else. That is sound as long as there is one thread, so the keeper is
-made before anything is computed; a setup module that starts threads gets none. The keeper is no part of the run that
-made it: it has a session and a marker of its own, and ends when the warm worker's end of the socket is closed.
+once more for each further request. They share the weights, which are neither unpacked nor loaded again, and no request
+sees what another did to its process. That is sound as long as there is one thread, so the keeper is made before
+anything is computed; a setup module that starts threads gets none. The keeper is no part of the run that made it: it
+has a session and a marker of its own, and ends when the warm worker's end of the socket is closed.
 
 The warm worker cleans up itself when its parent is gone, unless a child of it has stopped or traces it. So it forks
 the reaper before it does anything else: that process waits for the end of the parent, gives the warm worker a moment,
-and then kills it, kills what carries the marker of a run, and removes the files.
+and then kills it and all processes that carry the marker of a run, and removes the files.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ ForkCommand = dict[str, Any]
 
 
 def thread_count() -> int:
-    """Threads of this process. With more than one a fork is not sound."""
+    """Number of threads of this process. With more than one a fork is not sound."""
     return len(list(Path("/proc/self/task").iterdir()))
 
 
 def fork_child(children: set[int], become: Callable[[], None]) -> ForkCommand:
-    """Fork; the child does ``become``, which never returns."""
+    """Fork; the child calls ``become``, which never returns."""
     try:
         pid = os.fork()
     except OSError as error:
@@ -69,7 +69,7 @@ def fork_child(children: set[int], become: Callable[[], None]) -> ForkCommand:
 
 
 def reap_child(pid: int, children: set[int]) -> ForkCommand:
-    """Wait for a child that was killed before, and tell how it ended."""
+    """Wait for a child that was killed before; its exit ``status`` and ``peak_rss`` in bytes."""
     children.discard(pid)
     try:
         _, status, usage = os.wait4(pid, 0)
@@ -91,7 +91,7 @@ def send_message(link: socket.socket, message: ForkCommand) -> None:
 
 
 def receive_message(link: socket.socket) -> ForkCommand | None:
-    """The next message; None when the other side is gone."""
+    """Receive the next message; None when the other side is gone."""
     try:
         data = link.recv(1 << 16)
     except ConnectionResetError:
@@ -106,7 +106,7 @@ _ROUNDS = 5
 
 
 def start_reaper(link: int, work_dir: str) -> None:
-    """Fork the process, as nobody's child. ``link`` is the descriptor that it must not keep open."""
+    """Fork the reaper as a detached process. ``link`` is the descriptor that it must not keep open."""
     parent, worker = os.getppid(), os.getpid()
     between = os.fork()
     if between == 0:
@@ -139,8 +139,6 @@ def _wait_for_parent(parent: int, worker: int, work_dir: Path) -> None:
     _kill_marked(work_dir)
     for run in work_dir.glob("R*-*/request.json"):
         # The folder that a run had in a TMPDIR of the user's own.
-        import json
-
         with suppress(OSError, ValueError, KeyError, TypeError):
             folder = Path(json.loads(run.read_text(encoding="utf-8"))["env"]["TMPDIR"])
             token = run.parent.name.rpartition("-")[2]
@@ -150,84 +148,79 @@ def _wait_for_parent(parent: int, worker: int, work_dir: Path) -> None:
 
 
 def _end_of(pid: int) -> Callable[[float], bool]:
-    """A function that waits at most so many seconds for the end of ``pid``, and returns whether it has ended."""
+    """A function of seconds that waits at most so long for the end of ``pid``, and returns whether it has ended."""
     try:
         poll = select.poll()
         poll.register(os.pidfd_open(pid), select.POLLIN)
     except ProcessLookupError:
         return lambda _seconds: True
     except (OSError, AttributeError):
-        return lambda seconds: _ended_by_looking(pid, seconds)
+        # A kernel without pidfd.
+        def has_ended(seconds: float) -> bool:
+            deadline = time.monotonic() + seconds
+            while Path(f"/proc/{pid}").exists():
+                if time.monotonic() >= deadline:
+                    return False
+                time.sleep(0.05)
+            return True
+
+        return has_ended
     return lambda seconds: bool(poll.poll(seconds * 1000))
-
-
-def _ended_by_looking(pid: int, seconds: float) -> bool:
-    """The same on kernels without pidfd."""
-    deadline = time.monotonic() + seconds
-    while Path(f"/proc/{pid}").exists():
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def _kill_marked(work_dir: Path) -> None:
     tokens = {f"{RUN_VARIABLE}={run.name.rpartition('-')[2]}".encode() for run in work_dir.glob("R*-*")}
     for _ in range(_ROUNDS):
-        found = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit() and _environ(entry) & tokens]
-        for entry in found:
+        found = False
+        for entry in Path("/proc").iterdir():
             with suppress(OSError):
-                os.kill(int(entry.name), signal.SIGKILL)
+                if entry.name.isdigit() and tokens & set((entry / "environ").read_bytes().split(b"\0")):
+                    found = True
+                    os.kill(int(entry.name), signal.SIGKILL)
         if not found:
             return
         time.sleep(0.01)
-
-
-def _environ(entry: Path) -> set[bytes]:
-    with suppress(OSError):
-        return set((entry / "environ").read_bytes().split(b"\0"))
-    return set()
 
 
 # The keeper of a loaded model.
 
 ServeRequest = Callable[[Run, Channel], dict[str, Any]]
 _KEEPER_FOLDER = "kept-"
-# The end of a socket that this process may hand to a keeper; one at most.
+# The end of a socket for a keeper of this process; one at most.
 _links: list[socket.socket] = []
 
 
 def offer_keeper(link: socket.socket) -> None:
-    """Let this process make a keeper, which will be asked over ``link``."""
+    """Let this process make a keeper, which will get its commands over ``link``."""
     _links.append(link)
 
 
-def start_keeper(ask: ServeRequest) -> int | None:
-    """Fork the keeper, which does ``ask`` for each request it gets; its pid, None where there is none."""
+def start_keeper(serve_request: ServeRequest) -> int | None:
+    """Fork the keeper, which calls ``serve_request`` for each request it gets; its pid, None where there is none."""
     if not _links:
         return None
     with _links.pop() as link:
         if thread_count() > 1:
             return None
-        ready, tell = os.pipe()
+        ready, ready_end = os.pipe()
         try:
             pid = os.fork()
         except OSError:
             os.close(ready)
-            os.close(tell)
+            os.close(ready_end)
             return None
         if pid == 0:
             os.close(ready)
-            _keeper(link, tell, ask)
-        os.close(tell)
+            _become_keeper(link, ready_end, serve_request)
+        os.close(ready_end)
         with os.fdopen(ready, "rb") as stream:
             return pid if stream.read(1) else None
 
 
 def keep_files(directory: Path) -> None:
-    """Move what the loader unpacked below ``directory`` out of the way of the loader, which would remove it.
+    """Rename what the loader unpacked below ``directory``, so that the loader does not remove it.
 
-    The libraries stay mapped under their new path, where those find them that look for their symbols.
+    The libraries stay mapped under their new path, where readers of their symbols find them.
     """
     with suppress(OSError):
         for entry in directory.iterdir():
@@ -235,8 +228,8 @@ def keep_files(directory: Path) -> None:
                 entry.rename(directory / f"{_KEEPER_FOLDER}{entry.name}")
 
 
-def _keeper(link: socket.socket, tell: int, ask: ServeRequest) -> None:
-    """Be the keeper, to the end of this process."""
+def _become_keeper(link: socket.socket, ready_end: int, serve_request: ServeRequest) -> None:
+    """Be the keeper until the end of this process; a byte to ``ready_end`` shows that it has begun."""
     children: set[int] = set()
     try:
         os.setsid()
@@ -244,11 +237,11 @@ def _keeper(link: socket.socket, tell: int, ask: ServeRequest) -> None:
         null = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
             os.dup2(null, number)
-        os.write(tell, b"1")
-        os.close(tell)
+        os.write(ready_end, b"1")
+        os.close(ready_end)
         while command := receive_message(link):
             if "fork" in command:
-                become = partial(_question, link, Path(command["fork"]), ask)
+                become = partial(_serve_fork, link, Path(command["fork"]), serve_request)
                 send_message(link, fork_child(children, become))
             else:
                 send_message(link, reap_child(command["reap"], children))
@@ -257,11 +250,9 @@ def _keeper(link: socket.socket, tell: int, ask: ServeRequest) -> None:
         os._exit(0)
 
 
-def _question(link: socket.socket, run_dir: Path, ask: ServeRequest) -> None:
-    from aotidoctor.worker.serve import serve
-
+def _serve_fork(link: socket.socket, run_dir: Path, serve_request: ServeRequest) -> None:
     link.close()
-    serve(run_dir, forked=True, ask=ask)
+    serve(run_dir, forked=True, ask=serve_request)
 
 
 # The warm worker.
@@ -284,23 +275,29 @@ def forkserver(fd: int, preload: tuple[str, ...]) -> None:
     start_reaper(fd, work_dir)
     children: set[int] = set()
     keepers: dict[int, socket.socket] = {}
-    # Keepers outlive the run that made them, and are then ours to be waited for.
+    # Keepers outlive the run that made them; this process then waits for them.
     become_subreaper()
     try:
         with socket.socket(fileno=fd) as link:
-            # What importing makes is here to stay: to look through it again and again takes a fifth of the time.
+            # Objects made by imports stay for good: collecting garbage among them takes a fifth of the time.
             gc.disable()
-            send_message(link, _import(modules))
+            send_message(link, _import_modules(modules))
             _warm_up()
             gc.freeze()
             gc.enable()
-            _answer(link, children, keepers)
+            while command := receive_message(link):
+                if "of" in command:
+                    send_message(link, _forward(command, keepers))
+                elif "fork" in command:
+                    send_message(link, _fork(link, command, children, keepers))
+                else:
+                    send_message(link, reap_child(command["reap"], children))
     except (BrokenPipeError, ConnectionResetError):
         pass  # The parent was killed while we were busy.
     kill_children(children)
     for end in keepers.values():
         end.close()
-    # Wait for whoever is left; the parent waits some seconds for us, and then no longer.
+    # Wait for the remaining children; the parent waits some seconds for this process, and then no longer.
     with suppress(ChildProcessError):
         while True:
             os.waitpid(-1, 0)
@@ -308,23 +305,13 @@ def forkserver(fd: int, preload: tuple[str, ...]) -> None:
     os._exit(0)
 
 
-def _answer(link: socket.socket, children: set[int], keepers: dict[int, socket.socket]) -> None:
-    while command := receive_message(link):
-        if "of" in command:
-            send_message(link, _relay(command, keepers))
-        elif "fork" in command:
-            send_message(link, _fork(link, command, children, keepers))
-        else:
-            send_message(link, reap_child(command["reap"], children))
-
-
-def _import(modules: list[str]) -> dict[str, Any]:
+def _import_modules(modules: list[str]) -> dict[str, Any]:
     started = time.monotonic()
     try:
         import torch
 
         for name in modules:
-            # Another release may lack it; who needs it will say so.
+            # Another release may lack it; the job that needs it will report that.
             with suppress(ImportError):
                 importlib.import_module(name)
     except BaseException as error:
@@ -334,7 +321,7 @@ def _import(modules: list[str]) -> dict[str, Any]:
 
 
 def _warm_up() -> None:
-    """Do once, here, what every child would do at its first use: import the jobs, read a saved tensor, look at it."""
+    """Do once what every child would do at its first use: import the jobs, read a saved tensor, describe it."""
     with suppress(Exception):
         import io
 
@@ -373,8 +360,8 @@ def _fork(
     return answer
 
 
-def _relay(command: ForkCommand, keepers: dict[int, socket.socket]) -> ForkCommand:
-    """Ask the keeper that the run ``command["of"]`` made."""
+def _forward(command: ForkCommand, keepers: dict[int, socket.socket]) -> ForkCommand:
+    """Forward a command to the keeper that the run ``command["of"]`` made; its answer."""
     link = keepers.get(command["of"])
     if link is None:
         return {"failed": "there is no such keeper"}
@@ -383,6 +370,6 @@ def _relay(command: ForkCommand, keepers: dict[int, socket.socket]) -> ForkComma
         send_message(link, command)
         return receive_message(link) or {"failed": "the keeper ended"}
     except OSError as error:
-        # Whatever it still says would be taken for the answer to the next question.
+        # A late answer of it would be taken for the answer to the next command.
         keepers.pop(command["of"]).close()
         return {"failed": str(error)}

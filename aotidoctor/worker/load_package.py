@@ -1,19 +1,19 @@
-"""Load a compiled model without ``aoti_load_package``, call it as that would, and ask its library.
+"""Load a compiled model without ``aoti_load_package``, call it as that would, and query its library.
 
 ``aoti_load_package`` swallows the first error, prints "Loading outdated pt2 file" and tries again by another way, and
 it imports all of Inductor to compare host properties. The loader below it gives the real first error in some
-milliseconds. The call is that of ``AOTICompiledModel``: keywords put in order, the tree flattened, whatever is no
-tensor dropped.
+milliseconds. The call is that of ``AOTICompiledModel``: keywords are put in order, the tree is flattened, leaves that
+are no tensors are dropped.
 
 Up to PyTorch 2.12 the loader unpacks into a folder ``/tmp/XXXXXX``, whatever TMPDIR says; a load that fails and a
 process that dies leave it behind with the whole package. So the one call of ``mkdtemp`` in libtorch goes through a
-function of ours, which tells the parent of each folder: it removes them after the end of the child. Later releases
+function of ours, which reports each folder to the parent, to be removed after the end of the child. Later releases
 unpack below TMPDIR.
 
 PyTorch before 2.13 raises "API call failed" without the last error of the compiled code, and the reason goes to stderr
-only, which a program may have closed or sent elsewhere.
+only, which a program may have closed or redirected.
 
-The C interface tells names and counts of inputs, outputs and constants without running the model.
+The C interface gives names and counts of inputs, outputs and constants without running the model.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ from aotidoctor.worker.channel import Channel
 # The folder that the loader unpacks into.
 
 FIRST_BELOW_TMPDIR = (2, 13)
+DEFAULT_TMPDIR = "/tmp"  # noqa: S108 - as the loader does
 _MAKE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 _folders: list[str] = []
 
 
 def follow_unpacking(channel: Channel) -> None:
-    """Tell ``channel`` of each folder from now on, as ``unpacked``; does nothing where TMPDIR is heeded."""
+    """Report each folder from now on to ``channel``, as ``unpacked``; not needed where the loader heeds TMPDIR."""
     address = slot_address()
     if address is None:
         return
@@ -62,17 +63,17 @@ def follow_unpacking(channel: Channel) -> None:
 
 
 def newest_unpacked() -> Path:
-    """The folder of the last load; where the library mapped last lies, else TMPDIR, if no folder was told."""
+    """Folder of the last load; if none was reported, that of the library mapped last, else TMPDIR."""
     if _folders:
         return Path(_folders[-1])
     library = mapped_library() if torch_release() < FIRST_BELOW_TMPDIR else None
     if library is not None and "/data/" in str(library):
         return Path(str(library).rpartition("/data/")[0])
-    return Path(os.environ.get("TMPDIR", "/tmp"))  # noqa: S108
+    return Path(os.environ.get("TMPDIR", DEFAULT_TMPDIR))
 
 
 def mapped_library() -> Path | None:
-    """The compiled model that this process has loaded from a temporary directory; None when it cannot be told."""
+    """Path of the compiled model that this process has loaded from a temporary directory; None when unknown."""
     try:
         lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -106,12 +107,12 @@ _NAME = "AOTInductorGetLastError"
 
 
 def last_error() -> str | None:
-    """The message of the library that this thread called last; None where it has none, or no way to say it."""
+    """The message of the library that this thread called last; None where it has none, or no function for it."""
     path = mapped_library()
     if path is None:
         return None
     with suppress(OSError):
-        # Only if it is loaded: nothing of a package is loaded to ask this.
+        # Only if it is loaded: this must not load anything of a package.
         library = ctypes.CDLL(str(path), mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
         try:
             function, text = getattr(library, _NAME, None), ctypes.c_char_p()
@@ -141,7 +142,7 @@ def library_contains(library: Path | None, text: bytes) -> bool:
 
 
 def exports_symbol(library: Path, what: str) -> bool:
-    """Whether the C interface has ``what``: an older one lacks entry points, and PyTorch calls them unasked."""
+    """Whether the C interface has ``what``: an older one lacks entry points, and PyTorch calls them without a check."""
     try:
         return hasattr(ctypes.CDLL(str(library), mode=os.RTLD_NOW), f"{_PREFIX}{what}")
     except OSError:
@@ -149,20 +150,20 @@ def exports_symbol(library: Path, what: str) -> bool:
 
 
 def describe_library(library: Path | None, device: str, problems: list[str]) -> dict[str, Any]:
-    """``n_inputs``, ``n_outputs``, ``n_constants``, ``names`` of inputs, ``constants``; empty when it cannot be asked.
+    """``n_inputs``, ``n_outputs``, ``n_constants``, ``names`` of inputs, ``constants``; empty when they are not known.
 
-    Asking makes a second container, which loads the weights again: not done for large files or on other devices.
+    The query makes a second container, which loads the weights again: not done for large files or on other devices.
     """
     if library is None or device != "cpu" or library.stat().st_size > _LARGEST:
         return {}
     try:
-        return _ask(ctypes.CDLL(str(library), mode=os.RTLD_NOW))
+        return _query_library(ctypes.CDLL(str(library), mode=os.RTLD_NOW))
     except (OSError, AttributeError, RuntimeError) as error:
         problems.append(f"the library's own interface could not be called: {error}")
         return {}
 
 
-def _ask(library: ctypes.CDLL) -> dict[str, Any]:
+def _query_library(library: ctypes.CDLL) -> dict[str, Any]:
     handle = ctypes.c_void_p()
     create = library[f"{_PREFIX}CreateWithDevice"]
     if create(ctypes.byref(handle), _SIZE(1), b"cpu", None) != 0:
@@ -173,29 +174,22 @@ def _ask(library: ctypes.CDLL) -> dict[str, Any]:
             for what in ("Inputs", "Outputs", "Constants")
         }
         names = [_text(library, "GetInputName", handle, at) for at in range(counts["n_inputs"])]
-        constants = [_constant(library, handle, at) for at in range(counts["n_constants"])]
+        # Since torch 2.8.
+        sized = hasattr(library, f"{_PREFIX}GetConstantDataSize")
+        constants = [
+            {
+                "name": _text(library, "GetConstantName", handle, at),
+                "original_fqn": _text(library, "GetConstantOriginalFQN", handle, at),
+                "dtype": scalar_type(_number(library, "GetConstantDtype", handle, ctypes.c_int32(), at)),
+                "kind": _KINDS.get(_number(library, "GetConstantType", handle, ctypes.c_int32(), at)),
+                "from_folded": bool(_number(library, "GetConstantFromFolded", handle, ctypes.c_bool(), at)),
+                "data_size": _number(library, "GetConstantDataSize", handle, _SIZE(), at) if sized else None,
+            }
+            for at in range(counts["n_constants"])
+        ]
         return {**counts, "names": names, "constants": constants}
     finally:
         library[f"{_PREFIX}Delete"](handle)
-
-
-def _constant(library: ctypes.CDLL, handle: ctypes.c_void_p, at: int) -> dict[str, Any]:
-    kind = _number(library, "GetConstantType", handle, ctypes.c_int32(), at)
-    return {
-        "name": _text(library, "GetConstantName", handle, at),
-        "original_fqn": _text(library, "GetConstantOriginalFQN", handle, at),
-        "dtype": scalar_type(_number(library, "GetConstantDtype", handle, ctypes.c_int32(), at)),
-        "kind": _KINDS.get(kind),
-        "from_folded": bool(_number(library, "GetConstantFromFolded", handle, ctypes.c_bool(), at)),
-        "data_size": _data_size(library, handle, at),
-    }
-
-
-def _data_size(library: ctypes.CDLL, handle: ctypes.c_void_p, at: int) -> int | None:
-    """Bytes of the constant; None before torch 2.8."""
-    if not hasattr(library, f"{_PREFIX}GetConstantDataSize"):
-        return None
-    return _number(library, "GetConstantDataSize", handle, _SIZE(), at)
 
 
 def _number(library: ctypes.CDLL, name: str, handle: ctypes.c_void_p, into: Any, at: int | None = None) -> int:
@@ -223,13 +217,13 @@ _INSIDE_BRACKETS = re.compile(r"\[[^\[\]]*\]")
 class LoadedModel:
     """A loaded model, with the methods of torch's ``AOTICompiledModel`` (``after_load`` of a setup file gets it).
 
-    ``directory`` is where its files lie: unpacked, or as they were given.
+    ``directory`` holds its files: unpacked, or as they were given.
     """
 
     def __init__(self, loader: Any, *, directory: Path) -> None:
         self.loader = loader
         self.directory = directory
-        self._kept: list[Any] = []
+        self._user_managed: list[Any] = []
         self.given: dict[str, Any] = {}
         self.on_constants: Callable[[dict[str, Any]], dict[str, Any]] = lambda given: given
 
@@ -275,7 +269,7 @@ class LoadedModel:
         """
         constants_map = self.on_constants(constants_map)
         if user_managed:
-            self._kept.append(constants_map)
+            self._user_managed.append(constants_map)
         load = getattr(self.loader, "load_constants", None) or self.loader.update_constant_buffer
         options = [False, check_full_update, user_managed, *([True] if allow_h2d_copy else [])]
         # 2.6 and 2.7 know no ``user_managed``: the weights are copied.
@@ -283,22 +277,26 @@ class LoadedModel:
         load(constants_map, *(options if accepted is None else options[: accepted - 1]))
 
     def close(self) -> None:
-        """Unload: the library is closed and its directory removed."""
+        """Unload the model: this closes the library and removes its directory."""
         self.loader = None
-        self._kept.clear()
+        self._user_managed.clear()
 
 
 def load_model(payload: Run, path: Path) -> LoadedModel:
-    """Load ``path`` as ``payload.kind``; whatever the loader raises is the answer."""
+    """Load ``path`` as ``payload.kind``; errors of the loader are not caught."""
     device, index = payload.device, payload.device_index
     if payload.kind == "bare-so":
         return LoadedModel(load_library(path, device, index), directory=path.parent)
-    loader = _package_loader(str(path), payload.model_name, index)
+    from torch._C._aoti import AOTIModelPackageLoader
+
+    # The constructor got its arguments one after the other: 2.6 has two, 2.7 four, 2.8 five.
+    arguments: tuple[Any, ...] = (str(path), payload.model_name, False, 1, index)
+    loader = AOTIModelPackageLoader(*arguments[: accepted_arguments(AOTIModelPackageLoader.__init__)])
     return LoadedModel(loader, directory=path if path.is_dir() else newest_unpacked())
 
 
 def load_library(path: Path, device: str, index: int | None = None, cubins: Path | None = None) -> Any:
-    """The container runner of a bare library."""
+    """Container runner of a bare library."""
     from torch._C import _aoti
 
     if device == "cpu":
@@ -311,16 +309,8 @@ def load_library(path: Path, device: str, index: int | None = None, cubins: Path
     return runner(str(path), 1, where, *([str(cubins)] if cubins else []))
 
 
-def _package_loader(path: str, name: str, index: int) -> Any:
-    """The constructor got its arguments one after the other: 2.6 has two, 2.7 four, 2.8 five."""
-    from torch._C._aoti import AOTIModelPackageLoader
-
-    arguments: tuple[Any, ...] = (path, name, False, 1, index)
-    return AOTIModelPackageLoader(*arguments[: accepted_arguments(AOTIModelPackageLoader.__init__)])
-
-
 def accepted_arguments(function: Any) -> int | None:
-    """How many arguments a function of PyTorch's C++ side takes, ``self`` not counted; None where it does not say.
+    """Number of arguments of a function of PyTorch's C++ side, without ``self``; None where it is not documented.
 
     Its documentation holds the signature; of an overloaded one there are several, and the longest counts.
     """

@@ -1,13 +1,13 @@
-"""Recover what a package without sources expects, from its own input checks; job ``recover``.
+"""Recover the inputs that a package without sources expects, from its own input checks; job ``recover``.
 
-The compiled code compares each input with what it was compiled for when AOTI_RUNTIME_CHECK_INPUTS is set, and says
-what it wanted. So each input is given as a stand-in on the meta device, which has no memory to read, and mended by
-one complaint per call, until nothing but its device is wrong. Inputs before it are real tensors of what was learnt;
-the device complaint about the last one keeps the kernels from ever running.
+When AOTI_RUNTIME_CHECK_INPUTS is set, the compiled code compares each input with the one that it was compiled for, and
+reports what it expects. So each input is first a stand-in on the meta device, which has no memory to read; each call
+gives one complaint, and the stand-in is corrected until nothing but its device is wrong. Inputs before it are real
+tensors as recovered; the device complaint about the last one keeps the kernels from ever running.
 
-Without the checks (before 2.7, or switched off at build time) only the number of inputs and the call spec are learnt.
+Without the checks (before 2.7, or switched off at build time) only the number of inputs and the call spec are known.
 Without the device check (before 2.8, and for devices other than cpu and cuda) nothing would stop the kernels once the
-last input is right, so of that one only the dtype is learnt.
+last input is right, so of that one only the dtype is recovered.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import os
 import re
 import tempfile
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from contextlib import suppress
+from typing import IO, Any
 
 from aotidoctor.model.jobs import Run
 from aotidoctor.model.torch_names import SCALAR_NAMES
@@ -25,7 +25,7 @@ from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.load_package import describe_library, library_contains, load_model, mapped_library
 from aotidoctor.worker.user_code import load_setup
 
-# One input, learnt from the complaints of the compiled checks.
+# One input, recovered from the complaints of the compiled checks.
 
 _RANK = 8
 _SMALL_ENOUGH = 2**62
@@ -41,13 +41,12 @@ _COMPLAINT = re.compile(
 
 
 class ComplaintCaller:
-    """Calls the model and returns what it complains about, as text. Counts the calls."""
+    """Calls the model and returns its complaint as text; ``scratch`` receives stderr. Counts the calls."""
 
-    def __init__(self, run: Callable[[list[Any]], Any], channel: Channel) -> None:
+    def __init__(self, run: Callable[[list[Any]], Any], scratch: IO[bytes]) -> None:
         self.calls = 0
         self._run = run
-        self._channel = channel
-        self._scratch = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
+        self._scratch = scratch
 
     def nothing(self) -> Any:
         """A stand-in without memory, of a dtype that no model computes with."""
@@ -55,13 +54,13 @@ class ComplaintCaller:
 
         return torch.empty(0, dtype=torch.bits8, device="meta")
 
-    def ask(self, inputs: list[Any]) -> str:
-        """The complaint about ``inputs``: the exception's text, and what the library printed.
+    def complaint(self, inputs: list[Any]) -> str:
+        """The complaint about ``inputs``: the exception's text, and the output of the library on stderr.
 
         Before 2.13 the real text is on stderr only; it is caught there, so that it does not flood the child's log.
         """
         self.calls += 1
-        message, kept = "", os.dup(2)
+        message, stderr = "", os.dup(2)
         self._scratch.truncate(0)
         os.dup2(self._scratch.fileno(), 2)
         try:
@@ -69,8 +68,8 @@ class ComplaintCaller:
         except RuntimeError as error:
             message = str(error)
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(stderr, 2)
+            os.close(stderr)
         self._scratch.seek(0)
         return message + "\n" + self._scratch.read().decode(errors="replace")
 
@@ -78,13 +77,13 @@ class ComplaintCaller:
 class InputProbe:
     """Input ``index`` of ``count``; ``ready`` are real tensors for those before it."""
 
-    def __init__(self, asker: ComplaintCaller, ready: list[Any], count: int, index: int) -> None:
+    def __init__(self, caller: ComplaintCaller, ready: list[Any], count: int, index: int) -> None:
         self.name: str | None = None
         self.complete = False
         self.stopped: str | None = None
-        self._asker = asker
+        self._caller = caller
         self._ready = ready
-        self._rest = [asker.nothing() for _ in range(count - index - 1)]
+        self._rest = [caller.nothing() for _ in range(count - index - 1)]
         self._index = index
         self._dtype = "float32"
         self._device: str | None = None
@@ -96,7 +95,7 @@ class InputProbe:
         self._stride: dict[int, int] = {}
 
     def learn(self, *, only_dtype: bool) -> None:
-        """Ask until nothing but the device is wrong."""
+        """Call the model until nothing but the device is wrong."""
         if only_dtype:
             self._take(self._complaint())
             self.stopped = "no device check"
@@ -104,13 +103,20 @@ class InputProbe:
         self._settle("static", "low")
         for dim in range(_RANK):
             if dim not in self._static and self.stopped is None:
-                self._upper(dim)
+                self._find_upper_bound(dim)
         self._settle("stride")
-        self._settle_silent_strides()
+        # A stride without a complaint is free, or the 0 of the stand-in: a call with another one shows which.
+        silent = [dim for dim in range(self._rank()) if dim not in self._stride]
+        if silent and self.stopped is None:
+            for dim in silent:
+                self._strides[dim] = 1
+            self._settle("stride")
+            for dim in silent:
+                self._strides[dim] = self._stride.get(dim, 0)
         self.complete = self.stopped is None
 
     def _complaint(self) -> re.Match[str] | None:
-        """What is wrong with this input now; None when it passed (the next one is complained about)."""
+        """The complaint about this input as it is now; None when it passed (the complaint is about the next one)."""
         import torch
 
         dtype = getattr(torch, self._dtype)
@@ -119,7 +125,7 @@ class InputProbe:
         except RuntimeError as error:
             self.stopped = str(error).partition("\n")[0]
             return None
-        text = self._asker.ask([*self._ready, stand_in, *self._rest])
+        text = self._caller.complaint([*self._ready, stand_in, *self._rest])
         found = _COMPLAINT.search(text)
         if found is None:
             self.stopped = "no known message: " + text.strip().partition("\n")[0][:200]
@@ -127,24 +133,13 @@ class InputProbe:
         return found if int(found["input"]) == self._index else None
 
     def _settle(self, *kinds: str) -> None:
-        """Mend complaints of these kinds (and about the dtype) until another one comes."""
+        """Correct the input by complaints of these kinds (and about the dtype) until another one comes."""
         for _ in range(4 * _RANK):
             found = self._complaint()
             if found is None or not (found["dtype"] or any(found[kind] is not None for kind in kinds)):
                 self._take_device(found)
                 return
             self._take(found)
-
-    def _settle_silent_strides(self) -> None:
-        """A stride that nobody complained about is free, or the 0 that was given: another one tells which."""
-        silent = [dim for dim in range(self._rank()) if dim not in self._stride]
-        if not silent or self.stopped is not None:
-            return
-        for dim in silent:
-            self._strides[dim] = 1
-        self._settle("stride")
-        for dim in silent:
-            self._strides[dim] = self._stride.get(dim, 0)
 
     def _take(self, found: re.Match[str] | None) -> None:
         if found is None:
@@ -163,15 +158,15 @@ class InputProbe:
         if found is not None and found["device"] is not None:
             self._device = found["device"]
 
-    def _upper(self, dim: int) -> None:
-        """Learn the upper bound of ``dim`` by a size that no dim has; later dims do not matter, they come after it."""
-        kept, product = list(self._sizes), 1
-        for size in kept[:dim]:
+    def _find_upper_bound(self, dim: int) -> None:
+        """Find the upper bound of ``dim`` with a size that no dim has; later dims are checked after it."""
+        sizes, product = list(self._sizes), 1
+        for size in sizes[:dim]:
             product *= max(size, 1)
-        self._sizes[dim] = max(_SMALL_ENOUGH // product, kept[dim] + 1)
+        self._sizes[dim] = max(_SMALL_ENOUGH // product, sizes[dim] + 1)
         self._sizes[dim + 1 :] = [0] * (_RANK - dim - 1)
         found = self._complaint()
-        self._sizes = kept
+        self._sizes = sizes
         if found is None:
             return
         if found["high"] is not None and int(found["high_dim"]) == dim:
@@ -184,7 +179,7 @@ class InputProbe:
         return 1 + max((dim for table in tables for dim in table), default=-1)
 
     def describe(self) -> dict[str, Any]:
-        """The result's entry; not complete when a dim in the middle has no comparison: the last ones may be missing."""
+        """The result's entry; incomplete when a dim in the middle has no comparison: the last ones may be missing."""
         rank = self._rank()
         known = self._static.keys() | self._low.keys() | self._high.keys()
         dims = [
@@ -201,7 +196,7 @@ class InputProbe:
         }
 
     def real(self, device: str) -> Any:
-        """A tensor that passes: as small as the bounds allow, its memory never touched."""
+        """A tensor that passes: as small as the bounds allow; its memory is never touched."""
         import torch
 
         rank = self._rank()
@@ -219,12 +214,12 @@ _MAX_CALLS = 20_000
 
 
 def recover(payload: Run, channel: Channel) -> dict[str, Any]:
-    """Probe the package.
+    """Probe the inputs of a package.
 
     Result: ``n_inputs``, ``n_outputs``, ``n_constants`` (null when unknown), ``call_spec`` (two texts or null),
     ``metadata``, ``inputs`` (``name``, ``dtype``, ``dims`` of ``static``/``min``/``max``, ``strides``, ``device_type``,
     ``complete``), ``constants`` (``name``, ``original_fqn``, ``dtype``, ``kind``, ``from_folded``, ``data_size``),
-    ``calls`` and ``problems``. What is known is handed over before each input: a crash keeps it.
+    ``calls`` and ``problems``. The result so far is sent before each input, so that it survives a crash.
     """
     os.environ["AOTI_RUNTIME_CHECK_INPUTS"] = "1"
     load_setup(payload, channel)
@@ -232,63 +227,48 @@ def recover(payload: Run, channel: Channel) -> dict[str, Any]:
     path = channel.user_cwd / payload.package
     model = load_model(payload, path)
     library = path if payload.kind == "bare-so" else mapped_library()
-    result: dict[str, Any] = {
-        "call_spec": _call_spec(model.loader),
-        "metadata": model.get_metadata(),
-        "problems": [],
-        "inputs": [],
-        "calls": 0,
-    }
+    spec: list[Any] = []
+    with suppress(RuntimeError):
+        spec = list(model.loader.get_call_spec())
+    known = len(spec) == 2 and all(isinstance(part, str) and part for part in spec)
+    result: dict[str, Any] = {"problems": [], "inputs": [], "calls": 0}
+    result.update(call_spec=spec if known else None, metadata=model.get_metadata())
     result.update(describe_library(library, payload.device, result["problems"]))
     channel.put(**result)
     channel.enter("probe")
-    asker = ComplaintCaller(model.loader.run, channel)
-    result["n_inputs"] = _count(asker, result)
-    if _checks_compiled_in(library, result["problems"]):
-        _probe_inputs(asker, result, channel, payload, guarded=library_contains(library, b"unmatched device type"))
-    else:
-        # They are there, and nothing is known of them but their names.
-        result["inputs"] = [{"name": name, "dims": [], "strides": []} for name in result.get("names") or ()]
-    result["calls"] = asker.calls
+    with tempfile.TemporaryFile() as scratch:
+        caller = ComplaintCaller(model.loader.run, scratch)
+        if result.get("n_inputs") is None:
+            result["n_inputs"] = _count_inputs(caller, result["problems"])
+        if library_contains(library, b"AOTI_RUNTIME_CHECK_INPUTS"):
+            guarded = library_contains(library, b"unmatched device type")
+            _probe_inputs(caller, result, channel, payload, guarded=guarded)
+        else:
+            result["problems"].append("the package was built without input checks, so its inputs could not be probed")
+            # Nothing is known of them but their names.
+            result["inputs"] = [{"name": name, "dims": [], "strides": []} for name in result.get("names") or ()]
+        result["calls"] = caller.calls
     result.pop("names", None)
     return result
 
 
-def _call_spec(loader: Any) -> list[str] | None:
-    try:
-        spec = list(loader.get_call_spec())
-    except RuntimeError:
-        return None
-    return spec if len(spec) == 2 and all(isinstance(part, str) and part for part in spec) else None
-
-
-def _count(asker: ComplaintCaller, result: dict[str, Any]) -> int | None:
-    """The number of inputs: from the library, else from its complaint about far too many."""
-    if result.get("n_inputs") is not None:
-        return int(result["n_inputs"])
-    found = _COUNT.search(asker.ask([asker.nothing()] * _TOO_MANY))
+def _count_inputs(caller: ComplaintCaller, problems: list[str]) -> int | None:
+    """The number of inputs from the complaint about far too many."""
+    found = _COUNT.search(caller.complaint([caller.nothing()] * _TOO_MANY))
     if found is None:
-        result["problems"].append("the number of inputs could not be determined")
-        return None
-    return int(found[1])
-
-
-def _checks_compiled_in(library: Path | None, problems: list[str]) -> bool:
-    if library is not None and library_contains(library, b"AOTI_RUNTIME_CHECK_INPUTS"):
-        return True
-    problems.append("the package was built without input checks, so its inputs could not be probed")
-    return False
+        problems.append("the number of inputs could not be determined")
+    return int(found[1]) if found is not None else None
 
 
 def _probe_inputs(
-    asker: ComplaintCaller, result: dict[str, Any], channel: Channel, payload: Run, *, guarded: bool
+    caller: ComplaintCaller, result: dict[str, Any], channel: Channel, payload: Run, *, guarded: bool
 ) -> None:
     count = result["n_inputs"] or 0
     names = result.get("names") or []
     ready: list[Any] = []
     for index in range(count):
         channel.put(**{**result, "n_inputs": count})
-        probe = InputProbe(asker, ready, count, index)
+        probe = InputProbe(caller, ready, count, index)
         last_unguarded = not guarded and index == count - 1
         probe.learn(only_dtype=last_unguarded)
         if index < len(names):
@@ -296,7 +276,7 @@ def _probe_inputs(
         result["inputs"].append(probe.describe())
         if last_unguarded:
             result["problems"].append(f"input {index} has no device check: only its dtype was probed")
-        if not probe.complete or asker.calls > _MAX_CALLS:
+        if not probe.complete or caller.calls > _MAX_CALLS:
             result["problems"].append(f"probing stopped at input {index}: {probe.stopped or 'too many calls'}")
             result["inputs"] += [{"name": name, "dims": [], "strides": []} for name in names[index + 1 :]]
             return

@@ -1,20 +1,20 @@
 """Load a package, call it, and report each step: jobs ``run``, ``printed`` and ``load_time``.
 
-Job ``run`` hands over everything learnt at once (``channel.put``), so that a crash in the second call still leaves
+Job ``run`` sends each part of the result at once (``channel.put``), so that a crash in the second call still leaves
 the outputs of the first. The stages are ``setup``, ``inputs``, ``load``, ``trace``, ``after_load``, ``constants``,
 ``run1``, ``scan``, ``run2``..., ``reference``, ``unload``, ``done``; of a captured call ``capture`` and ``replay``.
 
 Job ``printed`` makes one call of a package that was compiled with the value printer. Level 2 prints to stdout, more
 than a tail of it would hold: while the model runs, stdout is a file of the run's directory. Level 1 saves each tensor
-below the current directory. What comes of it goes into the result as ``printed`` (text) or ``saved`` (one object per
-file). The other parts are those of job ``run``. Of a call that fails neither gets so far: with ``unbuffered`` all
-goes to stdout as it is printed, and the tail of it is kept whatever the end is.
+below the current directory. The result has ``printed`` (text) or ``saved`` (one object per file), and the parts of job
+``run``. A call that fails gives neither: with ``unbuffered`` all goes to stdout as it is printed, and the tail of it
+survives in any case.
 
-Job ``load_time`` loads and calls a package as ``aoti_load_package`` does, and measures each part. The parts that
-PyTorch's Python side does are stages of their own: ``imports`` (Inductor's modules), ``cpu_checks`` (what it asks of
-this CPU: it compiles and starts small programs). Inside of the loader the call of ``dlopen`` is timed: what is before
-it unpacks the package, what is after it makes the model with its constants. ``load_parts`` in the result has the
-seconds of ``unpack``, ``link`` and ``create``; it is missing where that call was not seen.
+Job ``load_time`` loads and calls a package as ``aoti_load_package`` does, and measures each part. The parts of
+PyTorch's Python side are stages of their own: ``imports`` (Inductor's modules), ``cpu_checks`` (checks of this CPU,
+which compile and start small programs). Inside the loader the call of ``dlopen`` is timed: before it the package is
+unpacked, after it the model is made with its constants. ``load_parts`` in the result has the seconds of ``unpack``,
+``link`` and ``create``; it is missing where that call was not observed.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import ctypes
 import os
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -36,7 +36,7 @@ from aotidoctor.model.run import PRIVATE_PREFIX
 from aotidoctor.worker.call import ModelCall, limit_file_size, make_calls, make_cuda_calls, read_call, set_threads
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.forkserver import keep_files, start_keeper
-from aotidoctor.worker.load_package import LoadedModel, load_model
+from aotidoctor.worker.load_package import DEFAULT_TMPDIR, LoadedModel, load_model
 from aotidoctor.worker.serve import fill_new_memory, heap_checks_loaded
 from aotidoctor.worker.tensors import describe, digest
 from aotidoctor.worker.treatments import treat
@@ -47,7 +47,7 @@ from aotidoctor.worker.weights import describe_constants, describe_given_weights
 
 
 def run(payload: Run, channel: Channel) -> dict[str, Any]:
-    """Do it. The parts of the result are described where they are made: ``calls``, ``weights``, ``reference``, here."""
+    """Load the package, call it, and report each step; the modules of the parts describe the result."""
     payload, applied = treat.prepare_payload(payload, channel)
     if payload.heap_checks:
         channel.put(heap_checks=heap_checks_loaded())
@@ -69,39 +69,47 @@ def run(payload: Run, channel: Channel) -> dict[str, Any]:
     applied += treat.load_weights(payload, model, channel)
     channel.put(applied=applied)
     if payload.share_reference:
-        from aotidoctor.worker.run_reference import share_reference
+        from aotidoctor.worker.reference_program import share_reference
 
         share_reference(payload.share_reference, channel)
-    files = _unpacked_folder(model, channel)
-    kept = start_keeper(partial(_again, model, facts, files)) if files is not None else None
-    channel.put(kept=kept)
-    return _ask(model, call, payload, channel, files if kept is not None else None)
+    # The unpacked package can stay only in a directory of this run alone.
+    files = model.directory
+    private = channel.run_dir in files.parents or files.name.startswith(PRIVATE_PREFIX)
+    keeper = None
+    if private and str(files) == os.environ.get("TMPDIR"):
+        keeper = start_keeper(partial(_run_loaded, model, facts, files))
+    channel.put(kept=keeper)
+    return _call_model(model, call, payload, channel, files if keeper is not None else None)
 
 
-def _again(model: LoadedModel, facts: dict[str, Any], files: Path, payload: Run, channel: Channel) -> dict[str, Any]:
-    """The same for a model that another process has loaded: ``facts`` are what it told of that."""
+def _run_loaded(
+    model: LoadedModel, facts: dict[str, Any], files: Path, payload: Run, channel: Channel
+) -> dict[str, Any]:
+    """Job ``run`` for a model that another process has loaded; ``facts`` are the parts of the result from that load."""
     payload, applied = treat.prepare_payload(payload, channel)
     set_threads(payload.threads, channel)
     call = _inputs(payload, channel, applied)
     channel.put(**facts)
     _fill_memory(payload, channel)
     _trace(model, payload, channel)
-    return _ask(model, call, payload, channel, files)
+    return _call_model(model, call, payload, channel, files)
 
 
-def _ask(
+def _call_model(
     model: LoadedModel, call: ModelCall | None, payload: Run, channel: Channel, files: Path | None
 ) -> dict[str, Any]:
-    """The question itself: the calls that ``payload`` asks for, and what is to be seen of them.
+    """Make the calls that ``payload`` requests, report on them, and unload.
 
-    ``files`` is where the unpacked package lies that others will still need; None where nobody will.
+    ``files`` is the unpacked package that other processes will still need; None where none will.
     """
     if call is not None:
         channel.enter("inputs")
         described = call.describe(values="values" in payload.observe)
         channel.put(inputs=described)
         call = replace(call, described=described)
-    _constants(payload, model, channel)
+    if "constants" in payload.observe:
+        channel.enter("constants")
+        channel.put(**describe_constants(model, payload))
     if call is None or not _special_calls(model, call, payload, channel):
         _make_calls(model, call, payload, channel)
     channel.enter("unload")
@@ -112,7 +120,7 @@ def _ask(
 
 
 def _special_calls(model: LoadedModel, call: ModelCall, payload: Run, channel: Channel) -> bool:
-    """Calls that are followed, or that differ in one thing and are compared here; False where none are asked for."""
+    """Make calls that are followed, or that differ in one thing and are compared; False where none are requested."""
     if payload.watch:
         from aotidoctor.worker.values.match_values import watch_call
 
@@ -135,26 +143,25 @@ def _special_calls(model: LoadedModel, call: ModelCall, payload: Run, channel: C
 
 
 def _make_calls(model: LoadedModel, call: ModelCall | None, payload: Run, channel: Channel) -> None:
-    """The usual calls, those of a captured CUDA graph, or none; and what the reference says of them."""
+    """Make the usual calls, those of a captured CUDA graph, or none, and compare with the reference."""
     if payload.file_limit:
         limit_file_size(payload.file_limit)
     if call is not None and (payload.launch_trace or payload.cuda_variant):
         make_cuda_calls(model, call, payload, channel)
         return
-    outputs = _make_treated_calls(model, call, payload, channel) if call is not None else None
+    outputs = None
+    if call is not None:
+        function: Callable[..., Any] = model
+        if treat.changes_results(payload):
+            from aotidoctor.worker.values.match_values import model_with_treatment
+
+            function = model_with_treatment(model, call, payload, channel)
+        outputs = make_calls(function, call, payload, channel)
     if payload.reference:
-        _reference(payload, model, call, outputs, channel)
+        from aotidoctor.worker.run_reference import check_reference
 
-
-def _make_treated_calls(
-    model: LoadedModel, call: ModelCall, payload: Run, channel: Channel
-) -> tuple[ModelCall | None, Any]:
-    """The usual calls, of the model as it is or with what one call of its code writes replaced."""
-    if not treat.changes_results(payload):
-        return make_calls(model, call, payload, channel)
-    from aotidoctor.worker.values.match_values import model_with_treatment
-
-    return make_calls(model_with_treatment(model, call, payload, channel), call, payload, channel)
+        channel.enter("reference")
+        channel.put(**check_reference(payload, model, call, outputs, channel))
 
 
 def _inputs(payload: Run, channel: Channel, applied: list[str]) -> ModelCall | None:
@@ -173,21 +180,13 @@ def _fill_memory(payload: Run, channel: Channel) -> None:
 
 
 def _send_facts(channel: Channel, facts: dict[str, Any], **values: Any) -> None:
-    """Tell ``values`` now, and keep them for those who ask the same model later."""
+    """Send ``values`` now, and keep them for later requests to the same model."""
     facts.update(values)
     channel.put(**values)
 
 
-def _unpacked_folder(model: LoadedModel, channel: Channel) -> Path | None:
-    """Where the loader unpacked the package, if that is a directory of this run alone; only then it can stay there."""
-    directory = model.directory
-    if str(directory) != os.environ.get("TMPDIR"):
-        return None
-    return directory if channel.run_dir in directory.parents or directory.name.startswith(PRIVATE_PREFIX) else None
-
-
 def _trace(model: LoadedModel, payload: Run, channel: Channel) -> None:
-    """From here on every call of the compiled code is written down, where that is asked for."""
+    """Record every call of the compiled code from now on, if the payload requests it."""
     if not payload.trace:
         return
     from aotidoctor.worker.call_hooks.package_calls import start_trace
@@ -197,12 +196,12 @@ def _trace(model: LoadedModel, payload: Run, channel: Channel) -> None:
 
 
 def _follow_weights(model: LoadedModel, payload: Run, channel: Channel, facts: dict[str, Any]) -> None:
-    """Tell what the setup loads, and keep it with the model, for it to be looked at and compared."""
-    seen: dict[str, dict[str, Any]] = {}
+    """Report the weights that the setup loads, and keep them with the model, to be described and compared."""
+    known: dict[str, dict[str, Any]] = {}
 
     def note(given: dict[str, Any]) -> dict[str, Any]:
-        seen.update((fact["name"], fact) for fact in describe_given_weights(given))
-        _send_facts(channel, facts, loaded_constants=list(seen.values()))
+        known.update((fact["name"], fact) for fact in describe_given_weights(given))
+        _send_facts(channel, facts, loaded_constants=list(known.values()))
         loaded = treat.fit_weights(payload, given, channel)
         model.given.update(loaded)
         return loaded
@@ -210,27 +209,13 @@ def _follow_weights(model: LoadedModel, payload: Run, channel: Channel, facts: d
     model.on_constants = note
 
 
-def _constants(payload: Run, model: LoadedModel, channel: Channel) -> None:
-    if "constants" not in payload.observe:
-        return
-    channel.enter("constants")
-    channel.put(**describe_constants(model, payload))
-
-
-def _reference(payload: Run, model: LoadedModel, call: ModelCall | None, outputs: Any, channel: Channel) -> None:
-    from aotidoctor.worker.run_reference import check_reference
-
-    channel.enter("reference")
-    channel.put(**check_reference(payload, model, call, outputs, channel))
-
-
 # Job printed.
 
 _MAX_TEXT = 4 * 1024 * 1024
 _MAX_FILES = 5_000
 _NO_BUFFER = 2  # _IONBF
-# What is kept of a longer text: headers and statistics. The values themselves are printed for small tensors only.
-_TELLING = re.compile(
+# Lines that remain of a longer text: headers and statistics. Values are printed for small tensors only.
+_HEADERS = re.compile(
     r"\[  (?:before_launch|after_launch|aoti_model_inputs) - |(?:Number of elements|Dtype|Size|\w+ value): "
 )
 # There is no separator after the folder. Kernels may be ``at::_ops::sort::call``; buffers are ``buf0`` or ``arg1_1``.
@@ -240,62 +225,61 @@ _SAVED = re.compile(
 
 
 def run_printing(payload: Run, channel: Channel) -> dict[str, Any]:
-    """Run ``payload`` as job ``run`` would; ``level`` is what the package was compiled with."""
+    """Run ``payload`` as job ``run`` would; ``level`` is that of the value printer that was compiled in."""
     plain = replace(payload, reference=None)
     if payload.level == 1:
         result = run(plain, channel)
         return {**result, "saved": _saved_values(payload, channel)}
     if payload.unbuffered:
-        # The C library writes each line at once: what it holds back is lost when the process aborts.
+        # The C library writes each line at once: buffered lines are lost when the process aborts.
         library = ctypes.CDLL(None)
         library.setvbuf.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t]
         library.setvbuf(ctypes.c_void_p.in_dll(library, "stdout"), None, _NO_BUFFER, 0)
         return run(plain, channel)
+    # Everything that C, C++ and Python write to stdout goes to a file.
     path = channel.run_dir / "printed"
-    with _stdout_in(path):
-        result = run(plain, channel)
-    return {**result, "printed": _read_bounded(path)}
-
-
-@contextmanager
-def _stdout_in(path: Path) -> Iterator[None]:
-    """Everything that C, C++ and Python write to stdout goes to ``path``."""
-    kept = os.dup(1)
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    stdout, file = os.dup(1), os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(file, 1)
     os.close(file)
     try:
-        yield
+        result = run(plain, channel)
     finally:
         ctypes.CDLL(None).fflush(None)
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(stdout, 1)
+        os.close(stdout)
+    return {**result, "printed": _read_bounded(path)}
 
 
 def _read_bounded(path: Path) -> str:
-    """The text; without the values where it is long, and only its beginning where that is long, too."""
+    """The text of a file; without the values if it is long, and only the beginning if it is still long then."""
     if path.stat().st_size <= _MAX_TEXT:
         return path.read_text(encoding="utf-8", errors="replace")
-    kept, size = [], 0
+    lines, size = [], 0
     with path.open(encoding="utf-8", errors="replace") as stream:
         for line in stream:
-            if _TELLING.search(line):
-                kept.append(line)
+            if _HEADERS.search(line):
+                lines.append(line)
                 size += len(line)
             if size > _MAX_TEXT:
                 break
-    return "".join(kept)
+    return "".join(lines)
 
 
 def _saved_values(payload: Run, channel: Channel) -> list[dict[str, Any]]:
-    """``when``, ``kernel``, ``buffer``, statistics and digest of each file; ``near``: what it is in the reference.
+    """``when``, ``kernel``, ``buffer``, statistics and digest of each file; ``near``: the closest reference node.
 
     A kernel that is called again has overwritten the files of its earlier calls.
     """
     import torch
 
     channel.enter("reference")
-    nodes = _candidates(payload, channel)
+    nodes = None
+    if payload.reference and payload.inputs is not None:
+        from aotidoctor.worker.values.match_values import gather_candidates
+
+        # The values of the exported program, node by node.
+        program = torch.export.load(str(channel.user_cwd / payload.reference))
+        nodes = gather_candidates(program, read_call(payload.inputs, channel))
     channel.enter("scan")
     found = []
     for path in sorted((Path.cwd() / "tmp").glob("aoti_torch*_launch_*.pt"))[:_MAX_FILES]:
@@ -310,18 +294,6 @@ def _saved_values(payload: Run, channel: Channel) -> list[dict[str, Any]]:
     return found
 
 
-def _candidates(payload: Run, channel: Channel) -> Any:
-    """The values of the exported program, node by node; None where there is none to compare with."""
-    if not payload.reference or payload.inputs is None:
-        return None
-    import torch
-
-    from aotidoctor.worker.values.match_values import gather_candidates
-
-    program = torch.export.load(str(channel.user_cwd / payload.reference))
-    return gather_candidates(program, read_call(payload.inputs, channel))
-
-
 # Job load_time.
 
 _OPEN = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
@@ -329,23 +301,26 @@ CALLS = 3
 
 
 def load_time(payload: Run, channel: Channel) -> dict[str, Any]:
-    """Do it; the stages are ``setup``, ``imports``, ``cpu_checks``, ``load``, ``after_load``, ``run1``..., ``done``."""
+    """Measure load and calls.
+
+    The stages are ``setup``, ``imports``, ``cpu_checks``, ``load``, ``after_load``, ``run1``..., ``done``.
+    """
     module = load_setup(payload, channel)
     channel.enter("inputs")
     call = read_call(payload.inputs, channel) if payload.inputs is not None else None
     if payload.kind != "bare-so":
-        # What `aoti_load_package` imports and asks before its loader begins; older releases ask nothing.
+        # Imports and checks of `aoti_load_package` before its loader begins; older releases have no checks.
         channel.enter("imports")
         for name in ("torch._inductor.package", "torch._inductor.codecache", "torch.export.pt2_archive._package"):
             with suppress(ImportError):
                 import_module(name)
-        channel.put(compile_cache=_use_compile_cache(payload.tmpdir or "/tmp"))  # noqa: S108 - as torch does
+        channel.put(compile_cache=_use_compile_cache(payload.tmpdir or DEFAULT_TMPDIR))
         channel.enter("cpu_checks")
-        ask = getattr(import_module("torch._inductor.codecache"), "get_device_information", None)
-        if ask is not None:
-            # Whatever it raises, the loader itself does without the answer.
+        check = getattr(import_module("torch._inductor.codecache"), "get_device_information", None)
+        if check is not None:
+            # Whatever it raises, the loader itself does not need the answer.
             with suppress(Exception):
-                ask(payload.device)
+                check(payload.device)
     opened = _time_opening(channel)
     channel.enter("load")
     began = time.monotonic()
@@ -368,7 +343,7 @@ def load_time(payload: Run, channel: Channel) -> dict[str, Any]:
 
 
 def _use_compile_cache(tmpdir: str) -> bool:
-    """Whether there is a folder in which an earlier process left the answers: ours has a TMPDIR of its own."""
+    """Use the folder in which an earlier process left the answers (this one has its own TMPDIR); whether it exists."""
     from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
     if not os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
@@ -380,7 +355,7 @@ def _use_compile_cache(tmpdir: str) -> bool:
 
 
 def _time_opening(channel: Channel) -> list[tuple[float, float]]:
-    """The times, filled as libtorch opens compiled code: when each opening began and ended."""
+    """Times at which each opening of compiled code by libtorch began and ended, filled from now on."""
     from aotidoctor.worker.call_hooks.package_calls import call_around, call_slot
     from aotidoctor.worker.call_hooks.slots import HooksUnavailableError
 

@@ -1,44 +1,38 @@
 """Run the program that the package was made from on the same inputs, and compare; job ``reference``.
 
-The reference is an exported program (``exported.pt2``) or a function (``module.py:function``). It checks less of its
-inputs than one might think (no dtype, no strides), but treats dict order, strides and lazy bits right.
+The reference checks less of its inputs than one might think (no dtype, no strides), but handles dict order, strides and
+lazy bits correctly.
 
 Parts of the result beside the outputs: ``mutation``, one object per input that either of the two wrote to: ``path``,
-``package``, ``reference`` (did it), ``agrees`` (both did, to the same values), ``max_abs_diff``. ``alias``, one
-object per output whose memory is shared otherwise: ``path``, ``package`` and ``reference`` (names of what it shares
-memory with).
+``package``, ``reference`` (whether it did), ``agrees`` (both did, to the same values), ``max_abs_diff``. ``alias``,
+one object per output that shares memory differently in the two: ``path``, ``package`` and ``reference`` (names of the
+tensors that it shares memory with).
 
-Nothing can be loaded into constants that the compiler wrote into the code. Where a package with the reference's
-weights still gives other outputs, the values in its code go into the reference instead. Which is whose the code does
-not say: they are tried in the order in which program and code use them, until the outputs agree. Values that agree
-are right, however they were found.
+Constants that the compiler wrote into the code cannot be loaded. Where a package with the reference's weights still
+gives other outputs, the values in its code go into the reference instead. The code does not show which value belongs
+to which constant: they are tried in the order in which program and code use them, until the outputs agree. Values
+that agree are right, however they were found.
 """
 
 from __future__ import annotations
 
 import copy
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import field
-from functools import partial
-from itertools import islice, permutations, product
-from pathlib import Path
+from itertools import chain, islice, permutations, product
 from typing import Any
 
-from aotidoctor.model.case import Tolerance, Tolerances, user_function
-from aotidoctor.model.jobs import Job, Run, UserCode
-from aotidoctor.model.record import record
+from aotidoctor.model.case import Tolerance, Tolerances
+from aotidoctor.model.jobs import Run
 from aotidoctor.readers.contract.written_constants import MOST, constant_numbers, constant_vectors, is_typed
 from aotidoctor.worker.call import ModelCall, read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.load_package import LoadedModel
+from aotidoctor.worker.reference_program import LoadedReference, call_reference, error_text, load_reference
 from aotidoctor.worker.tensors import (
     compare_leaf,
     compare_outputs,
     copy_leaf,
-    describe,
     digest,
     rebuild_result,
     result_tensors,
@@ -47,13 +41,13 @@ from aotidoctor.worker.tensors import (
 )
 from aotidoctor.worker.treatments import treat
 from aotidoctor.worker.user_code import load_setup
-from aotidoctor.worker.weights import compare_shipped, constant_difference, program_tensors
+from aotidoctor.worker.weights import compare_shipped, constant_difference
 
 # Writes to inputs and shared memory.
 
 
 def compare_mutation(before: list[str | None], ours: ModelCall, theirs: ModelCall) -> list[dict[str, Any]]:
-    """``before`` are the digests of the inputs; both calls have been made, on inputs of their own."""
+    """Inputs that either call wrote to; ``before`` are their digests. Both calls have run, each on its own inputs."""
     found = []
     for old, (path, mine), (_, other) in zip(before, ours.tensors(), theirs.tensors(), strict=True):
         now, then = digest(mine), digest(other)
@@ -67,7 +61,7 @@ def compare_mutation(before: list[str | None], ours: ModelCall, theirs: ModelCal
 
 
 def compare_aliases(ours: Any, our_call: ModelCall, theirs: Any, their_call: ModelCall) -> list[dict[str, Any]]:
-    """Only outputs that share other memory than their counterpart."""
+    """Outputs that share memory with other tensors than their counterpart does."""
     mine, other = _partners(ours, our_call), _partners(theirs, their_call)
     return [
         {"path": path, "package": mine[path], "reference": other[path]}
@@ -98,53 +92,58 @@ OutputFacts = dict[str, Any]
 def put_written_constants(
     model: LoadedModel, program: Any, module: Any, before: OutputsBefore, compared: Callable[[], OutputFacts | None]
 ) -> tuple[dict[str, tuple[Any, Any]], OutputFacts] | None:
-    """``compared`` where constants of ``module`` (that of ``program``) have the values that are in the package's code.
+    """Put values from the package's code into constants of ``module`` (that of ``program``) until the outputs agree.
 
-    ``compared`` runs the module and says how its outputs compare with the package's; ``before`` are the buffers as they
-    have to be then. The constants are named, with the package's value and the module's own. None without an agreement.
-    The module is left as it was.
+    ``compared`` runs the module and compares its outputs with the package's; ``before`` are the buffers for that run.
+    Returns the constants by name, each with the package's value and the module's own, and the facts of ``compared``;
+    None without an agreement. The module is left as it was.
     """
+    import torch
+
     from aotidoctor.worker.float64.float64_run import restore_buffers
 
     own = {
         **dict(module.named_parameters(remove_duplicate=False)),
         **dict(module.named_buffers(remove_duplicate=False)),
     }
-    held = set(model.get_constant_fqns())
-    # Parameters, buffers and constants in the order in which the graph first uses them.
-    targets = {spec.arg.name: spec.target for spec in program.graph_signature.input_specs if spec.target is not None}
-    used: dict[str, None] = {}
-    for node in program.graph.nodes:
-        used.update((targets[one.name], None) for one in node.all_input_nodes if one.name in targets)
-    names = [name for name in list(used) if name in own and name not in held and _is_written(own[name])]
-    kept = {name: own[name].detach().clone() for name in names}
+    names = _constants_in_code(program, own, set(model.get_constant_fqns()))
+    saved = {name: own[name].detach().clone() for name in names}
+    files = sorted(model.directory.glob("**/*.cpp"))
+    small = sum(file.stat().st_size for file in files) <= _SOURCE_BYTES
+    source = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files) if small else ""
     deadline = time.monotonic() + _SECONDS
     try:
-        for choice in islice(_choices(list(kept.values()), _source(model.directory)), _TRIES):
+        for choice in islice(_choices(list(saved.values()), source), _TRIES):
             restore_buffers(before)
-            restore_buffers(
-                [(own[name], _tensor(values, own[name])) for name, values in zip(names, choice, strict=True)]
-            )
+            for name, values in zip(saved, choice, strict=True):
+                restore_buffers([(own[name], torch.tensor(values, dtype=torch.float64).reshape(own[name].shape))])
             facts = compared()
             if facts is not None and facts["agrees"]:
-                return {name: (own[name].detach().clone(), kept[name]) for name in names}, facts
+                return {name: (own[name].detach().clone(), value) for name, value in saved.items()}, facts
             if time.monotonic() > deadline:
                 break
         return None
     finally:
-        restore_buffers([*before, *((own[name], value) for name, value in kept.items())])
+        restore_buffers([*before, *((own[name], value) for name, value in saved.items())])
 
 
-def _tensor(values: ConstantValues, like: Any) -> Any:
-    import torch
+def _constants_in_code(program: Any, own: dict[str, Any], loadable: set[str]) -> list[str]:
+    """Names of the constants that Inductor may have written into the code, in the order in which the graph uses them.
 
-    return torch.tensor(values, dtype=torch.float64).reshape(like.shape)
+    It does so with numbers and with vectors of a few elements.
+    """
+    targets = {spec.arg.name: spec.target for spec in program.graph_signature.input_specs if spec.target is not None}
+    used = [targets[one.name] for node in program.graph.nodes for one in node.all_input_nodes if one.name in targets]
+    names = [name for name in dict.fromkeys(used) if name in own and name not in loadable]
+    return [
+        name for name in names if own[name].dim() <= 1 and 0 < own[name].numel() <= MOST and not own[name].is_complex()
+    ]
 
 
 def differing_constants(found: dict[str, tuple[Any, Any]]) -> list[OutputFacts]:
-    """Of each constant that is another one in the package how it differs, as ``weight_differences`` describes it.
+    """Differences of the constants that are not the same in the package, as ``constant_difference`` describes them.
 
-    Nothing where one of them is a single number of few digits: any number of the code might have done.
+    None where one of them is a single number of few digits: any number of the code might have fitted.
     """
     facts = [constant_difference(name, ours, theirs) for name, (ours, theirs) in found.items()]
     wrong = [item for item in facts if not item["equal"]]
@@ -152,47 +151,30 @@ def differing_constants(found: dict[str, tuple[Any, Any]]) -> list[OutputFacts]:
     return [] if typed else [{**item, "written": True} for item in wrong]
 
 
-def _is_written(tensor: Any) -> bool:
-    """Inductor does so with numbers and with vectors of a few elements."""
-    return bool(tensor.dim() <= 1 and 0 < tensor.numel() <= MOST and not tensor.is_complex())
-
-
-def _source(directory: Path) -> str:
-    files = sorted(directory.glob("**/*.cpp"))
-    if sum(file.stat().st_size for file in files) > _SOURCE_BYTES:
-        return ""
-    return "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
-
-
 def _choices(wanted: Sequence[Any], source: str) -> Iterator[list[ConstantValues]]:
-    """What may stand for ``wanted``, the likeliest first: as many values for each as it has."""
+    """Values from ``source`` for the tensors of ``wanted``, as many as each has elements; the likeliest first."""
     found: dict[int, list[ConstantValues]] = {1: [(one,) for one in constant_numbers(source)]}
     for vector in constant_vectors(source):
         found.setdefault(len(vector), []).append(vector)
     # Numbers vary fastest: the code has many that are nobody's constant.
     sizes = sorted({tensor.numel() for tensor in wanted}, reverse=True)
     places = [[at for at, tensor in enumerate(wanted) if tensor.numel() == size] for size in sizes]
-    groups = [
-        list(islice(_assignments(found.get(size, []), len(ats)), _TRIES))
-        for size, ats in zip(sizes, places, strict=True)
-    ]
+    groups = []
+    for size, ats in zip(sizes, places, strict=True):
+        values = found.get(size, [])
+        # In the order of the code first; a constant that several kernels read occurs there several times.
+        distinct = tuple(dict.fromkeys(values))
+        first = [distinct] if len(distinct) == len(ats) != len(values) else []
+        groups.append(list(islice(chain(first, permutations(values, len(ats))), _TRIES)))
     for picked in product(*groups) if sizes else ():
         chosen = {
-            at: values for ats, group in zip(places, picked, strict=True) for at, values in zip(ats, group, strict=True)
+            at: one for ats, group in zip(places, picked, strict=True) for at, one in zip(ats, group, strict=True)
         }
         yield [chosen[at] for at in range(len(wanted))]
 
 
-def _assignments(found: Sequence[ConstantValues], count: int) -> Iterator[tuple[ConstantValues, ...]]:
-    """In the order of the code first. What several kernels read stands there several times."""
-    distinct = tuple(dict.fromkeys(found))
-    if len(distinct) == count != len(found):
-        yield distinct
-    yield from permutations(found, count)
-
-
 def reference(payload: Run, channel: Channel) -> dict[str, Any]:
-    """Job ``reference``: run the reference alone, on treated inputs; ``reference`` has ``outputs`` or ``error``."""
+    """Run the reference alone, on treated inputs; the result's ``reference`` has ``outputs`` or ``error``."""
     payload, applied = treat.prepare_payload(payload, channel)
     load_setup(payload, channel)
     channel.enter("inputs")
@@ -209,61 +191,76 @@ def check_reference(
     """Parts of the result: ``reference`` and, of a program, ``weights`` (or ``weights_unread``).
 
     ``reference`` holds ``error`` (text) when the reference raised, ``unavailable`` (text) when there is none to run,
-    else what ``against.compare_outputs`` gives, ``mutation`` and ``alias`` (``side_effects``), and ``float64`` where
-    the outputs differ (``judge``).
-
-    ``outputs`` is what ``make_calls`` gave: the inputs as they were before, and the package's first result.
+    else the facts of ``compare_outputs``, ``mutation``, ``alias``, and, where the outputs differ, ``float64``.
+    ``outputs`` is the result of ``make_calls``: the inputs as they were before, and the package's first result.
     """
+    from aotidoctor.worker.float64.float64_run import snapshot_buffers
+
     try:
         reference = load_reference(payload.reference or "", channel)
     except Exception as error:
-        return {"reference": {"unavailable": _error(error)}}
-    result = _weights(payload, model, reference.tensors) if reference.tensors else {}
+        return {"reference": {"unavailable": error_text(error)}}
+    result = _compare_weights(payload, model, reference.tensors) if reference.tensors else {}
     if call is None or outputs is None:
         return result
     channel.put(**result)
     saved, ours = outputs
     given = saved or call
-    again, before, state = given.copy(), given.digests(), _buffers(reference)
-    seen, theirs = call_reference(reference, given)
+    again, before = given.copy(), given.digests()
+    state = snapshot_buffers(reference.call) if reference.program is not None else []
+    facts, theirs = call_reference(reference, given)
     if theirs is None:
-        return result | {"reference": seen}
+        return result | {"reference": facts}
     facts = compare_outputs(ours, theirs, requested_tolerances(payload))
-    if not facts["agrees"] and again is not None and _may_be_written(payload, result):
-        compared = partial(_compare_outputs, reference, again, ours, requested_tolerances(payload))
-        written = _with_written(reference, model, state, compared)
+    weights = result.get("weights", [])
+    if not facts["agrees"] and again is not None:
+        written = _compare_with_written(payload, model, reference, again, ours=ours, weights=weights, state=state)
         if written is not None and treat.loads_weights_of(payload):
             facts = written
         elif written is not None:
-            result["weights"] += written["written_differing"]
+            weights += written["written_differing"]
     if saved is not None:
         facts["mutation"] = compare_mutation(before, call, saved)
         facts["alias"] = compare_aliases(ours, call, theirs, saved)
-    leaves = [] if facts.get("written") else _to_judge(facts, measure=payload.measure)
-    problem = _why_unjudged(leaves, again, result)
-    if problem is None and again is not None:
-        _send_before_float64(facts, channel)
-        # A copy first: an output may be one of the buffers.
-        results = (ours, rebuild_result(theirs, copy_leaf))
-        facts["float64"] = _judge(reference, again, results, leaves, state)
-    elif problem:
-        facts["float64"] = {"problem": problem}
+    _judge_outputs(
+        payload, facts, reference, again, results=(ours, theirs), weights=weights, state=state, channel=channel
+    )
     settle_verdicts(facts)
     return result | {"reference": facts}
 
 
-def _with_written(
-    reference: LoadedReference,
-    model: LoadedModel,
-    state: list[tuple[Any, Any]],
-    compared: Callable[[], dict[str, Any] | None],
-) -> dict[str, Any] | None:
-    """What is ``compared`` where the reference has the constants that the package has in its code (``written``: names).
+def _compare_weights(payload: Run, model: LoadedModel, tensors: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return {"weights": compare_shipped(model, payload, tensors)}
+    except (LookupError, RuntimeError, OSError) as error:
+        return {"weights": [], "weights_unread": str(error)}
 
-    None where the outputs do not agree with those either.
+
+def _compare_with_written(
+    payload: Run,
+    model: LoadedModel,
+    reference: LoadedReference,
+    call: ModelCall,
+    *,
+    ours: Any,
+    weights: list[dict[str, Any]],
+    state: OutputsBefore,
+) -> OutputFacts | None:
+    """Compare ``ours`` with the reference that has the constants of the package's code (``written``: their names).
+
+    None where the outputs do not agree with those either, or other constants may explain the difference.
     """
-    if reference.program is None:
+    equal = bool(weights) and not any(item.get("equal") is False for item in weights)
+    if reference.program is None or not (treat.loads_weights_of(payload) or (equal and not payload.treatment)):
         return None
+
+    def compared() -> OutputFacts | None:
+        _, theirs = call_reference(reference, call.copy() or call)
+        if theirs is None:
+            return None
+        facts = compare_outputs(ours, theirs, requested_tolerances(payload))
+        settle_verdicts(facts)
+        return facts
 
     written = put_written_constants(model, reference.program, reference.call, state, compared)
     if written is None:
@@ -272,140 +269,48 @@ def _with_written(
     return {**facts, "written": list(found), "written_differing": differing_constants(found)}
 
 
-def _compare_outputs(
-    reference: LoadedReference, call: ModelCall, ours: Any, tolerances: Tolerances
-) -> dict[str, Any] | None:
-    """Our outputs beside the reference's; None where it raises."""
-    _, theirs = call_reference(reference, call.copy() or call)
-    if theirs is None:
-        return None
-    facts = compare_outputs(ours, theirs, tolerances)
-    settle_verdicts(facts)
-    return facts
-
-
-def _may_be_written(payload: Run, weights: dict[str, Any]) -> bool:
-    """Whether nothing but constants in the code is left to explain the difference: all others are equal or loaded."""
-    compared = weights.get("weights", [])
-    alike = bool(compared) and not any(item.get("equal") is False for item in compared)
-    return treat.loads_weights_of(payload) or (alike and not payload.treatment)
-
-
-def _why_unjudged(leaves: list[dict[str, Any]], again: ModelCall | None, weights: dict[str, Any]) -> str | None:
-    """Why the float64 run is not asked about ``leaves``; empty where there is nothing to ask it."""
-    if not leaves:
-        return ""
-    if any(item.get("equal") is False for item in weights.get("weights", [])):
-        return "not run: different weights explain the difference"
-    return "the inputs are too big to be copied" if again is None else None
-
-
-def _to_judge(facts: dict[str, Any], *, measure: bool) -> list[dict[str, Any]]:
-    """Leaves whose values can be judged, if one of them differs (or, to ``measure``, has other bits)."""
-    leaves = [leaf for leaf in facts["outputs"] if leaf["what"] in (None, "values", "nan") and "needed" in leaf]
-    differs = any(not leaf["agrees"] or (measure and leaf["max_abs_diff"] != 0.0) for leaf in leaves)
-    return leaves if differs else []
-
-
-def _judge(
+def _judge_outputs(
+    payload: Run,
+    facts: OutputFacts,
     reference: LoadedReference,
-    call: ModelCall,
+    call: ModelCall | None,
+    *,
     results: tuple[Any, Any],
-    leaves: list[dict[str, Any]],
-    state: list[tuple[Any, Any]],
-) -> dict[str, Any]:
-    """What the float64 run says of ``leaves``; ``state`` are the buffers as they were before the call."""
-    from aotidoctor.worker.float64.float64_judge import judge
-    from aotidoctor.worker.float64.float64_run import restore_buffers
+    weights: list[dict[str, Any]],
+    state: OutputsBefore,
+    channel: Channel,
+) -> None:
+    """Add ``float64`` to the facts where outputs differ (or, with ``measure``, have other bits).
 
-    restore_buffers(state)
-    return judge(reference, call, results, leaves)
+    ``call`` has the inputs as they were before the first call (None: too big to be copied), ``state`` the buffers.
+    """
+    leaves = [leaf for leaf in facts["outputs"] if leaf["what"] in (None, "values", "nan") and "needed" in leaf]
+    differs = any(not leaf["agrees"] or (payload.measure and leaf["max_abs_diff"] != 0.0) for leaf in leaves)
+    if not differs or facts.get("written"):
+        return
+    if any(item.get("equal") is False for item in weights):
+        facts["float64"] = {"problem": "not run: different weights explain the difference"}
+    elif call is None:
+        facts["float64"] = {"problem": "the inputs are too big to be copied"}
+    else:
+        from aotidoctor.worker.float64.float64_judge import judge
+        from aotidoctor.worker.float64.float64_run import restore_buffers
 
-
-def _send_before_float64(facts: dict[str, Any], channel: Channel) -> None:
-    """The float64 run may be too slow or too big: what is known goes first."""
-    settled = {**copy.deepcopy(facts), "float64": {"problem": "it did not finish"}}
-    settle_verdicts(settled)
-    channel.put(reference=settled)
-    channel.enter("float64")
+        # The float64 run may be too slow or too big: the facts so far are sent first.
+        settled = {**copy.deepcopy(facts), "float64": {"problem": "it did not finish"}}
+        settle_verdicts(settled)
+        channel.put(reference=settled)
+        channel.enter("float64")
+        # A copy first: an output may be one of the buffers.
+        ours, theirs = results[0], rebuild_result(results[1], copy_leaf)
+        restore_buffers(state)
+        facts["float64"] = judge(reference, call, (ours, theirs), leaves)
 
 
 def requested_tolerances(payload: Run) -> Tolerances:
-    """The tolerances that were asked for."""
+    """Tolerances of the payload."""
     rtol, atol = (
         tuple(Tolerance(output=output, value=value) for output, value in given)
         for given in (payload.rtol, payload.atol)
     )
     return Tolerances(rtol=rtol, atol=atol)
-
-
-@record
-class LoadedReference:
-    """``call`` runs it; ``program`` is the exported program (None for a function), ``tensors`` its tensors by name."""
-
-    call: Callable[..., Any]
-    program: Any = None
-    tensors: dict[str, Any] = field(default_factory=dict)
-
-
-# What a process loaded before it was forked.
-_shared: dict[str, LoadedReference] = {}
-
-
-def share_reference(spec: str, channel: Channel) -> None:
-    """Load the reference for all processes that will be forked from this one. What fails, fails there again."""
-    with suppress(Exception):
-        _shared[spec] = load_reference(spec, channel)
-
-
-def load_reference(spec: str, channel: Channel) -> LoadedReference:
-    """An exported program, or the function in ``module.py:function``."""
-    if spec in _shared:
-        return _shared[spec]
-    if (named := user_function(spec)) is not None:
-        path, function = named
-        module = load_setup(Job(code=UserCode(setup=path)), channel)
-        return LoadedReference(call=getattr(module, function))
-    if not (channel.user_cwd / spec).is_file():
-        # A named pipe would be waited for until the time is up.
-        raise FileNotFoundError(f"no such file: {spec}")
-    from aotidoctor.readers.package.read_package import read_damage
-    from aotidoctor.worker.cut_program import load_program
-
-    # PyTorch compares no checksum: what differs would be taken for a fault of the package.
-    if damage := read_damage(str(channel.user_cwd / spec)):
-        raise ValueError(f"{spec} {damage}")
-    program = load_program(channel.user_cwd / spec)
-    return LoadedReference(call=program.module(), program=program, tensors=program_tensors(program))
-
-
-def call_reference(reference: LoadedReference, call: ModelCall) -> tuple[dict[str, Any], Any]:
-    """What the reference gives on ``call``: its facts, and its outputs (None when it raised)."""
-    import torch
-
-    try:
-        with torch.no_grad():
-            theirs = reference.call(*call.args, **call.kwargs)
-    except Exception as error:
-        return {"error": _error(error)}, None
-    return {"outputs": [describe(path, leaf, values=True) for path, leaf in result_tensors(theirs)]}, theirs
-
-
-def _buffers(reference: LoadedReference) -> list[tuple[Any, Any]]:
-    if reference.program is None:
-        return []
-    from aotidoctor.worker.float64.float64_run import snapshot_buffers
-
-    return snapshot_buffers(reference.call)
-
-
-def _weights(payload: Run, model: LoadedModel, state: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return {"weights": compare_shipped(model, payload, state)}
-    except (LookupError, RuntimeError, OSError) as error:
-        return {"weights": [], "weights_unread": str(error)}
-
-
-def _error(error: Exception) -> str:
-    traceback.print_exception(error)
-    return f"{type(error).__name__}: {error}"[:16384]

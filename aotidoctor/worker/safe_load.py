@@ -1,9 +1,9 @@
-"""Load inputs as real tensors from files or JSON, without executing what a file says.
+"""Load inputs as real tensors from files or JSON, without executing code from a file.
 
-``torch.load`` runs with ``weights_only=True``. What that refuses for its protocol or for numpy arrays goes through an
-unpickler that knows the globals of ``aotidoctor.model.torch_names`` and no others. Only a file that the user trusts
-is unpickled as it is. Files of safetensors are read whether or not the library of that name is installed. The same
-JSON document gives the same tensors.
+``torch.load`` runs with ``weights_only=True``. Files that it refuses for their protocol or for numpy arrays go through
+an unpickler that knows the globals of ``aotidoctor.model.torch_names`` and no others. Only a file that the user trusts
+is unpickled without restrictions. Files of safetensors are read whether or not the library of that name is installed.
+The same JSON document always gives the same tensors.
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ _MAGIC = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")
 
 
 def load_object(path: str, trusted: bool) -> Any:
-    """An object of ``torch.save``, or of ``pickle.dump``."""
+    """Load an object of ``torch.save`` or of ``pickle.dump``."""
     import torch
 
-    if _is_plain_pickle(path):
-        with Path(path).open("rb") as stream:
+    with Path(path).open("rb") as stream:
+        head = stream.read(32)
+        # A plain pickle: neither the zip file nor the magic number that ``torch.save`` begins with.
+        if head[:2] != b"PK" and _MAGIC not in head:
+            stream.seek(0)
             return pickle.load(stream) if trusted else _SafeUnpickler(stream).load()
     if trusted:
         return torch.load(path, map_location=place_storage, weights_only=False)
@@ -39,7 +42,7 @@ def load_object(path: str, trusted: bool) -> Any:
 
 
 def _load_restricted(source: Callable[[], Any], place: Any) -> Any:
-    """``torch.load`` of ``source()``, first with torch's own restrictions, then with ours.
+    """Call ``torch.load`` on ``source()``, first with torch's own restrictions, then with ours.
 
     Torch's own unpickler knows neither protocols 4 and 5 nor numpy, and stumbles over untyped storages in old files.
     """
@@ -51,15 +54,8 @@ def _load_restricted(source: Callable[[], Any], place: Any) -> Any:
         return torch.load(source(), map_location=place, weights_only=False, pickle_module=_SafePickle)
 
 
-def _is_plain_pickle(path: str) -> bool:
-    """Neither the zip file nor the magic number that ``torch.save`` begins with."""
-    with Path(path).open("rb") as stream:
-        head = stream.read(32)
-    return head[:2] != b"PK" and _MAGIC not in head
-
-
 def place_storage(storage: Any, location: str) -> Any:
-    """The storage itself (on the CPU) for a device that is not here; None leaves it to torch."""
+    """The storage itself (on the CPU) for a device that this host lacks; None leaves it to torch."""
     import torch
 
     kind, _, index = location.partition(":")
@@ -71,25 +67,21 @@ def place_storage(storage: Any, location: str) -> Any:
 
 
 class _SafeUnpickler(pickle.Unpickler):
-    """Resolves the globals that the parent's reader describes, refuses all others."""
+    """Resolves the globals that the parent's reader describes; refuses all others."""
 
     def find_class(self, module: str, name: str) -> Any:
         full = global_name(module, name)
         if full == "torch.storage._load_from_bytes":
-            return _load_storage
+            # The same, without executing code from the bytes.
+            return lambda data: _load_restricted(lambda: io.BytesIO(data), "cpu")
         if full not in SAFE_GLOBALS:
             raise pickle.UnpicklingError(f"unsafe global {full}")
         module, _, name = full.rpartition(".")
         return super().find_class(module, name)
 
 
-def _load_storage(data: bytes) -> Any:
-    """What ``torch.storage._load_from_bytes`` does, without executing what the bytes say."""
-    return _load_restricted(lambda: io.BytesIO(data), "cpu")
-
-
 class _SafePickle:
-    """A pickle module as ``torch.load`` wants it."""
+    """A pickle module as ``torch.load`` expects it."""
 
     __name__ = "aotidoctor.worker.safe_load"
     Unpickler = _SafeUnpickler
@@ -105,34 +97,41 @@ class _SafePickle:
 
 
 def load_safetensors(path: Path) -> dict[str, Any]:
-    """Name -> tensor, each in memory of its own."""
+    """Load name -> tensor, each in memory of its own."""
+    import torch
+
     with path.open("rb") as stream:
         header = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
         data = bytearray(stream.read())
-    return {name: _tensor(entry, data) for name, entry in header.items() if name != "__metadata__"}
-
-
-def _tensor(entry: dict[str, Any], data: bytearray) -> Any:
-    import torch
-
-    begin, end = entry["data_offsets"]
-    dtype = getattr(torch, SAFETENSORS_DTYPES[entry["dtype"]])
-    if begin == end:
-        return torch.empty(entry["shape"], dtype=dtype)
-    # A copy of its own: memory that the file's bytes are in need not be aligned for it.
-    values = torch.frombuffer(data, dtype=torch.uint8, offset=begin, count=end - begin).clone()
-    return values.view(dtype).reshape(entry["shape"])
+    header.pop("__metadata__", None)
+    found = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        dtype = getattr(torch, SAFETENSORS_DTYPES[entry["dtype"]])
+        if begin == end:
+            found[name] = torch.empty(entry["shape"], dtype=dtype)
+        else:
+            # A copy of its own: the memory of the file's bytes need not be aligned for it.
+            values = torch.frombuffer(data, dtype=torch.uint8, offset=begin, count=end - begin).clone()
+            found[name] = values.view(dtype).reshape(entry["shape"])
+    return found
 
 
 # Tensors from the leaves of a JSON document.
 
 
 def make_tensor(spec: TensorSpec) -> Any:
-    """The tensor of a JSON leaf: its values, or values from its seed; then its strides and its device."""
+    """Make the tensor of a JSON leaf: its values, or values from its seed; then its strides and its device."""
     import torch
 
     dtype = getattr(torch, spec.dtype)
-    values = _tensor_from_data(spec, dtype) if spec.data is not None else _fill_tensor(spec, dtype)
+    if spec.data is None:
+        values = _fill_tensor(spec, dtype)
+    elif dtype.is_complex or dtype.is_floating_point:
+        values = torch.tensor(spec.data, dtype=torch.float64).to(dtype).reshape(spec.shape)
+    else:
+        number = bool if spec.dtype == "bool" else int
+        values = torch.tensor([number(value) for value in spec.data], dtype=dtype).reshape(spec.shape)
     stride = spec.stride
     if stride is not None and stride != contiguous_stride(spec.shape):
         values = _with_strides(values, spec.shape, stride)
@@ -144,7 +143,7 @@ def make_tensor(spec: TensorSpec) -> Any:
 
 
 def _with_strides(values: Any, shape: tuple[int, ...], stride: tuple[int, ...]) -> Any:
-    """The values with other strides; along a dim of stride 0 the first ones, since all elements there are one."""
+    """The values with other strides; along a dim of stride 0 only the first one: all elements share its memory."""
     import torch
 
     for dim, step in enumerate(stride):
@@ -157,18 +156,8 @@ def _with_strides(values: Any, shape: tuple[int, ...], stride: tuple[int, ...]) 
     return memory.as_strided(shape, stride)
 
 
-def _tensor_from_data(spec: TensorSpec, dtype: Any) -> Any:
-    import torch
-
-    if dtype.is_complex or dtype.is_floating_point:
-        return torch.tensor(spec.data, dtype=torch.float64).to(dtype).reshape(spec.shape)
-    if spec.dtype == "bool":
-        return torch.tensor([bool(value) for value in spec.data or ()], dtype=dtype).reshape(spec.shape)
-    return torch.tensor([int(value) for value in spec.data or ()], dtype=dtype).reshape(spec.shape)
-
-
 def _fill_tensor(spec: TensorSpec, dtype: Any) -> Any:
-    """Normal, or even between the bounds; integers 0 or 1 where no bounds are given; booleans random."""
+    """Random values: normal, or uniform between the bounds; without bounds integers are 0 or 1."""
     import torch
 
     generator = torch.Generator().manual_seed(spec.seed)
@@ -188,10 +177,10 @@ MAPPINGS = ("dict", "OrderedDict", "defaultdict")
 
 
 def load_inputs(source: InputsSource) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments and keyword arguments of the source.
+    """Load arguments and keyword arguments of the source.
 
-    Without a plan the file is read as ``forms.arrange`` reads it without a call spec.
-    Tensors of a device that is not here are put on the CPU.
+    Without a plan the file is read as ``saved_calls.arrange`` reads it without a call spec.
+    Tensors of a device that this host lacks are put on the CPU.
     """
     if source.path is None:
         value, flat = _from_json(source.document), False
@@ -216,7 +205,7 @@ def _pick(value: Any, place: Place) -> Any:
 
 
 def _tree(value: Any) -> Tree[None]:
-    """The containers of ``value``, as the reader in the parent would describe them."""
+    """Containers of ``value``, as the reader in the parent describes them."""
     name = type(value).__name__
     if isinstance(value, dict) and name in MAPPINGS:
         keys = tuple(key if type(key) in (str, int) else repr(key) for key in value)
@@ -232,25 +221,26 @@ def _from_file(path: str, trusted: bool) -> tuple[Any, bool]:
     """The object in the file, and whether its names are flat (.npz, .safetensors)."""
     with Path(path).open("rb") as stream:
         head = stream.read(16)
-    if head[:6] == b"\x93NUMPY":
+    single = head[:6] == b"\x93NUMPY"
+    if single or (head[:2] == b"PK" and _is_npz(path)):
         import numpy as np
 
-        return _from_array(np.load(path, allow_pickle=trusted)), False
-    if head[:2] == b"PK" and _is_npz(path):
-        return _from_npz(path, trusted), True
+        loaded = np.load(path, allow_pickle=trusted)
+        if single:
+            return _from_array(loaded), False
+        with loaded:
+            return {name: _from_array(loaded[name]) for name in loaded.files}, True
     if head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") <= 16 << 20:
         return load_safetensors(Path(path)), True
-    if head.lstrip(b" \t\r\n\xef\xbb\xbf")[:1] in (b"{", b"[") and (document := _json_in(path)) is not None:
-        return _from_json(document), False
+    if head.lstrip(b" \t\r\n\xef\xbb\xbf")[:1] in (b"{", b"["):
+        try:
+            document = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        except ValueError:
+            # A pickle that begins like JSON.
+            document = None
+        if document is not None:
+            return _from_json(document), False
     return load_object(path, trusted), False
-
-
-def _json_in(path: str) -> Any:
-    """The document in the file; None where it is not JSON."""
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except ValueError:
-        return None
 
 
 def _is_npz(path: str) -> bool:
@@ -261,15 +251,8 @@ def _is_npz(path: str) -> bool:
     return bool(names) and all(name.endswith(".npy") for name in names)
 
 
-def _from_npz(path: str, trusted: bool) -> dict[str, Any]:
-    import numpy as np
-
-    with np.load(path, allow_pickle=trusted) as archive:
-        return {name: _from_array(archive[name]) for name in archive.files}
-
-
 def _from_array(array: Any) -> Any:
-    """The tensor that shares its memory; an array of a dtype that no tensor has stays an array."""
+    """A tensor that shares the memory of the array; an array of a dtype that no tensor has stays an array."""
     import torch
 
     if not array.dtype.isnative:

@@ -4,8 +4,8 @@ The exit status is 0 after a result, 1 after an exception that was reported, 120
 not be imported, or the request could not be read), 121 when the side channel could not be written. The process leaves
 with ``_exit``: what interpreters and libraries do at exit belongs to no stage, and takes longer than most runs.
 
-Before the code under examination begins, the child sets its limits, its death with its parent and its marker; where a
-debugger is wanted it allows it, tells it the process number, and waits until it is there.
+Before the code under examination begins, the child sets its limits, its death with its parent and its marker; for a
+debugger it allows tracing, writes down the process number, and waits until it is traced.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _M_PERTURB = -6
 
 
 def die_with_parent(parent: int) -> None:
-    """Ask the kernel to kill this process when the one that started it ends; leave at once if ``parent`` is gone.
+    """Let the kernel kill this process when the one that started it ends; exit at once if ``parent`` is gone.
 
     The two differ when ``python`` is a wrapper that starts the interpreter as a child of its own.
     """
@@ -58,12 +58,12 @@ def die_with_parent(parent: int) -> None:
 
 
 def become_subreaper() -> None:
-    """Be the parent of what descendants leave behind, instead of the machine's first process."""
+    """Become the parent of orphaned descendants, instead of the machine's first process."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def no_core_file() -> None:
-    """Leave no core file, neither on disk nor with a core handler."""
+    """Disable core files, both on disk and through a core handler."""
     # 1 and not 0: only 1 also stops a handler that the kernel feeds through a pipe (fs/coredump.c).
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (1 if hard != 0 else 0, hard))
@@ -76,7 +76,7 @@ def limit_memory(limit: int | None) -> None:
 
 
 def first_choice_of_oom_killer() -> None:
-    """When memory runs out, the kernel shall take this process, not the parent or the forkserver."""
+    """Make this process the first victim when memory runs out, not the parent or the forkserver."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
@@ -95,7 +95,7 @@ def set_marker(token: str) -> None:
 
 @cache
 def _marker_address() -> int | None:
-    """Where ``exec`` put the marker: asked once, as ``getenv`` finds another place after the first ``putenv``."""
+    """Address of the marker from ``exec``: read once, as ``getenv`` finds another place after the first ``putenv``."""
     libc = ctypes.CDLL(None)
     libc.getenv.restype = ctypes.c_void_p
     address: int | None = libc.getenv(RUN_VARIABLE.encode())
@@ -103,10 +103,10 @@ def _marker_address() -> int | None:
 
 
 def fill_new_memory(byte: int) -> bool:
-    """Let glibc fill every new block with ``byte`` (0..254), so that reading it uninitialised shows.
+    """Let glibc fill every new block with ``byte`` (0..254), so that reads of uninitialised memory have an effect.
 
-    Returns whether glibc took it. 255 would mean "off" to glibc and is refused. The threshold keeps big blocks in the
-    heap, where the filling happens on reuse too: fresh pages of the kernel would be zero.
+    Returns whether glibc accepted it. 255 would mean "off" to glibc and is refused. The threshold keeps big blocks in
+    the heap, where the filling happens on reuse too: fresh pages of the kernel would be zero.
     """
     if not 0 <= byte <= 254:
         raise ValueError(f"fill byte: observed {byte}, expected 0..254")
@@ -116,7 +116,7 @@ def fill_new_memory(byte: int) -> bool:
 
 
 def heap_checks_loaded() -> bool:
-    """Whether glibc's debugging allocator is in this process; it is preloaded or not at all."""
+    """Whether glibc's debugging allocator is loaded in this process; it can only be preloaded."""
     return "libc_malloc_debug" in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
 
 
@@ -124,12 +124,12 @@ def heap_checks_loaded() -> bool:
 
 _PR_SET_PTRACER = 0x59616D61
 _ANY = ctypes.c_ulong(-1)
-# The parent gives up sooner, and says so; this is for a parent that is stopped.
+# The parent gives up sooner, and reports that; this limit is for a parent that is stopped.
 _WAIT_S = 20.0
 
 
 def allow_debugger() -> None:
-    """Let any process of this user look at this one: with Yama only a parent may, and gdb is a sibling."""
+    """Let any process of this user trace this one: with Yama only a parent may, and gdb is a sibling."""
     ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANY, 0, 0, 0)
 
 
@@ -139,31 +139,29 @@ def write_process_number(run_dir: Path) -> None:
 
 
 def wait_for_debugger(channel: Channel) -> None:
-    """Stage ``attach``: go on when this process is traced, or when the parent says that it will not be."""
+    """Enter stage ``attach``; return when this process is traced, or when the parent reports that it will not be."""
     channel.enter("attach")
     _write_whole(channel.run_dir, "attach")
     refused = channel.run_dir / "no_debugger"
     deadline = time.monotonic() + _WAIT_S
-    while not _is_traced() and not refused.exists() and time.monotonic() < deadline:
+    while not refused.exists() and time.monotonic() < deadline:
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        if any(line.startswith("TracerPid:") and line.split()[1] != "0" for line in status.splitlines()):
+            return
         time.sleep(0.005)
 
 
-def _is_traced() -> bool:
-    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-    return any(line.startswith("TracerPid:") and line.split()[1] != "0" for line in status.splitlines())
-
-
 def _write_whole(run_dir: Path, name: str) -> None:
-    """All of the file or nothing of it: the parent may be reading."""
+    """Write the process number to a file in one step: the parent may be reading."""
     made = run_dir / f"{name}.new"
     made.write_text(str(os.getpid()), encoding="ascii")
     made.rename(run_dir / name)
 
 
 def serve(run_dir: Path, *, forked: bool, ask: Callable[[Any, Channel], Any] | None = None) -> None:
-    """Read ``request.json`` in ``run_dir``, do the job, leave. Never returns, whatever happens.
+    """Read ``request.json`` in ``run_dir``, run the job, exit. Never returns, whatever happens.
 
-    ``ask`` does the job of a process that has the model already.
+    ``ask`` replaces the job in a process that has loaded the model already.
     """
     code = NO_CHANNEL
     try:
@@ -186,13 +184,13 @@ def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: 
     channel.enter("start")
     if forked:
         os.setsid()
-        _take_files(run_dir)
+        _redirect_streams(run_dir)
         for name, value in request["env"].items():
             if value is None:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-        # What the warm worker remembered is its own folder.
+        # The cached folder is that of the warm worker.
         tempfile.tempdir = None
     die_with_parent(request["parent"])
     set_marker(request["token"])
@@ -209,9 +207,7 @@ def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: 
     module, function, kind = JOBS[request["job"]]
     try:
         payload = from_json(kind, request["payload"])
-        if getattr(payload, "torch", True):
-            _import_torch()
-        job = ask or _job(module, function)
+        job = ask or _load_job(module, function, torch=getattr(payload, "torch", True))
     except BaseException as error:
         channel.error(type(error).__name__, str(error), traceback.format_exc(), fatal=True)
         return NO_TORCH
@@ -219,37 +215,23 @@ def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: 
         wait_for_debugger(channel)
     # Only now: a limit meant for the model must not stop torch from being imported.
     limit_memory(request["memory_limit"])
-    return _do(request["asked_env"], channel, partial(job, payload), loads=ask is None)
+    return _run_job(request["asked_env"], channel, partial(job, payload), loads=ask is None)
 
 
-def _import_torch() -> None:
-    """What it makes stays for good: nobody need look through that for cycles, neither now nor later."""
-    if "torch" in sys.modules:
-        return
-    gc.disable()
-    try:
-        import torch  # noqa: F401
-
-        gc.freeze()
-    finally:
-        gc.enable()
-
-
-def _do(asked_env: dict[str, str | None], channel: Channel, job: Callable[[Channel], Any], *, loads: bool) -> int:
+def _run_job(environ: dict[str, str | None], channel: Channel, job: Callable[[Channel], Any], *, loads: bool) -> int:
+    """Run the job and report its result or its error; the exit status. ``environ`` is the requested environment."""
     channel.enter("setup")
     try:
-        import ctypes
-
         getenv = ctypes.CDLL(None).getenv
         getenv.restype = ctypes.c_char_p
-        seen = {name: getenv(name.encode()) for name in asked_env if name != "TMPDIR"}
+        found = {name: getenv(name.encode()) for name in environ if name != "TMPDIR"}
         channel.put(
             env_took_effect={
-                name: (None if raw is None else os.fsdecode(raw)) == asked_env[name] for name, raw in seen.items()
+                name: (None if raw is None else os.fsdecode(raw)) == environ[name] for name, raw in found.items()
             }
         )
         if loads and "torch" in sys.modules:
-            # What PyTorch unpacks elsewhere than we may expect is told to the parent, which removes it.
+            # PyTorch may unpack outside of TMPDIR: the parent gets the folder, and removes it.
             from aotidoctor.worker.load_package import follow_unpacking
 
             follow_unpacking(channel)
@@ -259,7 +241,10 @@ def _do(asked_env: dict[str, str | None], channel: Channel, job: Callable[[Chann
     except ChannelLostError:
         raise
     except BaseException as error:
-        text = _text(error)
+        try:
+            text = str(error)
+        except Exception as inner:
+            text = f"<no text: str() raised {type(inner).__name__}>"
         if "API call failed" in text and "torch" in sys.modules:
             from aotidoctor.worker.load_package import last_error
 
@@ -269,7 +254,16 @@ def _do(asked_env: dict[str, str | None], channel: Channel, job: Callable[[Chann
     return 0
 
 
-def _job(module: str, function: str) -> Callable[[Any, Channel], Any]:
+def _load_job(module: str, function: str, *, torch: bool) -> Callable[[Any, Channel], Any]:
+    """The function of a job, after the import of torch if that job needs it."""
+    if torch and "torch" not in sys.modules:
+        # Objects made by this import stay for good: garbage need not be collected among them, now or later.
+        gc.disable()
+        try:
+            importlib.import_module("torch")
+            gc.freeze()
+        finally:
+            gc.enable()
     try:
         found: Callable[[Any, Channel], Any] = getattr(importlib.import_module(module), function)
     except Exception as error:
@@ -277,14 +271,7 @@ def _job(module: str, function: str) -> Callable[[Any, Channel], Any]:
     return found
 
 
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception as inner:
-        return f"<no text: str() raised {type(inner).__name__}>"
-
-
-def _take_files(run_dir: Path) -> None:
+def _redirect_streams(run_dir: Path) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)

@@ -1,16 +1,16 @@
-"""Do what Triton's server does: rehearse its batching (job ``rehearse``), load an init library (``hook``).
+"""Imitate Triton's server: rehearse its batching (job ``rehearse``), load an init library (``hook``).
 
 Job ``rehearse`` compares the served calls with the plain call. ``payload.rehearsal`` is the plan of
-``serving.rehearsal``. A request's tensors get the types of the config, requests are put together along dim 0, and the
-compiled code gets them by slot, unchecked, as the server gives them. Parts of the result: ``sent`` (per name, what
-the backend gets), ``padded`` (names whose memory was made longer, so that compiled code that reads beyond it reads
-zeros), ``refused`` (requests that the server's core turns away), ``cut`` (rows per request), ``merged`` (requests,
-where fewer than planned), ``plain`` (outputs of the plain call), ``repeatable`` (does a second one give the same),
+``serving.rehearsal``. A request's tensors get the types of the config, requests are merged along dim 0, and the
+compiled code gets them by slot, unchecked, as from the server. Parts of the result: ``sent`` (per name, dtype and
+shape for the backend), ``padded`` (names whose memory was made longer, so that compiled code that reads beyond it reads
+zeros), ``refused`` (requests that the server's core rejects), ``cut`` (rows per request), ``merged`` (requests, if
+fewer than planned), ``plain`` (outputs of the plain call), ``repeatable`` (whether a second one gives the same),
 ``answers`` (per request and output). The stages are ``load``, ``plain1``..., ``request``, ``served``, ``compare``.
 
 Job ``hook`` loads an init library as the server does, calls its two functions, and unloads it. The stages are
-``dlopen``, ``symbols``, ``init``, ``release``, ``dlclose``. Parts of the result: ``loaded``, ``found`` (names of
-functions that are there), ``handle`` (of init; 0 is no failure), ``released``.
+``dlopen``, ``symbols``, ``init``, ``release``, ``dlclose``. Parts of the result: ``loaded``, ``found`` (names of the
+functions that it has), ``handle`` (of init; 0 is no failure), ``released``.
 """
 
 from __future__ import annotations
@@ -33,18 +33,20 @@ from aotidoctor.worker.user_code import load_setup
 
 @record
 class ClientRequest:
-    """One client's call, and what the plain call of it gives, flat."""
+    """One client's call, and the flat outputs of the plain call of it."""
 
     call: ModelCall
     expected: list[Any]
 
     def tensor(self, path: str | None) -> Any:
-        """The tensor at the user's path, None where the call has none."""
+        """The tensor at the user's path; None where the call has none."""
         return next((leaf for name, leaf in self.call.tensors() if name == path), None)
 
 
 def rehearse(payload: Run, channel: Channel) -> dict[str, Any]:
-    """Do it."""
+    """Compare served calls with the plain call, as the module describes."""
+    import torch
+
     plan: Any = payload.rehearsal
     load_setup(payload, channel)
     channel.enter("inputs")
@@ -52,15 +54,12 @@ def rehearse(payload: Run, channel: Channel) -> dict[str, Any]:
     channel.enter("load")
     model = load_model(payload, channel.user_cwd / payload.package)
     call, plan = _fit_batch(call, plan, channel)
-    requests = _plain(model, call, plan, channel)
+    requests = _make_requests(model, call, plan, channel)
     channel.enter("request")
     refused = [text for wire in plan["inputs"] for text in _refusals(wire, requests[0], plan)]
     if refused:
         channel.put(refused=refused)
         return {}
-    # The tensors by slot, as the compiled code gets them.
-    import torch
-
     slots: dict[int, Any] = {}
     sent, padded = [], []
     for wire in plan["inputs"]:
@@ -76,18 +75,25 @@ def rehearse(payload: Run, channel: Channel) -> dict[str, Any]:
     channel.enter("served")
     outputs = model.loader.run(given)
     channel.enter("compare")
-    ran = ServedBatch(outputs=outputs, requests=requests, rows=[_rows(one, plan) for one in requests], plan=plan)
-    channel.put(answers=[ran.answer(wire, at) for at in range(len(requests)) for wire in plan["outputs"]])
+    # Rows of the batch that belong to each request; None where the server does not batch.
+    path = plan["inputs"][0]["path"] if plan["inputs"] else None
+    firsts = [request.tensor(path) for request in requests]
+    firsts = [first if plan["max_batch"] and first is not None and first.dim() else None for first in firsts]
+    rows = [int(first.shape[0]) if first is not None else None for first in firsts]
+    batch = ServedBatch(outputs=outputs, requests=requests, rows=rows, plan=plan)
+    channel.put(answers=[batch.answer(wire, at) for at in range(len(requests)) for wire in plan["outputs"]])
     return {}
 
 
 def _fit_batch(call: ModelCall, plan: dict[str, Any], channel: Channel) -> tuple[ModelCall, dict[str, Any]]:
-    """The call and the plan, with as many rows or requests as go into one batch. What is too large stays so."""
+    """The call and the plan, with as many rows or requests as fit into one batch, unless the call is too large."""
     rows = {leaf.shape[0] for _, leaf in call.tensors() if leaf.dim()}
     most = plan["max_batch"] // plan["requests"]
     if plan["requests"] == 1 or len(rows) != 1 or max(rows) <= most or max(rows) > plan["max_batch"]:
         return call, plan
-    if not all(_takes(wire["compiled"], most) for wire in plan["inputs"]):
+    # The dim 0 for which the code was compiled, and the least size of a dynamic one.
+    compiled = [((wire["compiled"]["dims"] or [None])[0], wire["compiled"]["least"] or 1) for wire in plan["inputs"]]
+    if not all(static is None and most >= least for static, least in compiled):
         fewer = max(1, plan["max_batch"] // max(rows))
         channel.put(merged=fewer)
         return call, {**plan, "requests": fewer}
@@ -99,14 +105,8 @@ def _fit_batch(call: ModelCall, plan: dict[str, Any], channel: Channel) -> tuple
     return call.rebuilt(head), plan
 
 
-def _takes(compiled: dict[str, Any], rows: int) -> bool:
-    """Whether the code was compiled for that many rows."""
-    dims = compiled["dims"] or [None]
-    return dims[0] is None and rows >= (compiled["least"] or 1)
-
-
-def _plain(model: LoadedModel, call: ModelCall, plan: dict[str, Any], channel: Channel) -> list[ClientRequest]:
-    """The requests, each with what a call of its own gives. Those after the first have the same values elsewhere."""
+def _make_requests(model: LoadedModel, call: ModelCall, plan: dict[str, Any], channel: Channel) -> list[ClientRequest]:
+    """The requests, each with the outputs of its own call. Those after the first have the values at other places."""
     requests = []
     for number in range(plan["requests"]):
         shifted = _shift_values(call, number, plan["requests"])
@@ -119,7 +119,7 @@ def _plain(model: LoadedModel, call: ModelCall, plan: dict[str, Any], channel: C
 
 
 def _call_plainly(model: LoadedModel, call: ModelCall, plan: dict[str, Any]) -> list[Any]:
-    """A plain call. It may write to its inputs, or hand back their memory: copies on both sides."""
+    """Outputs of a plain call. It may write to its inputs, or return their memory: both sides are copies."""
     used = call.copy() or call
     return [
         leaf.detach().clone() for leaf in model.loader.run(_place_tensors(model.flat(used.args, used.kwargs), plan))
@@ -140,7 +140,7 @@ def _place_tensors(tensors: list[Any], plan: dict[str, Any]) -> list[Any]:
 
 
 def _refusals(wire: dict[str, Any], request: ClientRequest, plan: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the server's core says of a tensor whose shape is not that of the config."""
+    """Refusal by the server's core of a tensor whose shape is not that of the config."""
     tensor = request.tensor(wire["path"])
     if tensor is None:
         return []
@@ -156,7 +156,7 @@ def _refusals(wire: dict[str, Any], request: ClientRequest, plan: dict[str, Any]
 
 
 def _convert_tensor(tensor: Any, wire: dict[str, Any]) -> Any:
-    """The client's tensor in the type of the config; zeros where nobody knows what a client would send."""
+    """The client's tensor in the type of the config; zeros where the values are unknown."""
     import torch
 
     dtype = getattr(torch, wire["dtype"])
@@ -166,7 +166,7 @@ def _convert_tensor(tensor: Any, wire: dict[str, Any]) -> Any:
 
 
 def _pad_tensor(tensor: Any, compiled: dict[str, Any]) -> tuple[Any, int]:
-    """The tensor over memory as long as the compiled code takes it to be, and how many bytes that is more."""
+    """The tensor over memory as long as the compiled code assumes it to be, and the number of bytes added."""
     import torch
 
     if compiled["dtype"] is None or compiled["dims"] is None:
@@ -187,15 +187,9 @@ def _pad_tensor(tensor: Any, compiled: dict[str, Any]) -> tuple[Any, int]:
     return storage[: length * tensor.element_size()].view(tensor.dtype).view(tensor.shape), needed - has
 
 
-def _rows(request: ClientRequest, plan: dict[str, Any]) -> int | None:
-    """How many rows of a batch are the request's; None where the server does not batch."""
-    first = request.tensor(plan["inputs"][0]["path"]) if plan["inputs"] else None
-    return int(first.shape[0]) if plan["max_batch"] and first is not None and first.dim() else None
-
-
 @record
 class ServedBatch:
-    """What one execution of all requests gave. ``rows`` are those of each request, None without batching."""
+    """Outputs of one execution of all requests. ``rows`` are those of each request, None without batching."""
 
     outputs: list[Any]
     requests: list[ClientRequest]
@@ -203,7 +197,7 @@ class ServedBatch:
     plan: dict[str, Any]
 
     def answer(self, wire: dict[str, Any], at: int) -> dict[str, Any]:
-        """What request ``at`` gets under the name of ``wire``, compared with what its own plain call gives."""
+        """The output ``wire`` as request ``at`` gets it, compared with that of its own plain call."""
         facts: dict[str, Any] = {"request": at + 1, "name": wire["name"], "slot": wire["slot"]}
         if wire["slot"] >= len(self.outputs):
             return facts | {"what": "absent"}
@@ -219,37 +213,28 @@ class ServedBatch:
         expected = self.requests[at].expected
         if wire["sent_slot"] is None or wire["sent_slot"] >= len(expected):
             return facts | {"what": "unknown"}
-        got = self._part(whole, at)
+        got = whole
+        if len(self.requests) > 1 and self.plan["splits"]:
+            # The release splits the output: the rows of this request.
+            start = sum(count or 0 for count in self.rows[:at])
+            got = whole[start : start + (self.rows[at] or 0)]
         compared = compare_leaf(wire["name"], got, expected[wire["sent_slot"]].cpu())
         del compared["path"]
-        foreign = _foreign(got, at, wire, self.requests)
-        return facts | compared | {"same_as": _same_as(got, expected, wire), "foreign": foreign}
-
-    def _part(self, whole: Any, at: int) -> Any:
-        """The rows of request ``at`` where the release takes the answer apart."""
-        if len(self.requests) == 1 or not self.plan["splits"]:
-            return whole
-        start = sum(count or 0 for count in self.rows[:at])
-        return whole[start : start + (self.rows[at] or 0)]
+        # Another output of the plain call that has these values.
+        others = ((slot, other.cpu()) for slot, other in enumerate(expected) if slot != wire["sent_slot"])
+        same_as = next((slot for slot, other in others if compare_leaf("", got, other)["agrees"]), None)
+        return facts | compared | {"same_as": same_as, "foreign": _foreign_rows(got, at, wire, self.requests)}
 
 
-def _same_as(got: Any, expected: list[Any], wire: dict[str, Any]) -> int | None:
-    """The other output of the plain call that the answer is."""
-    for at, other in enumerate(expected):
-        if at != wire["sent_slot"] and compare_leaf("", got, other.cpu())["agrees"]:
-            return at
-    return None
+def _foreign_rows(got: Any, at: int, wire: dict[str, Any], requests: list[ClientRequest]) -> int:
+    """Number of rows beyond its own that belong to other requests."""
+    import torch
 
-
-def _foreign(got: Any, at: int, wire: dict[str, Any], requests: list[ClientRequest]) -> int:
-    """How many rows beyond its own the answer holds that are another request's."""
     own = requests[at].expected[wire["sent_slot"]]
     if not own.dim() or not got.dim() or got.shape[1:] != own.shape[1:] or got.shape[0] <= own.shape[0]:
         return 0
     rest = got[own.shape[0] :]
     others = [request.expected[wire["sent_slot"]].cpu() for number, request in enumerate(requests) if number != at]
-    import torch
-
     theirs = torch.cat(others) if others else rest[:0]
     same = theirs.shape == rest.shape and compare_leaf("", rest, theirs)["agrees"]
     return int(rest.shape[0]) if same else 0
@@ -259,7 +244,7 @@ def _foreign(got: Any, at: int, wire: dict[str, Any], requests: list[ClientReque
 
 
 def hook(payload: Hook, channel: Channel) -> dict[str, Any]:
-    """Do it. ``payload`` holds ``library``, ``folder`` (the version's) and ``device_index``."""
+    """Load an init library, call its functions and unload it; ``folder`` is that of the model's version."""
     channel.enter("dlopen")
     # torch is loaded by now, as the backend has it loaded.
     library = ctypes.CDLL(payload.library, mode=os.RTLD_NOW | os.RTLD_LOCAL)
@@ -283,7 +268,7 @@ def hook(payload: Hook, channel: Channel) -> dict[str, Any]:
     release(handle)
     channel.put(released=True)
     channel.enter("dlclose")
-    # What a library's destructors do when it goes is part of what the server will meet.
+    # The server will also run the library's destructors.
     dlclose = ctypes.CDLL(None).dlclose
     dlclose.argtypes = [ctypes.c_void_p]
     dlclose(library._handle)

@@ -1,12 +1,12 @@
 """Walk, describe and compare tensors of calls and results, leaf by leaf.
 
-Leaves come in torch's flattening order, with the user's names for them. A description is JSON: what a tensor is,
-which values it holds, whose memory it shares. A comparison tells structure, dtype, shape, where the NaNs are, and how
-far the values are apart.
+Leaves come in torch's flattening order, with the user's names for them. A description is JSON: dtype and layout of a
+tensor, its values, the memory that it shares. A comparison covers structure, dtype, shape, the places of NaN, and the
+distance of the values.
 
-Against a reference a leaf *agrees* within the tolerance that was asked for, else within a few roundings of its dtype
-(``_CLOSE``, relative to the element and to the median magnitude of the tensor). What does not is for the float64 run
-to judge; where there is none, ``loosely`` tells whether it is at least within the tolerance that two correct programs
+Against a reference a leaf *agrees* within the requested tolerance, else within a few roundings of its dtype
+(``_CLOSE``, relative to the element and to the median magnitude of the tensor). A leaf that does not is judged by the
+float64 run; where there is none, ``loosely`` is whether it is at least within the tolerance that two correct programs
 may need.
 """
 
@@ -53,18 +53,18 @@ def short_name(dtype: Any) -> str:
 def value_counts(tensor: Any) -> dict[str, Any]:
     """``nan`` and ``inf`` counts, and ``min``, ``max``, ``mean`` over the finite values (None when there are none).
 
-    Counts and bounds are None for what has no values to look at (meta, nested).
+    Counts and bounds are None for tensors without readable values (meta, nested).
     """
     unknown = dict.fromkeys(("nan", "inf", "min", "max", "mean"))
     try:
-        # On the host: a device whose kernels are under suspicion, or whose memory is short, is not asked to count.
+        # On the host: the device's kernels may be wrong, or its memory short.
         return _stats(dense(tensor).cpu()) if tensor.device.type != "meta" else unknown
     except (RuntimeError, NotImplementedError, TypeError):
         return unknown
 
 
 def dense(tensor: Any) -> Any:
-    """The values as a plain strided tensor: dequantised, densified, lazy bits resolved, no gradient."""
+    """The values as a plain strided tensor: dequantised, densified, lazy bits resolved, without gradient."""
     import torch
 
     tensor = tensor.detach()
@@ -127,7 +127,7 @@ def storage_address(tensor: Any) -> int:
 
 
 def nbytes(tensor: Any) -> int:
-    """Bytes of the values; 0 for a layout that cannot tell."""
+    """Bytes of the values; 0 for a layout without a size."""
     try:
         return int(tensor.numel() * tensor.element_size())
     except (RuntimeError, NotImplementedError):
@@ -161,26 +161,26 @@ def walk_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, 
 
 
 def tensors(value: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Those leaves that are tensors."""
+    """The leaves that are tensors."""
     import torch
 
     return [(path, leaf) for path, leaf in value if isinstance(leaf, torch.Tensor)]
 
 
 def result_tensors(result: Any) -> list[tuple[str, Any]]:
-    """The tensors of what a call returned."""
+    """Paths and tensors of the result of a call."""
     return tensors(list(iterate_leaves(result, "result")))
 
 
 def children(value: Any, path: str) -> list[tuple[str | None, Any]]:
-    """Paths and values of the children; a leaf gives itself with None for its path."""
+    """Paths and values of the children; a leaf is its own child, with None for its path."""
     if isinstance(value, dict | OrderedDict | defaultdict):
         return [(f"{path}[{key!r}]", child) for key, child in value.items()]
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return [(f"{path}.{name}", child) for name, child in zip(value._fields, value, strict=True)]
     if type(value) in (list, tuple):
         return [(f"{path}[{index}]", child) for index, child in enumerate(value)]
-    # Children of a type that somebody registered with torch's pytree; anything else is a leaf.
+    # Children of a type that is registered with torch's pytree; anything else is a leaf.
     from torch.utils._pytree import SUPPORTED_NODES
 
     node = SUPPORTED_NODES.get(type(value))
@@ -227,9 +227,9 @@ def copy_leaf(_: str, leaf: Any) -> Any:
 
 
 def rebuild_result(result: Any, visit: Visit) -> Any:
-    """``rebuild`` of what a call returned; where a library's class refuses it, the leaves in a list.
+    """``rebuild`` the result of a call; if a library's class refuses that, a list of the leaves.
 
-    Results are only compared leaf by leaf, so the list holds all that matters.
+    Results are only compared leaf by leaf, so the list is enough.
     """
     try:
         return rebuild(result, "result", visit)
@@ -242,7 +242,7 @@ def rebuild_result(result: Any, visit: Visit) -> Any:
 # Relative to the value, and to the largest value of the tensor. They allow for another order of summation, which moves
 # results of a long reduction by far more than one rounding.
 _TOLERANCE = {"float64": 1e-7, "float32": 1e-4, "float16": 4e-3, "bfloat16": 3e-2}
-# A value larger than this many times the median does not count for that: it is a mask (-1e9), and would hide the rest.
+# A value larger than this many times the median is left out there: it is a mask (-1e9), and would hide the rest.
 _OUTLIER = 1000.0
 
 
@@ -263,7 +263,7 @@ def compare_results(ours: Any, theirs: Any) -> dict[str, Any]:
 
 
 def compared_leaf(leaf: dict[str, Any]) -> ComparedOutput:
-    """What the parent reads of one leaf."""
+    """The facts of one leaf as the parent reads them."""
     return ComparedOutput(
         path=leaf["path"], agrees=leaf["agrees"], what=leaf["what"], max_abs_diff=leaf.get("max_abs_diff")
     )
@@ -283,13 +283,13 @@ def compare_leaf(path: str, ours: Any, theirs: Any) -> dict[str, Any]:
     }
     if ours.shape != theirs.shape:
         return facts | {"agrees": False, "what": "shape"}
-    values = _values(dense(ours).cpu(), dense(theirs).cpu())
+    values = _compare_values(dense(ours).cpu(), dense(theirs).cpu())
     if ours.dtype != theirs.dtype:
         return facts | values | {"agrees": False, "what": "dtype"}
     return facts | values
 
 
-def _values(ours: Any, theirs: Any) -> dict[str, Any]:
+def _compare_values(ours: Any, theirs: Any) -> dict[str, Any]:
     import torch
 
     relative = wider_tolerance(_TOLERANCE, ours, theirs)
@@ -299,7 +299,11 @@ def _values(ours: Any, theirs: Any) -> dict[str, Any]:
     nan_left, nan_right = torch.isnan(left), torch.isnan(right)
     plain = ~(nan_left | nan_right) & (left != right)
     difference = torch.where(plain, (left - right).abs(), torch.zeros_like(left)).nan_to_num(nan=torch.inf)
-    absolute = relative * _scale(right)
+    # The largest magnitude, outliers left out.
+    usable = (right != 0) & torch.isfinite(right)
+    sizes = right[usable].abs()
+    scale = min(float(sizes.max()), _OUTLIER * float(sizes.median())) if sizes.numel() else 0.0
+    absolute = relative * scale
     far = difference > absolute + relative * torch.where(torch.isfinite(right), right, 0).abs()
     nan_same = bool((nan_left == nan_right).all())
     agrees = nan_same and not bool(far.any())
@@ -311,27 +315,14 @@ def _values(ours: Any, theirs: Any) -> dict[str, Any]:
         "numel": left.numel(),
         "far": int(far.sum()),
         "max_abs_diff": float(difference.max()) if difference.numel() else 0.0,
-        "max_rel_diff": _max_rel(difference, right),
+        "max_rel_diff": float((difference[usable] / sizes).max()) if sizes.numel() else 0.0,
         "nan": [int(nan_left.sum()), int(nan_right.sum())],
         "inf": [int(torch.isinf(left).sum()), int(torch.isinf(right).sum())],
     }
 
 
-def _scale(values: Any) -> float:
-    """The largest magnitude, outliers left out."""
-    import torch
-
-    sizes = values[torch.isfinite(values) & (values != 0)].abs()
-    return min(float(sizes.max()), _OUTLIER * float(sizes.median())) if sizes.numel() else 0.0
-
-
-def _max_rel(difference: Any, right: Any) -> float:
-    usable = (right != 0) & right.isfinite()
-    return float((difference[usable] / right[usable].abs()).max()) if bool(usable.any()) else 0.0
-
-
 def wider_tolerance(tolerances: Mapping[str, float], ours: Any, theirs: Any) -> float:
-    """The wider of the two dtypes' tolerances, of complex numbers that of their parts; 0 for integers."""
+    """The wider tolerance of the two dtypes; of complex numbers that of their parts; 0 for integers."""
     dtypes = (ours.dtype.to_real(), theirs.dtype.to_real())
     return max(tolerances.get(short_name(one), 0.1 if one.is_floating_point else 0.0) for one in dtypes)
 
@@ -347,7 +338,9 @@ def compare_outputs(ours: Any, theirs: Any, tolerances: Tolerances) -> dict[str,
     left, right = dict(iterate_leaves(ours, "result")), dict(iterate_leaves(theirs, "result"))
     shared = [path for path in left if path in right]
     places = {path: index for index, path in enumerate(right)}
-    leaves = [_leaf(path, left[path], right[path], tolerances.of(path, places[path])) for path in shared]
+    leaves = [
+        _compare_to_reference(path, left[path], right[path], tolerances.of(path, places[path])) for path in shared
+    ]
     missing, extra = sorted(right.keys() - left.keys()), sorted(left.keys() - right.keys())
     containers = [_containers(ours), _containers(theirs)]
     same = not missing and not extra and list(left) == list(right) and containers[0] == containers[1]
@@ -363,7 +356,7 @@ def compare_outputs(ours: Any, theirs: Any, tolerances: Tolerances) -> dict[str,
 
 
 def settle_verdicts(facts: dict[str, Any]) -> None:
-    """Give each leaf its ``verdict``, from what the float64 run ``judged``, and the whole its ``agrees``."""
+    """Set the ``verdict`` of each leaf, from that of the float64 run (``judged``), and ``agrees`` of the whole."""
     for leaf in facts["outputs"]:
         if leaf["agrees"]:
             leaf["verdict"] = "agrees"
@@ -377,15 +370,23 @@ def settle_verdicts(facts: dict[str, Any]) -> None:
     facts["agrees"] = facts["same_structure"] and all(leaf["agrees"] for leaf in facts["outputs"])
 
 
-def _leaf(path: str, ours: Any, theirs: Any, asked: tuple[float, float] | None) -> dict[str, Any]:
+def _compare_to_reference(path: str, ours: Any, theirs: Any, requested: tuple[float, float] | None) -> dict[str, Any]:
     import torch
 
     ours, theirs = _as_tensor(ours, theirs), _as_tensor(theirs, ours)
     loose = compare_leaf(path, ours, theirs)
     if loose["what"] in ("type", "shape") or not isinstance(theirs, torch.Tensor):
-        return {**loose, "loosely": loose["agrees"], "asked": asked is not None}
+        return {**loose, "loosely": loose["agrees"], "asked": requested is not None}
     left, right = _flat(ours), _flat(theirs)
-    rtol, atol = asked if asked is not None else _close(ours, theirs, right)
+    if requested is not None:
+        rtol, atol = requested
+    else:
+        # The tolerance of the coarser dtype; none for integers.
+        rtol = wider_tolerance(_CLOSE, ours, theirs)
+        size = right[right.isfinite() & (right != 0)].abs()
+        atol = rtol * float(size.median()) if size.numel() else 0.0
+    same = (left == right) | (left.isnan() & right.isnan())
+    near = left.isfinite() & right.isfinite() & ((left - right).abs() <= atol + rtol * right.abs())
     needed = [[point, needed_atol(left, right, point)] for point in GRID]
     agrees = loose["what"] != "dtype" and needed_atol(left, right, rtol) <= atol
     return {
@@ -394,15 +395,15 @@ def _leaf(path: str, ours: Any, theirs: Any, asked: tuple[float, float] | None) 
         "what": None if agrees else loose["what"] or "values",
         "rtol": rtol,
         "atol": atol,
-        "far": _far(left, right, rtol, atol),
+        "far": int((~(same | near)).sum()),
         "loosely": loose["agrees"],
-        "asked": asked is not None,
+        "asked": requested is not None,
         "needed": needed,
     }
 
 
 def needed_atol(left: Any, right: Any, rtol: float) -> float:
-    """The smallest atol with which all elements agree at this rtol; inf where NaN or Inf stand elsewhere."""
+    """The smallest atol with which all elements agree at this rtol; inf where NaN or Inf are at other places."""
     import torch
 
     same = (left == right) | (left.isnan() & right.isnan())
@@ -410,20 +411,6 @@ def needed_atol(left: Any, right: Any, rtol: float) -> float:
         return float("inf")
     excess = torch.where(same, 0.0, (left - right).abs() - rtol * right.abs())
     return max(0.0, float(excess.max())) if excess.numel() else 0.0
-
-
-def _far(left: Any, right: Any, rtol: float, atol: float) -> int:
-    """How many elements are beyond the tolerance."""
-    same = (left == right) | (left.isnan() & right.isnan())
-    near = left.isfinite() & right.isfinite() & ((left - right).abs() <= atol + rtol * right.abs())
-    return int((~(same | near)).sum())
-
-
-def _close(ours: Any, theirs: Any, right: Any) -> tuple[float, float]:
-    """The tolerance of the coarser dtype; none for integers."""
-    relative = wider_tolerance(_CLOSE, ours, theirs)
-    size = right[right.isfinite() & (right != 0)].abs()
-    return relative, relative * float(size.median()) if size.numel() else 0.0
 
 
 def _flat(tensor: Any) -> Any:
@@ -443,7 +430,7 @@ def _as_tensor(value: Any, other: Any) -> Any:
 
 
 def _containers(value: Any) -> str:
-    """The types of lists, tuples and dicts around the leaves."""
+    """Types of the lists, tuples and dicts around the leaves."""
     from torch.utils import _pytree as pytree
 
     return str(pytree.tree_structure(value)).replace("\n", "")

@@ -1,9 +1,9 @@
 """Run the user's code in the child: operator libraries, setup module, a script.
 
-The setup module may have ``after_load``, which gets the loaded model. Job ``setup_only`` imports what is to be
-imported before a package and does nothing else: does it end well, and in time? Job ``script`` executes one Python
-file as ``__main__``; ``torch`` is imported only if the request says so. It is used for small questions to this host's
-Python and for the runner's own tests: a script that dies, hangs or floods.
+The setup module may have ``after_load``, which gets the loaded model. Job ``setup_only`` only makes the imports that
+precede a package, to check that they succeed in time. Job ``script`` executes one Python file as ``__main__``;
+``torch`` is imported only if the request has that option. It serves small queries to this host's Python and the
+runner's own tests: a script that dies, hangs or floods.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from aotidoctor.worker.channel import Channel
 
 @contextlib.contextmanager
 def users_directory(channel: Channel) -> Iterator[None]:
-    """Be in the user's directory: a setup file may open ``weights.pt`` there. The model itself runs elsewhere."""
+    """Change to the user's directory, where a setup file may open ``weights.pt``. The model itself runs elsewhere."""
     private = Path.cwd()
     os.chdir(channel.user_cwd)
     try:
@@ -53,11 +53,20 @@ def load_setup(payload: Job, channel: Channel) -> Any:
         if not setup.endswith(".py"):
             sys.path.insert(0, str(channel.user_cwd))
             return importlib.import_module(setup)
-        return _import_file(channel.user_cwd / setup)
+        # A file is imported like a script: its folder is the first in ``sys.path``, and its name is importable.
+        path = channel.user_cwd / setup
+        sys.path.insert(0, str(path.parent))
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"not a Python file: {path}")
+        imported = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = imported
+        spec.loader.exec_module(imported)
+        return imported
 
 
 def after_load(module: Any, model: Any, channel: Channel) -> bool:
-    """Call the setup module's ``after_load(model)``; whether there was one."""
+    """Call the setup module's ``after_load(model)``; return whether there is one."""
     function = getattr(module, "after_load", None)
     if function is None:
         return False
@@ -66,20 +75,8 @@ def after_load(module: Any, model: Any, channel: Channel) -> bool:
     return True
 
 
-def _import_file(path: Path) -> Any:
-    """Import a file as the script it would be: its folder first in ``sys.path``, its name importable."""
-    sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"not a Python file: {path}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def setup_only(payload: Job, channel: Channel) -> dict[str, Any]:
-    """Nothing but the imports."""
+    """Make the imports, and nothing else."""
     channel.enter("setup")
     load_setup(payload, channel)
     return {}

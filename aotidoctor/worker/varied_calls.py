@@ -1,24 +1,23 @@
 """Compare calls that differ in one thing: the memory beyond the inputs, the rows, or the threads.
 
-``read_beyond`` measures how far compiled code reads beyond its inputs, from the running code, where no text of it
-tells. Each input is moved to memory of its own that goes on behind its last element and before its first one, with
-the same shape and strides. What stands there is changed, for one input after the other: outputs that change with it
-come from elements that the input does not have. Then the furthest such element is searched for, and dims of other
-inputs that have that many rows are made one shorter: where fewer rows are read then, that dim is where the number
-comes from. Nothing crashes, no address is looked at, and the values are such as the input itself may hold.
+``read_beyond`` measures how far compiled code reads beyond its inputs, without its source, from the running code. Each
+input is moved to memory of its own that continues after its last element and before its first one, with the same shape
+and strides. The values there are changed, for one input after the other: outputs that change with them depend on
+elements that the input does not have. Then the furthest such element is searched for, and dims of other inputs that
+have that many rows are made one shorter: if fewer rows are read then, the number comes from that dim. Nothing crashes,
+no address is inspected, and the values are such as the input itself may hold.
 
 Parts of the result: ``read_beyond`` with ``decided`` (equal calls give equal outputs), ``looked`` (paths of the
 inputs) and ``leaves``: per input that is read beyond ``path``, ``elements``, ``needed``, ``before`` (also or only
-before its first one), ``rows`` (None where that is no number of whole ones), ``follows`` (pairs of path and dim).
+before its first one), ``rows`` (None if that is not a whole number), ``follows`` (pairs of path and dim).
 ``sub_batch``, a ``RowsCompared`` with the outputs whose dim 0 is the batch: all rows, the first of them, and all
-again. ``against_threads`` with ``threads`` (the two counts), ``repeatable`` (are the calls with each count equal to
-one another) and what ``compare`` tells of one thread against several.
+again. ``against_threads`` with ``threads`` (the two counts), ``repeatable`` (whether the calls with each count are
+equal to one another) and the comparison of one thread with several.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +40,7 @@ READ_BEYOND_S = 20.0
 
 @dataclass(slots=True)
 class _PaddedInput:
-    """An input in its own memory: ``memory`` from ``FRONT`` elements before it; ``values`` as it had them."""
+    """An input in its own memory, which begins ``ELEMENTS_IN_FRONT`` before it; ``values`` are its original ones."""
 
     path: str
     tensor: Any
@@ -50,16 +49,16 @@ class _PaddedInput:
 
     @property
     def span(self) -> int:
-        """Elements from its first to its last one."""
+        """Number of elements from its first to its last one."""
         return int(self.values.numel())
 
     @property
     def room(self) -> int:
-        """Elements behind it."""
+        """Number of elements behind it."""
         return int(self.memory.numel()) - ELEMENTS_IN_FRONT - self.span
 
     def fill(self, value: Any, *, behind: int | None = None, before: bool = False, base: Any = None) -> None:
-        """As it was, ``base`` around it, and ``value`` from the ``behind``-th element behind it on, or before it."""
+        """Restore it with ``base`` around it, and ``value`` from the ``behind``-th element after it, or before it."""
         self.memory.fill_(base)
         self.memory[ELEMENTS_IN_FRONT : ELEMENTS_IN_FRONT + self.span] = self.values
         if behind is not None:
@@ -77,20 +76,17 @@ class _OverReadSearch:
 
     def outputs(self) -> tuple[Any, ...]:
         """Digests of the outputs; each call sees the inputs as they were."""
-        placed = self.call.rebuilt(self._in_zone)
+        placed = self.call.rebuilt(lambda path, leaf: self.zones[path].tensor if path in self.zones else leaf)
         result = self.model(*placed.args, **placed.kwargs)
         return tuple((path, tuple(leaf.shape), digest(leaf)) for path, leaf in result_tensors(result))
 
-    def _in_zone(self, path: str, leaf: Any) -> Any:
-        return self.zones[path].tensor if path in self.zones else leaf
-
     def plain(self) -> None:
-        """All zones as they were, with what an input may hold around them."""
+        """Restore all zones, surrounded by values that the input may hold."""
         for zone in self.zones.values():
             zone.fill(None, base=_fillings(zone.values)[0])
 
     def changes(self, zone: _PaddedInput, plain: tuple[Any, ...], **where: Any) -> bool:
-        """Whether the outputs change with what stands there."""
+        """Whether the outputs change with the values at ``where`` (arguments of ``fill``)."""
         base, *others = _fillings(zone.values)
         for value in others:
             self.plain()
@@ -101,55 +97,52 @@ class _OverReadSearch:
 
     @property
     def spent(self) -> bool:
-        """No further input is begun."""
+        """Whether the time is up, so that no further input is examined."""
         return time.monotonic() > self.until
 
 
 def read_beyond(model: LoadedModel, call: ModelCall, channel: Channel) -> None:
-    """Do it; what was seen is told at once."""
+    """Measure how far the model reads beyond each input, and send the findings."""
     zones = {path: zone for path, leaf in call.tensors() if (zone := _zone(path, leaf, call)) is not None}
     zones = dict(list(zones.items())[:MOST_LEAVES])
-    asked = _OverReadSearch(model, call, zones)
+    search = _OverReadSearch(model, call, zones)
     channel.enter("run1")
-    asked.plain()
-    plain = asked.outputs()
+    search.plain()
+    plain = search.outputs()
     channel.enter("run2")
-    asked.plain()
-    decided = asked.outputs() == plain
+    search.plain()
+    decided = search.outputs() == plain
     found: list[dict[str, Any]] = []
     looked: list[str] = []
     for zone in zones.values() if decided else ():
-        if asked.spent:
+        if search.spent:
             break
         looked.append(zone.path)
-        before, behind = asked.changes(zone, plain, before=True), asked.changes(zone, plain, behind=0)
+        before, behind = search.changes(zone, plain, before=True), search.changes(zone, plain, behind=0)
         if before or behind:
-            needed = zone.span + (_furthest(asked, zone, plain) if behind else 0)
+            needed = zone.span + (_furthest(search, zone, plain) if behind else 0)
             rows, follows = None, []
             shape = zone.tensor.shape
             row = zone.span // shape[0] if len(shape) and zone.tensor.is_contiguous() else 0
             if row and needed % row == 0:
                 rows = needed // row
-                last = (rows - 1) * row - zone.span
+                last = max((rows - 1) * row - zone.span, 0)
+                # Dims of other inputs that have as many rows.
                 follows = [
-                    [*place] for place in _like(asked, zone, rows) if _follows(asked, zone, max(last, 0), *place)
+                    [other.path, dim]
+                    for other in zones.values()
+                    for dim, size in enumerate(other.tensor.shape[:MOST_DIMS])
+                    if other is not zone and size == rows > 1 and other.tensor.is_contiguous()
+                    if _follows(search, zone, last, other.path, dim)
                 ]
-            found.append(
-                {
-                    "path": zone.path,
-                    "elements": zone.span,
-                    "needed": needed,
-                    "before": before,
-                    "rows": rows,
-                    "follows": follows,
-                }
-            )
+            facts = {"elements": zone.span, "needed": needed, "before": before, "rows": rows, "follows": follows}
+            found.append({"path": zone.path, **facts})
     channel.enter("scan")
     channel.put(read_beyond={"decided": decided, "looked": looked, "leaves": found})
 
 
 def _zone(path: str, leaf: Any, call: ModelCall) -> _PaddedInput | None:
-    """None of what has no plain memory on the CPU, no element, or too much of both."""
+    """The input in its own memory; None if it has no plain memory on the CPU, no elements, or too many."""
     import torch
 
     if leaf.layout != torch.strided or leaf.device.type != "cpu" or leaf.is_quantized or leaf.numel() == 0:
@@ -172,7 +165,7 @@ def _span(leaf: Any) -> int:
 
 
 def _fillings(values: Any) -> tuple[Any, ...]:
-    """What may stand around an input: numbers of any size for floats, for others what it holds itself."""
+    """Values to put around an input: numbers of any size for floats, for others values of its own."""
     import torch
 
     if values.is_floating_point() or values.is_complex():
@@ -187,42 +180,34 @@ def _fillings(values: Any) -> tuple[Any, ...]:
     return (low, high) if low != high else (low,)
 
 
-def _furthest(asked: _OverReadSearch, zone: _PaddedInput, plain: tuple[Any, ...]) -> int:
-    """How many elements behind the input are read: the last one that changes the outputs."""
+def _furthest(search: _OverReadSearch, zone: _PaddedInput, plain: tuple[Any, ...]) -> int:
+    """Number of elements behind the input up to the last one that changes the outputs."""
     low, high = 0, zone.room
-    while high - low > 1 and not asked.spent:
+    while high - low > 1 and not search.spent:
         middle = (low + high) // 2
-        if asked.changes(zone, plain, behind=middle):
+        if search.changes(zone, plain, behind=middle):
             low = middle
         else:
             high = middle
     return low + 1
 
 
-def _like(asked: _OverReadSearch, zone: _PaddedInput, rows: int) -> Iterator[tuple[str, int]]:
-    """Dims of other inputs that have so many."""
-    for other in asked.zones.values():
-        for dim, size in enumerate(other.tensor.shape[:MOST_DIMS]):
-            if other is not zone and size == rows > 1 and other.tensor.is_contiguous():
-                yield other.path, dim
-
-
-def _follows(asked: _OverReadSearch, zone: _PaddedInput, last: int, path: str, dim: int) -> bool:
-    """Whether the ``last`` row behind is not read where that dim of the other input is one shorter."""
+def _follows(search: _OverReadSearch, zone: _PaddedInput, last: int, path: str, dim: int) -> bool:
+    """Whether the ``last`` row behind the input is no longer read when that dim of the other input is one shorter."""
     from torch import contiguous_format as plain_format
 
     def shorter(at: str, leaf: Any) -> Any:
-        # A copy: what the model writes to it is nobody else's.
+        # A copy: the model may write to it.
         return leaf.narrow(dim, 0, leaf.shape[dim] - 1).clone(memory_format=plain_format) if at == path else leaf
 
-    others = {name: one for name, one in asked.zones.items() if name != path}
-    cut = _OverReadSearch(asked.model, asked.call.rebuilt(shorter), others)
+    others = {name: one for name, one in search.zones.items() if name != path}
+    cut = _OverReadSearch(search.model, search.call.rebuilt(shorter), others)
     try:
         cut.plain()
         plain = cut.outputs()
         return not cut.changes(zone, plain, behind=last)
     except Exception:
-        # It refuses the shorter one: then nothing is shown.
+        # It refuses the shorter one: then nothing is known.
         return False
 
 
@@ -230,18 +215,18 @@ def _follows(asked: _OverReadSearch, zone: _PaddedInput, last: int, path: str, d
 
 
 def compare_rows(model: LoadedModel, call: ModelCall, wanted: SubBatch, channel: Channel) -> None:
-    """Do it. ``wanted`` names the leaves to cut."""
+    """Compare a call with all rows with one of the first rows; ``wanted`` names the leaves to cut."""
     rows, inputs, outputs = wanted.rows, frozenset(wanted.inputs), frozenset(wanted.outputs)
-    # Cut before the first call, which may write to its inputs.
-    part = _cut(call, inputs, rows)
+    # Cut before the first call, which may write to its inputs; cloned for alignment, and so that no memory is shared.
+    part = (call.copy() or call).rebuilt(lambda path, leaf: leaf[:rows].clone() if path in inputs else leaf)
     again = call.copy() or call
     of = max(leaf.shape[0] for path, leaf in call.tensors() if path in inputs)
     channel.enter("run1")
-    whole = _keep(model(*call.args, **call.kwargs), outputs)
+    whole = _copy_outputs(model(*call.args, **call.kwargs), outputs)
     channel.enter("run2")
-    some = _keep(model(*part.args, **part.kwargs), outputs)
+    some = _copy_outputs(model(*part.args, **part.kwargs), outputs)
     channel.enter("run3")
-    second = _keep(model(*again.args, **again.kwargs), outputs)
+    second = _copy_outputs(model(*again.args, **again.kwargs), outputs)
     channel.enter("scan")
     repeatable = [digest(leaf) for leaf in whole.values()] == [digest(leaf) for leaf in second.values()]
     compared = compare_results(list(some.values()), [leaf[:rows] for leaf in whole.values()])
@@ -257,15 +242,7 @@ def compare_rows(model: LoadedModel, call: ModelCall, wanted: SubBatch, channel:
     )
 
 
-def _cut(call: ModelCall, inputs: frozenset[str], rows: int) -> ModelCall:
-    def head(path: str, leaf: Any) -> Any:
-        # A clone: the package may ask for alignment, and two calls must not share memory.
-        return leaf[:rows].clone() if path in inputs else leaf
-
-    return (call.copy() or call).rebuilt(head)
-
-
-def _keep(result: Any, outputs: frozenset[str]) -> dict[str, Any]:
+def _copy_outputs(result: Any, outputs: frozenset[str]) -> dict[str, Any]:
     """Copies of the outputs in question: another call may reuse their memory."""
     return {path: leaf.detach().clone() for path, leaf in result_tensors(result) if path in outputs}
 
@@ -276,7 +253,7 @@ CALLS = 3
 
 
 def compare_threads(model: LoadedModel, call: ModelCall, threads: int, channel: Channel) -> None:
-    """Do it; ``threads`` is the other count."""
+    """Compare calls with the current number of threads with those with ``threads``."""
     import torch
 
     saved = call.copy()

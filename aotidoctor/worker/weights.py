@@ -1,12 +1,12 @@
 """Read the constants of a loaded model, load other ones, and compare them with those of a reference.
 
-The package loader has no way to read constants. They are read from the file of the library that the loader has just
-unpacked or, where that cannot be done, from a second container made of it; both show what the package ships, not what
-was loaded afterwards. A second container would copy them all; in the file they lie one after the other between two
-symbols, as the parent knows from the package's source, and are read one at a time. Where that does not hold (other
-names, other sizes), or the library is none of this process, there is nothing to be read in the file.
+The package loader cannot read constants. They are read from the file of the library that the loader has just unpacked
+or, where that fails, from a second container made of it; both give the constants that the package ships, not those
+loaded afterwards. A second container would copy them all; in the file they lie one after the other between two
+symbols, as the parent knows from the package's source, and are read one at a time. If names or sizes do not match, or
+the library is not loaded in this process, the file is not used.
 
-How a constant differs from the one that the reference has under its name is ``what``:
+The kind of difference between a constant and that of the reference under the same name is ``what``:
 
 - ``flipped-bit``: at most ``FEW`` elements differ, each in exactly one bit;
 - ``few``: at most ``FEW`` elements differ otherwise;
@@ -15,8 +15,8 @@ How a constant differs from the one that the reference has under its name is ``w
 - ``values``: many elements differ; ``share`` is their part of all;
 - ``dtype``, ``shape``: anything else of that kind.
 
-Of the first few elements that differ, ``elements`` tells index, both values, and the bits that differ (0 is the least
-significant).
+``elements`` has index, both values, and the differing bits (0 is the least significant) of the first few elements that
+differ.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ import os
 import re
 import zipfile
 from collections import ChainMap
-from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,31 +42,31 @@ from aotidoctor.worker.tensors import dense, describe, digest, dtype_name, stora
 # The difference of one pair.
 
 FEW = 8
-# Bits are looked at in integers of the same width.
+# Bits are compared in integers of the same width.
 _INTEGERS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
 
 
 def constant_difference(name: str, ours: Any, theirs: Any) -> dict[str, Any]:
-    """Facts of one pair: ``name``, ``equal``, ``what``, and what goes with it."""
+    """Facts of one pair: ``name``, ``equal``, ``what``, and the details of that kind."""
     mine, other = describe(name, ours, values=False), describe(name, theirs, values=False)
-    told = {"name": name, "equal": False, "dtype": mine["dtype"], "shape": mine["shape"]}
+    facts = {"name": name, "equal": False, "dtype": mine["dtype"], "shape": mine["shape"]}
     if mine["dtype"] != other["dtype"]:
         what = "cast" if mine["shape"] == other["shape"] and _same(ours, theirs.to(ours.dtype)) else "dtype"
-        return {**told, "what": what, "observed": mine["dtype"], "expected": other["dtype"]}
+        return {**facts, "what": what, "observed": mine["dtype"], "expected": other["dtype"]}
     if mine["shape"] != other["shape"]:
         return {
-            **told,
+            **facts,
             "what": _reordering_kind(ours, theirs) or "shape",
             "observed": mine["shape"],
             "expected": other["shape"],
         }
     alike = _identical(ours, theirs)
     if digest(ours) == digest(theirs) if alike is None else alike:
-        return {**told, "equal": True, "what": None}
-    return {**told, **_values(ours, theirs)}
+        return {**facts, "equal": True, "what": None}
+    return {**facts, **_value_difference(ours, theirs)}
 
 
-def _values(ours: Any, theirs: Any) -> dict[str, Any]:
+def _value_difference(ours: Any, theirs: Any) -> dict[str, Any]:
     import torch
 
     left, right = dense(ours).cpu().contiguous(), dense(theirs).cpu().contiguous()
@@ -77,31 +78,26 @@ def _values(ours: Any, theirs: Any) -> dict[str, Any]:
     places = ((one != other) & ~alike).reshape(-1).nonzero().reshape(-1)
     if not places.numel():
         return {"equal": True, "what": None}
+    width, elements = one.element_size() * 8, []
+    for at in places[:FEW].tolist():
+        flipped = (int(one.reshape(-1)[at]) ^ int(other.reshape(-1)[at])) & ((1 << width) - 1)
+        values = {"observed": left.reshape(-1)[at].item(), "expected": right.reshape(-1)[at].item()}
+        bits = [bit for bit in range(width) if flipped >> bit & 1]
+        elements.append({"index": index_at(at, left.shape), **values, "bits": bits})
     apart = (left.double() - right.double()).abs()
     facts: dict[str, Any] = {
         "differing": int(places.numel()),
         "numel": int(left.numel()),
         "share": int(places.numel()) / max(1, int(left.numel())),
         "max_abs_diff": float(apart.nan_to_num(nan=float("inf")).max()),
-        "elements": [_element(left, right, one, other, int(at)) for at in places[:FEW]],
+        "elements": elements,
     }
     reordered = _reordering_kind(left, right)
     if reordered is not None:
         return {"what": reordered, **facts}
     few = places.numel() <= FEW and (places.numel() == 1 or places.numel() * 2 <= left.numel())
-    single = few and all(len(element["bits"]) == 1 for element in facts["elements"])
+    single = few and all(len(element["bits"]) == 1 for element in elements)
     return {"what": "flipped-bit" if single else "few" if few else "values", **facts}
-
-
-def _element(left: Any, right: Any, one: Any, other: Any, at: int) -> dict[str, Any]:
-    width = one.element_size() * 8
-    apart = (int(one.reshape(-1)[at]) ^ int(other.reshape(-1)[at])) & ((1 << width) - 1)
-    return {
-        "index": index_at(at, left.shape),
-        "observed": left.reshape(-1)[at].item(),
-        "expected": right.reshape(-1)[at].item(),
-        "bits": [bit for bit in range(width) if apart >> bit & 1],
-    }
 
 
 def _reordering_kind(ours: Any, theirs: Any) -> str | None:
@@ -116,7 +112,7 @@ def _reordering_kind(ours: Any, theirs: Any) -> str | None:
 
 
 def _identical(ours: Any, theirs: Any) -> bool | None:
-    """Whether two plain tensors of one dtype and shape have the same bytes; None where that is not quickly told."""
+    """Whether two plain tensors of one dtype and shape have the same bytes; None for tensors of other kinds."""
     import torch
 
     for tensor in (ours, theirs):
@@ -150,7 +146,7 @@ _LINE = re.compile(rb"([0-9a-f]{1,16})-([0-9a-f]{1,16}) \S{4} ([0-9a-f]{1,16}) "
 
 
 class StoredConstants(Mapping[str, Any]):
-    """Original name -> tensor, which is read anew each time that it is asked for."""
+    """Original name -> tensor, which is read anew at each access."""
 
     def __init__(self, library: Path, begin: int, rows: Mapping[str, tuple[int, StoredConstant]]) -> None:
         self._library = library
@@ -158,15 +154,15 @@ class StoredConstants(Mapping[str, Any]):
         self._rows = rows
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of constants."""
         return len(self._rows)
 
     def __iter__(self) -> Iterator[str]:
-        """Their names, as they lie."""
+        """Iterate over their names in the order of the file."""
         return iter(self._rows)
 
     def __getitem__(self, name: str) -> Any:
-        """The constant in memory of its own. Raises OSError where the file is not what it was."""
+        """The constant in memory of its own. Raises OSError if the file has changed."""
         import torch
 
         begin, row = self._rows[name]
@@ -176,7 +172,7 @@ class StoredConstants(Mapping[str, Any]):
         storage = torch.empty(row.size, dtype=torch.uint8)
         with self._library.open("rb", buffering=0) as file:
             file.seek(self._begin + begin)
-            # Straight into the tensor: nothing is held twice.
+            # Straight into the tensor, without a second copy.
             room = memoryview((ctypes.c_char * row.size).from_address(storage.data_ptr())).cast("B")
             while room:
                 count = file.readinto(room)
@@ -188,28 +184,28 @@ class StoredConstants(Mapping[str, Any]):
 
 
 def stored_constants(
-    library: Path, names: Collection[str], told: Sequence[StoredConstant] | None
+    library: Path, names: Collection[str], layout: Sequence[StoredConstant] | None
 ) -> StoredConstants | None:
-    """What ``library``, which is loaded, holds; None where it cannot be read like that.
+    """Constants in the file of ``library``, which is loaded; None where they cannot be read from it.
 
-    ``told`` is how the constants lie, ``names`` are the original names that the loaded model gives.
+    ``layout`` has the constants in their order, ``names`` are the original names that the loaded model gives.
     """
-    if told is None or not set(names) >= {row.name for row in told}:
+    if layout is None or not set(names) >= {row.name for row in layout}:
         return None
     rows: dict[str, tuple[int, StoredConstant]] = {}
     at = 0
-    for row in told:
-        # Of two under one name the container hands out the first.
+    for row in layout:
+        # Of two under one name the container returns the first.
         rows.setdefault(row.name, (at, row))
         at += row.size
-    found = _place(library)
+    found = _find_constants(library)
     if found is None or not at - _PADDING < found[1] < at + _PADDING:
         return None
     return StoredConstants(library, found[0], rows)
 
 
-def _place(library: Path) -> tuple[int, int] | None:
-    """Where in the file the constants begin, and how many bytes they are."""
+def _find_constants(library: Path) -> tuple[int, int] | None:
+    """Offset of the constants in the file, and their size in bytes."""
     try:
         loaded = ctypes.CDLL(str(library), mode=os.RTLD_NOW)
         start, end = (ctypes.addressof(ctypes.c_char.in_dll(loaded, symbol)) for symbol in _SYMBOLS)
@@ -228,13 +224,13 @@ MAX_LIBRARY_BYTES = 2 * 1024 * 1024 * 1024
 
 
 def read_constants(model: LoadedModel, payload: Run, *, loaded: bool = False) -> tuple[Mapping[str, Any], Any]:
-    """Original name -> tensor, and the runner that owns the memory (keep it as long as the tensors).
+    """Read original name -> tensor, and the runner that owns the memory (it must live as long as the tensors).
 
-    They are those that the package ships; those that a setup loaded stand in their stead. Where they can be read from
-    the file each is read when it is asked for, unless they are to be ``loaded`` again.
+    They are those that the package ships, replaced by those that a setup loaded. If they can be read from the file,
+    each is read at its access, unless they are to be ``loaded`` again.
 
     Raises:
-        LookupError: there is no way to read them; the text says why.
+        LookupError: they cannot be read; the text gives the reason.
     """
     try:
         shipped, owner = _read_shipped(model, payload, loaded=loaded)
@@ -246,9 +242,9 @@ def read_constants(model: LoadedModel, payload: Run, *, loaded: bool = False) ->
 
 
 def compare_shipped(model: LoadedModel, payload: Run, theirs: dict[str, Any]) -> list[dict[str, Any]]:
-    """``compare_weights`` with the constants of the package; raises what ``read_constants`` does.
+    """``compare_weights`` with the constants of the package; raises the errors of ``read_constants``.
 
-    What the file says to be other weights is looked at again in a container: only that knows for sure how they lie.
+    A difference found in the file is checked again in a container: only that knows the layout for sure.
     """
     constants, owner = read_constants(model, payload)
     try:
@@ -291,16 +287,22 @@ def describe_constants(model: LoadedModel, payload: Run) -> dict[str, Any]:
         constants, owner = read_constants(model, payload)
     except (LookupError, RuntimeError, OSError):
         return {"constants": []}
-    facts = [_constant(name, tensor) for name, tensor in constants.items()]
+    described = [describe(name, tensor, values=True) for name, tensor in constants.items()]
     del constants, owner
-    return {"constants": facts}
+    return {"constants": [{"name": facts.pop("path"), **facts} for facts in described]}
 
 
 def load_from_package(model: LoadedModel, package: Path, model_name: str) -> int:
-    """Load the weights that lie beside the library in the package, as ``load_weights_from_disk=True`` does."""
+    """Load the weights beside the library in the package, like ``load_weights_from_disk=True``; return their number."""
     import torch
 
-    files = _read_members(package)
+    files: dict[str, Callable[[], bytes]]
+    # Member name (with a leading slash) -> a function that reads it, of a directory or an archive.
+    if package.is_dir():
+        files = {f"/{item.relative_to(package)}": item.read_bytes for item in package.rglob("*") if item.is_file()}
+    else:
+        archive = zipfile.ZipFile(package)
+        files = {f"/{name}": partial(archive.read, name) for name in archive.namelist()}
     configs = [name for name in files if name.endswith("weights_config.json") and f"/{model_name}/" in name]
     if not configs:
         raise LookupError(f"the package has no weights_config.json for model {model_name}")
@@ -316,7 +318,7 @@ def load_from_package(model: LoadedModel, package: Path, model_name: str) -> int
 
 
 def load_from_file(model: LoadedModel, path: Path) -> int:
-    """Load the model's constants out of an exported program or a state dict."""
+    """Load the model's constants from an exported program or a state dict; return their number."""
     source = load_state(path)
     weights = {name: source[name].detach() for name in model.get_constant_fqns() if name in source}
     model.load_constants(weights, check_full_update=True, user_managed=True)
@@ -324,7 +326,7 @@ def load_from_file(model: LoadedModel, path: Path) -> int:
 
 
 def load_state(path: Path) -> dict[str, Any]:
-    """Name -> tensor of an exported program (parameters, buffers, constants) or of a saved state dict."""
+    """Load name -> tensor of an exported program (parameters, buffers, constants) or of a saved state dict."""
     import torch
 
     if path.suffix == ".safetensors":
@@ -338,7 +340,7 @@ def load_state(path: Path) -> dict[str, Any]:
 
 
 def program_tensors(program: Any) -> dict[str, Any]:
-    """Name -> tensor of all that an exported program holds."""
+    """Name -> tensor of all parameters, buffers and constants of an exported program."""
     import torch
 
     held = {**program.state_dict, **program.constants}
@@ -348,16 +350,11 @@ def program_tensors(program: Any) -> dict[str, Any]:
 def compare_weights(ours: Mapping[str, Any], theirs: dict[str, Any]) -> list[dict[str, Any]]:
     """One object per constant of either side: ``name``, ``equal`` (None if only one side has it), ``what`` differs.
 
-    The kinds of ``what`` are those of ``weight_differences``, and "not in the reference", "not in the package".
+    The kinds of ``what`` are those of ``constant_difference``, and "not in the reference", "not in the package".
     """
     only = [{"name": name, "equal": None, "what": "not in the reference"} for name in ours if name not in theirs]
     only += [{"name": name, "equal": None, "what": "not in the package"} for name in theirs if name not in ours]
     return [*(constant_difference(name, ours[name], theirs[name]) for name in ours if name in theirs), *only]
-
-
-def _constant(name: str, tensor: Any) -> dict[str, Any]:
-    facts = describe(name, tensor, values=True)
-    return {"name": facts.pop("path"), **facts}
 
 
 def _library(model: LoadedModel, payload: Run) -> Path:
@@ -370,22 +367,14 @@ def _library(model: LoadedModel, payload: Run) -> Path:
     return found[0]
 
 
-def _read_members(package: Path) -> dict[str, Any]:
-    """Member name (with a leading slash) -> a function that reads it, of an archive or a directory."""
-    if package.is_dir():
-        return {f"/{item.relative_to(package)}": item.read_bytes for item in package.rglob("*") if item.is_file()}
-    archive = zipfile.ZipFile(package)
-    return {f"/{name}": (lambda name=name: archive.read(name)) for name in archive.namelist()}
-
-
 def describe_given_weights(constants: dict[str, Any]) -> list[dict[str, Any]]:
-    """Metadata of weights that somebody is about to load: name, dtype, shape, stride, device.
+    """Metadata of weights that are about to be loaded: name, dtype, shape, stride, device.
 
-    ``same_as`` are the other names under which the very same memory is given: tied weights.
+    ``same_as`` are the other names of the very same memory: tied weights.
     """
     names: dict[tuple[int, int], list[str]] = {}
     for name, value in constants.items():
-        # What has no memory, as on the meta device, shares none.
+        # A tensor without memory, as on the meta device, shares none.
         if hasattr(value, "stride") and value.numel() and storage_address(value):
             names.setdefault((storage_address(value), value.data_ptr()), []).append(str(name))
     return [

@@ -1,19 +1,20 @@
 """Trace the calls that a loaded package makes: to its own kernels, to PyTorch's C shims, to the CUDA driver.
 
-A stub writes the call down or calls a Python function first. Trace: each hooked call leaves a record in a file that
-is mapped into memory. The file outlives the process whatever ends it, SIGKILL included, and writing to it is no
-system call: a traced call costs some nanoseconds. What the records mean is told over the channel (``names``,
-``ticks_per_s``, ``slots``).
+A stub records the call, or calls a Python function first. Trace: each hooked call leaves a record in a file that is
+mapped into memory. The file outlives the process whatever ends it, SIGKILL included, and writing to it is no system
+call: a traced call costs some nanoseconds. The channel gets the meaning of the records (``names``, ``ticks_per_s``,
+``slots``).
 
-Python functions run on the thread of the call, before it, and see all that earlier calls have written. What they
-raise is printed by ctypes and goes no further: nothing may unwind through compiled frames.
+Python functions run on the thread of the call, before it, and see all that earlier calls have written. ctypes prints
+their exceptions and stops them there: nothing may unwind through compiled frames.
 
-On CUDA a launch only queues work. The error of a kernel comes out at some later call, so that the last one seen is
-the wrong one. So the driver is made to finish before each computing call of the package; the first result that is not
-zero belongs to the call before. Results are handed over at once (``launch_last`` before each call, ``launch_failure``
-once), so that an abort loses nothing.
+On CUDA a launch only queues work. The error of a kernel appears at some later call, so that the last traced call is the
+wrong one. So the driver must finish before each computing call of the package; the first result that is not zero
+belongs to the call before. Results are sent at once (``launch_last`` before each call, ``launch_failure`` once), so
+that an abort loses nothing.
 
-x86-64 and aarch64 Linux; elsewhere, and for packages without such slots, ``HooksUnavailableError`` says why.
+Supported are x86-64 and aarch64 Linux; elsewhere, and for packages without such slots, ``HooksUnavailableError`` gives
+the reason.
 """
 
 from __future__ import annotations
@@ -40,8 +41,11 @@ from aotidoctor.worker.call_hooks.slots import (
     CallSlot,
     HooksUnavailableError,
     StubMachine,
+    call_tables,
     find_slots,
     install_stubs,
+    loaded_libraries,
+    point_slots,
     restore_slots,
 )
 from aotidoctor.worker.channel import Channel
@@ -53,7 +57,7 @@ _callbacks: list[Any] = []
 
 
 class ShimCall:
-    """One call about to be made: ``symbol``, and its integer (or pointer) arguments by index."""
+    """One call before it is made: ``symbol``, and its integer (or pointer) arguments by index."""
 
     def __init__(self, symbol: str, machine: StubMachine, saved: int) -> None:
         self.symbol = symbol
@@ -68,18 +72,18 @@ class ShimCall:
         return ctypes.c_uint64.from_address(stack + 8 * (index - self._machine.integers)).value
 
     def integer(self, index: int) -> int:
-        """The same as a signed 32-bit ``int``."""
+        """Integer argument number ``index`` as a signed 32-bit ``int``."""
         return ctypes.c_int32(self.word(index) & 0xFFFFFFFF).value
 
 
 class CallHooks:
-    """Installed hooks; ``stop`` takes them away."""
+    """Installed hooks; ``stop`` removes them."""
 
     def __init__(self, slots: list[CallSlot]) -> None:
         self._slots = slots
 
     def stop(self) -> None:
-        """Calls are as they were."""
+        """Remove the hooks: calls go to their functions directly again."""
         restore_slots(self._slots)
         self._slots = []
 
@@ -110,7 +114,7 @@ _rings: list[Any] = []
 
 
 def start_trace(directory: Path, channel: Channel) -> None:
-    """Trace the libraries below ``directory`` from now on; where that cannot be, ``trace.problem`` says why."""
+    """Trace the libraries below ``directory`` from now on; if that fails, ``trace.problem`` is the reason."""
     try:
         machine, slots = find_slots(directory)
         # Address of a fresh ring that is kept in `path`.
@@ -140,12 +144,12 @@ def start_trace(directory: Path, channel: Channel) -> None:
 
 
 def traced_calls() -> int | None:
-    """How many calls were traced so far; None where nothing is traced."""
+    """Number of calls traced so far; None where nothing is traced."""
     return ctypes.c_uint64.from_buffer(_rings[-1][0]).value if _rings else None
 
 
 def _ticks_per_second(machine: StubMachine, ring: int) -> float:
-    """Ticks of the stubs' clock in a second, measured by a stub that jumps to a function which does nothing."""
+    """Ticks of the stubs' clock per second, measured by a stub that jumps to an empty function."""
     nothing = ctypes.CFUNCTYPE(None)(lambda: None)
     target = ctypes.cast(nothing, ctypes.c_void_p).value or 0
     holder = ctypes.c_uint64(target)
@@ -166,7 +170,7 @@ def _newest(ring: int) -> int:
     return ctypes.c_uint64.from_address(ring + HEADER_BYTES + 16 * ((count - 1) % RECORDS) + 8).value
 
 
-# The place where libtorch keeps the address of a C function that it calls, to put one of ours in its stead.
+# The slot in which libtorch has the address of a C function, to replace that by one of ours.
 
 # Kept for the life of the process: libtorch calls through them.
 _around_functions: list[Any] = []
@@ -176,11 +180,17 @@ def call_slot(function: str) -> int | None:
     """Address of the slot through which ``libtorch_cpu`` calls ``function``; None where it has none."""
     import torch
 
-    from aotidoctor.worker.call_hooks.slots import call_tables, loaded_libraries
-
+    name = f"{function}\0".encode()
     for path, base in loaded_libraries(Path(torch.__file__).parent / "lib"):
-        if path.name.startswith("libtorch_cpu"):
-            return _libtorch_slot(f"{function}\0".encode(), *call_tables(base))
+        if not path.name.startswith("libtorch_cpu"):
+            continue
+        table, symbols, strings, bias = call_tables(base)
+        # By name in the string table, without an object for each of some ten thousand relocations.
+        for offset, info, _ in struct.iter_unpack("<QQq", table):
+            at = ctypes.c_uint32.from_address(symbols + (info >> 32) * 24).value
+            if ctypes.string_at(strings + at, len(name)) == name:
+                return int(bias + offset)
+        break
     return None
 
 
@@ -188,28 +198,17 @@ def call_around(slot: int, prototype: Any, around: Callable[..., Any]) -> None:
     """Let libtorch call ``around(function, ...)`` instead of the C function that ``slot`` leads to.
 
     Raises:
-        HooksUnavailableError: as ``slots.point``.
+        HooksUnavailableError: as ``point_slots``.
     """
-    from aotidoctor.worker.call_hooks.slots import point_slots
-
     callback = prototype(partial(around, prototype(ctypes.c_uint64.from_address(slot).value)))
     _around_functions.append(callback)
     point_slots({slot: ctypes.cast(callback, ctypes.c_void_p).value or 0})
 
 
-def _libtorch_slot(wanted: bytes, table: bytes, symbols: int, strings: int, bias: int) -> int | None:
-    """The relocation for the call, found by comparing names in the string table: there are some ten thousand."""
-    for offset, info, _ in struct.iter_unpack("<QQq", table):
-        name = ctypes.c_uint32.from_address(symbols + (info >> 32) * 24).value
-        if ctypes.string_at(strings + name, len(wanted)) == wanted:
-            return int(bias + offset)
-    return None
-
-
 # The CUDA driver that the package calls, found by the address in the package's own slots.
 
 DRIVER_LIBRARY = "libcuda.so.1"
-# The names of those that matter most, the same whatever the driver calls them.
+# Names of the results that matter most, independent of the driver.
 DRIVER_NAMES = {
     1: "CUDA_ERROR_INVALID_VALUE",
     2: "CUDA_ERROR_OUT_OF_MEMORY",
@@ -239,7 +238,7 @@ class CudaDriver:
         self.path = path
 
     def synchronize(self) -> int:
-        """Wait for everything that was launched; the driver's result."""
+        """Wait for all launches; the driver's result."""
         return int(self._library.cuCtxSynchronize())
 
     def error(self, code: int) -> tuple[str, str]:
@@ -248,31 +247,36 @@ class CudaDriver:
         return name, self._text("cuGetErrorString", code) or ""
 
     def kernel_name(self, function: int) -> str | None:
-        """The name of a function's handle; None where the driver is older than CUDA 12.3, or does not know it."""
-        ask = getattr(self._library, "cuFuncGetName", None)
+        """Name of the kernel behind a handle; None where the driver is older than CUDA 12.3, or does not know it."""
+        get_name = getattr(self._library, "cuFuncGetName", None)
         name = ctypes.c_char_p()
-        if ask is None or ask(ctypes.byref(name), ctypes.c_void_p(function)) != 0 or not name.value:
+        if get_name is None or get_name(ctypes.byref(name), ctypes.c_void_p(function)) != 0 or not name.value:
             return None
         return name.value.decode("utf-8", "replace")
 
     def _text(self, function: str, code: int) -> str | None:
-        ask = getattr(self._library, function, None)
+        get_text = getattr(self._library, function, None)
         text = ctypes.c_char_p()
-        if ask is None or ask(ctypes.c_int(code), ctypes.byref(text)) != 0 or not text.value:
+        if get_text is None or get_text(ctypes.c_int(code), ctypes.byref(text)) != 0 or not text.value:
             return None
         return text.value.decode("utf-8", "replace")
 
 
 def driver_of(slots: list[CallSlot], directory: Path) -> CudaDriver:
-    """The driver that the slots lead to; the one by its usual name where they do not tell.
+    """The driver that the slots lead to; else the one with the usual name.
 
-    A package is loaded with its symbols to itself, so the driver need not be in the global scope: looking the functions
-    up by name alone may find none.
+    A package is loaded with local symbols, so the driver need not be in the global scope: a lookup of the functions by
+    name alone may find none.
 
     Raises:
         HooksUnavailableError: no driver, or one that cannot wait.
     """
-    path = next((found for slot in slots if (found := _library_at(slot.target))), None)
+    path, info, dladdr = None, _Info(), ctypes.CDLL(None).dladdr
+    for slot in slots:
+        # The file whose image holds the function.
+        if dladdr(ctypes.c_void_p(slot.target), ctypes.byref(info)) and info.file:
+            path = os.fsdecode(info.file)
+            break
     if path is None or directory.resolve() in Path(path).resolve().parents:
         # A slot that was not bound yet leads back into the package.
         path = DRIVER_LIBRARY
@@ -284,18 +288,11 @@ def driver_of(slots: list[CallSlot], directory: Path) -> CudaDriver:
     return CudaDriver(library, path)
 
 
-def _library_at(address: int) -> str | None:
-    """The file whose image holds ``address``."""
-    info = _Info()
-    found = ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(info))
-    return os.fsdecode(info.file) if found and info.file else None
-
-
 # Launches that are waited for.
 
 DRIVER = re.compile(r"cuModuleGetFunction|cuLaunchKernel(?:Ex)?")
 HOOKED = re.compile(r"cuModuleLoad|cuModuleGetFunction|cuLaunchKernel(?:Ex)?|aoti_torch_\w+")
-# Without a context there is nothing to wait for: no kernel's doing.
+# Without a context there is nothing to wait for: not the fault of a kernel.
 NO_CONTEXT = frozenset({3, 4, 201})
 RECENT = 24
 
@@ -316,15 +313,20 @@ class LaunchTracer:
         self.watch: CallHooks | None = None
 
     def begin(self, run: int) -> None:
-        """A call of the model begins: what went wrong before it is not one of its kernels' doing."""
+        """Begin a call of the model: an earlier error is not the fault of its kernels."""
         self.run = run
         self._last = None
         self._wait(Launch(run=run))
 
     def before(self, call: ShimCall) -> None:
-        """Ahead of a hooked call: wait for the one before, then write this one down."""
+        """Before a hooked call: wait for the one before, then record this one."""
         if call.symbol.startswith("cuModule"):
-            self._load(call)
+            # A kernel is being loaded: a failure is not the fault of the call before.
+            address = call.word(1 if call.symbol == "cuModuleLoad" else 2)
+            name = ctypes.string_at(address).decode("utf-8", "replace") if address else ""
+            if call.symbol == "cuModuleGetFunction":
+                self._loaded = name
+            self._channel.put(launch_last=Launch(symbol=call.symbol, kernel=name, run=self.run))
             return
         if call_kind(call.symbol) is CallKind.RUNTIME:
             return
@@ -335,20 +337,12 @@ class LaunchTracer:
         self._channel.put(launch_last=entry)
 
     def finish(self) -> None:
-        """The model returned, or raised: wait for the last one."""
+        """After the model returned or raised: wait for the last call."""
         self._wait(None)
         self._channel.put(launch_recent=self._recent, launch_count=self.count)
 
-    def _load(self, call: ShimCall) -> None:
-        """A kernel is being loaded: where that fails, it is not the doing of the call before."""
-        address = call.word(1 if call.symbol == "cuModuleLoad" else 2)
-        name = ctypes.string_at(address).decode("utf-8", "replace") if address else ""
-        if call.symbol == "cuModuleGetFunction":
-            self._loaded = name
-        self._channel.put(launch_last=Launch(symbol=call.symbol, kernel=name, run=self.run))
-
     def _wait(self, following: Launch | None) -> None:
-        """Nothing is waited for after the first failure: the context is dead, and answers the same for all."""
+        """Wait for all launches, unless one has failed: then the context is dead, and gives the same error for all."""
         if self._failed:
             return
         code = self._driver.synchronize()
@@ -366,11 +360,15 @@ class LaunchTracer:
             return replace(entry, argument=call.integer(1))
         extended = call.symbol.endswith("Ex")
         kernel = self._kernel(call.word(1 if extended else 0))
-        sizes = _config(call.word(0)) if extended else [call.word(index) & 0xFFFFFFFF for index in range(1, 8)]
+        if extended:
+            # Grid, block and shared memory of cuLaunchKernelEx are in a structure.
+            sizes = list((ctypes.c_uint32 * 7).from_address(call.word(0)))
+        else:
+            sizes = [call.word(index) & 0xFFFFFFFF for index in range(1, 8)]
         return replace(entry, kernel=kernel, grid=tuple(sizes[:3]), block=tuple(sizes[3:6]), shared=sizes[6])
 
     def _kernel(self, function: int) -> str | None:
-        """The driver's word, else the name that was looked up last: packages load a kernel right before its launch."""
+        """The driver's name, else the name that was looked up last: packages load a kernel right before its launch."""
         if function not in self._names:
             name = self._driver.kernel_name(function) or self._loaded
             if name is None:
@@ -381,7 +379,7 @@ class LaunchTracer:
 
 
 def trace_launches(directory: Path, channel: Channel) -> LaunchTracer | None:
-    """Trace the libraries below ``directory`` from now on; where that cannot be, None: ``launch_problem`` says why."""
+    """Trace the libraries below ``directory`` from now on; if that fails, None: ``launch_problem`` is the reason."""
     try:
         _, slots = find_slots(directory, DRIVER)
         launches = LaunchTracer(driver_of(slots, directory), channel)
@@ -391,8 +389,3 @@ def trace_launches(directory: Path, channel: Channel) -> LaunchTracer | None:
         return None
     channel.put(launch_trace={"slots": len(slots)})
     return launches
-
-
-def _config(address: int) -> list[int]:
-    """Grid, block and shared memory of cuLaunchKernelEx, which gets them in a structure."""
-    return list((ctypes.c_uint32 * 7).from_address(address))

@@ -2,11 +2,11 @@
 
 A package calls ``cpp_fused_*`` and ``aoti_torch_*`` through slots of its global offset table, which the dynamic
 linker filled in; they are found in the ELF image in this process's memory. Pointing such a slot at a stub of our own
-shows every call, with nothing compiled again and nothing about the package changed but that slot.
+catches every call; nothing is compiled again, and nothing of the package changes but that slot.
 
-Each stub keeps every register that carries an argument, and ends in a jump to the function: no frame is added, so
-exceptions pass as if it were not there. Its bytes were made by GNU as from the text beside them; what differs from
-stub to stub is filled in at known places. ``r11`` of x86-64 and ``x16``/``x17`` of aarch64 may be changed between
+Each stub preserves every register that carries an argument, and ends in a jump to the function: it adds no frame, so
+exceptions pass as if it were not there. Its bytes were made by GNU as from the text beside them; the values that differ
+from stub to stub are filled in at known places. ``r11`` of x86-64 and ``x16``/``x17`` of aarch64 may be changed between
 caller and callee: the linker's own PLT does.
 
 The ring that a trace stub writes to: a 64-bit count of all calls, padding up to 64 bytes, then ``RECORDS`` records of
@@ -39,7 +39,7 @@ STACK_AT = 192
 
 @record
 class StubMachine:
-    """The stubs of one machine, and its relocation types for function slots (``JUMP_SLOT``, ``GLOB_DAT``).
+    """Stubs of one machine, and its relocation types for function slots (``JUMP_SLOT``, ``GLOB_DAT``).
 
     ``integers`` is the number of integer arguments that are passed in registers.
     """
@@ -249,7 +249,7 @@ def loaded_libraries(directory: Path) -> list[tuple[Path, int]]:
 
 
 def relocations(base: int) -> list[Relocation]:
-    """All symbol relocations of the image at ``base``, those of the PLT and those of the GOT."""
+    """Symbol relocations of the image at ``base``, those of the PLT and those of the GOT."""
     bias, dynamic = _segments(base)
     if dynamic is None:
         return []
@@ -258,15 +258,22 @@ def relocations(base: int) -> list[Relocation]:
         return []
     found = []
     for table, size in ((_JMPREL, _PLTRELSZ), (_RELA, _RELASZ)):
-        if table in tags and size in tags:
-            found += _read_image(tags[table], tags[size], tags[_SYMTAB], tags[_STRTAB], bias)
+        if table not in tags or size not in tags:
+            continue
+        data = ctypes.string_at(tags[table], tags[size] - tags[size] % _RELA_SIZE)
+        for offset, info, _ in struct.iter_unpack("<QQq", data):
+            index = info >> 32
+            if index:
+                name = struct.unpack("<I", ctypes.string_at(tags[_SYMTAB] + index * _SYM_SIZE, 4))[0]
+                symbol = ctypes.string_at(tags[_STRTAB] + name).decode("utf-8", "replace")
+                found.append(Relocation(address=bias + offset, symbol=symbol, type=info & 0xFFFFFFFF))
     return found
 
 
 def call_tables(base: int) -> tuple[bytes, int, int, int]:
     """``(relocations of calls, address of the symbols, of their names, load bias)`` of the image at ``base``.
 
-    Raw, for those who look for one of many: ``relocations`` makes an object of each. Empty where there are none.
+    Raw, to search for one of many: ``relocations`` makes an object of each. Empty where there are none.
     """
     bias, dynamic = _segments(base)
     tags = _absolute(_dynamic_tags(dynamic), base, bias) if dynamic is not None else {}
@@ -277,7 +284,7 @@ def call_tables(base: int) -> tuple[bytes, int, int, int]:
 
 
 def _absolute(tags: dict[int, int], base: int, bias: int) -> dict[int, int]:
-    """Glibc adds the load address to the pointers in a writable dynamic section, other libraries leave them."""
+    """The tags with absolute addresses: glibc adds the load address in a writable section, other libraries do not."""
     sizes = (_RELASZ, _PLTRELSZ)
     return {tag: value if tag in sizes or value >= base else value + bias for tag, value in tags.items()}
 
@@ -309,31 +316,21 @@ def _dynamic_tags(address: int) -> dict[int, int]:
         address += 16
 
 
-def _read_image(table: int, size: int, symbols: int, strings: int, bias: int) -> list[Relocation]:
-    found = []
-    for offset, info, _ in struct.iter_unpack("<QQq", ctypes.string_at(table, size - size % _RELA_SIZE)):
-        index = info >> 32
-        if index:
-            name = struct.unpack("<I", ctypes.string_at(symbols + index * _SYM_SIZE, 4))[0]
-            symbol = ctypes.string_at(strings + name).decode("utf-8", "replace")
-            found.append(Relocation(address=bias + offset, symbol=symbol, type=info & 0xFFFFFFFF))
-    return found
-
-
 # The slots.
 
-# The package's own kernels, PyTorch's C shims, and what a package for CUDA launches its kernels with.
+# The package's own kernels, PyTorch's C shims, and the launches of a package for CUDA.
 HOOKED_SYMBOLS = re.compile(r"(?:cpp|triton)_\w+|aoti_torch_\w+|cuModuleGetFunction|cuLaunchKernel\w*|cuLibraryGet\w+")
 _ALIGN = 16
+_BITS = {"r": mmap.PROT_READ, "w": mmap.PROT_WRITE, "x": mmap.PROT_EXEC}
 
 
 class HooksUnavailableError(Exception):
-    """Calls of this package cannot be hooked on this machine; the text says why."""
+    """Raised when calls of this package cannot be hooked on this machine; the text gives the reason."""
 
 
 @record
 class CallSlot:
-    """One slot: where it is, what it is for, and the function that the linker found for it."""
+    """One slot: its address, its symbol, and the address of the function that the linker found for it."""
 
     address: int
     symbol: str
@@ -341,7 +338,7 @@ class CallSlot:
 
 
 def find_slots(directory: Path, wanted: re.Pattern[str] = HOOKED_SYMBOLS) -> tuple[StubMachine, list[CallSlot]]:
-    """The machine's stubs, and the slots of the libraries below ``directory`` whose symbols are wanted.
+    """The machine's stubs, and the slots of the libraries below ``directory`` whose symbols match ``wanted``.
 
     Raises:
         HooksUnavailableError: another system or machine, or there is no such slot.
@@ -353,14 +350,18 @@ def find_slots(directory: Path, wanted: re.Pattern[str] = HOOKED_SYMBOLS) -> tup
     if not libraries:
         raise HooksUnavailableError("the package's library was not found among the mapped files")
     found = [item for _, base in libraries for item in relocations(base) if wanted.fullmatch(item.symbol)]
-    slots = [_slot(item) for item in found if item.type in machine.relocations]
+    slots = [
+        CallSlot(address=item.address, symbol=item.symbol, target=ctypes.c_uint64.from_address(item.address).value)
+        for item in found
+        if item.type in machine.relocations
+    ]
     if not slots:
         raise HooksUnavailableError("the library calls its kernels directly: it has no slots to hook")
     return machine, slots
 
 
 def install_stubs(slots: list[CallSlot], stub: Callable[[int, CallSlot], bytes]) -> None:
-    """Point each slot at the code that ``stub(number, slot)`` gives. The slots' order is their numbers.
+    """Point each slot at the code of ``stub(number, slot)``, numbered in the order of the slots.
 
     Raises:
         HooksUnavailableError: this host permits no executable memory.
@@ -376,13 +377,8 @@ def install_stubs(slots: list[CallSlot], stub: Callable[[int, CallSlot], bytes])
 
 
 def restore_slots(slots: list[CallSlot]) -> None:
-    """Point the slots where the linker had pointed them."""
+    """Point the slots at their original functions."""
     point_slots({slot.address: slot.target for slot in slots})
-
-
-def _slot(item: Relocation) -> CallSlot:
-    target = ctypes.c_uint64.from_address(item.address).value
-    return CallSlot(address=item.address, symbol=item.symbol, target=target)
 
 
 def _libc() -> ctypes.CDLL:
@@ -394,7 +390,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _memory_file() -> int:
-    """A file in memory only. The Python of conda has no ``os.memfd_create``; the C library that it runs on has."""
+    """A file in memory only. The Python of conda has no ``os.memfd_create``, but the C library below it has."""
     name = "aotidoctor-stubs"
     if hasattr(os, "memfd_create"):
         return os.memfd_create(name)
@@ -407,10 +403,10 @@ def _memory_file() -> int:
 
 
 def _executable(code: bytes) -> int:
-    """Address of a private executable copy of ``code``, kept for the life of the process.
+    """Address of a private executable copy of ``code``, which lives as long as the process.
 
-    Written through a file, mapped afterwards: no memory is writable and executable at once, and the kernel makes the
-    instruction cache see it.
+    It is written through a file and mapped afterwards: no memory is writable and executable at once, and the kernel
+    updates the instruction cache.
     """
     try:
         fd = _memory_file()
@@ -432,7 +428,13 @@ def point_slots(values: dict[int, int]) -> None:
     Raises:
         HooksUnavailableError: such a page cannot be made writable.
     """
-    pages = _protections({address & -mmap.PAGESIZE for address in values})
+    pages = dict.fromkeys((address & -mmap.PAGESIZE for address in values), mmap.PROT_READ)
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
+        bounds, letters = line.split(maxsplit=2)[:2]
+        low, high = (int(bound, 16) for bound in bounds.split("-"))
+        for page in pages:
+            if low <= page < high:
+                pages[page] = sum(_BITS.get(letter, 0) for letter in letters)
     locked = {page: rights for page, rights in pages.items() if not rights & mmap.PROT_WRITE}
     libc = _libc()
     for page, rights in locked.items():
@@ -442,17 +444,3 @@ def point_slots(values: dict[int, int]) -> None:
         ctypes.c_uint64.from_address(address).value = value
     for page, rights in locked.items():
         libc.mprotect(page, mmap.PAGESIZE, rights)
-
-
-_BITS = {"r": mmap.PROT_READ, "w": mmap.PROT_WRITE, "x": mmap.PROT_EXEC}
-
-
-def _protections(pages: set[int]) -> dict[int, int]:
-    found = dict.fromkeys(pages, mmap.PROT_READ)
-    for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
-        bounds, rights = line.split(maxsplit=2)[:2]
-        low, high = (int(bound, 16) for bound in bounds.split("-"))
-        for page in pages:
-            if low <= page < high:
-                found[page] = sum(_BITS.get(letter, 0) for letter in rights)
-    return found

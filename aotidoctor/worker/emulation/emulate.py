@@ -295,15 +295,15 @@ class _NoModel:
 
 def _compare(payload: Run, call: ModelCall, outputs: dict[str, Any], channel: Channel) -> None:
     """Compare the outputs with the reference's, in the structure of the reference's result."""
-    from aotidoctor.worker import run_reference
+    from aotidoctor.worker import reference_program, run_reference
     from aotidoctor.worker.tensors import rebuild_result
 
     channel.enter("reference")
     ours: Any = None
     with suppress(Exception):
-        run_reference.share_reference(payload.reference or "", channel)
-        program = run_reference.load_reference(payload.reference or "", channel)
-        theirs = run_reference.call_reference(program, call.copy() or call)[1]
+        reference_program.share_reference(payload.reference or "", channel)
+        program = reference_program.load_reference(payload.reference or "", channel)
+        theirs = reference_program.call_reference(program, call.copy() or call)[1]
         ours = rebuild_result(theirs, outputs.get) if theirs is not None else None
     # What failed here fails again there, and is reported.
     model: Any = _NoModel()

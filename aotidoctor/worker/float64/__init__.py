@@ -1,4 +1,4 @@
-"""Tell whether two results differ by more than rounding: the float64 run, and how both are judged.
+"""Judge whether two results differ by more than rounding, against a float64 run.
 
-These modules import torch at their top; nothing else of the worker does.
+These modules import torch at the top; no others of the worker do.
 """

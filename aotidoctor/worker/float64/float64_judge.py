@@ -8,38 +8,35 @@ Definitions, for one output with the package's values P, the reference's E, and 
 - *error*: ``|X_i - R_i|`` in that unit; for the tensor, the largest (``error``) and the median (``typical``). An
   element that is NaN or Inf where R, as E's dtype can hold it, is not (or the other way round) has an infinite error.
 - *noise*: the same two numbers for float64 runs in which each result was moved at random by the size of its rounding
-  (``float64_run``): what this dtype can do for this program and these inputs, cancellation and long sums included.
+  (``float64_run``): the precision of this dtype for this program and these inputs, with cancellation and long sums.
 - *allowed*: ``max(floor, 4 * noise)``. The floor is 64 eps for the largest error (8 in half precision) and 16 for the
   median (4): operators have steps inside that the program does not show. Without a measured noise (a function as
   reference) it is eight times that.
 
-P is *wrong* when its error, the largest or the typical one, is more than allowed and more than 4 times E's; so is E,
-the other way round. From this the verdict: ``package-wrong``, ``reference-imprecise`` (E is the wrong one), or
+P is *wrong* when its error, the largest or the typical one, is more than allowed and more than 4 times E's, and E
+the other way round. This gives the verdict: ``package-wrong``, ``reference-imprecise`` (E is the wrong one), or
 ``both-within`` (at least one error is allowed, and neither is wrong). ``unknown`` remains when both are far off alike.
 
-Integers and booleans have no eps. An element of P or E is *off* where it is outside of the range that R and the runs
-with noise have there; elements that differ and are both inside hang on rounding. P or E is wrong when more elements of
-it are off than hang, and more than 4 times as many as of the other.
+Integers and booleans have no eps. An element of P or E is *off* where it is outside the range of R and the runs with
+noise; elements that differ and are both inside depend on rounding (``hanging``). P or E is wrong when it has more
+elements that are off than there are hanging ones, and more than 4 times as many as the other.
 
 The program is run in float64 once, and then with noise, unless every output is within rounding whatever the noise is.
 Part of the result: ``float64`` with ``runs`` (1, and those with noise), ``kept`` (operators that were run in their own
-dtype), or ``problem`` (why there is none). Each leaf gets what ``judge_leaf`` gives.
+dtype), or ``problem`` (the reason why there is none). Each leaf gets the facts of ``judge_leaf``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from aotidoctor.model.record import record
 from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.float64.float64_run import NoDoubleRunError, RoundingNoise, run_program, widen
+from aotidoctor.worker.reference_program import LoadedReference
 from aotidoctor.worker.tensors import dense, iterate_leaves
-
-if TYPE_CHECKING:
-    from aotidoctor.worker.run_reference import LoadedReference
-
 
 # The verdict on one output.
 
@@ -64,9 +61,9 @@ class RoundingError:
 
 
 def is_settled(ours: Any, theirs: Any, exact: Any) -> bool:
-    """Whether one output is within rounding whatever the noise is, so that no run with noise has to tell.
+    """Whether one output is within rounding whatever the noise is, so that no run with noise is needed.
 
-    More noise allows more, so what is within the floor stays within.
+    More noise allows more, so an error within the floor stays allowed.
     """
     judged = judge_leaf(ours, theirs, exact, [])
     return judged["judged"] == BOTH_WITHIN and not judged.get("off") and not judged.get("reference_off")
@@ -94,7 +91,10 @@ def judge_leaf(ours: Any, theirs: Any, exact: Any, moved: list[Any] | None) -> d
     package = _error(ours, exact, held, unit, fragile)
     reference = _error(theirs, exact, held, unit, fragile)
     noises = [_error(one, exact, held, unit, fragile) for one in usable]
-    noise = _most(noises) if noises else None
+    # Infinite errors measure nothing.
+    finite = [one for one in noises if one.largest != float("inf")] or [RoundingError(largest=0.0, typical=0.0)]
+    largest, typical = max(one.largest for one in finite), max(one.typical for one in finite)
+    noise = RoundingError(largest=largest, typical=typical) if noises else None
     numbers = {
         "error": package.largest,
         "reference_error": reference.largest,
@@ -116,7 +116,7 @@ def unit_of(exact: Any, dtype: Any) -> Any:
 
 
 def allowed_of(noise: RoundingError | None, dtype: Any) -> RoundingError:
-    """What rounding may cost; of a dtype, when no noise was measured."""
+    """Errors that rounding may cause; of a dtype in general when no noise was measured."""
     largest, typical = _FLOORS.get(dtype, _FLOOR)
     if noise is None:
         return RoundingError(largest=UNMEASURED * largest, typical=UNMEASURED * typical)
@@ -124,9 +124,9 @@ def allowed_of(noise: RoundingError | None, dtype: Any) -> RoundingError:
 
 
 def verdict_of(package: RoundingError, reference: RoundingError, allowed: RoundingError) -> str:
-    """The verdict from the numbers alone."""
+    """Verdict from the numbers alone."""
     if _is_wrong(package, reference, allowed):
-        # One may be off in its largest error and the other in its typical one: then nobody is the closer one.
+        # One may be off in its largest error and the other in its typical one: then neither is closer.
         return UNKNOWN if _is_wrong(reference, package, allowed) else PACKAGE_WRONG
     if _is_wrong(reference, package, allowed):
         return REFERENCE_IMPRECISE
@@ -141,7 +141,7 @@ def _is_wrong(one: RoundingError, other: RoundingError, allowed: RoundingError) 
 
 
 def _judge_whole(ours: Any, theirs: Any, exact: Any, moved: list[Any]) -> dict[str, Any]:
-    """Of integers and booleans: who is outside of what the float64 runs give, and where does nobody know?"""
+    """Judge integers and booleans by the range of the float64 runs."""
     ours, theirs = ours.long(), theirs.long()
     runs = [exact.long(), *(one.long() for one in moved if one.shape == exact.shape)]
     low, high = torch.stack(runs).amin(0), torch.stack(runs).amax(0)
@@ -160,7 +160,7 @@ def _judge_whole(ours: Any, theirs: Any, exact: Any, moved: list[Any]) -> dict[s
 
 
 def _error(values: Any, exact: Any, held: Any, unit: Any, fragile: Any) -> RoundingError:
-    """``fragile`` are elements where noise decides whether they are finite at all: they are left out."""
+    """Errors of ``values``, without the ``fragile`` elements, where noise decides whether they are finite at all."""
     values = values.double()
     finite = torch.isfinite(values) & torch.isfinite(held)
     same = (values == held) | (torch.isnan(values) & torch.isnan(held))
@@ -171,13 +171,8 @@ def _error(values: Any, exact: Any, held: Any, unit: Any, fragile: Any) -> Round
     return RoundingError(largest=float(off.max()), typical=float(off.median()))
 
 
-def _most(errors: list[RoundingError]) -> RoundingError:
-    finite = [one for one in errors if one.largest != float("inf")] or [RoundingError(largest=0.0, typical=0.0)]
-    return RoundingError(largest=max(one.largest for one in finite), typical=max(one.typical for one in finite))
-
-
 def _plain(tensor: Any) -> Any:
-    """On the CPU, complex numbers as pairs."""
+    """The tensor on the CPU, complex numbers as pairs."""
     tensor = dense(tensor).cpu()
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
@@ -192,9 +187,9 @@ NOISES_OF_CHOICES = 8
 def judge(
     reference: LoadedReference, call: ModelCall, results: tuple[Any, Any], leaves: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Add the verdict to each of ``leaves``; returns what was run for it. Never raises."""
+    """Add the verdict to each of ``leaves``; return the facts of the runs. Never raises."""
     try:
-        exact, kept = _exact(reference, call)
+        exact, own_dtype = _run_float64(reference, call)
         moved = _results_with_noise(reference, call, (*results, exact), leaves)
     except NoDoubleRunError as error:
         return _no_judge(leaves, _first_line(error))
@@ -208,7 +203,7 @@ def judge(
             continue
         ours, theirs, best, *noisy = (side[path] for side in sides if path in side)
         leaf.update(judge_leaf(ours, theirs, best, None if moved is None else noisy))
-    return {"problem": None, "runs": len(sides) - 2, "kept": kept}
+    return {"problem": None, "runs": len(sides) - 2, "kept": own_dtype}
 
 
 def _no_judge(leaves: list[dict[str, Any]], problem: str) -> dict[str, Any]:
@@ -223,12 +218,10 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [""])[0]
 
 
-def _exact(reference: LoadedReference, call: ModelCall) -> tuple[Any, list[str]]:
+def _run_float64(reference: LoadedReference, call: ModelCall) -> tuple[Any, list[str]]:
     """The float64 result, and the operators that were not float64."""
     if reference.program is None:
         # A function is called with float64 inputs; it may refuse them, or compute in float32 all the same.
-        import torch
-
         wide = call.rebuilt(lambda _, leaf: widen(leaf, copy=True))
         try:
             with torch.no_grad():
@@ -251,22 +244,15 @@ def _exact(reference: LoadedReference, call: ModelCall) -> tuple[Any, list[str]]
 def _results_with_noise(
     reference: LoadedReference, call: ModelCall, results: tuple[Any, Any, Any], leaves: list[dict[str, Any]]
 ) -> list[Any] | None:
-    """The results with noise: none where no noise could change a verdict, None where there is no program to run."""
+    """Results of runs with noise: none where no noise could change a verdict, None where there is no program."""
     if reference.program is None:
         return None
     ours, theirs, exact = (dict(iterate_leaves(result, "result")) for result in results)
     judged = [leaf["path"] for leaf in leaves if leaf["path"] in exact]
     if all(is_settled(ours[path], theirs[path], exact[path]) for path in judged):
         return []
-    # Whether an output of whole numbers differs.
-    noises = (
-        NOISES_OF_CHOICES
-        if (
-            any(
-                not leaf["agrees"] and not str(leaf["dtype"][1]).startswith(("float", "bfloat", "complex"))
-                for leaf in leaves
-            )
-        )
-        else NOISES
+    whole = any(
+        not leaf["agrees"] and not str(leaf["dtype"][1]).startswith(("float", "bfloat", "complex")) for leaf in leaves
     )
-    return [run_program(reference.program, call, RoundingNoise(seed))[0] for seed in range(noises)]
+    seeds = range(NOISES_OF_CHOICES if whole else NOISES)
+    return [run_program(reference.program, call, RoundingNoise(seed))[0] for seed in seeds]

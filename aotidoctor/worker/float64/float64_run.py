@@ -1,28 +1,26 @@
-"""Run an exported program in float64, to see which of two results is the closer one; add noise of rounding.
+"""Run an exported program in float64, to decide which of two results is closer; with noise of rounding or without.
 
 The graph of the program is run node by node with every floating tensor (inputs, parameters, buffers, constants) in
 float64 and complex ones in complex128; dtypes that the graph asks for (``dtype=``, casts, factories) are widened
-alike. Integers, booleans and float8 stay as they are: rounding to those is what the program means, not what a dtype
-costs.
+as well. Integers, booleans and float8 stay as they are: rounding to those is intended by the program, not a loss of
+its dtype.
 
-What cannot be done in float64 is done in its own dtype, its result widened again, and named in ``kept``: operators
-without a float64 kernel, bit casts, and operators that are not PyTorch's own, which may take the bytes for something
-else than they are. A program with random numbers has no float64 run (``NoDoubleRunError``).
+Operators that cannot run in float64 run in their own dtype; their results are widened again, and their names are in
+``kept``: operators without a float64 kernel, bit casts, and operators that are not PyTorch's own, which may misread
+the bytes. A program with random numbers has no float64 run (``NoDoubleRunError``).
 
 Parameters are widened where an operator takes them and dropped behind it, so that only one is there twice.
 
 With ``noise`` every result is moved by up to half an eps of the dtype that the program has at that node, relative to
-the element: the worst of one rounding. Operators that only move, choose or negate elements round nothing. What is not
-pointwise combines elements, in an order that is the compiler's to choose: such operators also get inputs, and a
-result, moved by what n additions in float32 cost at random (``sqrt(n) / 4`` eps, the order of magnitude of vectorised
-loops). The spread over some such runs is what this dtype can do for this program and these inputs.
+the element: the worst of one rounding. Operators that only move, choose or negate elements round nothing. Operators
+that are not pointwise combine elements, in an order that the compiler chooses: their inputs and results are also moved
+by the random error of n additions in float32 (``sqrt(n) / 4`` eps, the order of magnitude of vectorised loops). The
+spread over some such runs is the precision of this dtype for this program and these inputs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -53,7 +51,7 @@ class RoundingNoise:
         self._generators: dict[Any, Any] = {}
 
     def on_inputs(self, n: Any, args: Any) -> Any:
-        """Arguments of an operator that combines elements, moved by what its order may cost."""
+        """Arguments of an operator that combines elements, moved by the error that its order may cause."""
         if not _combines(n):
             return args
         size = _FLOAT32_EPS * max(1.0, math.sqrt(_additions(n)) / 4)
@@ -169,7 +167,7 @@ _CHOOSERS = ("aten.embedding.default", "aten.index_select.default", "aten.gather
 
 
 class NoDoubleRunError(Exception):
-    """There is no float64 run; the text says why."""
+    """Raised when there is no float64 run; the text gives the reason."""
 
 
 def run_program(program: Any, call: ModelCall, noise: RoundingNoise | None = None) -> tuple[Any, list[str]]:
@@ -177,25 +175,31 @@ def run_program(program: Any, call: ModelCall, noise: RoundingNoise | None = Non
     module = program.module()
     flat = [widen(leaf, copy=True) for leaf in program_leaves(program.call_spec.in_spec, call)]
     interpreter = Float64Interpreter(module, noise)
-    with torch.no_grad(), _default_float64():
-        results = interpreter.run(*flat, enable_io_processing=False)
+    default = torch.get_default_dtype()
+    # Factories without a dtype make float64.
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.no_grad():
+            results = interpreter.run(*flat, enable_io_processing=False)
+    finally:
+        torch.set_default_dtype(default)
     return module.graph.process_outputs(results), list(dict.fromkeys(interpreter.kept))
 
 
 def program_leaves(in_spec: Any, call: ModelCall) -> list[Any]:
-    """The leaves in the order of the program: of a dict by its keys, as the program itself takes them."""
+    """Leaves of the call in the order of the program, which takes those of a dict by its keys."""
     from torch.export._tree_utils import reorder_kwargs
 
     kwargs = reorder_kwargs(call.kwargs, in_spec)
     try:
         return list(in_spec.flatten_up_to((tuple(call.args), kwargs)))
     except (TypeError, ValueError):
-        # A list for a tuple flattens alike.
-        return list(pytree.tree_leaves((call.args, kwargs), is_leaf=_is_none))
+        # A list in place of a tuple flattens in the same way.
+        return list(pytree.tree_leaves((call.args, kwargs), is_leaf=lambda value: value is None))
 
 
 def widen(value: Any, *, copy: bool = False) -> Any:
-    """``value`` in float64 or complex128 where it is a narrower floating tensor; a copy of any other with ``copy``."""
+    """``value`` in float64 or complex128 if it is a narrower floating tensor, else itself (a copy with ``copy``)."""
     if not isinstance(value, torch.Tensor):
         return value
     wide = _WIDER.get(value.dtype)
@@ -205,12 +209,12 @@ def widen(value: Any, *, copy: bool = False) -> Any:
 
 
 def snapshot_buffers(module: Any) -> list[tuple[Any, Any]]:
-    """Each buffer with a copy of its values: a run may write to it (running statistics, caches)."""
+    """Buffers with copies of their values: a run may write to them (running statistics, caches)."""
     return [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
 
 
 def restore_buffers(before: list[tuple[Any, Any]]) -> None:
-    """Buffers as they were at the snapshot."""
+    """Write the values of the snapshot back into the buffers."""
     with torch.no_grad():
         for buffer, old in before:
             write_back(buffer, old)
@@ -243,10 +247,10 @@ class Float64Interpreter(torch.fx.Interpreter):  # type: ignore[misc]  # torch i
 
     def _call(self, n: Any) -> Any:
         if not isinstance(n.target, torch._ops.OpOverload) or n.target._schema.is_mutable:
-            # Parameters that are wide from here on: what takes them may write to them, or hand them on.
+            # These parameters are wide from here on: the operator may write to them, or return them.
             self.env.update((node, widen(self.env[node])) for node in n.all_input_nodes if _is_narrow(self.env[node]))
         if isinstance(n.target, torch._ops.HigherOrderOperator):
-            return self._higher_order(n, self.fetch_args_kwargs_from_env(n)[0])
+            return self._run_higher_order(n, self.fetch_args_kwargs_from_env(n)[0])
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         if not isinstance(n.target, torch._ops.OpOverload):
             return n.target(*args, **kwargs)
@@ -260,18 +264,15 @@ class Float64Interpreter(torch.fx.Interpreter):  # type: ignore[misc]  # torch i
         if name in _CHOOSERS:
             return widen(n.target(*args, **kwargs))
         made = {node: widen(self.env[node]) for node in n.all_input_nodes if _is_narrow(self.env[node])}
-        result = self._widely(n, *self._fetched(n, made))
-        for node, wide in made.items():
-            if _shares(wide, result):
-                # A view of it, which later operators may write to.
-                self.env[node] = wide
+        result = self._run_wide(
+            n, *torch.fx.node.map_arg((n.args, n.kwargs), lambda node: made.get(node, self.env[node]))
+        )
+        addresses = {storage_address(one) for one in pytree.tree_leaves(result) if isinstance(one, torch.Tensor)} - {0}
+        # The result may be a view, which later operators may write to.
+        self.env.update((node, wide) for node, wide in made.items() if storage_address(wide) in addresses)
         return result
 
-    def _fetched(self, n: Any, made: dict[Any, Any]) -> Any:
-        """The arguments of a node, with what was ``made`` for it."""
-        return torch.fx.node.map_arg((n.args, n.kwargs), lambda node: made.get(node, self.env[node]))
-
-    def _widely(self, n: Any, args: Any, kwargs: Any) -> Any:
+    def _run_wide(self, n: Any, args: Any, kwargs: Any) -> Any:
         args, kwargs = pytree.tree_map(
             lambda one: _WIDER.get(one, one) if isinstance(one, torch.dtype) else one, (args, kwargs)
         )
@@ -287,7 +288,7 @@ class Float64Interpreter(torch.fx.Interpreter):  # type: ignore[misc]  # torch i
         return result if self.noise is None else self.noise.on_result(n, result)
 
     def _in_own_dtype(self, n: Any) -> Any:
-        """The same node as the program has it, its result widened."""
+        """Run the node in the program's own dtype, and widen its result."""
         self.kept.append(str(n.target))
         pairs: list[tuple[Any, Any]] = []
         mutable = n.target._schema.is_mutable
@@ -310,8 +311,8 @@ class Float64Interpreter(torch.fx.Interpreter):  # type: ignore[misc]  # torch i
         result = pytree.tree_map(widen, result)
         return result if self.noise is None else self.noise.on_result(n, result)
 
-    def _higher_order(self, n: Any, args: Any) -> Any:
-        """A branch or a region is interpreted like the graph around it."""
+    def _run_higher_order(self, n: Any, args: Any) -> Any:
+        """Interpret a branch or a region like the graph around it."""
         name = n.target.name()
         if name == "cond":
             predicate, yes, no, operands = args
@@ -328,7 +329,7 @@ class Float64Interpreter(torch.fx.Interpreter):  # type: ignore[misc]  # torch i
 
 
 def is_random(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the operator draws random numbers with these arguments: dropout that is off does not."""
+    """Whether the operator draws random numbers with these arguments: dropout that is switched off does not."""
     if torch.Tag.nondeterministic_seeded not in target.tags:
         return False
     names = [argument.name for argument in target._schema.arguments]
@@ -340,28 +341,5 @@ def is_random(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> boo
 
 
 def _is_narrow(value: Any) -> bool:
-    """Whether it is a tensor as the program has it; all that was computed here is wide."""
+    """Whether it is a tensor in the program's own dtype; all that was computed here is wide."""
     return isinstance(value, torch.Tensor) and value.dtype in _WIDER
-
-
-def _shares(wide: Any, result: Any) -> bool:
-    """Whether a tensor of ``result`` lies in the memory of ``wide``."""
-    mine = storage_address(wide)
-    return mine != 0 and any(
-        isinstance(one, torch.Tensor) and storage_address(one) == mine for one in pytree.tree_leaves(result)
-    )
-
-
-def _is_none(value: Any) -> bool:
-    return value is None
-
-
-@contextmanager
-def _default_float64() -> Iterator[None]:
-    """Factories without a dtype make float64."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)

@@ -1,22 +1,22 @@
 """Save arguments of custom operators (job ``op_inputs``), call one alone (``op_alone``), or stand in for it.
 
 Job ``op_inputs`` runs a package up to its custom operators. The operators' calls are hooked; each call's arguments
-are saved before the operator begins, so that they are there whatever the operator does. Once the last of them is
-saved, nothing more is to be learnt, and the process leaves before the operator runs. Where calls cannot be hooked, an
-exported program that came along is interpreted instead: the compiled code may lay its tensors out otherwise, the
-values are the same, and calls are numbered in the program's order. Parts of the result: ``captured`` (per call
-``index`` of the node, ``target``, ``file``), ``skipped`` (``index``, ``target``, ``reason``), ``by`` (``hooks`` or
-``reference``) or ``unavailable`` (why there is neither).
+are saved before the operator begins, so that they exist whatever the operator does. Once the last of them is saved, the
+process exits before the operator runs. Where calls cannot be hooked, the exported program is interpreted instead, if
+there is one: the compiled code may lay out its tensors differently, the values are the same, and calls are numbered in
+the program's order. Parts of the result: ``captured`` (per call ``index`` of the node, ``target``, ``file``),
+``skipped`` (``index``, ``target``, ``reason``), ``by`` (``hooks`` or ``reference``) or ``unavailable`` (the reason why
+there is neither).
 
 Job ``op_alone`` calls one operator on arguments that were saved. Each step is a stage of its own, so that the parent
 knows where it died: ``run1`` (the call), ``look``, ``again`` (the same call on fresh copies), ``loop`` (many calls,
-when asked), ``fake`` (the fake kernel's promise), ``opcheck``. What a step finds is told at once. Parts of the
+on request), ``fake`` (the fake kernel's promise), ``opcheck``. The findings of a step are sent at once. Parts of the
 result: ``calls``, one object per saved call, with ``file``, ``bad``, ``arguments``, ``outputs``, ``digests``,
 ``again`` (those of the second call), ``writes``, ``aliases``, ``clean``, ``generator``, ``fake``, ``fake_missing``;
 ``returned``; ``tags``; ``rss`` after each call of the loop; ``opcheck`` (test to ``SUCCESS`` or its text).
 
-A stand-in gives zeros of the form that the fake kernel promises, and nothing else. Where the package then returns, the
-operator was all that ended it.
+A stand-in gives zeros of the form that the fake kernel promises, and nothing else. If the package then returns, the
+operator alone was the cause of its end.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +66,13 @@ from aotidoctor.worker.values.follow_values import handles_at, tensor_of
 # Job op_inputs.
 
 MOST_BYTES = 512 * 1024 * 1024
-"""Larger arguments are not kept: an operator that is called with them can be called by hand."""
+"""Limit of the arguments of one call: larger ones are not saved; that operator can be called by hand."""
 
 _PROXY = re.compile(r"aoti_torch_proxy_executor_call_function")
 
 
 def op_inputs(payload: Run, channel: Channel) -> dict[str, Any]:
-    """Do it. ``payload.targets`` are the operators as the package names them; the rest is as for the job ``run``."""
+    """Save arguments of ``payload.targets``, the operators as the package names them; the rest is as in job ``run``."""
     module = load_setup(payload, channel)
     set_threads(payload.threads, channel)
     channel.enter("inputs")
@@ -81,19 +82,17 @@ def op_inputs(payload: Run, channel: Channel) -> dict[str, Any]:
     channel.enter("after_load")
     after_load(module, model, channel)
     channel.enter("capture")
-    keeper = CallSaver(channel)
+    saver = CallSaver(channel)
     try:
-        _hook(model, payload, keeper)
+        _hook(model, payload, saver)
     except (HooksUnavailableError, LookupError, OSError) as error:
         # Take the arguments from a run of the exported program, node by node, where there is one.
-        why = str(error)
-        spec = payload.reference
+        reason, spec = str(error), payload.reference
         if spec is None or user_function(spec) is not None:
-            return {"unavailable": why}
-
-        keeper.channel.enter("reference")
-        capture_from_program(keeper.channel.user_cwd / spec, payload.targets, call, keeper)
-        return {"by": "reference", "hooks": why}
+            return {"unavailable": reason}
+        channel.enter("reference")
+        capture_from_program(channel.user_cwd / spec, payload.targets, call, saver)
+        return {"by": "reference", "hooks": reason}
     channel.put(by="hooks")
     channel.enter("run1")
     model(*call.args, **call.kwargs)
@@ -101,7 +100,7 @@ def op_inputs(payload: Run, channel: Channel) -> dict[str, Any]:
 
 
 class CallSaver:
-    """Saves calls to files of the scratch directory and tells of each at once."""
+    """Saves calls to files of the scratch directory and reports each at once."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
@@ -138,8 +137,8 @@ class CallSaver:
         return str(path)
 
 
-def _hook(model: LoadedModel, payload: Run, keeper: CallSaver) -> None:
-    """Keep the first call of each node from now on.
+def _hook(model: LoadedModel, payload: Run, saver: CallSaver) -> None:
+    """Save the first call of each node from now on.
 
     Raises:
         HooksUnavailableError: calls cannot be hooked on this machine or in this package.
@@ -148,15 +147,23 @@ def _hook(model: LoadedModel, payload: Run, keeper: CallSaver) -> None:
     """
     nodes = _nodes(model.directory, payload)
     wanted = {index for index, node in enumerate(nodes) if node["target"] in payload.targets}
-    device, channel = payload.device, keeper.channel
+    device, channel = payload.device, saver.channel
 
     def before(call: HookedCall) -> None:
         index = call.integer(1)
         if index not in wanted:
             return
         node = nodes[index]
-        keeper.keep(index, node["target"], lambda: read_arguments(node, _integers(call), _tensors(call), device))
-        if wanted <= keeper.seen:
+
+        def read() -> tuple[Described, list[Any]]:
+            count = call.integer(2)
+            integers = list((ctypes.c_int64 * count).from_address(call.word(3))) if count else []
+            # None for the results, which do not exist yet.
+            tensors = [tensor_of(handle) for handle in handles_at(call.word(5), call.integer(4))]
+            return read_arguments(node, integers, tensors, device)
+
+        saver.keep(index, node["target"], read)
+        if wanted <= saver.seen:
             channel.enter("done")
             channel.done({})
             os._exit(0)
@@ -165,7 +172,7 @@ def _hook(model: LoadedModel, payload: Run, keeper: CallSaver) -> None:
 
 
 def _nodes(directory: Path, payload: Run) -> list[dict[str, Any]]:
-    """Nodes of the JSON that the proxy executor was made from."""
+    """Nodes of the JSON from which the proxy executor was made."""
     package = Path(payload.package)
     own = [directory / f"{package.stem}.json"] if payload.kind == "bare-so" else []
     for path in [*own, *sorted(directory.rglob("*.json"))]:
@@ -180,20 +187,11 @@ def _nodes(directory: Path, payload: Run) -> list[dict[str, Any]]:
     raise LookupError("the list of the package's operator calls was not found where it was unpacked")
 
 
-def _integers(call: HookedCall) -> list[int]:
-    return list((ctypes.c_int64 * call.integer(2)).from_address(call.word(3))) if call.integer(2) else []
+# Calls in a run of the exported program.
 
 
-def _tensors(call: HookedCall) -> list[Any]:
-    """The tensors behind the handles; None for the results, which are not there yet."""
-    return [tensor_of(handle) for handle in handles_at(call.word(5), call.integer(4))]
-
-
-# The same from a run of the exported program.
-
-
-def capture_from_program(path: Path, targets: Sequence[str], call: ModelCall, keeper: CallSaver) -> None:
-    """Interpret the program on the inputs; ``keeper`` gets each call of one of ``targets``."""
+def capture_from_program(path: Path, targets: Sequence[str], call: ModelCall, saver: CallSaver) -> None:
+    """Interpret the program on the inputs; ``saver`` gets each call of one of ``targets``."""
     import torch
     from torch.export._tree_utils import reorder_kwargs
 
@@ -208,9 +206,11 @@ def capture_from_program(path: Path, targets: Sequence[str], call: ModelCall, ke
 
         def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             nonlocal seen
-            name = names.get(_name(target))
-            if name is not None:
-                keeper.keep(seen, name, lambda: _arguments(target, args, kwargs))
+            schema = getattr(target, "_schema", None)
+            name = names.get((schema.name, schema.overload_name or "default")) if schema is not None else None
+            if schema is not None and name is not None:
+                given = dict(zip((argument.name for argument in schema.arguments), args, strict=False))
+                saver.keep(seen, name, partial(describe_values, {**given, **kwargs}))
                 seen += 1
             return super().call_function(target, args, kwargs)
 
@@ -219,24 +219,13 @@ def capture_from_program(path: Path, targets: Sequence[str], call: ModelCall, ke
         Capture(program.module()).run(*torch.utils._pytree.tree_leaves((call.args, kwargs)))
 
 
-def _name(target: Any) -> tuple[str, str]:
-    """``("zoo::misbehave", "default")`` of an operator overload."""
-    schema = getattr(target, "_schema", None)
-    return ("", "") if schema is None else (schema.name, schema.overload_name or "default")
-
-
-def _arguments(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Described, list[Any]]:
-    names = [argument.name for argument in target._schema.arguments]
-    return describe_values({**dict(zip(names, args, strict=False)), **kwargs})
-
-
 # Job op_alone.
 
 _TESTS = ("test_schema", "test_faketensor")
 
 
 def op_alone(payload: OneOperator, channel: Channel) -> dict[str, Any]:
-    """Do it. ``files`` are the saved calls; ``loop`` is a number of calls, ``fake`` and ``opcheck`` say yes or no."""
+    """Call one operator on saved calls (``files``), ``loop`` times more, with the steps ``fake`` and ``opcheck``."""
     load_setup(payload, channel)
     set_threads(payload.threads, channel)
     op = find_overload(payload.target)
@@ -245,10 +234,23 @@ def op_alone(payload: OneOperator, channel: Channel) -> dict[str, Any]:
     for path in payload.files:
         channel.enter("inputs")
         calls.append({"file": path})
-        for part in (_first, _again):
-            calls[-1] |= part(op, path, payload, channel)
-            channel.put(calls=calls)
-    channel.put(**_loop(op, payload.files[0], payload, channel))
+        calls[-1] |= _first(op, path, payload, channel)
+        channel.put(calls=calls)
+        # The same call on fresh copies: equal arguments should give equal results.
+        arguments = _load(path)
+        channel.enter("again")
+        result = _call(op, arguments, payload)
+        calls[-1] |= {"again": [] if bad_return(op, result) else _digests(op, result)}
+        channel.put(calls=calls)
+    if payload.loop:
+        # Resident memory after each of many calls, and time for a damaged heap to show.
+        arguments = _load(payload.files[0])
+        channel.enter("loop")
+        sizes = []
+        for _ in range(payload.loop):
+            _call(op, arguments, payload)
+            sizes.append(resident_bytes())
+        channel.put(rss=sizes)
     for call in calls if payload.fake else ():
         channel.enter("fake")
         call.update(fake_promise(op, _load(call["file"])))
@@ -259,7 +261,7 @@ def op_alone(payload: OneOperator, channel: Channel) -> dict[str, Any]:
 
 
 def find_overload(target: str) -> Any:
-    """The registered overload that the package names."""
+    """The registered overload with the name that the package uses."""
     import torch
 
     name, overload = split_target(target)
@@ -268,7 +270,7 @@ def find_overload(target: str) -> Any:
 
 
 def _load(path: str) -> dict[str, Any]:
-    """Fresh arguments by name, from the file."""
+    """Load fresh arguments by name from the file."""
     import torch
 
     saved = torch.load(path, weights_only=True)
@@ -285,7 +287,7 @@ def _call(op: Any, arguments: dict[str, Any], payload: OneOperator) -> Any:
 
 
 def _first(op: Any, path: str, payload: OneOperator, channel: Channel) -> dict[str, Any]:
-    """The first call, and all that can be seen of it."""
+    """Make the first call, and describe all its effects."""
     arguments = _load(path)
     given = [describe(name, tensor, values=False) for name, tensor in tensors_in(arguments)]
     before, finite = storage_digests(arguments), all_finite(arguments)
@@ -309,7 +311,7 @@ def _first(op: Any, path: str, payload: OneOperator, channel: Channel) -> dict[s
 
 
 def _generators(payload: OneOperator) -> list[bytes]:
-    """State of PyTorch's random generators that the operator may draw from."""
+    """State of PyTorch's random generators that the operator may use."""
     import torch
 
     states = [torch.random.get_rng_state()]
@@ -318,33 +320,12 @@ def _generators(payload: OneOperator) -> list[bytes]:
     return [bytes(state.tolist()) for state in states]
 
 
-def _again(op: Any, path: str, payload: OneOperator, channel: Channel) -> dict[str, Any]:
-    """The same call on fresh copies: do equal arguments give equal results?"""
-    arguments = _load(path)
-    channel.enter("again")
-    result = _call(op, arguments, payload)
-    return {"again": [] if bad_return(op, result) else _digests(op, result)}
-
-
 def _digests(op: Any, result: Any) -> list[str | None]:
     return [digest(tensor) for _, tensor in flatten_result(op, result)]
 
 
-def _loop(op: Any, path: str, payload: OneOperator, channel: Channel) -> dict[str, Any]:
-    """Many calls: resident memory after each, and time for a damaged heap to show."""
-    if not payload.loop:
-        return {}
-    arguments = _load(path)
-    channel.enter("loop")
-    sizes = []
-    for _ in range(payload.loop):
-        _call(op, arguments, payload)
-        sizes.append(resident_bytes())
-    return {"rss": sizes}
-
-
 def _opcheck(op: Any, path: str, channel: Channel) -> dict[str, str]:
-    """What PyTorch's own check says, test by test."""
+    """Results of PyTorch's own check, by test."""
     import torch
 
     check = getattr(torch.library, "opcheck", None)
@@ -352,18 +333,18 @@ def _opcheck(op: Any, path: str, channel: Channel) -> dict[str, str]:
         return {}
     arguments = _load(path)
     channel.enter("opcheck")
-    told = check(op, (), arguments, test_utils=_TESTS, raise_exception=False)
-    return {test: str(answer)[:2000] for test, answer in told.items()}
+    results = check(op, (), arguments, test_utils=_TESTS, raise_exception=False)
+    return {test: str(answer)[:2000] for test, answer in results.items()}
 
 
 # The stand-in.
 
-# A library that is collected takes its kernels along.
+# The kernels of a library vanish when it is collected.
 _STAND_IN_LIBRARIES: list[Any] = []
 
 
 def stand_in_operator(target: str, device: str) -> str:
-    """Replace the kernel of ``target`` (``zoo::scale``) for ``device`` in this process; says what was done.
+    """Replace the kernel of ``target`` (``zoo::scale``) for ``device`` in this process; return a note of that.
 
     Raises:
         TreatmentError: there is no such operator here, or its kernel cannot be replaced.
@@ -378,7 +359,7 @@ def stand_in_operator(target: str, device: str) -> str:
         op = find_overload(target)
         library = torch.library.Library(namespace, "IMPL")
         with warnings.catch_warnings():
-            # That there was a kernel before is why this is done.
+            # Replacing an existing kernel is the purpose.
             warnings.simplefilter("ignore")
             full = packet if overload == "default" else f"{packet}.{overload}"
             library.impl(full, _zeros_of(op), dispatch_key(device))

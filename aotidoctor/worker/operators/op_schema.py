@@ -1,7 +1,7 @@
-"""Hold a call of an operator against its schema and its fake kernel; read and save its arguments; job ``ops``.
+"""Check a call of an operator against its schema and its fake kernel; read and describe its arguments; job ``ops``.
 
-The compiled call passes tensors and integers in two flat arrays; the rest stands in the package's JSON, with the
-names. A saved call keeps the tensors beside a description, since not every value of torch can be written to a file:
+The compiled call passes tensors and integers in two flat arrays; all else is in the package's JSON, with the names. A
+saved call has the tensors beside a description, since not every value of torch can be written to a file:
 ``["tensor", 0]``, ``["tensors", [0, None]]``, ``["value", 2.0]``, ``["torch", "float16"]``.
 
 For the fake kernel meta tensors are tried first: fake tensors need modules whose import takes longer than everything
@@ -21,7 +21,7 @@ from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.tensors import digest, dtype_name, storage_address, value_counts
 from aotidoctor.worker.user_code import load_setup
 
-# Job ops: what this process has registered, after the user's setup.
+# Job ops: operators that are registered in this process, after the user's setup.
 
 _KEYS = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU"}
 
@@ -29,7 +29,7 @@ _KEYS = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU"}
 def ops(payload: Operators, channel: Channel) -> dict[str, Any]:
     """Look up ``payload.targets`` (``lab::my_op``, ``lab::my_op.default``, ``lab.my_op.default``).
 
-    ``ops`` maps each target to an ``Operator``; its ``kernel`` tells whether there is one for the asked ``device``.
+    ``ops`` maps each target to an ``Operator``; its ``kernel`` is whether there is one for ``payload.device``.
     """
     load_setup(payload, channel)
     channel.enter("scan")
@@ -38,7 +38,7 @@ def ops(payload: Operators, channel: Channel) -> dict[str, Any]:
 
 
 def dispatch_key(device: str) -> str:
-    """``CUDA`` of ``cuda:1``: what kernels for a device are registered under."""
+    """``CUDA`` of ``cuda:1``: the key under which kernels for a device are registered."""
     return _KEYS.get(device.partition(":")[0], "CPU")
 
 
@@ -47,22 +47,9 @@ def _describe_operator(target: str, key: str) -> Operator:
 
     name, overload = split_target(target)
     schemas = torch._C._jit_get_schemas_for_operator(name)
-    wanted = [schema for schema in schemas if (schema.overload_name or "default") == overload]
-    return _schema(wanted[0], name, key) if wanted else Operator(registered=bool(schemas))
-
-
-def split_target(target: str) -> tuple[str, str]:
-    """``lab.my_op.out`` -> ``lab::my_op`` and ``out``; no overload means ``default``."""
-    namespace, colons, rest = target.removeprefix("torch.ops.").partition("::")
-    if not colons:
-        namespace, _, rest = namespace.partition(".")
-    name, _, overload = rest.partition(".")
-    return f"{namespace}::{name}", overload or "default"
-
-
-def _schema(schema: Any, name: str, key: str) -> Operator:
-    import torch
-
+    schema = next((one for one in schemas if (one.overload_name or "default") == overload), None)
+    if schema is None:
+        return Operator(registered=bool(schemas))
     full = f"{name}.{schema.overload_name}" if schema.overload_name else name
     keys = (key, "CompositeExplicitAutograd", "CompositeImplicitAutograd")
     return Operator(
@@ -77,7 +64,16 @@ def _schema(schema: Any, name: str, key: str) -> Operator:
     )
 
 
-# Arguments, from the compiled call and from and to a file.
+def split_target(target: str) -> tuple[str, str]:
+    """``lab.my_op.out`` -> ``lab::my_op`` and ``out``; no overload means ``default``."""
+    namespace, colons, rest = target.removeprefix("torch.ops.").partition("::")
+    if not colons:
+        namespace, _, rest = namespace.partition(".")
+    name, _, overload = rest.partition(".")
+    return f"{namespace}::{name}", overload or "default"
+
+
+# Arguments: from the compiled call, from a file, and to one.
 
 Described = dict[str, list[Any]]
 
@@ -88,26 +84,27 @@ _PLAIN = ("float", "floats", "bool", "bools", "string", "strings")
 
 
 class UnsuitableArgumentError(Exception):
-    """A kind of argument that cannot be given to an operator outside its package; the text names it."""
+    """Raised for a kind of argument that cannot be given to an operator outside its package; the text names it."""
 
 
 def read_operator_call(
     node: dict[str, Any], integers: Sequence[int], tensors: Sequence[Any], device: str
 ) -> tuple[Described, list[Any]]:
-    """The arguments of one call by name, and the tensors they hold, of a node of the package's JSON.
+    """Read the arguments of one call by name, and the tensors in them, by a node of the package's JSON.
 
     ``integers`` and ``tensors`` are the flat arrays of the call. Arguments come first in both, results after them.
 
     Raises:
-        ArgumentError: an object of a custom class, mostly.
+        UnsuitableArgumentError: mostly an object of a custom class.
     """
     given = [(item["name"], *_only(item["arg"])) for item in node["inputs"]]
     outputs = sum(_only(output)[0] == "int" for output in node.get("outputs", []))
     # Torch before 2.13 takes a constant Scalar from the JSON and not from the array: then there are fewer integers.
-    passed = sum(_count(kind, value) for _, kind, value in given) == len(integers) - outputs
-    flat, handles = iter(integers), iter(tensors)
-    reader = _FlatArgumentReader(flat, handles, passed=passed, device=device)
-    return {name: reader.read(kind, value) for name, kind, value in given}, reader.kept
+    single = sum(kind in ("int", "sym_int") for _, kind, _ in given)
+    listed = sum(len(value) for _, kind, value in given if kind in ("ints", "sym_ints"))
+    passed = single + listed == len(integers) - outputs
+    reader = _FlatArgumentReader(iter(integers), iter(tensors), passed=passed, device=device)
+    return {name: reader.read(kind, value) for name, kind, value in given}, reader.used
 
 
 def _only(union: dict[str, Any]) -> tuple[str, Any]:
@@ -116,30 +113,27 @@ def _only(union: dict[str, Any]) -> tuple[str, Any]:
     return key.removeprefix("as_"), value
 
 
-def _count(kind: str, value: Any) -> int:
-    return len(value) if kind in ("ints", "sym_ints") else int(kind in ("int", "sym_int"))
-
-
 class _FlatArgumentReader:
-    """Takes from the flat arrays what each argument is made of."""
+    """Reads each argument from the flat arrays; ``used`` are the tensors so far."""
 
     def __init__(self, integers: Iterator[int], tensors: Iterator[Any], *, passed: bool, device: str) -> None:
         self._integers = integers
         self._tensors = tensors
         self._passed = passed
         self._device = device
-        self.kept: list[Any] = []
+        self.used: list[Any] = []
 
     def read(self, kind: str, value: Any) -> list[Any]:
         match kind:
             case "none":
                 return ["value", None]
             case "tensor":
-                return ["tensor", self._keep()]
+                return ["tensor", self._next_tensor()]
             case "tensors":
-                return ["tensors", [self._keep() for _ in value]]
+                return ["tensors", [self._next_tensor() for _ in value]]
             case "optional_tensors":
-                return ["tensors", [self._keep() if _only(item)[0] == "tensor" else None for item in value]]
+                present = [_only(item)[0] == "tensor" for item in value]
+                return ["tensors", [self._next_tensor() if found else None for found in present]]
             case "int" | "sym_int":
                 return ["value", self._integer(value)]
             case "ints" | "sym_ints":
@@ -149,45 +143,41 @@ class _FlatArgumentReader:
             case _ if kind in _PLAIN:
                 return ["value", value]
             case _:
-                return ["torch", _enum_name(kind, value)]
+                table = {"scalar_type": EXPORTED_TYPES, "layout": _LAYOUTS, "memory_format": _FORMATS}.get(kind, {})
+                name = table.get(value) if isinstance(value, int) else None
+                if name is None:
+                    raise UnsuitableArgumentError(f"an argument of the kind {kind.replace('_', ' ')}")
+                return ["torch", name]
 
-    def _keep(self) -> int:
-        self.kept.append(next(self._tensors))
-        return len(self.kept) - 1
+    def _next_tensor(self) -> int:
+        self.used.append(next(self._tensors))
+        return len(self.used) - 1
 
     def _integer(self, value: Any) -> int:
-        """From the array where it was passed; a constant that was not stands in the JSON."""
+        """From the array if it was passed there; other constants are in the JSON."""
         if not self._passed and isinstance(value, int):
             return value
         return int(next(self._integers))
 
 
-def _enum_name(kind: str, value: Any) -> str:
-    table = {"scalar_type": EXPORTED_TYPES, "layout": _LAYOUTS, "memory_format": _FORMATS}.get(kind, {})
-    name = table.get(value) if isinstance(value, int) else None
-    if name is None:
-        raise UnsuitableArgumentError(f"an argument of the kind {kind.replace('_', ' ')}")
-    return name
-
-
 def describe_values(values: dict[str, Any]) -> tuple[Described, list[Any]]:
-    """The same of arguments that are there as Python values.
+    """Describe arguments that are Python values, and collect the tensors in them.
 
     Raises:
-        ArgumentError: as ``read_call``.
+        UnsuitableArgumentError: as ``read_operator_call``.
     """
-    kept: list[Any] = []
-    return {name: _describe_value(value, kept) for name, value in values.items()}, kept
+    tensors: list[Any] = []
+    return {name: _describe_value(value, tensors) for name, value in values.items()}, tensors
 
 
-def _describe_value(value: Any, kept: list[Any]) -> list[Any]:
+def _describe_value(value: Any, tensors: list[Any]) -> list[Any]:
     import torch
 
     def keep(tensor: Any) -> int | None:
         if tensor is None:
             return None
-        kept.append(tensor)
-        return len(kept) - 1
+        tensors.append(tensor)
+        return len(tensors) - 1
 
     if isinstance(value, torch.Tensor):
         return ["tensor", keep(value)]
@@ -237,7 +227,7 @@ def tensors_in(arguments: dict[str, Any]) -> NamedTensors:
 
 
 def flatten_result(op: Any, result: Any) -> NamedTensors:
-    """``(name, tensor)`` of what came back: ``result``, ``result[1]``, ``result[1][0]``."""
+    """``(name, tensor)`` of the results: ``result``, ``result[1]``, ``result[1][0]``."""
     import torch
 
     found: NamedTensors = []
@@ -258,35 +248,31 @@ def _values(op: Any, result: Any) -> list[Any]:
 
 
 def bad_return(op: Any, result: Any) -> str | None:
-    """What is wrong with a result that is no usable tensor where the schema promises one; None when all are fine."""
+    """The fault of a result that is no usable tensor where the schema promises one; None when all are fine."""
     for promised, value in zip(op._schema.returns, _values(op, result), strict=False):
         if str(promised.type) == "Tensor" and value is None:
             return "an undefined tensor (None)"
     for name, tensor in flatten_result(op, result):
-        problem = _no_memory(tensor)
-        if problem:
-            return f"{name} {problem}"
+        if tensor.device.type == "meta":
+            return f"{name} is a meta tensor, without memory"
+        try:
+            address = tensor.untyped_storage().data_ptr()
+        except (RuntimeError, NotImplementedError):
+            return f"{name} is a tensor that has no storage"
+        if address == 0 and tensor.numel():
+            return f"{name} has no memory"
     return None
 
 
-def _no_memory(tensor: Any) -> str | None:
-    if tensor.device.type == "meta":
-        return "is a meta tensor, without memory"
-    try:
-        address = tensor.untyped_storage().data_ptr()
-    except (RuntimeError, NotImplementedError):
-        return "is a tensor that has no storage"
-    return "has no memory" if address == 0 and tensor.numel() else None
-
-
 def storage_digests(arguments: dict[str, Any]) -> dict[int, str | None]:
-    """Address of each argument's memory -> digest of all of it."""
+    """Address of each argument's memory -> digest of the whole memory."""
     return {storage_address(tensor): _digest(tensor) for _, tensor in tensors_in(arguments) if storage_address(tensor)}
 
 
 def undeclared_writes(op: Any, arguments: dict[str, Any], before: dict[int, str | None]) -> list[str]:
     """Arguments whose memory changed in the call though the schema declares no argument there as written to."""
-    allowed = {storage_address(tensor) for name, tensor in tensors_in(arguments) if _is_declared_written(op, name)}
+    declared = {item.name for item in op._schema.arguments if item.alias_info is not None and item.alias_info.is_write}
+    allowed = {storage_address(tensor) for name, tensor in tensors_in(arguments) if name.partition("[")[0] in declared}
     # Nothing can be written to a tensor without memory, such as one without elements.
     return [
         name
@@ -300,7 +286,9 @@ def undeclared_aliases(op: Any, arguments: dict[str, Any], result: Any) -> list[
     owners = {storage_address(tensor): name for name, tensor in tensors_in(arguments) if storage_address(tensor)}
     returns, found = op._schema.returns, []
     for name, tensor in flatten_result(op, result):
-        promised = returns[_index(name) if len(returns) > 1 else 0]
+        # 1 of ``result[1][0]``.
+        index = int(name.partition("[")[2].partition("]")[0] or 0) if len(returns) > 1 else 0
+        promised = returns[index]
         owner = owners.setdefault(storage_address(tensor), name) if storage_address(tensor) else name
         if owner != name and promised.alias_info is None:
             found.append([name, owner])
@@ -314,21 +302,8 @@ def all_finite(arguments: dict[str, Any]) -> bool:
     )
 
 
-def _is_declared_written(op: Any, name: str) -> bool:
-    """Whether the schema says that the argument is written to."""
-    wanted = name.partition("[")[0]
-    found = next((item for item in op._schema.arguments if item.name == wanted), None)
-    return found is not None and found.alias_info is not None and bool(found.alias_info.is_write)
-
-
-def _index(name: str) -> int:
-    """1 of ``result[1][0]``."""
-    inside = name.partition("[")[2].partition("]")[0]
-    return int(inside or 0)
-
-
 def _digest(tensor: Any) -> str | None:
-    """Of the whole memory that the tensor is a part of."""
+    """Digest of the whole memory that the tensor is a part of."""
     import torch
 
     try:
@@ -342,9 +317,9 @@ def _digest(tensor: Any) -> str | None:
 
 
 def fake_promise(op: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """``fake``: per result ``path``, ``dtype``, ``shape``, ``stride``, ``device`` (None: not known from here).
+    """``fake``: per result ``path``, ``dtype``, ``shape``, ``stride``, ``device`` (None: unknown).
 
-    Or ``fake_missing``: what the attempt said.
+    Or ``fake_missing``: the error of the attempt.
     """
     import torch
     from torch.utils._pytree import tree_map_only
@@ -393,5 +368,5 @@ def _facts(name: str, tensor: Any) -> dict[str, Any]:
 
 
 def _size(size: Any) -> int | None:
-    """None for a size that depends on values."""
+    """The size; None if it depends on values."""
     return int(size) if isinstance(size, int) else None

@@ -1,1 +1,1 @@
-"""Change the call so that a failure should go away."""
+"""Change a call, its inputs or its package so that a failure should disappear."""

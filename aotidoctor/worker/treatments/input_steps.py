@@ -15,7 +15,7 @@ from aotidoctor.worker.tensors import dtype_name, walk_call
 
 
 class TreatmentError(Exception):
-    """A step that cannot be applied to these inputs."""
+    """Raised for a step that cannot be applied to these inputs."""
 
 
 # One leaf.
@@ -25,12 +25,12 @@ LeafChange = Callable[[Step, Any], tuple[Any, str]]
 
 
 def cast(step: Step, leaf: Any) -> tuple[Any, str]:
-    """Another dtype, same values as far as they fit, same strides."""
+    """Cast to another dtype: the same values as far as they fit, the same strides."""
     return leaf.to(dtype_of(step["dtype"])), f"{dtype_name(leaf)}→{step['dtype']}"
 
 
 def contiguous(step: Step, leaf: Any) -> tuple[Any, str]:
-    """The same values with the given strides, or contiguous ones."""
+    """Lay out the same values with the given strides, or contiguously."""
     import torch
 
     wanted = step.get("stride")
@@ -45,7 +45,7 @@ def contiguous(step: Step, leaf: Any) -> tuple[Any, str]:
 
 
 def to_device(step: Step, leaf: Any) -> tuple[Any, str]:
-    """The same values on another device; a tensor without values (meta) gets zeros."""
+    """Move the values to another device; a tensor without values (meta) gets zeros."""
     import torch
 
     if leaf.device.type == "meta":
@@ -59,7 +59,7 @@ def resolve(_: Step, leaf: Any) -> tuple[Any, str]:
 
 
 def to_dense(_: Step, leaf: Any) -> tuple[Any, str]:
-    """A plain strided tensor of a sparse, quantised, nested or subclass one."""
+    """Make a plain strided tensor of a sparse, quantised, nested or subclass one."""
     import torch
 
     if leaf.is_quantized:
@@ -72,17 +72,17 @@ def to_dense(_: Step, leaf: Any) -> tuple[Any, str]:
 
 
 def reshape(step: Step, leaf: Any) -> tuple[Any, str]:
-    """Another shape for the same number of elements."""
+    """Reshape to another shape with the same number of elements."""
     return leaf.reshape(step["shape"]).contiguous(), f"{tuple(leaf.shape)}→{tuple(step['shape'])}"
 
 
 def permute(step: Step, leaf: Any) -> tuple[Any, str]:
-    """Dims in another order; a view."""
+    """Put the dims in another order; a view."""
     return leaf.permute(step["dims"]), f"{tuple(leaf.shape)}→{tuple(leaf.shape[dim] for dim in step['dims'])}"
 
 
 def clamp_dim(step: Step, leaf: Any) -> tuple[Any, str]:
-    """Dim ``dim`` cut to ``size``, or filled up by repeating its last entry."""
+    """Cut dim ``dim`` to ``size``, or extend it by repeating its last entry."""
     import torch
 
     dim, size = step["dim"], step["size"]
@@ -93,7 +93,7 @@ def clamp_dim(step: Step, leaf: Any) -> tuple[Any, str]:
 
 
 def slice_dim(step: Step, leaf: Any) -> tuple[Any, str]:
-    """``size`` entries of dim ``dim`` from ``start`` on, with their values, in memory of their own and as ordered."""
+    """Copy ``size`` entries of dim ``dim`` from ``start`` on, with the order of the dims in memory."""
     import torch
 
     dim, start, size = step["dim"], step["start"], step["size"]
@@ -102,12 +102,12 @@ def slice_dim(step: Step, leaf: Any) -> tuple[Any, str]:
 
 
 def clone(_: Step, leaf: Any) -> tuple[Any, str]:
-    """A copy in memory of its own."""
+    """Copy the leaf to memory of its own."""
     return leaf.detach().clone(), ""
 
 
 def nan_to_num(_: Step, leaf: Any) -> tuple[Any, str]:
-    """Zero where there was NaN or Inf."""
+    """Replace NaN and Inf by zero."""
     import torch
 
     bad = ~torch.isfinite(leaf)
@@ -115,13 +115,13 @@ def nan_to_num(_: Step, leaf: Any) -> tuple[Any, str]:
 
 
 def clamp_values(step: Step, leaf: Any) -> tuple[Any, str]:
-    """Values outside ``low``..``high`` set to the nearer bound."""
+    """Set values outside ``low``..``high`` to the nearer bound."""
     new = leaf.clamp(step.get("low"), step.get("high"))
     return new, f"{int((new != leaf).sum())} values into {step.get('low')}..{step.get('high')}"
 
 
 def mend_offsets(step: Step, leaf: Any) -> tuple[Any, str]:
-    """Offsets of bags: the first 0, none below the one before, none beyond ``high``."""
+    """Correct offsets of bags: the first is 0, none is below the one before, none is above ``high``."""
     new = leaf.clone()
     new[:1] = 0
     new = new.clamp(0, step["high"]).cummax(0).values.to(leaf.dtype)
@@ -129,13 +129,13 @@ def mend_offsets(step: Step, leaf: Any) -> tuple[Any, str]:
 
 
 def replace_value(step: Step, leaf: Any) -> tuple[Any, str]:
-    """``new`` wherever the value is ``old``."""
+    """Replace the value ``old`` by ``new``."""
     hit = leaf == step["old"]
     return leaf.masked_fill(hit, step["new"]), f"{int(hit.sum())} values {step['old']}→{step['new']}"
 
 
 def to_tensor(step: Step, leaf: Any) -> tuple[Any, str]:
-    """A tensor of a number, list or array."""
+    """Make a tensor of a number, list or array."""
     import torch
 
     dtype = dtype_of(step["dtype"]) if step.get("dtype") else None
@@ -143,17 +143,17 @@ def to_tensor(step: Step, leaf: Any) -> tuple[Any, str]:
 
 
 def stand_in_leaf(step: Step, leaf: Any) -> tuple[Any, str]:
-    """A tensor made from its JSON description in place of whatever was there."""
+    """Replace the leaf by a tensor made from its JSON description."""
     return made_tensor(step["tensor"]), f"{type(leaf).__name__}→tensor"
 
 
 def set_value(step: Step, leaf: Any) -> tuple[Any, str]:
-    """Another plain value in place of whatever was there."""
+    """Replace the leaf by another plain value."""
     return step["value"], f"{leaf!r}→{step['value']!r}"[:120]
 
 
 def made_tensor(document: Any) -> Any:
-    """A tensor from its JSON description, with or without the word ``tensor`` around it."""
+    """Make a tensor from its JSON description, with or without the key ``tensor`` around it."""
     from aotidoctor.worker.safe_load import load_inputs
 
     leaf = document if isinstance(document, dict) and "tensor" in document else {"tensor": document}
@@ -202,7 +202,7 @@ _KEY = re.compile(r"\[(-?\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"
 
 
 def rebuild_call(step: Step, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs, str]:
-    """Build the call anew from templates whose leaves name leaves of the old one."""
+    """Rebuild the call from templates whose leaves name leaves of the old one."""
     leaves = _Leaves(args, kwargs)
     new_args = _build(step.get("args") or {"tuple": []}, leaves)
     new_kwargs = _build(step.get("kwargs") or {"dict": []}, leaves)
@@ -212,24 +212,26 @@ def rebuild_call(step: Step, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs, 
 
 
 def drop_leaf(step: Step, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs, str]:
-    """Leave out the argument, element or entry at ``path``."""
+    """Remove the argument, element or entry at ``path``."""
     new_args, new_kwargs = _edit(step["path"], args, kwargs, _without)
     return new_args, new_kwargs, f"drop {step['path']}"
 
 
 def insert_leaf(step: Step, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs, str]:
-    """Put a tensor, made from its JSON description, where ``path`` will then find it."""
+    """Insert a tensor, made from its JSON description, at ``path``."""
     made = made_tensor(step["tensor"])
 
     def put(container: Any, key: Any) -> Any:
-        return _with(container, key, made)
+        if isinstance(container, dict):
+            return {**container, key: made}
+        return type(container)([*container[:key], made, *container[key:]])
 
     new_args, new_kwargs = _edit(step["path"], args, kwargs, put)
     return new_args, new_kwargs, f"insert {step['path']}"
 
 
 class _Leaves:
-    """What the templates of a call may name: leaves, and lists of numbers to make tensors of."""
+    """Values for the templates of a call: leaves by path, and tensors made of lists of numbers."""
 
     def __init__(self, args: Args, kwargs: Kwargs) -> None:
         self._call: dict[str, Any] = {"args": args, "kwargs": kwargs}
@@ -307,12 +309,6 @@ def _without(container: Any, key: Any) -> Any:
     if not isinstance(key, int) or not 0 <= key < len(container):
         raise TreatmentError(f"no such index: {key!r}")
     return type(container)([*container[:key], *container[key + 1 :]])
-
-
-def _with(container: Any, key: Any, value: Any) -> Any:
-    if isinstance(container, dict):
-        return {**container, key: value}
-    return type(container)([*container[:key], value, *container[key:]])
 
 
 def _is_field(key: Any) -> bool:

@@ -1,9 +1,9 @@
-"""Apply the steps of a treatment: to the payload, to the inputs, to the loaded model.
+"""Apply the steps of a treatment to the payload, to the inputs, and to the loaded model.
 
 Leaves are addressed by the user's path (``args[1]['a']``). A step that cannot be applied raises ``TreatmentError`` in
-the stage it belongs to: a treatment that did nothing must not look like one that did not help.
+its stage: a treatment that was not applied must not look like one that did not help.
 
-A package is repacked in the layout that the loader takes: one top folder, no entries for directories, its marks.
+A package is repacked in the layout that the loader accepts: one top folder, no entries for directories, its marks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ROOTS = ("data/", ".data/", "extra/", "models/")
 
 
 def repack(package: Path, target: Path) -> str:
-    """Write the copy; its path.
+    """Write a copy of the package with the proper layout; its path.
 
     Raises:
         TreatmentError: it cannot be read, has no compiled model, or there is no room for a copy.
@@ -62,7 +62,7 @@ def repack(package: Path, target: Path) -> str:
 
 
 def _tail(name: str) -> str:
-    """The part of a member's name that means the same in every package."""
+    """The part of a member's name that has the same meaning in every package."""
     places = [at for root in _ROOTS if (at := f"/{name}".find(f"/{root}")) >= 0]
     return name[min(places) :] if places else name.rpartition("/")[2]
 
@@ -76,12 +76,12 @@ Step = dict[str, Any]
 
 
 def _steps(payload: Run) -> Sequence[Step]:
-    """The steps in order, read as what each of them is known to hold."""
+    """The steps in order, typed by the fields that each is known to have."""
     return payload.treatment
 
 
 def prepare_payload(payload: Run, channel: Channel) -> tuple[Run, list[str]]:
-    """Steps that change the payload or the process: the new payload, and what was applied."""
+    """Apply the steps that change the payload or the process: the new payload, and notes of the steps."""
     applied: list[str] = []
     for step in _steps(payload):
         if step.get("op") not in _LATER:
@@ -110,10 +110,10 @@ def _prepare_step(step: Step, payload: Run, channel: Channel) -> tuple[Run, str]
             os.environ["TMPDIR"] = str(channel.run_dir / "tmp")
             return payload, "tmpdir (a private, working one)"
         case "headers":
-            _own_headers()
+            _add_torch_folders()
             return payload, "headers (CPATH, LIBRARY_PATH)"
         case "global_libtorch":
-            # What is loaded anyway, for everybody to see.
+            # It is loaded anyway; now its symbols are visible to all libraries.
             import ctypes
 
             import torch
@@ -125,18 +125,15 @@ def _prepare_step(step: Step, payload: Run, channel: Channel) -> tuple[Run, str]
                 raise TreatmentError(f"libtorch could not be loaded globally: {error}") from error
             return payload, "global_libtorch (RTLD_GLOBAL)"
         case "clear_execstack" | "repack" as op:
-            return replace(payload, package=_COPIES[op](package, channel)), f"{op} (a copy of the package)"
+            target = channel.run_dir / (package.name if op == "clear_execstack" else f"repacked-{package.name}")
+            copy = (_copy_without_execstack if op == "clear_execstack" else repack)(package, target)
+            return replace(payload, package=copy), f"{op} (a copy of the package)"
         case name:
             raise TreatmentError(f"unknown treatment step: {name}")
 
 
-def _repack_package(package: Path, channel: Channel) -> str:
-
-    return repack(package, channel.run_dir / f"repacked-{package.name}")
-
-
-def _own_headers() -> None:
-    """Where a compiler looks after the folders that it is told of."""
+def _add_torch_folders() -> None:
+    """Add torch's headers and libraries to the folders that a compiler searches last."""
     import torch
 
     folder = Path(torch.__file__).parent
@@ -146,23 +143,19 @@ def _own_headers() -> None:
         os.environ[name] = os.pathsep.join([*map(str, folders), *filter(None, [os.environ.get(name)])])
 
 
-def _without_execstack(package: Path, channel: Channel) -> str:
-    """A copy that does not ask for an executable stack."""
+def _copy_without_execstack(package: Path, target: Path) -> str:
+    """Copy the package without its request for an executable stack; the path of the copy."""
     from aotidoctor.readers.package.patched_copy import copy_patched, stack_patches
 
     patches = stack_patches(str(package))
     if not patches:
         raise TreatmentError("no shared object of the package requests an executable stack")
-    copy = channel.run_dir / package.name
-    copy_patched(str(package), str(copy), patches)
-    return str(copy)
-
-
-_COPIES = {"clear_execstack": _without_execstack, "repack": _repack_package}
+    copy_patched(str(package), str(target), patches)
+    return str(target)
 
 
 def replace_operators(payload: Run) -> list[str]:
-    """Steps that put something in place of an operator, once the setup has registered it; what was applied."""
+    """Apply the steps that replace an operator, once the setup has registered it; notes of the steps."""
     steps = [step for step in _steps(payload) if step["op"] == "stand_in_operator"]
     if not steps:
         return []
@@ -172,13 +165,13 @@ def replace_operators(payload: Run) -> list[str]:
 
 
 def apply_steps(steps: Sequence[Step], call: ModelCall, applied: list[str]) -> ModelCall:
-    """Steps that change the inputs, in order; notes each in ``applied``."""
+    """Apply the steps that change the inputs, in order; add a note of each to ``applied``."""
     for step in steps:
         if step["op"] in TREE_STEPS:
             args, kwargs, note = TREE_STEPS[step["op"]](step, call.args, call.kwargs)
             call = ModelCall(args=args, kwargs=kwargs)
         elif step["op"] in LEAF_STEPS:
-            call, note = _leaf(step, call)
+            call, note = _apply_to_leaves(step, call)
         else:
             continue
         applied.append(note)
@@ -186,7 +179,7 @@ def apply_steps(steps: Sequence[Step], call: ModelCall, applied: list[str]) -> M
 
 
 def changes_results(payload: Run) -> bool:
-    """Whether a step puts something in place of what a call of the compiled code writes (``results``)."""
+    """Whether a step replaces the results of a call of the compiled code."""
     return any(step["op"] in _RESULTS for step in _steps(payload))
 
 
@@ -196,7 +189,7 @@ def loads_weights_of(payload: Run) -> bool:
 
 
 def load_weights(payload: Run, model: LoadedModel, channel: Channel) -> list[str]:
-    """Steps that load weights into the model; what was applied."""
+    """Apply the steps that load weights into the model; notes of the steps."""
     applied = []
     if payload.weights:
         load_from_file(model, channel.user_cwd / payload.weights)
@@ -222,34 +215,28 @@ def _zeros(item: dict[str, Any]) -> Any:
 
 
 def fit_weights(payload: Run, given: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """What to load instead of ``given``: without unknown names, cast, contiguous, from another file, or complete."""
+    """Weights to load instead of ``given``: without unknown names, cast, contiguous, from another file, or complete."""
+    import torch
+
     for step in _steps(payload):
         if step["op"] == "fit_weights":
-            given = _fit_weights(step, given, channel)
+            given = {name: value for name, value in given.items() if name not in step.get("drop", [])}
+            given |= {name: given[name].to(getattr(torch, dtype)) for name, dtype in step.get("cast", {}).items()}
+            given |= {name: given[name].contiguous() for name in step.get("contiguous", [])}
+            if step.get("take"):
+                source = load_state(channel.user_cwd / step["from"])
+                given |= {name: source[name].detach() for name in step["take"] if name in source}
         elif step["op"] == "fill_weights":
-            # A set-up that asks for a full update is refused before the rest could be loaded after it.
+            # A setup with a full update would be refused before the rest could be loaded.
             given = {**{item["name"]: _zeros(item) for item in step["constants"]}, **given}
     return given
 
 
-def _fit_weights(step: Step, given: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    import torch
-
-    kept = {name: value for name, value in given.items() if name not in step.get("drop", [])}
-    for name, dtype in step.get("cast", {}).items():
-        kept[name] = kept[name].to(getattr(torch, dtype))
-    for name in step.get("contiguous", []):
-        kept[name] = kept[name].contiguous()
-    if step.get("take"):
-        source = load_state(channel.user_cwd / step["from"])
-        kept |= {name: source[name].detach() for name in step["take"] if name in source}
-    return kept
-
-
-def _leaf(step: Step, call: ModelCall) -> tuple[ModelCall, str]:
+def _apply_to_leaves(step: Step, call: ModelCall) -> tuple[ModelCall, str]:
     """Apply one step to the leaf at ``step["path"]``; ``*`` means each tensor."""
     wanted, change = step["path"], LEAF_STEPS[step["op"]]
-    paths = [path for path, leaf in walk_call(call.args, call.kwargs) if _matches(wanted, path, leaf)]
+    leaves = call.tensors() if wanted == "*" else walk_call(call.args, call.kwargs)
+    paths = [path for path, _ in leaves if wanted in ("*", path)]
     if not paths:
         raise TreatmentError(f"no such leaf: {wanted}")
     notes: list[str] = []
@@ -263,11 +250,3 @@ def _leaf(step: Step, call: ModelCall) -> tuple[ModelCall, str]:
 
     # Evaluated in this order: the notes are made on the way.
     return call.rebuilt(visit), "; ".join(notes)
-
-
-def _matches(wanted: str, path: str, leaf: Any) -> bool:
-    if wanted != "*":
-        return wanted == path
-    import torch
-
-    return isinstance(leaf, torch.Tensor)

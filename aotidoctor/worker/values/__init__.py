@@ -1,4 +1,4 @@
-"""Values of each call of a loaded package, seen while it runs: no second compile, no printer.
+"""Observe the values of each call of a loaded package while it runs, without a second compile or a printer.
 
-``follow_values`` follows a run, ``match_values`` compares what was written with the values of a reference program.
+``follow_values`` follows a run, ``match_values`` compares the results of its calls with a reference program.
 """

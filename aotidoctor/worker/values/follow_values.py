@@ -1,16 +1,16 @@
-"""Follow the values of one run of a loaded package: what every kernel and operator call reads and writes.
+"""Follow the values of one run of a loaded package: inputs and results of every kernel and operator call.
 
-Kernels get bare pointers. The code that calls them asks each tensor for its pointer just before
-(``aoti_torch_get_data_ptr``), and that is where the shape behind a pointer is learnt. Constants were asked once, at
-load: a pointer that nobody asked for in this run is one of them. What a call wrote is looked at when the next call
-begins, or a tensor is given back: a result that nobody uses is gone before the next call, and its handle with it.
+Kernels get bare pointers. The code that calls them requests the pointer of each tensor just before
+(``aoti_torch_get_data_ptr``), which gives the shape behind a pointer. Pointers of constants are requested once, at
+load: a pointer without a request in this run is one of them. The results of a call are described when the next call
+begins, or a tensor is deleted: an unused result is gone before the next call, and its handle with it.
 
 Parts of the result: ``calls`` (``symbol``, ``argument``, ``reads`` and ``writes``: statistics of each tensor;
-``writer`` is the number of the call that wrote it last, None for inputs and constants, and ``agrees`` what was found
-of it then), ``left_out`` (calls beyond the limits).
+``writer`` is the number of the call that wrote it last, None for inputs and constants, and ``agrees`` the finding
+about it then), ``left_out`` (calls beyond the limits).
 
 Signatures are read from the source of the kernels and from PyTorch's headers: which arguments are tensors, pointers,
-or numbers that are passed elsewhere. An ``AtenTensorHandle`` is the address of an ``at::Tensor``. A second handle to
+or numbers in other registers. An ``AtenTensorHandle`` is the address of an ``at::Tensor``. A second handle to
 the same tensor is made and given to Python, which then owns it; the first one stays as it was.
 """
 
@@ -34,22 +34,17 @@ _POINTER = ctypes.sizeof(ctypes.c_void_p)
 
 
 @cache
-def _second_handle() -> Any:
-    """The shim that makes another handle of a tensor; 2.6 has it under the second name only."""
+def _handle_functions() -> tuple[Any, Any]:
+    """The shim that makes another handle of a tensor (2.6 has it under the second name only), and PyCapsule_New."""
     import torch
 
     library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
     names = ("aoti_torch_new_tensor_handle", "aoti_torch_assign_tensors_out")
     shim = next(library[name] for name in names if hasattr(library, name))
     shim.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-    return shim
-
-
-@cache
-def _capsule() -> Any:
-    new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    return new
+    capsule = ctypes.pythonapi.PyCapsule_New
+    capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return shim, capsule
 
 
 def tensor_of(handle: int) -> Any:
@@ -59,10 +54,11 @@ def tensor_of(handle: int) -> Any:
     if handle == 0:
         return None
     copy = ctypes.c_void_p()
-    if _second_handle()(handle, ctypes.byref(copy)) != 0 or not copy.value:
+    second_handle, capsule = _handle_functions()
+    if second_handle(handle, ctypes.byref(copy)) != 0 or not copy.value:
         return None
     try:
-        return _aoti.alloc_tensor_by_stealing_from_void_ptr(_capsule()(copy.value, None, None))
+        return _aoti.alloc_tensor_by_stealing_from_void_ptr(capsule(copy.value, None, None))
     except RuntimeError:
         return None
 
@@ -87,12 +83,12 @@ _HEADERS = ("aoti_torch/c", "aoti_torch/generated")
 
 @record
 class PrototypeParameter:
-    """Parameter number ``position`` from 0.
+    """A parameter of a kernel or a shim; ``position`` is its number from 0.
 
     ``kind``: ``handle``, ``handles`` (pointer to handles), ``pointer``, ``integer`` or ``float``. ``word`` is its
     number among the integer arguments, None for a floating-point one. ``count`` is the word that holds the length of a
     list of handles; without one it is a single handle that may be absent. ``depth`` is 2 for a list of pointers to
-    handles. ``written`` tells whether the function writes through it: a result, an out tensor, no pointer to const.
+    handles. ``written``: the function writes through it (a result, an out tensor, a pointer that is not const).
     """
 
     name: str
@@ -114,7 +110,7 @@ def kernels_in(directory: Path) -> dict[str, tuple[PrototypeParameter, ...]]:
 
 
 def shim_prototypes() -> dict[str, tuple[PrototypeParameter, ...]]:
-    """The shims that the installed torch declares; empty where its headers are missing."""
+    """Shims that the installed torch declares; empty where its headers are missing."""
     import torch
 
     root = Path(torch.__file__).parent / "include" / "torch" / "csrc" / "inductor"
@@ -132,7 +128,12 @@ def _parameters(function: str, text: str) -> tuple[PrototypeParameter, ...]:
     found: list[PrototypeParameter] = []
     words = 0
     for index, (part, name) in enumerate(zip(parts, names, strict=True)):
-        kind = _kind(part)
+        if "AtenTensorHandle" in part:
+            kind = "handles" if "*" in part else "handle"
+        elif "*" in part or "&" in part:
+            kind = "pointer"
+        else:
+            kind = "float" if re.search(r"\b(?:double|float)\b", part) else "integer"
         counted = kind == "handles" and ((names[index + 1] if index + 1 < len(names) else "") == f"{name}_len_")
         found.append(
             PrototypeParameter(
@@ -147,14 +148,6 @@ def _parameters(function: str, text: str) -> tuple[PrototypeParameter, ...]:
         )
         words += kind != "float"
     return tuple(found)
-
-
-def _kind(part: str) -> str:
-    if "AtenTensorHandle" in part:
-        return "handles" if "*" in part else "handle"
-    if "*" in part or "&" in part:
-        return "pointer"
-    return "float" if re.search(r"\b(?:double|float)\b", part) else "integer"
 
 
 def _is_written(function: str, part: str, kind: str, name: str, *, first: bool) -> bool:
@@ -176,12 +169,12 @@ def _is_written(function: str, part: str, kind: str, name: str, *, first: bool) 
 
 POINTER_ASKED = "aoti_torch_get_data_ptr"
 PROXY = "aoti_torch_proxy_executor_call_function"
-# What computes; the other shims allocate, look at handles, or give memory back.
+# Functions that compute; the other shims allocate, inspect handles, or free memory.
 _COMPUTING = re.compile(
     r"cpp_\w+|aoti_torch_(?:cpu|cuda|mps|xpu)_\w+|aoti_torch_\w+_out|aoti_torch_copy_|aoti_torch_tensor_copy_"
 )
 ALLOCATES = "aoti_torch_empty_strided"
-# Of its seven arguments the last is where the new handle will be.
+# The last of its seven arguments is the place of the new handle.
 _NEW_HANDLE = 6
 GIVES_BACK = "aoti_torch_delete_tensor_object"
 _HOOKED = re.compile(rf"{_COMPUTING.pattern}|{POINTER_ASKED}|{PROXY}|{ALLOCATES}|{GIVES_BACK}")
@@ -191,12 +184,12 @@ MAX_BYTES = 64 * 1024 * 1024 * 1024
 OnWritten = Callable[[Any], dict[str, Any]]
 """Further facts of a tensor that was just written."""
 ValuePlace = dict[str, Any]
-"""Which argument of a call: ``name`` and ``position`` in its parameter list."""
+"""An argument of a call: its ``name`` and ``position`` in the parameter list."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _OpenCall:
-    """The call under way: its record, and where its results will be."""
+    """The call in progress: its record, and the places of its results."""
 
     record: dict[str, Any]
     tensors: list[tuple[ValuePlace, Any]] = field(default_factory=list)
@@ -214,7 +207,7 @@ class ValueWatch:
         self._writers: dict[int, tuple[int, bool | None]] = {}
         self._open: _OpenCall | None = None
         self._allocating: int | None = None
-        # Memory that nobody has written to yet.
+        # Memory without a write so far.
         self._fresh: set[int] = set()
         self._bytes = 0
         self.calls: list[dict[str, Any]] = []
@@ -226,15 +219,15 @@ class ValueWatch:
         """Begin to watch.
 
         Raises:
-            HooksUnavailableError: as ``hooks.watch``.
+            HooksUnavailableError: as ``watch_calls``.
         """
         self._signatures = {**shim_prototypes(), **kernels_in(self._directory)}
         self._watch = watch_calls(self._directory, _HOOKED, self._before)
 
     def stop(self) -> None:
-        """The run is over: look at what the last call wrote, take the hooks away."""
+        """End the watch: describe the results of the last call, and remove the hooks."""
         if self._open is not None:
-            # Where the package kept the handles of results was its stack, which is gone.
+            # The handles of results were on the package's stack, which is gone.
             self._open.results.clear()
         self._close()
         if self._watch is not None:
@@ -242,19 +235,20 @@ class ValueWatch:
         self._pointers.clear()
 
     def writer(self, tensor: Any) -> int | None:
-        """Number of the call that wrote the memory of ``tensor`` last."""
+        """Number of the call that wrote the memory of ``tensor`` last; None for inputs and constants."""
         return self._writers.get(storage_address(tensor), (None, None))[0]
 
     def _before(self, call: ShimCall) -> None:
         try:
-            # The allocation before this call: its memory may be that of a tensor which is gone.
+            # The allocation before this call: it may reuse the memory of a deleted tensor.
             address, self._allocating = self._allocating, None
             tensor = tensor_of(handle_at(address)) if address is not None else None
             if tensor is not None:
                 self._writers.pop(storage_address(tensor), None)
                 self._fresh.add(storage_address(tensor))
             if call.symbol == POINTER_ASKED:
-                self._asked(call)
+                if (tensor := tensor_of(call.word(0))) is not None and tensor.numel():
+                    self._pointers[tensor.data_ptr()] = tensor
                 return
             self._close()
             if call.symbol == GIVES_BACK:
@@ -278,13 +272,8 @@ class ValueWatch:
         except Exception as error:
             self.problems.append(f"{call.symbol}: {type(error).__name__}: {error}")
 
-    def _asked(self, call: ShimCall) -> None:
-        tensor = tensor_of(call.word(0))
-        if tensor is not None and tensor.numel():
-            self._pointers[tensor.data_ptr()] = tensor
-
     def _operator(self, call: ShimCall, begun: _OpenCall) -> None:
-        """A custom operator's tensors: arguments, then its results, which are undefined until it has returned."""
+        """Tensors of a custom operator: arguments, then results, which are undefined until it has returned."""
         for index, handle in enumerate(handles_at(call.word(5), max(0, call.integer(4)))):
             place, tensor = {"name": f"tensor{index}", "position": index}, tensor_of(handle)
             if tensor is None:
@@ -302,27 +291,27 @@ class ValueWatch:
             case "handles" if parameter.written:
                 begun.results.append((place, partial(handle_at, word)))
             case "handles":
-                for index, handle in enumerate(_handles_of_list(call, parameter, word)):
+                # Of a list, of a list of optional ones, or of one optional argument.
+                handles = handles_at(word, 1 if parameter.count is None else min(call.word(parameter.count), 1024))
+                if parameter.count is not None and parameter.depth == 2:
+                    handles = [handle_at(one) for one in handles if one]
+                for index, handle in enumerate(handles):
                     self._read(begun, {**place, "name": f"{parameter.name}[{index}]"}, tensor_of(handle))
             case "handle" if parameter.written:
                 begun.tensors.append((place, tensor_of(word)))
             case "handle":
                 self._read(begun, place, tensor_of(word))
             case "pointer" if call.symbol.startswith("cpp_"):
-                self._pointer(parameter, place, word, begun)
-
-    def _pointer(self, parameter: PrototypeParameter, place: ValuePlace, word: int, begun: _OpenCall) -> None:
-        tensor = self._pointers.get(word)
-        if tensor is None:
-            begun.record["reads"].append({**place, "constant": True})
-            return
-        # A buffer that is reused in place is named as if it were read, also where it is new.
-        if not parameter.written or (
-            parameter.name.startswith("in_out") and storage_address(tensor) not in self._fresh
-        ):
-            self._read(begun, place, tensor)
-        if parameter.written:
-            begun.tensors.append((place, tensor))
+                tensor = self._pointers.get(word)
+                if tensor is None:
+                    begun.record["reads"].append({**place, "constant": True})
+                    return
+                # A buffer that is reused in place has the name of an input even when it is new.
+                in_place = parameter.name.startswith("in_out") and storage_address(tensor) not in self._fresh
+                if not parameter.written or in_place:
+                    self._read(begun, place, tensor)
+                if parameter.written:
+                    begun.tensors.append((place, tensor))
 
     def _read(self, begun: _OpenCall, place: ValuePlace, tensor: Any) -> None:
         if tensor is not None:
@@ -331,7 +320,7 @@ class ValueWatch:
             begun.record["reads"].append({**place, **_facts(tensor), "writer": number, "agrees": agrees})
 
     def _close(self) -> None:
-        """The open call has returned: what did it write?"""
+        """Describe the results of the open call, which has returned."""
         done, self._open = self._open, None
         if done is None:
             return
@@ -341,7 +330,10 @@ class ValueWatch:
             if tensor is None:
                 continue
             facts = {**place, **_facts(tensor)}
-            if done.record["symbol"] == PROXY and _same(facts, done.record["reads"]):
+            known = next((item for item in done.record["reads"] if item["name"] == facts["name"]), None)
+            unchanged = known is not None and all(facts[key] == known.get(key) for key in facts)
+            # An argument of an operator with the same statistics as before was only read.
+            if done.record["symbol"] == PROXY and unchanged:
                 continue
             self._bytes += nbytes(tensor)
             facts |= self._on_written(tensor)
@@ -350,21 +342,7 @@ class ValueWatch:
             done.record["writes"].append(facts)
 
 
-def _handles_of_list(call: ShimCall, parameter: PrototypeParameter, address: int) -> list[int]:
-    """Handles of a list, of a list of optional ones, or of one optional argument."""
-    if parameter.count is None:
-        return [handle_at(address)] if address else []
-    found = handles_at(address, min(call.word(parameter.count), 1024))
-    return [handle_at(one) for one in found if one] if parameter.depth == 2 else found
-
-
 def _facts(tensor: Any) -> dict[str, Any]:
     facts = describe("", tensor, values=True)
     del facts["path"]
     return facts
-
-
-def _same(facts: dict[str, Any], before: list[dict[str, Any]]) -> bool:
-    """Whether a tensor given to an operator still has the statistics it had: then it was read only."""
-    known = next((item for item in before if item["name"] == facts["name"]), None)
-    return known is not None and all(facts[key] == known.get(key) for key in facts)

@@ -1,22 +1,22 @@
-"""Match what a package wrote with the values of a reference program, node by node; put those in its place.
+"""Match the results of a package's calls with the nodes of a reference program, or replace them by those.
 
-A buffer of the compiled code corresponds to a node of the program, but the package does not say to which: fused
-kernels keep few of the nodes, under other names, sometimes flattened or permuted. So a buffer is compared with the
+A buffer of the compiled code corresponds to a node of the program, but the package does not record to which: fused
+kernels retain few of the nodes, under other names, sometimes flattened or permuted. So a buffer is compared with the
 nodes of the same number of elements, the likely ones first; it *agrees* when one of them has its values within
 tolerance.
 
 The nodes are those of the exported graph, and of the graph after Inductor's decompositions (the compiled code works
 on that one: amax and sum of a softmax are nodes there only). Where the decomposed graph gives other outputs than the
-exported one, a decomposition is wrong: its nodes are left out, and ``decomposition_differs`` says so.
+exported one, a decomposition is wrong: its nodes are left out, and ``decomposition_differs`` is set.
 
 ``watch_call`` is part of job ``run``. Part of the result, ``watch``: ``calls`` (see ``follow_values.ValueWatch``),
 ``outputs`` (``path``; ``from``, the number of the call that wrote it; ``agrees``, whether it has the values of a
-node), ``notes``, ``problem`` (why there is nothing, else None), ``compared`` (with a reference?), ``places`` (source
+node), ``notes``, ``problem`` (why there is nothing, else None), ``compared`` (with a reference), ``places`` (source
 lines of the reference's operators), ``decomposition_differs``.
 
-A treatment puts something else in place of what one call wrote. ``put_nodes``: values of the exported program. Which
-node a buffer stands for the package does not say: those of as many elements are tried, the nearest first, until the
-outputs agree with the program's. ``put_zeros``: zeros in place of NaN and Inf. A step names the call by its number in
+A treatment replaces the results of one call. ``put_nodes``: by values of the exported program. The package does not
+record which node a buffer is: those of as many elements are tried, the nearest first, until the outputs agree with the
+program's. ``put_zeros``: zeros in place of NaN and Inf. A step names the call by its number in
 the run (``call``) and its ``symbol``.
 """
 
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from itertools import islice, permutations
 from typing import Any
@@ -35,7 +36,8 @@ from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.call_hooks.slots import HooksUnavailableError
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.load_package import LoadedModel
-from aotidoctor.worker.run_reference import call_reference, load_reference, requested_tolerances
+from aotidoctor.worker.reference_program import call_reference, load_reference
+from aotidoctor.worker.run_reference import requested_tolerances
 from aotidoctor.worker.tensors import (
     compare_outputs,
     copy_leaf,
@@ -61,7 +63,7 @@ _TOLERANCE = {"float64": 1e-9, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-
 
 @record
 class ProgramValue:
-    """A value of the program: node name, operator, where in the user's source, and the tensor."""
+    """A value of the program: node name, operator, line of the user's source, the tensor, and its ``_marks``."""
 
     name: str
     target: str
@@ -71,7 +73,7 @@ class ProgramValue:
 
 
 class Candidates:
-    """All values of a program on one call."""
+    """Values of a program on one call."""
 
     def __init__(self) -> None:
         self.by_size: dict[int, list[ProgramValue]] = defaultdict(list)
@@ -80,7 +82,7 @@ class Candidates:
         self._bytes = 0
 
     def add(self, nodes: list[ProgramValue]) -> None:
-        """Take nodes in; beyond ``MAX_BYTES`` they are left out, and a note says so."""
+        """Add nodes; beyond ``MAX_BYTES`` they are left out, with a note."""
         for node in nodes:
             self._bytes += nbytes(node.value)
             if self._bytes > MAX_BYTES:
@@ -89,7 +91,7 @@ class Candidates:
             self.by_size[int(node.value.numel())].append(node)
 
     def places(self) -> list[dict[str, Any]]:
-        """``target`` and ``where`` of the nodes whose source line is known, each pair once."""
+        """``target`` and ``where`` of the nodes with a known source line, each pair once."""
         known = {(node.target, node.where) for nodes in self.by_size.values() for node in nodes if node.where}
         return [{"target": target, "where": where} for target, where in sorted(known)][:_PLACES]
 
@@ -115,8 +117,8 @@ class Candidates:
                 found.append(node)
         return found[:count]
 
-    def _compared(self, tensor: Any) -> list[tuple[float, ProgramValue, float | str]]:
-        """``(score, node, largest difference)`` of the likely nodes."""
+    def _compared(self, tensor: Any) -> list[tuple[float, ProgramValue, float]]:
+        """``(score, node, largest difference)`` of the likely nodes; a score of 1 is the tolerance."""
         import torch
 
         nodes = self.by_size.get(int(tensor.numel()), [])
@@ -124,8 +126,20 @@ class Candidates:
             return []
         ours = _plain(tensor)
         marks = _marks(ours)
-        near = sorted(nodes, key=lambda node: _apart(node.marks, marks))[:_MOST_CANDIDATES]
-        return [_compare(ours, tensor, node) for node in near]
+
+        def distance(node: ProgramValue) -> float:
+            scale = max(map(abs, (*node.marks, *marks, 1e-30)))
+            return max(abs(x - y) for x, y in zip(node.marks, marks, strict=True)) / scale
+
+        found = []
+        for node in sorted(nodes, key=distance)[:_MOST_CANDIDATES]:
+            theirs, tolerance = _plain(node.value), wider_tolerance(_TOLERANCE, tensor, node.value)
+            score, error = _distance(ours, theirs, tolerance)
+            if score > 1.0 and list(tensor.shape) != list(node.value.shape):
+                # The same values in another order: a permuted layout.
+                score, error = min((score, error), _distance(ours.sort().values, theirs.sort().values, tolerance))
+            found.append((score, node, error))
+        return found
 
 
 def gather_candidates(program: Any, call: ModelCall) -> Candidates:
@@ -155,56 +169,51 @@ def _interpret(program: Any, call: ModelCall) -> tuple[list[ProgramValue], list[
     from torch.utils import _pytree as pytree
 
     module = program.module()
-    kept: list[ProgramValue] = []
+    values: list[ProgramValue] = []
 
-    class Keeper(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen by the type checker
+    class Recorder(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen by the type checker
         def run_node(self, n: Any) -> Any:
             value = super().run_node(n)
             if n.op in ("call_function", "placeholder", "get_attr"):
-                kept.extend(_nodes(n, value))
+                values.extend(_program_values(n, value))
             return value
 
     fresh = call.copy() or call
     flat = pytree.tree_flatten((fresh.args, reorder_kwargs(fresh.kwargs, program.call_spec.in_spec)))[0]
     with torch.no_grad():
-        outputs = Keeper(module).run(*flat, enable_io_processing=False)
+        outputs = Recorder(module).run(*flat, enable_io_processing=False)
     leaves = [leaf.clone() for leaf in pytree.tree_flatten(outputs)[0] if isinstance(leaf, torch.Tensor)]
-    return kept, leaves
+    return values, leaves
 
 
-def _nodes(node: Any, value: Any) -> list[ProgramValue]:
-    """A node that gives several tensors gives several values."""
+def _program_values(node: Any, value: Any) -> list[ProgramValue]:
+    """The tensors of a node's value, one or several, with operator and source line."""
     import torch
 
-    values = value if isinstance(value, tuple | list) else (value,)
-    tensors = [one for one in values if isinstance(one, torch.Tensor) and one.device.type != "meta"]
+    if node.op == "call_function":
+        # ``aten.log`` of ``aten.log.default``.
+        text = str(node.target)
+        target = ".".join(text.split(".")[:2]) if "." in text else getattr(node.target, "__name__", text)
+    else:
+        target = "input" if node.op == "placeholder" else "weight"
+    # The innermost line of the user's code (not PyTorch's): ``model.py:12``.
+    lines = [line.strip() for line in str(node.meta.get("stack_trace") or "").splitlines()]
+    frames = [line for line in lines if line.startswith('File "')]
+    where = None
+    if frames:
+        own = [line for line in frames if "/torch/" not in line] or frames
+        file, _, rest = own[-1].removeprefix('File "').partition('", line ')
+        where = f"{file.rpartition('/')[2]}:{rest.partition(',')[0]}"
+    parts = value if isinstance(value, tuple | list) else (value,)
+    tensors = [one for one in parts if isinstance(one, torch.Tensor) and one.device.type != "meta"]
     return [
-        ProgramValue(name=node.name, target=_target(node), where=_where(node), value=kept, marks=_marks(_plain(kept)))
-        for kept in (one.detach().clone() for one in tensors)
+        ProgramValue(name=node.name, target=target, where=where, value=copy, marks=_marks(_plain(copy)))
+        for copy in (one.detach().clone() for one in tensors)
     ]
 
 
-def _target(node: Any) -> str:
-    """``aten.log`` of ``aten.log.default``; ``input`` and ``weight`` for what the program is given."""
-    if node.op != "call_function":
-        return "input" if node.op == "placeholder" else "weight"
-    text = str(node.target)
-    return ".".join(text.split(".")[:2]) if "." in text else getattr(node.target, "__name__", text)
-
-
-def _where(node: Any) -> str | None:
-    """The innermost line of the user's code (not PyTorch's): ``model.py:12``."""
-    lines = [line.strip() for line in str(node.meta.get("stack_trace") or "").splitlines()]
-    frames = [line for line in lines if line.startswith('File "')]
-    own = [line for line in frames if "/torch/" not in line]
-    if not frames:
-        return None
-    file, _, rest = (own or frames)[-1].removeprefix('File "').partition('", line ')
-    return f"{file.rpartition('/')[2]}:{rest.partition(',')[0]}"
-
-
 def _plain(tensor: Any) -> Any:
-    """The numbers in a row, of complex ones both parts."""
+    """The numbers in one dimension, of complex ones both parts."""
     import torch
 
     tensor = dense(tensor).cpu()
@@ -218,21 +227,6 @@ def _marks(values: Any) -> tuple[float, float, float]:
         return (0.0, 0.0, 0.0)
     low, high = finite.aminmax()
     return (low.item(), high.item(), finite.mean().item())
-
-
-def _apart(a: tuple[float, ...], b: tuple[float, ...]) -> float:
-    scale = max(map(abs, (*a, *b, 1e-30)))
-    return max(abs(x - y) for x, y in zip(a, b, strict=True)) / scale
-
-
-def _compare(ours: Any, tensor: Any, node: ProgramValue) -> tuple[float, ProgramValue, float | str]:
-    """``(score, node, largest difference)``; a score of 1 is the tolerance."""
-    theirs, tolerance = _plain(node.value), wider_tolerance(_TOLERANCE, tensor, node.value)
-    score, error = _distance(ours, theirs, tolerance)
-    if score > 1.0 and list(tensor.shape) != list(node.value.shape):
-        # The same values in another order: a permuted layout.
-        score, error = min((score, error), _distance(ours.sort().values, theirs.sort().values, tolerance))
-    return score, node, error
 
 
 def _score(a: Any, b: Any) -> float:
@@ -259,7 +253,7 @@ def _distance(left: Any, right: Any, tolerance: float) -> tuple[float, float]:
 
 
 def watch_call(model: LoadedModel, call: ModelCall, payload: Run, channel: Channel) -> None:
-    """Call the model once, watched; the facts go over the channel also when it dies on the way."""
+    """Call the model once, and follow its values; the facts are sent also when it dies on the way."""
     candidates, notes = reference_candidates(payload, call, channel)
     watch = ValueWatch(model.directory, candidates.closest if candidates is not None else None)
     try:
@@ -271,7 +265,6 @@ def watch_call(model: LoadedModel, call: ModelCall, payload: Run, channel: Chann
     result = model(*call.args, **call.kwargs)
     watch.stop()
     channel.enter("scan")
-    # Whether the output has the values of a node; None where that cannot be told.
     channel.put(
         watch={
             "problem": None,
@@ -294,7 +287,7 @@ def watch_call(model: LoadedModel, call: ModelCall, payload: Run, channel: Chann
 
 
 def reference_candidates(payload: Run, call: ModelCall, channel: Channel) -> tuple[Candidates | None, list[str]]:
-    """The reference's values; None where none was given, or it cannot be run node by node."""
+    """The reference's values; None if there is no reference, or it cannot be run node by node; and notes."""
     spec = payload.watch.reference if payload.watch is not None else None
     if not spec or user_function(spec) is not None:
         return None, []
@@ -316,29 +309,34 @@ _MAX_DIMS = 6
 
 ModelFunction = Callable[..., Any]
 PutValue = Callable[[int, Any], None]
-"""What to do with the tensor that the call wrote as its nth."""
+"""Action on the nth tensor that the call wrote."""
 
 
 def model_with_treatment(model: LoadedModel, call: ModelCall, payload: Run, channel: Channel) -> ModelFunction:
-    """A model that does as the treatment says whenever it is called.
+    """A model that applies the treatment whenever it is called.
 
     Raises:
-        TreatmentError: the call is not there, or nothing fits what it wrote.
+        TreatmentError: there is no such call, or no node fits its results.
     """
     step = next(step for step in payload.treatment if step["op"] in ("put_nodes", "put_zeros"))
     channel.enter("inputs")
     if step["op"] == "put_zeros":
-        return TreatedResults(model, step, lambda _, tensor: _zero(tensor))
+
+        def put_zeros(_: int, tensor: Any) -> None:
+            if tensor.is_floating_point() or tensor.is_complex():
+                tensor.masked_fill_(~tensor.isfinite(), 0)
+
+        return TreatedResults(model, step, put_zeros)
     reference = load_reference(payload.reference or "", channel)
     if reference.program is None:
         raise TreatmentError("the reference has no nodes")
-    seen, wanted = call_reference(reference, call.copy() or call)
+    facts, wanted = call_reference(reference, call.copy() or call)
     if wanted is None:
-        raise TreatmentError(f"the reference does not take these inputs: {seen.get('error')}")
+        raise TreatmentError(f"the reference does not take these inputs: {facts.get('error')}")
     values = _values(model, step, call, gather_candidates(reference.program, call))
     nearest: ModelFunction | None = None
     for choice in islice(values, _TRIES):
-        tried = TreatedResults(model, step, _putting(choice))
+        tried = TreatedResults(model, step, partial(_put_value, choice))
         nearest = nearest or tried
         given = call.copy() or call
         # A copy: outputs may lie in memory that the next call uses.
@@ -353,19 +351,20 @@ def model_with_treatment(model: LoadedModel, call: ModelCall, payload: Run, chan
 
 
 class TreatedResults:
-    """A model one call of whose compiled code has its results changed by ``put`` before anybody reads them."""
+    """A model in which ``put`` changes the results of one call of the compiled code before they are read."""
 
     def __init__(self, model: LoadedModel, step: dict[str, Any], put: PutValue) -> None:
         self._model, self._step, self._put = model, step, put
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the model returns then. Raises ``TreatmentError`` where there was no such call."""
-        seen, wanted = [0], int(self._step["call"])
+        """Result of the treated model. Raises ``TreatmentError`` if there was no such call."""
+        written, wanted = 0, int(self._step["call"])
 
         def on_written(tensor: Any) -> dict[str, Any]:
+            nonlocal written
             if len(watch.calls) - 1 == wanted and watch.calls[wanted]["symbol"] == self._step["symbol"]:
-                self._put(seen[0], tensor)
-                seen[0] += 1
+                self._put(written, tensor)
+                written += 1
             return {}
 
         watch = ValueWatch(self._model.directory, on_written)
@@ -377,15 +376,15 @@ class TreatedResults:
             return self._model(*args, **kwargs)
         finally:
             watch.stop()
-            if not seen[0]:
-                told = watch.problems[0] if watch.problems else f"it was not call {wanted} of this run"
-                raise TreatmentError(f"{self._step['symbol']}: {told}")
+            if not written:
+                reason = watch.problems[0] if watch.problems else f"it was not call {wanted} of this run"
+                raise TreatmentError(f"{self._step['symbol']}: {reason}")
 
 
 def _values(
     model: LoadedModel, step: dict[str, Any], call: ModelCall, candidates: Candidates
 ) -> Iterator[tuple[Any | None, ...]]:
-    """What may be put into the buffers that the call writes, best first; None where a buffer is right as it is."""
+    """Values to put into the buffers that the call writes, best first; None for a buffer that is right."""
     choices: list[Sequence[Any | None]] = []
 
     def look(_: int, tensor: Any) -> None:
@@ -402,7 +401,7 @@ def _values(
 
 
 def nearest_first(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """A rank for each buffer, one of ``sizes``: the nearest of all first, then those further off, one by one.
+    """Ranks for the buffers, each below its size: the nearest of all first, then those further off, one by one.
 
     A call may write many buffers: all combinations would be too many.
     """
@@ -419,7 +418,7 @@ def nearest_first(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def _laid_out(node: ProgramValue, tensor: Any) -> Any | None:
-    """The node's value in the shape of the buffer, its dims in the order that comes nearest to what stands there."""
+    """The node's value in the shape of the buffer, its dims in the order that is nearest to the buffer's values."""
     shape, value = tuple(tensor.shape), node.value
     if value.is_complex() or tensor.is_complex():
         return None
@@ -430,17 +429,7 @@ def _laid_out(node: ProgramValue, tensor: Any) -> Any | None:
     return min(views, key=lambda view: float((view.double() - tensor.double()).abs().nan_to_num(1e30).max()))
 
 
-def _putting(values: Sequence[Any | None]) -> PutValue:
-    def put(number: int, tensor: Any) -> None:
-        value = values[number] if number < len(values) else None
-        if value is not None:
-            tensor.copy_(value)
-
-    return put
-
-
-def _zero(tensor: Any) -> None:
-    import torch
-
-    if tensor.is_floating_point() or tensor.is_complex():
-        tensor.masked_fill_(~torch.isfinite(tensor), 0)
+def _put_value(values: Sequence[Any | None], number: int, tensor: Any) -> None:
+    value = values[number] if number < len(values) else None
+    if value is not None:
+        tensor.copy_(value)

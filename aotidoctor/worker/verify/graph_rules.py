@@ -1,13 +1,14 @@
 """Check the nodes of a program's graph and of its subgraphs: rules G01 to G09 and G11.
 
-Whether an operator is allowed is a question to the installed verifier itself, asked for one node at a time: its list
-differs between versions and dialects. Rules G06 to G08 are about what the graph reads from its module; G09 is what
-``torch.fx.Graph.lint`` refuses, node by node instead of up to the first.
+The installed verifier itself decides whether an operator is allowed, for one node at a time: its list differs between
+versions and dialects. Rules G06 to G08 are about the attributes that the graph reads from its module; G09 covers the
+refusals of ``torch.fx.Graph.lint``, for all nodes instead of only the first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -25,26 +26,23 @@ from aotidoctor.program.value_rules import (
 
 
 class ProgramViolations(ViolationCollector):
-    """What was found so far, told by nodes and targets of the graph itself."""
+    """Violations found so far, added by nodes and targets of the graph itself."""
 
     def add(self, code: str, kind: str, *, node: Any = None, target: Any = None, **rest: Any) -> None:
-        """Keep one violation. ``node`` is a node of the graph or a name, ``target`` what it calls or refers to."""
-        super().add(code, kind, node=_place(node), target=None if target is None else operator_name(target), **rest)
-
-
-def _place(node: Any) -> NodeLocation | str | None:
-    return node if node is None or isinstance(node, NodeLocation | str) else as_place(node)
+        """Add one violation. ``node`` is a node of the graph or a name, ``target`` the thing that it calls or reads."""
+        place = node if node is None or isinstance(node, NodeLocation | str) else as_place(node)
+        super().add(code, kind, node=place, target=None if target is None else operator_name(target), **rest)
 
 
 def as_place(node: Any) -> NodeLocation:
-    """A node as the rules take it."""
+    """Name and source line of a node, as the rules take it."""
     trace = getattr(node, "meta", {}).get("stack_trace")
     line = source_line(trace.splitlines()) if isinstance(trace, str) else None
     return NodeLocation(name=getattr(node, "name", str(node)), where=line)
 
 
 def operator_name(target: Any) -> str:
-    """An operator as it is written in Python (``aten.add.Tensor``, ``operator.add``), any other thing by its name."""
+    """Name of an operator as in Python (``aten.add.Tensor``, ``operator.add``), or of any other target."""
     import torch
 
     if isinstance(target, str):
@@ -56,7 +54,7 @@ def operator_name(target: Any) -> str:
 
 
 def first_line(error: BaseException | str) -> str:
-    """The first line of a message that says something."""
+    """The first line of a message that is not empty."""
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0][:500]
 
@@ -65,7 +63,7 @@ def first_line(error: BaseException | str) -> str:
 
 
 def check_attribute(node: Any, module: Any, path: str, verifiers: Sequence[Any], records: ProgramViolations) -> None:
-    """The attribute that a ``get_attr`` node of ``module`` reads."""
+    """Check the attribute that a ``get_attr`` node of ``module`` reads."""
     add = partial(records.add, node=node, target=node.target, graph=path)
     if not isinstance(node.target, str):
         kind = type(node.target).__name__
@@ -120,7 +118,7 @@ def _check_lowered(module: Any, add: Callable[..., None]) -> None:
 
 
 def check_lint(path: str, module: Any, records: ProgramViolations) -> None:
-    """Order, ownership and names of the nodes of one graph, then whatever else ``lint`` itself says."""
+    """Check order, ownership and names of the nodes of one graph, then run ``lint`` itself."""
     before = records.counts.total()
     defined: set[Any] = set()
     names: set[str] = set()
@@ -140,12 +138,11 @@ def check_lint(path: str, module: Any, records: ProgramViolations) -> None:
     try:
         module.graph.lint()
     except Exception as error:
-        said = first_line(error)
-        # Rules of their own: attributes and submodules that are not there.
-        others = "references nonexistent attribute" in said or "does not reference an nn.Module" in said
-        typed = "a str is expected" in said
-        if records.counts.total() == before and not others and not typed:
-            records.add("G09", "other", graph=path, observed=said, expected="a well-formed graph")
+        message = first_line(error)
+        # Missing attributes and submodules, and targets of a wrong type, have rules of their own.
+        others = ("references nonexistent attribute", "does not reference an nn.Module", "a str is expected")
+        if records.counts.total() == before and not any(text in message for text in others):
+            records.add("G09", "other", graph=path, observed=message, expected="a well-formed graph")
 
 
 def _add(records: ProgramViolations, kind: str, node: Any, path: str, *, observed: str, expected: str) -> None:
@@ -166,12 +163,12 @@ def program_graphs(program: Any) -> Iterator[tuple[str, Any]]:
 
 
 def rule_call(path: str, node: Any) -> NodeCall:
-    """A node as the rules take it."""
+    """A node and its target, as the rules take them."""
     return NodeCall(graph=path, node=as_place(node), target=operator_name(node.target))
 
 
 def check_graph(program: Any, verifiers: Sequence[Any], records: ProgramViolations) -> None:
-    """All graphs, by the rules of all ``verifiers`` (instances)."""
+    """Check all graphs by the rules of all ``verifiers`` (instances)."""
     judges = [_Judge(verifier) for verifier in verifiers]
     for path, module in program_graphs(program):
         check_lint(path, module, records)
@@ -223,14 +220,20 @@ def _check_val(node: Any, path: str, records: ProgramViolations) -> None:
 
 
 def _bad_leaves(val: Any) -> Iterator[Any]:
-    """Parts of ``val`` that the verifier would not take."""
+    """Parts of ``val`` that the verifier would not accept."""
     import torch
     from torch._export.verifier import CustomObjArgument
 
     plain = (int, bool, str, float, torch.memory_format, torch.dtype, torch.device, torch.layout)
     known = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool, CustomObjArgument)
-    if val is None or isinstance(val, plain + known) or _is_opaque(val):
+    if val is None or isinstance(val, plain + known):
         return
+    # Torch 2.10 and later accept opaque objects without inspecting them.
+    with suppress(ImportError):
+        from torch._library.opaque_object import is_opaque_type
+
+        if is_opaque_type(type(val)):
+            return
     try:
         parts = list(val)
     except TypeError:
@@ -238,15 +241,6 @@ def _bad_leaves(val: Any) -> Iterator[Any]:
         return
     for part in parts:
         yield from _bad_leaves(part)
-
-
-def _is_opaque(val: Any) -> bool:
-    """Objects that torch (2.10 and later) lets through without looking into them."""
-    try:
-        from torch._library.opaque_object import is_opaque_type
-    except ImportError:
-        return False
-    return bool(is_opaque_type(type(val)))
 
 
 def _check_target(node: Any, path: str, judges: Sequence[_Judge], records: ProgramViolations) -> None:
@@ -278,12 +272,12 @@ def _refused_by_dialect(verifier: Any, node: Any, path: str, refusal: str, recor
 
 
 class _Judge:
-    """One verifier, asked about single operators; answers are kept, since a graph has few different ones."""
+    """One verifier, applied to single operators; answers are cached, since a graph has few different ones."""
 
     def __init__(self, verifier: Any) -> None:
         self.verifier = verifier
         self._single = type(verifier)()
-        # What it says of the whole graph is asked for once, elsewhere.
+        # The check of the whole graph is made once, elsewhere.
         self._single.check_additional = lambda _module: None
         self._answers: dict[Any, str | None] = {}
 
@@ -291,17 +285,17 @@ class _Judge:
         """Why a node that calls ``target`` is refused, None when it is not."""
         try:
             if target not in self._answers:
-                self._answers[target] = self._ask(target)
+                self._answers[target] = self._check(target)
             return self._answers[target]
         except TypeError:  # not hashable
-            return self._ask(target)
+            return self._check(target)
 
-    def _ask(self, target: Any) -> str | None:
+    def _check(self, target: Any) -> str | None:
         import torch
 
         graph = torch.fx.Graph()
         node = graph.create_node("call_function", len, (), {}, "asked")
-        # Not at once: torch makes no node of a target that is not callable.
+        # Set afterwards: torch makes no node with a target that is not callable.
         node.target = target
         node.meta["val"] = 0
         graph.output((node,))
@@ -311,9 +305,9 @@ class _Judge:
         return _refusal(lambda: self._single._check_graph_module(module))
 
 
-def _refusal(ask: Callable[[], object]) -> str | None:
+def _refusal(check: Callable[[], object]) -> str | None:
     try:
-        ask()
+        check()
     except Exception as error:
         return str(error) or type(error).__name__
     return None

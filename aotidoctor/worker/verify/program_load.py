@@ -1,10 +1,10 @@
-"""Load an exported program as far as it can be had, without the verifier that would stop at one violation.
+"""Load an exported program as far as possible, without the verifier, which would stop at one violation.
 
 Parts that cannot be read (weights, constants, sample inputs, an unknown dialect) are recorded and left out.
 
-Rule L02: operators of the program that nobody has registered here. Each is recorded; then it is declared with the
+Rule L02: operators of the program that are not registered here. Each is recorded; then it is declared with the
 arguments and results that the archive shows, and without any kernel, so that the program can be rebuilt around it and
-the other rules get their turn. Nothing is ever run in this process.
+the other rules can be checked. The program itself never runs in this process.
 """
 
 from __future__ import annotations
@@ -53,11 +53,15 @@ _libraries: list[Any] = []
 
 
 def declare_missing(serialized: Any, records: ProgramViolations) -> list[str]:
-    """Names (``ns::op.overload``) of the operators that are missing; most of them are declared afterwards."""
+    """Record the missing operators and declare them; their names (``ns::op.overload``)."""
     missing: dict[str, Any] = {}
     for node in _nodes(serialized.graph_module.graph):
-        name = _qualified_name(node.target)
-        if name is not None and name not in missing and not _is_registered(node.target):
+        parts = node.target.split(".")
+        # ``torch.ops.ns.op.overload``, not functions and higher-order operators.
+        if not node.target.startswith("torch.ops.") or len(parts) != 5 or parts[2] == "higher_order":
+            continue
+        name = f"{parts[2]}::{parts[3]}" + ("" if parts[4] == "default" else f".{parts[4]}")
+        if name not in missing and not _is_registered(node.target):
             missing[name] = node
     for name, node in missing.items():
         output = next((item.value.name for item in node.outputs if hasattr(item.value, "name")), None)
@@ -69,7 +73,7 @@ def declare_missing(serialized: Any, records: ProgramViolations) -> list[str]:
             observed=f"operator {name} is not registered in this process",
             expected="an operator that --setup or --custom-op-library registers",
         )
-        # A schema that cannot be guessed shows as a program that cannot be rebuilt.
+        # If the schema cannot be guessed, the program cannot be rebuilt, which is reported then.
         with contextlib.suppress(Exception):
             import torch
 
@@ -78,8 +82,9 @@ def declare_missing(serialized: Any, records: ProgramViolations) -> list[str]:
             given = ", ".join([*positional, *(["*", *keywords] if keywords else [])])
             results = [_TYPES[item.type] for item in node.outputs if item.type != "as_none"]
             namespace, _, short = name.partition("::")
-            library = torch.library.Library(namespace, "FRAGMENT")  # kept: it goes with the object
+            library = torch.library.Library(namespace, "FRAGMENT")
             library.define(f"{short}({given}) -> ({', '.join(results)})")
+            # The declaration would vanish with the object.
             _libraries.append(library)
     return list(missing)
 
@@ -93,23 +98,15 @@ def _nodes(graph: Any) -> Iterator[Any]:
                 yield from _nodes(argument.arg.value.graph)
 
 
-def _qualified_name(target: str) -> str | None:
-    """``ns::op.overload`` of ``torch.ops.ns.op.overload``; None for functions and higher-order operators."""
-    parts = target.split(".")
-    if not target.startswith("torch.ops.") or len(parts) != 5 or parts[2] == "higher_order":
-        return None
-    return f"{parts[2]}::{parts[3]}" + ("" if parts[4] == "default" else f".{parts[4]}")
-
-
 def _is_registered(target: str) -> bool:
     import torch
 
     found: Any = torch
-    for name in target.split(".")[1:]:
-        try:
+    try:
+        for name in target.split(".")[1:]:
             found = getattr(found, name)
-        except (AttributeError, RuntimeError):  # noqa: PERF203 - an operator may be gone at any step of its name
-            return False
+    except (AttributeError, RuntimeError):
+        return False
     return isinstance(found, torch._ops.OpOverload)
 
 
@@ -118,21 +115,21 @@ def _argument(item: Any) -> str:
 
 
 def _is_keyword(item: Any) -> bool:
-    """The kind of an argument is told since torch 2.7."""
+    """Whether the argument is keyword-only; its kind is recorded since torch 2.7."""
     kind = getattr(item, "kind", None)
     return getattr(kind, "name", "") == "KEYWORD"
 
 
 # The program from its archive.
 
-_KEPT_MEMBERS = 8000
+_LONGEST_TRACE = 8000
 _OLD_MEMBER = "serialized_exported_program.json"
 _OUTSIDE = re.compile(r"(\d+) not in VR\[")
 
 
 @dataclass(slots=True, kw_only=True)
 class LoadedProgram:
-    """One program of the archive. ``program`` is None when torch could not make one of it, ``problem`` says why."""
+    """One program of the archive. ``program`` is None when torch could not rebuild it; ``problem`` is the reason."""
 
     name: str
     program: Any = None
@@ -143,22 +140,22 @@ class LoadedProgram:
 
 
 def load_programs(path: Path, records: ProgramViolations) -> list[LoadedProgram]:
-    """Every program of the archive."""
+    """Load every program of the archive."""
     try:
         return [_from_old_archive(path, records)] if _is_old(path) else _from_archive(path, records)
     except _OtherLayoutError as error:
-        # A layout that this torch does not know says nothing about the program.
+        # A layout that this torch does not know is no fault of the program.
         return [LoadedProgram(name="model", problem=str(error))] if str(error) else [_from_old_archive(path, records)]
     except Exception as error:
         return [_unreadable(error, records)]
 
 
 class _OtherLayoutError(Exception):
-    """Not the archive that torch 2.8 and later write, or a torch that cannot read that: then the text says so."""
+    """Raised for another archive than that of torch 2.8 and later; with a text if this torch cannot read that."""
 
 
 def _is_old(path: Path) -> bool:
-    """Whether it is the archive that torch 2.6 and 2.7 write; later releases read it by other means."""
+    """Whether it is the archive of torch 2.6 and 2.7, which later releases read in another way."""
     try:
         with zipfile.ZipFile(path) as archive:
             return _OLD_MEMBER in archive.namelist()
@@ -175,14 +172,15 @@ def _from_archive(path: Path, records: ProgramViolations) -> list[LoadedProgram]
         reason = f"an archive of torch 2.8 or later, which torch {torch.__version__} does not read"
         raise _OtherLayoutError(reason) from error
     with verifier_off(), PT2ArchiveReader(str(path)) as reader:
-        members = _members(reader)
+        prefix, suffix = "models/", ".json"
+        members = [name for name in reader.get_file_names() if name.startswith(prefix) and name.endswith(suffix)]
         if not members:
             raise _OtherLayoutError
-        return [_load(reader, name, member, records) for name, member in members]
+        return [_load(reader, member[len(prefix) : -len(suffix)], member, records) for member in members]
 
 
 def _from_old_archive(path: Path, records: ProgramViolations) -> LoadedProgram:
-    """The archive of torch 2.6 and earlier, or whatever else torch itself can still load."""
+    """Load the archive of torch 2.7 and earlier, or anything else that torch itself can load."""
     import torch
 
     try:
@@ -201,7 +199,7 @@ def _unreadable(error: Exception, records: ProgramViolations) -> LoadedProgram:
 
 @contextlib.contextmanager
 def verifier_off() -> Iterator[None]:
-    """Programs are made without being verified. This process is a child that ends with its job."""
+    """Make programs without verification. This process is a child that ends with its job."""
     from torch.export import ExportedProgram
 
     validate = ExportedProgram.validate
@@ -210,12 +208,6 @@ def verifier_off() -> Iterator[None]:
         yield
     finally:
         ExportedProgram.validate = validate
-
-
-def _members(reader: Any) -> list[tuple[str, str]]:
-    prefix, suffix = "models/", ".json"
-    found = [name for name in reader.get_file_names() if name.startswith(prefix) and name.endswith(suffix)]
-    return [(name[len(prefix) : -len(suffix)], name) for name in found]
 
 
 def _load(reader: Any, name: str, member: str, records: ProgramViolations) -> LoadedProgram:
@@ -234,7 +226,7 @@ def _load(reader: Any, name: str, member: str, records: ProgramViolations) -> Lo
     sample = f"data/sample_inputs/{name}.pt"
     examples = _part(lambda: reader.read_bytes(sample), "sample-inputs", records)
     loaded.missing = declare_missing(serialized, records)
-    # A range that holds nothing is recorded, and opened: torch would refuse the whole program for it.
+    # An empty range is recorded, and reversed: torch would refuse the whole program for it.
     for symbol, found in serialized.range_constraints.items():
         low, high = found.min_val, found.max_val
         if low is not None and high is not None and low > high:
@@ -254,7 +246,7 @@ def _parse(data: bytes, member: str, loaded: LoadedProgram, records: ProgramViol
     document: Any = None
     try:
         document = json.loads(data)
-        # 2.8 has the second of the two only.
+        # 2.8 has only the second of the two.
         if hasattr(serialize, "_bytes_to_dataclass"):
             return serialize._bytes_to_dataclass(schema.ExportedProgram, data)
         return serialize._dict_to_dataclass(schema.ExportedProgram, document)
@@ -269,7 +261,7 @@ def _parse(data: bytes, member: str, loaded: LoadedProgram, records: ProgramViol
 
 
 def _later_schema(document: Any, ours: tuple[int, int]) -> str | None:
-    """That the program was written by a later torch; None where it was not, or does not say."""
+    """A message that the program was written by a later torch; None where it was not, or the version is missing."""
     import torch
 
     version = document.get("schema_version") if isinstance(document, dict) else None
@@ -294,11 +286,11 @@ def _verifiers(serialized: Any, loaded: LoadedProgram, records: ProgramViolation
 
     found = []
     for dialect in list(serialized.verifiers) or ["ATEN"]:
+        observed = f"dialect {dialect!r}, for which no verifier is registered here"
         try:
             found.append(load_verifier(dialect)())
-        except KeyError:  # noqa: PERF203 - each dialect by itself
+        except KeyError:
             loaded.dialect_known = False
-            observed = f"dialect {dialect!r}, for which no verifier is registered here"
             expected = "ATEN, TRAINING, or a dialect that --setup registers"
             records.add("G10", "dialect-unknown", target=dialect, observed=observed, expected=expected)
     serialized.verifiers = [verifier.dialect for verifier in found]
@@ -308,16 +300,13 @@ def _verifiers(serialized: Any, loaded: LoadedProgram, records: ProgramViolation
 def _make(serialized: Any, state: Any, constants: Any, examples: Any, records: ProgramViolations) -> Any:
     from torch._export.serde.serialize import ExportedProgramDeserializer, SerializeError
 
-    def attempt(**options: Any) -> Any:
-        # It changes what it is given.
-        made = copy.deepcopy(serialized)
-        return ExportedProgramDeserializer().deserialize(made, state, constants, examples, **options)
-
     options: dict[str, Any] = {}
     while True:
+        # A copy: the deserializer changes its argument.
+        program = copy.deepcopy(serialized)
         try:
-            return attempt(**options)
-        except SerializeError as error:  # noqa: PERF203 - each attempt meets another refusal
+            return ExportedProgramDeserializer().deserialize(program, state, constants, examples, **options)
+        except SerializeError as error:
             if options or "schema version" not in str(error):
                 raise
             observed, expected = first_line(error), "a program of the same major version of the schema"
@@ -329,7 +318,7 @@ def _make(serialized: Any, state: Any, constants: Any, examples: Any, records: P
 
 
 def _widen(serialized: Any, error: AssertionError, records: ProgramViolations) -> bool:
-    """Whether the sample's size lay outside of a range; that is recorded, and the range taken as wide as needed."""
+    """Whether the sample's size was outside a range; that is recorded, and the range widened as needed."""
     found = _OUTSIDE.search(str(error))
     if found is None:
         return False
@@ -346,7 +335,7 @@ def _widen(serialized: Any, error: AssertionError, records: ProgramViolations) -
 
 
 def _not_loadable(error: Exception, loaded: LoadedProgram, records: ProgramViolations) -> None:
-    """``SerializeError`` quotes the whole node and the whole traceback; its last line is the reason."""
+    """Record that the program cannot be loaded; the reason is the last line of a ``SerializeError``."""
     reason = [line for line in str(error).splitlines() if line.strip()] or [""]
     observed = f"{type(error).__name__}: {reason[-1][:500]}"
     node = None
@@ -359,11 +348,11 @@ def _not_loadable(error: Exception, loaded: LoadedProgram, records: ProgramViola
         observed=observed,
         expected="a program that this torch can rebuild",
     )
-    loaded.problem = traceback.format_exc()[-_KEPT_MEMBERS:]
+    loaded.problem = traceback.format_exc()[-_LONGEST_TRACE:]
 
 
 def _quoted_name(text: str) -> str | None:
-    """The name of the first output in the printed form of a serialised node, else its target."""
+    """Name of the first output in the printed form of a serialised node, else its target."""
     for mark in ("as_tensor=TensorArgument(name='", "name='", "target='"):
         _, found, rest = text.rpartition(mark) if mark != "target='" else text.partition(mark)
         if found:

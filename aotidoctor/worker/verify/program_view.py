@@ -1,6 +1,6 @@
-"""Show the rebuilt program to the rules of ``aotidoctor.program``: signature, values, state, paths of inputs.
+"""Describe the rebuilt program for the rules of ``aotidoctor.program``: signature, values, state, paths of inputs.
 
-The signature is for rules S01 to S12; rule S13 is about the output node. The state is what the package will change,
+The signature is for rules S01 to S12; rule S13 is about the output node. The state is all that the package will change,
 carry and drop. Each input has the user's path (``args[0]['a']``), beside its spec and its placeholder.
 """
 
@@ -42,7 +42,7 @@ class UserInput:
 
     @property
     def val(self) -> Any:
-        """What the placeholder stands for."""
+        """Value of the placeholder in the traced graph."""
         return None if self.node is None else self.node.meta.get("val")
 
 
@@ -55,10 +55,11 @@ def user_inputs(program: Any) -> list[UserInput]:
     same = len(nodes) == len(specs)
     found = [(spec, nodes[at] if same else None) for at, spec in enumerate(specs) if spec.kind is InputKind.USER_INPUT]
     paths = _paths(program)
-    named = paths if len(paths) == len(found) else [(_name(spec), (), False) for spec, _ in found]
+    if len(paths) != len(found):
+        paths = [(str(getattr(spec.arg, "name", "") or "a constant"), (), False) for spec, _ in found]
     return [
         UserInput(path=path, keys=keys, is_keyword=is_keyword, spec=spec, node=node)
-        for (path, keys, is_keyword), (spec, node) in zip(named, found, strict=True)
+        for (path, keys, is_keyword), (spec, node) in zip(paths, found, strict=True)
     ]
 
 
@@ -73,7 +74,7 @@ def leaf_examples(program: Any) -> list[Any]:
 
 
 def argument_names(program: Any) -> list[str]:
-    """Names of the positional arguments of forward, empty where the program does not tell."""
+    """Names of the positional arguments of forward; empty where the program does not have them."""
     for entry in program.module_call_graph:
         if entry.fqn == "" and entry.signature is not None:
             return list(getattr(entry.signature, "forward_arg_names", None) or [])
@@ -88,23 +89,18 @@ def _paths(program: Any) -> list[tuple[str, tuple[Any, ...], bool]]:
         tree = pytree.tree_unflatten(range(in_spec.num_leaves), in_spec)
         leaves = pytree.tree_flatten_with_path(tree)[0]
         found = [(keys, pytree.keystr(keys[1:])) for keys, _ in leaves]
+        # The one that a step has of these three.
+        kinds = ("idx", "key", "name")
         return [
-            (f"{('args', 'kwargs')[keys[0].idx]}{text}", tuple(map(_key, keys[1:])), keys[0].idx == 1)
+            (
+                f"{('args', 'kwargs')[keys[0].idx]}{text}",
+                tuple(next((getattr(one, kind) for kind in kinds if hasattr(one, kind)), str(one)) for one in keys[1:]),
+                keys[0].idx == 1,
+            )
             for keys, text in found
         ]
     except Exception:
         return []
-
-
-def _key(step: Any) -> Any:
-    for name in ("idx", "key", "name"):
-        if hasattr(step, name):
-            return getattr(step, name)
-    return str(step)
-
-
-def _name(spec: Any) -> str:
-    return str(getattr(spec.arg, "name", "") or "a constant")
 
 
 # The signature.
@@ -113,25 +109,40 @@ _SYMBOLS = ("SymIntArgument", "SymFloatArgument", "SymBoolArgument")
 
 
 def program_signature(program: Any) -> ProgramSignature:
-    """What the program says of its inputs and outputs, beside its graph."""
+    """Inputs and outputs as the program describes them, beside its graph."""
+    import torch
     from torch.export.graph_signature import InputKind
 
     nodes, last = {node: as_place(node) for node in program.graph.nodes}, _last(program)
+    weights = {
+        name: "Parameter" if isinstance(value, torch.nn.Parameter) else type(value).__name__
+        for name, value in program.state_dict.items()
+    }
+    # Persistent buffers may be among the constants or below a subgraph, where torch (2.11 and later) looks as well.
+    buffers = {*program.constants, *program.graph_module.state_dict()}
     return ProgramSignature(
         placeholders=[item for node, item in nodes.items() if node.op == "placeholder"],
         inputs=[input_spec(spec) for spec in program.graph_signature.input_specs],
         outputs=[output_spec(spec) for spec in program.graph_signature.output_specs],
         returned=_read_returned(last),
-        calls=[_call(entry) for entry in program.module_call_graph if entry.signature is not None],
+        calls=[
+            ModuleCall(
+                fqn=entry.fqn,
+                inputs=[item.name for item in entry.signature.inputs],
+                outputs=[item.name for item in entry.signature.outputs],
+            )
+            for entry in program.module_call_graph
+            if entry.signature is not None
+        ],
         nodes={item.name: item for item in nodes.values()},
-        state=_state(program),
+        state=ProgramState(weights=weights, constants=program.constants, kept=buffers),
         kinds=[kind.name for kind in InputKind],
         end=nodes.get(last, "output"),
     )
 
 
 def input_spec(spec: Any) -> SignatureSpec:
-    """The kinds are the archive's: it has one of its own for constants, and another word for those of the program."""
+    """An input as in the archive, which has a kind for constants, and another word for those of the program."""
     from torch.export.graph_signature import InputKind
 
     kind = spec.kind.name.lower() if isinstance(spec.kind, InputKind) else str(spec.kind)
@@ -149,7 +160,7 @@ def input_spec(spec: Any) -> SignatureSpec:
 
 
 def output_spec(spec: Any) -> SignatureSpec:
-    """A constant is compared by its value."""
+    """An output; a constant is compared by its value."""
     name = getattr(spec.arg, "name", "")
     value = spec.arg.value if type(spec.arg).__name__ == "ConstantArgument" else name
     kind = str(getattr(spec.kind, "name", spec.kind)).lower()
@@ -157,7 +168,7 @@ def output_spec(spec: Any) -> SignatureSpec:
 
 
 def check_output_node(program: Any, records: ProgramViolations) -> None:
-    """The graph ends in an output node, which returns a tuple."""
+    """Check that the graph ends in an output node, which returns a tuple."""
     last = _last(program)
     if last is None or last.op != "output":
         observed = f"the last node is {last.op} {last.name}" if last is not None else "a graph without nodes"
@@ -173,65 +184,43 @@ def _last(program: Any) -> Any:
 
 def _read_returned(last: Any) -> list[GraphOutput] | None:
     outputs = None if last is None or last.op != "output" else last.args[0] if last.args else ()
-    return [_one(item, last) for item in outputs] if isinstance(outputs, list | tuple) else None
-
-
-def _one(item: Any, last: Any) -> GraphOutput:
-    value = getattr(item, "name", item)
-    name = value if hasattr(item, "op") else ""
-    return GraphOutput(name=name, text=str(value), value=value, node=as_place(item if name else last))
-
-
-def _call(entry: Any) -> ModuleCall:
-    inputs, outputs = ([item.name for item in items] for items in (entry.signature.inputs, entry.signature.outputs))
-    return ModuleCall(fqn=entry.fqn, inputs=inputs, outputs=outputs)
-
-
-def _state(program: Any) -> ProgramState:
-    """Persistent buffers may be among the constants or below a subgraph, where torch (2.11 and later) looks as well."""
-    import torch
-
-    classes = {
-        name: "Parameter" if isinstance(value, torch.nn.Parameter) else type(value).__name__
-        for name, value in program.state_dict.items()
-    }
-    kept = {*program.constants, *program.graph_module.state_dict()}
-    return ProgramState(weights=classes, constants=program.constants, kept=kept)
+    if not isinstance(outputs, list | tuple):
+        return None
+    found = []
+    for item in outputs:
+        value: Any = getattr(item, "name", item)
+        name = value if hasattr(item, "op") else ""
+        found.append(GraphOutput(name=name, text=str(value), value=value, node=as_place(item if name else last)))
+    return found
 
 
 # The values of all graphs, and the symbols in them.
 
 
 def graph_values(program: Any) -> Iterator[Value]:
-    """What each node gives, part by part."""
+    """Values of each node, part by part."""
+    import torch
     from torch.utils import _pytree as pytree
 
     for path, module in program_graphs(program):
         for node in module.graph.nodes:
             for leaf in pytree.tree_leaves(node.meta.get("val")) if node.op != "output" else ():
-                yield _value(path, node, leaf)
-
-
-def _value(path: str, node: Any, leaf: Any) -> Value:
-    import torch
-
-    is_tensor = isinstance(leaf, torch.Tensor)
-    return Value(
-        graph=path,
-        node=as_place(node),
-        name=node.name,
-        target=None if node.op == "placeholder" else operator_name(node.target),
-        rank=leaf.dim() if is_tensor else None,
-        dtype=dtype_name(leaf) if is_tensor else "",
-        device=str(leaf.device) if is_tensor else "",
-        symbols=frozenset(
-            str(symbol) for part in (leaf.shape if is_tensor else (leaf,)) for symbol in free_symbols(part)
-        ),
-    )
+                is_tensor = isinstance(leaf, torch.Tensor)
+                sizes = leaf.shape if is_tensor else (leaf,)
+                yield Value(
+                    graph=path,
+                    node=as_place(node),
+                    name=node.name,
+                    target=None if node.op == "placeholder" else operator_name(node.target),
+                    rank=leaf.dim() if is_tensor else None,
+                    dtype=dtype_name(leaf) if is_tensor else "",
+                    device=str(leaf.device) if is_tensor else "",
+                    symbols=frozenset(str(symbol) for size in sizes for symbol in free_symbols(size)),
+                )
 
 
 def free_symbols(size: Any) -> Any:
-    """The symbols in a size or number."""
+    """Symbols in a size or number."""
     return getattr(getattr(getattr(size, "node", None), "expr", None), "free_symbols", ())
 
 
@@ -248,7 +237,7 @@ def nameless_dtypes() -> set[str]:
 
 
 def symbol_ranges(program: Any) -> dict[str, SizeRange]:
-    """Bounds by symbol."""
+    """Bounds of each symbol."""
     constraints = program.range_constraints.items()
     return {str(name): SizeRange(low=_integer(found.lower), high=_integer(found.upper)) for name, found in constraints}
 
@@ -261,7 +250,7 @@ def _integer(value: Any) -> int | None:
 
 
 def symbol_places(program: Any) -> Places:
-    """Where each symbol is a size of an input."""
+    """Sizes of inputs that are a symbol, with those of the sample, by symbol."""
     examples, inputs = leaf_examples(program), user_inputs(program)
     found: dict[str, list[tuple[str, int | None]]] = {}
     for at, item in enumerate(inputs):
@@ -278,7 +267,7 @@ def symbol_places(program: Any) -> Places:
 
 
 def check_state(program: Any, records: ProgramViolations) -> None:
-    """All of it."""
+    """Check writes, weights and inputs that are no tensors."""
     import torch
 
     inputs = user_inputs(program)
@@ -288,14 +277,14 @@ def check_state(program: Any, records: ProgramViolations) -> None:
     tensors = {name: value for name, value in values if isinstance(value, torch.Tensor)}
     check_size({name: value.numel() * value.element_size() for name, value in tensors.items()}, records)
     for item in inputs:
-        for kind, text in _kind(item):
+        for kind, text in _non_tensor(item):
             check_leaf(
                 NonTensorLeaf(kind=kind, path=item.path, node=item.node and as_place(item.node), text=text), records
             )
 
 
 def _writes(program: Any) -> Iterator[InputWrite]:
-    """By every operator that writes to a placeholder, also through views of it."""
+    """Writes to placeholders by operators, also through views."""
     import torch
 
     roots: dict[Any, str] = {node: node.name for node in program.graph.nodes if node.op == "placeholder"}
@@ -312,8 +301,8 @@ def _writes(program: Any) -> Iterator[InputWrite]:
                 yield InputWrite(node=as_place(node), target=operator_name(node.target), root=roots[given])
 
 
-def _kind(item: UserInput) -> Iterator[tuple[str, str]]:
-    """What the input is, and the text of it; nothing for a tensor, and for a number that can be had from one."""
+def _non_tensor(item: UserInput) -> Iterator[tuple[str, str]]:
+    """Kind and text of an input; nothing for a tensor, and for a number that is a size of one."""
     import torch
     from torch.export.graph_signature import ConstantArgument, CustomObjArgument
 
@@ -322,17 +311,13 @@ def _kind(item: UserInput) -> Iterator[tuple[str, str]]:
         yield "object", given.class_fqn
     elif isinstance(given, ConstantArgument):
         yield "constant", repr(given.value)
-    elif isinstance(item.val, torch.SymInt | torch.SymFloat | torch.SymBool) and _is_lost(item):
-        yield "symbol", f"{type(item.val).__name__.removeprefix('Sym').lower()} {item.val}"
-
-
-def _is_lost(item: UserInput) -> bool:
-    """A number that is also the size of an input can be had from there."""
-    others = (node for node in item.node.graph.nodes if node.op == "placeholder" and node is not item.node)
-    sizes = {
-        symbol
-        for node in others
-        for size in getattr(node.meta.get("val"), "shape", ())
-        for symbol in free_symbols(size)
-    }
-    return bool(item.node.users) and not set(free_symbols(item.val)) <= sizes
+    elif isinstance(item.val, torch.SymInt | torch.SymFloat | torch.SymBool) and item.node.users:
+        others = (node for node in item.node.graph.nodes if node.op == "placeholder" and node is not item.node)
+        sizes = {
+            symbol
+            for node in others
+            for size in getattr(node.meta.get("val"), "shape", ())
+            for symbol in free_symbols(size)
+        }
+        if not set(free_symbols(item.val)) <= sizes:
+            yield "symbol", f"{type(item.val).__name__.removeprefix('Sym').lower()} {item.val}"

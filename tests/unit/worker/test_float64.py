@@ -15,7 +15,7 @@ from aotidoctor.model.case import Tolerance, Tolerances
 from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.float64.float64_judge import RoundingError, judge, verdict_of
 from aotidoctor.worker.float64.float64_run import NoDoubleRunError, RoundingNoise, run_program
-from aotidoctor.worker.run_reference import LoadedReference
+from aotidoctor.worker.reference_program import LoadedReference
 from aotidoctor.worker.tensors import compare_outputs, settle_verdicts
 
 

@@ -1,0 +1,79 @@
+"""Load the program that a package was made from, and call it.
+
+The reference is an exported program (``exported.pt2``) or a function (``module.py:function``).
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import field
+from typing import Any
+
+from aotidoctor.model.case import user_function
+from aotidoctor.model.jobs import Job, UserCode
+from aotidoctor.model.record import record
+from aotidoctor.worker.call import ModelCall
+from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.tensors import describe, result_tensors
+from aotidoctor.worker.user_code import load_setup
+from aotidoctor.worker.weights import program_tensors
+
+
+@record
+class LoadedReference:
+    """``call`` runs it; ``program`` is the exported program (None for a function), ``tensors`` its tensors by name."""
+
+    call: Callable[..., Any]
+    program: Any = None
+    tensors: dict[str, Any] = field(default_factory=dict)
+
+
+# References that a process loaded before it was forked.
+_shared: dict[str, LoadedReference] = {}
+
+
+def share_reference(spec: str, channel: Channel) -> None:
+    """Load the reference for all processes that will be forked from this one. A failure will recur in those."""
+    with suppress(Exception):
+        _shared[spec] = load_reference(spec, channel)
+
+
+def load_reference(spec: str, channel: Channel) -> LoadedReference:
+    """Load an exported program, or the function in ``module.py:function``."""
+    if spec in _shared:
+        return _shared[spec]
+    if (named := user_function(spec)) is not None:
+        path, function = named
+        module = load_setup(Job(code=UserCode(setup=path)), channel)
+        return LoadedReference(call=getattr(module, function))
+    if not (channel.user_cwd / spec).is_file():
+        # Opening a named pipe would wait until the time is up.
+        raise FileNotFoundError(f"no such file: {spec}")
+    from aotidoctor.readers.package.read_package import read_damage
+    from aotidoctor.worker.cut_program import load_program
+
+    # PyTorch compares no checksum: damage would be taken for a fault of the package.
+    if damage := read_damage(str(channel.user_cwd / spec)):
+        raise ValueError(f"{spec} {damage}")
+    program = load_program(channel.user_cwd / spec)
+    return LoadedReference(call=program.module(), program=program, tensors=program_tensors(program))
+
+
+def call_reference(reference: LoadedReference, call: ModelCall) -> tuple[dict[str, Any], Any]:
+    """Call the reference: facts of the outputs or the ``error``, and the outputs (None when it raised)."""
+    import torch
+
+    try:
+        with torch.no_grad():
+            theirs = reference.call(*call.args, **call.kwargs)
+    except Exception as error:
+        return {"error": error_text(error)}, None
+    return {"outputs": [describe(path, leaf, values=True) for path, leaf in result_tensors(theirs)]}, theirs
+
+
+def error_text(error: Exception) -> str:
+    """Type and message of an exception of the reference, which is also printed with its traceback."""
+    traceback.print_exception(error)
+    return f"{type(error).__name__}: {error}"[:16384]
