@@ -20,7 +20,8 @@ from aotidoctor.readers.host.profiles import HERE, for_artifact
 from aotidoctor.readers.releases.torch_releases import Release, built_by, loads_from, release_text
 from aotidoctor.triage import open_case
 from aotidoctor.triage.finish import Invocation, finish
-from aotidoctor.triage.static_checks import CheckAnswer, Session, ask_host, name_causes
+from aotidoctor.triage.state import Session
+from aotidoctor.triage.static_checks import CheckAnswer, ask_host, name_causes
 
 # A package runs only if these checks have answers; others concern the moment, not the machine.
 DECISIVE = frozenset((

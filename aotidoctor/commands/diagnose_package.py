@@ -20,7 +20,8 @@ from aotidoctor.model.report import Event, EventKind, OnEvent, Report, current_e
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.triage import open_case
 from aotidoctor.triage.finish import Invocation, session_report
-from aotidoctor.triage.static_checks import Session, name_causes, overlooked_by_checks, run_checks
+from aotidoctor.triage.state import Session
+from aotidoctor.triage.static_checks import name_causes, overlooked_by_checks, run_checks
 
 if TYPE_CHECKING:
     from aotidoctor.model.inputs import InputSet

@@ -36,7 +36,7 @@ from aotidoctor.probes.shrink import signature_of
 from aotidoctor.runner.runner import Runner
 from aotidoctor.triage import open_case
 from aotidoctor.triage.compile_cache import CompileCache, open_cache
-from aotidoctor.triage.static_checks import Session
+from aotidoctor.triage.state import Session
 
 # What to try next.
 

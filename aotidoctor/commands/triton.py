@@ -24,7 +24,8 @@ from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.package.read_package import read_artifact
 from aotidoctor.triage.finish import Invocation, finish
 from aotidoctor.triage.open_case import select_model, with_inputs
-from aotidoctor.triage.static_checks import Session, name_causes
+from aotidoctor.triage.state import Session
+from aotidoctor.triage.static_checks import name_causes
 from aotidoctor.triton.call_spec import find_release, unknown_release_note
 from aotidoctor.triton.init_library import INIT_LIBRARY_SINCE, read_hook_run
 from aotidoctor.triton.judge import finding_of, judge_model

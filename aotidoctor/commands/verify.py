@@ -43,7 +43,8 @@ from aotidoctor.program.verify_stages import (
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.package.read_package import read_artifact
 from aotidoctor.triage.finish import Invocation, finish
-from aotidoctor.triage.static_checks import Session, ask_check, name_causes
+from aotidoctor.triage.state import Session
+from aotidoctor.triage.static_checks import ask_check, name_causes
 
 if TYPE_CHECKING:
     from aotidoctor.runner.runner import Runner

@@ -23,7 +23,8 @@ from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.localization import Chain, Frame, Localization
 from aotidoctor.model.report import Diagnosis, LogEvent, LogReading, Report
 from aotidoctor.triage import open_case
-from aotidoctor.triage.static_checks import Session, name_causes, run_checks
+from aotidoctor.triage.state import Session
+from aotidoctor.triage.static_checks import name_causes, run_checks
 
 _KERNEL = re.compile(r"\b(?:cpp|triton)_[a-z]\w*\b")
 _HANDLE = re.compile(r"\binput_handles\[(\d+)\]")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aotidoctor.model.localization import Localization
     from aotidoctor.model.report import Diagnosis, LogReading
     from aotidoctor.model.run import Outcome
-    from aotidoctor.triage.static_checks import Session
+    from aotidoctor.triage.state import Session
 
 
 class Invocation:

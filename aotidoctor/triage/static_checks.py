@@ -22,18 +22,6 @@ if TYPE_CHECKING:
     from aotidoctor.model.case import Case
     from aotidoctor.model.report import Diagnosis
 
-__all__ = [
-    "FIT_STAGES",
-    "MOST_FINDINGS",
-    "CheckAnswer",
-    "Session",
-    "ask_check",
-    "ask_host",
-    "name_causes",
-    "overlooked_by_checks",
-    "run_checks",
-]
-
 # Per check: no report is read further, and no treatment needs more.
 MOST_FINDINGS = 300
 

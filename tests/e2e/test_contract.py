@@ -32,7 +32,8 @@ from aotidoctor.model.evidence import Severity
 from aotidoctor.model.inputs import Container, Leaf, PlainValue, TensorDesc
 from aotidoctor.model.jobs import InputsSource
 from aotidoctor.triage.open_case import open_case, with_inputs
-from aotidoctor.triage.static_checks import Session, run_checks
+from aotidoctor.triage.state import Session
+from aotidoctor.triage.static_checks import run_checks
 from aotidoctor.worker.safe_load import load_inputs
 
 pytestmark = pytest.mark.torch

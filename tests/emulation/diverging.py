@@ -21,7 +21,7 @@ from models import MODELS, made
 from aotidoctor.model.case import Options
 from aotidoctor.triage.examine import examine
 from aotidoctor.triage.open_case import open_case
-from aotidoctor.triage.static_checks import Session
+from aotidoctor.triage.state import Session
 
 CHOSEN = ("mlp", "embedding_linear", "layernorm", "cat", "attention", "index_put", "user_triton")
 _STORE = re.compile(

@@ -27,7 +27,7 @@ from aotidoctor.model.case import Options  # noqa: E402
 from aotidoctor.model.run import Exited, NotStarted, Outcome  # noqa: E402
 from aotidoctor.triage.examine import examine  # noqa: E402
 from aotidoctor.triage.open_case import open_case  # noqa: E402
-from aotidoctor.triage.static_checks import Session  # noqa: E402
+from aotidoctor.triage.state import Session  # noqa: E402
 from aotidoctor.worker.emulation import emulate as emulate_module  # noqa: E402
 
 DATA = HERE.parent / "data" / "emulation"

@@ -51,7 +51,8 @@ from aotidoctor.readers.package.zip_archive import (
 from aotidoctor.reports.json.json_report import saved_case
 from aotidoctor.triage import treated_run
 from aotidoctor.triage.finish import Invocation, finish
-from aotidoctor.triage.static_checks import Session, name_causes, run_checks
+from aotidoctor.triage.state import Session
+from aotidoctor.triage.static_checks import name_causes, run_checks
 from aotidoctor.triage.treated_run import TreatmentVerdicts
 from aotidoctor.version import __version__
 

@@ -30,7 +30,8 @@ from aotidoctor.model.run import (
 from aotidoctor.probes.reference_findings import CODE, OUTPUT_KINDS, of_another_program, output_finding
 from aotidoctor.reports.json.json_report import read_saved_report, saved_case
 from aotidoctor.triage.finish import Invocation, finish
-from aotidoctor.triage.static_checks import Session, name_causes
+from aotidoctor.triage.state import Session
+from aotidoctor.triage.static_checks import name_causes
 
 _MOST = 20_000
 

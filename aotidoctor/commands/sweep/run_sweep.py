@@ -26,7 +26,8 @@ from aotidoctor.probes.probe import succeeded
 from aotidoctor.readers.inputs.live_and_generated import describe_generated
 from aotidoctor.runner.runner import Runner
 from aotidoctor.triage import open_case
-from aotidoctor.triage.static_checks import Session, run_checks
+from aotidoctor.triage.state import Session
+from aotidoctor.triage.static_checks import run_checks
 
 # Contract, package and program on one call, and the verdict.
 

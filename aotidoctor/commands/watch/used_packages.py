@@ -28,7 +28,8 @@ from aotidoctor.readers.contract.sourceless_contract import resolve_leaves
 from aotidoctor.readers.host.environment import find_torch
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.triage import open_case
-from aotidoctor.triage.static_checks import Session, run_checks
+from aotidoctor.triage.state import Session
+from aotidoctor.triage.static_checks import run_checks
 
 if TYPE_CHECKING:
     from aotidoctor.model.inputs import InputSet

@@ -45,7 +45,8 @@ from aotidoctor.model.run import Outcome, Signalled, WatchedProgram
 from aotidoctor.probes import backtrace, blame, plain_run, watched_program
 from aotidoctor.probes.probe import History, succeeded
 from aotidoctor.triage.finish import Invocation, finish
-from aotidoctor.triage.static_checks import Session, name_causes
+from aotidoctor.triage.state import Session
+from aotidoctor.triage.static_checks import name_causes
 
 if TYPE_CHECKING:
     from aotidoctor.commands.watch.program_outcome import RecordedCall, RunAgain

@@ -7,7 +7,8 @@ from aotidoctor.checks.registry import CHECKS
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Host
 from aotidoctor.model.contract import ModelContract, Unread
-from aotidoctor.triage.static_checks import Session, overlooked_by_checks, run_checks
+from aotidoctor.triage.state import Session
+from aotidoctor.triage.static_checks import overlooked_by_checks, run_checks
 
 FACTS = {
     "input", "input-check", "symbol", "assert", "buffer", "call", "launch", "device-code", "output", "constant",

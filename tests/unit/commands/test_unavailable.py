@@ -9,7 +9,7 @@ from aotidoctor.model.case import Case, Host
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.probes import call_trace, kernel_values, reference
 from aotidoctor.triage.finish import cannot_examine_reason
-from aotidoctor.triage.static_checks import Session
+from aotidoctor.triage.state import Session
 
 
 def evidence(code: str, kind: str, severity: Severity = Severity.WARN) -> Evidence:

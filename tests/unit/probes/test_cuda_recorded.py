@@ -14,7 +14,7 @@ from aotidoctor.model.case import Options
 from aotidoctor.model.report import Status
 from aotidoctor.triage import examine, recompile_and_bisect
 from aotidoctor.triage.open_case import open_case
-from aotidoctor.triage.static_checks import Session
+from aotidoctor.triage.state import Session
 from tests.cuda_sim.expected import CAUSES, MM, TABLES, TOLD, rows_of
 from tests.cuda_sim.recorded import load
 from tests.cuda_sim.scenarios import PACKAGES, RECORDED, RELU, SCENARIOS, SIGMOID

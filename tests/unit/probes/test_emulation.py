@@ -12,7 +12,7 @@ from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.report import Diagnosis, Remedy, Status
 from aotidoctor.model.run import Request, Signalled, TimedOut
 from aotidoctor.probes import emulation
-from aotidoctor.triage.static_checks import Session
+from aotidoctor.triage.state import Session
 from tests.unit.probes.outcomes import case, history, outcome
 from tests.unit.probes.test_probes import finding
 

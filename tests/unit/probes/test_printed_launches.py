@@ -18,7 +18,7 @@ from aotidoctor.probes.settings_took_effect import with_effect
 from aotidoctor.triage import examine, recompile_and_bisect
 from aotidoctor.triage.compile_cache import CompileCache
 from aotidoctor.triage.open_case import open_case
-from aotidoctor.triage.static_checks import Session
+from aotidoctor.triage.state import Session
 from tests.cuda_sim.scenarios import PACKAGES
 from tests.unit.probes.outcomes import history, outcome, raised
 from tests.unit.probes.test_cuda_probes import ABORT, FAULT, IMA, gpu_case

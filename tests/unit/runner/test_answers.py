@@ -18,7 +18,7 @@ from aotidoctor.model.answers import (
 )
 from aotidoctor.model.jobs import Run
 from aotidoctor.model.run import Exited, Outcome, Request
-from aotidoctor.triage.static_checks import Session
+from aotidoctor.triage.state import Session
 from aotidoctor.worker import JOBS
 from aotidoctor.worker.channel import plain
 from tests.unit.probes.outcomes import case

@@ -16,7 +16,7 @@ from aotidoctor.model.report import EventKind
 from aotidoctor.model.run import TimedOut
 from aotidoctor.triage import examine, recompile_and_bisect
 from aotidoctor.triage.compile_cache import CompileCache
-from aotidoctor.triage.static_checks import Session
+from aotidoctor.triage.state import Session
 from tests.unit.probes.outcomes import case, outcome, raised
 
 LOWERINGS = [{"backend": "inductor", "name": f"n{at}", "target": f"aten.op{at}.default"} for at in range(10)]

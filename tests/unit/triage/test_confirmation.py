@@ -14,7 +14,7 @@ from aotidoctor.model.report import Diagnosis, Remedy, Status
 from aotidoctor.model.run import Signalled
 from aotidoctor.readers.package.read_package import read_artifact
 from aotidoctor.triage import treated_run
-from aotidoctor.triage.static_checks import Session
+from aotidoctor.triage.state import Session
 from tests.artifacts.releases import ROOT as RELEASES
 from tests.unit.checks.input_builders import Spec, call, case_of, contract_of, tensor
 from tests.unit.probes.outcomes import outcome, raised

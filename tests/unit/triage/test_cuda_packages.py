@@ -15,7 +15,8 @@ import pytest
 from aotidoctor.model.case import Gpu, Options, TorchBuild
 from aotidoctor.model.inputs import Container, InputSet, Leaf
 from aotidoctor.triage.open_case import open_case
-from aotidoctor.triage.static_checks import Session, name_causes, run_checks
+from aotidoctor.triage.state import Session
+from aotidoctor.triage.static_checks import name_causes, run_checks
 from tests.gpu.faults import other_arch
 from tests.unit.checks.input_builders import tensor
 from tests.unit.checks.package_builders import host

@@ -16,7 +16,8 @@ from aotidoctor.model.run import Request, Signalled, TimedOut
 from aotidoctor.probes import PROBES
 from aotidoctor.triage import run_probes as ladder
 from aotidoctor.triage.run_probes import run_probes
-from aotidoctor.triage.static_checks import Session, run_checks
+from aotidoctor.triage.state import Session
+from aotidoctor.triage.static_checks import run_checks
 from tests.unit.checks.input_builders import Spec, call, case_of, contract_of, tensor
 from tests.unit.probes.outcomes import case, outcome, raised
 from tests.unit.triage.test_confirmation import FINE, Replies

@@ -12,7 +12,7 @@ from aotidoctor.model.run import Signalled
 from aotidoctor.probes.probe import History
 from aotidoctor.probes.shrink import plan, signature_of
 from aotidoctor.triage import examine
-from aotidoctor.triage.static_checks import Session
+from aotidoctor.triage.state import Session
 from tests.unit.checks.input_builders import Spec, call, case_of, contract_of, tensor
 from tests.unit.probes.outcomes import outcome, raised
 
