@@ -21,13 +21,7 @@ if TYPE_CHECKING:
     from aotidoctor.commands.guard import guard
     from aotidoctor.commands.stamp_and_fix import stamp
     from aotidoctor.model.case import Options
-    from aotidoctor.model.errors import (
-        AotidoctorError,
-        ArgumentError,
-        CannotExamineError,
-        InputsError,
-        UsageError,
-    )
+    from aotidoctor.model.errors import AotidoctorError, ArgumentError, CannotExamineError, InputsError, UsageError
     from aotidoctor.testing import AotiUnhealthyError, assert_aoti_healthy
 
 __all__ = [

@@ -22,12 +22,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.call_overlay import (
-    contract_source,
-    leaf_check,
-    static_mismatches,
-    tensor_pairs,
-)
+from aotidoctor.checks.matching.call_overlay import contract_source, leaf_check, static_mismatches, tensor_pairs
 from aotidoctor.checks.matching.kernel_reads import misfits, short_reads
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import describe_spec

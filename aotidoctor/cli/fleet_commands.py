@@ -311,11 +311,11 @@ def fleet(
         raise typer.BadParameter("--fail-on-new and --on-new need --baseline", param_hint="--baseline")
     kind = chosen_format(format_, FleetFormat.RICH, json=json)
     files = [_parse_fleet_spec(text, [*results, *([baseline] if baseline else [])], accepted) for text in report or ()]
-    from aotidoctor.commands import fleet as command
+    from aotidoctor.commands import fleet as fleet_module
 
-    wanted = command.FleetSummaryRequest(folders=tuple(results), baseline=baseline, accepted=accepted, argv=argv())
+    wanted = fleet_module.FleetSummaryRequest(folders=tuple(results), baseline=baseline, accepted=accepted, argv=argv())
     with exit_on_error():
-        words = command.hook_words(on_new) if on_new is not None else ()
+        words = fleet_module.hook_words(on_new) if on_new is not None else ()
     found = _judge_results(wanted, kind, redact=redact)
     try:
         detail = -1 if quiet else int(verbose)
@@ -335,8 +335,8 @@ def fleet(
     except Exception as error:  # noqa: BLE001 - the guard: its own failure ends in a status, too
         _fail_fleet(whereabouts(error), 5, FleetFormat.CHAT)
     if words:
-        command.call_for_news(found.summary, words, os.environ, warn)
-    raise typer.Exit(command.fleet_status(found.summary, fail_on_new=fail_on_new))
+        fleet_module.call_for_news(found.summary, words, os.environ, warn)
+    raise typer.Exit(fleet_module.fleet_status(found.summary, fail_on_new=fail_on_new))
 
 
 def _parse_fleet_spec(text: str, folders: Sequence[str], accepted: str | None) -> tuple[str, Path]:

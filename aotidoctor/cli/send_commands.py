@@ -428,10 +428,7 @@ def export(
 
 def import_(file: Document, *, cases_: StoreFile = None) -> None:
     """Add the cases that `cases export` wrote; existing entries are not added again."""
-    from aotidoctor.commands.cases.remember import (
-        import_file,
-        strict_redactor,
-    )
+    from aotidoctor.commands.cases.remember import import_file, strict_redactor
 
     with _open_cases(cases_, make=True) as store:
         _print_added(import_file(store, file, strict_redactor(os.environ)))

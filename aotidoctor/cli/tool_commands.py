@@ -37,7 +37,7 @@ from aotidoctor.reports.redact.redactor import Redactor, redact_private
 from aotidoctor.reports.text import OK, PROBLEM, UNKNOWN, exit_status, write_file
 
 if TYPE_CHECKING:
-    from aotidoctor.commands.demo import Patient
+    from aotidoctor.commands.demo import DemoCase
 
 
 @with_options("package")
@@ -196,7 +196,7 @@ def mcp(*, root: RootFolder = ".", allow_run: AllowRun = False) -> None:
         serve(root, may_run=allow_run, environ=os.environ)
 
 
-PatientReport = tuple["Patient", Report]
+PatientReport = tuple["DemoCase", Report]
 
 
 Cuda = Annotated[
@@ -241,14 +241,14 @@ def demo(
 
 def _demo_fleet(show: Show, environ: Mapping[str, str]) -> NoReturn:
     """Sixty packages, two nights: what the second has that the first had not."""
-    from aotidoctor.commands import demo as patients
+    from aotidoctor.commands import demo as demo_module
     from aotidoctor.commands.fleet import render_fleet as fleet_in
 
     progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
     redactor = Redactor.of(environ)
     try:
         with progress:
-            found = patients.make_fleet(environ, progress.on_event, redactor)
+            found = demo_module.make_fleet(environ, progress.on_event, redactor)
     except AotidoctorError as error:
         warn(redactor.text(str(error)))
         raise typer.Exit(error.exit_status) from error
@@ -262,20 +262,22 @@ def _demo_fleet(show: Show, environ: Mapping[str, str]) -> NoReturn:
                 found.summary, stream=sys.stdout or StringIO(), environ=environ, detail=min(show.detail, 0)
             )
         )
-        place = _shell_path(patients.fleet_folder(environ), environ)
-        write_stdout(f"\nThe page, and by hand:\n\n    {place}/{patients.PAGE}\n    cd {place}\n    aotidoctor fleet")
-        write_stdout(f" {patients.TONIGHT} --baseline {patients.LAST_NIGHT} --fail-on-new\n")
-    raise typer.Exit(OK if patients.is_as_expected(found) else UNKNOWN)
+        place = _shell_path(demo_module.fleet_folder(environ), environ)
+        write_stdout(
+            f"\nThe page, and by hand:\n\n    {place}/{demo_module.PAGE}\n    cd {place}\n    aotidoctor fleet"
+        )
+        write_stdout(f" {demo_module.TONIGHT} --baseline {demo_module.LAST_NIGHT} --fail-on-new\n")
+    raise typer.Exit(OK if demo_module.is_as_expected(found) else UNKNOWN)
 
 
 def _triage_patients(show: Show, environ: Mapping[str, str], *, cuda: bool) -> Iterator[PatientReport]:
     """Each patient, or the one for CUDA, with its report; ends after one that could not be examined."""
     # `--help` does not need the stages.
-    from aotidoctor.commands import demo as patients
+    from aotidoctor.commands import demo as demo_module
 
-    with patients.warm_runner(environ) as runner:
-        for patient in (patients.CUDA_PATIENT,) if cuda else patients.PATIENTS:
-            triage = patients.triage_cuda if cuda else partial(patients.triage_patient, patient)
+    with demo_module.warm_runner(environ) as runner:
+        for patient in (demo_module.CUDA_CASE,) if cuda else demo_module.DEMO_CASES:
+            triage = demo_module.triage_cuda if cuda else partial(demo_module.triage_demo_case, patient)
             progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
             report = report_of_work("run", patient.package, partial(triage, runner, environ), progress)
             yield patient, redact_private(report, environ) if show.redact else report
@@ -306,11 +308,11 @@ def _by_hand(seen: list[PatientReport], environ: Mapping[str, str]) -> str:
     """The commands that repeat each triage; nothing where the files are not there."""
     if not _was_examined(seen[-1][1]):
         return ""
-    from aotidoctor.commands import demo as patients
+    from aotidoctor.commands import demo as demo_module
 
-    cuda = seen[-1][0] is patients.CUDA_PATIENT
-    place = patients.cuda_folder(environ) if cuda else patients.demo_folder(environ)
-    words = [patients.cuda_argv()] if cuda else [patients.demo_argv(patient) for patient, _ in seen]
+    cuda = seen[-1][0] is demo_module.CUDA_CASE
+    place = demo_module.cuda_folder(environ) if cuda else demo_module.demo_folder(environ)
+    words = [demo_module.cuda_argv()] if cuda else [demo_module.demo_argv(patient) for patient, _ in seen]
     lines = ["By hand, with everything below the first screen:", "", f"    cd {_shell_path(place, environ)}"]
     return "\n".join([*lines, *(f"    {shlex.join(one)}" for one in words)]) + "\n"
 

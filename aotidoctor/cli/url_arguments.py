@@ -133,10 +133,7 @@ def _local_value(value: object, found: FetchedUrls, stack: ExitStack, *, ranged:
 def _register_ranges(url: str, found: FetchedUrls, stack: ExitStack) -> str | None:
     """The name under which the package at ``url`` is read by ranges; None where it has to be fetched."""
     from aotidoctor.readers.package.blob import register_source
-    from aotidoctor.remote.remote_files import (
-        clean_url,
-        open_remote,
-    )
+    from aotidoctor.remote.remote_files import clean_url, open_remote
     from aotidoctor.remote.remote_packages import RemoteRanges
 
     file = open_remote(url)

@@ -129,11 +129,7 @@ def _triage(
     options: Options,
 ) -> None:
     """Everything after a failure. Its modules are imported here: a program that ends well does not pay for them."""
-    from aotidoctor.cli.execute import (
-        argv,
-        make_progress,
-        store_case,
-    )
+    from aotidoctor.cli.execute import argv, make_progress, store_case
     from aotidoctor.commands.watch import watch_report as watching
     from aotidoctor.reports.redact.redactor import redact_private
     from aotidoctor.runner.core_file import examine_core

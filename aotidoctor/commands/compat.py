@@ -21,7 +21,7 @@ from aotidoctor.readers.releases.torch_releases import Release, built_by, loads_
 from aotidoctor.triage import open_case
 from aotidoctor.triage.finish import Invocation, finish
 from aotidoctor.triage.state import Session
-from aotidoctor.triage.static_checks import CheckAnswer, ask_host, name_causes
+from aotidoctor.triage.static_checks import CheckResult, name_causes, run_host_checks
 
 # A package runs only if these checks have answers; others concern the moment, not the machine.
 DECISIVE = frozenset((
@@ -106,7 +106,7 @@ def _answer(session: Session, case: Case, target: TargetHost, environ: Mapping[s
         host = for_artifact(target.host, case.artifact)
     elif host.profile is not None:
         host = read_host(artifact=case.artifact, environ=environ)
-    answers = ask_host(replace(case, host=host))
+    answers = run_host_checks(replace(case, host=host))
     found = [(one, item) for one in answers if not isinstance(one.found, NotChecked) for item in one.found]
     refused = [(one, item) for one, item in found if item.severity is Severity.ERROR or one.check.name == _NO_TORCH]
     warned = [(one, item) for one, item in found if item.severity is Severity.WARN]
@@ -140,7 +140,7 @@ def _answer(session: Session, case: Case, target: TargetHost, environ: Mapping[s
     )
 
 
-def _unknown(answers: Sequence[CheckAnswer]) -> list[str]:
+def _unknown(answers: Sequence[CheckResult]) -> list[str]:
     """The missing facts, with one line for all that a profile does not state."""
     reasons = [
         one.found.reason

@@ -55,7 +55,7 @@ PARTS = ("model", "separate_weights")
 
 
 @record
-class Patient:
+class DemoCase:
     """One broken case: files in the demo's folder, the story of its user, and the cause that must be found."""
 
     title: str
@@ -65,29 +65,29 @@ class Patient:
     cause: str
 
 
-PATIENTS = (
-    Patient(
+DEMO_CASES = (
+    DemoCase(
         title="The silent one",
         story="The features come from a transposed array. No error is raised; the numbers are wrong.",
         package="model.pt2",
         inputs="transposed.pt",
         cause="input-stride",
     ),
-    Patient(
+    DemoCase(
         title="The misleading one",
         story="The ids come from NumPy as int32. PyTorch blames an index that is in range.",
         package="model.pt2",
         inputs="int32_ids.pt",
         cause="input-dtype",
     ),
-    Patient(
+    DemoCase(
         title="The needle",
         story="One of the ids is beyond the table. PyTorch names a temporary of generated code.",
         package="model.pt2",
         inputs="bad_id.pt",
         cause="index-out-of-range",
     ),
-    Patient(
+    DemoCase(
         title="The crash",
         story="The package was compiled with its weights outside the code. It loads, then crashes without a message.",
         package="separate_weights.pt2",
@@ -131,7 +131,7 @@ def prepare_demo(environ: Mapping[str, str], on_event: OnEvent) -> Path:
     return place
 
 
-def demo_argv(case: Patient) -> tuple[str, ...]:
+def demo_argv(case: DemoCase) -> tuple[str, ...]:
     """The command that repeats the triage of a case, inside the demo's folder."""
     return ("aotidoctor", "run", case.package, "--inputs", case.inputs, "--reference", "exported.pt2")
 
@@ -141,7 +141,7 @@ def warm_runner(environ: Mapping[str, str]) -> Runner:
     return Runner(environ=environ, preload=diagnose_package.REFERENCE_MODULES)
 
 
-def triage_patient(case: Patient, runner: Runner, environ: Mapping[str, str], on_event: OnEvent) -> Report:
+def triage_demo_case(case: DemoCase, runner: Runner, environ: Mapping[str, str], on_event: OnEvent) -> Report:
     """Examine a case as ``aotidoctor run`` does; build its files if needed."""
     place = prepare_demo(environ, on_event)
     options = Options(reference=str(place / "exported.pt2"))
@@ -192,7 +192,7 @@ def _build(workshop: Path, environ: Mapping[str, str], on_event: OnEvent) -> Non
 
 _CUDA_FILES = Path(__file__).resolve().parent / "demo_cuda.pt2.xz"
 CUDA_ROWS = 100
-CUDA_PATIENT = Patient(
+CUDA_CASE = DemoCase(
     title="The one that needs no GPU",
     story="The package is for CUDA, this machine has no GPU. One of the ids is beyond the table.",
     package="embedding_cuda.pt2",
@@ -203,7 +203,7 @@ CUDA_PATIENT = Patient(
 
 def cuda_argv() -> tuple[str, ...]:
     """The command that repeats the triage of the CUDA case, inside the demo's folder."""
-    return ("aotidoctor", "run", CUDA_PATIENT.package, "--inputs", CUDA_PATIENT.inputs, "--emulate", "always")
+    return ("aotidoctor", "run", CUDA_CASE.package, "--inputs", CUDA_CASE.inputs, "--emulate", "always")
 
 
 def cuda_folder(environ: Mapping[str, str]) -> Path:
@@ -217,10 +217,10 @@ def prepare_cuda(environ: Mapping[str, str]) -> Path:
     if place.is_dir() and not is_private(place, root):
         shutil.rmtree(place, ignore_errors=True)
     make_private(place, root)
-    _write_whole(place / CUDA_PATIENT.package, lzma.decompress(_CUDA_FILES.read_bytes()))
+    _write_whole(place / CUDA_CASE.package, lzma.decompress(_CUDA_FILES.read_bytes()))
     ids = [[(17 * row + 5 * column) % CUDA_ROWS for column in range(7)] for row in range(5)]
     ids[2][3] = CUDA_ROWS
-    _write_whole(place / CUDA_PATIENT.inputs, json.dumps({"args": [ids]}).encode())
+    _write_whole(place / CUDA_CASE.inputs, json.dumps({"args": [ids]}).encode())
     return place
 
 
@@ -238,7 +238,7 @@ def triage_cuda(runner: Runner, environ: Mapping[str, str], on_event: OnEvent) -
     if "triton" not in relevant_packages(sys.path):
         raise CannotExamineError("the demo emulates a GPU and needs Triton: pip install 'aotidoctor[emulate]'")
     place = prepare_cuda(environ)
-    package, inputs = str(place / CUDA_PATIENT.package), str(place / CUDA_PATIENT.inputs)
+    package, inputs = str(place / CUDA_CASE.package), str(place / CUDA_CASE.inputs)
     options = Options(emulate="always")
     return diagnose_package.diagnose(
         package, inputs, options, argv=cuda_argv(), environ=environ, on_event=on_event, runner=runner

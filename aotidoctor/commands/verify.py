@@ -44,7 +44,7 @@ from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.package.read_package import read_artifact
 from aotidoctor.triage.finish import Invocation, finish
 from aotidoctor.triage.state import Session
-from aotidoctor.triage.static_checks import ask_check, name_causes
+from aotidoctor.triage.static_checks import name_causes, run_check
 
 if TYPE_CHECKING:
     from aotidoctor.runner.runner import Runner
@@ -141,7 +141,7 @@ def _judge(session: Session, question: VerifyRequest, declared: JsonValue) -> No
     if not question.is_function:
         for check in CHECKS:
             if check.code.startswith("AD-ART-") and check.code != _WRONG_KIND:
-                result = ask_check(check, session)
+                result = run_check(check, session)
                 if not isinstance(result, NotChecked):
                     session.add(result)
         if any(item.severity is Severity.ERROR for item in session.findings):

@@ -153,12 +153,12 @@ def level_of(text: str) -> str:
     numbered = _NUMBERED.search(text, 0, _DEEP) if "{" in text[:_INSIDE] else None
     if numbered is not None:
         if numbered["syslog"]:
-            return loudness(int(numbered["priority"]))
+            return level_of_priority(int(numbered["priority"]))
         return "error" if int(numbered["pino"]) >= 50 else "warning" if numbered["pino"] == "40" else "info"
     head = text[:_HEAD]
     syslog = _SYSLOG.match(head)
     if syslog is not None:
-        return loudness(int(syslog["number"]))
+        return level_of_priority(int(syslog["number"]))
     letter = _LETTER.search(head)
     if letter is not None:
         return _LETTERS[letter[letter.lastgroup or 0]]
@@ -171,7 +171,7 @@ def level_of_name(name: str) -> str:
     return _LETTERS.get(name) or _WORDS.get(name.lower(), "")
 
 
-def loudness(priority: int) -> str:
+def level_of_priority(priority: int) -> str:
     """The level of a syslog priority, with or without its facility."""
     priority %= 8
     return "error" if priority <= 3 else "warning" if priority == 4 else "info"
@@ -281,7 +281,7 @@ def _one(line: BareLine) -> BareLine | None:
             named = parts.get("level") or parts.get("letter") or ""
             priority = parts.get("priority")
             level = "doubtful" if parts.get("doubtful") else level_of_name(named)
-            level = loudness(int(priority)) if priority else level
+            level = level_of_priority(int(priority)) if priority else level
             return replace(
                 line,
                 text=line.text[found.end() :],

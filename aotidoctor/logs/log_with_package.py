@@ -52,7 +52,7 @@ def resolve_names(report: Report, package: str, inputs: str | None, environ: Map
         reason = case.artifact.problem or "it contains no sources of generated code"
         missing = NotChecked(code="AD-LOG", name="package", reason=f"the log was not matched with it: {reason}")
         return replace(report, case=case, not_checked=(*report.not_checked, *unread, missing))
-    named, chains = in_users_words(case, reading, report.findings)
+    named, chains = translate_findings(case, reading, report.findings)
     checked = _check_inputs(case) if inputs is not None else Session(case=case, runner=None)
     findings = with_ids([*named, *checked.findings])
     # Inputs that break the contract come first: what the log reports a run with them may follow from it.
@@ -79,7 +79,7 @@ def resolve_names(report: Report, package: str, inputs: str | None, environ: Map
     )
 
 
-def in_users_words(
+def translate_findings(
     case: Case, reading: LogReading, findings: Sequence[Evidence]
 ) -> tuple[list[Evidence], tuple[Chain, ...]]:
     """``findings`` of the log with the names of the package, and the chains of the checks that failed."""

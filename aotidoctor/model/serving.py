@@ -187,8 +187,8 @@ class NotJudged:
 
 
 # NotJudged beside remarks is about a part of the model (an output whose type the package does not tell).
-Said = Sequence[Remark | NotJudged]
-Check = Callable[[ServedModel], Said]
+RuleResult = Sequence[Remark | NotJudged]
+Check = Callable[[ServedModel], RuleResult]
 
 
 @record

@@ -74,7 +74,7 @@ def faulty_step_evidence(outcome: Outcome, facts: Mapping[str, FactValue]) -> Ev
     )
 
 
-def not_found(outcome: Outcome, tried: Sequence[str], failed: Sequence[str], runs: int) -> Evidence:
+def not_found_evidence(outcome: Outcome, tried: Sequence[str], failed: Sequence[str], runs: int) -> Evidence:
     """The finding that disabling no stage removes the difference."""
     cannot = f"; cannot be disabled: {', '.join(failed)}" if failed else ""
     return evidence(

@@ -176,7 +176,7 @@ def is_bad(outcome: Outcome) -> bool:
     return found is not None and any(one.kind not in ("inf", *_REMARKS) for one in found.findings)
 
 
-def went_through(outcome: Outcome) -> bool:
+def finished_clean(outcome: Outcome) -> bool:
     """Whether everything was emulated, without a fault."""
     found = read_emulation(outcome)
     done = succeeded(outcome) and found is not None and found.problem is None and found.done == found.launched

@@ -36,7 +36,7 @@ from aotidoctor.model.torch_names import ITEMSIZE, foreign
 from aotidoctor.probes.dead_context import dead_context_facts, first_error_symptom, text_before_dead_context
 from aotidoctor.probes.payload import call_outputs, run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
-from aotidoctor.probes.symptoms import CALL_FAILED, Symptom, first_exception, of_compiler, recognise
+from aotidoctor.probes.symptoms import CALL_FAILED, Symptom, compiler_symptom, first_exception, recognise
 
 # Sizes of the inputs that a failed allocation depends on.
 
@@ -184,7 +184,7 @@ def read_ending(code: str, case: Case, outcome: Outcome) -> Evidence:
         )
     kind, observed, facts = ending_of(outcome)
     worth_reading = replace(outcome, stderr_tail=text_before_dead_context(outcome.stderr_tail))
-    symptom = of_compiler(_symptom(worth_reading), outcome.stderr_tail)
+    symptom = compiler_symptom(_symptom(worth_reading), outcome.stderr_tail)
     invalid = symptom.name == "cuda-error" and str(symptom.facts.get("text")).startswith("invalid argument")
     if invalid and outcome.stage == "load":
         # Nothing is launched at load: an argument that CUDA refuses there is the device itself.

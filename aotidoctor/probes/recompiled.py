@@ -141,10 +141,10 @@ def read_compile(case: Case, outcome: Outcome) -> Evidence:
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: agrees, differs or unavailable."""
-    return [read_with(history, outcome, {})]
+    return [read_with_facts(history, outcome, {})]
 
 
-def read_with(history: History, outcome: Outcome, facts: Mapping[str, FactValue]) -> Evidence:
+def read_with_facts(history: History, outcome: Outcome, facts: Mapping[str, FactValue]) -> Evidence:
     """One finding, with facts of the two packages' code."""
     agrees = verdict_of(outcome)
     if agrees is None:

@@ -34,7 +34,7 @@ from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes.payload import reference_comparison, run_request, stored_rows
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
-from aotidoctor.probes.reference_findings import CODE, of_another_program, output_finding, weights_finding
+from aotidoctor.probes.reference_findings import CODE, is_another_program, output_finding, weights_finding
 from aotidoctor.probes.symptoms import recognise
 
 NAME, EMULATION = "reference", "emulation"
@@ -124,7 +124,7 @@ def _numbers(case: Case, history: History, outcome: Outcome) -> list[Evidence]:
     """Findings of weights and outputs; wrong outputs need no finding of their own if other weights explain them."""
     source = RunSource(run=outcome.id, stream="result")
     weights, outputs = read_weights(outcome), read_comparison(outcome)
-    another = of_another_program(history.findings)
+    another = is_another_program(history.findings)
     # What else was compared, and what was not.
     notes = []
     if weights.equal and not weights.names:

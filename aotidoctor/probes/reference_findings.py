@@ -60,7 +60,7 @@ def output_finding(
     )
 
 
-def of_another_program(findings: Iterable[Evidence]) -> bool:
+def is_another_program(findings: Iterable[Evidence]) -> bool:
     """Whether the reference was found to be a different program from the one that was compiled."""
     return any((item.code, item.kind) == ("AD-REF-001", "another-program") for item in findings)
 

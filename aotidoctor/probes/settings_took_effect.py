@@ -22,7 +22,7 @@ _UNREPORTED: Effect = (None, "the child exited before it reported this")
 HEAP_CHECKS = ("LD_PRELOAD", "MALLOC_CHECK_", "MALLOC_PERTURB_")
 
 
-def with_effect(case: Case, outcome: Outcome) -> Outcome:
+def add_effect(case: Case, outcome: Outcome) -> Outcome:
     """The outcome, with the effect of the changes that its request makes against the plain run."""
     if isinstance(outcome.ending, NotStarted):
         return replace(outcome, took_effect=False, took_effect_why="the child did not start")

@@ -271,7 +271,7 @@ def recognise(text: str) -> Symptom:
     return Symptom(name="other", line=first, facts=_place(text))
 
 
-def of_compiler(symptom: Symptom, text: str) -> Symptom:
+def compiler_symptom(symptom: Symptom, text: str) -> Symptom:
     """The symptom of a package that could not be compiled at its load, from the compiler's output in ``text`` (stderr).
 
     The file that it did not find becomes the fact ``missing``. If it refuses code, the symptom is ``compile-failed``.

@@ -57,7 +57,7 @@ def own_failure(case: Case, outcome: Outcome) -> str | None:
     return outcome.stage
 
 
-def without_stage(request: Request, stage: str) -> Request:
+def remove_stage(request: Request, stage: str) -> Request:
     """The same run without what aotidoctor does in ``stage``."""
     payload = request.payload
     if not isinstance(payload, Run) or stage in _STARTING:

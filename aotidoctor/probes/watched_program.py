@@ -77,7 +77,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ]
 
 
-def raised_in(text: str) -> ChildError | None:
+def last_exception(text: str) -> ChildError | None:
     """The exception that ended a program: the last one in its output; None without any."""
     starts = [at for mark in _MARKS if (at := text.rfind(mark)) >= 0]
     last = next(

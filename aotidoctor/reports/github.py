@@ -15,7 +15,7 @@ from aotidoctor.reports.report_view import headline
 from aotidoctor.reports.text import one_line, plain
 
 # What GitHub shows of each level.
-SHOWN = 10
+ANNOTATIONS_LISTED = 10
 _LEVELS = {Severity.ERROR: "error", Severity.WARN: "warning", Severity.INFO: "notice"}
 _TONES = {"bad": "error", "unsure": "warning", "partial": "error", "good": "notice"}
 _MESSAGE = 2000
@@ -48,7 +48,7 @@ def render_github(report: Report) -> str:
     ]
     lines, left = [], dict.fromkeys(_LEVELS.values(), 0)
     # One place among the notices is kept for the count of what is left out.
-    room = {"error": SHOWN, "warning": SHOWN, "notice": SHOWN - 1}
+    room = {"error": ANNOTATIONS_LISTED, "warning": ANNOTATIONS_LISTED, "notice": ANNOTATIONS_LISTED - 1}
     for note in notes:
         if room[note.level] > 0:
             room[note.level] -= 1

@@ -243,7 +243,7 @@ def _program_rows(report: Report) -> list[LabelledLine]:
 
 def what_it_is(report: Report, diagnosis: Diagnosis) -> str:
     """Observed and expected of the most telling evidence that the diagnosis rests on."""
-    found = telling(report, diagnosis)
+    found = decisive_evidence(report, diagnosis)
     if found is None:
         return ""
     if run_view.is_log(report) and found.code.startswith("AD-LOG"):
@@ -256,7 +256,7 @@ def what_it_is(report: Report, diagnosis: Diagnosis) -> str:
     return ", ".join(part for part in parts if part) + f" [{found.id}]"
 
 
-def telling(report: Report, diagnosis: Diagnosis) -> Evidence | None:
+def decisive_evidence(report: Report, diagnosis: Diagnosis) -> Evidence | None:
     """The first evidence of a diagnosis that says more than what it looked like; else the first that says anything."""
     found = [item for item in evidence_of(report, diagnosis) if item.observed or item.expected]
     more = (item for item in found if not item.observed or item.observed not in diagnosis.looked_like)

@@ -33,11 +33,11 @@ from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes import blame, mutation, printed_launches, printed_values, recompiled, shrink
 from aotidoctor.probes.probe import Probe, unasked
 from aotidoctor.probes.recompiled import compile_of
-from aotidoctor.probes.reference_findings import of_another_program
-from aotidoctor.probes.settings_took_effect import with_effect
+from aotidoctor.probes.reference_findings import is_another_program
+from aotidoctor.probes.settings_took_effect import add_effect
 from aotidoctor.triage import recompile_and_bisect, treated_run
 from aotidoctor.triage.compile_cache import CachedCompile, CompileCache, open_cache
-from aotidoctor.triage.recompile_and_bisect import PATIENCE, ask_planned, model_in, obtain_package
+from aotidoctor.triage.recompile_and_bisect import PATIENCE, model_in, obtain_package, run_planned
 from aotidoctor.triage.run_probes import check_probe_names, recover_contract, run_probes, skip_probes
 from aotidoctor.triage.state import Session
 from aotidoctor.triage.static_checks import name_causes, run_checks
@@ -49,7 +49,7 @@ VALUES_PROBE = printed_values.PROBE
 
 def print_values(session: Session, cache: CompileCache | None = None) -> None:
     """Print values of kernels, if no other probe found them; adds findings."""
-    ask_planned(session, VALUES_PROBE, lambda plan: _print_values(session, cache or open_cache(), plan))
+    run_planned(session, VALUES_PROBE, lambda plan: _print_values(session, cache or open_cache(), plan))
 
 
 def _print_values(session: Session, cache: CompileCache, plan: Request) -> None:
@@ -101,7 +101,7 @@ LAUNCHES_PROBE = printed_launches.PROBE
 
 def print_launches(session: Session, cache: CompileCache | None = None) -> None:
     """Print launches, if no cheaper probe named the kernel; adds findings."""
-    ask_planned(session, LAUNCHES_PROBE, lambda plan: _print_launches(session, cache or open_cache(), plan))
+    run_planned(session, LAUNCHES_PROBE, lambda plan: _print_launches(session, cache or open_cache(), plan))
 
 
 def _print_launches(session: Session, cache: CompileCache, plan: Request) -> None:
@@ -161,7 +161,7 @@ class _ShrinkAnswers:
 def shrink_inputs(session: Session) -> None:
     """Shrink the inputs of a failing call, with ``--shrink``; adds its finding."""
     if session.case.options.shrink:
-        ask_planned(session, SHRINK_PROBE, lambda plan: _shrink(session, plan))
+        run_planned(session, SHRINK_PROBE, lambda plan: _shrink(session, plan))
 
 
 def _shrink(session: Session, plan: Request) -> None:
@@ -234,7 +234,7 @@ COMPARING = ("plain_run", "loaded_weights", "mutation", "values", "again", "memo
 def examine(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
     """Run checks, probes and treatments: the diagnoses, and whether it was interrupted and they are incomplete."""
     check_probe_names(session.case)
-    session.judge_effect = with_effect
+    session.judge_effect = add_effect
     try:
         _check(session)
         run_probes(session, only=FIRST)
@@ -274,7 +274,7 @@ def _treated_early(session: Session) -> treated_run.TreatmentVerdicts | None:
 
 def compare_runs(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
     """Run what a comparison with the reference needs, and no treatment."""
-    session.judge_effect = with_effect
+    session.judge_effect = add_effect
     try:
         _check(session)
         run_probes(session, only=COMPARING)
@@ -294,7 +294,7 @@ def _treat_causes(session: Session) -> tuple[Diagnosis, ...]:
         diagnoses = name_causes(session, refuted=verdicts.refuted)
     before = len(session.findings)
     print_values(session)
-    if recompile_and_bisect.RECOMPILE_CAUSE in verdicts.confirmed and of_another_program(session.findings):
+    if recompile_and_bisect.RECOMPILE_CAUSE in verdicts.confirmed and is_another_program(session.findings):
         session.not_checked.append(unasked(recompiled.CODE, recompiled.NAME, ANOTHER))
     elif (made := recompile_and_bisect.recompile(session)) is not None:
         recompile_and_bisect.bisect(session, made)

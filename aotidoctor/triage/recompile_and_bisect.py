@@ -76,7 +76,7 @@ class Recompiled:
 
 def recompile(session: Session, cache: CompileCache | None = None) -> Recompiled | None:
     """Compile again, if that can change the diagnosis; None where there is no such package."""
-    return ask_planned(session, recompiled.PROBE, lambda plan: _recompile(session, cache or open_cache(), plan))
+    return run_planned(session, recompiled.PROBE, lambda plan: _recompile(session, cache or open_cache(), plan))
 
 
 def _recompile(session: Session, cache: CompileCache, plan: Request) -> Recompiled | None:
@@ -115,7 +115,7 @@ def _recompile(session: Session, cache: CompileCache, plan: Request) -> Recompil
         "seconds": round(made.seconds, 1),
         "bisect_seconds": round(made.seconds * most_steps(made.steps), 0),
     }
-    finding = recompiled.read_with(session.history(), ran, facts)
+    finding = recompiled.read_with_facts(session.history(), ran, facts)
     session.add([finding])
     session.ended(probe.name, ran.seconds + cached.seconds, finding.observed, ok=finding.kind == "agrees")
     return replace(made, kind=finding.kind)
@@ -187,7 +187,7 @@ def key_for(session: Session, request: Request) -> str | None:
     return key_of(__version__, host.torch.version, host.torch.path, compiler, machine, settings, files=files)
 
 
-def ask_planned(session: Session, probe: Probe, ask: Callable[[Request], T]) -> T | None:
+def run_planned(session: Session, probe: Probe, ask: Callable[[Request], T]) -> T | None:
     """Call ``ask`` with the request of ``probe``; None, with the reasons reported, where it has none.
 
     An error of ours, or a cache that fails, costs only this probe.
@@ -242,7 +242,7 @@ class CompilerSearch:
 
 def bisect(session: Session, made: Recompiled, cache: CompileCache | None = None) -> None:
     """Bisect the compiler, if ``made`` is wrong as well and there is time; adds its finding."""
-    ask_planned(session, compiler_bisect.PROBE, lambda plan: _bisect(session, made, cache or open_cache(), plan))
+    run_planned(session, compiler_bisect.PROBE, lambda plan: _bisect(session, made, cache or open_cache(), plan))
 
 
 def bisect_proof(session: Session) -> dict[str, str]:
@@ -272,7 +272,7 @@ def _bisect(session: Session, made: Recompiled, cache: CompileCache, plan: Reque
         case WrongStep():
             session.add([compiler_bisect.faulty_step_evidence(search.last, _bisect_facts(search, step))])
         case StepNotFound():
-            session.add([compiler_bisect.not_found(search.last, step.tried, step.failed, search.count)])
+            session.add([compiler_bisect.not_found_evidence(search.last, step.tried, step.failed, search.count)])
 
 
 def _next(search: CompilerSearch) -> BisectionStep | WrongStep | StepNotFound:

@@ -27,11 +27,11 @@ from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.probes import LATER, PROBES
 from aotidoctor.probes.payload import base_payload, device_of
 from aotidoctor.probes.probe import Plan, Probe, Reuse, succeeded, unasked
-from aotidoctor.probes.tool_failures import own_failure, tool_failure_note, without_stage
+from aotidoctor.probes.tool_failures import own_failure, remove_stage, tool_failure_note
 from aotidoctor.readers.contract.sourceless_contract import recovered_contract
 from aotidoctor.triage.open_case import with_inputs, with_reference
 from aotidoctor.triage.state import Session
-from aotidoctor.triage.static_checks import ask_check
+from aotidoctor.triage.static_checks import run_check
 
 HANG_S = 5.0
 DEFAULT_TIMEOUT = Options().timeout
@@ -110,7 +110,7 @@ def _run_probe(probe: Probe, request: Request, session: Session) -> None:
     if stage is not None:
         # The same run without the stage of ours that failed. A signal in the call that comes all the same was not
         # caused by that stage.
-        repeated = session.run(_shorten_timeout(without_stage(outcome.request, stage), session))
+        repeated = session.run(_shorten_timeout(remove_stage(outcome.request, stage), session))
         both = repeated is not None and all(isinstance(one.ending, Signalled) for one in (outcome, repeated))
         if repeated is None or not (both and repeated.stage.startswith("run")):
             session.not_checked.append(tool_failure_note(probe.code, probe.name, outcome, stage))
@@ -162,7 +162,7 @@ def _correct_threads(session: Session, outcome: Outcome, names: Collection[str])
     session.case = replace(session.case, host=replace(host, threads=threads))
     known = {item.code for item in session.findings}
     for check in (check for check in CHECKS if check.name in names and check.code not in known):
-        result = ask_check(check, session)
+        result = run_check(check, session)
         if not isinstance(result, NotChecked):
             session.add(result)
 

@@ -42,7 +42,7 @@ def run_checks(session: Session) -> None:
             unchecked = check.unchecked(f"it depends on {blocked}, which failed")
             session.not_checked.append(replace(unchecked, moot=True))
             continue
-        result = ask_check(check, session)
+        result = run_check(check, session)
         missed = check.overlooked(session.case)
         session.not_checked += [missed] if missed is not None else []
         if isinstance(result, NotChecked):
@@ -60,7 +60,7 @@ def overlooked_by_checks(case: Case) -> list[NotChecked]:
     return [missed for missed in (check.overlooked(case) for check in CHECKS) if missed is not None]
 
 
-def ask_check(check: Check, session: Session) -> Sequence[Evidence] | NotChecked:
+def run_check(check: Check, session: Session) -> Sequence[Evidence] | NotChecked:
     """Run one check; an exception becomes ``NotChecked``."""
     try:
         found = check.run(session.case)
@@ -92,7 +92,7 @@ FIT_STAGES = ("artifact", "host")
 
 
 @record
-class CheckAnswer:
+class CheckResult:
     """One check and its result. ``blocked`` is the failed check that it depends on, None where it ran."""
 
     check: Check
@@ -100,7 +100,7 @@ class CheckAnswer:
     blocked: str | None = None
 
 
-def ask_host(case: Case) -> tuple[CheckAnswer, ...]:
+def run_host_checks(case: Case) -> tuple[CheckResult, ...]:
     """Run every check of ``FIT_STAGES``, in order."""
     from aotidoctor.checks.registry import CHECKS
 
@@ -109,9 +109,9 @@ def ask_host(case: Case) -> tuple[CheckAnswer, ...]:
     answers = []
     for check in (check for check in CHECKS if check.stage in FIT_STAGES):
         blocked = next((name for name in check.needs if name in failed), None)
-        found = check.unchecked(f"{blocked} failed") if blocked else ask_check(check, session)
+        found = check.unchecked(f"{blocked} failed") if blocked else run_check(check, session)
         if blocked or (not isinstance(found, NotChecked) and any(item.severity is Severity.ERROR for item in found)):
             failed.add(check.name)
         result = found if isinstance(found, NotChecked) else tuple(found)
-        answers.append(CheckAnswer(check=check, found=result, blocked=blocked))
+        answers.append(CheckResult(check=check, found=result, blocked=blocked))
     return tuple(answers)

@@ -309,7 +309,7 @@ def treat_in_emulation(session: Session, diagnoses: Sequence[Diagnosis]) -> Trea
         outcome = _try_in_emulation(session, plan, baseline)
         if outcome is None:
             break
-        if emulation.went_through(outcome):
+        if emulation.finished_clean(outcome):
             how = f"its fault is there untreated ({baseline.id}) and gone treated ({outcome.id})"
             return TreatmentVerdicts(confirmed={plan.cause: how}, emulated=True)
     return TreatmentVerdicts(confirmed={}, emulated=True)
@@ -321,7 +321,7 @@ def _try_in_emulation(session: Session, treatment: Treatment, baseline: Outcome)
     outcome = session.run(replace(baseline.request, probe=TREATMENT, payload=payload, purpose=treatment.text))
     if outcome is None:
         return None
-    healed = emulation.went_through(outcome)
+    healed = emulation.finished_clean(outcome)
     session.add(
         [
             evidence(

@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, describe_failure
-from aotidoctor.model.serving import Consequence, Needs, NotJudged, Release, Remark, Said, ServedModel, ServingRule
+from aotidoctor.model.serving import (
+    Consequence,
+    Needs,
+    NotJudged,
+    Release,
+    Remark,
+    RuleResult,
+    ServedModel,
+    ServingRule,
+)
 from aotidoctor.triton.call_spec import FIRST_RELEASE
 from aotidoctor.triton.rules import RULES
 
@@ -31,7 +40,7 @@ def judge_model(
     for rule in rules:
         missing = _missing(rule.needs, model)
         try:
-            found: Said = rule.check(model) if missing is None else (NotJudged(reason=missing),)
+            found: RuleResult = rule.check(model) if missing is None else (NotJudged(reason=missing),)
         except Exception:  # noqa: BLE001 - a broken rule must not cost the rest of the report
             found = (NotJudged(reason=describe_failure()),)
         for item in found:

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from aotidoctor.model.contract import Dim, LeafSpec, ModelContract, OutputSpec
 from aotidoctor.model.expr import Num, parse_expr
 from aotidoctor.model.record import record
-from aotidoctor.model.serving import Consequence, NotJudged, Release, Remark, Said, ServedModel, ServedVersion
+from aotidoctor.model.serving import Consequence, NotJudged, Release, Remark, RuleResult, ServedModel, ServedVersion
 from aotidoctor.model.serving_config import (
     ConfigMessage,
     Given,
@@ -351,7 +351,7 @@ class JoinedTables:
         return next((tensor.at for tensor, row in pairs if row.path in paths), None)
 
 
-def each_version(model: ServedModel, ask: Callable[[JoinedTables], Said]) -> Said:
+def each_version(model: ServedModel, ask: Callable[[JoinedTables], RuleResult]) -> RuleResult:
     """Apply ``ask`` to every served version whose call spec is known; a remark about all of them is made once."""
     config = model.config
     if config is None:
@@ -376,11 +376,11 @@ def each_version(model: ServedModel, ask: Callable[[JoinedTables], Said]) -> Sai
     return merged
 
 
-def for_each_version(ask: Callable[[JoinedTables], Said]) -> Callable[[ServedModel], Said]:
+def for_each_version(ask: Callable[[JoinedTables], RuleResult]) -> Callable[[ServedModel], RuleResult]:
     """Make a check of a model from ``ask``, a check of one served version; see ``each_version``."""
 
     @wraps(ask)
-    def check(model: ServedModel) -> Said:
+    def check(model: ServedModel) -> RuleResult:
         return each_version(model, ask)
 
     return check
@@ -425,12 +425,12 @@ def remark_of(obstacle: Obstacle) -> Remark:
     )
 
 
-def obstacles_of(model: ServedModel, rule: str) -> Said:
+def obstacles_of(model: ServedModel, rule: str) -> RuleResult:
     """Remarks of a rule about the call spec: the obstacles that have its id."""
     return each_version(model, lambda joined: obstacle_remarks(joined, rule))
 
 
-def unread(joined: JoinedTables) -> Said:
+def unread(joined: JoinedTables) -> RuleResult:
     """Reason why names cannot be looked up, where the server cannot parse the call spec."""
     if joined.table.read:
         return ()
@@ -438,7 +438,7 @@ def unread(joined: JoinedTables) -> Said:
     return (NotJudged(reason=f"the server cannot parse the call spec ({first.rule}), so there are no names"),)
 
 
-def unrecorded_remark(what: str, labels: Sequence[str]) -> Said:
+def unrecorded_remark(what: str, labels: Sequence[str]) -> RuleResult:
     """Note that the package does not record ``what`` of these tensors; nothing where there are none."""
     return [NotJudged(reason=f"the package does not record {what} of {', '.join(labels)}")] if labels else []
 

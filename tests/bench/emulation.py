@@ -27,17 +27,9 @@ from models import made  # noqa: E402
 from aotidoctor.worker.emulation import engine  # noqa: E402
 from aotidoctor.worker.emulation.engine import check_launch  # noqa: E402
 from aotidoctor.worker.emulation.interpreter import Libdevice, install_interpreter  # noqa: E402
-from aotidoctor.worker.emulation.kernel_source import (  # noqa: E402
-    build_kernel,
-    read_kernel,
-)
+from aotidoctor.worker.emulation.kernel_source import build_kernel, read_kernel  # noqa: E402
 from aotidoctor.worker.emulation.launch import LaneLaunch  # noqa: E402
-from aotidoctor.worker.emulation.storage import (  # noqa: E402
-    EmulationFindings,
-    PendingSteps,
-    device_copy,
-    empty_storage,
-)
+from aotidoctor.worker.emulation.storage import EmulationFindings, PendingSteps, device_copy, empty_storage  # noqa: E402
 
 LAUNCHES, LANES = 60, 1_000_000
 # Lanes of one launch: the time of the quick way must not grow faster than they do.

@@ -41,13 +41,7 @@ from aotidoctor.model.report import SCHEMA, Diagnosis, LogReading, Report
 from aotidoctor.readers.contract.read_contract import read_contract
 from aotidoctor.readers.contract.sourceless_contract import resolve_leaves
 from aotidoctor.readers.package.blob import Blob, opened_blob
-from aotidoctor.readers.package.zip_archive import (
-    ZipEntry,
-    duplicate_names,
-    is_unsafe,
-    read_entry,
-    read_zip_directory,
-)
+from aotidoctor.readers.package.zip_archive import ZipEntry, duplicate_names, is_unsafe, read_entry, read_zip_directory
 from aotidoctor.reports.json.json_report import saved_case
 from aotidoctor.triage import treated_run
 from aotidoctor.triage.finish import Invocation, finish

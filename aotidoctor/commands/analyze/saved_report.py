@@ -27,7 +27,7 @@ from aotidoctor.model.run import (
     Signalled,
     TimedOut,
 )
-from aotidoctor.probes.reference_findings import CODE, OUTPUT_KINDS, of_another_program, output_finding
+from aotidoctor.probes.reference_findings import CODE, OUTPUT_KINDS, is_another_program, output_finding
 from aotidoctor.reports.json.json_report import read_saved_report, saved_case
 from aotidoctor.triage.finish import Invocation, finish
 from aotidoctor.triage.state import Session
@@ -219,6 +219,6 @@ def judge_saved_comparison(path: str, options: Options, *, argv: tuple[str, ...]
         elif item.code != CODE or item.kind not in OUTPUT_KINDS:
             session.add([item])
     if not (weights and wrong):
-        session.add([output_finding(outputs, source, another=of_another_program(old))])
+        session.add([output_finding(outputs, source, another=is_another_program(old))])
     diagnoses = name_causes(session)
     return finish(session, diagnoses, invocation, localization=Localization(comparison=outputs), extra={"from": path})

@@ -191,9 +191,9 @@ _NOT_RESOLVED = "libraries and symbols were not resolved on that host; run `aoti
 def compare_fit(tally: DifferenceTally, case: Case, host: DocumentNode, *, package_is_a: bool) -> None:
     """Add what the package needs and the host lacks as differences; passed checks count as equal."""
     # Imported only for this question.
-    from aotidoctor.triage.static_checks import ask_host
+    from aotidoctor.triage.static_checks import run_host_checks
 
-    for answer in ask_host(replace(case, host=_host(host))):
+    for answer in run_host_checks(replace(case, host=_host(host))):
         if isinstance(answer.found, NotChecked):
             tally.unknown.append(f"fit: {answer.check.name}: {answer.found.reason}")
             continue

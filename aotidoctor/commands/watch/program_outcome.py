@@ -36,9 +36,9 @@ from aotidoctor.model.run import (
 )
 from aotidoctor.probes import check_inputs, failure_rates
 from aotidoctor.probes.probe import History, succeeded
-from aotidoctor.probes.settings_took_effect import with_effect
+from aotidoctor.probes.settings_took_effect import add_effect
 from aotidoctor.probes.symptoms import recognise
-from aotidoctor.probes.watched_program import CODE, NAME, raised_in
+from aotidoctor.probes.watched_program import CODE, NAME, last_exception
 from aotidoctor.worker.recorder import sitecustomize
 
 TAIL = 16 * 1024
@@ -66,7 +66,7 @@ def outcome_of(watched: WatchedProgram, repeat: Repeat, *, timeout: float = 0.0)
     errors = streams.get("stderr") or streams.get("output")
     output = streams.get("stdout")
     text = _tail(errors, _SEARCHED) + ("\n" + _tail(output, _SEARCHED) if output is not None else "")
-    error = raised_in(_tail(errors, _SEARCHED)) or raised_in(text)
+    error = last_exception(_tail(errors, _SEARCHED)) or last_exception(text)
     failed = watched.status != 0 and not isinstance(watched.ending, NotStarted)
     request = Request(
         probe=repeat.name, job="watch", payload=Job(), env=repeat.env or {}, timeout=timeout, purpose=repeat.purpose
@@ -208,7 +208,7 @@ def _add_run(first: FirstRun, watched: WatchedProgram, outcome: Outcome, results
     elif (printed := recognise(f"{outcome.stderr_tail}\n{outcome.stdout_tail}")).name.startswith("check-"):
         error = ChildError(type="std::runtime_error", message=printed.line)
         outcome = replace(outcome, stage="run1", error=error)
-    outcome = with_effect(first.case, outcome)
+    outcome = add_effect(first.case, outcome)
     results.watched.append(watched)
     results.outcomes.append(outcome)
     return outcome

@@ -36,7 +36,7 @@ from aotidoctor.localize.culprit import localize
 from aotidoctor.localize.debugger_output import read_backtrace
 from aotidoctor.logs.diagnose_log import log_diagnoses, log_findings
 from aotidoctor.logs.log_reading import read_log
-from aotidoctor.logs.log_with_package import CHECKED, in_users_words
+from aotidoctor.logs.log_with_package import CHECKED, translate_findings
 from aotidoctor.model.case import Options
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.record import record
@@ -79,7 +79,7 @@ def add_output_findings(session: Session, output: ClassifiedOutput) -> Classifie
     """Add the evidence to the session, with the names of the package; return it with the ids that it got there."""
     evidence = output.evidence
     if session.case.contract is not None:
-        named, _ = in_users_words(session.case, output.reading, evidence)
+        named, _ = translate_findings(session.case, output.reading, evidence)
         evidence = tuple(named)
     known = len(session.findings)
     session.add(evidence)

@@ -17,16 +17,7 @@ from typing import Protocol, TypeVar, cast
 from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.expr import evaluate
-from aotidoctor.model.inputs import (
-    MAPPINGS,
-    Container,
-    InputSet,
-    Leaf,
-    LeafValue,
-    PlainValue,
-    TensorDesc,
-    Tree,
-)
+from aotidoctor.model.inputs import MAPPINGS, Container, InputSet, Leaf, LeafValue, PlainValue, TensorDesc, Tree
 from aotidoctor.model.record import JsonObject, JsonValue
 from aotidoctor.model.saved_calls import arrange, graft
 from aotidoctor.model.torch_names import ITEMSIZE, QUANTIZED, contiguous_stride

@@ -11,12 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 
-from aotidoctor.model.artifact import (
-    ExportedFacts,
-    ProgramLeaf,
-    ProgramTensor,
-    SizeRange,
-)
+from aotidoctor.model.artifact import ExportedFacts, ProgramLeaf, ProgramTensor, SizeRange
 from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
 from aotidoctor.model.evidence import list_names
 from aotidoctor.model.record import record

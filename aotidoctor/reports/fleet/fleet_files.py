@@ -17,17 +17,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from aotidoctor.model.fleet import FleetSummary
-from aotidoctor.model.fleet_summary import (
-    CHANGED,
-    HERE,
-    KNOWN,
-    NEW,
-    Cluster,
-    Example,
-    ItemRow,
-    Overview,
-    Timeline,
-)
+from aotidoctor.model.fleet_summary import CHANGED, HERE, KNOWN, NEW, Cluster, Example, ItemRow, Overview, Timeline
 from aotidoctor.reports import report_view
 from aotidoctor.reports.fleet import fleet_text
 from aotidoctor.reports.html.html_blocks import clean, template_environment, verdict_icon, with_script_hash
@@ -323,7 +313,7 @@ def _case(row: ItemRow, summary: Overview) -> JUnitCase:
 
 BATCH_SCHEMA = "aotidoctor.batch/1"
 # Causes that the text names; the JSON has them all.
-BATCH_SHOWN = 10
+CAUSES_LISTED = 10
 
 
 def render_batch_json(summary: FleetSummary, status: int) -> str:
@@ -369,11 +359,11 @@ def _describe_counts(summary: FleetSummary) -> str:
 def _lines(summary: FleetSummary) -> Iterator[str]:
     yield _describe_counts(summary)
     causes = list(summary.causes.items())
-    for cause, count in causes[:BATCH_SHOWN]:
+    for cause, count in causes[:CAUSES_LISTED]:
         yield f"  {count:7,}  {cause}"
-    if len(causes) > BATCH_SHOWN:
-        rest = sum(count for _, count in causes[BATCH_SHOWN:])
-        yield f"  {rest:7,}  {len(causes) - BATCH_SHOWN} more causes"
+    if len(causes) > CAUSES_LISTED:
+        rest = sum(count for _, count in causes[CAUSES_LISTED:])
+        yield f"  {rest:7,}  {len(causes) - CAUSES_LISTED} more causes"
     if summary.as_expected:
         yield f"{summary.as_expected:,} as expected"
     parts = f"{summary.judged:,} judged, {summary.cached:,} from the cache, {summary.kept:,} kept"

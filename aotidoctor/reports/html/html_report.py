@@ -255,7 +255,7 @@ def verdict(report: Report, known: Collection[str]) -> VerdictBlock:
         rows = tuple((row.label, html_blocks.link_mentions(row.text, known)) for row in report_view.first_rows(report))
         return replace(block, rows=rows)
     first = report.diagnoses[0]
-    found = report_view.telling(report, first)
+    found = report_view.decisive_evidence(report, first)
     if found is not None and not found.expected and found.observed in first.looked_like:
         found = None  # It says the same once more.
     if first.status is not Status.SUSPECTED:

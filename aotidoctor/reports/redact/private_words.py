@@ -284,7 +284,7 @@ def _fields() -> frozenset[str]:
     return frozenset(names) | frozenset(word for name in names for word in re.split(r"[_/]", name) if word)
 
 
-def is_telling(secret: str) -> bool:
+def is_searchable(secret: str) -> bool:
     """Whether a secret that was met after its key (``password=``) may be looked for elsewhere, too."""
     mixed = any(char.isdigit() for char in secret) and any(char.isalpha() for char in secret)
     return not is_ordinary(secret) and len(secret) >= (SUBSTRING if mixed else 2 * SUBSTRING)

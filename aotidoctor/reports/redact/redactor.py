@@ -39,7 +39,7 @@ from aotidoctor.reports.redact.private_words import (
     has_escapes,
     is_address,
     is_common,
-    is_telling,
+    is_searchable,
 )
 from aotidoctor.reports.text import replace_fields
 
@@ -351,7 +351,7 @@ def _may_spread(name: Name) -> bool:
     """Whether a word that was met at a telling place may be hidden everywhere."""
     match name.kind:
         case "secret":
-            return is_telling(name.text)
+            return is_searchable(name.text)
         case "user":
             return "/" not in name.text and not is_common(name.text)
         case "host":

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from aotidoctor.model.contract import Dim
 from aotidoctor.model.expr import Sym
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, RuleResult
 from aotidoctor.model.serving_config import NameRow, TensorConfig
 from aotidoctor.triton.call_spec import SPLITS_SINCE, dim_text
 from aotidoctor.triton.tensor_names import JoinedTables, for_each_version, unrecorded_remark
@@ -19,7 +19,7 @@ RULES = Family("tensors")
     "R31", "batching of a package with a fixed number of rows", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT
 )
 @for_each_version
-def batch_dim_is_dynamic(joined: JoinedTables) -> Said:
+def batch_dim_is_dynamic(joined: JoinedTables) -> RuleResult:
     """With max_batch_size above 0, the first dim of every input must be dynamic.
 
     Versions: all.
@@ -53,7 +53,7 @@ def batch_dim_is_dynamic(joined: JoinedTables) -> Said:
     needs=Needs.CONTRACT,
 )
 @for_each_version
-def batch_is_in_range(joined: JoinedTables) -> Said:
+def batch_is_in_range(joined: JoinedTables) -> RuleResult:
     """Every batch from 1 to max_batch_size must be within the compiled range, and all tensors must share the batch dim.
 
     Versions: all; before 26.06 results are not split, so an output without the batch dim is returned whole.
@@ -140,7 +140,7 @@ def _strangers(joined: JoinedTables, dynamic: Sequence[tuple[TensorConfig, NameR
     return found
 
 
-def _outputs(joined: JoinedTables, batch: Sequence[Dim]) -> Said:
+def _outputs(joined: JoinedTables, batch: Sequence[Dim]) -> RuleResult:
     """Outputs whose first dim is not the batch."""
     known = [dim.expr for dim in batch if dim.expr is not None and dim.expr.symbols]
     found: list[Remark] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, RuleResult
 from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.triton.call_spec import compare_dims, dims_text, fixed_symbols
 from aotidoctor.triton.tensor_names import JoinedTables, Pair, for_each_version, unrecorded_remark
@@ -47,7 +47,7 @@ _MESSAGES = {
 
 @RULES.rule("R21", "dims of an input that were not compiled", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
 @for_each_version
-def input_dims_are_compiled(joined: JoinedTables) -> Said:
+def input_dims_are_compiled(joined: JoinedTables) -> RuleResult:
     """The dims of an input must be the compiled ones; -1 means a dynamic dim.
 
     Versions: all.
@@ -108,7 +108,7 @@ def _disagreeing(joined: JoinedTables) -> Iterator[Remark]:
 
 @RULES.rule("R33", "no batching, and no batch dim", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
 @for_each_version
-def batch_dim_is_written(joined: JoinedTables) -> Said:
+def batch_dim_is_written(joined: JoinedTables) -> RuleResult:
     """Without batching, dims must include the first dim.
 
     Versions: all.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, RuleResult, ServedModel
 from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.triton.call_spec import BFLOAT16_SINCE, data_types
 from aotidoctor.triton.tensor_names import JoinedTables, for_each_version, obstacles_of, unrecorded_remark
@@ -14,7 +14,7 @@ _CRASHES_UNTIL = "26.06"
 
 
 @RULES.rule("R18", "a type that the backend does not have", Consequence.FAILS_TO_LOAD, last_seen="26.11")
-def types_are_known(model: ServedModel) -> Said:
+def types_are_known(model: ServedModel) -> RuleResult:
     """The backend has types for bool, uint8, int8 to int64, and float16 to float64; bfloat16 from 26.11 on.
 
     Versions: all.
@@ -65,7 +65,7 @@ def _type(model: ServedModel, word: str, tensor: TensorConfig) -> Remark | None:
     "R19", "an input of a different type from the compiled one", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT
 )
 @for_each_version
-def inputs_have_their_types(joined: JoinedTables) -> Said:
+def inputs_have_their_types(joined: JoinedTables) -> RuleResult:
     """The type of an input must be the compiled type. Neither the server nor the package checks this.
 
     Versions: all.
@@ -100,7 +100,7 @@ def inputs_have_their_types(joined: JoinedTables) -> Said:
     "R20", "an output of a different type from the returned one", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT
 )
 @for_each_version
-def outputs_have_their_types(joined: JoinedTables) -> Said:
+def outputs_have_their_types(joined: JoinedTables) -> RuleResult:
     """The type of an output must be the type that the package returns.
 
     Versions: all. Up to 26.05 the server frees the error before it formats it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aotidoctor.model.serving import Consequence, Family, NotJudged, Remark, Said, ServedModel
+from aotidoctor.model.serving import Consequence, Family, NotJudged, Remark, RuleResult, ServedModel
 from aotidoctor.model.serving_config import (
     INIT_FUNCTION,
     OLD_RELEASE,
@@ -28,7 +28,7 @@ _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 @RULES.rule("R46", "the init library can be loaded and called", Consequence.FAILS_TO_LOAD, last_seen=INIT_LIBRARY_SINCE)
-def check_init_library(model: ServedModel) -> Said:
+def check_init_library(model: ServedModel) -> RuleResult:
     """MODEL_INIT_LIBRARY must name a library that the server can load and call.
 
     Versions: 26.07 and later; before that the parameter is ignored.

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from itertools import product
 
 from aotidoctor.model.record import record
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said, ServedModel, ServedVersion
+from aotidoctor.model.serving import (
+    Consequence,
+    Family,
+    Needs,
+    NotJudged,
+    Remark,
+    RuleResult,
+    ServedModel,
+    ServedVersion,
+)
 from aotidoctor.model.serving_config import TOP, Position
 
 RULES = Family("instances")
@@ -60,7 +69,7 @@ def kind_remark(clash: Clash, kind: str, device: str, version: ServedVersion, at
 @RULES.rule(
     "R36", "the kind of the instances does not fit the package's device", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE
 )
-def kind_fits_device(model: ServedModel) -> Said:
+def kind_fits_device(model: ServedModel) -> RuleResult:
     """The kind of an instance group must match the device that the package was compiled for.
 
     Versions: all seen.
@@ -91,7 +100,7 @@ def kind_fits_device(model: ServedModel) -> Said:
     needs=Needs.PACKAGE,
     last_seen="26.06",
 )
-def kind_is_stated(model: ServedModel) -> Said:
+def kind_is_stated(model: ServedModel) -> RuleResult:
     """Without a kind, the server uses KIND_GPU on all GPUs if it sees one, else KIND_CPU.
 
     Versions: all.

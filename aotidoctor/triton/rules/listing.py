@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Release, Remark, Said
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Release, Remark, RuleResult
 from aotidoctor.model.serving_config import TOP, TensorConfig
 from aotidoctor.triton.servable import OLD_COUNT
 from aotidoctor.triton.tensor_names import (
@@ -28,7 +28,7 @@ _ORDINAL = re.compile(r"(?:INPUT|OUTPUT)__\d+")
 
 @RULES.rule("R16", "not every input is listed", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 @for_each_version
-def every_input_is_listed(joined: JoinedTables) -> Said:
+def every_input_is_listed(joined: JoinedTables) -> RuleResult:
     """The config must list every input once, including those that nothing reads.
 
     Versions: all. 26.03 and 26.04 treat every model as one with two inputs.
@@ -79,7 +79,7 @@ def every_input_is_listed(joined: JoinedTables) -> Said:
 
 @RULES.rule("R25", "a tensor is given twice", Consequence.REQUESTS_FAIL, needs=Needs.CONTRACT)
 @for_each_version
-def one_name_per_tensor(joined: JoinedTables) -> Said:
+def one_name_per_tensor(joined: JoinedTables) -> RuleResult:
     """No tensor may be listed twice, under the same name or under two of its names.
 
     Versions: 26.05 seen. According to their source, 26.03 and 26.04 also do not detect it.
@@ -120,7 +120,7 @@ def one_name_per_tensor(joined: JoinedTables) -> Said:
 
 @RULES.rule("R26", "names by number mixed with names by place", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
 @for_each_version
-def one_convention(joined: JoinedTables) -> Said:
+def one_convention(joined: JoinedTables) -> RuleResult:
     """Names must all be by number or all by place in the call.
 
     Versions: 26.05 and later accept a mixture. In 26.03 and 26.04 one name without a number at its end makes the server

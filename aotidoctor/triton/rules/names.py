@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aotidoctor.model.evidence import list_names
-from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, RuleResult
 from aotidoctor.model.serving_config import NameRow, TensorConfig
 from aotidoctor.triton.tensor_names import (
     NAMES_SINCE,
@@ -22,7 +22,7 @@ _LISTED = 12
 
 @RULES.rule("R12", "a keyword in brackets", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 @for_each_version
-def keywords_without_brackets(joined: JoinedTables) -> Said:
+def keywords_without_brackets(joined: JoinedTables) -> RuleResult:
     """A keyword must be named INPUT__n, or KWARGSname without brackets; KWARGS[name], as documented, is not recognised.
 
     Versions: 26.05 seen; whether later releases follow the documentation is unknown, and none of their tests has a
@@ -63,7 +63,7 @@ def _not_found(word: str, name: str, joined: JoinedTables, side: str) -> str:
     "R17", "a name that the backend does not know", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT, family="tensors"
 )
 @for_each_version
-def names_are_known(joined: JoinedTables) -> Said:
+def names_are_known(joined: JoinedTables) -> RuleResult:
     """Each name must be one of the backend's for the call: INPUT__k, ARGS[..], KWARGSkey, OUTPUT__k, RESULT[..].
 
     Versions: 26.05 and later, exactly as written: lower-case letters, INPUT__00, OUTPUT_2, quotes or spaces make a
@@ -116,7 +116,7 @@ def _unknown(joined: JoinedTables, side: TensorSide, tensor: TensorConfig) -> Re
 
 @RULES.rule("R28", "keys with brackets, quotes or spaces", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 @for_each_version
-def keys_are_plain(joined: JoinedTables) -> Said:
+def keys_are_plain(joined: JoinedTables) -> RuleResult:
     """Keys of dicts must not contain quotes, brackets, spaces or unprintable characters.
 
     Versions: 26.05 and later: documented as forbidden, but accepted.

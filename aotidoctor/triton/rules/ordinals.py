@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedVersion
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, RuleResult, ServedVersion
 from aotidoctor.model.serving_config import NameRow, TensorConfig
 from aotidoctor.triton.tensor_names import (
     NAMES_SINCE,
@@ -30,7 +30,7 @@ _LISTED = 12
     needs=Needs.CONTRACT,
 )
 @for_each_version
-def numbers_count_as_given(joined: JoinedTables) -> Said:
+def numbers_count_as_given(joined: JoinedTables) -> RuleResult:
     """INPUT__k and OUTPUT__k count the tensors in the order of the sample at export and of the result as built.
 
     Dicts count in the order of insertion, keywords in the order of the call, regardless of the signature; nothing is

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, Said
+from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, RuleResult
 from aotidoctor.triton.call_spec import compare_dims
 from aotidoctor.triton.rules.dtypes import wrong_output_type
 from aotidoctor.triton.tensor_names import JoinedTables, for_each_version, obstacle_remarks, unrecorded_remark
@@ -12,7 +12,7 @@ RULES = Family("tensors")
 
 @RULES.rule("R22", "dims of an output that are not those that come back", Consequence.WASTE, needs=Needs.CONTRACT)
 @for_each_version
-def output_dims_are_right(joined: JoinedTables) -> Said:
+def output_dims_are_right(joined: JoinedTables) -> RuleResult:
     """The dims of outputs are for clients: the server does not compare them with the result.
 
     Versions: all.
@@ -51,7 +51,7 @@ def output_dims_are_right(joined: JoinedTables) -> Said:
 
 @RULES.rule("R23", "an output without dims", Consequence.REQUESTS_FAIL, needs=Needs.CONTRACT)
 @for_each_version
-def outputs_have_dims(joined: JoinedTables) -> Said:
+def outputs_have_dims(joined: JoinedTables) -> RuleResult:
     """An output without dims cannot be sent: a sum, a loss, a number of the program.
 
     Versions: all seen.
@@ -88,7 +88,7 @@ def outputs_have_dims(joined: JoinedTables) -> Said:
 
 @RULES.rule("R24", "an output that is None", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 @for_each_version
-def outputs_are_tensors(joined: JoinedTables) -> Said:
+def outputs_are_tensors(joined: JoinedTables) -> RuleResult:
     """An output that is None has a number, but nothing is returned for it.
 
     Versions: all seen.

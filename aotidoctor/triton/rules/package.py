@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from aotidoctor.model.evidence import Severity
-from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel, ServedVersion
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, RuleResult, ServedModel, ServedVersion
 from aotidoctor.model.torch_names import foreign
 
 RULES = Family("package")
@@ -93,7 +93,7 @@ def fits_the_machine(model: ServedModel) -> Sequence[Remark]:
 
 
 @RULES.rule("R51", "there is room to load the package", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)
-def room_to_load(model: ServedModel) -> Said:
+def room_to_load(model: ServedModel) -> RuleResult:
     """There must be memory to read the package, and a folder for temporary files that allows execution.
 
     Versions: all seen. Each instance reads the whole file into memory, only to measure its size, and unpacks it into

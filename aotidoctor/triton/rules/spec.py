@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.serving import Consequence, Family, Needs, Remark, Said, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, RuleResult, ServedModel
 from aotidoctor.triton.tensor_names import JoinedTables, for_each_version, obstacle_remarks, obstacles_of
 
 RULES = Family("spec")
 
 
 @RULES.rule("R9", "a container that the backend cannot parse", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def only_plain_containers(model: ServedModel) -> Said:
+def only_plain_containers(model: ServedModel) -> RuleResult:
     """Arguments and results must consist of tuples, lists, dicts and tensors.
 
     Versions: 26.05 and later; 26.03 and 26.04 do not parse the call spec.
@@ -22,7 +22,7 @@ def only_plain_containers(model: ServedModel) -> Said:
 
 
 @RULES.rule("R10", "an empty list or tuple in the call", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def no_empty_sequence(model: ServedModel) -> Said:
+def no_empty_sequence(model: ServedModel) -> RuleResult:
     """No list or tuple may be empty, including that of the positional arguments.
 
     Versions: 26.05 seen; whether later releases accept it is unknown.
@@ -35,7 +35,7 @@ def no_empty_sequence(model: ServedModel) -> Said:
 
 
 @RULES.rule("R11", "a key that is not a string", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def keys_are_strings(model: ServedModel) -> Said:
+def keys_are_strings(model: ServedModel) -> RuleResult:
     """Keys of dicts must be strings.
 
     Versions: 26.05 and later.
@@ -48,7 +48,7 @@ def keys_are_strings(model: ServedModel) -> Said:
 
 
 @RULES.rule("R13", "a container inside a keyword argument", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def keywords_are_flat(model: ServedModel) -> Said:
+def keywords_are_flat(model: ServedModel) -> RuleResult:
     """A keyword argument must be one tensor, not a container.
 
     Versions: 26.05 seen; whether later releases look into keywords is unknown.
@@ -62,7 +62,7 @@ def keywords_are_flat(model: ServedModel) -> Said:
 
 
 @RULES.rule("R14", "an argument that is not a tensor", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
-def arguments_are_tensors(model: ServedModel) -> Said:
+def arguments_are_tensors(model: ServedModel) -> RuleResult:
     """Every argument must be a tensor: only the server counts None, numbers and strings as inputs.
 
     Versions: 26.05 and later.
@@ -76,7 +76,7 @@ def arguments_are_tensors(model: ServedModel) -> Said:
 
 @RULES.rule("R15", "an empty dict in the call", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
 @for_each_version
-def no_empty_dict(joined: JoinedTables) -> Said:
+def no_empty_dict(joined: JoinedTables) -> RuleResult:
     """No dict may be empty: the server treats it as a tensor.
 
     Versions: 26.05 and later.

@@ -176,8 +176,8 @@ _COMPUTING = re.compile(
 ALLOCATES = "aoti_torch_empty_strided"
 # The last of its seven arguments is the place of the new handle.
 _NEW_HANDLE = 6
-GIVES_BACK = "aoti_torch_delete_tensor_object"
-_HOOKED = re.compile(rf"{_COMPUTING.pattern}|{POINTER_ASKED}|{PROXY}|{ALLOCATES}|{GIVES_BACK}")
+DELETES_TENSOR = "aoti_torch_delete_tensor_object"
+_HOOKED = re.compile(rf"{_COMPUTING.pattern}|{POINTER_ASKED}|{PROXY}|{ALLOCATES}|{DELETES_TENSOR}")
 MAX_CALLS = 4096
 MAX_BYTES = 64 * 1024 * 1024 * 1024
 
@@ -251,7 +251,7 @@ class ValueWatch:
                     self._pointers[tensor.data_ptr()] = tensor
                 return
             self._close()
-            if call.symbol == GIVES_BACK:
+            if call.symbol == DELETES_TENSOR:
                 return
             if call.symbol == ALLOCATES:
                 self._allocating = call.word(_NEW_HANDLE)

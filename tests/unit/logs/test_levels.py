@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.logs.lines import level_of, loudness
+from aotidoctor.logs.lines import level_of, level_of_priority
 from aotidoctor.logs.prefilter import SMALL
 from tests.unit.logs.reading import read
 
@@ -39,7 +39,7 @@ def test_a_word_of_a_level_alone_is_none(text):
 
 
 def test_a_number_of_syslog_has_a_facility_or_none():
-    assert [loudness(number) for number in (3, 27, 4, 28, 6, 30)] == [
+    assert [level_of_priority(number) for number in (3, 27, 4, 28, 6, 30)] == [
         "error",
         "error",
         "warning",

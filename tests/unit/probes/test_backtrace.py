@@ -15,7 +15,7 @@ from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.probes import backtrace, plain_run
 from aotidoctor.probes.probe import Reuse
-from aotidoctor.probes.settings_took_effect import with_effect
+from aotidoctor.probes.settings_took_effect import add_effect
 from tests.unit.probes.outcomes import case, history, outcome
 
 DATA = Path(__file__).parents[2] / "data" / "stacks"
@@ -220,4 +220,4 @@ def test_nothing_to_tell(result: Outcome, kind: str, observed: str) -> None:
 def test_whether_the_debugger_was_there(problem: str | None) -> None:
     result = outcome("backtrace", debugger_problem=problem)
     result = replace(result, request=replace(result.request, debugger=True))
-    assert with_effect(case(), result).took_effect is (problem is None)
+    assert add_effect(case(), result).took_effect is (problem is None)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.model.jobs import Run
-from aotidoctor.probes.settings_took_effect import with_effect
+from aotidoctor.probes.settings_took_effect import add_effect
 from tests.unit.probes.outcomes import case, outcome
 
 MEMORY = {"cuda_memory": {"free": 1 << 30, "total": 2 << 30}}
@@ -17,7 +17,7 @@ def effect(payload=None, *, request=None, **done):
     """``took_effect`` and why, of a run that changed this."""
     made = outcome(**done)
     asked = replace(made.request, payload=Run(**(payload or {})), **(request or {}))
-    told = with_effect(case(device="cuda"), replace(made, request=asked))
+    told = add_effect(case(device="cuda"), replace(made, request=asked))
     return told.took_effect, told.took_effect_why
 
 

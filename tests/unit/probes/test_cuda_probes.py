@@ -12,7 +12,7 @@ from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.run import Request, Signalled, Trace, TracedCall
 from aotidoctor.probes import core_dump, cuda_blocking, cuda_no_caching, cuda_variants, failure_rates, sanitizer
 from aotidoctor.probes.probe import Reuse
-from aotidoctor.probes.settings_took_effect import with_effect
+from aotidoctor.probes.settings_took_effect import add_effect
 from tests.unit.probes.outcomes import case, history, outcome, raised
 from tests.unit.probes.test_probes import OK, finding, one
 
@@ -99,7 +99,7 @@ def test_a_failure_of_the_second_call_is_repeated_with_two_calls():
 def test_whether_the_variable_acted(seen, forked, expected):
     done = outcome("cuda_blocking", result={"env_took_effect": seen}, forked=forked)
     done = replace(done, request=replace(done.request, env={"CUDA_LAUNCH_BLOCKING": "1"}))
-    assert with_effect(gpu_case(), done).took_effect is expected
+    assert add_effect(gpu_case(), done).took_effect is expected
 
 
 # Core dump

@@ -9,7 +9,7 @@ import pytest
 from aotidoctor.model.jobs import Recompile, Run
 from aotidoctor.model.record_json import from_json
 from aotidoctor.model.run import NotStarted
-from aotidoctor.probes.settings_took_effect import with_effect
+from aotidoctor.probes.settings_took_effect import add_effect
 from tests.unit.probes.outcomes import case, outcome, raised
 
 
@@ -55,6 +55,6 @@ CHECK = {"AOTI_RUNTIME_CHECK_INPUTS": "1"}
     ],
 )
 def test_effect(result, package, expected):
-    told = with_effect(package, result)
+    told = add_effect(package, result)
     assert told.took_effect is expected
     assert told.took_effect_why

@@ -103,7 +103,7 @@ def test_what_follows_from_a_failed_assertion_is_not_told():
 def test_without_a_finding(run, kind):
     (found,) = emulation.read(on_cuda(), history(), run)
     assert (found.kind, found.severity) == (kind, Severity.INFO)
-    assert emulation.went_through(run) == (kind == "clean" or kind == "partial")
+    assert emulation.finished_clean(run) == (kind == "clean" or kind == "partial")
 
 
 def test_what_was_looked_at_by_addresses_alone_is_counted():

@@ -11,7 +11,7 @@ from aotidoctor.model.jobs import Job, Run
 from aotidoctor.model.run import Exited, Request, Signalled, Trace, TracedCall
 from aotidoctor.probes import malloc_checks
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.settings_took_effect import with_effect
+from aotidoctor.probes.settings_took_effect import add_effect
 from tests.unit.probes.outcomes import case, history, node, outcome
 
 ABORT = Signalled(signal=6, name="SIGABRT")
@@ -207,7 +207,7 @@ def test_no_damage_found():
 
 def test_without_the_library_it_proves_nothing():
     result = replace(checks(result={**CHECKED, "heap_checks": False}), request=request_of(glibc()))
-    told = with_effect(glibc(), result)
+    told = add_effect(glibc(), result)
     assert told.took_effect is False
     assert one(glibc(), PLAIN, told).kind == "unavailable"
 
@@ -227,7 +227,7 @@ def request_of(package):
 )
 def test_effect(version, result, acted):
     package = glibc(version)
-    assert with_effect(package, replace(checks(result=result), request=request_of(package))).took_effect is acted
+    assert add_effect(package, replace(checks(result=result), request=request_of(package))).took_effect is acted
 
 
 def test_findings_of_other_runs_do_not_count():

@@ -14,7 +14,7 @@ from aotidoctor.model.evidence import Severity
 from aotidoctor.model.jobs import Recompile, Run
 from aotidoctor.model.run import Request
 from aotidoctor.probes import kernel_values, printed_launches, printed_values
-from aotidoctor.probes.settings_took_effect import with_effect
+from aotidoctor.probes.settings_took_effect import add_effect
 from aotidoctor.triage import examine, recompile_and_bisect
 from aotidoctor.triage.compile_cache import CompileCache
 from aotidoctor.triage.open_case import open_case
@@ -174,7 +174,7 @@ def test_another_failure_than_the_packages_names_no_kernel():
 def test_whether_the_printer_acted(text, stage, expected):
     ran = raised(IMA, stage=stage, stdout_tail=text)
     ran = replace(ran, request=replace(ran.request, payload=Run(unbuffered=True)))
-    assert with_effect(able(), ran).took_effect is expected
+    assert add_effect(able(), ran).took_effect is expected
 
 
 BLOCK = """[  {when}_launch - {kernel} - {name}  ]:

@@ -98,17 +98,17 @@ def test_settings_that_the_package_tells():
 
 def test_right_when_compiled_here():
     facts = {"same_kernels": True, "same_sources": False, "first_difference": "kernel.cpp:6: `1.01`, here `1.0`"}
-    found = recompiled.read_with(history(plain_run=PLAIN), compared(True), facts)
+    found = recompiled.read_with_facts(history(plain_run=PLAIN), compared(True), facts)
     assert (found.kind, found.severity) == ("agrees", Severity.WARN)
     assert "kernel.cpp:6" in found.observed
-    same = recompiled.read_with(history(plain_run=PLAIN), compared(True), {"same_sources": True})
+    same = recompiled.read_with_facts(history(plain_run=PLAIN), compared(True), {"same_sources": True})
     assert "damaged" in same.observed
 
 
 def test_wrong_when_compiled_here():
-    found = recompiled.read_with(history(plain_run=PLAIN), compared(False), {})
+    found = recompiled.read_with_facts(history(plain_run=PLAIN), compared(False), {})
     assert (found.kind, found.facts["same_outputs"], found.facts["max_abs_diff"]) == ("differs", True, 0.5)
-    other = recompiled.read_with(history(plain_run=PLAIN), compared(False, digest="else"), {})
+    other = recompiled.read_with_facts(history(plain_run=PLAIN), compared(False, digest="else"), {})
     assert other.facts["same_outputs"] is False
 
 

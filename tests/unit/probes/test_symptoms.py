@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.probes.symptoms import of_compiler, recognise
+from aotidoctor.probes.symptoms import compiler_symptom, recognise
 from tests.every import every
 
 MESSAGES = [
@@ -220,6 +220,6 @@ COMPILERS = [
     "message", ["Failed to compile cpp file.", "Failed to link files.", "Failed to compile files."]
 )
 def test_why_a_package_was_not_compiled_is_on_stderr_only(message, stderr, name, missing):
-    symptom = of_compiler(recognise(f"RuntimeError: {message}"), stderr)
+    symptom = compiler_symptom(recognise(f"RuntimeError: {message}"), stderr)
     assert (symptom.name, symptom.facts.get("missing")) == (name, missing)
-    assert of_compiler(recognise("RuntimeError: x"), HEADER).name == "other"
+    assert compiler_symptom(recognise("RuntimeError: x"), HEADER).name == "other"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.model.fleet import FleetSummary
-from aotidoctor.reports.fleet.fleet_files import BATCH_SHOWN, render_batch_markdown, render_batch_text
+from aotidoctor.reports.fleet.fleet_files import CAUSES_LISTED, render_batch_markdown, render_batch_text
 
 DONE = FleetSummary(
     folder="r", command="check", items=3, kept=1, cached=0, judged=2, as_expected=0, seconds=1.25,
@@ -25,14 +25,14 @@ def test_text():
 
 
 def test_text_of_what_is_not_complete():
-    causes = {f"cause-{at}": 100 - at for at in range(BATCH_SHOWN + 2)}
+    causes = {f"cause-{at}": 100 - at for at in range(CAUSES_LISTED + 2)}
     partial = replace(
         DONE, items=1234, causes=causes, as_expected=4, notes=("a note",), problem="the disk is full\x1b[2J"
     )
     lines = render_batch_text(partial).splitlines()
     assert lines[0].startswith("3 of 1,234 items: ")
     rest = sum(sorted(causes.values())[:2])
-    assert lines[BATCH_SHOWN + 1 : BATCH_SHOWN + 3] == [f"  {rest:7,}  2 more causes", "4 as expected"]
+    assert lines[CAUSES_LISTED + 1 : CAUSES_LISTED + 3] == [f"  {rest:7,}  2 more causes", "4 as expected"]
     assert lines[-3] == "a note"
     assert lines[-2].startswith("not complete: the disk is full")
     assert "\x1b" not in lines[-2]

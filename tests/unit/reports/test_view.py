@@ -63,10 +63,10 @@ def test_the_evidence_that_tells_more_than_the_symptom_goes_first():
     report = builders.misleading()
     diagnosis = replace(report.diagnoses[0], evidence=("E2", "E1", "absent"))
     assert [item.id for item in report_view.evidence_of(report, diagnosis)] == ["E2", "E1"]
-    assert report_view.telling(report, diagnosis).id == "E1"
+    assert report_view.decisive_evidence(report, diagnosis).id == "E1"
     assert report_view.what_it_is(report, diagnosis) == "observed int32, expected int64 [E1]"
     only = replace(diagnosis, evidence=("E2",))
-    assert report_view.telling(report, only).id == "E2"
+    assert report_view.decisive_evidence(report, only).id == "E2"
     silent = replace(report, findings=tuple(replace(item, observed="", expected="") for item in report.findings))
     assert report_view.what_it_is(silent, diagnosis) == ""
 

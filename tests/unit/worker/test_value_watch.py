@@ -62,7 +62,7 @@ def test_a_result_that_is_given_back_at_once_is_looked_at_before(
 ) -> None:
     place = ctypes.c_uint64(0x1000)
     followed._before(Call(CONVOLUTION, ctypes.addressof(place)))
-    followed._before(Call(follow_values.GIVES_BACK, 0x1000))
+    followed._before(Call(follow_values.DELETES_TENSOR, 0x1000))
     del alive[0x1000]
     place.value = GONE
     followed._before(Call(follow_values.ALLOCATES, *[0] * 7))
@@ -74,7 +74,7 @@ def test_a_result_that_the_next_call_finds_is_looked_at_then(followed: follow_va
     first, second = ctypes.c_uint64(0x1000), ctypes.c_uint64(0x2000)
     followed._before(Call(CONVOLUTION, ctypes.addressof(first)))
     followed._before(Call(CONVOLUTION, ctypes.addressof(second)))
-    followed._before(Call(follow_values.GIVES_BACK, 0x1000))
+    followed._before(Call(follow_values.DELETES_TENSOR, 0x1000))
     assert shapes(followed) == [[[2]], [[3]]]
 
 

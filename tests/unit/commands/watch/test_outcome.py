@@ -19,7 +19,7 @@ from aotidoctor.model.run import (
 )
 from aotidoctor.probes import watched_program
 from aotidoctor.probes.probe import History
-from aotidoctor.probes.watched_program import raised_in
+from aotidoctor.probes.watched_program import last_exception
 from tests.unit.probes.outcomes import case
 
 UNPACKED = "/tmp/aotinductor_MLjaeH/model/data/aotinductor/model"
@@ -61,28 +61,28 @@ def evidence(program):
 
 
 def test_what_cpp_says_when_it_terminates():
-    error = raised_in(TERMINATE)
+    error = last_exception(TERMINATE)
     assert error.type == "std::runtime_error"
     assert error.message.startswith("index out of bounds: 0 <= tmp2 < 100L\nException raised from")
 
 
 def test_what_terminates_without_a_word():
-    assert raised_in("terminate called after throwing an instance of 'int'\n") == ChildError(
+    assert last_exception("terminate called after throwing an instance of 'int'\n") == ChildError(
         type="int", message="", traceback="terminate called after throwing an instance of 'int'"
     )
 
 
 def test_the_last_traceback_counts():
-    error = raised_in(PYTHON)
+    error = last_exception(PYTHON)
     assert (error.type, error.message) == ("RuntimeError", "no answer\nfor you")
 
 
 def test_an_exception_without_a_message():
-    assert raised_in("Traceback (most recent call last):\n  File\nKeyboardInterrupt\n").type == "KeyboardInterrupt"
+    assert last_exception("Traceback (most recent call last):\n  File\nKeyboardInterrupt\n").type == "KeyboardInterrupt"
 
 
 def test_no_exception():
-    assert raised_in("all is well\nTraceback is a word\n") is None
+    assert last_exception("all is well\nTraceback is a word\n") is None
 
 
 def test_a_program_that_ended_well_raised_nothing():
