@@ -70,7 +70,7 @@ class Channel:
         try:
             fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
             try:
-                # The leading newline ends a line that somebody else may have left unfinished.
+                # The leading newline ends a line that another writer may have left unfinished.
                 os.write(fd, b"\n" + data + b"\n")
             finally:
                 os.close(fd)

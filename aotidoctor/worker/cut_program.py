@@ -132,7 +132,7 @@ def load_program(path: Path) -> Any:
     """Load an exported program with mapped weights, and raise the cause where torch only refers to its log.
 
     Raises:
-        RuntimeError: the first cause that torch logged, such as an operator that nobody has registered.
+        RuntimeError: the first cause that torch logged, such as an operator that is not registered.
     """
     import torch
 

@@ -1,11 +1,11 @@
 """Compile one small model and save the files that the demo breaks; job ``demo_build``.
 
 The model has a dynamic batch, an embedding and a nested argument. It is compiled twice: with its weights inside, and
-with its weights beside the code, which the ordinary loader does not load. Beside it lie a model folder of Triton,
-with a configuration that the server takes and that is wrong, a program that calls the model, and what it says of a
-bad id.
+with its weights beside the code, which the ordinary loader does not load. The other files are a model folder of
+Triton, with a wrong configuration that the server accepts, a program that calls the model, and its output for a bad
+id.
 
-A module of its own: ``commands.demo`` reads this file to tell whether files that were built before are still good.
+A module of its own: ``commands.demo`` reads this file to decide whether files from an earlier build are still valid.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def demo_build(payload: DemoBuild, channel: Channel) -> dict[str, Any]:
 
 
 def _serve(folder: Path) -> None:
-    """A model folder as Triton expects it."""
+    """Make a model folder as Triton expects it."""
     version = folder / "served" / "ranker" / "1"
     version.mkdir(parents=True)
     (version.parent / "config.pbtxt").write_text(CONFIG, encoding="utf-8")
@@ -99,7 +99,7 @@ def _serve(folder: Path) -> None:
 
 
 def _crash(folder: Path) -> None:
-    """A program, and the log of its failure: what the runtime prints of it, and the traceback."""
+    """Write a program and the log of its failure: the output of the runtime, and the traceback."""
     (folder / PROGRAM).write_text(APP, encoding="utf-8")
     os.chdir(folder)
     sys.argv = [PROGRAM, BAD_ID]
@@ -127,7 +127,7 @@ def _inputs() -> tuple[Any, dict[str, Any], Any]:
 
 
 def _with_bad_id(ids: Any) -> Any:
-    """One id beyond the table."""
+    """The ids, with one beyond the table."""
     changed = ids.clone()
     changed[5] = ROWS
     return changed

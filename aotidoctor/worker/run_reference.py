@@ -156,7 +156,7 @@ def _choices(wanted: Sequence[Any], source: str) -> Iterator[list[ConstantValues
     found: dict[int, list[ConstantValues]] = {1: [(one,) for one in constant_numbers(source)]}
     for vector in constant_vectors(source):
         found.setdefault(len(vector), []).append(vector)
-    # Numbers vary fastest: the code has many that are nobody's constant.
+    # Numbers vary fastest: the code has many that are no constants.
     sizes = sorted({tensor.numel() for tensor in wanted}, reverse=True)
     places = [[at for at, tensor in enumerate(wanted) if tensor.numel() == size] for size in sizes]
     groups = []

@@ -69,12 +69,6 @@ def no_core_file() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (1 if hard != 0 else 0, hard))
 
 
-def limit_memory(limit: int | None) -> None:
-    """Allow at most ``limit`` bytes of address space; None leaves it as it is."""
-    if limit is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-
-
 def first_choice_of_oom_killer() -> None:
     """Make this process the first victim when memory runs out, not the parent or the forkserver."""
     with suppress(OSError):
@@ -126,16 +120,6 @@ _PR_SET_PTRACER = 0x59616D61
 _ANY = ctypes.c_ulong(-1)
 # The parent gives up sooner, and reports that; this limit is for a parent that is stopped.
 _WAIT_S = 20.0
-
-
-def allow_debugger() -> None:
-    """Let any process of this user trace this one: with Yama only a parent may, and gdb is a sibling."""
-    ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANY, 0, 0, 0)
-
-
-def write_process_number(run_dir: Path) -> None:
-    """Write down the number of this process: the parent may have started a script that started it."""
-    _write_whole(run_dir, "pid")
 
 
 def wait_for_debugger(channel: Channel) -> None:
@@ -197,8 +181,10 @@ def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: 
     no_core_file()
     first_choice_of_oom_killer()
     if request["debugger"] or request["stacks"]:
-        allow_debugger()
-    write_process_number(run_dir)
+        # Let any process of this user trace this one: with Yama only a parent may, and gdb is a sibling.
+        ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANY, 0, 0, 0)
+    # For the parent, which may have started a script that started this process.
+    _write_whole(run_dir, "pid")
     os.chdir(run_dir / "cwd")
     faulthandler.enable(file=2, all_threads=True)
     faulthandler.register(STACKS_SIGNAL, file=2, all_threads=True)
@@ -213,8 +199,9 @@ def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: 
         return NO_TORCH
     if request["debugger"]:
         wait_for_debugger(channel)
-    # Only now: a limit meant for the model must not stop torch from being imported.
-    limit_memory(request["memory_limit"])
+    # Only now: a limit for the model must not stop the import of torch.
+    if (limit := request["memory_limit"]) is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     return _run_job(request["asked_env"], channel, partial(job, payload), loads=ask is None)
 
 

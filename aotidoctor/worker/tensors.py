@@ -262,7 +262,7 @@ def compare_results(ours: Any, theirs: Any) -> dict[str, Any]:
     }
 
 
-def compared_leaf(leaf: dict[str, Any]) -> ComparedOutput:
+def leaf_output(leaf: dict[str, Any]) -> ComparedOutput:
     """The facts of one leaf as the parent reads them."""
     return ComparedOutput(
         path=leaf["path"], agrees=leaf["agrees"], what=leaf["what"], max_abs_diff=leaf.get("max_abs_diff")

@@ -26,7 +26,14 @@ from aotidoctor.model.jobs import SubBatch
 from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.load_package import LoadedModel
-from aotidoctor.worker.tensors import compare_results, compared_leaf, copy_leaf, digest, rebuild_result, result_tensors
+from aotidoctor.worker.tensors import (
+    compare_results,
+    copy_leaf,
+    digest,
+    leaf_output,
+    rebuild_result,
+    result_tensors,
+)
 
 # Reads beyond the inputs.
 
@@ -237,7 +244,7 @@ def compare_rows(model: LoadedModel, call: ModelCall, wanted: SubBatch, channel:
             of=of,
             repeatable=repeatable,
             agrees=compared["agrees"],
-            outputs=tuple(compared_leaf({**leaf, "path": path}) for path, leaf in leaves),
+            outputs=tuple(leaf_output({**leaf, "path": path}) for path, leaf in leaves),
         )
     )
 
@@ -283,6 +290,6 @@ def compare_threads(model: LoadedModel, call: ModelCall, threads: int, channel: 
             repeatable=tuple(repeatable),
             same=bits[0] == bits[1],
             agrees=compared["agrees"],
-            outputs=tuple(map(compared_leaf, compared["outputs"])),
+            outputs=tuple(map(leaf_output, compared["outputs"])),
         )
     )

@@ -117,7 +117,7 @@ def start_trace(directory: Path, channel: Channel) -> None:
     """Trace the libraries below ``directory`` from now on; if that fails, ``trace.problem`` is the reason."""
     try:
         machine, slots = find_slots(directory)
-        # Address of a fresh ring that is kept in `path`.
+        # Address of a fresh ring in the file.
         path = channel.run_dir / TRACE_FILE
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -183,7 +183,7 @@ def run_program(program: Any, call: ModelCall, noise: RoundingNoise | None = Non
             results = interpreter.run(*flat, enable_io_processing=False)
     finally:
         torch.set_default_dtype(default)
-    return module.graph.process_outputs(results), list(dict.fromkeys(interpreter.kept))
+    return module.graph.process_outputs(results), list(dict.fromkeys(interpreter.own_dtype))
 
 
 def program_leaves(in_spec: Any, call: ModelCall) -> list[Any]:
@@ -221,12 +221,12 @@ def restore_buffers(before: list[tuple[Any, Any]]) -> None:
 
 
 class Float64Interpreter(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not seen by the type checker
-    """Interprets a graph in float64. ``kept`` are the operators that were run in their own dtype."""
+    """Interprets a graph in float64. ``own_dtype`` are the operators that were run in their own dtype."""
 
     def __init__(self, module: Any, noise: RoundingNoise | None = None) -> None:
         super().__init__(module)
         self.noise = noise
-        self.kept: list[str] = []
+        self.own_dtype: list[str] = []
 
     def run_node(self, n: Any) -> Any:
         """Value of one node, widened."""
@@ -289,7 +289,7 @@ class Float64Interpreter(torch.fx.Interpreter):  # type: ignore[misc]  # torch i
 
     def _in_own_dtype(self, n: Any) -> Any:
         """Run the node in the program's own dtype, and widen its result."""
-        self.kept.append(str(n.target))
+        self.own_dtype.append(str(n.target))
         pairs: list[tuple[Any, Any]] = []
         mutable = n.target._schema.is_mutable
 
@@ -324,7 +324,7 @@ class Float64Interpreter(torch.fx.Interpreter):  # type: ignore[misc]  # torch i
 
     def _nested(self, module: Any, operands: Any) -> Any:
         inner = Float64Interpreter(module, self.noise)
-        inner.kept = self.kept
+        inner.own_dtype = self.own_dtype
         return inner.run(*operands)
 
 

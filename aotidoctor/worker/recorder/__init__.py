@@ -1,1 +1,1 @@
-"""What a Python program that ``watch --rerun`` starts again reads first: a folder of one file, put before its path."""
+"""A folder of one file, first in the path of a Python program that ``watch --rerun`` starts again."""

@@ -1,16 +1,16 @@
-"""Keeps the arguments of a call of a package until the call returns, in a program that is not ours.
+"""Save the arguments of each call of a package until it returns, in a program of the user.
 
 Python imports ``sitecustomize`` at start. Nothing else of this project is imported: the program may belong to another
 environment. The folder that ``AOTIDOCTOR_RECORDER`` names gets, for each thread that called a package,
 
 ``PID-THREAD.entered.pt``, ``.raised.pt`` or ``.returned.pt``
-    args and kwargs of its last call, as ``torch.save`` writes them, named by how far the call came;
+    args and kwargs of its last call, as ``torch.save`` writes them, named by the progress of the call;
 ``PID-THREAD.package``
     the path that the package was loaded from;
 ``PID-THREAD.problem``
-    why there are no arguments.
+    the reason why there are no arguments.
 
-Nothing that goes wrong in here reaches the program.
+No error of this module reaches the program.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _recorded(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _write(stem: str, state: str, model: Any, args: Any, kwargs: Any) -> bool:
-    """Whether the arguments are on disk now."""
+    """Save the arguments; whether they are on disk now."""
     global _spent  # noqa: PLW0603 - of all threads together
     began = time.monotonic()
     try:
@@ -124,7 +124,7 @@ def _write(stem: str, state: str, model: Any, args: Any, kwargs: Any) -> bool:
 
 
 def _tensors(tree: Any, kind: type, depth: int = 0) -> list[Any]:
-    """The tensors in containers of Python; one inside of a class of the program's is not counted."""
+    """Tensors in containers of Python; those inside a class of the program are not counted."""
     if isinstance(tree, kind):
         return [tree]
     if depth > 8 or not isinstance(tree, (tuple, list, dict)):
@@ -150,7 +150,7 @@ def _rename(stem: str, state: str) -> None:
 
 
 def _next_sitecustomize() -> None:
-    """What Python would have imported without us; its exceptions are its own."""
+    """Import the module that Python would have imported without this one; its exceptions are not caught."""
     here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - see _put
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]  # noqa: PTH100 - see _put
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize")

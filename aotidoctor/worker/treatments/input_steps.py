@@ -144,7 +144,7 @@ def to_tensor(step: Step, leaf: Any) -> tuple[Any, str]:
 
 def stand_in_leaf(step: Step, leaf: Any) -> tuple[Any, str]:
     """Replace the leaf by a tensor made from its JSON description."""
-    return made_tensor(step["tensor"]), f"{type(leaf).__name__}→tensor"
+    return make_tensor(step["tensor"]), f"{type(leaf).__name__}→tensor"
 
 
 def set_value(step: Step, leaf: Any) -> tuple[Any, str]:
@@ -152,7 +152,7 @@ def set_value(step: Step, leaf: Any) -> tuple[Any, str]:
     return step["value"], f"{leaf!r}→{step['value']!r}"[:120]
 
 
-def made_tensor(document: Any) -> Any:
+def make_tensor(document: Any) -> Any:
     """Make a tensor from its JSON description, with or without the key ``tensor`` around it."""
     from aotidoctor.worker.safe_load import load_inputs
 
@@ -219,7 +219,7 @@ def drop_leaf(step: Step, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs, str
 
 def insert_leaf(step: Step, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs, str]:
     """Insert a tensor, made from its JSON description, at ``path``."""
-    made = made_tensor(step["tensor"])
+    made = make_tensor(step["tensor"])
 
     def put(container: Any, key: Any) -> Any:
         if isinstance(container, dict):

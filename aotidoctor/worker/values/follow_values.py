@@ -167,7 +167,7 @@ def _is_written(function: str, part: str, kind: str, name: str, *, first: bool) 
 
 # The run.
 
-POINTER_ASKED = "aoti_torch_get_data_ptr"
+POINTER_REQUEST = "aoti_torch_get_data_ptr"
 PROXY = "aoti_torch_proxy_executor_call_function"
 # Functions that compute; the other shims allocate, inspect handles, or free memory.
 _COMPUTING = re.compile(
@@ -177,7 +177,7 @@ ALLOCATES = "aoti_torch_empty_strided"
 # The last of its seven arguments is the place of the new handle.
 _NEW_HANDLE = 6
 DELETES_TENSOR = "aoti_torch_delete_tensor_object"
-_HOOKED = re.compile(rf"{_COMPUTING.pattern}|{POINTER_ASKED}|{PROXY}|{ALLOCATES}|{DELETES_TENSOR}")
+_HOOKED = re.compile(rf"{_COMPUTING.pattern}|{POINTER_REQUEST}|{PROXY}|{ALLOCATES}|{DELETES_TENSOR}")
 MAX_CALLS = 4096
 MAX_BYTES = 64 * 1024 * 1024 * 1024
 
@@ -246,7 +246,7 @@ class ValueWatch:
             if tensor is not None:
                 self._writers.pop(storage_address(tensor), None)
                 self._fresh.add(storage_address(tensor))
-            if call.symbol == POINTER_ASKED:
+            if call.symbol == POINTER_REQUEST:
                 if (tensor := tensor_of(call.word(0))) is not None and tensor.numel():
                     self._pointers[tensor.data_ptr()] = tensor
                 return
