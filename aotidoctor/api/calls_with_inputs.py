@@ -64,19 +64,22 @@ class RunRequest:
 
 
 def examine_package(
-    package: PathLike, source: LiveSource, options: Options, asked: Mapping[str, object], wish: RunRequest
+    package: PathLike, source: LiveSource, options: Options, values: Mapping[str, object], request: RunRequest
 ) -> Report:
     """The public report on ``package`` with the inputs of ``source``; ``asked`` are the keywords as given."""
     if options.generate and (source.path or source.is_live):
         raise UsageError("inputs and generate cannot be combined")
     place = path("package", package)
-    argv = wish.argv or _argv(place, source, asked, wish)
+    argv = request.argv or _argv(place, source, values, request)
     try:
-        with use_plugins(wish.name, wanted=wish.plugins), described_inputs(source, to_run=not wish.static) as live:
-            if wish.plan:
+        with (
+            use_plugins(request.name, wanted=request.plugins),
+            described_inputs(source, to_run=not request.static) as live,
+        ):
+            if request.plan:
                 return public_report(
                     diagnose_package_module.plan(
-                        place, source.path, options, argv=argv, environ=wish.environ, live=live
+                        place, source.path, options, argv=argv, environ=request.environ, live=live
                     )
                 )
             found = diagnose_package_module.diagnose(
@@ -84,14 +87,14 @@ def examine_package(
                 source.path,
                 options,
                 argv=argv,
-                environ=wish.environ,
-                static_only=wish.static,
-                command=wish.command,
-                on_event=wish.on_event,
-                runner=wish.runner,
+                environ=request.environ,
+                static_only=request.static,
+                command=request.command,
+                on_event=request.on_event,
+                runner=request.runner,
                 live=live,
             )
-            return public_report(wish.keep(found, wish.environ))
+            return public_report(request.keep(found, request.environ))
     except LimitReachedError as reached:
         raise CannotExamineError(f"{place}: {reached}") from reached
 

@@ -96,7 +96,7 @@ class Report(records.Report):
         """
         from aotidoctor.reports.html.html_report import render_html
 
-        return _write_text(render_html(self._shown(redact=redact)), path)
+        return _write_text(render_html(self._redacted(redact=redact)), path)
 
     def to_markdown(self, path: PathLike | None = None, *, redact: bool = True) -> str:
         """The report as Markdown that fits an issue; written to ``path`` if that is given. Raises OSError.
@@ -106,7 +106,7 @@ class Report(records.Report):
         """
         from aotidoctor.reports.markdown import render_markdown
 
-        return _write_text(render_markdown(self._shown(redact=redact)), path)
+        return _write_text(render_markdown(self._redacted(redact=redact)), path)
 
     def to_json(self, path: PathLike | None = None, *, redact: bool = True) -> str:
         """The JSON document ``aotidoctor.report/1`` as text; written to ``path`` if that is given. Raises OSError.
@@ -117,7 +117,7 @@ class Report(records.Report):
         """
         from aotidoctor.reports.json.json_report import render_json
 
-        return _write_text(render_json(self._shown(redact=redact)), path)
+        return _write_text(render_json(self._redacted(redact=redact)), path)
 
     def to_dict(self, *, redact: bool = True) -> JsonObject:
         """The JSON document ``aotidoctor.report/1`` as plain values; ``aotidoctor schema`` prints its schema.
@@ -146,14 +146,14 @@ class Report(records.Report):
         status = exit_status(self, fail_on)
         if status == OK:
             return self
-        said = self.to_text(-1).strip()
+        text = self.to_text(-1).strip()
         if status in (PROBLEM, UNKNOWN):
-            raise ProblemFoundError(said, self.cause, self)
+            raise ProblemFoundError(text, self.cause, self)
         if status == INTERNAL_ERROR:
-            raise AotidoctorError(said)
+            raise AotidoctorError(text)
         if status == CANNOT_EXAMINE:
-            raise CannotExamineError(said)
-        raise CannotExamineError(f"the examination is not complete: {said}")
+            raise CannotExamineError(text)
+        raise CannotExamineError(f"the examination is not complete: {text}")
 
     def __repr__(self) -> str:
         """Verdict, cause and subject on one line."""
@@ -163,18 +163,18 @@ class Report(records.Report):
     def _repr_html_(self) -> str:
         from aotidoctor.reports.html.html_report import report_piece
 
-        return report_piece(self._shown(redact=True))
+        return report_piece(self._redacted(redact=True))
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:  # noqa: ARG002
-        shown = self._shown(redact=True)
+        shown = self._redacted(redact=True)
         return {"text/plain": shown.to_text(redact=False), "text/html": self._repr_html_()}
 
     def _text(self, stream: TextIO, detail: int, *, redact: bool, environ: Mapping[str, str]) -> str:
         from aotidoctor.reports.terminal.terminal_report import terminal_text
 
-        return terminal_text(self._shown(redact=redact), stream=stream, environ=environ, detail=detail)
+        return terminal_text(self._redacted(redact=redact), stream=stream, environ=environ, detail=detail)
 
-    def _shown(self, *, redact: bool) -> Report:
+    def _redacted(self, *, redact: bool) -> Report:
         from aotidoctor.reports.redact.redactor import redact_private
 
         return redact_private(self, os.environ) if redact else self

@@ -145,10 +145,10 @@ class Judge:
             result = replace(result, ending=UNREADABLE)
         elif report.internal_error is not None:
             result = replace(result, ending=FAILED)
-        result = replace(self._shown(result), bytes_read=self._bytes_read)
+        result = replace(self._public(result), bytes_read=self._bytes_read)
         return result, b"" if result.is_healthy else render_json(redacted).encode("utf-8", "replace")
 
-    def _shown(self, result: FleetResult) -> FleetResult:
+    def _public(self, result: FleetResult) -> FleetResult:
         """With paths as they may be shown: never with credentials, and redacted where that is wanted."""
         given = (result.name, result.inputs, result.reference, result.log, result.host, result.problem)
         listed = tuple(None if text is None else clean_text(text) for text in given)
@@ -159,7 +159,7 @@ class Judge:
 
     def _unjudged(self, item: FleetItem, ending: str, why: str, status: int) -> FleetResult:
         result = result_row(item, stand_in_report(item.command, clean_text(item.path)), status)
-        return self._shown(replace(result, ending=ending, problem=why))
+        return self._public(replace(result, ending=ending, problem=why))
 
     def _runner(self, compares: bool) -> Runner:
         """The one whose warm process has imported what is needed; torch is imported once for all items."""

@@ -365,7 +365,7 @@ def exit_with_error_document(schema: str | None, package: str) -> Iterator[None]
     So does a failure of our own, with 5: a traceback would end it with 1, which says that the model has a problem.
     """
 
-    def told(field: str, message: str) -> None:
+    def write_error(field: str, message: str) -> None:
         if schema is not None:
             write_stdout(json_document(schema, {"package": package, field: message}))
 
@@ -374,17 +374,17 @@ def exit_with_error_document(schema: str | None, package: str) -> Iterator[None]
     except UsageError as error:
         raise typer.BadParameter(str(error)) from error
     except LimitReachedError as reached:
-        told("out_of_time", str(reached))
+        write_error("out_of_time", str(reached))
         warn(str(reached))
         raise typer.Exit(6) from reached
     except AotidoctorError as error:
-        told("cannot_examine", str(error))
+        write_error("cannot_examine", str(error))
         warn(str(error))
         raise typer.Exit(error.exit_status) from error
     except (typer.Exit, typer.BadParameter):
         raise
     except Exception as error:
         note = whereabouts(error)
-        told("internal_error", note)
+        write_error("internal_error", note)
         warn(f"{FAILED_HERE}: {note}")
         raise typer.Exit(5) from error

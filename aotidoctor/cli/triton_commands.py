@@ -205,7 +205,7 @@ def rehearse(
         inputs=inputs,
         triton=release,
         requests=request_batch,
-        said=expectations,
+        sends=expectations,
         load_hook=load_hook,
         options=wanted,
     )

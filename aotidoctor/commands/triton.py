@@ -241,7 +241,7 @@ class RehearsalRequest:
     inputs: str | None = None
     triton: str | None = None
     requests: int | None = None
-    said: Mapping[str, str] = field(default_factory=dict)
+    sends: Mapping[str, str] = field(default_factory=dict)
     load_hook: bool = False
     options: Options = field(default_factory=Options)
 
@@ -317,7 +317,7 @@ def _rehearse_model(
     if table is None:
         return _not_rehearsed(session, "the package does not contain its call spec")
     try:
-        rehearsal = plan_rehearsal(model, table, requests=request.requests, said=request.said)
+        rehearsal = plan_rehearsal(model, table, requests=request.requests, sends=request.sends)
     except CannotRehearseError as error:
         return _not_rehearsed(session, str(error))
     for note in rehearsal.notes:

@@ -88,9 +88,9 @@ def _check_names(item: JsonObject, codes: Collection[str], names: Collection[str
         raise BrokenPluginError(f"observed {code} ({name}), which is taken")
 
 
-def files_rules(entry: PluginEntry, said: JsonValue, *, patterns: bool) -> list[Path]:
+def files_rules(entry: PluginEntry, answer: JsonValue, *, patterns: bool) -> list[Path]:
     """Playbooks of causes that are the plugin's own; with ``patterns`` log patterns of any cause. Raises Broken."""
-    paths = [Path(str(path)) for path in said] if isinstance(said, list) else []
+    paths = [Path(str(path)) for path in answer] if isinstance(answer, list) else []
     for path in paths:
         if path.stat().st_size > _LARGEST:
             raise BrokenPluginError(
@@ -276,7 +276,7 @@ def _probe(entry: PluginEntry, item: JsonObject, host: PluginHost) -> Probe:
 
     def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         try:
-            return ask("read", case, history, lambda said: _evidence(said, code), outcome=sendable(outcome))
+            return ask("read", case, history, lambda answer: _evidence(answer, code), outcome=sendable(outcome))
         except (PluginError, BrokenPluginError) as error:
             # The guard of the session turns it into NotChecked.
             raise PluginError(_failure_text(entry, error)) from error

@@ -282,7 +282,7 @@ def log_section(report: Report, budget: Budget) -> str:
     if report.log is None:
         return ""
     listed, _ = run_view.log_rows(report.log, whole=True)
-    rows = [(row.line, cell(row.said, 2 * budget.cell), cell(row.what, budget.cell)) for row in listed]
+    rows = [(row.line, cell(row.message, 2 * budget.cell), cell(row.what, budget.cell)) for row in listed]
     words = "\n".join(f"- **{label}:** {code(text, 600)}" for label, text in run_view.log_facts(report.log))
     return "\n\n".join(part for part in (section("Log", run_view.LOG_HEADINGS, rows, budget), words) if part)
 

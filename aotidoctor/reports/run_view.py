@@ -135,7 +135,7 @@ class LogRow:
     """One failure. ``tone`` is ``error``, ``warn`` or ``info``."""
 
     line: str
-    said: str
+    message: str
     what: str
     tone: str
 
@@ -217,7 +217,7 @@ def _log_row(event: LogEvent, log: LogReading) -> LogRow:
         what = cause if known[0].confidence >= _LEAD else f"perhaps {cause}"
     return LogRow(
         line=str(event.first) if event.last <= event.first else f"{event.first}-{event.last}",
-        said=f"{origin}{_first(event)}{times}",
+        message=f"{origin}{_first(event)}{times}",
         what=what,
         tone="info" if event.echo_of or event.tainted else "warn" if event.level != "error" else "error",
     )

@@ -45,10 +45,10 @@ class IntendedTensor:
 
 
 def intended_tensors(
-    tensors: Sequence[TensorConfig], rows: Sequence[NameRow], comments: Sequence[Given[str]], said: Mapping[str, str]
+    tensors: Sequence[TensorConfig], rows: Sequence[NameRow], comments: Sequence[Given[str]], sends: Mapping[str, str]
 ) -> tuple[IntendedTensor, ...]:
-    """Intended tensor for each of ``tensors``; ``said`` maps names to the user's paths."""
-    return tuple(_intended_tensor(at, tensors, rows, comments, said) for at in range(len(tensors)))
+    """Intended tensor for each of ``tensors``; ``sends`` maps names to the user's paths."""
+    return tuple(_intended_tensor(at, tensors, rows, comments, sends) for at in range(len(tensors)))
 
 
 def _intended_tensor(
@@ -56,11 +56,11 @@ def _intended_tensor(
     tensors: Sequence[TensorConfig],
     rows: Sequence[NameRow],
     comments: Sequence[Given[str]],
-    said: Mapping[str, str],
+    sends: Mapping[str, str],
 ) -> IntendedTensor:
     name = tensors[at].label
-    if name in said:
-        return IntendedTensor(row=next((row for row in rows if row.path == said[name]), None), why="said")
+    if name in sends:
+        return IntendedTensor(row=next((row for row in rows if row.path == sends[name]), None), why="said")
     # Comments on the lines of a tensor, where it has lines of its own.
     first = tensors[at].at.line
     lines = {first, *(field.at.line for field in tensors[at].tree.fields)}
@@ -119,14 +119,14 @@ class CannotRehearseError(Exception):
 
 @record
 class ClientTensor:
-    """One name of the config. ``meant`` is the tensor that a client intends, ``row`` the one that the server uses.
+    """One name of the config. ``intended`` is the tensor that a client intends, ``row`` the one that the server uses.
 
     ``dtype`` is torch's name of the config's type. ``shape`` is what the backend sees of one request, the batch left
     out where the server batches; -1 is any size.
     """
 
     name: str
-    meant: IntendedTensor
+    intended: IntendedTensor
     row: NameRow
     dtype: str
     shape: tuple[int, ...]
@@ -135,7 +135,7 @@ class ClientTensor:
     @property
     def crossed(self) -> bool:
         """Whether the server uses another tensor than the intended one."""
-        return self.meant.row is not None and self.meant.row.path != self.row.path
+        return self.intended.row is not None and self.intended.row.path != self.row.path
 
 
 @record
@@ -157,9 +157,9 @@ class Rehearsal:
 
 
 def plan_rehearsal(
-    model: ServedModel, table: NameTable, *, requests: int | None = None, said: Mapping[str, str] | None = None
+    model: ServedModel, table: NameTable, *, requests: int | None = None, sends: Mapping[str, str] | None = None
 ) -> Rehearsal:
-    """Plan the rehearsal of ``model``; ``said`` maps names to the user's paths.
+    """Plan the rehearsal of ``model``; ``sends`` maps names to the user's paths.
 
     Raises:
         CannotRehearseError: the server would not load the model, or would refuse every request.
@@ -167,8 +167,8 @@ def plan_rehearsal(
     config, release = model.config, model.release
     if config is None or not table.read:
         raise CannotRehearseError("the server would not load it")
-    inputs = _wires(config.inputs, table.inputs, config, said or {}, release)
-    outputs = _wires(config.outputs, table.outputs, config, said or {}, release)
+    inputs = _wires(config.inputs, table.inputs, config, sends or {}, release)
+    outputs = _wires(config.outputs, table.outputs, config, sends or {}, release)
     # Two names for one slot leave another empty: every request fails before the compiled code is reached.
     seen: dict[int, str] = {}
     for wire in inputs:
@@ -209,7 +209,7 @@ def rehearsal_payload(rehearsal: Rehearsal) -> JsonObject:
 
 
 def _wire(wire: ClientTensor) -> JsonObject:
-    row, sent = wire.row, wire.meant.row
+    row, sent = wire.row, wire.intended.row
     dims: list[JsonValue] | None = None if row.dims is None else [dim.static for dim in row.dims]
     shape: list[JsonValue] = [*wire.shape]
     return {
@@ -227,13 +227,15 @@ def _wires(
     tensors: Sequence[TensorConfig],
     rows: Sequence[NameRow],
     config: ModelConfig,
-    said: Mapping[str, str],
+    sends: Mapping[str, str],
     release: Release,
 ) -> tuple[ClientTensor, ...]:
     types = data_types(release)
     taken = resolve(rows, [tensor.label for tensor in tensors])
     made = []
-    for tensor, row, intent in zip(tensors, taken, intended_tensors(tensors, rows, config.comments, said), strict=True):
+    for tensor, row, intent in zip(
+        tensors, taken, intended_tensors(tensors, rows, config.comments, sends), strict=True
+    ):
         written = tensor.data_type.value if tensor.data_type is not None else "no data_type"
         if row is None:
             raise CannotRehearseError(f"the server finds no tensor for the name {tensor.label}")
@@ -242,7 +244,7 @@ def _wires(
         made.append(
             ClientTensor(
                 name=tensor.label,
-                meant=intent,
+                intended=intent,
                 row=row,
                 dtype=types[written],
                 shape=tuple(size.value for size in tensor.shape),
@@ -299,12 +301,12 @@ def crossing_names(wires: Iterable[ClientTensor], verb: str) -> str:
 
 def intended_path(wire: ClientTensor) -> str:
     """The user's path of the intended tensor."""
-    return wire.meant.row.path if wire.meant.row is not None else "nothing known"
+    return wire.intended.row.path if wire.intended.row is not None else "nothing known"
 
 
 def right_name(wire: ClientTensor) -> str:
     """Correct name for the intended tensor."""
-    right = wire.meant.row
+    right = wire.intended.row
     return f'name: "{right.ordinal}" for {right.path}' if right is not None else f"{wire.name} elsewhere"
 
 

@@ -89,7 +89,7 @@ def test_kwargs_as_a_client_means_them(packages: Kit, case_dir: Path) -> None:
     text = config([tensor(f"INPUT__{at}", "[ 4, 16 ]") for at in range(3)], [tensor("RESULT", "[ 4, 16 ]")])
     said = {"INPUT__1": "kwargs['bias']", "INPUT__2": "kwargs['scale']"}
     assert rehearsed(packages, case_dir / "one", "kwargs", text, "26.05")[0] == SAME
-    assert rehearsed(packages, case_dir / "two", "kwargs", text, "26.05", said=said)[0] == ["R27 rehearsed-swapped"]
+    assert rehearsed(packages, case_dir / "two", "kwargs", text, "26.05", sends=said)[0] == ["R27 rehearsed-swapped"]
 
 
 def test_the_order_of_the_config_in_the_first_releases(packages: Kit, case_dir: Path) -> None:

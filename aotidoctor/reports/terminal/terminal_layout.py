@@ -323,7 +323,7 @@ def show_log(log: LogReading, out: Layout, *, detail: int) -> None:
         return
     out.title("Log")
     if rows:
-        cells = ((Text(row.line, style=STYLES[row.tone]), one_line(row.said, 160), row.what) for row in rows)
+        cells = ((Text(row.line, style=STYLES[row.tone]), one_line(row.message, 160), row.what) for row in rows)
         line, found, what = run_view.LOG_HEADINGS
         out.table(run_view.LOG_HEADINGS, cells, whole=(line,), ratios={found: 3, what: 2})
     if hidden:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.checks.check import Check, Finder
+from aotidoctor.checks import Check, Finder
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 

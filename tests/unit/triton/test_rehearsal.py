@@ -66,7 +66,7 @@ def _list(items: list[str]) -> str:
 
 def meanings(model: ServedModel, release: str = "26.05", **more):
     made = plan_rehearsal(model, table(release), **more)
-    return [(wire.name, wire.meant.row and wire.meant.row.path, wire.meant.why, wire.row.path) for wire in made.inputs]
+    return [(wire.name, wire.intended.row and wire.intended.row.path, wire.intended.why, wire.row.path) for wire in made.inputs]
 
 
 # What is meant.
@@ -83,19 +83,19 @@ def test_ordinals_are_taken_at_their_word() -> None:
 @pytest.mark.parametrize("comment", ["a", "args[1]['a']", 'args[1]["a"]', "the opts: a"])
 def test_a_comment_says_what_is_meant(comment: str) -> None:
     made = plan_rehearsal(model_of(["INPUT__0", tensor("INPUT__1", comment), "INPUT__2"]), table())
-    assert (made.inputs[1].meant.why, made.inputs[1].crossed) == ("comment", True)
+    assert (made.inputs[1].intended.why, made.inputs[1].crossed) == ("comment", True)
 
 
 @pytest.mark.parametrize("comment", ["a or b", "another thing", "alpha", ""])
 def test_a_comment_that_says_nothing_clear(comment: str) -> None:
     made = plan_rehearsal(model_of(["INPUT__0", tensor("INPUT__1", comment), "INPUT__2"]), table())
-    assert (made.inputs[1].meant.why, made.inputs[1].crossed) == ("ordinal", False)
+    assert (made.inputs[1].intended.why, made.inputs[1].crossed) == ("ordinal", False)
 
 
 def test_whoever_asks_says_what_is_meant() -> None:
     model = model_of(["INPUT__0", "INPUT__1", "INPUT__2"])
     said = {"INPUT__1": "args[1]['a']", "INPUT__2": "args[1]['b']"}
-    made = plan_rehearsal(model, table(), said=said)
+    made = plan_rehearsal(model, table(), sends=said)
     assert [wire.crossed for wire in made.inputs] == [False, True, True]
 
 
