@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 # What the three share: environment, inputs, stated command.
-
 # What a report shows in place of a file that there is none of.
 _LIVE = "(args and kwargs of the calling program)"
 

@@ -191,8 +191,6 @@ def _open_log(log: object) -> tuple[str, AbstractContextManager[BinaryIO]]:
 
 
 # What the compiled code expects of its caller and its host.
-
-
 class Contract(records.ModelContract):
     """Expectations of the compiled code: ``leaves`` of the call, ``outputs``, ``constants``, ``symbols``, ``needs``.
 

@@ -29,9 +29,8 @@ from aotidoctor.readers.inputs.live_and_generated import describe_live
 from aotidoctor.readers.inputs.read_inputs import read_inputs
 from aotidoctor.readers.inputs.tensor_values import torch_dtype
 
+
 # NumPy arrays by their attributes.
-
-
 class _DType(Protocol):
     str: str
 
@@ -118,7 +117,6 @@ class Tensor:
 
 
 # A file for `torch.load`, written without torch.
-
 _STORAGES = {dtype: name for name, dtype in STORAGE_DTYPES.items()}
 _FOLDER = "inputs"
 
@@ -189,7 +187,6 @@ def _global(module: str, name: str) -> bytes:
 
 
 # Tensors and arrays as inputs of a call.
-
 _CALL_EXPECTED = "a tuple or list of arguments, such as args=(x,)"
 _NAMED = "a dict of keyword arguments, such as kwargs={'ids': ids}"
 _INPUTS = "a path, a tensor, a tuple or list of args, or a dict of kwargs"

@@ -222,8 +222,6 @@ def case_memory(cases: PathLike | None) -> RememberReport:
 
 
 # Plugins: those that are installed, or none.
-
-
 def use_plugins(command: str, *, wanted: bool) -> AbstractContextManager[None]:
     """Use the installed plugins in the block; without any, this costs one look at folders. Raises ArgumentError."""
     entries = found() if flag("no_plugins", wanted) else ()

@@ -62,10 +62,7 @@ COMMANDS = {
     ),
     "check": CommandEntry(
         "diagnose_commands:check",
-        (
-            "aotidoctor check model.pt2 --inputs sample.pt",
-            "aotidoctor check model.pt2 -i sample.npz --fail-on warn -q",
-        ),
+        ("aotidoctor check model.pt2 --inputs sample.pt", "aotidoctor check model.pt2 -i sample.npz --fail-on warn -q"),
     ),
     "localize": CommandEntry(
         "diagnose_commands:localize",
@@ -97,10 +94,7 @@ COMMANDS = {
     ),
     "triton": CommandEntry(
         "triton_commands:triton",
-        (
-            "aotidoctor triton models/",
-            "aotidoctor triton models/mlp --triton 26.05 --report md:serving.md",
-        ),
+        ("aotidoctor triton models/", "aotidoctor triton models/mlp --triton 26.05 --report md:serving.md"),
         TRITON_WORDS,
     ),
     "classify": CommandEntry(
@@ -126,18 +120,11 @@ COMMANDS = {
         ),
     ),
     "analyze": CommandEntry(
-        "send_commands:analyze",
-        (
-            "aotidoctor analyze case.zip",
-            "aotidoctor analyze report.json --format md",
-        ),
+        "send_commands:analyze", ("aotidoctor analyze case.zip", "aotidoctor analyze report.json --format md")
     ),
     "diff": CommandEntry(
         "send_commands:diff",
-        (
-            "aotidoctor diff works.json fails.json",
-            "aotidoctor diff model.pt2 production-host.json --json",
-        ),
+        ("aotidoctor diff works.json fails.json", "aotidoctor diff model.pt2 production-host.json --json"),
     ),
     "cases": CommandEntry(
         "send_commands:cases",
@@ -201,8 +188,7 @@ COMMANDS = {
     ),
     "schema": CommandEntry("tool_commands:schema", ("aotidoctor schema > report.schema.json",)),
     "mcp": CommandEntry(
-        "tool_commands:mcp",
-        ("aotidoctor mcp --root models", "aotidoctor mcp --root models --allow-run"),
+        "tool_commands:mcp", ("aotidoctor mcp --root models", "aotidoctor mcp --root models --allow-run")
     ),
     "plugins": CommandEntry("tool_commands:plugins", ("aotidoctor plugins", "aotidoctor plugins --json")),
     "completion": CommandEntry(
@@ -233,8 +219,7 @@ def _print_version(wanted: bool) -> None:
 
 def _root(
     version: Annotated[
-        bool,
-        typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True),
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Find out why an AOTInductor package crashes, hangs or gives wrong numbers, and prove it."""

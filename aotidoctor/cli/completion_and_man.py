@@ -17,9 +17,8 @@ from aotidoctor.model.record import record
 from aotidoctor.reports.text import CANNOT_EXAMINE, write_file
 from aotidoctor.version import __version__
 
+
 # The commands and their options as plain values.
-
-
 @record
 class Word:
     """An option.
@@ -119,7 +118,6 @@ def _is_file(value: str) -> bool:
 
 
 # Scripts of bash, zsh and fish: tables of words, and the shell's own completion of files.
-
 _BASH = """\
 # Completion of aotidoctor for bash, made by `aotidoctor completion bash`.
 _aotidoctor() {
@@ -278,9 +276,6 @@ def _fill_script(script: str, commands: Sequence[Described], table: Sequence[str
     )
 
 
-# The command completion.
-
-
 class Shell(str, enum.Enum):
     """Shells that a script can be made for."""
 
@@ -289,9 +284,7 @@ class Shell(str, enum.Enum):
     FISH = "fish"
 
 
-def completion(
-    shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
-) -> None:
+def completion(shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")]) -> None:
     """Print completion of commands and options for a shell.
 
     The script contains the commands and options of this version, so TAB does not start Python.
@@ -301,7 +294,6 @@ def completion(
 
 
 # The command man.
-
 Folder = Annotated[
     str | None,
     typer.Option(

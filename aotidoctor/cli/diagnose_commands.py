@@ -80,13 +80,7 @@ def run(
     "weights",
     case="generate model_name device setup custom_op_library reference host weights trust_pickle seed threads",
 )
-def check(
-    package: opt.Package,
-    inputs: opt.Inputs = None,
-    *,
-    wanted: Options,
-    show: Show,
-) -> None:
+def check(package: opt.Package, inputs: opt.Inputs = None, *, wanted: Options, show: Show) -> None:
     """Compare package, inputs and host without running anything.
 
     Executes nothing from PACKAGE or the inputs file, and needs no torch.
@@ -99,13 +93,7 @@ def check(
         package,
         show,
         lambda on_event: diagnose_package.diagnose(
-            package,
-            inputs,
-            wanted,
-            argv=argv(),
-            environ=os.environ,
-            static_only=True,
-            on_event=on_event,
+            package, inputs, wanted, argv=argv(), environ=os.environ, static_only=True, on_event=on_event
         ),
         static=True,
     )
@@ -120,13 +108,7 @@ def check(
     case="model_name device setup custom_op_library reference trust_pickle timeout budget threads memory_limit emulate "
     "emulate_kernel shrink",
 )
-def localize(
-    package: opt.Package,
-    inputs: opt.RequiredInputs,
-    *,
-    wanted: Options,
-    show: Show,
-) -> None:
+def localize(package: opt.Package, inputs: opt.RequiredInputs, *, wanted: Options, show: Show) -> None:
     """Find the place of a failure: kernel, operator, value, line of the source.
 
     Does all that run does, and also determines the place if the diagnosis does not need it: the timeline of a healthy
@@ -163,12 +145,7 @@ From = Annotated[
     "threads memory_limit emulate",
 )
 def compare(
-    package: Package = None,
-    inputs: opt.Inputs = None,
-    *,
-    from_: From = None,
-    wanted: Options,
-    show: Show,
+    package: Package = None, inputs: opt.Inputs = None, *, from_: From = None, wanted: Options, show: Show
 ) -> None:
     """Compare outputs, weights and side effects with the reference.
 

@@ -34,7 +34,6 @@ from aotidoctor.reports.text import limit_report, neutral, write_file
 from aotidoctor.version import __version__
 
 # Formats of a report by name.
-
 # Commands that ask every static check, and what starts the codes of those that one asks some of.
 _ALL, _ARTIFACT = frozenset(("run", "check", "localize", "compare", "analyze")), "AD-ART"
 
@@ -133,7 +132,6 @@ def _names_by_code(report: Report) -> dict[str, str]:
 
 
 # One document on stdout, further ones into files.
-
 F = TypeVar("F", bound=enum.Enum)
 
 
@@ -300,7 +298,6 @@ def write_stderr(text: str) -> None:
 
 
 # Extras of `--report`.
-
 Extra = Callable[[Report, Path, Mapping[str, str], bool], str]
 
 
@@ -349,8 +346,6 @@ def write_extras(
 
 
 # Commands whose result is no report: one JSON document, one line for an error.
-
-
 def json_document(schema: str, body: Mapping[str, object]) -> str:
     """``body`` as a document of ``schema`` that says which tool wrote it."""
     from aotidoctor.reports.json.json_report import dump_json

@@ -50,7 +50,6 @@ from aotidoctor.triage import limit
 from aotidoctor.version import __version__
 
 # Limits of CPU time and memory.
-
 CPU_S, MEMORY = 3.0, 300 << 20
 ORDINARY = 10 << 20
 """Bytes of input up to which the limits are these."""
@@ -201,7 +200,6 @@ def _inside(folder: str) -> int:
 
 
 # Live progress on stderr.
-
 _CLEAR = "\r\x1b[2K"
 _TICK = 0.25
 # A stage that ends faster than this never shows: the lines would only flicker.

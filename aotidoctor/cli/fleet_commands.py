@@ -62,8 +62,7 @@ Items = Annotated[
 CommandOption = Annotated[BatchCommand, typer.Option("--command", help="Command that examines each package.")]
 Output = Annotated[str, typer.Option("--output-dir", "-o", metavar="DIR", help="Folder for the results.")]
 InputsPattern = Annotated[
-    str | None,
-    typer.Option(metavar="PATTERN", help="Path of the inputs of a package: {dir}/{stem}.inputs.pt."),
+    str | None, typer.Option(metavar="PATTERN", help="Path of the inputs of a package: {dir}/{stem}.inputs.pt.")
 ]
 Hosts = Annotated[
     list[str] | None,
@@ -73,8 +72,7 @@ Hosts = Annotated[
 ]
 Jobs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Number of processes. [default: one per processor]")]
 Scheduler = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Use the workers of a Dask scheduler: tcp://host:8786."),
+    str | None, typer.Option(metavar="ADDRESS", help="Use the workers of a Dask scheduler: tcp://host:8786.")
 ]
 ClusterOption = Annotated[
     str | None, typer.Option("--cluster", metavar="local:N", help="Use N Dask workers on this machine.")
@@ -99,8 +97,7 @@ Memory = Annotated[
     ),
 ]
 CacheFile = Annotated[
-    str | None,
-    typer.Option("--cache", metavar="FILE", help="Cache file. [default: in the user's cache folder]"),
+    str | None, typer.Option("--cache", metavar="FILE", help="Cache file. [default: in the user's cache folder]")
 ]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither read nor write a cache.")]
 

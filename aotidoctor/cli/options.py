@@ -90,8 +90,7 @@ RequiredInputs = Annotated[str, _INPUTS]
 ModelName = Annotated[str | None, typer.Option(metavar="NAME", help="Name of the model inside the package.")]
 Device = Annotated[str | None, typer.Option(metavar="DEVICE", help="Device to load on: cpu, cuda or cuda:1.")]
 Reference = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="exported.pt2 or module.py:function to compare with."),
+    str | None, typer.Option(metavar="FILE", help="exported.pt2 or module.py:function to compare with.")
 ]
 Host = Annotated[
     str | None,
@@ -114,26 +113,20 @@ Atol = Annotated[
     typer.Option(metavar="[OUT:]VALUE", help="Absolute tolerance per output. Default: a few ulps of the dtype."),
 ]
 Setup = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Python file imported first in the child: registers custom ops."),
+    str | None, typer.Option(metavar="FILE", help="Python file imported first in the child: registers custom ops.")
 ]
 CustomOpLibrary = Annotated[
-    list[str] | None,
-    typer.Option(metavar="LIB", help="Library of custom ops to load first; repeatable."),
+    list[str] | None, typer.Option(metavar="LIB", help="Library of custom ops to load first; repeatable.")
 ]
 Generate = Annotated[bool, typer.Option("--generate", help="Generate inputs from the contract.")]
 # What a seed of torch and a thread count of OpenMP can hold; beyond that the child would fail, not the package.
 _MAX_SEED, _MAX_THREADS = 2**63 - 1, 2**15
 Seed = Annotated[int, typer.Option(min=0, max=_MAX_SEED, metavar="N", help="Seed of --generate.")]
 TrustPickle = Annotated[
-    bool,
-    typer.Option("--trust-pickle", help="Unpickle the inputs file even if this runs code from it."),
+    bool, typer.Option("--trust-pickle", help="Unpickle the inputs file even if this runs code from it.")
 ]
 Timeout = Annotated[float, typer.Option(parser=duration, metavar="TIME", help="Time limit of one child run.")]
-Budget = Annotated[
-    float | None,
-    typer.Option(parser=duration, metavar="TIME", help="Time limit of the whole command."),
-]
+Budget = Annotated[float | None, typer.Option(parser=duration, metavar="TIME", help="Time limit of the whole command.")]
 Repeat = Annotated[int, typer.Option(min=1, metavar="N", help="Number of plain runs, each in a fresh process.")]
 Jobs = Annotated[int, typer.Option(min=1, metavar="N", help="Number of child runs at a time.")]
 Threads = Annotated[
@@ -154,8 +147,7 @@ EmulateKernel = Annotated[
     ),
 ]
 MemoryLimit = Annotated[
-    int | None,
-    typer.Option(parser=size, metavar="SIZE", help="Address-space limit of a child, such as 8G."),
+    int | None, typer.Option(parser=size, metavar="SIZE", help="Address-space limit of a child, such as 8G.")
 ]
 Shrink = Annotated[bool, typer.Option("--shrink", help="Find the smallest inputs that still fail.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Print what would run and why, without running it.")]
@@ -181,13 +173,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdic
 Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="More detail; -vv for everything.")]
 FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Lowest severity for exit status 1.")]
 NoPlugins = Annotated[bool, typer.Option("--no-plugins", help="Do not use installed plugins.")]
-Redact = Annotated[
-    bool,
-    typer.Option("--redact/--no-redact", help="Hide names, secrets and tensor values."),
-]
+Redact = Annotated[bool, typer.Option("--redact/--no-redact", help="Hide names, secrets and tensor values.")]
 Release = Annotated[
-    str | None,
-    typer.Option("--triton", metavar="YY.MM", help="Release of the server. [default: the newest supported]"),
+    str | None, typer.Option("--triton", metavar="YY.MM", help="Release of the server. [default: the newest supported]")
 ]
 LoadHook = Annotated[
     bool,
@@ -205,7 +193,6 @@ Cases = Annotated[
 
 
 # Output options.
-
 CommandFunction = Callable[..., None]  # type: ignore[explicit-any]  # each has options of its own
 # What is given to these came through Typer.
 ShowMaker = Callable[..., Show]  # type: ignore[explicit-any]
@@ -350,8 +337,6 @@ def _parse_report_spec(text: str, *, plugins: bool) -> tuple[str, Path]:
 
 
 # Options of a case.
-
-
 def _make_options(
     *,
     generate: Generate = False,

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
 
 ProgramArgument = Annotated[
-    str,
-    typer.Argument(metavar="PROGRAM", help="exported.pt2, or module.py:function that returns a program."),
+    str, typer.Argument(metavar="PROGRAM", help="exported.pt2, or module.py:function that returns a program.")
 ]
 DynamicShapes = Annotated[
     str | None,
@@ -270,12 +269,7 @@ Torches = Annotated[
 
 @with_options("packages", "host")
 def compat(
-    packages: Packages,
-    *,
-    host: Hosts = None,
-    torch: Torches = None,
-    model_name: opt.ModelName = None,
-    show: Show,
+    packages: Packages, *, host: Hosts = None, torch: Torches = None, model_name: opt.ModelName = None, show: Show
 ) -> None:
     """Show on which hosts packages will run, and why not.
 

@@ -113,8 +113,7 @@ Run = Annotated[bool, typer.Option("--run", help="Run the package, as `run` does
 BundleFrom = Annotated[str | None, typer.Option("--from", metavar="REPORT", help="Send this saved JSON report.")]
 Log = Annotated[list[str] | None, typer.Option("--log", metavar="FILE", help="Also send this log; repeatable.")]
 Includes = Annotated[
-    list[Include] | None,
-    typer.Option("--include", help="Also send this; it cannot be redacted. Repeatable."),
+    list[Include] | None, typer.Option("--include", help="Also send this; it cannot be redacted. Repeatable.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="List what would be sent, without writing it.")]
 HiddenWords = Annotated[
@@ -326,10 +325,7 @@ def _render_difference(found: DocumentComparison, chosen: PageFormat, detail: in
             return difference_text(found, stream=sys.stdout or StringIO(), environ=environ, detail=detail)
 
 
-StoreFile = Annotated[
-    str | None,
-    typer.Option("--cases", metavar="FILE", envvar="AOTIDOCTOR_CASES", help="The store."),
-]
+StoreFile = Annotated[str | None, typer.Option("--cases", metavar="FILE", envvar="AOTIDOCTOR_CASES", help="The store.")]
 Signature = Annotated[
     str | None, typer.Option(metavar="SIGNATURE", help="Only cases with this exact or family signature.")
 ]

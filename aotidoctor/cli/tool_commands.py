@@ -173,10 +173,7 @@ def plugins(*, list_: OnlyList = False, json: opt.Json = False) -> None:
     raise typer.Exit(PROBLEM if any(row["problem"] for row in found["plugins"]) else OK)
 
 
-RootFolder = Annotated[
-    str,
-    typer.Option("--root", metavar="DIR", help="Folder that contains all paths."),
-]
+RootFolder = Annotated[str, typer.Option("--root", metavar="DIR", help="Folder that contains all paths.")]
 AllowRun = Annotated[
     bool, typer.Option("--allow-run", help="Also offer the tools that execute native code of packages: run and repro.")
 ]

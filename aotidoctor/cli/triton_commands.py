@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 
 Repository = Annotated[
-    str,
-    typer.Argument(metavar="REPOSITORY|MODEL_DIR", help="A model repository, or the folder of one model."),
+    str, typer.Argument(metavar="REPOSITORY|MODEL_DIR", help="A model repository, or the folder of one model.")
 ]
 
 
@@ -73,10 +72,7 @@ def triton_names(package: opt.Package, *, release: opt.Release = None, show: Sho
     from aotidoctor.commands import triton as server
 
     execute(
-        "triton",
-        package,
-        show,
-        lambda _: server.server_names(package, triton=release, argv=argv(), environ=os.environ),
+        "triton", package, show, lambda _: server.server_names(package, triton=release, argv=argv(), environ=os.environ)
     )
 
 
@@ -202,12 +198,7 @@ def rehearse(
     from aotidoctor.commands import triton as server
 
     request = server.RehearsalRequest(
-        inputs=inputs,
-        triton=release,
-        requests=request_batch,
-        sends=expectations,
-        load_hook=load_hook,
-        options=wanted,
+        inputs=inputs, triton=release, requests=request_batch, sends=expectations, load_hook=load_hook, options=wanted
     )
     execute(
         "triton",

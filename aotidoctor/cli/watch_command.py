@@ -93,11 +93,7 @@ def watch(
         _leave(watched)
     from aotidoctor.model.case import Options
 
-    options = Options(
-        setup=setup,
-        custom_op_libraries=tuple(custom_op_library or ()),
-        reference=reference,
-    )
+    options = Options(setup=setup, custom_op_libraries=tuple(custom_op_library or ()), reference=reference)
     # Whatever happens to us, the program's end is what counts.
     with contextlib.suppress(KeyboardInterrupt):
         try:

@@ -135,7 +135,6 @@ def _classify(item: FleetItem, options: Options, argv: tuple[str, ...], environ:
 
 
 # The whole batch: digest of the host, cache, workers, results folder.
-
 MOST_WORKERS = 1024
 # Default limit of a judging process in bytes: reading takes a tenth of it.
 MEMORY = 4 << 30

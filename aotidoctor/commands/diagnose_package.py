@@ -1,8 +1,7 @@
 """Examine one package with its inputs: what `run`, `check`, `localize`, `compare`, `inspect` and `env` share.
 
-package ─► artifact ─► contract ─┐
-inputs ──► inputs ───────────────┼─► case ─► checks ─► probes ─► diagnosis ─► treatment ─► report
-host ────► host ─────────────────┘
+package ─► artifact ─► contract ─┐ inputs ──► inputs ───────────────┼─► case ─► checks ─► probes ─► diagnosis ─►
+treatment ─► report host ────► host ─────────────────┘
 """
 
 from __future__ import annotations

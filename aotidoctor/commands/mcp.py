@@ -19,9 +19,8 @@ from aotidoctor.reports.redact.redactor import Redactor
 from aotidoctor.runner.own_command import CommandResult, RunningCommand
 from aotidoctor.version import __version__
 
+
 # Paths: below the root, links resolved, no network addresses.
-
-
 class AgentRoot:
     """The folder that an agent may read."""
 
@@ -55,7 +54,6 @@ class AgentRoot:
 
 
 # From a JSON report to an answer of bounded size.
-
 MOST_ANSWER_CHARS = 24_000
 """Most characters of an answer as JSON."""
 
@@ -160,9 +158,7 @@ def _cut(value: JsonValue, most: int) -> JsonValue:
     return {name: _cut(item, most) for name, item in value.items()} if isinstance(value, dict) else value
 
 
-# The tools, each a command.
-
-# Seconds: a command that reads takes 3 s of processor time, and longer on a busy machine.
+# The tools, each a command. Seconds: a command that reads takes 3 s of processor time, and longer on a busy machine.
 _READING_S, _MARGIN_S = 120.0, 60.0
 _BUDGETS = (5, 600)
 _MOST_TEXT = 1 << 20
@@ -324,7 +320,6 @@ def _word(where: str, given: str) -> str:
 
 
 # The server, under the official `mcp` package.
-
 READING = ("check", "inspect", "classify", "explain", "compat", "triton")
 RUNNING = ("run", "repro")
 _INSTRUCTIONS = """\

@@ -39,7 +39,6 @@ from aotidoctor.triage.compile_cache import CompileCache, open_cache
 from aotidoctor.triage.state import Session
 
 # What to try next.
-
 Names = tuple[str, ...]
 Search = Generator[Names, bool, Names]
 
@@ -78,7 +77,6 @@ def fewest_operators(operators: Sequence[str]) -> Search:
 
 
 # The folder of a search: its answers, and the smallest part that fails.
-
 STATE_FILE = "minimize.json"
 RESULT_FILES = ("exported.pt2", "sample.pt", "model.pt2")
 MINIMIZE_SCHEMA = "aotidoctor.minimize/1"
@@ -172,7 +170,6 @@ def key_of(*paths: str | None) -> str:
 
 
 # One part: cut out, compiled and called; how it fails.
-
 CUT_TIMEOUT_S = 300.0
 # Names of generated kernels contain the fused operators, which differ between parts.
 _KERNEL = re.compile(r"\b(?:cpp|triton)_\w+")
@@ -285,7 +282,6 @@ def _why(outcome: Outcome) -> str:
 
 
 # From a failing call to the smallest part, and a script of it.
-
 OnStep = Callable[[str], None]
 REPRO = "repro"
 

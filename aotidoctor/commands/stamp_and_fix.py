@@ -122,7 +122,6 @@ def _sample(archive: ProgramArchive, left_out: list[str]) -> Iterator[SampleTens
 
 
 # Stamps for an existing package, and for one that is about to be compiled.
-
 OPTION = "aot_inductor.metadata"
 
 
@@ -270,7 +269,6 @@ def _doubts(output: str, name: str) -> tuple[str, ...]:
 
 
 # Repairs, each of one fault.
-
 EXECSTACK = "execstack"
 FIXES: Mapping[str, str] = {EXECSTACK: "clears the flag that requests an executable stack"}
 

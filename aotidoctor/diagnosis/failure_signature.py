@@ -1,9 +1,8 @@
 """Compute the signature of a failure: equal for the same fault on another machine, day, path or build.
 
-Rules in order, each giving one part or none. The *family* takes in the cause, what kind of failure showed and what
-kind of thing it is about; the *exact* one also the thing itself, the variant of the cause, the words of the failure,
-its kernel, its operator and the top frames. No path, user, host, run, address, number of a message or version gets
-in.
+Rules in order, each giving one part or none. The *family* takes in the cause, what kind of failure showed and what kind
+of thing it is about; the *exact* one also the thing itself, the variant of the cause, the words of the failure, its
+kernel, its operator and the top frames. No path, user, host, run, address, number of a message or version gets in.
 
 A cause that can be read off the files (a broken archive, a wrong host, inputs that break the contract) is the same
 fault whatever came of it: garbage, an exception or a crash is luck there, so what showed counts for the others only.
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 
 # Frames that distinguish failures.
-
 MOST = 3
 """Frames in a signature: more of them would distinguish callers, not failures."""
 
@@ -136,7 +134,6 @@ def logged_frames(frames: Sequence[str]) -> tuple[str, ...]:
 
 
 # Subjects, without what changes between machines and builds.
-
 _LEAF = re.compile(r"(?:args|kwargs)\b")
 _RESULT = re.compile(r"result\b")
 _OPERATOR = re.compile(r"[A-Za-z_]\w*(?:::\w+)+(?:\.\w+)?$|(?:aten|prims|torch)\.\w")
@@ -188,7 +185,6 @@ def normal_subject(subject: str | None) -> str:
 
 
 # Signature.
-
 WATCHED = "AD-RUN-033"
 EXACT = f"aotidoctor{SIGNATURE_VERSION}:"
 FAMILY = f"aotidoctor{SIGNATURE_VERSION}f:"

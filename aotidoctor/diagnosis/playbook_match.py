@@ -26,7 +26,6 @@ from aotidoctor.model.record import record
 from aotidoctor.model.report import Condition, Playbook
 
 # Conditions of one playbook.
-
 # Probes that compare rather than try: input checks inside the package, the operator registry, operators called alone.
 COMPARISONS = ("AD-RUN-003", "AD-RUN-010", "AD-RUN-015")
 
@@ -119,7 +118,6 @@ def _all(condition: Condition, findings: Sequence[Evidence]) -> list[Evidence]:
 
 
 # Causes that account for others.
-
 REFERENCE = "AD-RUN-011"
 PLAIN_RUN, BACKTRACE = "AD-RUN-001", "AD-RUN-023"
 GROUPS = ("@load", "@run", "@output")
@@ -170,7 +168,6 @@ def supporting(match: Match, dropped: Sequence[Match], findings: Sequence[Eviden
 
 
 # How the failure looked.
-
 RETURNED = "returned without an error"
 LIMIT = 200
 INPUTS_FILE = "AD-IN-001"

@@ -26,7 +26,6 @@ from aotidoctor.model.report import Condition, Playbook, playbook_file, playbook
 from aotidoctor.model.torch_names import qualified_name
 
 # Heads.
-
 FENCE = "+++"
 # Of ours, and of plugins.
 CODE = re.compile(
@@ -187,7 +186,6 @@ def one_of(head: Head, key: str, choices: Iterable[str]) -> str:
 
 
 # Files.
-
 HEADINGS = ("What happened", "Why", "Confirm it", "Fix", "When this is not it", "References")
 MATCHES, DOES_NOT = "matches", "does-not-match"
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -295,7 +293,6 @@ def _text(path: Path) -> str:
 
 
 # Texts.
-
 NAME = re.compile(r"\{([a-z_]+)(?:\|([^{}]*))?\}")
 _PART = re.compile(r"\.(?:shape\[\d+\]|shape|stride|dtype|device)$")
 

@@ -57,7 +57,6 @@ from aotidoctor.model.report import Diagnosis, Playbook, Remedy, Status, compile
 from aotidoctor.model.torch_names import foreign
 
 # Remedies for the case at hand.
-
 LONGEST = 240  # of a command that is a whole call
 
 
@@ -296,7 +295,6 @@ BY_VALUE = ("index-out-of-range", "cuda-device-assert", "integer-division")
 
 
 # Ranks.
-
 CONFIRMED = 0.99
 IN_EMULATION = 0.95
 _PROOF = (Status.CONFIRMED, Status.EMULATED, Status.SUSPECTED)
@@ -311,12 +309,7 @@ BY_INPUTS = (
 )  # fmt: skip
 UNREAD = 0.35
 # Findings in the outputs alone, or that depend on the layout of memory; and facts of the code that would explain them.
-_OUTCOMES = (
-    ("AD-RUN-002", "differs"),
-    ("AD-RUN-006", "differs"),
-    ("AD-RUN-006", "heals"),
-    ("AD-RUN-009", "depends"),
-)
+_OUTCOMES = (("AD-RUN-002", "differs"), ("AD-RUN-006", "differs"), ("AD-RUN-006", "heals"), ("AD-RUN-009", "depends"))
 _REASONS = ("random_ops", "uninitialized_ops")
 
 
@@ -452,11 +445,7 @@ def _without_symptoms(matches: Sequence[Match], refuted: Collection[str]) -> tup
 
 
 def _diagnosis(
-    found: Match,
-    rank: int,
-    evidence: Sequence[Evidence],
-    findings: Sequence[Evidence],
-    refuted: Collection[str],
+    found: Match, rank: int, evidence: Sequence[Evidence], findings: Sequence[Evidence], refuted: Collection[str]
 ) -> Diagnosis:
     playbook, lead = found.playbook, with_facts(found.lead, found.evidence)
     doubted = playbook.cause in refuted

@@ -34,9 +34,7 @@ from aotidoctor.model.inputs import Container, InputSet, Leaf, LeafValue, PlainV
 from aotidoctor.model.record import JsonObject, record
 from aotidoctor.model.torch_names import contiguous_stride
 
-# Tensors.
-
-# More dims are hardly permuted by mistake, and have too many permutations.
+# Tensors. More dims are hardly permuted by mistake, and have too many permutations.
 MAX_PERMUTED = 6
 # Refusal by an operator of PyTorch of an input that no check describes.
 REFUSED = "AD-RUN-037"
@@ -327,7 +325,6 @@ def fitting_order(spec: LeafSpec, shape: Sequence[int]) -> tuple[int, ...] | Non
 
 
 # Leaves.
-
 Key = str | int
 _NUMBERS = ("int", "float", "bool")
 Given = tuple[str, Tree[LeafValue]]

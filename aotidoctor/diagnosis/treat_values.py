@@ -21,9 +21,8 @@ from aotidoctor.model.expr import evaluate, solve
 from aotidoctor.model.inputs import Container, Leaf, LeafValue, TensorDesc, Tree, child_path
 from aotidoctor.model.record import JsonObject, JsonValue, record
 
+
 # Plans, and look-ups for planners.
-
-
 @record
 class TreatmentPlan:
     """A treatment: steps for the worker, a description, and lines of Python for the user."""
@@ -138,7 +137,6 @@ def template(kind: str, keys: Sequence[str | int], children: Sequence[JsonObject
 
 
 # Sizes.
-
 DimPlace = tuple[str, int]
 SIZES_BLAME = "AD-RUN-022"
 
@@ -260,7 +258,6 @@ def _int(item: Evidence, name: str) -> int | None:
 
 
 # Values.
-
 VALUES_BLAME, READ_BY = "AD-RUN-022", "AD-RUN-032"
 INDEX_SYMPTOMS = ("index-out-of-bounds", "cuda-assert")
 _INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"})
@@ -409,7 +406,6 @@ def _integers(case: Case) -> list[tuple[str, TensorDesc]]:
 
 
 # Results.
-
 VALUES, ALONE = "AD-RUN-016", "AD-RUN-015"
 _ENDS_ALONE = ("signalled", "raised", "exited", "timed-out", "bad-return", "fake-kernel")
 

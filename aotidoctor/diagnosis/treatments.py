@@ -34,7 +34,6 @@ from aotidoctor.model.record import JsonObject, JsonValue
 from aotidoctor.model.report import Treatment
 
 # Environment of the model.
-
 _MISFITS = ("name", "dtype", "shape", "stride")
 
 
@@ -242,9 +241,6 @@ def plan_load_device(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan
     )
 
 
-# Call.
-
-
 def plan_tree(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Rebuild the call in the form of the call spec; None when leaves cannot be told apart."""
     contract, inputs = case.contract, case.inputs
@@ -405,7 +401,6 @@ def _python(form: JsonValue) -> str:
 
 
 # Registry.
-
 Planner = Callable[[Case, Sequence[Evidence]], TreatmentPlan | None]
 
 PLANNERS: Mapping[str, tuple[str, Planner]] = {

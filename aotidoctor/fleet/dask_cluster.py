@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 
 # Time limits of waiting.
-
 T = TypeVar("T")
 
 

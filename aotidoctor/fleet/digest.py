@@ -22,8 +22,6 @@ from aotidoctor.model.report import playbook_folder
 from aotidoctor.remote.remote_files import clean_url, is_url
 from aotidoctor.version import __version__
 
-# Settings.
-
 
 @record
 class Settings:
@@ -58,9 +56,7 @@ def read_settings(document: JsonObject) -> Settings:
 _NAMES = tuple(Settings.__dataclass_fields__)
 
 
-# Digests.
-
-# Before the digest of a version, which is none of content.
+# Digests. Before the digest of a version, which is none of content.
 DIGEST_VERSION = "version:"
 _CHUNK = 1 << 20
 # Of a folder: a model repository has fewer files than that.

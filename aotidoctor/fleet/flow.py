@@ -28,9 +28,8 @@ from aotidoctor.model.record import JsonObject, JsonValue, as_list, record
 from aotidoctor.remote.remote_files import is_url
 from aotidoctor.version import __version__
 
+
 # How far it has come: progress, and the exit status.
-
-
 @dataclass(slots=True)
 class FleetTally:
     """Counts. ``kept`` items had a line in the folder already, ``cached`` ones an answer in the cache.
@@ -79,8 +78,6 @@ class FleetTally:
 
 
 # The engine that judges, the place of answers, the progress.
-
-
 class JudgingEngine(Protocol):
     """Interface of what judges: a pool of this machine, or a cluster."""
 
@@ -118,9 +115,7 @@ class FlowContext:
     keep_lost: bool = False
 
 
-# The flow.
-
-# Exit statuses of answers that would be the same the next time.
+# The flow. Exit statuses of answers that would be the same the next time.
 _STEADY = frozenset({0, 1, 3})
 _LOST, _CANNOT_EXAMINE, _INTERNAL_ERROR, _OUT_OF_TIME = 3, 4, 5, 6
 # Files whose digests one job takes, and their bytes.

@@ -32,7 +32,6 @@ from aotidoctor.readers.package.zip_archive import read_zip_directory
 from aotidoctor.remote.remote_files import is_url
 
 # One item, and the name of its result.
-
 # Commands that take a package, those that take something else, and those that execute what the item names.
 PACKAGE_COMMANDS = ("check", "run", "compat", "verify")
 COMMANDS = (*PACKAGE_COMMANDS, "classify", "triton", "analyze")
@@ -88,7 +87,6 @@ def read_item(document: JsonObject) -> FleetItem:
 
 
 # Manifests.
-
 MANIFESTS = (".csv", ".jsonl")
 COLUMNS = ("package", "inputs", "reference", "log", "setup", "host", "command", "labels", "expected")
 _PATHS = ("package", "inputs", "reference", "log", "setup")
@@ -215,9 +213,7 @@ def _below(folder: str, path: str) -> str:
     return path if is_url(path) else os.path.join(folder, path)
 
 
-# Arguments of `batch`.
-
-# Beside a package: its own inputs first, then those of the folder.
+# Arguments of `batch`. Beside a package: its own inputs first, then those of the folder.
 OWN_INPUTS = ("{stem}.inputs.pt", "{stem}.inputs.npz", "{stem}.inputs.safetensors", "{stem}.inputs.json")
 FOLDER_INPUTS = ("sample.pt",)
 PACKAGES, LOGS = (".pt2",), (".log", ".txt", ".out", ".err")

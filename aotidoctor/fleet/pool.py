@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 # Messages.
-
 _HEAD = struct.Struct("!II")
 # A report is cut long before; an answer that claims more is none.
 LARGEST_MESSAGE = 256 << 20
@@ -80,7 +79,6 @@ def _exactly(link: socket.socket, size: int) -> bytes | None:
 
 
 # The pool.
-
 CHILD = "aotidoctor.cli.batch_child"
 # Times that an item is given to a process which dies.
 MOST_ATTEMPTS = 2

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 
 # From the report on an item to its line.
-
 # The newest set of instructions of a processor, best first, as torch names its capability.
 _ISA = (("amx_tile", "amx"), ("avx512f", "avx512"), ("avx2", "avx2"), ("sve", "sve"), ("asimd", "neon"))
 _TEXT = 300
@@ -119,9 +118,7 @@ def result_facts(case: Case) -> Mapping[str, Fact]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-# The folder.
-
-# A line holds no report; what is longer was not written by us.
+# The folder. A line holds no report; what is longer was not written by us.
 LONGEST_LINE = 1 << 20
 # How `result_line` begins.
 _BEGINNING = f'{{"schema":"{SCHEMA}","item":"'.encode()

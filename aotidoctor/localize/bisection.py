@@ -22,7 +22,6 @@ from aotidoctor.model.expr import Expr, evaluate, solve
 from aotidoctor.model.record import JsonObject, record
 
 # Steps of the compiler.
-
 STAGES: tuple[tuple[str, str], ...] = (
     ("inductor", "lowerings"),
     ("inductor", "post_grad_passes"),
@@ -116,11 +115,7 @@ def _narrow(
         closest = min(open_ones, key=lambda at: abs(at - middle))
         return _bisection_step(backend, subsystem, closest, steps, answers)
     return WrongStep(
-        backend=backend,
-        subsystem=subsystem,
-        number=bad,
-        heals_at=good,
-        steps=tuple(of_stage[good + 1 : bad + 1]),
+        backend=backend, subsystem=subsystem, number=bad, heals_at=good, steps=tuple(of_stage[good + 1 : bad + 1])
     )
 
 
@@ -144,9 +139,6 @@ def _between(subsystem: str, count: int, answers: Mapping[str, str]) -> tuple[in
 
 def _rounds(count: int) -> int:
     return math.ceil(math.log2(count)) if count > 1 else 0
-
-
-# Sizes.
 
 
 @record

@@ -24,7 +24,6 @@ from aotidoctor.model.run import CallKind, Trace, TracedCall
 from aotidoctor.model.torch_names import qualified_name
 
 # The source text of a kernel, and the first use of a parameter.
-
 _ALIAS = r"\bauto\s*\*?\s*(\w+)\s*=\s*{name}\s*;"
 
 
@@ -64,7 +63,6 @@ def stores_first(text: str, parameter: str, *, triton: bool) -> bool:
 
 
 # Operators and source lines of a kernel.
-
 _LINE = re.compile(r'File "([^"]+)", line (\d+)')
 _FUSED = re.compile(r"(?:cpp|triton)_(?:\w{1,60}?_)?fused_(\w+?)_\d+")
 # Operators of several words that fused kernels are often made of; the package's own comments tell more of them.
@@ -137,7 +135,6 @@ def _where(traces: tuple[str, ...]) -> str | None:
 
 
 # The timeline.
-
 RETURNED, ENTERED = "returned", "entered"
 _UNWINDING = ("aoti_torch_delete_tensor_object", "aoti_torch_grad_mode_set_enabled")
 

@@ -32,7 +32,6 @@ from aotidoctor.model.record_json import RecordError, from_json
 from aotidoctor.model.run import Outcome
 
 # Outputs.
-
 FINE = ("agrees", "both-within", "reference-imprecise")
 STRUCTURAL = ("missing", "extra", "structure", "type", "shape")
 # Verdicts that a tolerance cannot change.
@@ -116,9 +115,7 @@ def _text_items(value: JsonValue) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-# Weights.
-
-# More than this part of a weight's elements differs: it is another weight, not a damaged one.
+# Weights. More than this part of a weight's elements differs: it is another weight, not a damaged one.
 _MOST_WEIGHTS = 0.5
 _ALIKE = ("flipped-bit", "cast", "transposed", "reshaped")
 
@@ -222,7 +219,6 @@ def _int(value: JsonValue) -> int:
 
 
 # Generated code of two packages of one program.
-
 _PATH = re.compile(r"(?:/[\w.+@-]+){2,}")
 _HASHED = re.compile(r"\bc[a-z2-7]{40,}\b")
 _FUNCTION = re.compile(r"\b((?:cpp|triton)_fused\w*|cpp_\w+?_\d+)\(")
@@ -310,8 +306,6 @@ def _short(line: tuple[int, str] | None) -> str | None:
 
 
 # Arguments of a kernel.
-
-
 @record
 class KernelInput:
     """One tensor argument.

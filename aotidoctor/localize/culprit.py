@@ -34,7 +34,6 @@ from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome
 
 # The culprit of a stack.
-
 KERNEL, OPERATOR, LIBTORCH, RUNTIME, UNKNOWN = "kernel", "operator", "libtorch", "runtime", "unknown"
 _KERNEL = re.compile(r"^((?:cpp|triton)_\w+)(?:\.\w+)*(?:\(.*)?(?: \[clone .*\])?$")
 _MODEL = re.compile(r"\bAOTInductorModel(?:Base|Container)?\b|^AOTInductorModelContainer\w+$")
@@ -137,7 +136,6 @@ def base_name(path: str) -> str:
 
 
 # From a frame's file to the member of the package, and the lines around the frame's.
-
 AROUND = 3
 MAX_LINE = 400
 _PROXY_CALL = re.compile(r"\baoti_torch_proxy_executor_call_function\(\s*proxy_executor,\s*(\d+)\b")
@@ -197,7 +195,6 @@ def _members(model: ModelEntry | None) -> Mapping[str, tuple[str, str]]:
 
 
 # Where a process that does not end is: an operator, a kernel, a lock, or a library.
-
 LOCK, LIBRARY = "lock", "library"
 SPINS, SLEEPS, WAITS = "runs", "sleeps", "waits for a lock"
 _LOCK = re.compile(
@@ -258,7 +255,6 @@ def _state(tasks: Sequence[KernelTask], machine: str | None) -> str | None:
 
 
 # The record.
-
 _CHECKED_HEAP = "where the checked heap stopped it"
 # Which trail names the culprit, the surest first: code, kinds (empty: all), and what it did.
 _TRAILS: tuple[tuple[str, tuple[str, ...], str], ...] = (

@@ -16,7 +16,6 @@ from aotidoctor.model.localization import Frame
 from aotidoctor.model.record import record
 
 # Addresses.
-
 _LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \d+ *(.*)")
 # A null pointer with an offset: the first page, and some more that Linux never maps.
 _NULL_PAGE = 1 << 16
@@ -100,7 +99,6 @@ def _is_stack_overflow(
 
 
 # Stacks.
-
 UNKNOWN = "??"
 _SECTION = re.compile(r"^=== ([\w-]+)$", re.MULTILINE)
 _FRAME = re.compile(r"^#(\d+) +(?:(0x[0-9a-f]+) in )?(.+)$", re.MULTILINE)
@@ -255,7 +253,6 @@ def _spied_frames(text: str) -> tuple[Frame, ...]:
 
 
 # Python frames of ``faulthandler``.
-
 _PYTHON_BLOCK = re.compile(
     r"^(?:Current thread|Thread) 0x[0-9a-f]+ .*\(most recent call first\):\n((?:  .*\n?)+)", re.MULTILINE
 )

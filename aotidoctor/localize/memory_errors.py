@@ -19,8 +19,6 @@ from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome
 from aotidoctor.model.torch_names import contiguous_stride
 
-# The emulation.
-
 
 def failure_of(found: Finding) -> Failure | None:
     """The check in the kernel's text that failed; None for anything but an index."""
@@ -66,7 +64,6 @@ def element_text(found: Finding) -> str:
 
 
 # Findings that follow from others.
-
 _NO_ADDRESS = ("nan", "inf")
 
 

@@ -18,7 +18,6 @@ from aotidoctor.model.localization import BufferValues, KernelValues
 from aotidoctor.model.record import JsonObject, JsonValue, text_of
 
 # Values of calls.
-
 _HEADER = re.compile(
     r"\[  (?:(?P<when>before|after)_launch - (?P<kernel>\S{1,500}) - (?P<buffer>[^\s:]+)"
     r"|aoti_model_inputs - (?P<input>\S+))"
@@ -259,7 +258,6 @@ def _float(value: JsonValue) -> float | None:
 
 
 # Arguments of one launch.
-
 _SCALAR = re.compile(r"\[  before_launch - (?P<kernel>\S{1,500}) - (?P<name>[^\s:]+): (?P<value>[^\]\n]{0,300}?)  \]")
 
 

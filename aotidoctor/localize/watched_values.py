@@ -23,8 +23,6 @@ from aotidoctor.model.record import record
 from aotidoctor.model.run import CallKind, Outcome, TracedCall
 from aotidoctor.model.torch_names import HALF
 
-# Values of ``result["watch"]``.
-
 
 @record
 class WatchedValues:
@@ -149,9 +147,7 @@ def user_name(case: Case, generated: str) -> str:
     return leaf or constant or generated
 
 
-# The first bad call.
-
-# Operators that leave the numbers for some finite arguments, and the arguments for which they do.
+# The first bad call. Operators that leave the numbers for some finite arguments, and the arguments for which they do.
 _DOMAIN = {
     "log": "x <= 0", "log2": "x <= 0", "log10": "x <= 0", "log1p": "x <= -1", "sqrt": "x < 0", "rsqrt": "x <= 0",
     "div": "divisor 0", "reciprocal": "x = 0", "pow": "x < 0 with a fraction as exponent", "acos": "|x| > 1",

@@ -30,9 +30,7 @@ from aotidoctor.logs.prefilter import KeywordFilter, known_words, letters
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.report import LogMatch
 
-# Margins.
-
-# A sign of a quote or of a comment, and what frames a box.
+# Margins. A sign of a quote or of a comment, and what frames a box.
 _SIGN = re.compile(r"(?P<sign>#|//|\*|;|--|%|>|\||\u2502|\u2503|\u2551|dnl|REM)(?: |\t|$)")
 _BOX = re.compile(r"(?:(?<!\s)\s+)?[|\u2502\u2503\u2551]\s*$")
 # How a failure begins, at the first column.
@@ -110,7 +108,6 @@ def _without_block_margin(block: Sequence[LogLine]) -> Sequence[LogLine]:
 
 
 # Quoted source code.
-
 _FENCE = "```"
 _LANGUAGE = re.compile(
     r"```\s?(?i:python3?|py|cpp|c\+\+|cxx|c|cuda|cu|rust|go|java|ya?ml|toml|dockerfile|cmake|diff|patch)\b"
@@ -142,7 +139,6 @@ def without_sources(lines: Sequence[LogLine]) -> Sequence[LogLine]:
 
 
 # Patterns that match a failure: its message, and what stands around it.
-
 MOST_MATCHES = 4
 
 
@@ -189,9 +185,7 @@ class Matcher:
         return tuple(best.values())[:MOST_MATCHES]
 
 
-# Failures.
-
-# Failures that are recorded in full; later ones are counted.
+# Failures. Failures that are recorded in full; later ones are counted.
 MOST_EVENTS, _REMEMBERED = 300, 50_000
 _AROUND = 40
 # A log of so few lines was selected by hand.

@@ -24,7 +24,6 @@ from aotidoctor.logs.origins import is_prose, match_origin
 from aotidoctor.logs.patterns import LogFailure, lines_failure, message_failure
 
 # Everyday words: plain ones, any complaint, codes, other languages.
-
 # The plain words: something was to be done, and was not.
 _FAILURES = (
     r"(?i:\bfail(?:s|ed|ing|ures?)?\b|\bunable to\b|\bcould(?: not|n[`']?t)\b)",
@@ -130,7 +129,6 @@ FOREIGN = re.compile(
 
 
 # Numbers.
-
 _MEASURE = re.compile(
     r"(?<![\w.])(?P<name>(?:live |open |num_?|n_)?(?:tensors?|objects?|handles?|fds?|rss|vms|memory_allocated"
     r"|memory_reserved|mem(?:ory)?(?: usage| used)?|allocated))"
@@ -231,7 +229,6 @@ def growing_measure(texts: Iterable[str]) -> str:
 
 
 # Complaints.
-
 # In up to so many lines any complaint counts; in more of them a plain word of failure does, or any at the end.
 _FEW, _END = 10, 6
 # Values: numbers that are none, and comparisons that did not hold.
@@ -397,9 +394,7 @@ def _failure_at(lines: Sequence[LogLine], line: LogLine) -> LogFailure:
     return message_failure(lines, next(place for place, one in enumerate(lines) if one is line))
 
 
-# Titles and sentences around what was printed.
-
-# Titles and remarks stand at the beginning or at the end.
+# Titles and sentences around what was printed. Titles and remarks stand at the beginning or at the end.
 _FIRST, _LAST = 4, 2
 _NEWS = ("info", "warning", "doubtful")
 # A log of so few lines was selected by hand.

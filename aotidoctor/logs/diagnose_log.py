@@ -27,7 +27,6 @@ from aotidoctor.model.report import Diagnosis, LogEvent, LogMatch, LogReading, P
 from aotidoctor.model.torch_names import DEVICE_TYPES, SCALAR_NAMES, scalar_type
 
 # Mangled C++ names: the nested name, without parameters; operators, template arguments and substitutions end it.
-
 _ITANIUM = re.compile(r"_{1,2}Z(?P<special>T[VTIS]|GV)?(?:N[KVrRO]{0,3}|St)?(?=\d|S[tabsiod])")
 _MSVC = re.compile(r"\?{1,2}(?P<own>[A-Za-z_]\w*)@(?P<outer>(?:[A-Za-z_]\w*@){0,8})@")
 _STANDARD = {"St": "std", "Sa": "std::allocator", "Ss": "std::string", "Sb": "std::basic_string"}
@@ -66,9 +65,7 @@ def demangle(symbol: str) -> str:
     return f"{_SPECIAL.get(head['special'] or '', '')}{name}" if name else symbol
 
 
-# Kinds of a cause.
-
-# dyld shows the underscore that C names have on macOS.
+# Kinds of a cause. dyld shows the underscore that C names have on macOS.
 _C_SYMBOL = re.compile(r"(?:undefined symbol: |[Ss]ymbol not found: _)([A-Za-z_]\w{1,200})")
 _SYMBOL = re.compile(r"(?<![\w?])(?:_{1,2}Z\w{3,400}|\?{1,2}[A-Za-z_]\w{0,200}@[\w@]{1,200})")
 
@@ -122,7 +119,6 @@ def splits() -> tuple[CauseKind, ...]:
 
 
 # Sentences.
-
 _SCALAR = re.compile(r"^(?P<number>\d+)?\(?(?:at::)?k?(?P<name>[A-Za-z]\w*)?\)?$")
 _DEVICE = re.compile(r"\((?P<name>\w+)\)")
 # Prefixes that callers put before a message.
@@ -194,7 +190,6 @@ def command_of(template: str, lead: Evidence) -> str:
 
 
 # What to run next.
-
 _CUDA = re.compile(r"illegal memory access|misaligned address|device-side assert|unspecified launch failure|CUDA error")
 _API = re.compile(r"API call failed at ")
 _DEATHS = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")
@@ -221,10 +216,7 @@ _RULES: tuple[tuple[Callable[[LogEvent], bool], tuple[str, ...]], ...] = (
         lambda event: event.kind == "SIGKILL",
         ("dmesg --ctime | grep -i -E 'killed process|out of memory'   # whether memory ran out",),
     ),
-    (
-        lambda event: event.kind == "truncated",
-        ("provide the rest of the log: a traceback ends before its exception",),
-    ),
+    (lambda event: event.kind == "truncated", ("provide the rest of the log: a traceback ends before its exception",)),
 )
 
 
@@ -248,7 +240,6 @@ def _word(path: str) -> str:
 
 
 # Findings and diagnoses.
-
 KNOWN, UNKNOWN, UNREAD = "AD-LOG-001", "AD-LOG-002", "AD-LOG-003"
 _LONGEST, _FRAMES = 300, 5
 # Causes whose subject is a kernel where no input is named.

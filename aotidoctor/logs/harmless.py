@@ -18,9 +18,7 @@ from aotidoctor.logs.lines import LogLine
 from aotidoctor.logs.patterns import LogFailure
 from aotidoctor.model.report import LogMatch
 
-# Harmless lines.
-
-# Words of harm, and the words beside them where none was done.
+# Harmless lines. Words of harm, and the words beside them where none was done.
 _HARM = (
     r"(?:errors?|failures?|exceptions?|fail(?:ed|ing|s)?|killed|dropped|lost|missing|unexpected|skipped|rejected|invalid"
     r"|timeouts?|unreachable|broken|wrong|different|dead|stuck|hung|hangs?|stall(?:s|ed)?|crash(?:es|ed)?|dead ?locks?"
@@ -250,9 +248,7 @@ def is_calm(text: str) -> bool:
     return _CALM_LINES.search(text) is not None
 
 
-# Error, handled warning, or news.
-
-# Autotuning leaves out a candidate.
+# Error, handled warning, or news. Autotuning leaves out a candidate.
 _ROUTINE = re.compile(r"(?:for|of) benchmark choice|ignoring this choice")
 # A search for an optional library found none, and the program goes on.
 _PROBES = re.compile(
@@ -300,7 +296,6 @@ def is_mention(found: LogFailure, head: LogLine) -> bool:
 
 
 # Signs of torch and of other programs.
-
 _MARK = re.compile(
     r"(?i:\bc?torch|libtorch|pytorch|inductor|\baoti|triton(?!server)|\.pt2\b|executorch|xformers|flash_?attn|fbgemm|vllm|torchrec)"
     r"|\bat::|\bc10\b|_Z\w{0,40}(?:3c10|2at\d|5torch)|\bTORCH_|Error in dlopen|FakeTensor|\baten\b"

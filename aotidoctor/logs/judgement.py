@@ -21,7 +21,6 @@ from aotidoctor.logs.prefilter import letters
 from aotidoctor.model.report import LogEvent, LogMatch
 
 # Versions of torch, Triton, CUDA, the driver, Python and the server that a log names.
-
 # In each line with one of these something may be found.
 HINTS = re.compile(rb"ersion|torch[=-]|triton[=-]|lib/python3|NVIDIA Release|release 1\d\.\d|\+cu1|\+cpu")
 _PATTERNS = tuple(
@@ -68,7 +67,6 @@ def is_fixed(version: str, fixed: str) -> bool:
 
 
 # The stage in the life of a package.
-
 # The first that fits: what is outermost in a stack comes last, so that the inner one decides.
 _STAGES = (
     ("serve", re.compile(r"failed to load '|tritonserver|model_repository_manager|triton_python_backend")),
@@ -112,9 +110,7 @@ def stage_of(found: LogFailure) -> str:
     return next((stage for stage, words in _STAGES if words.search(text)), "")
 
 
-# Relations.
-
-# Failures that pass another one on, or notice it.
+# Relations. Failures that pass another one on, or notice it.
 _WRAPPERS = re.compile(
     r"API call failed at |CalledProcessError|CppCompileError|"
     r"C\+\+ compile error|ChildFailedError|ProcessRaisedException|"
@@ -252,7 +248,6 @@ def _reported_failure(judged: Sequence[RelatedFailure], failures: Sequence[int],
 
 
 # Ranks.
-
 _SURE, _MOST = 0.8, 60
 _AFTER_UNKNOWN, _BESIDE_UNKNOWN, _FIXED, _MENTIONED, _ENDED = 0.75, 0.5, 0.6, 0.4, 0.6
 # A failure in one of these forms is a real one, not a remark.

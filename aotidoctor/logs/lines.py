@@ -22,8 +22,6 @@ from pathlib import Path
 
 from aotidoctor.model import load_toml
 
-# A line.
-
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
@@ -45,7 +43,6 @@ class LogLine:
 
 
 # Spelling.
-
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,6}|#[xX][0-9a-fA-F]{1,5});")
 _SIGNS = str.maketrans(
     {
@@ -101,7 +98,6 @@ def _phrases() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 # Log levels.
-
 _WORDS = {
     "trace": "info", "debug": "info", "dbg": "info", "info": "info", "inf": "info", "information": "info",
     "informational": "info", "notice": "info", "verbose": "info", "log": "info", "hint": "info", "success": "info",
@@ -178,7 +174,6 @@ def level_of_priority(priority: int) -> str:
 
 
 # Prefixes.
-
 _LEVEL = r"(?P<level>INFO|DEBUG|TRACE|NOTICE|WARN(?:ING)?|ERR(?:OR)?|CRITICAL|FATAL|SEVERE)"
 _DATE = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|\s?[+-]\d\d:?\d\d)?"
 # Each is tried at the start of what is left, until none fits.
@@ -310,9 +305,7 @@ def unwrap(text: str) -> list[str]:
     return [f"[{level.upper()}] {lines[0]}", *lines[1:]] if level else lines
 
 
-# Streams of lines.
-
-# Of a longer line only the parts around its telling words are read.
+# Streams of lines. Of a longer line only the parts around its telling words are read.
 LONGEST = 8192
 _PIECES, _AROUND = 8, 1500
 _BEHIND_LINE = re.compile(

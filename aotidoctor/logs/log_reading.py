@@ -28,7 +28,6 @@ from aotidoctor.model.errors import LimitReachedError
 from aotidoctor.model.report import LogEvent, LogReading
 
 # Bytes as blocks of text.
-
 # The first one tells whether a log is small; the others fit the cache that is nearest to the processor.
 BLOCK, _HEAD, _NEXT = 1 << 18, 1 << 16, 1 << 16
 _GZIP = b"\x1f\x8b\x08"
@@ -108,9 +107,7 @@ def _encoding(first: bytes) -> str:
     return "utf-8"
 
 
-# Other readings of a short log.
-
-# Terminals and mails are not narrower, and hardly wider.
+# Other readings of a short log. Terminals and mails are not narrower, and hardly wider.
 _NARROWEST, _WIDEST = 38, 400
 _MOST_LINES = 4000
 # The least count of line numbers, which then do not come by chance.
@@ -258,7 +255,6 @@ _WAYS: tuple[Callable[[Sequence[tuple[int, str]]], OtherReading | None], ...] = 
 
 
 # The reading.
-
 _FRAMES, _TEXT, _UNKNOWN, _ORIGINS = 40, 2000, 20, 64
 
 

@@ -27,9 +27,7 @@ from aotidoctor.model import load_toml
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.report import LogMatch, LogPattern
 
-# Sentences of a person, which are no message, source code or frame.
-
-# The beginning of a program's message.
+# Sentences of a person, which are no message, source code or frame. The beginning of a program's message.
 _MESSAGE = re.compile(
     r"\W{0,8}(?:[\w.:]{0,120}(?:Error|Exception|Warning|Interrupt)\b(?: ?:|\()|what\(\)|terminate called"
     r"|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|FATAL|CRITICAL|NOTE)\]?\b ?:)"
@@ -55,7 +53,6 @@ def is_prose(found: LogFailure) -> bool:
 
 
 # The source file that prints a message.
-
 MESSAGE_TABLE = Path(__file__).with_name("printed.bin")
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
 _RUN = 5
@@ -122,7 +119,6 @@ def message_origin(text: str) -> str:
 
 
 # Places.
-
 LEAST, MOST = 0.3, 0.6
 # In the table: a sign of torch, which other programs do not print.
 _TORCH = "@torch"

@@ -26,7 +26,6 @@ from aotidoctor.model.record import record
 from aotidoctor.model.report import LogEvent, LogMatch, LogPattern, current_extensions, playbook_files
 
 # Bounds for the repeats of an expression.
-
 _REPEAT_TOKEN = re.compile(
     r"(?P<escape>\\.)|(?P<class>\[\^?\]?(?:\\.|[^\]\\]){0,400}\])|(?P<open>\((?:\?(?:P<\w+>|P=\w+|<?[=!]|[a-zA-Z-]*:|[^)P:]))?)"
     r"|(?P<close>\))|(?P<exact>\{\d{0,9},\d{1,9}\}\??|\{\d{1,9}\}\??)|(?P<repeat>[*+]\??|\{\d{1,9},\}\??)|(?P<plain>.)",
@@ -52,7 +51,6 @@ def bound_repeats(regex: str) -> str:
 
 
 # The words that every match of an expression must contain; an expression that is not understood has none.
-
 # The least letters of a word; its other characters mean little.
 LEAST = 4
 _LITERAL_TOKEN = re.compile(
@@ -113,9 +111,7 @@ def _alternatives(regex: str) -> list[list[str]]:
     return found
 
 
-# Patterns.
-
-# Below this a match is a lead in the report, and no diagnosis.
+# Patterns. Below this a match is a lead in the report, and no diagnosis.
 LEAST_CONFIDENCE = 0.5
 # The least confidence of a suspicion, which counts where nothing better is known.
 LEAST_SUSPICION = 0.3
@@ -245,9 +241,7 @@ def _record(cause: str, entry: Mapping[str, object], where: str) -> LogPattern:
     )
 
 
-# One failure in a list of lines of one stream.
-
-# Of a message.
+# One failure in a list of lines of one stream. Of a message.
 MOST_LINES, MOST_CHARACTERS = 40, 6000
 _C10_FRAME = re.compile(r"^\s*frame #\d+: (?P<symbol>.*?)(?: \+ 0x[0-9a-f]+)?(?: \(0x[0-9a-f]+ in (?P<library>.+)\))?$")
 # Lines that begin something else, whatever message they stand in.
@@ -369,7 +363,6 @@ def read_message(lines: Sequence[LogLine], at: int, *, stamped: bool = False) ->
 
 
 # Known issues: facts of public trackers.
-
 # Of all words of an entry together, in characters: fewer are an everyday message.
 LEAST_WORDS = 18
 _CONFIDENCE = 0.6

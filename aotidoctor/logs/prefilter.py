@@ -22,7 +22,6 @@ from aotidoctor.logs.lines import line_pieces
 from aotidoctor.logs.patterns import Pattern
 
 # The search for telling words.
-
 # Stems, so that few of them cover much; more exact where the bare word is an everyday one ("default", "frame").
 BROAD = (
     "rror", "xception", "traceback (most recent", "failed", "failure", "after throwing an instance", "abort", "killed",
@@ -151,9 +150,7 @@ def _alternation(node: Tree) -> str:
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})" if branches else ""
 
 
-# Lines with the same letters.
-
-# Lines remembered: plain ones, and telling ones. A longer line is news each time.
+# Lines with the same letters. Lines remembered: plain ones, and telling ones. A longer line is news each time.
 _PLAIN, _TELLING, _LONGEST = 20_000, 100_000, 2_000
 # The share of new lines above which it is not worth the effort to remember them, and for how many blocks.
 _NEW, _REST = 0.3, 120
@@ -206,7 +203,6 @@ class LineMemory:
 
 
 # The filter.
-
 BEFORE, AFTER = 40, 80
 # A log up to this size is read line by line.
 SMALL = 1 << 18

@@ -16,9 +16,8 @@ from aotidoctor.model.localization import Emulated, Watching
 from aotidoctor.model.record import JsonObject, record
 from aotidoctor.model.record_json import RecordError, from_json
 
+
 # A call of a model, by itself or beside another one.
-
-
 @record
 class ObservedTensor:
     """A tensor that the child looked at; counts are of elements. A constant has a ``name``, anything else a ``path``.
@@ -143,8 +142,6 @@ class GivenWeights:
 
 
 # Custom operators: their registration, their arguments, their results when called alone.
-
-
 @record
 class Argument:
     """An argument of a registered operator."""
@@ -219,8 +216,6 @@ class OperatorAlone:
 
 
 # Launches, as hooks on a CUDA package see them.
-
-
 @record
 class Launch:
     """A computing call of a CUDA package: call ``number`` of call ``run`` of the model."""
@@ -259,8 +254,6 @@ class Launches:
 
 
 # A compiled package, a part of a program, the functions of an init library.
-
-
 @record
 class CompilerStep:
     """A step that the compiler's switch can turn off: its name there, the operator, the user's line."""
@@ -298,8 +291,6 @@ class HookCalled:
 
 
 # Exported programs, judged by every rule after they were rebuilt.
-
-
 @record
 class JudgedProgram:
     """One program of an archive; ``problem`` says why it could not be rebuilt.
@@ -327,7 +318,6 @@ class Verified:
 
 
 # Which parts an answer has.
-
 A = TypeVar("A")
 _RUN = (Called, Acted, SideBySide, Launches, GivenWeights, Watching)
 ANSWERS: Mapping[str, tuple[type, ...]] = {

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 
 from aotidoctor.model.record import JsonObject, record
 
+
 # An exported program as its JSON describes it.
-
-
 @record
 class ProgramTensor:
     """Assumptions of the program about a tensor; strides and sizes as texts, None where it has none."""
@@ -73,9 +72,6 @@ class SizeRange:
 
     low: int | None = None
     high: int | None = None
-
-
-# A package.
 
 
 class ArtifactKind(enum.Enum):
@@ -310,9 +306,7 @@ class Artifact:
         return next((entry for entry in self.models if entry.name == name), None)
 
 
-# The stamp that `aotidoctor stamp` writes into the metadata.
-
-# The key of the metadata that holds it, as JSON text.
+# The stamp that `aotidoctor stamp` writes into the metadata. The key of the metadata that holds it, as JSON text.
 STAMP_KEY = "AOTIDOCTOR_STAMP"
 STAMP_SCHEMA = "aotidoctor.stamp/1"
 
@@ -367,8 +361,6 @@ class StampSeen:
 
 
 # The archive of an exported program: what is listed, what is there, where the bytes are.
-
-
 @dataclass(frozen=True, slots=True)
 class StorageContent:
     """The bytes of a storage, read where they lie: ``read_at(offset, length)`` gives fewer at the end."""

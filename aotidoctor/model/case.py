@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 
 # Functions of the user's own: module.py:function.
-
-
 def user_function(text: str) -> tuple[str, str] | None:
     """The file and the function's name; None for a path to anything else."""
     path, _, function = text.rpartition(":")
@@ -37,7 +35,6 @@ def file_of(text: str) -> str:
 
 
 # How far an output may be from the reference's.
-
 GRID = (0.0, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 """Values of rtol for which a report keeps the atol that agreement needs."""
 
@@ -97,8 +94,6 @@ def _pick(given: Sequence[Tolerance], path: str, index: int) -> float | None:
 
 
 # What this machine offers.
-
-
 @record
 class TorchBuild:
     """The torch that the worker would import.
@@ -166,10 +161,9 @@ class Host:
     ``missing_symbols`` are undefined symbols of the package that nothing here provides; ``symbols_checked`` is how many
     were looked up (0 and ``symbols_problem`` set when it could not be done). ``tools`` maps tool name to path, the
     header ``cuda.h`` among them. ``missing_folders`` are those that the package hands to a compiler and that do not
-    exist here, None where nobody looked.
-    ``environment`` holds allow-listed variables only. ``distribution`` is the name that /etc/os-release gives
-    (``Debian GNU/Linux 12``), ``platform`` what Python's ``platform.platform()`` prints, and ``packages`` are the
-    installed distributions that PyTorch's collect_env lists.
+    exist here, None where nobody looked. ``environment`` holds allow-listed variables only. ``distribution`` is the
+    name that /etc/os-release gives (``Debian GNU/Linux 12``), ``platform`` what Python's ``platform.platform()``
+    prints, and ``packages`` are the installed distributions that PyTorch's collect_env lists.
 
     ``abi_versions`` maps a family of symbol versions to the newest one here (``GLIBCXX`` to ``3.4.30``).
     ``executable_stack`` says whether a library that asks for an executable stack is loaded here, None where that is
@@ -215,8 +209,6 @@ class Host:
 
 
 # Options and the case.
-
-
 @record
 class Options:
     """Options of the user: seconds, counts, and paths as given.

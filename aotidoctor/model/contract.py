@@ -362,7 +362,6 @@ class ModelContract:
 
 
 # An input of the contract in a few words.
-
 # A dim that is known to be fixed is shown with the sizes that it may have, unless they are many.
 MOST_SIZES = 6
 

@@ -112,8 +112,6 @@ def too_many(what: str, most: int) -> LimitReachedError:
 
 
 # Termination by a signal.
-
-
 class TerminatedError(KeyboardInterrupt):
     """A signal ends this process: the report of what is known is written first, as after Ctrl-C."""
 

@@ -13,9 +13,8 @@ from dataclasses import field
 
 from aotidoctor.model.record import JsonValue, record
 
+
 # Phrases that all messages share.
-
-
 def list_names(names: Sequence[str], most: int = 5) -> str:
     """The first ``most`` names joined by commas, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
@@ -27,7 +26,6 @@ def plural(count: int, noun: str, many: str | None = None) -> str:
 
 
 # Failures of aotidoctor itself.
-
 FAILED_HERE = "aotidoctor failed here"
 
 
@@ -47,7 +45,6 @@ def describe_failure(frames: int = 4) -> str:
 
 
 # Findings.
-
 Scalar = str | int | float | bool | None
 FactValue = Scalar | tuple[Scalar, ...]
 
@@ -168,8 +165,6 @@ class Maker:
 
 
 # Violations of the rules for exported programs.
-
-
 @record
 class Where:
     """A line of the user's source, as the node's stack trace names it."""

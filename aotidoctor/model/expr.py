@@ -19,8 +19,6 @@ from math import gcd
 
 from aotidoctor.model.record import record
 
-# Exact fractions.
-
 
 class Rational:
     """``over``/``under`` in lowest terms, ``under`` positive. Immutable by convention; ``under`` must not be 0."""
@@ -62,8 +60,6 @@ class Rational:
 
 
 # Nodes, and the functions that build them in normal form.
-
-
 class _ExprNode:
     """Base of all nodes: the symbols below them and their normalised text."""
 
@@ -245,7 +241,6 @@ def _scaled(factor: Rational, rest: Expr) -> Expr:
 
 
 # The recursive-descent reader.
-
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d{1,19}(?:\.(?P<fraction>\d{0,9}))?)(?:LL|L|UL|ULL|U|l|f|F)?(?![\w.])"
     r"|(?P<name>[A-Za-z_]\w*(?:::\w+)*)(?P<template><[\w:]+>)?|(?P<sign>//|[-+*/%(),{}]))"
@@ -388,7 +383,6 @@ def _quotient(over: Expr, under: Expr) -> Expr:
 
 
 # Parsing, evaluating, solving.
-
 _LONGEST = 4000
 _DEEPEST = 60
 

@@ -21,7 +21,6 @@ from dataclasses import field
 from aotidoctor.model.record import record
 
 # Results of a fleet.
-
 SCHEMA = "aotidoctor.fleet/1"
 RUN_FILE, RESULTS_FILE, REPORTS_FOLDER = "fleet.json", "results.jsonl", "reports"
 
@@ -146,8 +145,6 @@ class FleetSummary:
 
 
 # Will it run there? What packages need, and the answer for each host.
-
-
 class HostVerdict(enum.Enum):
     """``runs``: everything that it needs is there. ``refused``: it will not load or run. ``unknown``: not told."""
 
@@ -210,8 +207,6 @@ class Compatibility:
 
 
 # What a package does at the boundary of its contract, one row per call.
-
-
 class Says(str, enum.Enum):
     """Prediction of the contract for a call: right, outside of a compiled range, refused, or nothing (index values)."""
 
@@ -287,7 +282,6 @@ class Sweep:
 
 
 # Differences between two documents: reports, packages, hosts or bundles.
-
 DIFFERENCE_SCHEMA = "aotidoctor.diff/1"
 # From what alone makes a package fail to what no playbook speaks of. ``outcome`` is what came of it, not why.
 LEVELS = ("decisive", "relevant", "outcome", "minor")

@@ -15,9 +15,7 @@ from typing import cast
 from aotidoctor.model.fleet import SCHEMA, Fact, FleetResult, FleetRun
 from aotidoctor.model.record import JsonObject, JsonValue, record
 
-# Results as lines of JSON, and back.
-
-# No size, count or time is beyond this; NaN is neither below nor above it.
+# Results as lines of JSON, and back. No size, count or time is beyond this; NaN is neither below nor above it.
 _LARGEST = 1 << 63
 
 
@@ -171,7 +169,6 @@ _READERS: Mapping[str, _Reader] = _readers(tuple(_DEFAULTS))
 
 
 # Clusters of the same failure and the overview.
-
 SUMMARY_SCHEMA = "aotidoctor.clusters/1"
 
 # How a cluster compares with the baseline. ``KNOWN`` has as many items as before, ``CHANGED`` has not.

@@ -24,7 +24,6 @@ from aotidoctor.model.errors import too_many
 from aotidoctor.model.record import JsonObject, JsonValue, record
 
 # Trees of arguments.
-
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -87,7 +86,6 @@ def with_leaves(tree: Container[T], make: Callable[[T], Tree[U]]) -> Container[U
 
 
 # Serialised call specs.
-
 MOST_LEAVES = 10_000
 _TYPES = {
     "builtins.tuple": "tuple",
@@ -190,7 +188,6 @@ def _key(key: JsonValue) -> str | int:
 
 
 # Flat names: arr_0, args[1]['a'], kwargs.mask.
-
 Place = tuple[int, ...]
 Key = str | int
 Steps = tuple[Key, ...]
@@ -306,9 +303,6 @@ def _expected_child(expected: Tree[int] | None, key: Key) -> Tree[int] | None:
     if expected.keys:
         return expected.children[expected.keys.index(key)] if key in expected.keys else None
     return expected.children[key] if isinstance(key, int) and key < len(expected.children) else None
-
-
-# Inputs.
 
 
 @record

@@ -86,14 +86,13 @@ class Run(Job):
 
     ``inputs`` None only loads. ``treatment`` are steps as ``diagnosis.treatments`` writes them. ``observe`` names what
     is looked at: outputs, mutation, alias, values, constants, rss. ``perturb`` is the byte that fills fresh memory.
-    ``stored`` tells how the constants lie in the library, None where that is not known.
-    ``reference`` is the exported program to compare with; ``rtol`` and ``atol`` are ``(output or None, value)``;
-    ``measure`` asks for the error against float64 of outputs that agree, too. ``against_threads`` is a second number of
-    threads; ``read_beyond`` asks how far calls read beyond their inputs. ``file_limit`` bounds the files it writes, in
-    bytes. ``level`` is that of the value printer in the package, ``unbuffered`` lets each of its lines out at once.
-    ``targets`` are operators. ``emulate_way`` is ``auto``, ``full`` or ``quick``; ``keep_outputs`` a file for what came
-    out. ``share_reference`` loads the program once for later calls. ``tmpdir`` is the user's, of which compile caches
-    are read.
+    ``stored`` tells how the constants lie in the library, None where that is not known. ``reference`` is the exported
+    program to compare with; ``rtol`` and ``atol`` are ``(output or None, value)``; ``measure`` asks for the error
+    against float64 of outputs that agree, too. ``against_threads`` is a second number of threads; ``read_beyond`` asks
+    how far calls read beyond their inputs. ``file_limit`` bounds the files it writes, in bytes. ``level`` is that of
+    the value printer in the package, ``unbuffered`` lets each of its lines out at once. ``targets`` are operators.
+    ``emulate_way`` is ``auto``, ``full`` or ``quick``; ``keep_outputs`` a file for what came out. ``share_reference``
+    loads the program once for later calls. ``tmpdir`` is the user's, of which compile caches are read.
     """
 
     package: str = ""

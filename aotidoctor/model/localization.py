@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from aotidoctor.model.record import record
 
+
 # Answers: values that the calls of a run read and wrote.
-
-
 @record
 class WatchedTensor:
     """A tensor that a watched call read or wrote: parameter ``name`` at ``position``.
@@ -87,8 +86,6 @@ class Watching:
 
 
 # Answers: a CUDA package that was emulated on the CPU.
-
-
 @record
 class Finding:
     """One finding of an emulation.
@@ -188,8 +185,6 @@ class Emulated:
 
 
 # The place of a failure.
-
-
 @record
 class SourceLine:
     """One line of a source file. ``number`` counts from 1; ``marked`` is the line in question."""

@@ -17,7 +17,6 @@ from types import FunctionType
 from typing import TYPE_CHECKING, NoReturn, TypeVar, overload
 
 # JSON values, and the readings of them that are used everywhere.
-
 JsonValue = str | int | float | bool | None | list["JsonValue"] | dict[str, "JsonValue"]
 JsonObject = dict[str, JsonValue]
 
@@ -47,9 +46,7 @@ def as_integer(value: JsonValue) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-# Filling objects from a table.
-
-# What is annotated so is no field.
+# Filling objects from a table. What is annotated so is no field.
 _OF_THE_CLASS = ("ClassVar", "typing.ClassVar")
 
 # Name, what puts a value into the slot, the default, what makes one, whether ``__init__`` takes it, and by place.
@@ -113,7 +110,6 @@ def fill(new: object, table: Sequence[Row], given: Mapping[str, object]) -> bool
 
 
 # The decorator.
-
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
     from typing_extensions import dataclass_transform

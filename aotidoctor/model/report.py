@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 
 # Progress of a running diagnosis.
-
-
 class EventKind(enum.Enum):
     """Kind of an event.
 
@@ -64,7 +62,6 @@ OnEvent = Callable[[Event], None]
 
 
 # The fingerprint of a failure.
-
 SIGNATURE_VERSION = 2
 
 
@@ -92,8 +89,6 @@ class Signature:
 
 
 # Causes with their evidence, and what to do about them.
-
-
 class Status(enum.Enum):
     """``confirmed``: the failure went away with the treatment and came back without it; or the file itself proves it.
 
@@ -204,8 +199,6 @@ def compile_again(program: str) -> str:
 
 
 # The events of a log, in order, and their relations.
-
-
 @record
 class LogPattern:
     """A message in logs of failures with this cause: one entry of the ``toml log`` block of a playbook.
@@ -300,7 +293,6 @@ class LogReading:
 
 
 # How often a failure was seen before, where last, and what solved it.
-
 CASES_SCHEMA = "aotidoctor.cases/1"
 
 
@@ -370,7 +362,6 @@ class SeenBefore:
 
 
 # The report.
-
 SCHEMA = "aotidoctor.report/1"
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 # What the runner and the worker agree on.
-
 RUN_VARIABLE = "AOTIDOCTOR_RUN"
 """The environment variable by which everything that a run started is found; its value is the run's own."""
 
@@ -44,7 +43,6 @@ TRACE_FILE = "trace"
 
 
 # The trace of compiled calls.
-
 _KERNEL = re.compile(r"(?:cpp|triton)_\w+")
 # Calls that compute; the other ``aoti_torch_*`` allocate, look at handles, or give memory back.
 _EXTERN = re.compile(r"aoti_torch_(?:(?:cpu|cuda|mps|xpu)_\w+|addmm_out|mm_out|bmm_out|scatter\w*|index_put_out)")
@@ -118,9 +116,6 @@ class Trace:
     def last(self) -> TracedCall | None:
         """The call entered last: where a crash, an exception or a hang is. None when nothing was traced."""
         return self.calls[-1] if self.calls else None
-
-
-# Requests and outcomes.
 
 
 @record
@@ -207,8 +202,7 @@ class Outcome:
     ``stage`` is the last stage the worker entered: ``start``, ``import``, ``attach``, ``setup``, ``inputs``, ``load``,
     ``run1``, ``run2``..., ``scan``, ``done``. ``stages`` maps each finished stage to its seconds. ``result`` is the
     job's JSON (empty when it never got there; see ``answers``), ``malformed`` says which parts of it were left out, as
-    they are not what they should be. Tails are the last 16 KiB, decoded with replacement; ``*_bytes`` are
-    full sizes.
+    they are not what they should be. Tails are the last 16 KiB, decoded with replacement; ``*_bytes`` are full sizes.
     ``trace`` are the compiled calls it made, None where none were asked for. ``debugger_output`` is what the debugger
     printed, in sections (``=== name``), and at a time limit what /proc says of the threads; ``debugger_problem`` is why
     there was no debugger (None when there was one or none was asked for). ``tool_output`` is the beginning of what the
@@ -243,9 +237,6 @@ class Outcome:
     def succeeded(self) -> bool:
         """Whether the child ended by itself, wrote its done-marker, and no exception was caught in it."""
         return isinstance(self.ending, Exited) and self.ending.done and self.error is None
-
-
-# Watched programs.
 
 
 class StreamKind(enum.Enum):

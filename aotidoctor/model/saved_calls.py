@@ -25,7 +25,6 @@ from aotidoctor.model.record import JsonObject, JsonValue, record
 from aotidoctor.model.torch_names import ITEMSIZE
 
 # Forms of a saved object.
-
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -208,7 +207,6 @@ def build_plan(plan: JsonValue, make: Callable[[str, list[U], list[str | int]], 
 
 
 # The JSON inputs document.
-
 Number = int | float | bool
 
 MAX_DEPTH = 64
@@ -243,9 +241,7 @@ class _Makers(Generic[T]):
 
 
 def decode(
-    document: JsonValue,
-    tensor: Callable[[TensorSpec], T],
-    plain: Callable[[str | int | float | bool | None], T],
+    document: JsonValue, tensor: Callable[[TensorSpec], T], plain: Callable[[str | int | float | bool | None], T]
 ) -> Tree[T]:
     """The document as a tree, to be given to ``forms.arrange``. Raises ``DocumentError``, LimitReachedError."""
     makers = _Makers(tensor, plain, iter(range(MOST_PLACES)))

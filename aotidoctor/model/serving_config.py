@@ -234,7 +234,6 @@ class ModelConfig:
 
 
 # The init library of a model.
-
 PARAMETER = "MODEL_INIT_LIBRARY"
 INIT_FUNCTION = "triton_pytorch_model_init"
 RELEASE = "triton_pytorch_model_release"
@@ -269,8 +268,6 @@ class HookLibrary:
 
 
 # Tensors of a package by the names that Triton gives them.
-
-
 @record
 class NameRow:
     """One input or output under the names of a release.

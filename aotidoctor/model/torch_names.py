@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 # Element types.
-
 ITEMSIZE: Mapping[str, int] = {
     "bool": 1,
     "uint8": 1,
@@ -104,7 +103,6 @@ def is_row_major(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
 
 
 # Numbers and names in c10 and generated code.
-
 # c10::ScalarType, in its order of declaration (torch/headeronly/core/ScalarType.h).
 SCALAR_TYPES = (
     "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64",
@@ -164,7 +162,6 @@ def element_dtype(name: str) -> str | None:
 
 
 # Environment variables.
-
 # Prefixes of the variables that change how a package runs, with what ``diff`` calls a difference in one.
 VARIABLES: Mapping[str, str] = {
     "TORCH": "setting-aoti",
@@ -192,7 +189,6 @@ VARIABLES: Mapping[str, str] = {
 }
 
 # Operators, and which of them torch ships.
-
 BUILT_IN = frozenset({
     "_", "_c10d_functional", "_c10d_functional_autograd", "_dtensor", "_operator", "aten", "c10d", "c10d_functional",
     "debugprims", "export", "higher_order", "inductor", "math", "mkl", "mkldnn", "mkldnn_prepacked", "onednn",
@@ -217,7 +213,6 @@ def qualified_name(target: str) -> str:
 
 
 # Globals that a pickle of inputs may name.
-
 _STORAGES = (
     "BFloat16", "Bool", "Byte", "Char", "ComplexDouble", "ComplexFloat", "Double", "Float", "Half", "Int", "Long",
     "QInt32", "QInt8", "QUInt2x4", "QUInt4x2", "QUInt8", "Short",

@@ -31,7 +31,6 @@ from aotidoctor.probes.probe import History, Plan, Probe, Reuse
 from aotidoctor.runner.own_command import PluginError, PluginHost
 
 # Records without the functions that look at values, for another process.
-
 RecordT = TypeVar("RecordT")
 
 
@@ -46,7 +45,6 @@ def sendable(record: RecordT) -> RecordT:
 
 
 # Names and files that a plugin may have: the validator of `aotidoctor plugins`.
-
 OURS = ("AD-", "TRITON-", "VERIFY-", "LOG-")
 STAGES = ("artifact", "host", "load", "inputs")
 _CODE = re.compile(r"[A-Z][A-Z0-9]{1,19}(?:-[A-Z0-9]{1,20}){1,4}")
@@ -130,7 +128,6 @@ def _is_cause_of(entry: PluginEntry, cause: str) -> bool:
 
 
 # The proxies.
-
 CODE = "AD-PLUGIN"
 # Importing may take a while; a check that takes longer than this would be slower than all of ours together.
 DESCRIBE_S, ASK_S, RENDER_S = 20.0, 5.0, 20.0

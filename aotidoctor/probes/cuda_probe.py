@@ -20,7 +20,6 @@ from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 
 # Requirements of compiling for a GPU that the host may lack.
-
 _COMPILERS = ("CXX", "g++", "clang++")
 _TRITON = ("triton", "pytorch-triton")
 _NEEDS: tuple[tuple[Callable[[Host], bool], str], ...] = (
@@ -46,7 +45,6 @@ def missing_for_gpu_compile(case: Case) -> str | None:
 
 
 # Plans, repetitions and places of failure.
-
 BLOCKING, UNCACHED = "AD-RUN-012", "AD-RUN-013"
 # Before these stages have passed, no kernel of the package can have run.
 EARLY = ("start", "import", "attach", "setup", "inputs", "load")
@@ -119,14 +117,7 @@ def repeat_call(case: Case, history: History, name: str, purpose: str, **changes
     return replace(run_request(case, name, purpose, calls=calls_of(history), observe=(), **changes), fresh=True)
 
 
-def cuda_probe(
-    code: str,
-    name: str,
-    *,
-    variables: tuple[str, ...],
-    asks: str,
-    only: tuple[str, ...] = (),
-) -> Probe:
+def cuda_probe(code: str, name: str, *, variables: tuple[str, ...], asks: str, only: tuple[str, ...] = ()) -> Probe:
     """A probe that sets ``variables`` to 1 before there is a CUDA context, with the calls of the package traced.
 
     ``only`` lists the symptoms that it can explain; empty means all.
@@ -156,14 +147,7 @@ def cuda_probe(
         variable = {"variable": variables[0]}
         return [evidence(code, "vanishes", Severity.WARN, outcome, observed=gone, expected=expected, facts=variable)]
 
-    return Probe(
-        code=code,
-        name=name,
-        asks=asks,
-        asked_when=_WHEN_ACCESS if only else _WHEN,
-        plan=plan,
-        read=read,
-    )
+    return Probe(code=code, name=name, asks=asks, asked_when=_WHEN_ACCESS if only else _WHEN, plan=plan, read=read)
 
 
 @record

@@ -55,9 +55,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if plain.stage in ("start", "import", "setup"):
         return unasked(CODE, NAME, "the set-up failed before operators could be registered", moot=False)
     payload = Operators(
-        targets=tuple(dict.fromkeys(node.target for node in nodes)),
-        code=user_code(case),
-        device=device_of(case),
+        targets=tuple(dict.fromkeys(node.target for node in nodes)), code=user_code(case), device=device_of(case)
     )
     return Request(probe=NAME, job="ops", payload=payload, timeout=case.options.timeout, purpose="operator registry")
 

@@ -103,11 +103,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 
 # The first two explain the failure, the third only describes it.
-_SEVERITY = {
-    "vanishes-blocking": Severity.ERROR,
-    "moves-uncached": Severity.ERROR,
-    "flaky": Severity.WARN,
-}
+_SEVERITY = {"vanishes-blocking": Severity.ERROR, "moves-uncached": Severity.ERROR, "flaky": Severity.WARN}
 _WORDS = {
     "vanishes-blocking": "gone with blocking launches, a race or a missing ordering",
     "moves-uncached": "at a different call without the caching allocator: beyond the end of a buffer",

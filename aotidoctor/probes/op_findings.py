@@ -24,9 +24,7 @@ from aotidoctor.probes.payload import resident_sizes, seen_inputs
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, evidence, succeeded
 
-# Promises about a result, compared with the result.
-
-# A size that the operator itself decides: nothing can be promised.
+# Promises about a result, compared with the result. A size that the operator itself decides: nothing can be promised.
 _UNBACKED = re.compile(r"\bu\d+\b")
 Sizes = tuple[int | None, ...]
 
@@ -148,7 +146,6 @@ def _describe_sizes(sizes: Sizes | None) -> str:
 
 
 # Operators that did not survive being called alone.
-
 CALL_STAGES = ("run1", "again", "loop")
 KILLS = ("SIGKILL", "SIGTERM", "SIGXCPU")
 MEMORY = ("alloc-failed", "storage-overflow", "cuda-oom")
@@ -230,7 +227,6 @@ def contract_in_doubt(history: History) -> bool:
 
 
 # Faults of operators that returned.
-
 SEEDED = "nondeterministic_seeded"
 
 
@@ -365,12 +361,7 @@ class OperatorResultReader:
         return Severity.ERROR if harm else Severity.WARN
 
     def _make(
-        self,
-        kind: str,
-        severity: Severity,
-        observed: str,
-        expected: str,
-        facts: dict[str, FactValue] | None = None,
+        self, kind: str, severity: Severity, observed: str, expected: str, facts: dict[str, FactValue] | None = None
     ) -> Evidence:
         return evidence(
             self._code,

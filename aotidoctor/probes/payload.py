@@ -39,9 +39,7 @@ def user_code(case: Case) -> UserCode:
     """The code to load before the package or the program."""
     options = case.options
     return UserCode(
-        setup=options.setup,
-        custom_op_libraries=tuple(options.custom_op_libraries),
-        imports=tuple(options.imports),
+        setup=options.setup, custom_op_libraries=tuple(options.custom_op_libraries), imports=tuple(options.imports)
     )
 
 
@@ -114,8 +112,6 @@ def run_of(outcome: Outcome) -> Run:
 
 
 # Tensors of the calls of a run.
-
-
 def call_outputs(outcome: Outcome, call: int) -> tuple[ObservedTensor, ...]:
     """Outputs of call number ``call`` (from 0); empty when it was not made."""
     calls = parse_answer(Called, outcome.result).outputs

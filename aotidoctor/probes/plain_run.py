@@ -38,9 +38,7 @@ from aotidoctor.probes.payload import call_outputs, run_request
 from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
 from aotidoctor.probes.symptoms import CALL_FAILED, Symptom, compiler_symptom, first_exception, recognise
 
-# Sizes of the inputs that a failed allocation depends on.
-
-# A size of one divides every number of bytes.
+# Sizes of the inputs that a failed allocation depends on. A size of one divides every number of bytes.
 LEAST_SIZE = 2
 
 

@@ -167,12 +167,7 @@ def _kind(case: Case, history: History, free: PrintedRuns, held: PrintedRuns) ->
     return "extern" if name.startswith("aoti_torch_") else "kernel"
 
 
-_SEVERITY = {
-    "kernel": Severity.ERROR,
-    "extern": Severity.ERROR,
-    "agrees": Severity.WARN,
-    "vanishes": Severity.WARN,
-}
+_SEVERITY = {"kernel": Severity.ERROR, "extern": Severity.ERROR, "agrees": Severity.WARN, "vanishes": Severity.WARN}
 _WORDS = {
     "kernel": "last launch printed with blocking launches, not returned ({held.failed} of {held.runs} runs)",
     "extern": "last call printed with blocking launches, not returned ({held.failed} of {held.runs} runs)",

@@ -80,10 +80,7 @@ def compile_of(request: Request) -> Recompile:
 def compile_request(case: Case, probe: str, purpose: str, **changes: object) -> Request:
     """A compile of the reference with the settings that the package shows. The caller adds the target path."""
     payload = Recompile(
-        reference=case.options.reference or "",
-        code=user_code(case),
-        config=settings_of(case),
-        provenance=True,
+        reference=case.options.reference or "", code=user_code(case), config=settings_of(case), provenance=True
     )
     return Request(
         probe=probe,

@@ -40,12 +40,7 @@ def output_finding(
     if not wrong and not imprecise:
         facts: dict[str, FactValue] = {"outputs": len(found), "max_abs_diff": max(map(_size, found), default=0.0)}
         return Maker(CODE, Severity.INFO)(
-            "agrees",
-            None,
-            observed=f"within tolerance{note}",
-            expected="agreement",
-            source=source,
-            facts=facts,
+            "agrees", None, observed=f"within tolerance{note}", expected="agreement", source=source, facts=facts
         )
     worst = max(wrong or imprecise, key=_rank)
     # Rounding is no fault; a wrong reference, or a tolerance of the user's that is not met, is a warning.
@@ -81,12 +76,7 @@ def weights_finding(weights: WeightsCompared, found: Sequence[OutputComparison],
     subject = ", ".join(weights.names[:4])
     severity = Severity.ERROR if wrong else Severity.WARN
     return Maker(CODE, severity)(
-        "weights",
-        subject,
-        observed=weights.sentence,
-        expected="the reference's weights",
-        source=source,
-        facts=facts,
+        "weights", subject, observed=weights.sentence, expected="the reference's weights", source=source, facts=facts
     )
 
 

@@ -29,7 +29,6 @@ from aotidoctor.program.value_rules import (
 from aotidoctor.readers.package.exported_program import names_in, tensor_meta
 
 # Graphs and nodes.
-
 MAX_DEPTH = 64
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d{1,9})(?:, in .*)?$')
 
@@ -152,7 +151,6 @@ def source_line(trace: Sequence[str]) -> Where | None:
 
 
 # Values, and the symbols in them, from the archive's metadata.
-
 NAMELESS = frozenset({"float8_e8m0fnu"})
 """Dtypes that the generated C++ code has no name for."""
 _SYMBOL = re.compile(r"^[A-Za-z]+\d+$")
@@ -232,7 +230,6 @@ def _example(top: SerialisedGraph, name: str, dim: int) -> int | None:
 
 
 # Operators that write to an argument or return views.
-
 # Operators that write and do not end with an underscore, with the positions of the tensors that they write to.
 _SILENT = {
     "aten._native_batch_norm_legit": (3, 4),
@@ -284,7 +281,6 @@ def may_return_view(node: SerialisedNode) -> bool:
 
 
 # Rules G01, G03, G04, A03 and A07 by name.
-
 _BUILTIN = frozenset(
     f"operator.{name}"
     for name in (

@@ -24,7 +24,6 @@ from aotidoctor.readers.provenance.compare_interface import ProgramComparison
 from aotidoctor.readers.provenance.compare_program import compare_program
 
 # Bytes of constants.
-
 CHUNK = 1 << 20
 # Elements to compare one by one: where the layouts differ, and where pieces are not equal.
 MAX_SINGLE = 1 << 22
@@ -161,7 +160,6 @@ def _value(dtype: str | None, data: bytes) -> JsonValue:
 
 
 # Findings and verdict.
-
 ORIGIN_VERDICT = "VERIFY-P00"
 _CODES = {
     "call": "VERIFY-P01",

@@ -13,7 +13,6 @@ from aotidoctor.model.record import record
 from aotidoctor.program.value_rules import NodeLocation, ViolationCollector
 
 # Rules S01 to S12: signature.
-
 _FORMS = {
     "parameter": ("S03", "parameter", "TensorArgument"),
     "buffer": ("S04", "buffer", "TensorArgument"),
@@ -22,11 +21,7 @@ _FORMS = {
 }
 KINDS = ("user_input", *_FORMS, "token", "constant_input")
 # Kinds of inputs that an output may be the new value of.
-MUTATIONS = {
-    "buffer_mutation": "buffer",
-    "parameter_mutation": "parameter",
-    "user_input_mutation": "user_input",
-}
+MUTATIONS = {"buffer_mutation": "buffer", "parameter_mutation": "parameter", "user_input_mutation": "user_input"}
 
 
 @record
@@ -231,7 +226,6 @@ def _check_mutation(
 
 
 # Rules A08, A09, A11 and L03: state.
-
 LARGE = 2_000_000_000
 _EXPECTED = {
     "buffer": "a stateless model, if calls should be independent",

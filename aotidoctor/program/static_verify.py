@@ -50,7 +50,6 @@ from aotidoctor.program.signature_rules import (
 from aotidoctor.program.value_rules import NodeLocation, ViolationCollector, check_devices, check_dtypes, check_symbols
 
 # Signature.
-
 _ARGUMENTS = {"custom_obj": "CustomObjArgument", "token": "TokenArgument"}
 
 
@@ -115,7 +114,6 @@ def _spec(item: JsonValue) -> SignatureSpec:
 
 
 # State that the package changes, carries and drops, and parts that the archive has lost.
-
 _SYMBOL = re.compile(r"\b(?:zuf|zf|[suz])\d+\b")
 
 
@@ -176,7 +174,6 @@ def _is_lost(archive: ProgramArchive, leaf: ProgramLeaf, top: SerialisedGraph) -
 
 
 # All rules.
-
 NAME = "verify_static"
 NEWEST_SCHEMA = (8, 20)
 """Newest known format: that of torch 2.13."""

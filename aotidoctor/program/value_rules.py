@@ -17,9 +17,7 @@ from aotidoctor.model.artifact import SizeRange
 from aotidoctor.model.evidence import FactValue, Violation, Where
 from aotidoctor.model.record import record
 
-# Collected violations.
-
-# A program with ten thousand bad nodes has one fault; the others are only counted.
+# Collected violations. A program with ten thousand bad nodes has one fault; the others are only counted.
 MAX_EACH = 50
 MAX_TEXT = 2000
 
@@ -79,8 +77,6 @@ class ViolationCollector:
 
 
 # Rules A01 and A10: devices and dtypes.
-
-
 @record
 class Value:
     """A tensor or a number that a node returns. ``target`` is what the node calls, None for an input of the graph.
@@ -142,7 +138,6 @@ def check_dtypes(
 
 
 # Rules A04 and A06: symbols and ranges.
-
 UNBACKED = re.compile(r"\b(?:zuf|u)\d+\b")
 _FROM_DATA = ("aten.item.default", "aten._local_scalar_dense.default")
 # A bound that does not limit anything, as that of the size of nonzero.
@@ -223,7 +218,6 @@ def _check_range(
 
 
 # Rules G01, G03, G04, A03 and A07: metadata and operators.
-
 _DROPOUT = (
     "dropout", "dropout_", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "native_dropout", "rrelu",
     "rrelu_with_noise",

@@ -26,8 +26,6 @@ from aotidoctor.readers.package.constants import read_constants, read_program_ar
 from aotidoctor.readers.package.read_package import read_artifact
 from aotidoctor.readers.package.zip_archive import describe_damage
 
-# Violations as findings.
-
 
 def violation_evidence(found: Violation, path: str, *, accepted: bool = False) -> Evidence:
     """Finding for a violation, with its rule's severity. Raises ``KeyError`` for an unknown rule or kind.
@@ -66,8 +64,6 @@ def violation_evidence(found: Violation, path: str, *, accepted: bool = False) -
 
 
 # Answer of the child.
-
-
 def judged_programs(outcome: Outcome | None) -> tuple[JudgedProgram, ...]:
     """Programs that the child judged; empty where it did not get there."""
     return parse_answer(Verified, outcome.result).programs if outcome is not None else ()
@@ -122,7 +118,6 @@ def verifier_result(runs: Sequence[Outcome]) -> dict[str, str]:
 
 
 # Stages that read the archive, and the package that may have been compiled from it.
-
 AGAINST = "against"
 SHIM = "VERIFY-A02"
 
@@ -220,7 +215,6 @@ def origin_sentence(found: Sequence[Evidence]) -> dict[str, str]:
 
 
 # Files that hold no exported program.
-
 _OTHER_FILES = {
     ArtifactKind.AOTI_PACKAGE: "an AOTInductor package: it no longer contains a graph",
     ArtifactKind.AOTI_DIRECTORY: "the directory of an AOTInductor package: it no longer contains a graph",
@@ -247,7 +241,6 @@ def why_no_program(artifact: Artifact) -> str | None:
 
 
 # Texts of causes for programs.
-
 _SAVE = "torch.export.save(torch.export.export(model, args), 'exported.pt2')"
 
 

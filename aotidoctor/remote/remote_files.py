@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 
-# URLs.
-
-# The scheme of a URL; one letter would be a drive.
+# URLs. The scheme of a URL; one letter would be a drive.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,30})://")
 _MOST_LISTED = "/:@!$()*,;=~+-._%[]"
 # In the middle of a text: what a library says of a failure, or a word such as --inputs=https://…
@@ -57,7 +55,6 @@ def base_name(url: str) -> str:
 
 
 # Files.
-
 T = TypeVar("T")
 INSTALL = "pip install 'aotidoctor[remote]'"
 # A connection that breaks may be mended; a file that is not there stays away.

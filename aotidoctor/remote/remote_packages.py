@@ -20,7 +20,6 @@ from aotidoctor.readers.package.blob import Blob
 from aotidoctor.remote.remote_files import RemoteError, RemoteFile, base_name, clean_url, open_remote
 
 # Cache: a folder with a bound, in which each file is kept with its checksum.
-
 LARGEST = 20 << 30
 """Bytes that the folder may hold; what was not used for longest goes first."""
 MOST_FILES = 2000
@@ -140,7 +139,6 @@ def _size(place: Path) -> int:
 
 
 # Ranges.
-
 BLOCK = 8 << 10
 # What is read is mostly followed by more of it.
 _AHEAD = 4

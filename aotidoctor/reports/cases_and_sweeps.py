@@ -20,7 +20,6 @@ from aotidoctor.reports.report_view import day_text
 from aotidoctor.reports.text import one_line, plain
 
 # Cases, as a list or each in full.
-
 CASE_HEADINGS = ("#", "Seen", "Last", "Cause", "What", "Signature")
 _SIGHTINGS = 50
 
@@ -99,7 +98,6 @@ def cases_text(found: Sequence[CaseRecord], *, stream: TextIO, environ: Mapping[
 
 
 # A sweep as text and Markdown.
-
 SWEEP_SCHEMA = "aotidoctor.sweep/1"
 MEANINGS: Mapping[SweepVerdict, str] = {
     SweepVerdict.FAULT: "the contract accepts it, the program computes it, the package fails or is wrong",
@@ -190,7 +188,6 @@ def sweep_document(found: Sweep) -> dict[str, object]:
 
 
 # A sweep as a page.
-
 AXES = ("base", "dtype", "stride", "size", "divisibility", "rank", "value", "keys", "none", "pair")
 _SIGNS = {
     SweepVerdict.FAULT: "!",

@@ -43,7 +43,6 @@ from aotidoctor.reports.report_view import headline
 from aotidoctor.reports.text import one_line
 
 # The host in the fields of ``collect_env``.
-
 UNKNOWN = "Could not collect"
 NO_CUDA = "No CUDA"
 _ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
@@ -124,7 +123,6 @@ def _torch(host: Host) -> tuple[tuple[str, str | None], ...]:
 
 
 # The script.
-
 T = TypeVar("T")
 
 # Leaves of a call; a longer script helps nobody.
@@ -313,7 +311,6 @@ def _options(dtype: str, device: str) -> str:
 
 
 # The form.
-
 _REPRO = "`aotidoctor repro` writes a script that was run and certified to fail with the same signature."
 
 

@@ -19,7 +19,6 @@ from aotidoctor.reports.report_view import headline
 from aotidoctor.reports.text import FAIL_ON, one_line, plain, tail
 
 # Cases as XML.
-
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ROOM = 16_000
 
@@ -87,7 +86,6 @@ def xml_attribute(text: str) -> str:
 
 
 # The report.
-
 _MESSAGE = 400
 
 

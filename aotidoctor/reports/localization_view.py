@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 
 # Culprit, timeline and stack, for the section "Where".
-
 _MOST_LISTED = 12
 _FRAMES = 10
 # Below this frame are only the callers of the model: the loader, Python, the program.
@@ -146,7 +145,6 @@ def _place(frame: Frame) -> str:
 
 
 # Values of kernels: a row per tensor that a call read or wrote.
-
 _NEIGHBOURS = 2
 _CALL_MARK = "►"
 _ALWAYS = ("", "Call", "Min", "Max")
@@ -207,7 +205,6 @@ def _value_text(value: str | float | None) -> str:
 
 
 # Outputs against the reference's.
-
 COMPARISON_HEADINGS = (
     "",
     "Output",
@@ -278,7 +275,6 @@ def _number(value: float | None) -> str:
 
 
 # Packages against hosts, for `compat`.
-
 COMPAT_HEADINGS = ("Package", "Host", "Answer", "Because")
 COMPAT_MATRIX = "Packages and hosts"
 COMPAT_WORDS = {HostVerdict.RUNS: "runs", HostVerdict.REFUSED: "will not run", HostVerdict.UNKNOWN: "undetermined"}
@@ -376,7 +372,6 @@ def compat_headline(found: Compatibility) -> Headline:
 
 
 # One document against another, for `diff`.
-
 DIFFERENCE_HEADINGS = ("", "What", "A", "B", "Playbook", "Why it matters")
 # An outcome is told in the headline and as a row; ``minor`` needs no word.
 DIFFERENCE_MARKS = {"decisive": "✗", "relevant": "!", "outcome": "=", "minor": ""}

@@ -30,7 +30,6 @@ from aotidoctor.reports.report_view import headline
 from aotidoctor.reports.text import one_line, plain, seconds, tail
 
 # Text of others inside Markdown.
-
 _SPECIAL = re.compile(r"([\\`*_\[\]|~#])")
 # What GitHub links in running text, however it is escaped: @name, #1, GH-1, URLs, hashes of commits.
 _LINKED = re.compile(
@@ -89,7 +88,6 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 # How much of each long part is shown.
-
 # GitHub refuses a body of more than 65,536 characters. Counted in UTF-16 units, the larger of the ways to count.
 LIMIT = 65_535
 
@@ -157,8 +155,6 @@ def section(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], 
 
 
 # The place of a failure, and outputs against the reference's.
-
-
 def place_sections(report: Report, budget: Budget) -> list[str]:
     """Write the place: culprit and chain, the calls that led to it, the native stack, the values of kernels."""
     place = report.localization
@@ -188,9 +184,6 @@ def comparison_section(report: Report, budget: Budget) -> str:
     return "\n\n".join(
         part for part in (columns, *(prose(text) for text in comparison_reasons(report) if columns)) if part
     )
-
-
-# The report.
 
 
 def render_markdown(report: Report) -> str:
@@ -422,8 +415,6 @@ def provenance(report: Report) -> str:
 
 
 # A comparison of two documents.
-
-
 def render_difference_markdown(found: DocumentComparison) -> str:
     """``found`` as Markdown."""
     return fit_parts(partial(_difference_parts, found))

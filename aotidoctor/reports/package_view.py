@@ -28,9 +28,7 @@ from aotidoctor.model.report import Report
 from aotidoctor.model.torch_names import is_row_major
 from aotidoctor.reports.text import one_line, size
 
-# The contract beside the inputs.
-
-# How generated code rounds a quotient up.
+# The contract beside the inputs. How generated code rounds a quotient up.
 _ROUNDED_UP = re.compile(r"^\(\((.+) \+ \((\d+) - 1\)\) / \(\2\)\)$")
 
 
@@ -242,7 +240,6 @@ def needs_rows(contract: ModelContract) -> tuple[tuple[str, str], ...]:
 
 
 # The host.
-
 _VECTOR = ("amx", "asimd", "avx", "f16c", "fma", "sse4", "sve", "vnni")
 
 
@@ -324,8 +321,6 @@ def _gpu(gpu: Gpu) -> str:
 
 
 # Debug settings of AOTInductor and CUDA, and when each acts.
-
-
 @record(kw_only=False)
 class DebugSetting:
     """An environment variable. ``acts`` is ``run`` (on any package), ``compile`` (baked in) or ``cuda-init``."""
@@ -362,7 +357,6 @@ DEBUG_SETTINGS = (
 
 
 # Where a finding points, for formats that other tools read.
-
 # As RFC 3986 has it for a path; what stands for something else in a reference is escaped.
 _PATH = "/-._~!$&'()*+,;=@"
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 # How often the failure was seen before.
-
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
@@ -53,9 +52,7 @@ def seen_before_text(history: SeenBefore) -> str:
     return "; ".join(parts)
 
 
-# The headline.
-
-# Of a report on a program of the user's: its command.
+# The headline. Of a report on a program of the user's: its command.
 WATCHED = "program"
 _AGREEING = ("agrees", "precision")
 # Two lines of a terminal: the whole message stands below.
@@ -148,7 +145,6 @@ def _cut(line: str) -> str:
 
 
 # The rows of the first screen.
-
 _FAULTS_LISTED = 4
 _FAULT = "an error of aotidoctor, not of the model (see Not checked)"
 _OF_INPUTS = ("input_rank", "input_dtype")

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 
 # How child runs ended.
-
-
 def outcome_failed(outcome: Outcome) -> bool:
     """True unless the child ended by itself with its done-marker and without an exception."""
     match outcome.ending:
@@ -87,7 +85,6 @@ def last_words(outcome: Outcome) -> str:
 
 
 # The table of probes.
-
 PROBES_CODE = "AD-RUN-029"
 PROBES_TITLE = "Probes"
 PROBE_HEADINGS = ("Probe", "Failed", "How", "Where", "Setting acted")
@@ -123,7 +120,6 @@ def _probe_values(found: Evidence) -> list[tuple[str, ...]]:
 
 
 # The events of a log.
-
 LOG_HEADINGS = ("Line", "In the log", "Which is")
 _MOST_LISTED = 20
 # Below this a match is no more than a lead.
@@ -233,7 +229,6 @@ def _first(event: LogEvent) -> str:
 
 
 # The models of a Triton repository, each with its rules.
-
 RULE_HEADINGS = ("Rule", "Line", "What happens", "Remedy")
 # What a message does not say by itself.
 _LETTERS: Mapping[object, str] = {"S": "silently wrong: ", "I": "note: "}
@@ -312,7 +307,6 @@ def _rule_row(item: Evidence) -> RuleRow:
 
 
 # Tensors of a package under Triton's names.
-
 NAME_HEADINGS = ("Path", "Number", "Name", "dtype", "Type", "Dims")
 _KINDS: Mapping[str, str] = {
     "unknown": "unknown whether it is a tensor",

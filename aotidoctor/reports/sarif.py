@@ -24,7 +24,6 @@ from aotidoctor.reports.package_view import file_uri, finding_text, is_member, p
 from aotidoctor.reports.text import exit_status, one_line, plain
 
 # Locations: files, members nested in their package, frames of a stack.
-
 SARIF_FRAMES = 60
 
 SarifNode = dict[str, object]
@@ -98,7 +97,6 @@ class SarifPlaces:
 
 
 # The log.
-
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 # What GitHub takes in: results of a run, characters of a rule's texts, locations of a result.
 RESULTS, TITLE, LOCATIONS = 5000, 1000, 100

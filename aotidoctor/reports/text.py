@@ -27,7 +27,6 @@ from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 
 # The first line of a document, and the colours of its tone.
-
 COLORS = {"good": "#1a7f37", "bad": "#c62828", "unsure": "#9a6700", "partial": "#7b3fb3"}
 
 
@@ -41,7 +40,6 @@ class Headline:
 
 
 # Safe text, sizes and durations.
-
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~]?)"
 )
@@ -111,7 +109,6 @@ def short_name(name: str, limit: int = 56) -> str:
 
 
 # Records with some of their texts replaced.
-
 T = TypeVar("T")
 
 
@@ -150,7 +147,6 @@ def _walk(value: object, words: Mapping[str, str]) -> object:
 
 
 # The limit of 8 MB.
-
 MOST_BYTES = 8 << 20
 """Bytes of a document in UTF-8."""
 CODE = "AD-LIMIT"
@@ -215,9 +211,6 @@ class _ReportCutter:
             self._cut[place] += more
 
 
-# Files.
-
-
 def write_file(path: Path, text: str) -> None:
     """Write a whole file or none; missing folders are made. Devices and pipes are written in place. Raises OSError."""
     data = text.encode("utf-8", "replace")
@@ -256,7 +249,6 @@ def remove_drafts(folder: Path, names: Callable[[str], bool]) -> None:
 
 
 # The exit status.
-
 OK = 0
 PROBLEM = 1
 USAGE = 2

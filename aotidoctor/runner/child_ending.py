@@ -135,7 +135,6 @@ def find_marked(token: str, *, after: int = 0) -> list[int]:
 
 
 # The side channel.
-
 _MAX_CHANNEL_BYTES = 64 * 1024 * 1024
 
 
@@ -222,9 +221,7 @@ def child_error(record: JsonObject) -> ChildError:
     )
 
 
-# The ending, from wait status and readout.
-
-# Exceptions before a job began that are our own.
+# The ending, from wait status and readout. Exceptions before a job began that are our own.
 _WHY = {
     RecordError.__name__: f"{FAILED_HERE}: the request could not be read",
     OwnCodeError.__name__: f"{FAILED_HERE}: a part of it could not be imported",

@@ -1,8 +1,7 @@
 """Find the core file of a program that died, or why there is none; read stacks of watched programs.
 
-The kernel puts a core file where ``/proc/sys/kernel/core_pattern`` says. It is an ELF file: its segments give
-addresses and rights, its note NT_FILE the files that were mapped. A program that does not end has its stacks read
-while it runs.
+The kernel puts a core file where ``/proc/sys/kernel/core_pattern`` says. It is an ELF file: its segments give addresses
+and rights, its note NT_FILE the files that were mapped. A program that does not end has its stacks read while it runs.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from aotidoctor.runner.processes import read_proc_text
 from aotidoctor.runner.run_dir import current_directory, lone_run_dir, task_section
 
 # The kernel's pattern. Pure.
-
 FILE, SYSTEMD, APPORT, PROGRAM, NONE = "file", "systemd", "apport", "program", "none"
 _FIELD = re.compile(r"%(.?)", re.DOTALL)
 
@@ -75,7 +73,6 @@ def core_glob(pattern: CorePattern, facts: Mapping[str, str], cwd: str) -> str:
 
 
 # The memory map in a core file, as the lines of /proc/PID/maps.
-
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 _NOTE = struct.Struct("<III")
@@ -130,7 +127,6 @@ def _files(notes: bytes) -> dict[int, tuple[int, str]]:
 
 
 # Native stacks of a watched program.
-
 _OPEN_S = 60.0
 # Nothing looks for this one: it is ended where it is used.
 _MARK = "watch"
@@ -173,7 +169,6 @@ def _read_core(gdb: Gdb, core: str, program: str | None) -> str:
 
 
 # The core file itself.
-
 NO_LIMIT = "the limit of core files is 0: ulimit -c unlimited, or watch --core"
 _PATTERN, _USES_PID = "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/core_uses_pid"
 _ASK_S = 60.0

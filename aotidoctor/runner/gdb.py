@@ -42,7 +42,6 @@ from aotidoctor.runner.child_ending import send_signal
 from aotidoctor.runner.run_dir import RunDir, ask_tool
 
 # One session over gdb's standard streams: a command in, its text out, each within a time limit.
-
 INSTALL_GDB = "gdb is not installed; apt-get install gdb"
 ATTACH_S = 15.0
 LAST_WORDS_S = 1.0
@@ -215,7 +214,6 @@ def _denial_reason(answer: str) -> str | None:
 
 
 # The sections of a stop.
-
 COLLECT_S = 40.0
 ROUNDS = 12
 DEPTH, DEPTH_OF_MANY = 64, 32
@@ -333,7 +331,6 @@ def _maps(lines: Sequence[str], inside: Iterable[int], near: Iterable[int]) -> s
 
 
 # The debugger of a run: it watches the child until it dies, or looks at one that hangs.
-
 _STOPPED = re.compile(r"received signal (SIG\w+)")
 _LOOK_EVERY = 0.01
 _PY_SPY_S = 20.0
@@ -428,7 +425,6 @@ def hang_stacks(run_dir: RunDir, pid: int, path: str) -> tuple[str, str | None]:
 
 
 # Core dumps of the GPU.
-
 GPU_CORE_FILE = "gpu.core"
 INSTALL_CUDA_GDB = "cuda-gdb is not installed; it is part of the CUDA toolkit: conda install -c nvidia cuda-gdb"
 CUDA_TOOLKIT = "/usr/local/cuda/bin"

@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import IO
 
 # The monitor.
-
 _SHELL = "/bin/sh"
 _ROOT = str(Path(__file__).absolute().parent.parent.parent)
 _START_MONITOR = (
@@ -79,7 +78,6 @@ class Monitor:
 
 
 # The companion.
-
 _BOOT = (
     "import sys; sys.path[0] = sys.argv[1]; from importlib import import_module;"
     " import_module(sys.argv[2]).main(int(sys.argv[3]))"
@@ -159,7 +157,6 @@ def start_companion(module: str, environ: Mapping[str, str], *, python: str = sy
 
 
 # The user's command.
-
 NOTIFY_LIMIT_S = 60.0
 
 

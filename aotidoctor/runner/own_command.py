@@ -66,9 +66,7 @@ def run_each(words: Sequence[str], path: str) -> ExaminedPath:
     return ExaminedPath(path=path, status=status, output=output.rstrip())
 
 
-# A command with limits that can be stopped from outside.
-
-# After SIGTERM a command writes the report of what it knows.
+# A command with limits that can be stopped from outside. After SIGTERM a command writes the report of what it knows.
 _GRACE_S = 10.0
 _STDERR = 8_000
 # So often it is looked whether the process has ended; and for so long what it wrote before is read.
@@ -196,7 +194,6 @@ def _signal(group: int, number: int) -> None:
 
 
 # The process that imports plugins.
-
 LARGEST_ANSWER = 4 << 20
 """Bytes of an answer."""
 

@@ -23,7 +23,6 @@ from pathlib import Path
 from aotidoctor.model.run import ProcessFacts
 
 # Small reads of /proc and of files that a program has open, made thousands of times.
-
 _IN_CREATE, _IN_NONBLOCK = 0x100, 0o4000
 _ENDED = (b"Z", b"X")
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
@@ -123,7 +122,6 @@ def folder_events(folder: str) -> int | None:
 
 
 # Kills for memory.
-
 _COUNTER = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 
@@ -159,7 +157,6 @@ def _upwards(mount: str, path: str, name: str) -> list[str]:
 
 
 # Packages and libraries of a running program.
-
 FIRST_S, SLOWEST_S, SLOWER = 0.01, 1.0, 1.3
 SHARE = 200
 _MOST_PROCESSES, _MOST_FILES, _MOST_FOUND = 512, 2048, 64

@@ -151,7 +151,6 @@ def _is_good(place: str) -> bool:
 
 
 # Output of tools.
-
 TOOL_OUTPUT_FILE = "tool.log"
 MAX_TOOL_OUTPUT = 128 * 1024
 
@@ -185,7 +184,6 @@ def ask_tool(command: tuple[str, ...], run_dir: RunDir, seconds: float) -> subpr
 
 
 # The threads of a process, from /proc.
-
 MAX_TASKS = 256
 
 

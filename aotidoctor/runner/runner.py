@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 
 
 # The call trace that the child left.
-
 _RECORD = struct.Struct("<IIQ")
 _LARGEST = 64 * 1024 * 1024
 

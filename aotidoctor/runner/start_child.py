@@ -35,7 +35,6 @@ class ForkServerLostError(Exception):
 
 
 # The two kinds of child: a new interpreter, and the forkserver with its link.
-
 WORKER = str(Path(__file__).absolute().parent.parent / "worker" / "__main__.py")
 
 # numpy's OpenBLAS would start threads while torch is imported, and a process with threads cannot be forked soundly.
@@ -101,10 +100,7 @@ def start_fresh(python: str, run_dir: Path, environ: Mapping[str, str], *, wrapp
 
 
 def _spawn(argv: tuple[str, ...], environ: Mapping[str, str], directory: Path, keep: tuple[int, ...]) -> Spawned:
-    with (
-        (directory / "stdout").open("ab") as stdout,
-        (directory / "stderr").open("ab") as stderr,
-    ):
+    with (directory / "stdout").open("ab") as stdout, (directory / "stderr").open("ab") as stderr:
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
@@ -222,7 +218,6 @@ class ForkServer:
 
 
 # The process that holds a loaded model, and the requests that may share it.
-
 _LOADING = (
     "package",
     "kind",
@@ -288,7 +283,6 @@ def load_key(request: Request) -> str | None:
 
 
 # The choice between a fork and a new interpreter.
-
 # Read by libraries when they are loaded, or by torch when it is imported: a forked child would change them too late.
 # TORCH_SHOW_CPP_STACKTRACES is one of them (torch 2.13: set after the import it changes nothing).
 _READ_AT_START = re.compile(
@@ -319,13 +313,7 @@ class ChildLauncher:
     """Starts children; owns the warm worker. ``work_dir`` is where the warm worker keeps its output."""
 
     def __init__(
-        self,
-        *,
-        python: str,
-        environ: Mapping[str, str],
-        work_dir: Path,
-        start_timeout: float,
-        preload: tuple[str, ...],
+        self, *, python: str, environ: Mapping[str, str], work_dir: Path, start_timeout: float, preload: tuple[str, ...]
     ) -> None:
         self._python = python
         self._environ = environ

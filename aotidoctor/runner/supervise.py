@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 # Output streams of the child.
-
 LIMIT = 64 * 1024 * 1024
 TAIL = 16 * 1024
 _BLOCK = 4096
@@ -85,7 +84,6 @@ def _read_tail(path: Path) -> bytes:
 
 
 # Native stacks of one run.
-
 MAX_OUTPUT = 256 * 1024
 # Longer than reading a stack may take: until then a child that died within its time is held by the debugger.
 _LAST_WORDS_S = 45.0
@@ -152,7 +150,6 @@ class NativeStacks:
 
 
 # The wait for the end.
-
 _LOOK_EVERY = 0.1
 _BEFORE_WORK = frozenset({"start", "import", "attach"})
 

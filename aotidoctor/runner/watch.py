@@ -47,7 +47,6 @@ from aotidoctor.runner.processes import ProcessObserver, first_increase, is_stop
 from aotidoctor.runner.watch_streams import PassedStream, make_passed_streams, occupy_closed
 
 # The start.
-
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 _PR_SET_PDEATHSIG = 1
 _PR_SET_PTRACER = 0x59616D61
@@ -180,7 +179,6 @@ def _become(
 
 
 # Signals, and the wait for the end.
-
 _SI_KERNEL = 0x80
 # How long after us the signal may reach a witness in the same group.
 _SAME_MOMENT_S = 0.03

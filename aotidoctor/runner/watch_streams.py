@@ -160,12 +160,7 @@ class PassedStream:
             return _read_back(name, self.fds[0], self._offset)
         problem = None if self.kind in COPIED else f"{name} is {self.kind.value}: there is nothing to read"
         return Stream(
-            name=name,
-            kind=self.kind,
-            head=self.kept.head,
-            tail=self.kept.tail,
-            size=self.kept.size,
-            problem=problem,
+            name=name, kind=self.kind, head=self.kept.head, tail=self.kept.tail, size=self.kept.size, problem=problem
         )
 
     def _run(self, wake: int) -> None:

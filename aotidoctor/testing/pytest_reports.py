@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 # The fixture.
-
 P = ParamSpec("P")
 
 
@@ -51,7 +50,6 @@ class Doctor:
 
 
 # The files and their index.
-
 FORMATS = ("html", "md", "json")
 _PROPERTY = "aoti_report"
 _MOST = 20

@@ -25,8 +25,6 @@ from typing import NamedTuple
 
 from aotidoctor.model.record import JsonObject
 
-# Private folders.
-
 
 def make_private(folder: Path, root: Path) -> None:
     """Make ``folder`` and each level of it from ``root`` on, mode 0700. Raises OSError.
@@ -72,7 +70,6 @@ def _is_ours(path: Path) -> bool:
 
 
 # Cache.
-
 PACKAGE, FACTS = "model.pt2", "facts.json"
 LIMIT = 2 << 30
 COMPILER_LIMIT = 512 << 20

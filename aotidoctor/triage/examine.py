@@ -43,7 +43,6 @@ from aotidoctor.triage.state import Session
 from aotidoctor.triage.static_checks import name_causes, run_checks
 
 # Values of kernels.
-
 VALUES_PROBE = printed_values.PROBE
 
 
@@ -95,7 +94,6 @@ def why_unfit(session: Session, package: str, level: int) -> str | None:
 
 
 # Launches of kernels, to see which one is the last.
-
 LAUNCHES_PROBE = printed_launches.PROBE
 
 
@@ -140,7 +138,6 @@ def _run_call(session: Session, request: Request) -> Outcome | None:
 
 
 # Inputs of a failing call.
-
 SHRINK_PROBE = shrink.PROBE
 
 
@@ -216,9 +213,7 @@ def _fails(session: Session, search: _ShrinkAnswers, parts: DimRanges) -> bool |
     return search.answers[key]
 
 
-# Examination.
-
-# These show the failure as it is, and do not repeat a call that failed.
+# Examination. These show the failure as it is, and do not repeat a call that failed.
 FIRST = ("plain_run", "blame", "loaded_weights", "mutation", "values")
 
 CONFIRMED = (

@@ -49,7 +49,6 @@ from aotidoctor.triage.state import Session
 from aotidoctor.version import __version__
 
 # Compile again.
-
 T = TypeVar("T")
 RECOMPILE_CAUSE = "numeric-difference"
 NO_COMPILER = "there is no C++ compiler here: apt-get install g++ (or conda install cxx-compiler)"
@@ -214,7 +213,6 @@ def model_in(package: str) -> tuple[ModelEntry | None, ModelContract | None]:
 
 
 # Bisect.
-
 BISECT_CAUSE = "codegen-bug"
 # Least time for a compile as a multiple of its usual time; one that is cut short shows nothing.
 MARGIN = 1.3

@@ -191,7 +191,6 @@ def plan_lines(session: Session) -> tuple[str, ...]:
 
 
 # Setups of plugins.
-
 PLUGIN_SETUP_CODE = "AD-PLUGIN"
 _LIMIT_S = 30.0
 
@@ -221,7 +220,6 @@ def admit_plugin_setups(session: Session) -> None:
 
 
 # Contracts of packages without wrapper.cpp.
-
 CODE, NAME = "AD-RUN-014", "recover_contract"
 
 

@@ -33,7 +33,6 @@ from aotidoctor.readers.releases.torch_releases import built_by, release_of
 from aotidoctor.triage.state import Session, TreatedRun
 
 # One treated run, compared with the run without the treatment.
-
 TREATMENT_CODE, TREATMENT = "AD-TREAT-001", "treatment"
 # Causes whose treatment passes the same values in the order in which the compiled code reads them: equal bits then show
 # that this code uses the tensor's own strides, or its lazy bits (an extern operator does). A cast is no such proof: a
@@ -155,7 +154,6 @@ def kind_of(trial: TreatedRun) -> str:
 
 
 # Treatments in the order of the causes.
-
 # Steps with made-up values, which prove a cause and are no remedy; where they are one, there is a command.
 PROOFS = ("stand_in", "stand_in_operator", "fill_weights", "clamp_dim", "mend_offsets", "put_nodes", "put_zeros")
 # A failure in one of these stages, or none at all, is judged by the first call.
@@ -295,9 +293,6 @@ def _try(session: Session, treatment: Treatment, baseline: Outcome) -> TreatedRu
     verdict = VERDICTS[kind_of(trial)]
     session.ended(treatment.name, outcome.seconds, verdict, ok=trial.healed, kind=EventKind.TREATMENT)
     return trial
-
-
-# Treatments in emulation.
 
 
 def treat_in_emulation(session: Session, diagnoses: Sequence[Diagnosis]) -> TreatmentVerdicts | None:

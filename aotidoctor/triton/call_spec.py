@@ -30,7 +30,6 @@ from aotidoctor.model.serving import Release
 from aotidoctor.model.serving_config import Given, Position, TensorConfig
 
 # Releases.
-
 FIRST_RELEASE = "26.03"
 # From this release on requests are merged along dim 0, and the answer is split again.
 SPLITS_SINCE = "26.06"
@@ -71,7 +70,6 @@ def unknown_release_note(release: Release) -> str | None:
 
 
 # Element types of Triton and of torch.
-
 BFLOAT16_SINCE = "26.11"
 _TYPES: Mapping[str, str] = {
     "TYPE_BOOL": "bool",
@@ -98,7 +96,6 @@ def data_type_of(dtype: str | None, release: Release) -> str | None:
 
 
 # Dims of the config against the dims that were compiled, one tensor at a time.
-
 VARIABLE = -1
 
 
@@ -196,7 +193,6 @@ def range_text(dim: Dim) -> str:
 
 
 # The call spec.
-
 _KINDS = {"builtins.dict": "dict", "builtins.list": "list", "builtins.tuple": "tuple"}
 _DEEPEST = 200
 

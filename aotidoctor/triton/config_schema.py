@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 # Message types.
-
 ROOT = "ModelConfig"
 INTEGERS = {
     "int32": (-(2**31), 2**31 - 1),
@@ -177,7 +176,6 @@ ENUMS = {
 
 
 # Tokens of protobuf's text format, each with its place.
-
 _SPACE = re.compile(r"[ \t\r\f\v]+")
 _TOKEN = re.compile(
     r"""[a-zA-Z_][0-9a-zA-Z_]*                        # an identifier

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from aotidoctor.model.run import Outcome
 
 # The parameter.
-
 INIT_LIBRARY_SINCE = "26.07"
 
 
@@ -60,9 +59,6 @@ def init_remark(
         subject=PARAMETER,
         at=given.value_at,
     )
-
-
-# The library.
 
 
 def read_hook(config: ModelConfig, environ: Mapping[str, str]) -> HookLibrary | None:
@@ -112,17 +108,14 @@ def _other(path: str, target: str) -> str | None:
 
 
 # Weights beside the package, and who loads them.
-
-
 def check_sidecars(model: ServedModel) -> Sequence[Remark]:
     """Weights next to the package must be where an init library looks for them, and a library must load them.
 
     Versions: 26.07 and later have init libraries, which receive the version's folder; earlier releases have none.
     Consequence: the model loads, and the first inference fails because embedding tables (``*.nve``) are missing, or
-    crashes because weights are not in the shared object.
-    How it was seen: the pull request that brought init libraries; weights outside the shared object were run with
-    torch's loader.
-    Remedy: name the init library of such files in MODEL_INIT_LIBRARY, and keep them in the version's folder.
+    crashes because weights are not in the shared object. How it was seen: the pull request that brought init libraries;
+    weights outside the shared object were run with torch's loader. Remedy: name the init library of such files in
+    MODEL_INIT_LIBRARY, and keep them in the version's folder.
     """
     given = init_library(model)
     acts = given is not None and model.release.since(INIT_LIBRARY_SINCE)
@@ -199,7 +192,6 @@ def _tables(files: Sequence[str]) -> list[str]:
 
 
 # The call.
-
 HOOK_CODE = "TRITON-R46"
 _STAGES = {
     "dlopen": ("load", "the model does not load: the library cannot be loaded"),
@@ -232,13 +224,7 @@ def read_hook_run(model: ServedModel, outcome: Outcome) -> Evidence:
 
 
 def _finding(
-    model: ServedModel,
-    outcome: Outcome,
-    kind: str,
-    consequence: Consequence,
-    message: str,
-    *,
-    observed: str,
+    model: ServedModel, outcome: Outcome, kind: str, consequence: Consequence, message: str, *, observed: str
 ) -> Evidence:
     given = init_library(model)
     at = None if given is None else (given.value or given.key).at

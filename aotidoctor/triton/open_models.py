@@ -30,7 +30,6 @@ from aotidoctor.triton.init_library import read_hook
 from aotidoctor.triton.text_format import empty_config, numbers_of, read_fields
 
 # Folders of a repository, and the files of each version.
-
 CONFIG = "config.pbtxt"
 _FILES_LISTED = 2000
 # A config is a page of text; what is larger is another file under its name.
@@ -108,8 +107,6 @@ def _files(folder: Path) -> Iterator[str]:
 
 
 # The config of a model, or the reason why the server takes none.
-
-
 @record
 class ConfigReading:
     """Result of reading a config.
@@ -164,7 +161,6 @@ def is_for_aotinductor(config: ModelConfig | None, folder: ModelFolder) -> bool:
 
 
 # Defaults, by release.
-
 BACKEND, LIBTORCH = "pytorch", "pytorch_libtorch"
 DEFAULT_FILE, LIBTORCH_FILE = "model.pt2", "model.pt"
 
@@ -228,9 +224,7 @@ def pick_versions(policy: str, numbers: Sequence[int]) -> frozenset[int]:
     return frozenset(sorted(numbers, reverse=True)[: int(rest)])
 
 
-# Models.
-
-# Checks that compare a package with this host, as far as they matter to a server on such a host.
+# Models. Checks that compare a package with this host, as far as they matter to a server on such a host.
 _HOST_CHECKS = (platform_mismatch.CHECK, isa_mismatch.CHECK, gpu_arch_mismatch.CHECK)
 # Beside those that are served, versions are read to compare them: this many of the newest.
 _COMPARED = 3

@@ -5,9 +5,8 @@ the slot that its release makes of the name, and answers with the outputs behind
 does that with real tensors (job ``rehearse``), and compares with the plain call.
 
 Which tensor a client intends by a name: a name by place in the call states it (``ARGS[1][a]``). An ordinal states only
-where the server will put the tensor; the intention may be in a comment beside it, or come from the user
-(``--send INPUT__1="args[1]['b']"``). Otherwise the ordinal is taken literally, and any other name by the order of the
-config.
+where the server will put the tensor; the intention may be in a comment beside it, or come from the user (``--send
+INPUT__1="args[1]['b']"``). Otherwise the ordinal is taken literally, and any other name by the order of the config.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from aotidoctor.model.run import Outcome
 
 # Intended tensors.
-
 _ORDINAL = re.compile(r"(?:INPUT|OUTPUT)__(\d+)")
 _LAST_KEY = re.compile(r"\['([^']+)'\]$")
 
@@ -109,7 +107,6 @@ def _in_comments(texts: Sequence[str], rows: Sequence[NameRow]) -> NameRow | Non
 
 
 # The plan.
-
 MERGED = 2
 
 
@@ -254,9 +251,7 @@ def _wires(
     return tuple(made)
 
 
-# Wording.
-
-# Headlines of findings, by kind.
+# Wording. Headlines of findings, by kind.
 TITLES = {
     "swapped": "tensors are swapped in the server",
     "unseen": "names that refer to different tensors than they suggest",
@@ -361,9 +356,6 @@ def sizes(value: JsonValue) -> tuple[int, ...]:
 def number(value: JsonValue) -> int:
     """A number from JSON, 0 for anything else."""
     return int(value) if isinstance(value, int | float) else 0
-
-
-# Explanations by rules.
 
 
 @record

@@ -14,7 +14,6 @@ from aotidoctor.model.serving_config import NameRow, NameTable, Obstacle
 from aotidoctor.triton.call_spec import BFLOAT16_SINCE, FIRST_RELEASE, ParsedSpec, SpecFailure, dims_text
 
 # Obstacles.
-
 # 26.03 and 26.04 compare the number of inputs with the number of strings in the call spec, which is always two.
 OLD_COUNT = 2
 _REMEDIES = {
@@ -192,7 +191,6 @@ def listable(row: NameRow) -> bool:
 
 
 # The config.
-
 ORDINAL, FORWARD = "ordinal", "forward"
 # In earlier releases an empty file name means model.pt.
 _DEFAULT_SINCE = "26.04"

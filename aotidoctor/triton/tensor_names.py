@@ -39,7 +39,6 @@ from aotidoctor.triton.call_spec import (
 from aotidoctor.triton.servable import find_obstacles, old_obstacles, spec_obstacles
 
 # Names of a release.
-
 # Before that release the call spec is not looked at: any name will do, and the config's order decides.
 NAMES_SINCE = "26.05"
 
@@ -172,7 +171,6 @@ def _mark_lost_names(rows: list[NameRow]) -> tuple[NameRow, ...]:
 
 
 # The tensor that the server takes a name for.
-
 _NUMBERED = re.compile(r"(?:(?!__).)*__([0-9]*)", re.DOTALL)
 
 
@@ -198,7 +196,6 @@ def is_numbered(names: Sequence[str]) -> bool:
 
 
 # The valid name that an unknown one probably stands for.
-
 _DROPPED = re.compile(r"[\s\"'\\]")
 
 
@@ -244,7 +241,6 @@ def _other_names(row: NameRow) -> frozenset[str]:
 
 
 # Comments of a config about its tensors.
-
 _KEY = re.compile(r"^(?P<above>.*)\[(?:'(?P<key>[^']*)'|\"(?P<other>[^\"]*)\")\]$", re.DOTALL)
 
 
@@ -303,7 +299,6 @@ def key_of(row: NameRow) -> tuple[str, str] | None:
 
 
 # The config beside the names of each package.
-
 Pair = tuple[TensorConfig, NameRow]
 
 

@@ -40,7 +40,6 @@ from aotidoctor.triton.config_schema import (
 )
 
 # The tree.
-
 _IDENTIFIER = re.compile(r"\w+")
 _CLOSING = {"{": "}", "<": ">"}
 _TRUE, _FALSE = ("true", "t", "1", "True"), ("false", "f", "0", "False")
@@ -238,7 +237,6 @@ def _float(text: str) -> float:
 
 
 # The fields.
-
 SCHEDULERS = ("dynamic_batching", "sequence_batching", "ensemble_scheduling")
 
 

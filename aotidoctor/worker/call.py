@@ -41,7 +41,6 @@ from aotidoctor.worker.tensors import (
 )
 
 # The arguments: real tensors, their state before the call, and how to restore it.
-
 KEEP_BYTES = 512 * 1024 * 1024
 """Copies of inputs and outputs are made up to this size, so that looking does not exhaust the memory."""
 
@@ -120,7 +119,6 @@ def read_call(source: InputsSource | None, channel: Channel) -> ModelCall:
 
 
 # The calls.
-
 _FULL_CALLS = 2
 # In kB: Linux 4.5 and later.
 _TAKEN = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap):\s*(\d{1,15}) kB$", re.MULTILINE)
@@ -250,7 +248,6 @@ def _sharing(address: int, others: list[tuple[str, Any]]) -> list[int]:
 
 
 # Calls on CUDA.
-
 WARM_UPS = 2
 
 
@@ -322,9 +319,6 @@ def _call_traced(model: LoadedModel, call: ModelCall, payload: Run, channel: Cha
         del result
         if saved is not None and number < count:
             call.restore(saved)
-
-
-# Job save_inputs.
 
 
 def save_inputs(payload: SaveInputs, channel: Channel) -> dict[str, Any]:

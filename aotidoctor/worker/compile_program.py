@@ -25,7 +25,6 @@ from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.user_code import load_setup
 
 # The compiler's bisect switch.
-
 _MOST_STEPS = 20_000
 _VARIABLES = ("TORCH_BISECT_BACKEND", "TORCH_BISECT_SUBSYSTEM", "TORCH_BISECT_MAX")
 
@@ -145,9 +144,6 @@ def recompile(payload: Recompile, channel: Channel) -> dict[str, Any]:
     if made != Path(payload.target):
         made.replace(payload.target)
     return {"seconds": time.monotonic() - began, "torch": torch.__version__, "switchable": steps}
-
-
-# For a stamp.
 
 
 def save_program(program: Any, path: Path) -> None:

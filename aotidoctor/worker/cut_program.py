@@ -29,7 +29,6 @@ from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.user_code import load_setup
 
 # Weights as views of the file, for torch.export.load to use in place of copies.
-
 _ALIGNMENT = 16
 _Build = Callable[[Any, Any, str], dict[str, Any]]
 
@@ -111,7 +110,6 @@ def _map_member(data: mmap.mmap, entry: ZipEntry, meta: Any) -> Any:
 
 
 # The program from its file.
-
 _LONGEST = 400
 
 
@@ -154,9 +152,7 @@ def load_program(path: Path) -> Any:
         log.removeHandler(collector)
 
 
-# Job cut.
-
-# These compute nothing: they hold sizes, or check them.
+# Job cut. These compute nothing: they hold sizes, or check them.
 _CHECKS = ("_assert", "sym_constrain", "assert_async")
 
 

@@ -44,7 +44,6 @@ from aotidoctor.worker.serve import become_subreaper, serve, set_marker
 from aotidoctor.worker.tensors import describe, digest
 
 # Commands to a process that forks itself.
-
 ForkCommand = dict[str, Any]
 
 
@@ -100,7 +99,6 @@ def receive_message(link: socket.socket) -> ForkCommand | None:
 
 
 # The reaper.
-
 _GRACE_S, _LOOK_S = 1.0, 0.25
 _ROUNDS = 5
 
@@ -183,7 +181,6 @@ def _kill_marked(work_dir: Path) -> None:
 
 
 # The keeper of a loaded model.
-
 ServeRequest = Callable[[Run, Channel], dict[str, Any]]
 _KEEPER_FOLDER = "kept-"
 # The end of a socket for a keeper of this process; one at most.
@@ -256,7 +253,6 @@ def _serve_fork(link: socket.socket, run_dir: Path, serve_request: ServeRequest)
 
 
 # The warm worker.
-
 WARM_MODULES = (
     "aotidoctor.worker.run_model",
     "aotidoctor.worker.safe_load",

@@ -34,7 +34,6 @@ from aotidoctor.model.torch_names import scalar_type
 from aotidoctor.worker.channel import Channel
 
 # The folder that the loader unpacks into.
-
 FIRST_BELOW_TMPDIR = (2, 13)
 DEFAULT_TMPDIR = "/tmp"  # noqa: S108 - as the loader does
 _MAKE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
@@ -102,7 +101,6 @@ def slot_address() -> int | None:
 
 
 # The last failure of the compiled code (packages of torch 2.13 and later).
-
 _NAME = "AOTInductorGetLastError"
 
 
@@ -125,7 +123,6 @@ def last_error() -> str | None:
 
 
 # The model's C interface.
-
 _LARGEST = 256 * 1024 * 1024
 _KINDS = {0: "unknown", 1: "parameter", 2: "buffer", 3: "tensorconstant", 4: "foldedconstant"}
 _TEXT = ctypes.c_char_p
@@ -207,9 +204,7 @@ def _text(library: ctypes.CDLL, name: str, handle: ctypes.c_void_p, at: int) -> 
     return (into.value or b"").decode(errors="replace")
 
 
-# Loading and calling.
-
-# ``self`` stands first and has no comma before it.
+# Loading and calling. ``self`` stands first and has no comma before it.
 _SIGNATURE = re.compile(r"\(self: [^)\n]*\) ->")
 _INSIDE_BRACKETS = re.compile(r"\[[^\[\]]*\]")
 

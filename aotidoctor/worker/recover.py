@@ -26,7 +26,6 @@ from aotidoctor.worker.load_package import describe_library, library_contains, l
 from aotidoctor.worker.user_code import load_setup
 
 # One input, recovered from the complaints of the compiled checks.
-
 _RANK = 8
 _SMALL_ENOUGH = 2**62
 _COMPLAINT = re.compile(

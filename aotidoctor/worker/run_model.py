@@ -43,8 +43,6 @@ from aotidoctor.worker.treatments import treat
 from aotidoctor.worker.user_code import after_load, load_setup
 from aotidoctor.worker.weights import describe_constants, describe_given_weights
 
-# Job run.
-
 
 def run(payload: Run, channel: Channel) -> dict[str, Any]:
     """Load the package, call it, and report each step; the modules of the parts describe the result."""
@@ -210,7 +208,6 @@ def _follow_weights(model: LoadedModel, payload: Run, channel: Channel, facts: d
 
 
 # Job printed.
-
 _MAX_TEXT = 4 * 1024 * 1024
 _MAX_FILES = 5_000
 _NO_BUFFER = 2  # _IONBF
@@ -295,7 +292,6 @@ def _saved_values(payload: Run, channel: Channel) -> list[dict[str, Any]]:
 
 
 # Job load_time.
-
 _OPEN = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
 CALLS = 3
 

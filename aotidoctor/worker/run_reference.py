@@ -43,9 +43,8 @@ from aotidoctor.worker.treatments import treat
 from aotidoctor.worker.user_code import load_setup
 from aotidoctor.worker.weights import compare_shipped, constant_difference
 
+
 # Writes to inputs and shared memory.
-
-
 def compare_mutation(before: list[str | None], ours: ModelCall, theirs: ModelCall) -> list[dict[str, Any]]:
     """Inputs that either call wrote to; ``before`` are their digests. Both calls have run, each on its own inputs."""
     found = []
@@ -80,7 +79,6 @@ def _partners(result: Any, call: ModelCall) -> dict[str, list[str]]:
 
 
 # Constants that the compiler wrote into the code.
-
 _TRIES, _SECONDS = 32, 20.0
 _SOURCE_BYTES = 64 * 1024 * 1024
 

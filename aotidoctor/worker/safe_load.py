@@ -22,7 +22,6 @@ from aotidoctor.model.saved_calls import TensorSpec, arrange, build_plan, decode
 from aotidoctor.model.torch_names import SAFE_GLOBALS, SAFETENSORS_DTYPES, contiguous_stride, global_name
 
 # Torch files and plain pickles.
-
 _MAGIC = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")
 
 
@@ -93,9 +92,6 @@ class _SafePickle:
         return _SafeUnpickler(stream, **kwargs).load()
 
 
-# Files of safetensors.
-
-
 def load_safetensors(path: Path) -> dict[str, Any]:
     """Load name -> tensor, each in memory of its own."""
     import torch
@@ -118,8 +114,6 @@ def load_safetensors(path: Path) -> dict[str, Any]:
 
 
 # Tensors from the leaves of a JSON document.
-
-
 def make_tensor(spec: TensorSpec) -> Any:
     """Make the tensor of a JSON leaf: its values, or values from its seed; then its strides and its device."""
     import torch
@@ -172,7 +166,6 @@ def _fill_tensor(spec: TensorSpec, dtype: Any) -> Any:
 
 
 # The inputs, arranged as the parent described them.
-
 MAPPINGS = ("dict", "OrderedDict", "defaultdict")
 
 

@@ -36,7 +36,6 @@ from aotidoctor.worker import JOBS
 from aotidoctor.worker.channel import Channel, ChannelLostError
 
 # Limits, death with the parent, the marker of the run.
-
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _M_MMAP_THRESHOLD = -3
@@ -115,7 +114,6 @@ def heap_checks_loaded() -> bool:
 
 
 # The child's side of a debugger.
-
 _PR_SET_PTRACER = 0x59616D61
 _ANY = ctypes.c_ulong(-1)
 # The parent gives up sooner, and reports that; this limit is for a parent that is stopped.

@@ -28,8 +28,6 @@ from aotidoctor.worker.load_package import LoadedModel, load_model
 from aotidoctor.worker.tensors import compare_leaf, compare_results, describe, dtype_name
 from aotidoctor.worker.user_code import load_setup
 
-# Job rehearse.
-
 
 @record
 class ClientRequest:
@@ -238,9 +236,6 @@ def _foreign_rows(got: Any, at: int, wire: dict[str, Any], requests: list[Client
     theirs = torch.cat(others) if others else rest[:0]
     same = theirs.shape == rest.shape and compare_leaf("", rest, theirs)["agrees"]
     return int(rest.shape[0]) if same else 0
-
-
-# Job hook.
 
 
 def hook(payload: Hook, channel: Channel) -> dict[str, Any]:

@@ -21,8 +21,6 @@ from typing import Any
 from aotidoctor.model.answers import ComparedOutput
 from aotidoctor.model.case import GRID, Tolerances
 
-# Descriptions.
-
 
 def describe(path: str, tensor: Any, *, values: bool) -> dict[str, Any]:
     """``path``, ``dtype``, ``shape``, ``stride``, ``device``, ``numel``; with ``values`` also those of ``stats``.
@@ -142,7 +140,6 @@ def _ints(read: Callable[[], Iterable[Any]]) -> list[int] | None:
 
 
 # Leaves of a call or of a result.
-
 Visit = Callable[[str, Any], Any]
 
 
@@ -237,10 +234,8 @@ def rebuild_result(result: Any, visit: Visit) -> Any:
         return [visit(path, leaf) for path, leaf in iterate_leaves(result, "result")]
 
 
-# Two results.
-
-# Relative to the value, and to the largest value of the tensor. They allow for another order of summation, which moves
-# results of a long reduction by far more than one rounding.
+# Two results. Relative to the value, and to the largest value of the tensor. They allow for another order of summation,
+# which moves results of a long reduction by far more than one rounding.
 _TOLERANCE = {"float64": 1e-7, "float32": 1e-4, "float16": 4e-3, "bfloat16": 3e-2}
 # A value larger than this many times the median is left out there: it is a mask (-1e9), and would hide the rest.
 _OUTLIER = 1000.0
@@ -327,9 +322,7 @@ def wider_tolerance(tolerances: Mapping[str, float], ours: Any, theirs: Any) -> 
     return max(tolerances.get(short_name(one), 0.1 if one.is_floating_point else 0.0) for one in dtypes)
 
 
-# Outputs of a package against those of its reference.
-
-# As torch.testing.assert_close has them.
+# Outputs of a package against those of its reference. As torch.testing.assert_close has them.
 _CLOSE = {"float64": 1e-7, "float32": 1.3e-6, "float16": 1e-3, "bfloat16": 1.6e-2}
 
 

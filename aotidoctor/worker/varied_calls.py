@@ -26,18 +26,9 @@ from aotidoctor.model.jobs import SubBatch
 from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.load_package import LoadedModel
-from aotidoctor.worker.tensors import (
-    compare_results,
-    copy_leaf,
-    digest,
-    leaf_output,
-    rebuild_result,
-    result_tensors,
-)
+from aotidoctor.worker.tensors import compare_results, copy_leaf, digest, leaf_output, rebuild_result, result_tensors
 
-# Reads beyond the inputs.
-
-# Elements before the first one: with every element type an alignment of 64 bytes stays.
+# Reads beyond the inputs. Elements before the first one: with every element type an alignment of 64 bytes stays.
 ELEMENTS_IN_FRONT = 64
 MOST_LEAVES, MOST_DIMS = 32, 8
 # Elements behind the last one, and bytes of all of them.
@@ -218,9 +209,6 @@ def _follows(search: _OverReadSearch, zone: _PaddedInput, last: int, path: str, 
         return False
 
 
-# Fewer rows.
-
-
 def compare_rows(model: LoadedModel, call: ModelCall, wanted: SubBatch, channel: Channel) -> None:
     """Compare a call with all rows with one of the first rows; ``wanted`` names the leaves to cut."""
     rows, inputs, outputs = wanted.rows, frozenset(wanted.inputs), frozenset(wanted.outputs)
@@ -255,7 +243,6 @@ def _copy_outputs(result: Any, outputs: frozenset[str]) -> dict[str, Any]:
 
 
 # Other numbers of threads.
-
 CALLS = 3
 
 

@@ -40,7 +40,6 @@ from aotidoctor.worker.safe_load import load_safetensors
 from aotidoctor.worker.tensors import dense, describe, digest, dtype_name, storage_address
 
 # The difference of one pair.
-
 FEW = 8
 # Bits are compared in integers of the same width.
 _INTEGERS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
@@ -137,9 +136,7 @@ def _bits(tensor: Any) -> Any:
     return tensor.view(getattr(torch, _INTEGERS[tensor.element_size()]))
 
 
-# Constants in the file of the library.
-
-# The last one may end without its padding.
+# Constants in the file of the library. The last one may end without its padding.
 _PADDING = 64
 _SYMBOLS = ("_binary_constants_bin_start", "_binary_constants_bin_end")
 _LINE = re.compile(rb"([0-9a-f]{1,16})-([0-9a-f]{1,16}) \S{4} ([0-9a-f]{1,16}) ")

@@ -36,10 +36,7 @@ def timed(command: Sequence[str], environ: dict[str, str]) -> Spent:
     before, began = _children_cpu(), time.monotonic()
     done = subprocess.run(command, capture_output=True, check=False, env=environ)
     return Spent(
-        wall=time.monotonic() - began,
-        cpu=_children_cpu() - before,
-        status=done.returncode,
-        stdout=done.stdout,
+        wall=time.monotonic() - began, cpu=_children_cpu() - before, status=done.returncode, stdout=done.stdout
     )
 
 

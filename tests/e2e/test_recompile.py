@@ -121,9 +121,7 @@ def test_a_decomposition_is_turned_off(packages: Kit, case_dir: Path, home: Path
         code=UserCode(setup=str(setup)),
     )
     call = Run(
-        package=str(target),
-        inputs=InputsSource(path=str(folder / "sample.pt")),
-        reference=str(folder / "exported.pt2"),
+        package=str(target), inputs=InputsSource(path=str(folder / "sample.pt")), reference=str(folder / "exported.pt2")
     )
     made = runner.run(Request(probe="test", job="recompile", payload=compile_, timeout=SECONDS))
     assert made.error is None, made.error

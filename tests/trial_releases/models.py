@@ -221,11 +221,7 @@ class Handed(torch.nn.Module):
 
 def handed() -> Model:
     x = torch.randn(3, 8)
-    samples = {
-        "good": right(x),
-        "half": wrong("input-dtype", x.half()),
-        "raises": wrong("custom-op-exception", x),
-    }
+    samples = {"good": right(x), "half": wrong("input-dtype", x.half()), "raises": wrong("custom-op-exception", x)}
     for name, sample in samples.items():
         sample.setup = "raises" if name == "raises" else "setup"
     return Model(Handed(), samples, setup="setup")

@@ -31,7 +31,6 @@ from aotidoctor.model.inputs import (
 from aotidoctor.model.record import record
 
 # The overlay.
-
 SEQUENCES = ("tuple", "list", "namedtuple", "structseq")
 # The most keys in the facts of a finding; its text lists fewer.
 MOST_KEYS = 100
@@ -232,7 +231,6 @@ def describe_plain(plain: PlainValue) -> str:
 
 
 # Whether a tensor fits a leaf, and whether two arguments would fit if they were swapped.
-
 # More misplaced arguments than this are another call, not a wrong order.
 MOST_MISPLACED = 6
 # One byte per element and the same two values: the kernel reads a 0/1 mask right whichever of them it is.
@@ -344,9 +342,7 @@ def _couples(misfits: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
     return [swap for swap in found if all(paths.count(pair.path) == 1 for pair in swap)]
 
 
-# The pairs that a per-leaf check looks at.
-
-# The checks that must pass before the leaves of two trees can be compared.
+# The pairs that a per-leaf check looks at. The checks that must pass before the leaves of two trees can be compared.
 LEAF_NEEDS = ("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count")
 STAGES = ("device", "dtype", "rank", "shape", "stride")
 DENSE = ("strided",)

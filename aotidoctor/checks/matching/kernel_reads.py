@@ -22,9 +22,8 @@ from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import contiguous_stride
 
+
 # Symbolic sizes, solved over all inputs.
-
-
 @record
 class SymbolReading:
     """Dim ``dim`` of ``pair`` has ``size`` and is compiled as ``expr``; ``value`` is what its one symbol then is.
@@ -85,8 +84,6 @@ def agreed_values(found: Iterable[SymbolReading]) -> dict[str, int]:
 
 
 # Tensors that end before the last element that the code reads.
-
-
 @record
 class ShortRead:
     """A kernel reads ``pair`` as far as ``needed`` elements, ``expr`` in terms of symbols, and it has ``given``.
@@ -177,9 +174,7 @@ def _short(pair: TensorPair, sizes: Sequence[SymbolReading], values: Mapping[str
     return None
 
 
-# Tensors whose shape or strides the loops do not follow.
-
-# A dim as (size, stride), outermost first.
+# Tensors whose shape or strides the loops do not follow. A dim as (size, stride), outermost first.
 Dims = tuple[tuple[int, int], ...]
 
 

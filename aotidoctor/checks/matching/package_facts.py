@@ -16,7 +16,6 @@ from aotidoctor.model.record import record
 from aotidoctor.readers.releases.torch_releases import is_shim, release_of, release_text, shim_table
 
 # Facts of the package.
-
 DEVICE_KEY = "AOTI_DEVICE_KEY"
 DEVICES = ("cpu", "cuda", "xpu", "mps")
 GPU_DEVICES = ("cuda", "xpu", "mps")
@@ -98,9 +97,7 @@ def unstated_reason(case: Case, *facts: str) -> str | None:
     return f"the profile {case.host.profile}{NOT_STATED}{list_names(missing)}" if missing else None
 
 
-# Linking against a profile of a host.
-
-# The libraries that come with each fact of a profile.
+# Linking against a profile of a host. The libraries that come with each fact of a profile.
 _OF_TORCH = frozenset(("libtorch.so", "libtorch_cpu.so", "libc10.so"))
 _OF_CUDA_TORCH = ("libtorch_cuda.so", "libc10_cuda.so")
 _OF_C = ("libc.so.", "libm.so.", "libdl.so.", "libpthread.so.", "librt.so.", "ld-linux")

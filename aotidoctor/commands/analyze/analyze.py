@@ -55,7 +55,6 @@ FILE_CODE = "AD-BUN-002"
 
 
 # The file: bounded, into memory.
-
 LARGEST_MEMBER = 64 << 20
 LARGEST_ALL = 256 << 20
 _EXPECTED = f"expected a bundle of aotidoctor ({BUNDLE_SCHEMA}) or one of its JSON reports ({SCHEMA})"
@@ -181,7 +180,6 @@ def _report(path: str, document: JsonValue) -> JsonObject:
 
 
 # The case, rebuilt from the file.
-
 _ERROR_FIELDS = ("cause", "kind", "subject", "observed", "expected")
 
 
@@ -234,7 +232,6 @@ def _with_sources(case: Case, document: JsonObject, sent: SentFile) -> Case:
 
 
 # Today's verdict against the saved one, as findings.
-
 _CALM = ("same", "none")
 _NO_CAUSE = "no cause, as in the original report"
 
@@ -283,9 +280,7 @@ def report_unused_parts(problems: Sequence[str], path: str) -> list[Evidence]:
     ]
 
 
-# The flow.
-
-# Commands whose reports rest on the checks of a package; findings of the others are taken as they are.
+# The flow. Commands whose reports rest on the checks of a package; findings of the others are taken as they are.
 _CHECKED = ("run", "check", "localize", "compare", "analyze")
 
 

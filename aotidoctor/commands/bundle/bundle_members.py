@@ -118,7 +118,6 @@ class BundleJob:
 
 
 # Names that every system can unpack: no way out of the folder, no special characters.
-
 _ODD = re.compile(r'[\x00-\x1f\x7f:*?"|\\]')
 _LONGEST = 180
 _PLAIN = str.maketrans({"<": "(", ">": ")"})
@@ -147,7 +146,6 @@ def distinct_names(names: list[str]) -> list[str]:
 
 
 # Same members, same bytes: fixed times and modes, sorted, no extra fields.
-
 _TIME = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o100644 << 16
 _UNIX = 3
@@ -183,7 +181,6 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 # The placeholder map.
-
 MAP_SCHEMA = "aotidoctor.map/1"
 _LARGEST_MAP = 8 << 20
 
@@ -236,7 +233,6 @@ def write_map(path: Path, table: Mapping[str, str]) -> None:
 
 
 # The leak test.
-
 _SHORTEST = 3
 _DEPTH = 3
 _UNPACKED = 512 << 20

@@ -35,7 +35,6 @@ from aotidoctor.reports.json.json_report import host_json as host_facts
 from aotidoctor.reports.json.json_report import inputs_json as inputs_facts
 
 # Full outputs of child runs, up to a limit in bytes: the report has the last 16 KiB only.
-
 HEAD, TAIL = 256 << 10, 768 << 10
 # All runs together: many runs that print without end must not fill the memory.
 TOTAL = 32 << 20
@@ -138,9 +137,7 @@ def _file(folder: str, path: Path, what: str, largest: int) -> Piece | Absent:
         return Absent(name=name, reason=error.strerror or str(error))
 
 
-# Values of tensors that do not leave the machine.
-
-# The bounds of fewer elements give the elements away.
+# Values of tensors that do not leave the machine. The bounds of fewer elements give the elements away.
 _FEW = 64
 # Properties, checksums included, from which the values of so small a tensor can be computed.
 _TELLING = frozenset({"min", "max", "mean", "low", "high", "digest", "sha256"})
@@ -207,7 +204,6 @@ def _is_integer(dtype: str) -> bool:
 
 
 # The collectors.
-
 Collected = Piece | Absent
 Collector = Callable[[BundleJob], Iterator[Collected]]
 

@@ -57,7 +57,6 @@ from aotidoctor.reports.redact.redactor import Placeholders, Redactor
 from aotidoctor.version import __version__
 
 # From a report to a finished bundle in memory.
-
 _PLACEHOLDER = re.compile(PLACEHOLDER)
 # Members that a bundle cannot do without: a private word left in them refuses the whole.
 _NEEDED = (REPORT_MEMBER, MANIFEST)
@@ -224,8 +223,6 @@ def _pack(
 
 
 # The content of a bundle as text.
-
-
 def listing(bundle: Bundle, *, place: str, map_place: str | None, dry: bool, brief: bool = False) -> str:
     """List members, and what was left out, one per line; ``brief``: only the size and the redaction."""
     what = "would be written" if dry else "written"
@@ -259,8 +256,6 @@ def _privacy(bundle: Bundle, map_place: str | None, *, dry: bool) -> str:
 
 
 # The material: a new examination, or a saved report.
-
-
 class Journal:
     """The log of a bundle: one line for each event."""
 
@@ -335,8 +330,6 @@ def with_saved_report(material: Material, path: str) -> Material:
 
 
 # Bundle and map on disk.
-
-
 @record
 class BundleTarget:
     """The paths of the bundle and of its map (None: beside the bundle)."""

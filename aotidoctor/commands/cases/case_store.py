@@ -23,7 +23,6 @@ from aotidoctor.model.record import record
 from aotidoctor.model.report import CaseNote, CaseRecord, SeenBefore, Sighting
 
 # The tables: made in an empty file, refused in any other.
-
 try:
     import sqlite3
 except ImportError as error:
@@ -161,8 +160,7 @@ class CaseStore:
                 number = int(found.fetchone()[0])
                 before = connection.total_changes
                 connection.executemany(
-                    _ADD_SIGHTING,
-                    [(number, *(getattr(one, name) for name in _SIGHTING)) for one in record.sightings],
+                    _ADD_SIGHTING, [(number, *(getattr(one, name) for name in _SIGHTING)) for one in record.sightings]
                 )
                 between = connection.total_changes
                 connection.executemany(
@@ -208,8 +206,7 @@ class CaseStore:
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         with sqlite_errors(self._path):
             rows = self._connection.execute(
-                f"{_COUNTED}{where} GROUP BY number ORDER BY max(at) DESC, number LIMIT ?",
-                (*values, query.most),
+                f"{_COUNTED}{where} GROUP BY number ORDER BY max(at) DESC, number LIMIT ?", (*values, query.most)
             ).fetchall()
         return [_case(row) for row in rows]
 

@@ -147,7 +147,6 @@ def _short(text: str) -> str:
 
 
 # Export, import and merge.
-
 _LARGEST, _LONGEST_FIELD, _LONGEST_NOTE = 256 << 20, 400, 10_000
 _MOST = 1_000_000_000
 _KEY = re.compile(r"[0-9a-f]{32}")

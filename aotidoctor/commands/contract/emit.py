@@ -32,7 +32,6 @@ from aotidoctor.model.torch_names import SCALAR_NAMES
 from aotidoctor.version import __version__
 
 # JSON Schema.
-
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MASKS = ("bool", "int8", "uint8")
 _NO_ELEMENT: JsonObject = {"properties": {"shape": {"contains": {"const": 0}}}}
@@ -153,7 +152,6 @@ def _json_step(dims: Sequence[Dim], at: int, step: int) -> JsonObject:
 
 
 # C++ header.
-
 _SCALARS = {dtype: name for name, dtype in SCALAR_NAMES.items()}
 _CPP_DEVICES = ("cpu", "cuda", "hip", "xla", "xpu", "mps", "meta")
 _FURTHEST = "INT64_MAX"
@@ -265,7 +263,6 @@ def _cpp_quoted(text: str) -> str:
 
 
 # Python module.
-
 _COPIED = "# --- copied from here ---\n"
 _FAMILIES = {"tuple": "sequence", "list": "sequence", "structseq": "sequence"}
 _PYTHON_PUBLIC = '''
@@ -383,7 +380,6 @@ def _python_function(expr: Expr, symbols: Mapping[str, str]) -> str:
 
 
 # The forms by name.
-
 PBTXT = "pbtxt"
 FORMS: Mapping[str, Callable[[ShippableContract], str]] = {
     "python": python_module,

@@ -103,7 +103,6 @@ def _not_comparable(contract: ModelContract) -> list[str]:
 
 
 # Sizes as text.
-
 Ratio = tuple[str, int]
 
 
@@ -184,7 +183,6 @@ def _widened(parts: list[Ratio], under: int) -> list[str]:
 
 
 # Straight code that accepts ordinary calls.
-
 _DEVICES = {"cpu": "is_cpu", "cuda": "is_cuda", "xpu": "is_xpu", "mps": "is_mps"}
 _TYPES = ("tuple", "list", "dict")
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 # From an argument to a document.
-
 HERE = "here"
 """The name of this host, unless there is a file of that name."""
 
@@ -164,9 +163,7 @@ def _make_source(
     return ComparedSource(name=name, kind=kind, node=node, parts=parts, case=case, weights=weights or {})
 
 
-# Part by part, then ranked.
-
-# Rank of differences that no playbook names: after all causes.
+# Part by part, then ranked. Rank of differences that no playbook names: after all causes.
 _LAST = 10_000
 
 

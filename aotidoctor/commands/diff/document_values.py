@@ -135,8 +135,6 @@ def normalized_text(text: str) -> str:
 
 
 # Kinds of differences: playbook and weight.
-
-
 class DifferenceRule(NamedTuple):
     """A kind of difference. ``playbook`` is the slug of a cause, None if no playbook names such a difference."""
 
@@ -321,7 +319,6 @@ DIFFERENCE_RULES = {
 
 
 # Differences of two documents.
-
 Fact = str | int | float | bool | tuple[object, ...] | None
 NONE = "none"
 

@@ -180,7 +180,6 @@ def _software(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
 
 
 # A package against another host: the host checks, on that host's report.
-
 _LEVELS = {Severity.ERROR: "decisive", Severity.WARN: "relevant", Severity.INFO: "minor"}
 _WORDS = {Severity.ERROR: "does not fit", Severity.WARN: "may not fit", Severity.INFO: "fits"}
 # The check for torch is only a note, as other checks do without it; here the question is whether the package would run.
@@ -231,7 +230,6 @@ def _host(node: DocumentNode) -> Host:
 
 
 # Verdict, causes, findings, ends of runs, signature.
-
 # Parts of a text that change from run to run: addresses, hashes in names of files.
 _PASSING = re.compile(r"0x[0-9a-f]+|\b[a-z0-9]{40,}\b")
 

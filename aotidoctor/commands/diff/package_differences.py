@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from aotidoctor.commands.diff.document_values import NONE, DifferenceTally, DocumentNode
 
 # The leaves of two contracts, and of two calls.
-
 _INTEGERS = ("int", "uint", "bool")
 _DETAILS = ("requires_grad", "quantized")
 
@@ -149,7 +148,6 @@ def _shared_storages(leaves: Mapping[str, DocumentNode]) -> tuple[object, ...]:
 
 
 # Artifacts, contracts, kernels.
-
 _METADATA = {
     "AOTI_DEVICE_KEY": "device",
     "AOTI_CPU_ISA": "package-isa",

@@ -28,7 +28,6 @@ from aotidoctor.probes.probe import succeeded
 from aotidoctor.runner.runner import Runner
 
 # How a call ends.
-
 EARLY = ("start", "import", "setup", "inputs", "load", "after_load")
 _LINE = re.compile(r'File "[^"]*/repro\.py", line (\d+)')
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -87,7 +86,6 @@ def ending_of_script(case: Case, outcome: Outcome, load_line: int) -> CallEnding
 
 
 # The treated call, without the fault, as Python expressions.
-
 Step = JsonObject
 
 
@@ -185,7 +183,6 @@ def _joined(opening: str, parts: Sequence[str | None], closing: str) -> str | No
 
 
 # The ways to show a failure.
-
 CHECKS = ("AOTI_RUNTIME_CHECK_INPUTS", "1")
 PLAIN, CHECKED, VALUES_CODE, AGAIN = "AD-RUN-001", "AD-RUN-003", "AD-RUN-005", "AD-RUN-002"
 _OF_CAUSE = {"input-mutation": "unchanged", "output-alias": "separate"}
@@ -250,7 +247,6 @@ def _error(findings: Sequence[Evidence], code: str) -> Evidence | None:
 
 
 # The folder and the children of the attempts.
-
 PROBE = "repro"
 # Factor on the time limit: a new interpreter imports torch and examines the CPU.
 FRESH = 3.0

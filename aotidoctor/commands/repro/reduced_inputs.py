@@ -27,7 +27,6 @@ from aotidoctor.model.torch_names import contiguous_stride
 from aotidoctor.readers.package.constants import constants_bytes
 
 # A copy of the package, without parts that the failure does not need.
-
 ZEROED, RANDOM, UNCHANGED = "zeroed", "random", "kept"
 # Limit in bytes: a package must fit in memory to be rewritten.
 LIMIT = 2 << 30
@@ -116,7 +115,6 @@ def _blank_file(data: bytes) -> bytes:
 
 
 # The fewest values of the inputs.
-
 # Most single values in a script, values of a tensor literal, and values of a tensor to search.
 FEW, SMALL, MOST = 8, 64, 65536
 

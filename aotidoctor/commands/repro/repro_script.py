@@ -31,10 +31,7 @@ VERDICTS = {
         "again = model(*args, **kwargs)",
         "torch.testing.assert_close(again, result, rtol=0, atol=0, equal_nan=True)",
     ),
-    "treated": (
-        "expected = model({treated})",
-        "torch.testing.assert_close(result, expected, equal_nan=True)",
-    ),
+    "treated": ("expected = model({treated})", "torch.testing.assert_close(result, expected, equal_nan=True)"),
     "reference": (
         'expected = torch.export.load(HERE / "exported.pt2").module()(*args, **kwargs)',
         "torch.testing.assert_close(result, expected{tolerance})",
@@ -140,7 +137,6 @@ def _assignment_lines(name: str, text: str) -> list[str]:
 
 
 # Tensor descriptions as Python expressions.
-
 _LITERALS = ("int", "float", "bool", "str", "None", "NoneType")
 _CUT = 80
 _SPARSE = {"sparse_coo": "to_sparse", "sparse_csr": "to_sparse_csr", "sparse_csc": "to_sparse_csc"}
@@ -230,7 +226,6 @@ def value_text(value: float | bool) -> str:
 
 
 # Operator libraries, setup file, threads, variables.
-
 PROGRAM, SETUP = "exported.pt2", "setup_ops.py"
 # Variables that a process of the user needs to start.
 _BARE = re.compile(
@@ -287,8 +282,6 @@ def base_recipe(case: Case, folder: Path, title: str) -> Recipe:
 
 
 # The known failure, and the finished repro.
-
-
 @record
 class Repro:
     """A finished repro. ``files`` are the names in the folder, the script first; empty if nothing was written.
@@ -322,7 +315,6 @@ class KnownFailure:
 
 
 # The note beside the script.
-
 README = "README.md"
 MARK = "<!-- aotidoctor repro -->"
 _FILES = {

@@ -61,7 +61,6 @@ from aotidoctor.triage import open_case
 from aotidoctor.triage.finish import Invocation, StaticResult, finish
 
 # The certificate: the same ending and the same diagnosis.
-
 _UNREADABLE = (OSError, ValueError, BadZipFile, zlib.error, NotImplementedError, RuntimeError, MemoryError)
 
 
@@ -306,8 +305,6 @@ def _reduce_inputs(bench: Bench, mode: Mode, known: KnownFailure) -> Reduced:
 
 
 # The command: a new or saved diagnosis, and its script.
-
-
 def repro(
     path: str,
     inputs_path: str | None,

@@ -18,9 +18,7 @@ from aotidoctor.model.record import JsonObject, JsonValue, record
 from aotidoctor.model.torch_names import ITEMSIZE, contiguous_stride
 from aotidoctor.readers.inputs.live_and_generated import choose_symbols, document_of, generated_leaves
 
-# Changes, most useful first.
-
-# The likeliest mix-ups first, for each kind of dtype; all others follow if there is time.
+# Changes, most useful first. The likeliest mix-ups first, for each kind of dtype; all others follow if there is time.
 _LIKELY = {
     "float": ("float64", "float16", "bfloat16", "int64"),
     "int": ("int32", "int64", "int16", "uint8", "float32"),
@@ -188,7 +186,6 @@ def pairs_of(single: Sequence[CallChange]) -> Iterator[tuple[CallChange, ...]]:
 
 
 # The calls.
-
 MOST_BYTES = 256 << 20
 
 

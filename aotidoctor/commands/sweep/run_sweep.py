@@ -30,7 +30,6 @@ from aotidoctor.triage.state import Session
 from aotidoctor.triage.static_checks import run_checks
 
 # Contract, package and program on one call, and the verdict.
-
 _RANGE = "AD-IN-017"
 _INPUTS = "AD-IN-"
 _WORDS = 200
@@ -124,7 +123,6 @@ def _short(text: str) -> str:
 
 
 # The calls.
-
 OnRow = Callable[[SweepRow, int, int], None]
 _CHECKS = "AOTI_RUNTIME_CHECK_INPUTS"
 # Seconds that a call may take longer than the one before it.

@@ -134,7 +134,6 @@ def _tail(stream: Stream | None, size: int) -> str:
 
 
 # Reruns under other settings.
-
 RunAgain = Callable[[ProgramToWatch, bool], WatchedProgram]
 CHECKS = "AOTI_RUNTIME_CHECK_INPUTS"
 STACKS = "TORCH_SHOW_CPP_STACKTRACES"
@@ -262,9 +261,7 @@ def _complaint(case: Case, outcome: Outcome) -> list[Evidence]:
     ]
 
 
-# The recording run.
-
-# A call that did not return is the most useful; of several threads the last.
+# The recording run. A call that did not return is the most useful; of several threads the last.
 _STATES = ("raised", "entered", "returned")
 _NOTHING = (
     "no call was recorded: the program is not a Python program, or never called the result of aoti_load_package; "
@@ -317,11 +314,7 @@ def record_call(
             package = _text(folder / f"{stem}.package")
             exists = package is not None and Path(package).exists()
             return RecordedCall(
-                watched=seen,
-                outcome=ended,
-                state=state,
-                inputs=str(files[-1]),
-                package=package if exists else None,
+                watched=seen, outcome=ended, state=state, inputs=str(files[-1]), package=package if exists else None
             )
     problems = [_text(path) for path in sorted(folder.glob("*.problem"))]
     return RecordedCall(watched=seen, outcome=ended, problem=next(filter(None, problems), _NOTHING))

@@ -111,8 +111,6 @@ def _members(path: str) -> frozenset[str] | None:
 
 
 # Facts that belong to no run: command, libtorch, packages, core.
-
-
 def program_facts(watched: WatchedProgram, packages: Sequence[UsedPackage]) -> dict[str, str]:
     """Facts about the program for the report: texts by name."""
     torch = program_libtorch(watched)
@@ -137,7 +135,6 @@ def program_libtorch(watched: WatchedProgram) -> TorchBuild | None:
 
 
 # Examined statically, or as `run` does where the inputs are given, too.
-
 _MOST_PACKAGES = 4
 # Parts of a failure signature to compare: not the type of an exception, which a program's output names differently.
 _KIND = itemgetter(0, 1, 3, 4, 5, 6, 7)

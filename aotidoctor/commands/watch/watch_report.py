@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 
 
 # The output, classified stream by stream.
-
-
 @record
 class ClassifiedOutput:
     """One stream: findings, the reading, and the causes that it names once it is part of a report."""
@@ -117,9 +115,7 @@ def with_blame(named: Sequence[Diagnosis], chain: Evidence | None) -> list[Diagn
     ]
 
 
-# One ranking.
-
-# A comparison with what the program itself passed, or the native stack of its death.
+# One ranking. A comparison with what the program itself passed, or the native stack of its death.
 _OF_THIS_FAILURE = ("AD-IN-", "AD-RUN-")
 _SURE = 0.8
 _GROUPS = {"load": "@load", "host": "@load", "artifact": "@load", "run": "@run", "inputs": "@run", "output": "@output"}

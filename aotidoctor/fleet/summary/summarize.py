@@ -49,7 +49,6 @@ from aotidoctor.model.record import record
 from aotidoctor.version import __version__
 
 # Clusters.
-
 _SUBJECTS, _HOSTS, _EXAMPLES = 3, 12, 10
 MOST_CLUSTERS = 1_000
 """A fleet with more kinds of failure is shown by its largest; the others are counted."""
@@ -134,7 +133,6 @@ def unexamined_items(table: FleetTable) -> tuple[Unexamined, ...]:
 
 
 # New, gone or changed since an older run: clusters by exact signature, items by state.
-
 _MOST_GONE = 500
 
 
@@ -238,7 +236,6 @@ def past_clusters(table: FleetTable) -> tuple[Gone, ...]:
 
 
 # The overview.
-
 _ORDER = {FAILING: 0, UNEXAMINED: 1, HEALTHY: 2}
 # The columns that are texts in the row of an item.
 _TEXTS = (

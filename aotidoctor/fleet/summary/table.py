@@ -27,8 +27,6 @@ from aotidoctor.model.fleet_summary import HERE, DamagedFile, Trait
 from aotidoctor.model.record import record
 
 # The table.
-
-
 HEALTHY, FAILING, UNEXAMINED = "healthy", "failing", "unexamined"
 # Exit statuses of an examination that did not take place, and of one that was cut short.
 _NOT_EXAMINED, _PARTIAL = (4, 5), (6, 130)
@@ -218,7 +216,6 @@ class _Columns:
 
 
 # Features of clusters.
-
 FEWEST = 3
 """What fewer items have in common may be chance."""
 LEAST_DIFFERENCE, LEAST_SURE = 0.25, 0.01

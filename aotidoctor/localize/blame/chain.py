@@ -40,7 +40,6 @@ from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import index_at
 
 # Operators and source lines behind a call: provenance, comments above the call, kernel names.
-
 # Operators that take an index from data, or divide, as they stand in the names of kernels; the longest first.
 _INDEXING = (
     "index_put_with_sort_quantized", "_embedding_bag_forward_only", "_unsafe_masked_index_put_accumulate",
@@ -118,7 +117,6 @@ def source_lines(information: Mapping[str, tuple[str, ...]], chosen: Sequence[st
 
 
 # Assertions about a number that the model takes out of a tensor.
-
 _SYMBOL = re.compile(r"\bu\d+\b")
 _ITEM, _OPERATORS = "aoti_torch_item_", ("aten.item",)
 
@@ -172,9 +170,7 @@ def _element(path: str, tensor: TensorDesc | None, value: int) -> Element | None
     return Element(path=path, index=tuple(index_at(places[0], tensor.shape)), value=value)
 
 
-# The chain.
-
-# Functions that count a division by zero; the operators of C++ end in a signal instead.
+# The chain. Functions that count a division by zero; the operators of C++ end in a signal instead.
 _COUNTED = frozenset(("remainder_integral", "mod", "floor_divide_integral"))
 _SUFFIX = re.compile(r"\b(\d+)[Ll]+\b")
 

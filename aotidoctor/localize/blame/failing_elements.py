@@ -37,7 +37,6 @@ from aotidoctor.model.localization import Element
 from aotidoctor.model.record import record
 
 # Failures, as far as the static facts of the package can explain them.
-
 INDEX, DIVISION, ASSERTION = "index", "division", "assertion"
 # An operator of ATen checked its own arguments; ``offsets`` is what it may find besides an index.
 OPERATOR, OFFSETS = "operator", "offsets"
@@ -103,7 +102,6 @@ def _number(value: FactValue) -> int | None:
 
 
 # Bounds.
-
 _DEEPEST = 4
 _SYMBOL = re.compile(r"[a-z]+\d+$")
 
@@ -194,7 +192,6 @@ def indexed_tensor(program: PackageProgram, at: int, parameter: str, depth: int 
 
 
 # Elements.
-
 _ANY = "any element"
 
 

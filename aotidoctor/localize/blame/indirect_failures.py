@@ -43,7 +43,6 @@ from aotidoctor.model.localization import Chain
 from aotidoctor.model.record import record
 
 # Assertion messages, in stderr of a run or in a log.
-
 _ASSERTION = re.compile(
     r"(?<![^\s:])(?P<file>[^\s:]+):(?P<line>\d{1,9}): [^\n`]{0,400}?block: \[(?P<block>\d+,\d+,\d+)\], "
     r"thread: \[(?P<thread>\d+,\d+,\d+)\] Assertion `(?P<text>[^`\n]{1,1000}?)` failed"
@@ -128,7 +127,6 @@ def chains_in(case: Case, text: str) -> Sequence[Chain]:
 
 
 # Operators of ATen that refused an index.
-
 _NAME = re.compile(r"[A-Za-z_]\w{0,200}")
 _BAG = "embedding_bag"
 
@@ -280,9 +278,7 @@ def _unfollowed_chain(
     )
 
 
-# Indices that nothing checks.
-
-# A lambda that is called on a condition.
+# Indices that nothing checks. A lambda that is called on a condition.
 _CONDITIONAL = re.compile(r"\? *\w+\(\)|decltype\(\w+\(\)\)|\bif *\(tmp")
 _MOST_QUESTIONS = 200
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from aotidoctor.localize.blame.value_trees import Computed, Number, Value, Variable, make_computed, read, unknown_value
 
 # Tokens.
-
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d*)?(?:e[-+]?\d+)?)(?:LL|L|ULL|UL|U|f)?(?![\w.])"
     r"|(?P<name>[A-Za-z_]\w*)(?:<(?P<types>[\w:, ]*(?:<[\w:, ]*>(?:\(\d+L?\))?[\w:, ]*)*)>(?=\(|::))?"
@@ -80,7 +79,6 @@ def argument(text: str) -> str:
 
 
 # What functions do to the one lane.
-
 _INTEGERS = frozenset(("int64_t", "int32_t", "long", "int", "tl.int64", "tl.int32", "int64", "int32"))
 _UNSIGNED = "std::make_unsigned_t<"
 # Functions that return an argument, by its position.
@@ -167,7 +165,6 @@ def temporary(value: Value) -> Value:
 
 
 # Expressions.
-
 _DEEPEST = 60
 _LEVELS: tuple[tuple[str, ...], ...] = (
     ("||",),

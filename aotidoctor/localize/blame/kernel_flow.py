@@ -28,7 +28,6 @@ from aotidoctor.localize.blame.value_trees import (
 )
 
 # C++.
-
 _FOR = re.compile(
     r"for\s*\((?:int64_t|long|int|auto) (\w+) *= *([^;\s][^;]*); *\1 *<([^;]+); *(?:\1 *\+=|\1\+\+|\+\+\1)[^;]*\) *\{?$"
 )
@@ -196,7 +195,6 @@ class _CppWalker:
 
 
 # Triton.
-
 _INDEX = re.compile(r"(([xyz]|r\d*_?)index) = (?:.*tl\.arange\(|\w+_offset \+ \w+_base$|\w+offset \+ \w+base$)")
 _TRITON_DEFINE = re.compile(r"(\w+)(?:: tl\.constexpr)? = (.+)$")
 _SEVERAL = re.compile(r"\w+(?:, \w+)*,? = ")

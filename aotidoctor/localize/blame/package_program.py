@@ -30,7 +30,6 @@ from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import contiguous_stride, element_dtype, index_at
 
 # Calls and tensors.
-
 _HANDLE = "_handle"
 # The file begins on this line.
 _OPENING = "async_compile.triton("
@@ -173,7 +172,6 @@ def program_of(case: Case) -> PackageProgram | None:
 
 
 # Numbers behind the parameters of a call.
-
 INTEGERS = frozenset(("int64", "int32", "int16", "int8", "uint8"))
 _DEEPEST_FILL = 6
 
@@ -342,7 +340,6 @@ def input_memory(leaf: LeafSpec, tensor: TensorDesc | None, parameter: KernelPar
 
 
 # Inputs behind a value.
-
 _MOST = 3
 _DEEPEST_SEARCH = 12
 

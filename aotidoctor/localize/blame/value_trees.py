@@ -15,7 +15,6 @@ from typing import Protocol
 from aotidoctor.model.record import record
 
 # Trees.
-
 LARGEST = 400
 # The operation of a value whose operands are known and whose meaning is not.
 UNKNOWN_FUNCTION = "?"
@@ -127,8 +126,6 @@ def factor(value: Value, inner: Value) -> Value | None:
 
 
 # Checks, divisions, accesses and stores of one kernel.
-
-
 @record
 class KernelCheck:
     """A bound check. ``variable`` and ``bound`` are the words of its message; ``line`` counts in the member.
@@ -185,7 +182,6 @@ class KernelFlow:
 
 
 # Columns.
-
 Number_ = int | None
 Column = Sequence[Number_]
 MOST_ITERATIONS = 600_000

@@ -13,7 +13,6 @@ from aotidoctor.logs.lines import LogLine
 from aotidoctor.logs.patterns import LogFailure, end_below, lines_failure, message_failure, number_lines, read_message
 
 # How a process ended, as shells, launchers and CI systems report it: that it failed, not why.
-
 SIGNAL_START = re.compile(
     r"Segmentation fault|\bAborted\b|Abort trap|Bus error|Illegal instruction|Floating point exception|core dumped|"
     r"^(?:.*: line \d+: +\d+ )?Killed\b"
@@ -55,7 +54,6 @@ def read_signal(lines: Sequence[LogLine], at: int) -> LogFailure | None:
 
 
 # Python's tracebacks, of scripts, loggers, notebooks and exception groups; warnings; faulthandler.
-
 PYTHON_START = re.compile(
     r"Traceback \(most recent call last\)|(?:Error|Exception|Interrupt|Exit)\b(?::|$)|^[a-z_][\w.]*\.[A-Z]\w+: |"
     r"^\S+:\d+: \w*Warning: |^Fatal Python error: |^\s{2,12}File \""
@@ -223,7 +221,6 @@ def _faulthandler(lines: Sequence[LogLine], at: int, kind: str) -> LogFailure:
 
 
 # C++: ``terminate called``, libc++abi, c10's exceptions with their frames, gtest, glog's checks, a corrupted heap.
-
 CPP_START = re.compile(
     r"terminate called |libc\+\+abi(?:\.dylib)?: terminat|Exception raised from |C\+\+ exception with description|"
     r"\[enforce fail at |Check failed: |Check failure|double free or corruption|stack smashing detected|"
@@ -291,7 +288,6 @@ def _read_termination(lines: Sequence[LogLine], at: int, kind: str, *, again: bo
 
 
 # Assertions of GPU kernels, one line per thread, and those of the C library.
-
 ASSERTION_START = re.compile(r"[Aa]ssertion `|: Assertion |device-side assert|\bDebug Assertion Failed\b")
 _DEVICE = re.compile(r"block: \[\d+,\s*\d+,\s*\d+\], thread: \[\d+,\s*\d+,\s*\d+\],? Assertion")
 # The second is Microsoft's C library.
@@ -313,7 +309,6 @@ def read_assertion(lines: Sequence[LogLine], at: int) -> LogFailure | None:
 
 
 # ASan, UBSan, TSan, LSan, MSan, compute-sanitizer and its predecessor, valgrind.
-
 SANITIZER_START = re.compile(
     r"==\d+==\s*(?:ERROR|WARNING): \w+Sanitizer|WARNING: \w+Sanitizer|^(?:Thread|Memory|Address|Leak)Sanitizer: [a-z]|"
     r": runtime error: |^=========|SUMMARY: \w+Sanitizer|"
@@ -358,7 +353,6 @@ def read_sanitizer(lines: Sequence[LogLine], at: int) -> LogFailure | None:
 
 
 # Stacks of debuggers and crash handlers: gdb, lldb, glog's and UCX's handlers, the JVM's.
-
 DEBUGGER_START = re.compile(
     r"(?:received|terminated with) signal SIG|stop reason = |^#0 +|^\* thread #|Caught signal \d+|"
     r"^\*\*\* (?:Aborted at|SIG\w+|Signal \d+)|\*\*\* Process received signal|# A fatal error has been detected|"
@@ -409,7 +403,6 @@ def read_debugger(lines: Sequence[LogLine], at: int) -> LogFailure | None:
 
 
 # Messages of the kernel (``dmesg``): segfaults, traps, the OOM killer, the NVIDIA driver's Xid.
-
 DMESG_START = re.compile(
     r"segfault at |trap invalid opcode|traps: |general protection|Out of memory: Kill|oom-kill:|oom_reaper|"
     r"Memory cgroup out of memory|NVRM: Xid|NVRM: .{0,200}(?:fail|error|mismatch)|invoked oom-killer"

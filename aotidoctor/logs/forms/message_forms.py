@@ -48,7 +48,6 @@ def read_compiler(lines: Sequence[LogLine], at: int) -> LogFailure | None:
 
 
 # GNU ld, lld, mold, Apple's ld, and the tools around them (nm, objcopy, ar).
-
 LINKER_START = re.compile(
     r"undefined reference to|\bld(?:\.\w+)?: |ld64?\.lld: |mold: (?:fatal|error)|collect2: |relocation truncated|"
     r"Undefined symbols? for|symbol\(s\) not found|\bnm: |objcopy: |\bar: |LNK\d{4}|ld returned \d|"
@@ -76,7 +75,6 @@ def read_linker(lines: Sequence[LogLine], at: int) -> LogFailure | None:
 
 
 # The dynamic loader: glibc's, Apple's dyld, and what ``dlopen`` reports through others.
-
 LOADER_START = re.compile(
     r"symbol lookup error|error while loading shared libraries|dyld(?:\[\d+\])?: |undefined symbol|"
     r"cannot open shared object file|version `[^']+' not found|"
@@ -96,7 +94,6 @@ def read_loader(lines: Sequence[LogLine], at: int) -> LogFailure | None:
 
 
 # Triton Inference Server: models that do not load, in its log and in its table of models.
-
 SERVER_START = re.compile(
     r"failed to load '|UNAVAILABLE: |UNLOADED|failed to load all models|error: creating server|Poll failed"
 )
@@ -152,9 +149,7 @@ def read_plain(lines: Sequence[LogLine], at: int) -> LogFailure | None:
     return message_failure(lines, at, follows="API call failed at " in lines[at].text)
 
 
-# A record that some logger calls an error.
-
-# The beginning of an error's level; ``level_of`` knows where it stands.
+# A record that some logger calls an error. The beginning of an error's level; ``level_of`` knows where it stands.
 RECORD_START = re.compile(
     r"(?i:err|eror|crit|fatal|severe|panic|emerg|alert|fail|ftl|fehler)|^<[0-9]|[EFCA][/\]) \t\d]|PRIORITY"
     r"|level\"\s?:\s?[56]0"
@@ -176,7 +171,6 @@ def read_record(lines: Sequence[LogLine], at: int) -> LogFailure | None:
 
 
 # Any other words of a failure.
-
 # The end of the name of an exception, and what comes after it; its beginning is looked for backwards.
 _EXCEPTION = re.compile(
     r"(?:Error|Exception|Interrupt)(?P<after>['\"`>\])*]{0,4}\s?:|\(|[^\w\s.]|\s[-\u2013\u2014]|\s{0,8}$)"

@@ -28,7 +28,6 @@ from aotidoctor.readers.contract.run_impl_records import Assertion, Body
 from aotidoctor.readers.contract.wrapper_declarations import Checks, InputCheck
 
 # Which leaf of the call spec is which input.
-
 _NAME = re.compile(r"arg(\d{1,9})_\d+$")
 
 
@@ -89,7 +88,6 @@ def order_leaves(
 
 
 # Symbols shared between inputs.
-
 _SIZE = re.compile(r"(\w+)_(size|stride)\[(\d{1,3})\]$")
 _LONGEST = 1000
 # Symbols of sizes; those of data-dependent sizes (u0) are defined by what a run gives.
@@ -169,8 +167,6 @@ def known_expr(expr: Expr) -> Expr | None:
 
 
 # Leaves with everything that the wrapper says about them.
-
-
 @record
 class LeafSources:
     """Sources of the leaves. ``mutated`` are the inputs that a kernel may write to."""
@@ -304,8 +300,6 @@ def infer_shared(leaves: Sequence[LeafSpec]) -> list[LeafSpec]:
 
 
 # Dtypes that no check states, from the kernels that take the inputs.
-
-
 def is_described(leaf: LeafSpec) -> bool:
     """Whether the dtype and the number of dims are known."""
     return leaf.dtype is not None and leaf.rank is not None

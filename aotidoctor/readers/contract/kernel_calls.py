@@ -3,11 +3,10 @@
 Kernel calls come in call order: generated C++, Triton, ATen shims and custom operators. Sources show bound checks,
 accumulators per thread, random numbers and NaN constants.
 
-A kernel with a reduction across threads keeps one accumulator per thread in ``tmp_acc0_arr[N]``, where N is the
-number of threads of the machine that compiled it. Where N equals that machine's number of cores, the parallel region
-does not say ``num_threads(N)``, so a machine with more cores writes past the end of the array. The attention template
-sizes its buffers with ``num_thread`` in the same way. An array of that name which no ``[tid]`` indexes has another
-purpose.
+A kernel with a reduction across threads keeps one accumulator per thread in ``tmp_acc0_arr[N]``, where N is the number
+of threads of the machine that compiled it. Where N equals that machine's number of cores, the parallel region does not
+say ``num_threads(N)``, so a machine with more cores writes past the end of the array. The attention template sizes its
+buffers with ``num_thread`` in the same way. An array of that name which no ``[tid]`` indexes has another purpose.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from aotidoctor.readers.contract.run_impl_records import RawCall, TritonLaunch
 from aotidoctor.readers.contract.wrapper_text import is_operator, split_list
 
 # Calls.
-
 PROXY = "aoti_torch_proxy_executor_call_function"
 _POINTER = re.compile(r"\s*\((const )?[\w:<>, ]+\*\)\(?(\w+)\.data_ptr\(\)\)?|[^,]+")
 _HANDLES = re.compile(
@@ -165,7 +163,6 @@ def written_and_read(call: RawCall, launches: Mapping[str, TritonLaunch]) -> tup
 
 
 # Parameters of kernels, to be matched with the arguments of a call.
-
 # The type may hold spaces, and ends where the star or the name begins.
 _NAME = re.compile(r"\w+$")
 _CPP_TYPE = re.compile(r"[\w:<>, ]+")
@@ -193,12 +190,7 @@ def cpp_body(name: str, text: str, line: int, member: str) -> KernelBody:
             KernelParameter(name=part[start:], type=name_of_type, pointer=kind.endswith("*"), const=const)
         )
     return KernelBody(
-        name=name,
-        kind="cpp",
-        member=member,
-        line=line,
-        lines=text.count("\n") + 1,
-        parameters=tuple(parameters),
+        name=name, kind="cpp", member=member, line=line, lines=text.count("\n") + 1, parameters=tuple(parameters)
     )
 
 
@@ -226,7 +218,6 @@ def triton_body(launch: TritonLaunch, member: str) -> KernelBody:
 
 
 # Facts in the bodies of kernels.
-
 _FUNCTION = re.compile(r'extern "C"\s+(?:[A-Z_]+\s+)?void\s+(\w+)\(')
 _BOUND = re.compile(r'"(index out of bounds: [^"\n]*)')
 _RANDOM = re.compile(

@@ -26,7 +26,6 @@ from aotidoctor.readers.contract.kernel_calls import arguments_of, kind_of, node
 from aotidoctor.readers.contract.run_impl_records import Assertion, Body, BodyEvent, Buffer, RawCall, TritonLaunch
 
 # Results of custom operators.
-
 _POINTER = re.compile(r"\((?:const )?([\w:<>]+)\*\)\((\w+)\.data_ptr\(\)\)")
 _NAME = re.compile(r"\b[a-z]+\d[\w]*\b")
 
@@ -96,8 +95,6 @@ def _dtype(names: frozenset[str], calls: Sequence[RawCall]) -> str | None:
 
 
 # Reads before any write.
-
-
 def unwritten_reads(events: Iterable[BodyEvent], launches: Mapping[str, TritonLaunch]) -> tuple[str, ...]:
     """One text per buffer: ``buf0 read by aoti_torch_cpu_mm_out``, ``buf2 returned``."""
     fresh: dict[str, str] = {}
@@ -127,17 +124,12 @@ def unwritten_reads(events: Iterable[BodyEvent], launches: Mapping[str, TritonLa
 
 
 # Outputs: paths from the call spec, dtypes and shapes from run_impl.
-
 # Operators whose result has the dtype of their first argument.
 _PRESERVING = re.compile(r"^aoti_torch_[a-z]+_(?:mkldnn_)?_?(?:convolution(?:_pointwise)?|linear_pointwise)$")
 # A view that is made for the call has the dtype of what it views.
 _FIRST = re.compile(r"\s*(?:wrap_with_raii_handle_if_needed\()?(?:reinterpret_tensor_wrapper\()?(\w+)\s*,")
 _DEEPEST = 8
-_LITERALS = {
-    "bool": "true|false",
-    "int64": r"-?\d+(?:L|LL)?|[su]\d+",
-    "float64": r"-?\d+\.\d*(?:e[+-]?\d+)?",
-}
+_LITERALS = {"bool": "true|false", "int64": r"-?\d+(?:L|LL)?|[su]\d+", "float64": r"-?\d+\.\d*(?:e[+-]?\d+)?"}
 
 
 def output_paths(out_spec: str | None, count: int) -> tuple[str, ...]:

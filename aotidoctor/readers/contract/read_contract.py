@@ -55,7 +55,6 @@ from aotidoctor.readers.contract.wrapper_declarations import (
 from aotidoctor.readers.contract.wrapper_text import NotUnderstood, Wrapper, compile_command, find_sections
 
 # Needs of the host, and operations that are not repeatable.
-
 _INCLUDE_TORCH = re.compile(r"(?<![^\s'\"])-I(\S+?)/torch/include(?!\S)")
 _INCLUDE_PYTHON = re.compile(r"(?<![^\s'\"])-I\S*/include/python(\d+\.\d+)")
 _ABI = re.compile(r"-D ?_GLIBCXX_USE_CXX11_ABI=([01])")
@@ -171,7 +170,6 @@ def _uninitialized_reads(
 
 
 # Statements that were read, but not in full.
-
 _EXTERN = re.compile(r'extern "C"\s+(?:[\w*]+\s+)+?(\w+)\(')
 
 
@@ -219,9 +217,6 @@ def note_incomplete(
     for item in body.assertions:
         if item.operator == "input" and any(known_expr(symbols.read(size)) is None for size in item.sizes):
             body.losses.note("symbol", item.line, f"{item.name}: {{{', '.join(item.sizes)}}}")
-
-
-# The contract.
 
 
 @record
@@ -291,12 +286,7 @@ def read_contract(artifact: Artifact, model: ModelEntry) -> ModelContract | None
         ),
         custom_calls=read_custom_calls(body, model.extern_nodes),
         needs=read_needs(
-            model,
-            command,
-            facts,
-            kernels=kernels,
-            launches=launches,
-            unwritten=unwritten_reads(body.events, launches),
+            model, command, facts, kernels=kernels, launches=launches, unwritten=unwritten_reads(body.events, launches)
         ),
         weights=weights_location(model, constructor.constants, constructor.include_weights),
         in_spec=constructor.in_spec,

@@ -43,7 +43,6 @@ from aotidoctor.readers.contract.wrapper_text import (
 )
 
 # Triton launches of packages before 2.7.
-
 _LOAD = re.compile(r'kernels\.(\w+) = loadKernel\("([^"]*)", "[^"]*", (\d+), this->cubin_dir_\);')
 _POINTER = re.compile(
     r"(?:CUdeviceptr|hipDeviceptr_t|void\*) (var_\d+) = reinterpret_cast<[\w*]+>\((\w+)\.data_ptr\(\)\);"

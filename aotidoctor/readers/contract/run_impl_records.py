@@ -81,13 +81,12 @@ class BodyEvent:
 class Body:
     """Contents of ``run_impl``.
 
-    ``definitions`` are the locals that hold sizes, in order; ``renamed`` maps a name to the one whose tensor it
-    took or views (then ``view_shapes`` has its shape); ``like`` maps a name to one of the same dtype and shape
-    whose memory it may not share (a copy, or what a subgraph takes or returns); ``numbers`` are the tensors made of
-    a number of the program, with its C++ text; ``view_dtypes`` are the dtypes of views with another than their
-    tensor; ``launches`` are those of packages before 2.7, by kernel and line; ``used`` are the names that any
-    statement but a check mentions once the inputs are unpacked; ``losses`` are the statements that were not
-    understood.
+    ``definitions`` are the locals that hold sizes, in order; ``renamed`` maps a name to the one whose tensor it took or
+    views (then ``view_shapes`` has its shape); ``like`` maps a name to one of the same dtype and shape whose memory it
+    may not share (a copy, or what a subgraph takes or returns); ``numbers`` are the tensors made of a number of the
+    program, with its C++ text; ``view_dtypes`` are the dtypes of views with another than their tensor; ``launches`` are
+    those of packages before 2.7, by kernel and line; ``used`` are the names that any statement but a check mentions
+    once the inputs are unpacked; ``losses`` are the statements that were not understood.
     """
 
     losses: NotUnderstood
@@ -110,7 +109,6 @@ class Body:
 
 
 # Aliases: new names for tensors.
-
 _POOL = re.compile(r"aoti_torch__alloc_from_pool\((\w+), [^,]+, \w+?_dtype_(\w+?)(?:\(\))?, \d+, (\w+), \w+, &(\w+)\)$")
 _RESTRIDED = re.compile(r"aoti_torch_as_strided\((\w+)_handle, (\w+), \w+, &\1_handle_restrided\)$")
 _NEW_NAME = re.compile(r"aoti_torch_(new_tensor_handle|assign_tensors_out)\((.+), &(\w+)\)$")

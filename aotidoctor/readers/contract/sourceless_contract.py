@@ -42,9 +42,8 @@ from aotidoctor.readers.contract.input_leaves import LeafOrder, order_leaves
 from aotidoctor.readers.contract.output_leaves import output_paths
 from aotidoctor.readers.contract.read_contract import isa_features
 
+
 # From the answers of the running code.
-
-
 def recovered_contract(model_name: str, result: JsonObject) -> ModelContract:
     """A ``ModelContract`` from the job's result; ``problems`` lists what could not be found out."""
     inputs = objects(result.get("inputs"))
@@ -155,7 +154,6 @@ def _needs(metadata: JsonValue) -> HostNeeds:
 
 
 # From the texts of a bare library.
-
 MOST_INPUTS = 10_000
 _SPEC = b'[1, {"type": '
 _NAME = re.compile(rb"arg(\d{1,6})_1")
@@ -254,18 +252,10 @@ def _input(at: int, name: str, texts: _Texts) -> JsonObject:
             dims.append({"static": sizes[0]} if len(sizes) == 1 else {"among": [*sizes]})
         else:
             dims.append({"min": min(low, default=None), "max": max(high, default=None)})
-    return {
-        "name": name,
-        "dtype": dtype,
-        "dims": dims,
-        "strides": [None] * rank,
-        "complete": complete,
-    }
+    return {"name": name, "dtype": dtype, "dims": dims, "strides": [None] * rank, "complete": complete}
 
 
 # From the inputs: which leaves are tensors.
-
-
 def resolve_leaves(contract: ModelContract, inputs: InputSet) -> ModelContract:
     """``contract`` in the reading that fits ``inputs`` best; unchanged where nothing is open or several fit alike.
 
@@ -307,10 +297,7 @@ def resolve_leaves(contract: ModelContract, inputs: InputSet) -> ModelContract:
 
 
 def _score(
-    reading: Reading,
-    leaves: Sequence[LeafSpec],
-    tensors: Mapping[int | None, LeafSpec],
-    given: Mapping[str, LeafValue],
+    reading: Reading, leaves: Sequence[LeafSpec], tensors: Mapping[int | None, LeafSpec], given: Mapping[str, LeafValue]
 ) -> tuple[int, int, int]:
     """Leaves that are what the reading says, tensors of the dtype and rank it says, and flags that it takes for flags.
 

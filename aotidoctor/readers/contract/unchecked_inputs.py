@@ -43,9 +43,7 @@ from aotidoctor.readers.contract.input_leaves import SymbolTable, has_open_strid
 from aotidoctor.readers.contract.kernel_calls import arguments_of
 from aotidoctor.readers.contract.run_impl_records import Body
 
-# Dtype, rank and sizes, from matrix products.
-
-# The result and the two factors among the arguments.
+# Dtype, rank and sizes, from matrix products. The result and the two factors among the arguments.
 _PLACES = {"mm_out": (0, 1, 2), "bmm_out": (0, 1, 2), "addmm_out": (0, 2, 3), "baddbmm_out": (0, 2, 3)}
 _PRODUCT = re.compile(rf"aoti_torch_[a-z]+_(?P<name>{'|'.join(_PLACES)})")
 _Shape = tuple[str, ...]
@@ -142,7 +140,6 @@ def _shape_of(name: str, body: Body, constants: Mapping[str, ConstantSpec]) -> _
 
 
 # Least sizes, from how far the loops of kernels read.
-
 _ACCESS = re.compile(r"(?P<vector>\b(?:loadu|store)\()?\b(?P<name>\w{1,60})(?:\[| \+ )static_cast<int64_t>\(")
 _HEADER = re.compile(r"(?:int64_t|long) (\w{1,60})\s?=")
 _CONDITIONS = ("if", "else", "while", "switch", "do", "case")
@@ -322,7 +319,6 @@ def _reads(access: KernelAccess) -> Reads | None:
 
 
 # Strides, from the steps in which the loops of kernels go.
-
 _MOST_WALKS = 12
 _UNIT_STEP = Num(1)
 _SAME = re.compile(r"auto (tmp\d{1,6}) = (?:c10::convert<int64_t>\()?(tmp\d{1,6})\)?;")

@@ -24,7 +24,6 @@ from aotidoctor.model.torch_names import DEVICE_TYPES, ITEMSIZE, SCALAR_NAMES
 from aotidoctor.readers.contract.wrapper_text import NotUnderstood, WrapperSection
 
 # Constructor.
-
 _BASE = re.compile(
     r"AOTInductorModelBase\(\s{0,80}(\d{1,6})\s{0,80},\s{0,80}(\d{1,6})\s{0,80},\s{0,80}"
     r"(\d{1,6})\b(?:\s{0,80},)?([^{]{0,4000})\{"
@@ -176,7 +175,6 @@ def _spec(text: str, mark: str) -> str | None:
 
 
 # Check functions: what the compiled code compares when its input checks are on.
-
 _COMPARE = re.compile(r"if \((-?\d{1,19}) != (\w+)_(size|stride)\[(\d{1,3})\]\) \{$")
 _BOUND = re.compile(r"if \((\w+)_size\[(\d{1,3})\] ([<>]) (-?\d{1,19})\) \{$")
 _HANDLE = re.compile(r"(?:ConstantHandle|auto) (\w+) = (?:ConstantHandle\()?(input|output)_handles\[(\d{1,6})\]\)?;$")
@@ -266,7 +264,6 @@ def _read_line(line: str, inputs: dict[str, InputCheck]) -> bool:
 
 
 # Location of the constants.
-
 _ALIGNMENT = 64
 _MARKER_ONLY = 64
 

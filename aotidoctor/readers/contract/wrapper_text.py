@@ -1,8 +1,7 @@
 """Split wrapper.cpp into its sections, statements and lists, and count what is not understood.
 
-Two thirds of a wrapper are the same in every package. Only three parts hold the contract: the constructor of the
-model, the check functions and ``run_impl``. They are found once, by plain search, so the time grows only with the
-size.
+Two thirds of a wrapper are the same in every package. Only three parts hold the contract: the constructor of the model,
+the check functions and ``run_impl``. They are found once, by plain search, so the time grows only with the size.
 
 The generator writes a statement per line, with a few exceptions: calls whose arguments are on lines of their own, raw
 strings, and comments between ``/*`` and ``*/``, which hold the source of Triton kernels and are left out.
@@ -123,9 +122,7 @@ def _after_brace(text: str, start: int) -> int:
     return at + 2 if at >= 0 else len(text)
 
 
-# Statements.
-
-# No statement of the generator is on more lines than this.
+# Statements. No statement of the generator is on more lines than this.
 MOST_LINES = 400
 _RAW, _RAW_END = 'R"(', ')"'
 _OPEN = ("(", ",", "=", "<<")
@@ -169,7 +166,6 @@ def _joined(lines: list[str], start: int) -> tuple[int, str]:
 
 
 # Statements that hold no fact of the contract, each matched whole, so that a new argument or suffix is noticed.
-
 _IDENTIFIER = r"[A-Za-z_]\w*"
 # A text that every such statement contains, and the regular expression of the whole.
 _STATEMENTS = (
@@ -262,7 +258,6 @@ def is_operator(function: str) -> bool:
 
 
 # Statements that were not understood, counted by kind of fact, each kind with its first example.
-
 LONGEST_EXAMPLE = 160
 # The first word that occurs decides the kind; a statement without any of them may hold anything.
 _WORDS = (

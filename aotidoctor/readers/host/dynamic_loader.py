@@ -22,7 +22,6 @@ from aotidoctor.readers.package.blob import Blob
 from aotidoctor.readers.package.elf import PT_DYNAMIC, PT_LOAD, ElfError, ElfHeader, read_header, read_segments
 
 # Libraries: names, search paths, symbol lookup.
-
 _DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 1, 4, 5, 6, 14, 15, 29
 _DT_GNU_HASH, _DT_VERSYM, _DT_VERDEF, _DT_VERDEFNUM = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFD
 _SYMBOL_SIZE = 24
@@ -255,7 +254,6 @@ def _text(data: bytes, offset: int) -> str:
 
 
 # Which file a NEEDED name resolves to, and where a symbol is looked up.
-
 _DEFAULT_DIRS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib")
 _MULTIARCH = {62: "x86_64-linux-gnu", 183: "aarch64-linux-gnu", 22: "s390x-linux-gnu", 21: "powerpc64le-linux-gnu"}
 
@@ -357,8 +355,6 @@ def _expand(paths: tuple[str, ...], image_path: str) -> tuple[str, ...]:
 
 
 # Everything that one library needs.
-
-
 def library_dependencies(path: str, environ: Mapping[str, str]) -> dict[str, str | None]:
     """Name to file, None for what is not found; empty when ``path`` is no library of a 64-bit host.
 

@@ -27,7 +27,6 @@ from aotidoctor.readers.package.elf import ElfError
 from aotidoctor.readers.releases.torch_releases import release_of
 
 # Import path of this interpreter, without the working directory.
-
 HOME = str(Path(__file__).resolve().parents[3])
 
 
@@ -46,7 +45,6 @@ def import_path() -> list[str]:
 
 
 # Tools, allow-listed variables and the C library.
-
 TOOLS = ("g++", "clang++", "c++", "ld", "gdb", "cuda-gdb", "py-spy", "compute-sanitizer", "valgrind", "nvcc")
 # Where the toolkit's installer puts its tools without touching PATH.
 CUDA_TOOLS = "/usr/local/cuda/bin"
@@ -114,7 +112,6 @@ def in_container(environ: Mapping[str, str]) -> bool | None:
 
 
 # CUDA toolkit.
-
 HEADER, ASSEMBLER = "cuda.h", "ptxas"
 _DEFAULT_HOME = "/usr/local/cuda"
 _BUNDLED = "triton/backends/nvidia/bin/ptxas"
@@ -141,9 +138,7 @@ def find_toolkit(environ: Mapping[str, str], search: Iterable[str]) -> dict[str,
     }
 
 
-# Installed packages.
-
-# Substrings of ``name==version``, as torch.utils.collect_env has them.
+# Installed packages. Substrings of ``name==version``, as torch.utils.collect_env has them.
 _WANTED = (
     "torch", "numpy", "triton", "optree", "mypy", "flake8", "onnx", "cuda-cudart", "cuda-cupti", "cuda-libraries",
     "cuda-opencl", "cuda-nvrtc", "cuda-runtime", "cublas", "cudnn", "cufft", "curand", "cusolver", "cusparse", "nccl",
@@ -166,7 +161,6 @@ def relevant_packages(search: Iterable[str]) -> dict[str, str]:
 
 
 # Torch.
-
 _ASSIGNMENT = re.compile(r"^(\w+)[ \t]*(?::[^=\n]{0,200})?=[ \t]*(?:'([^']*)'|\"([^\"]*)\")", re.MULTILINE)
 _DEBUG = re.compile(r"^debug\b[^=\n]*=\s*(True|False)", re.MULTILINE)
 _ERROR_CONSTRUCTOR = b"_ZN3c105ErrorC1ENS_14SourceLocationE"
@@ -227,7 +221,6 @@ def _cxx11_abi(library: Path) -> bool | None:
 
 
 # Folder that a load unpacks the package into, and whether that can work.
-
 _DEFAULT = "/tmp"  # noqa: S108 - the loader's own
 _HEEDED_SINCE = (2, 13)
 

@@ -25,9 +25,6 @@ def text_of_file(path: Path) -> str:
         return ""
 
 
-# Processor.
-
-
 @record
 class Cpu:
     """``cores`` are the logical CPUs this process may use; ``physical`` the distinct cores among them."""
@@ -85,9 +82,7 @@ def _first_number(text: str | None) -> int | None:
     return int(first) if first.isdecimal() and int(first) > 0 else None
 
 
-# Memory.
-
-# Version 1 control groups print "no limit" as the largest multiple of a page.
+# Memory. Version 1 control groups print "no limit" as the largest multiple of a page.
 _UNLIMITED = 1 << 60
 
 
@@ -151,7 +146,6 @@ def _number_in(path: Path) -> int | None:
 
 
 # GPUs.
-
 _DRIVER = r"Kernel Module(?: for \S+)?\s+(\d+\.\d+(?:\.\d+)?)"
 _LIBCUDA = r"libcuda\.so\.(\d{3,}\.\d+(?:\.\d+)?)$"
 

@@ -24,7 +24,6 @@ from aotidoctor.readers.host.hardware import text_of_file
 from aotidoctor.readers.package.elf import ElfError
 
 # Libraries and symbols that nothing on this host provides.
-
 _OPENMP = re.compile(r"^lib(gomp|iomp5|omp)[-.]")
 # A package with many models repeats itself; this many objects show every library it could need.
 _OBJECT_LIMIT = 8
@@ -186,7 +185,6 @@ def _distinct(images: list[LibraryImage]) -> list[LibraryImage]:
 
 
 # Executable stacks.
-
 REFUSED_FROM = (2, 41)
 _TUNABLE = re.compile(r"(?:^|:)glibc\.rtld\.execstack=(\d+)")
 

@@ -30,7 +30,6 @@ from aotidoctor.readers.inputs.tensor_values import (
 )
 
 # Tensors, from the records of ``torch._utils._rebuild_*`` calls.
-
 STATS_TOTAL = 8 << 20
 
 
@@ -180,11 +179,7 @@ _REBUILD: Mapping[str, Callable[[TensorReader, tuple[Value, ...]], TensorDesc]] 
         reader, args, metadata=args[6] if len(args) > 6 else None, requires_grad=args[4]
     ),
     "torch._utils._rebuild_tensor_v3": lambda reader, args: _strided(
-        reader,
-        args,
-        dtype=dtype_name(args[6]),
-        metadata=args[7] if len(args) > 7 else None,
-        requires_grad=args[4],
+        reader, args, dtype=dtype_name(args[6]), metadata=args[7] if len(args) > 7 else None, requires_grad=args[4]
     ),
     "torch._utils._rebuild_parameter": _parameter,
     "torch._utils._rebuild_parameter_with_state": _parameter,
@@ -205,10 +200,7 @@ _REBUILD: Mapping[str, Callable[[TensorReader, tuple[Value, ...]], TensorDesc]] 
         requires_grad=args[3] is True,
     ),
     "torch._utils._rebuild_device_tensor_from_cpu_tensor": lambda reader, args: dataclasses.replace(
-        _inner(reader, args[0]),
-        dtype=dtype_name(args[1]),
-        device=device_name(args[2]),
-        requires_grad=args[3] is True,
+        _inner(reader, args[0]), dtype=dtype_name(args[1]), device=device_name(args[2]), requires_grad=args[3] is True
     ),
     "torch._utils._rebuild_device_tensor_from_numpy": _from_numpy,
     "torch._utils._rebuild_wrapper_subclass": lambda _, args: TensorDesc(
@@ -240,7 +232,6 @@ _NOT_TYPED = frozenset(
 
 
 # The tree.
-
 MAX_DEPTH = 100
 MAX_NODES = 50_000
 # Regular lists of more numbers than that are one leaf: a picture given as lists, not that many arguments.

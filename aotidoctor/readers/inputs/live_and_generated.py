@@ -27,7 +27,6 @@ from aotidoctor.readers.inputs.pickle_machine import Value
 from aotidoctor.readers.inputs.tensor_values import MAX_BYTES, MAX_SPAN, array_value, summarise
 
 # Live values.
-
 _T = TypeVar("_T")
 _CANNOT_SAY = (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError)
 
@@ -163,7 +162,6 @@ def _values(tensor: _Tensor, dtype: str, most: int) -> Sequence[int] | Sequence[
 
 
 # Sizes and strides that satisfy a contract.
-
 SMALL = (4, 2, 3, 5, 6, 8, 16, 32, 64, 1)
 MOST = 4096
 MAX_PERMUTED = 5
@@ -281,7 +279,6 @@ def _dense(known: tuple[int | None, ...], shape: tuple[int, ...]) -> tuple[int, 
 
 
 # Generated inputs.
-
 _BAG = "embedding_bag"
 _DIVIDES = ("div", "remainder", "fmod")
 

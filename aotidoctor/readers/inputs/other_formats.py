@@ -101,7 +101,6 @@ def _header(path: str, name: str, data: memoryview) -> tuple[str, bool, tuple[in
 
 
 # JSON.
-
 MAX_FILE = 64 << 20
 MOST_BRACKETS = 500_000
 FLOATING = ("float", "bfloat")
@@ -249,8 +248,6 @@ def _safetensors_tensor(path: str, name: str, entry: JsonValue, values: memoryvi
 
 
 # The format by the first bytes.
-
-
 def read_other_format(path: str, data: memoryview, head: bytes, *, trusted: bool) -> FileContent:
     """The content of ``data``, which begins with ``head`` (512 bytes or all). Raises ``InputsError``."""
     if head[:6] == NPY_MAGIC:

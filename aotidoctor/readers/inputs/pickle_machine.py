@@ -16,7 +16,6 @@ from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import SAFE_GLOBALS, global_name
 
 # Values.
-
 Value: TypeAlias = (
     "bool | int | float | str | bytes | tuple[Value, ...] | Items | Entries | PickleGlobal | PickleCall | Persistent"
     " | None"
@@ -73,7 +72,6 @@ class Persistent:
 
 
 # Machine.
-
 MAX_STEPS = 1_000_000
 MAX_BYTES = 64 << 20
 MAX_FOREIGN = 50
@@ -187,7 +185,6 @@ class PickleMachine:
 
 
 # Opcodes.
-
 STOP = 0x2E
 Step = Callable[[PickleMachine], object]
 

@@ -32,9 +32,8 @@ from aotidoctor.readers.inputs.torch_files import (
     storages_of,
 )
 
+
 # State dicts in another file.
-
-
 def read_saved_state(path: str, state: PickledState) -> dict[str, ArchivePayload]:
     """Values by name. The file stays mapped as long as one of them lives. Raises ``InputsError``."""
     try:
@@ -122,7 +121,6 @@ class _Window(io.RawIOBase):
 
 
 # Files of weights.
-
 _HEAD = 64
 
 

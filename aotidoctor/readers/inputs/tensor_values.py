@@ -16,9 +16,8 @@ from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import ITEMSIZE, STORAGE_DTYPES, contiguous_stride
 from aotidoctor.readers.inputs.pickle_machine import Items, Persistent, PickleCall, PickleGlobal, Value
 
+
 # Storages: the memory behind tensors, as the file holds it.
-
-
 class MalformedError(Exception):
     """The pickle is not one that torch.save writes; ``subject`` is the record, None for the pickle itself."""
 
@@ -97,7 +96,6 @@ def nested_file(value: Value) -> bytes | str | None:
 
 
 # Arguments of calls: sizes, dtypes, devices, layouts, classes.
-
 MAX_RANK = 64
 
 
@@ -149,7 +147,6 @@ def class_name(value: Value) -> str | None:
 
 
 # Statistics of values.
-
 MAX_BYTES = 256 << 10
 # What is read on demand, in bytes from the first to the last element.
 MAX_SPAN = 16 << 20
@@ -301,7 +298,6 @@ def summarise_complex(parts: Sequence[int] | Sequence[float]) -> ValueStats:
 
 
 # Arrays and scalars of numpy, and numpy's names of dtypes.
-
 _KINDS = {
     "b1": "bool",
     "i1": "int8",

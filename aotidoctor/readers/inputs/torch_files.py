@@ -40,9 +40,8 @@ from aotidoctor.readers.inputs.tensor_values import (
     storage_id,
 )
 
+
 # Content: the result of the reader of every format.
-
-
 @record
 class FileContent:
     """The saved object as it is in the file, before it is read as a call.
@@ -59,7 +58,6 @@ class FileContent:
 
 
 # Errors: why an inputs file is refused.
-
 MAX_NAMED = 10
 FORMS = "tensors as a tuple or list of arguments, {'args', 'kwargs'}, (args, kwargs), one tensor or a dict of kwargs"
 
@@ -112,7 +110,6 @@ def wrong_format_error(path: str, observed: str, *, subject: str | None = None, 
 
 
 # Members of zip files.
-
 CRC_TOTAL = 64 << 20
 MAX_INFLATED = 64 << 20
 MAX_MEMBERS = 20_000
@@ -193,7 +190,6 @@ def open_members(path: str, data: memoryview) -> Members:
 
 
 # Files that hold no inputs.
-
 _PARTS = frozenset({"model", "optimizer", "module", "net", "ema", "scheduler", "lr_scheduler", "param_groups"})
 
 
@@ -296,8 +292,6 @@ def other_file(head: bytes) -> str:
 
 
 # From a pickle to its content.
-
-
 def pickle_content(
     path: str, loaded: LoadedPickle, reader: TensorReader, *, member: str, format_: str, trusted: bool
 ) -> FileContent:
@@ -321,7 +315,6 @@ def pickle_content(
 
 
 # Files without a zip directory.
-
 MAGIC = 0x1950A86A20F9469CFC6C
 EMBEDDED_STEPS = 1000  # the pickles of one storage, and the headers, have a few dozen
 
@@ -415,9 +408,6 @@ def _read_embedded(path: str, data: memoryview, index: int) -> FileStorage:
         raise unsafe_error(path, loaded.foreign)
     storage = _resolver(storages)(storage_id(loaded.value))
     return dataclasses.replace(storage, key=f"embedded-{index}")
-
-
-# Zip files.
 
 
 def find_pickle(members: Members) -> str | None:

@@ -125,7 +125,6 @@ def bytes_blob(data: bytes) -> Blob:
 
 
 # Packages that are not on this machine.
-
 _REGISTERED: dict[str, Blob] = {}
 
 
@@ -142,9 +141,6 @@ def register_source(name: str, blob: Blob) -> Iterator[None]:
 def registered_source(name: str) -> Blob | None:
     """The blob that is registered for ``name``; None for a path."""
     return _REGISTERED.get(name)
-
-
-# Text and JSON.
 
 
 class JsonError(ValueError):

@@ -62,7 +62,6 @@ from aotidoctor.readers.package.read_package import unchecked_items, zip_items
 from aotidoctor.readers.package.shared_object import MMAP_SPAN
 
 # Constants of an archive of torch.export.
-
 CONFIG_LIMIT = 64 << 20
 LEGACY_PROGRAM = "serialized_exported_program.json"
 _LEGACY = {
@@ -189,7 +188,6 @@ def _numbers(texts: tuple[str, ...] | None) -> tuple[int, ...] | None:
 
 
 # Constants of a package.
-
 _ALIGNMENT = 64
 
 
@@ -325,9 +323,7 @@ def saved_storage(name: str, blob: Blob) -> StorageContent | None:
     return None if storage is None else _content(storage)
 
 
-# Hashes.
-
-# Of fewer bytes a hash can be turned round by trying them all.
+# Hashes. Of fewer bytes a hash can be turned round by trying them all.
 LEAST_BYTES = 64
 CHUNK = 1 << 20
 DIGITS = 16
@@ -368,7 +364,6 @@ def total_size(tensors: Iterable[StoredTensor]) -> int:
 
 
 # Stamps: whether the constants are the stamped ones.
-
 # More bytes of constants are not hashed by a command that only reads.
 MOST_BYTES = 64 << 20
 

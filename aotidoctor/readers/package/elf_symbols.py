@@ -16,7 +16,6 @@ from aotidoctor.model.record import record
 from aotidoctor.readers.package.elf import PT_DYNAMIC, SHT_DYNSYM, Elf, ElfError
 
 # Dynamic section: needed libraries, run paths, versions, tables.
-
 _NEEDED, _HASH, _STRTAB, _SYMTAB, _STRSZ = 1, 4, 5, 6, 10
 _RPATH, _RUNPATH, _GNU_HASH = 15, 29, 0x6FFFFEF5
 _VERSYM, _VERNEED, _VERNEEDNUM = 0x6FFFFFF0, 0x6FFFFFFE, 0x6FFFFFFF
@@ -163,7 +162,6 @@ def _read_version_names(elf: Elf, position: int, count: int) -> list[tuple[int, 
 
 
 # Symbols.
-
 _WEAK = 2
 _MAX_SYMBOL_STRINGS = 64 << 20
 _ENTRY_POINT = b"AOTInductor"

@@ -31,7 +31,6 @@ from aotidoctor.readers.package.blob import JsonError, as_text, clean_surrogates
 from aotidoctor.readers.package.package_models import argument_kind
 
 # Sizes as text.
-
 _MAX_TEXT = 4000
 _INFIX = {"Mul": "*", "Add": " + "}
 
@@ -79,7 +78,6 @@ def _infix(node: ast.expr) -> str | None:
 
 
 # Leaves, outputs and constants, from the signature and the tensor metadata.
-
 # Kind of a constant -> the fields of its name in the graph and of its name in the model.
 CONSTANT_KINDS: Mapping[str, str] = {
     "parameter": "parameter_name",
@@ -235,7 +233,6 @@ def _sizes(value: JsonValue) -> tuple[str, ...] | None:
 
 
 # Functions: which node computes which, in which mode.
-
 MOST_NODES = 200_000
 
 
@@ -268,9 +265,7 @@ def program_functions(module: JsonObject) -> tuple[Mapping[str, str], frozenset[
     return live, frozenset().union(*makes)
 
 
-# The program.
-
-# Parsed JSON takes many times its size in memory.
+# The program. Parsed JSON takes many times its size in memory.
 MAX_JSON = 64 << 20
 
 _MAX_DEPTH = 64

@@ -22,7 +22,6 @@ from aotidoctor.readers.package.blob import Blob, bytes_blob, decode, path_blob
 from aotidoctor.readers.package.zip_archive import STORED, ZipEntry, read_entry
 
 # Kinds of files.
-
 HEAD_SIZE = 4096
 FIRST_LINE_LIMIT = 200
 
@@ -144,7 +143,6 @@ def _is_onnx(head: bytes) -> bool:
 
 
 # Members with the means to read them, the same for archives and directories.
-
 # A deflated member has to be unpacked into memory before anything in it can be looked up.
 INFLATE_LIMIT = 256 << 20
 
@@ -189,7 +187,6 @@ def file_item(member: Member) -> PackageMember:
 
 
 # Kinds of archives and directories, and the models in them.
-
 _MODEL_FILE = re.compile(r"^(?P<root>(?:[^/]*/)*?)data/aotinductor/(?P<model>[^/]+)/(?P<file>[^/].*)$", re.DOTALL)
 _PROGRAM = re.compile(r"^(?:[^/]+/)?models/(?P<name>[^/]+)\.json$")
 _OLD_PROGRAM = re.compile(r"^(?:[^/]+/)?serialized_exported_program\.json$")

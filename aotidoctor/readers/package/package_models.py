@@ -3,9 +3,8 @@
 JSON files: device metadata, proxy-executor nodes, kernel provenance. Their ``problem`` texts begin with a fixed word,
 so that checks need not read prose: ``not-json``, ``not-object``, ``not-string``, ``no-nodes``.
 
-Device code is for ``sm_90``, ``compute_90`` (PTX), ``gfx942``, ``spirv`` or ``intelgt``. ``sm_90a`` (arch-specific,
-as Triton compiles for Hopper) is reported as ``sm_90a``: such code runs on that capability only, and has no
-successors.
+Device code is for ``sm_90``, ``compute_90`` (PTX), ``gfx942``, ``spirv`` or ``intelgt``. ``sm_90a`` (arch-specific, as
+Triton compiles for Hopper) is reported as ``sm_90a``: such code runs on that capability only, and has no successors.
 
 Weights are ``so`` inside the shared object, ``mmap`` appended to it, ``blob`` in a ``.blob`` member, ``disk`` as
 tensors that the caller must load, ``none`` no constants at all, ``external`` constants that nothing here holds,
@@ -27,7 +26,6 @@ from aotidoctor.readers.package.package_layout import INFLATE_LIMIT, PackageMemb
 from aotidoctor.readers.package.shared_object import MMAP_SPAN, read_shared_object
 
 # GPUs that a piece of device code is for.
-
 SUFFIXES = (".cubin", ".fatbin", ".hsaco", ".spv", ".zebin")
 
 _EM_CUDA, _EM_AMDGPU, _EM_INTELGT = 190, 224, 205
@@ -114,7 +112,6 @@ def _bundle_targets(data: bytes) -> tuple[str, ...]:
 
 
 # JSON files of a model.
-
 SUFFIX = "_metadata.json"
 # PyTorch writes four or five; each is looked up here.
 MAX_FOLDERS = 64
@@ -206,7 +203,6 @@ def _extern_node(value: JsonValue) -> ExternNode:
 
 
 # Location of the weights.
-
 _BASE_CALL = re.compile(r"AOTInductorModelBase\(([^;{]{1,2000}?)\)\s*\{")
 _BLOB_SPAN = 8
 
@@ -243,7 +239,6 @@ def weights_location(names: Iterable[str], shared: SharedObject | None, wrapper:
 
 
 # The model.
-
 TEXT_LIMIT = 32 << 20
 JSON_LIMIT = 16 << 20
 METADATA_LIMIT = 1 << 20
@@ -257,13 +252,7 @@ _LIBRARIES = (".so", ".dll", ".pyd", ".dylib")
 _TWIN = "_abicompat"
 _FLAGS = ("_compile_flags.json", "_linker_flags.json")
 _BUILD_FILES = ("CMakeLists.txt", *_FLAGS)
-_NOT_EXTERN = (
-    SUFFIX,
-    "_flags.json",
-    "kernel_information.json",
-    "weights_config.json",
-    "custom_objs_config.json",
-)
+_NOT_EXTERN = (SUFFIX, "_flags.json", "kernel_information.json", "weights_config.json", "custom_objs_config.json")
 _KNOWN = (
     *_LIBRARIES, *SUFFIXES, ".cpp", ".json", ".blob", ".o", ".ld", ".txt", ".bin", ".h", ".cu", ".lib", ".a", ".pt",
 )  # fmt: skip

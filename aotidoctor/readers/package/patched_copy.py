@@ -51,9 +51,7 @@ def changed_copy(source: str, target: str) -> Iterator[BinaryIO]:
         raise
 
 
-# Another member.
-
-# As PyTorch writes them: data begins at a multiple of this, behind an extra field of filling.
+# Another member. As PyTorch writes them: data begins at a multiple of this, behind an extra field of filling.
 _ALIGNMENT = 64
 _FILLING = 0x4246
 
@@ -136,7 +134,6 @@ def _entry_bytes(blob: Blob, entry: ZipEntry, data: bytes, start: int) -> tuple[
 
 
 # Executable stack.
-
 _LOCAL_CRC, _CENTRAL_CRC = 14, 16
 _DESCRIPTOR = b"PK\7\x08"
 

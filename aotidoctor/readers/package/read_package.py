@@ -49,9 +49,7 @@ from aotidoctor.readers.package.zip_archive import (
     unsafe_names,
 )
 
-# Members put together: kind, markers, models, exported programs.
-
-# A package has a handful of models; more is an attack.
+# Members put together: kind, markers, models, exported programs. A package has a handful of models; more is an attack.
 MAX_MODELS = 64
 
 
@@ -105,9 +103,6 @@ def read_programs(items: Sequence[PackageMember], counts: Counts) -> tuple[Expor
         else:
             found.append(facts)
     return tuple(found)
-
-
-# Archives.
 
 
 def read_archive(base: Artifact, blob: Blob, directory: ZipDirectory, crc_limit: int) -> Artifact:
@@ -187,7 +182,6 @@ def _in_state(names: Sequence[str], states: Sequence[CrcState], wanted: CrcState
 
 
 # Directories and bare shared objects.
-
 MAX_FILES = 10_000
 MAX_DEPTH = 12
 BARE_MODEL = "model"
@@ -263,7 +257,6 @@ def _directory_member(name: str, path: Path, size: int, *, is_symlink: bool) -> 
 
 
 # Paths.
-
 HASH_LIMIT = 64 << 20
 _ZIP = (b"PK\3\4", b"PK\5\6", b"PK\1\2")
 

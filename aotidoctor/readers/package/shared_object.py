@@ -25,7 +25,6 @@ from aotidoctor.readers.package.elf_symbols import (
 from aotidoctor.readers.package.package_layout import object_format
 
 # Debug facilities compiled into the object.
-
 _SCAN_LIMIT = 16 << 20
 _CHECKS = b"AOTI_RUNTIME_CHECK_INPUTS\0"
 _LAUNCH = b"before_launch: "
@@ -66,10 +65,8 @@ def _read_only_data(elf: Elf) -> bytes | None:
     return b"".join(parts) if parts else None
 
 
-# The object.
-
-# Appended (mmapped) weights: the embedded constants are then 16 bytes, the length of the weights and a random number
-# that is repeated as the last 8 bytes of the file.
+# The object. Appended (mmapped) weights: the embedded constants are then 16 bytes, the length of the weights and a
+# random number that is repeated as the last 8 bytes of the file.
 MMAP_SPAN = 16
 # Compilers pad code with no-op instructions; so many zero bytes in a row are a hole that a broken copy left.
 BLANK_RUN = 512
@@ -192,7 +189,6 @@ def _find_cut(elf: Elf) -> tuple[int | None, str | None]:
 
 
 # Symbols whose names hold a given text.
-
 _LARGEST_STRINGS = 64 << 20
 
 
@@ -226,7 +222,6 @@ def read_named_symbols(path: str, part: str) -> NamedSymbols:
 
 
 # Texts: what read-only sections hold between zero bytes.
-
 # Weights may lie in such a section too, and are not looked through.
 LARGEST = 8 << 20
 

@@ -23,7 +23,6 @@ from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import CHUNK, Blob
 
 # Directory.
-
 STORED = 0
 DEFLATED = 8
 
@@ -236,9 +235,7 @@ def _with_local_header(blob: Blob, entry: ZipEntry, shift: int) -> ZipEntry:
     )
 
 
-# Integrity.
-
-# A quarter of a second where the file is in memory already: less than it takes to load such a package.
+# Integrity. A quarter of a second where the file is in memory already: less than it takes to load such a package.
 DEFAULT_CRC_LIMIT = 1 << 30
 # What unpacking a byte takes of the time, by that of looking at one (measured: 0.25 GB/s, 4 GB/s).
 _UNPACKING = 16
@@ -352,7 +349,6 @@ def _inflate(payload: Blob) -> Iterator[bytes]:
 
 
 # Names.
-
 _DRIVE = re.compile(r"^[A-Za-z]:")
 
 

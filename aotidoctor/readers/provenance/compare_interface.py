@@ -16,9 +16,8 @@ from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
 from aotidoctor.model.evidence import list_names
 from aotidoctor.model.record import record
 
+
 # Differences, and what was compared at all.
-
-
 @record
 class ProgramDifference:
     """A difference: ``aspect`` is ``call``, ``inputs``, ``outputs``, ``constants`` or ``operators``, ``kind`` its kind.
@@ -60,8 +59,6 @@ def join_comparisons(parts: Iterable[ProgramComparison]) -> ProgramComparison:
 
 
 # Call spec and inputs.
-
-
 def compare_call(contract: ModelContract, facts: ExportedFacts) -> ProgramComparison:
     """Compare the leaves and their tensors; nothing where one of the two does not list them."""
     if contract.args is None or not contract.leaves:
@@ -209,9 +206,7 @@ def _difference(
     )
 
 
-# Outputs and constants.
-
-# Constants of up to so many elements are written into the code.
+# Outputs and constants. Constants of up to so many elements are written into the code.
 INLINED = 8
 _SIZE = re.compile(r"(\d{1,18})L{0,2}")
 

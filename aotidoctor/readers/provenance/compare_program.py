@@ -29,7 +29,6 @@ from aotidoctor.readers.provenance.compare_interface import (
 )
 
 # Functions: those of the program, and those that the code of the package computes.
-
 FUNCTIONS = frozenset({
     "acos", "asin", "atan", "celu", "cos", "cosh", "cumsum", "elu", "erf", "gelu", "hardsigmoid", "hardswish",
     "hardtanh", "leaky_relu", "log", "mish", "relu", "sigmoid", "silu", "sin", "sinh", "softplus", "sort",
@@ -176,8 +175,6 @@ def _bare(target: str) -> str:
 
 
 # Everything that can be compared.
-
-
 def compare_program(
     contract: ModelContract, facts: ExportedFacts, model: ModelEntry | None = None
 ) -> ProgramComparison:
@@ -224,7 +221,6 @@ def _hint(kind: str, subject: str, package: str, program: str) -> ProgramDiffere
 
 
 # Inputs that the package leaves open.
-
 # Before the name of a size of the program that the package does not show under a name of its own.
 OWN = "program_"
 

@@ -18,7 +18,6 @@ from aotidoctor.model.artifact import ModelEntry, SharedObject
 from aotidoctor.model.record import record
 
 # C shims: the first release whose headers declare each.
-
 Release = tuple[int, int]
 _TABLE = "shims.txt"
 _PREFIXES = ("aoti_torch_", "torch_")
@@ -80,7 +79,6 @@ def release_text(release: Release) -> str:
 
 
 # Releases that may have built a package.
-
 _CONTAINER = "AOTInductorModelContainer"
 # One function per release that every package exports from then on.
 _EXPORTED: tuple[tuple[Release, str], ...] = (

@@ -27,7 +27,6 @@ from aotidoctor.reports.sarif import RESULTS, RuleManual, SarifNode, sarif_docum
 from aotidoctor.reports.text import COLORS, neutral, one_line
 
 # Causes over time as stacked bars in SVG, without matplotlib.
-
 WIDTH, HEIGHT = 960, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 8, 10, 30
 _TICKS = 4
@@ -83,7 +82,6 @@ def _labels(line: Timeline, step: float) -> list[Markup]:
 
 
 # HTML.
-
 ROWS = 10_000
 """Items of a page; those that fail come first."""
 _BYTES = 6 << 20
@@ -155,7 +153,6 @@ def _item_cells(row: ItemRow) -> tuple[str, ...]:
 
 
 # SARIF.
-
 _STATES = {NEW: "new", KNOWN: "unchanged", CHANGED: "updated"}
 _HELP = 8000
 
@@ -254,7 +251,6 @@ def _notice(level: str, text: str) -> SarifNode:
 
 
 # JUnit XML.
-
 MOST = 20_000
 """Cases of a document. Those that fail come first."""
 _MESSAGE = 400
@@ -310,7 +306,6 @@ def _case(row: ItemRow, summary: Overview) -> JUnitCase:
 
 
 # How a batch ended.
-
 BATCH_SCHEMA = "aotidoctor.batch/1"
 # Causes that the text names; the JSON has them all.
 CAUSES_LISTED = 10

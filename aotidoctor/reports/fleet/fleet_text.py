@@ -50,7 +50,6 @@ from aotidoctor.reports.terminal.terminal_layout import Layout, capture_for_stre
 from aotidoctor.reports.text import Headline, one_line
 
 # What every format says.
-
 CORRELATION = (
     "Features that separate a cluster from the healthy items. They are correlations, and need not be the cause."
 )
@@ -196,7 +195,6 @@ def cluster_details(cluster: Cluster) -> list[tuple[str, str]]:
 
 
 # For a terminal, through rich.
-
 _MOST, _DETAILED, _PERIODS = 40, 8, 14
 
 
@@ -288,9 +286,6 @@ def _show_timeline(summary: Overview, out: Layout, most: int | None) -> None:
     _table("Causes over time", headings, parts, out, len(rows) - len(parts))
 
 
-# Markdown.
-
-
 def render_fleet_markdown(summary: Overview) -> str:
     """``summary`` as Markdown, shorter than GitHub's limit."""
     return fit_parts(partial(_parts, summary))
@@ -334,12 +329,7 @@ def _parts(summary: Overview, budget: Budget) -> list[str]:
         *(_details_markdown(number, cluster, budget) for number, cluster in enumerate(listed, 1)),
         section("Not examined", UNEXAMINED, unexamined, budget),
         section("Causes over time", headings, timeline[-budget.rows :], budget),
-        section(
-            "Hosts and causes",
-            ("Host", *(cell(name) for name in found.causes), "All items"),
-            matrix,
-            budget,
-        ),
+        section("Hosts and causes", ("Host", *(cell(name) for name in found.causes), "All items"), matrix, budget),
         section("Gone since the baseline", GONE, gone, budget),
         section("Slowest items", SLOWEST, slowest, budget),
         f"### Again\n\n{fence(report_view.command_text(summary.argv), language='sh', budget=4000)}",
@@ -353,7 +343,6 @@ def _details_markdown(number: int, cluster: Cluster, budget: Budget) -> str:
 
 
 # One line for a chat.
-
 _CAUSES = 4
 
 
@@ -374,7 +363,6 @@ def render_chat_line(summary: Overview) -> str:
 
 
 # JSON.
-
 _APART = ("argv", "version", "made", "clusters")
 
 
@@ -413,9 +401,7 @@ def _cluster_json(cluster: Cluster) -> Mapping[str, object]:
     return {**record_json(cluster), **pick_fields(cluster, "is_accepted is_news")}
 
 
-# CSV.
-
-# What a spreadsheet takes for a formula, also after blanks, and in the wide letters of East Asia.
+# CSV. What a spreadsheet takes for a formula, also after blanks, and in the wide letters of East Asia.
 _FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20|%]")
 _LONGEST = 2000
 _HEADINGS = tuple(item.name for item in fields(ItemRow))

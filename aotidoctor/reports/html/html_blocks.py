@@ -21,7 +21,6 @@ from aotidoctor.model.record import record
 from aotidoctor.reports.text import one_line, plain
 
 # Text, anchors, and links from a statement to its evidence.
-
 # What `plain` leaves and HTML does not allow: the code points that are no characters, in each of the 17 planes.
 _NO_CHARACTERS = "".join(chr(plane * 0x10000 + last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
 _FORBIDDEN = re.compile(f"[\ufdd0-\ufdef{_NO_CHARACTERS}]")
@@ -110,7 +109,6 @@ def ending(text: str, room: int) -> tuple[str, int]:
 
 
 # Templates and icon.
-
 _ICON = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 8 8'><circle cx='4' cy='4' r='4' fill='{}'/></svg>"
 
 
@@ -137,9 +135,7 @@ def with_script_hash(script: str) -> dict[str, Markup]:
     return {"script": Markup(script), "script_hash": Markup(digest)}  # noqa: S704 - ours
 
 
-# Blocks.
-
-# Rows.
+# Blocks. Rows.
 LONG = 60
 
 
@@ -317,8 +313,6 @@ def cut(what: str, rows: Sequence[TableLine], room: int) -> tuple[tuple[TableLin
 
 
 # Rows of the two drawings.
-
-
 @record
 class ValueRow:
     """A tensor that a call wrote: range of its finite values, what is not finite, and how far it is off.

@@ -48,7 +48,6 @@ from aotidoctor.reports.report_view import headline
 from aotidoctor.reports.text import COLORS, one_line, plain, seconds, size
 
 # The events of a log.
-
 _LOG_ROOM = 500
 
 
@@ -123,7 +122,6 @@ def event_of(log: LogReading | None, item: Evidence) -> str:
 
 
 # Evidence, other causes, and what was not checked.
-
 _ROOM = 500
 _TONES = {"info": "dim", "warn": "unsure", "error": "bad"}
 
@@ -209,7 +207,6 @@ def not_checked_blocks(report: Report, known: Collection[str]) -> tuple[Block, .
 
 
 # The first screen.
-
 _NOTHING = Markup("")
 # The rows of the first screen that have a place of their own; an unlabelled one goes on with the row before it.
 _PLACED = frozenset(("Subject", "Looked like", "Is", "How sure", "What to do", ""))
@@ -327,9 +324,7 @@ def verdict_facts(report: Report) -> tuple[tuple[str, Markup], ...]:
     return (*rows, ("Made", html_blocks.line(f"by aotidoctor {report.version}, {took}")))
 
 
-# The page.
-
-# The tab tells the verdict, too.
+# The page. The tab tells the verdict, too.
 _LATE = ("calls", "values", "contract", "package")
 _SCRIPT = """
 for (const table of document.querySelectorAll("table.long")) {
@@ -411,7 +406,6 @@ def _sections(report: Report, known: frozenset[str]) -> Iterator[PageSection]:
 
 
 # A report or a contract in a notebook.
-
 # A page beyond this is for a browser, not for a cell: a notebook keeps its outputs.
 _LARGEST_PAGE = 2 << 20
 _MOST_LEAVES = 200

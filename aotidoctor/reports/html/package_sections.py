@@ -39,9 +39,7 @@ from aotidoctor.reports.html.run_sections import error_figure
 from aotidoctor.reports.localization_view import COMPARISON_HEADINGS, comparison_reasons, comparison_rows
 from aotidoctor.reports.package_view import DEBUG_SETTINGS
 
-# The contract beside the inputs.
-
-# All other findings speak of the leaf as a whole.
+# The contract beside the inputs. All other findings speak of the leaf as a whole.
 _ABOUT: Mapping[str, str] = {
     "AD-IN-004": "value",
     "AD-IN-007": "value",
@@ -215,7 +213,6 @@ def _symbols(report: Report) -> tuple[Block, ...]:
 
 
 # Package, host, server, comparison, and the command.
-
 _ROOM = 400
 _TRACEBACK = 40_000
 _TONES = {"": "", "!": "unsure", "x": "bad", "info": "", "warn": "unsure", "error": "bad"}

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 
 # Numbers of the drawings.
-
 _ROWS = 40
 _MISSING = "No drawing: {}. The numbers are in the table. Drawings need matplotlib: pip install matplotlib"
 
@@ -152,7 +151,6 @@ def _draw_figure(draw: Callable[[], Markup], text: str, words: str) -> tuple[Blo
 
 
 # Culprit and chain, calls in order, native stack with source, values of kernels.
-
 _CALLS = 300
 _FRAMES = 60
 _VALUES = 400
@@ -286,7 +284,6 @@ def value_blocks(place: Localization | None) -> tuple[Block, ...]:
 
 
 # Probes against outcomes, and every child run with what it printed.
-
 _RUNS = 200
 _ENDINGS = 12
 # Characters of what runs printed: of each run, and of all together.

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 
 # The file, as plain values.
-
 NAMES_LISTED = 100
 # Lists of members' names, of which a damaged archive may have very many.
 _NAMED = "names_duplicate names_unsafe names_symlink names_directory bad_crc unread_crc oversized"
@@ -114,9 +113,7 @@ def _stamp(seen: StampSeen) -> dict[str, object]:
     }
 
 
-# Contract, inputs and host.
-
-# A report of `run` or `check` shows this many constants and kernels; `inspect` shows all.
+# Contract, inputs and host. A report of `run` or `check` shows this many constants and kernels; `inspect` shows all.
 _LISTED = 50
 _CONSTANT = "name original_fqn dtype shape stride device_type data_size kind from_folded"
 _KERNEL = "name kind line origins source_nodes arguments grid warps shared device_code"
@@ -203,7 +200,6 @@ def host_json(found: Host) -> dict[str, object]:
 
 
 # Child runs.
-
 _OUTPUTS_LISTED = 64
 
 
@@ -250,9 +246,6 @@ def _ending(ending: Ending) -> dict[str, object]:
             return values | {"ending": "out-of-memory", "ending_why": reason}
         case NotStarted(reason=reason):
             return values | {"ending": "not-started", "ending_why": reason}
-
-
-# The document.
 
 
 def render_json(report: Report) -> str:
@@ -344,9 +337,7 @@ def clean_json(value: object) -> JsonValue:
             return clean_json(str(value))
 
 
-# A report that was written before, read back.
-
-# In bytes; reports are cut long before.
+# A report that was written before, read back. In bytes; reports are cut long before.
 _LARGEST = 64 << 20
 
 

@@ -13,7 +13,6 @@ from aotidoctor.model.fleet import DIFFERENCE_SCHEMA, LEVELS
 from aotidoctor.model.record import JsonObject, JsonValue
 
 # Parts of schemas.
-
 TEXT: JsonObject = {"type": "string"}
 TEXT_OR_NULL: JsonObject = {"type": ["string", "null"]}
 COUNT: JsonObject = {"type": "integer", "minimum": 0}
@@ -54,7 +53,6 @@ def each(names: str, kind: JsonObject) -> dict[str, JsonObject]:
 
 
 # The file, the contract, the inputs and the host.
-
 ARTIFACT = nullable(
     record_of(
         {"path": TEXT, "kind": TEXT, "size": COUNT, "models": array_of(record_of({"name": TEXT, "layout": TEXT}))},
@@ -69,13 +67,7 @@ ARTIFACT = nullable(
     )
 )
 
-_DIM = record_of(
-    {
-        "static": COUNT_OR_NULL,
-        **each("min max", {"type": ["integer", "null"]}),
-        "expr": TEXT_OR_NULL,
-    }
-)
+_DIM = record_of({"static": COUNT_OR_NULL, **each("min max", {"type": ["integer", "null"]}), "expr": TEXT_OR_NULL})
 
 _LEAF = record_of(
     {
@@ -165,7 +157,6 @@ COMPAT = record_of(
 
 
 # The report.
-
 _SOURCE = nullable(
     {
         "anyOf": [
@@ -339,7 +330,6 @@ def schema() -> JsonObject:
 
 
 # The comparison of two documents.
-
 _COUNTS: JsonObject = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
 
 

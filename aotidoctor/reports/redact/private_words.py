@@ -23,7 +23,6 @@ from aotidoctor.model.record import record
 from aotidoctor.model.report import playbook_files
 
 # What looks private by itself: secrets, addresses, people's folders, tensors.
-
 PLACEHOLDER = (
     r"(?P<placeholder><(?:home|host|user|values)>"
     r"|<(?:home|host|user|secret|email|ip|mac|account|project|word|values)-\d+>)"
@@ -138,15 +137,9 @@ PLACES = (
     Kind(_IPV4, (".",)),
     Kind(_ACCOUNT, ("arn:aws", ".dkr.ecr.")),
     Kind(_INTERNAL, (".internal", ".corp", ".local", ".lan", ".intranet")),
-    Kind(
-        _REGISTRY,
-        ("registry", "docker", "harbor", "nexus", "artifact", "gitlab", "pypi", ".azurecr.io", "gcr.io/"),
-    ),
+    Kind(_REGISTRY, ("registry", "docker", "harbor", "nexus", "artifact", "gitlab", "pypi", ".azurecr.io", "gcr.io/")),
     Kind(_BUCKET, ("s3://", "gs://", "s3a://", "hdfs://", "abfss://", "storage.googleapis", "amazonaws")),
-    Kind(
-        _PROJECT,
-        ("/project", "/scratch/", "/workspaces/", "/gpfs/", "/lustre/", "/nfs/", "/teams/"),
-    ),
+    Kind(_PROJECT, ("/project", "/scratch/", "/workspaces/", "/gpfs/", "/lustre/", "/nfs/", "/teams/")),
 )
 LOOKS_SECRET = re.compile(r"(?=[^0-9]{0,200}[0-9])(?=[^A-Za-z]{0,200}[A-Za-z])[\w+=~-]{16,200}")
 """The value of a variable that nobody knows and that no setting looks like."""
@@ -185,7 +178,6 @@ def is_address(found: re.Match[str]) -> bool:
 
 
 # What is known to be private on this machine, and which words are too ordinary to hide.
-
 SHORTEST = 4
 """A name shorter than this is hidden only where a path or an address shows that a person or a machine is meant."""
 SUBSTRING = 6
@@ -291,7 +283,6 @@ def is_searchable(secret: str) -> bool:
 
 
 # The encodings in which a word can hide.
-
 # So many letters of base64 that they stand there by chance once in many gigabytes.
 _LEAST_BASE64 = 7
 _PLAIN = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~"
@@ -360,7 +351,6 @@ def base64_cores(word: bytes) -> tuple[str, ...]:
 
 
 # Expressions for the names that are known.
-
 _JOINT = re.compile(r"[-._ ]")
 _SEPARATOR = r"(?:/|\\+/|%2[Ff]|%252[Ff]|\\+u002[Ff])"
 

@@ -44,7 +44,6 @@ from aotidoctor.reports.redact.private_words import (
 from aotidoctor.reports.text import replace_fields
 
 # Bounds of a tensor that are its values: dropped where there are few, rounded where there are many.
-
 # Bounds of so few elements are the elements.
 FEW = 64
 
@@ -72,9 +71,7 @@ def _rounded(value: float | None) -> float | None:
     return float(f"{value:.0e}")
 
 
-# One table of placeholders for everything that one redactor sees, or several in a row.
-
-# Equal in any case of letters.
+# One table of placeholders for everything that one redactor sees, or several in a row. Equal in any case of letters.
 _FOLDED = ("user", "host", "word", "project", "email", "ip", "mac")
 _FORM = re.compile(r"<([a-z]+)(?:-(\d+))?>")
 
@@ -138,7 +135,6 @@ def _key(kind: str, text: str) -> tuple[str, str]:
 
 
 # Texts, values and whole reports.
-
 T = TypeVar("T")
 
 # Fields that hold megabytes and that no format shows.

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 # Section "Where": culprit, timeline, native stack with source, values of kernels.
-
-
 def show_place(place: Localization, out: Layout, *, detail: int) -> None:
     """Print what is known of the place; nothing where nothing is."""
     labelled = localization_view.place_rows(place)
@@ -69,9 +67,7 @@ def _mark_row(row: Sequence[str]) -> list[Text]:
     return [Text(cell, style="red" if row[0] else "") for cell in row]
 
 
-# Section "Against the reference".
-
-# Below this width the last columns would push the others together.
+# Section "Against the reference". Below this width the last columns would push the others together.
 _WIDE_VALUES, _NARROW = 110, 8
 _COMPARISON_STYLES = {"": "", "!": "yellow", "x": "red"}
 
@@ -93,7 +89,6 @@ def show_comparison(report: Report, out: Layout) -> None:
 
 
 # Packages and hosts.
-
 _COMPAT_STYLES = {"good": "green", "bad": "red", "unsure": "yellow"}
 _BY_WORD = {
     word: _COMPAT_STYLES[localization_view.COMPAT_TONES[answer]]
@@ -122,8 +117,6 @@ def _compat_table(out: Layout, title: str, headings: tuple[str, ...], rows: tupl
 
 
 # A section per model of `triton`.
-
-
 def show_names(report: Report, out: Layout) -> None:
     """Print the server's names of a package's tensors, if they were requested."""
     for title, rows in run_view.name_tables(report):
@@ -152,7 +145,6 @@ def show_serving(report: Report, out: Layout, *, detail: int) -> None:
 
 
 # A comparison of two documents, for `diff`.
-
 _LEVELS = {"decisive": "red", "relevant": "yellow", "outcome": "cyan", "minor": "dim"}
 # Below this width a table would fold every cell.
 _WIDE_SIDES, _UNFOLDED = 110, 80

@@ -27,8 +27,6 @@ from aotidoctor.model.run import Outcome
 from aotidoctor.reports import run_view
 from aotidoctor.reports.text import Headline, head, neutral, one_line, plain, seconds, tail
 
-# Control characters.
-
 
 @dataclass(frozen=True, slots=True)
 class _Plain:
@@ -50,8 +48,6 @@ NEUTRAL = _Neutral()
 
 
 # What rich may know of a stream, without writing to it.
-
-
 def rich_settings(stream: TextIO) -> IO[str]:
     """A file with the encoding, the width and the terminal of ``stream``, which takes everything and keeps nothing."""
     return cast("IO[str]", _Looks(stream))
@@ -79,7 +75,6 @@ class _Looks:
 
 
 # Pages as text.
-
 Show = Callable[[Console], None]
 # Columns where there is no terminal: no line of code is that long, and no paragraph is one line.
 _UNFOLDED = 200
@@ -133,7 +128,6 @@ def _capture(show: Show, console: Console) -> str:
 
 
 # Layout.
-
 _LABEL_WIDTH = 11
 TONES = {"good": "bold green", "bad": "bold red", "unsure": "bold yellow", "partial": "bold magenta"}
 # By severity, and by the mark of a row.
@@ -232,8 +226,6 @@ class Layout:
 
 
 # Titled tables that belong to no report.
-
-
 @record
 class TitledPart:
     """A title with labelled lines and a table under it; both may be empty."""
@@ -261,7 +253,6 @@ def _parts(parts: Sequence[TitledPart], out: Layout) -> None:
 
 
 # The runs of a report, and what the telling ones printed.
-
 _NOISE = re.compile(
     r"^frame #\d+: |^<omitting python frames>|[/\\]aotidoctor[/\\]worker[/\\]|^Extension modules: |^\s*$"
 )
@@ -313,8 +304,6 @@ def _all_words(outcome: Outcome, room: int) -> list[tuple[str, str]]:
 
 
 # The events of a log.
-
-
 def show_log(log: LogReading, out: Layout, *, detail: int) -> None:
     """Print the failures with their lines, and what else the log states."""
     rows, hidden = run_view.log_rows(log, whole=detail > 0)

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 
 # The contract, leaf by leaf, beside the inputs.
-
 _MARKS = {"": " ", "warn": "!", "error": "x"}
 
 _LEAVES_LISTED = 24
@@ -72,7 +71,6 @@ def _decisive_evidence(rows: Sequence[LeafRow]) -> Sequence[LeafRow]:
 
 
 # The bodies of `inspect` and `env`.
-
 _MOST_LISTED = 20
 
 
@@ -233,7 +231,6 @@ def _first(title: str, rows: Sequence[tuple[str, str]], out: Layout, detail: int
 
 
 # The page.
-
 _NAMES_LISTED = 4
 # Their document is a description; a healthy one is no shorter.
 _DESCRIBING = ("inspect", "triton", "env")

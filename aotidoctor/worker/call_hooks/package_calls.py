@@ -50,9 +50,7 @@ from aotidoctor.worker.call_hooks.slots import (
 )
 from aotidoctor.worker.channel import Channel
 
-# A Python function before each hooked call.
-
-# Kept for the life of the process: stubs jump to them.
+# A Python function before each hooked call. Kept for the life of the process: stubs jump to them.
 _callbacks: list[Any] = []
 
 
@@ -107,7 +105,6 @@ def watch_calls(directory: Path, symbols: re.Pattern[str], before: Callable[[Shi
 
 
 # The call trace.
-
 _CALIBRATION_S = 0.001
 # Kept for the life of the process: stubs write through it.
 _rings: list[Any] = []
@@ -171,7 +168,6 @@ def _newest(ring: int) -> int:
 
 
 # The slot in which libtorch has the address of a C function, to replace that by one of ours.
-
 # Kept for the life of the process: libtorch calls through them.
 _around_functions: list[Any] = []
 
@@ -206,7 +202,6 @@ def call_around(slot: int, prototype: Any, around: Callable[..., Any]) -> None:
 
 
 # The CUDA driver that the package calls, found by the address in the package's own slots.
-
 DRIVER_LIBRARY = "libcuda.so.1"
 # Names of the results that matter most, independent of the driver.
 DRIVER_NAMES = {
@@ -289,7 +284,6 @@ def driver_of(slots: list[CallSlot], directory: Path) -> CudaDriver:
 
 
 # Launches that are waited for.
-
 DRIVER = re.compile(r"cuModuleGetFunction|cuLaunchKernel(?:Ex)?")
 HOOKED = re.compile(r"cuModuleLoad|cuModuleGetFunction|cuLaunchKernel(?:Ex)?|aoti_torch_\w+")
 # Without a context there is nothing to wait for: not the fault of a kernel.

@@ -28,7 +28,6 @@ from pathlib import Path
 from aotidoctor.model.record import record
 
 # Machine code of the stubs.
-
 RECORDS = 1 << 16
 HEADER_BYTES = 64
 RING_BYTES = HEADER_BYTES + 16 * RECORDS
@@ -219,7 +218,6 @@ MACHINES = {"x86_64": X86_64, "amd64": X86_64, "aarch64": AARCH64, "arm64": AARC
 
 
 # The ELF image of a loaded library, in memory.
-
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _STRTAB, _SYMTAB, _RELA, _RELASZ, _PLTRELSZ, _JMPREL = 5, 6, 7, 8, 2, 23
 _RELA_SIZE, _SYM_SIZE = 24, 24
@@ -316,9 +314,7 @@ def _dynamic_tags(address: int) -> dict[int, int]:
         address += 16
 
 
-# The slots.
-
-# The package's own kernels, PyTorch's C shims, and the launches of a package for CUDA.
+# The slots. The package's own kernels, PyTorch's C shims, and the launches of a package for CUDA.
 HOOKED_SYMBOLS = re.compile(r"(?:cpp|triton)_\w+|aoti_torch_\w+|cuModuleGetFunction|cuLaunchKernel\w*|cuLibraryGet\w+")
 _ALIGN = 16
 _BITS = {"r": mmap.PROT_READ, "w": mmap.PROT_WRITE, "x": mmap.PROT_EXEC}

@@ -31,9 +31,8 @@ from aotidoctor.worker.emulation.kernel_source import NUMPY, Interval, KernelTex
 from aotidoctor.worker.emulation.launch import LaneLaunch
 from aotidoctor.worker.emulation.storage import EmulatedStorage, Pointer
 
+
 # Values that an address, a mask or an assertion depends on.
-
-
 @record
 class IndexValues:
     """Values of loads: ``fill`` computes those of a storage, ``writes`` are the arguments that the kernel writes to."""
@@ -103,8 +102,6 @@ class IndexValues:
 
 
 # Accesses that their bounds settle, and those that are left to evaluate.
-
-
 @dataclass(slots=True, kw_only=True)
 class AccessPlan:
     """What to check by lane for one access; ``known`` are the ranges that its mask gives."""
@@ -192,9 +189,7 @@ class AccessSettler:
         return form
 
 
-# The quick way.
-
-# Lanes that are evaluated together.
+# The quick way. Lanes that are evaluated together.
 TOGETHER = 1 << 20
 # The block along a looped reduction.
 _LONGEST_LOOP = 1 << 19

@@ -33,7 +33,6 @@ from aotidoctor.worker.emulation.index_nodes import (
 from aotidoctor.worker.emulation.kernel_source import BY_TEXT, Interval
 
 # Forms of an index: sums of axes.
-
 _LESS = {"<": 1, "<=": 0}
 _MORE = {">": 1, ">=": 0}
 
@@ -162,7 +161,6 @@ def _linear(node: AddressNode, stops: Mapping[int, Any]) -> tuple[int, dict[int,
 
 
 # Expressions.
-
 OPERATORS: Mapping[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%", ast.Div: "/", ast.BitAnd: "&",
     ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">",
@@ -331,9 +329,7 @@ def _flat(values: Any) -> Any:
             yield one
 
 
-# Statements.
-
-# Rounds of the loops of a kernel that are processed.
+# Statements. Rounds of the loops of a kernel that are processed.
 MOST_ROUNDS = 256
 _MEMORY = ("make_block_ptr", "make_tensor_descriptor", "atomic_cas", "atomic_xchg", "advance")
 

@@ -19,8 +19,6 @@ from typing import Any
 from aotidoctor.model.record import record
 from aotidoctor.worker.emulation.storage import EmulatedStorage, LaneFindings, Pointer, argument_of, first_lane
 
-# NaN and infinities.
-
 
 @dataclass(slots=True, kw_only=True)
 class FirstNan:
@@ -59,7 +57,6 @@ class FirstNan:
 
 
 # Races: the programs that wrote and read each element.
-
 _MANY = -2
 _THROUGH_DATA = re.compile(r"tl\.store\(\w+ \+ \([^)]*\btmp\d")
 
@@ -223,8 +220,6 @@ def note_readers(table: Any, index: Any, programs: Any) -> None:
 
 
 # The memory of one launch.
-
-
 @dataclass(slots=True, kw_only=True)
 class LaunchMemory:
     """The memory of one launch, with ``pointers`` by their numbers.

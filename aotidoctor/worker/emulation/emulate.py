@@ -42,9 +42,7 @@ from aotidoctor.worker.treatments import treat
 from aotidoctor.worker.user_code import load_setup
 from aotidoctor.worker.values.match_values import Candidates, reference_candidates
 
-# The passes.
-
-# Bytes of inputs and constants from which on the addresses are checked before anything is computed.
+# The passes. Bytes of inputs and constants from which on the addresses are checked before anything is computed.
 LARGE = 16 << 20
 # About what the full way takes for one lane of one access, and its share of the time limit.
 SECONDS_A_LANE = 6e-8
@@ -224,9 +222,6 @@ def _outputs(contract: ModelContract, replay: Replay, found: EmulationFindings) 
                       allocation=value.storage.name)  # fmt: skip
         made.append((spec.path, None if deferred else value.torch()))
     return made
-
-
-# The job.
 
 
 def emulate(payload: Run, channel: Channel) -> dict[str, Any]:

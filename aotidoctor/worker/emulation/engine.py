@@ -29,9 +29,7 @@ from aotidoctor.worker.emulation.storage import (
 )
 from aotidoctor.worker.emulation.wrapper import CannotReplayError, Replay, UnknownExpression, compute_size
 
-# One launch.
-
-# The programs on either side of a guilty one that are carried out again with it.
+# One launch. The programs on either side of a guilty one that are carried out again with it.
 _AROUND = 1
 
 
@@ -127,7 +125,6 @@ def _is_so(launch: LaneLaunch, seen: LaunchAccesses) -> bool:
 
 
 # All launches of a replay.
-
 _FUNCTION = re.compile(r"^static (?:__attribute__\(\(noinline\)\)|inline)? ?void call_(\w+)\(", re.MULTILINE)
 _PARAMETER = re.compile(r"^[ \t]*(?:const )?([\w:]+)(?:<[^>]*>)?&? (\w+),?$", re.MULTILINE)
 _SIZE = re.compile(r"(?:uint32_t|int64_t|int32_t|int) (\w+) = ([^\n;]{1,400});")

@@ -16,8 +16,6 @@ from aotidoctor.model.record import record
 from aotidoctor.worker.emulation.kernel_source import INT32, NUMPY, ORDER, Interval, integer_limits
 
 # Intervals.
-
-
 RANGES: Mapping[str, Callable[..., Interval | None]] = {
     "+": lambda a, b: (a[0] + b[0], a[1] + b[1]),
     "-": lambda a, b: (a[0] - b[1], a[1] - b[0]),
@@ -47,9 +45,6 @@ TRUTHS: Mapping[str, Callable[[Interval, Interval], bool | None]] = {
     ">": lambda a, b: _less(b, a),
     ">=": lambda a, b: _at_most(b, a),
 }
-
-
-# Nodes.
 
 
 class Unsliceable(Exception):  # noqa: N818 - a verdict about a kernel, not an error of ours
@@ -208,9 +203,6 @@ def opaque_node(why: str) -> AddressNode:
     return AddressNode(what=why, dtype="fp32", rank=-1)
 
 
-# Operations.
-
-
 def _common(a: AddressNode, b: AddressNode) -> str:
     """The type of a result, as Triton promotes: the type of a Python number gives way."""
     if a.weak != b.weak:
@@ -340,8 +332,6 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 
 # Accesses: their addresses and masks as graphs.
-
-
 @record
 class IndexPointer:
     """A pointer: the kernel's argument, and how many elements behind its beginning; ``rank`` of its block."""

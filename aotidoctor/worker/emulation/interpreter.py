@@ -18,9 +18,8 @@ from typing import Any
 
 from aotidoctor.worker.emulation.checked_memory import LaunchMemory
 
+
 # Arithmetic of lanes, for which Triton's interpreter uses NumPy.
-
-
 def patch_arithmetic(interpreter: Any) -> None:
     """Change the operations of the interpreter's builder in place."""
     import numpy as np
@@ -114,9 +113,6 @@ def _round_bfloat16(builder: Any, np: Any, tl: Any, handle: Any) -> None:
     builder.create_fp_to_fp = convert
 
 
-# Reductions and scans.
-
-
 def patch_reductions(interpreter: Any) -> None:
     """Let reductions with a function of the kernel go by halves and scans by doubling steps: whole slices at a time."""
     import numpy as np
@@ -167,9 +163,7 @@ def patch_reductions(interpreter: Any) -> None:
     interpreter.ScanOps.generic_scan = generic_scan
 
 
-# Replacements of libdevice.
-
-# Name in libdevice to name in NumPy.
+# Replacements of libdevice. Name in libdevice to name in NumPy.
 _NUMPY = {
     "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10", "log1p": "log1p",
     "sqrt": "sqrt", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "arcsin", "acos": "arccos", "atan": "arctan",
@@ -252,9 +246,6 @@ def compute(name: str, arrays: list[Any]) -> Any:
             return 10.0 ** arrays[0]
         case _:
             raise NotImplementedError(f"libdevice.{name}")
-
-
-# The interpreter.
 
 
 class CurrentLaunch:

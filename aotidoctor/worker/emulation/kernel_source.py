@@ -21,7 +21,6 @@ from typing import Any
 from aotidoctor.model.record import record
 
 # Element types by their names in signatures (``fp32``).
-
 Interval = tuple[int, int]
 
 
@@ -88,12 +87,11 @@ class KernelText:
     """One parsed kernel.
 
     ``signature`` maps its arguments to types (``*fp32``, ``i32``, ``constexpr``), ``constants`` the fixed ones to
-    values: numbers, texts, None, ``DtypeName``.
-    ``first_line`` is the line of the wrapper where the text begins; ``executable`` has the same lines as ``text``.
-    ``grid_type`` is Inductor's; None for other kernels. ``custom``: a kernel written by the user. ``waits``: the kernel
-    uses the result of an atomic, so that its programs may wait for one another.
-    ``tiles`` maps the block axes with an index of the plain form ``program_id * BLOCK + arange`` to their axis of the
-    grid.
+    values: numbers, texts, None, ``DtypeName``. ``first_line`` is the line of the wrapper where the text begins;
+    ``executable`` has the same lines as ``text``. ``grid_type`` is Inductor's; None for other kernels. ``custom``: a
+    kernel written by the user. ``waits``: the kernel uses the result of an atomic, so that its programs may wait for
+    one another. ``tiles`` maps the block axes with an index of the plain form ``program_id * BLOCK + arange`` to their
+    axis of the grid.
     """
 
     name: str
@@ -249,8 +247,6 @@ def _check(module: ast.Module) -> None:
 
 
 # Execution of the text.
-
-
 def build_kernel(kernel: KernelText, folder: Path, libdevice: Any) -> Any:
     """Execute the definitions and return the kernel as Triton's interpreter has it. Raises ``RefusedKernel``."""
     import triton

@@ -25,7 +25,6 @@ from aotidoctor.worker.emulation.kernel_source import SIZES, DtypeName, KernelTe
 from aotidoctor.worker.emulation.storage import EmulationFindings, LaneFindings, Pointer, WrapperTensor, first_lane
 
 # Blocks of the grid.
-
 LETTERS = ("z", "y", "x")
 MOST_LANES = 1 << 20
 
@@ -139,9 +138,7 @@ def _runs(programs: int, most: int) -> Iterator[tuple[int, int]]:
         start += count
 
 
-# Sizes of blocks.
-
-# The block along a looped reduction: it makes no difference to the result.
+# Sizes of blocks. The block along a looped reduction: it makes no difference to the result.
 LONGEST_LOOP = 4096
 # Programs of other kernels work together over the grid, and are run one by one.
 _PLAIN = ("Grid1D", "Grid2D", "Grid3D", "Grid2DWithYZOverflow")
@@ -199,9 +196,6 @@ class BlockSizes:
             reduced=tuple(self.of(name, LONGEST_LOOP) for name in reduced),
             grid=grid,
         )
-
-
-# The launch.
 
 
 class LaunchTooLongError(Exception):

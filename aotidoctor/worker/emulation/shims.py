@@ -20,7 +20,6 @@ from aotidoctor.worker.operators.op_schema import UnsuitableArgumentError, build
 from aotidoctor.worker.tensors import dtype_name
 
 # Calls of the C shim, read by the schemas.
-
 _NULL = ("0", "nullptr", "NULL", "{}")
 _DTYPE = re.compile(r"\w*?_dtype_(\w+?)(?:\(\))?$")
 # Where the shim's name is not the operator's.
@@ -144,8 +143,6 @@ def read_shim_arguments(
 
 
 # Checks of operands and results.
-
-
 def check_operands_known(replay: Replay, function: str, given: list[WrapperTensor], line: int) -> None:
     """Report unwritten elements of operands, all of which are read. Raises ``CannotReplayError`` for unknown ones."""
     for tensor in given:
@@ -174,7 +171,6 @@ def report_nan(replay: Replay, function: str, given: list[WrapperTensor], made: 
 
 
 # The calls.
-
 _DEVICE = re.compile(r"aoti_torch_(?:(?:cuda|cpu|xpu|mps|aten)_)?")
 # Operators whose operands no address depends on.
 _WITHOUT_INDICES = ("mm_out", "bmm_out", "addmm_out", "baddbmm_out", "_int_mm_out", "addmv_out", "zero_")

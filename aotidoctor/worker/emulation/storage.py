@@ -156,7 +156,6 @@ def _reach(sizes: tuple[int, ...], strides: tuple[int, ...]) -> int:
 
 
 # Pointers.
-
 _SPAN = 52
 _MIDDLE = 1 << (_SPAN - 1)
 
@@ -200,7 +199,6 @@ def argument_of(address: int) -> int:
 
 
 # Findings of one emulated run, in the order in which they happened.
-
 # Of one run: every launch may add one for each of its accesses.
 MOST = 100
 MOST_TEXT = 300
@@ -244,8 +242,6 @@ class EmulationFindings:
 
 
 # Findings about lanes: where the first of them is, and how many there are.
-
-
 @record
 class LaneFindings:
     """Add findings about lanes to ``found``; ``place`` gives line, program and lane of an index of a block.
@@ -327,9 +323,6 @@ def first_lane(where: Any) -> tuple[int, ...]:
     return tuple(int(one) for one in np.unravel_index(int(where.argmax()), where.shape))
 
 
-# Deferred steps.
-
-
 @record
 class PendingStep:
     """A deferred launch or operator: ``carry_out`` runs it; the storages that it reads and writes."""
@@ -383,9 +376,7 @@ def _meet(some: Iterable[EmulatedStorage], others: list[EmulatedStorage]) -> boo
     return any(one is other for one in some for other in others)
 
 
-# Values that launches and operators read and write.
-
-# Of one run; more calls are counted.
+# Values that launches and operators read and write. Of one run; more calls are counted.
 MOST_CALLS = 4096
 PROXY = "aoti_torch_proxy_executor_call_function"
 

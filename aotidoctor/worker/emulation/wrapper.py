@@ -27,7 +27,6 @@ from aotidoctor.worker.emulation.storage import (
 )
 
 # Size expressions of C++.
-
 Number = int | float
 _SUFFIX = re.compile(r"(?<![\w.])(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)(?:ULL|LL|UL|[LUlufF])\b")
 _CAST = re.compile(r"\b(?:static_cast<[\w ]+>|(?:u?int(?:8|16|32|64)_t|double|float|long|bool)(?=\())")
@@ -122,7 +121,6 @@ def _binary(op: ast.operator, left: Number, right: Number) -> Number:
 
 
 # The variables.
-
 _VIEW = re.compile(r"reinterpret_tensor_wrapper\((.+), (\d+), (\w+), (\w+), (.+)\)$")
 # Wrappers around a tensor that change nothing about it.
 _AROUND = (
@@ -196,7 +194,6 @@ class Variables:
 
 
 # The statements.
-
 _UNPACK = re.compile(r"auto (\w+) = std::move\(inputs\[(\d{1,6})\]\);")
 _CONSTANT = re.compile(r"(?:\[\[maybe_unused\]\] )?auto&? (\w+) = \*?constants_->at\((\d{1,7})\);")
 _ALIGNED = re.compile(r"if \(\(reinterpret_cast<std::uintptr_t>\((\w+)\.data_ptr\(\)\) & \((\d+) ?- ?1\)\) != 0\) \{")

@@ -39,7 +39,6 @@ from aotidoctor.worker.reference_program import LoadedReference
 from aotidoctor.worker.tensors import dense, iterate_leaves
 
 # The verdict on one output.
-
 FACTOR = 4.0
 UNMEASURED = 8.0
 _FLOORS = {torch.float16: (8.0, 4.0), torch.bfloat16: (8.0, 4.0)}
@@ -178,7 +177,6 @@ def _plain(tensor: Any) -> Any:
 
 
 # All outputs.
-
 NOISES = 3
 # A whole number is either moved by noise or not: fewer runs would miss a tie.
 NOISES_OF_CHOICES = 8

@@ -30,7 +30,6 @@ from aotidoctor.worker.call import ModelCall, write_back
 from aotidoctor.worker.tensors import storage_address
 
 # Random movements of the size of rounding errors.
-
 _EXACT_NAMES = """
     abs amax amin arange cat ceil clamp clamp_max clamp_min clone concat constant_pad_nd contiguous copy_ cummax cummin
     detach_ embedding empty empty_like empty_strided eye fill_ flip floor full full_like gather index index_select
@@ -150,7 +149,6 @@ def _narrows(n: Any) -> bool:
 
 
 # The run.
-
 _WIDER = {
     torch.float16: torch.float64,
     torch.bfloat16: torch.float64,

@@ -64,7 +64,6 @@ from aotidoctor.worker.user_code import after_load, load_setup
 from aotidoctor.worker.values.follow_values import handles_at, tensor_of
 
 # Job op_inputs.
-
 MOST_BYTES = 512 * 1024 * 1024
 """Limit of the arguments of one call: larger ones are not saved; that operator can be called by hand."""
 
@@ -188,8 +187,6 @@ def _nodes(directory: Path, payload: Run) -> list[dict[str, Any]]:
 
 
 # Calls in a run of the exported program.
-
-
 def capture_from_program(path: Path, targets: Sequence[str], call: ModelCall, saver: CallSaver) -> None:
     """Interpret the program on the inputs; ``saver`` gets each call of one of ``targets``."""
     import torch
@@ -220,7 +217,6 @@ def capture_from_program(path: Path, targets: Sequence[str], call: ModelCall, sa
 
 
 # Job op_alone.
-
 _TESTS = ("test_schema", "test_faketensor")
 
 
@@ -337,9 +333,7 @@ def _opcheck(op: Any, path: str, channel: Channel) -> dict[str, str]:
     return {test: str(answer)[:2000] for test, answer in results.items()}
 
 
-# The stand-in.
-
-# The kernels of a library vanish when it is collected.
+# The stand-in. The kernels of a library vanish when it is collected.
 _STAND_IN_LIBRARIES: list[Any] = []
 
 

@@ -22,7 +22,6 @@ from aotidoctor.worker.tensors import digest, dtype_name, storage_address, value
 from aotidoctor.worker.user_code import load_setup
 
 # Job ops: operators that are registered in this process, after the user's setup.
-
 _KEYS = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU"}
 
 
@@ -74,7 +73,6 @@ def split_target(target: str) -> tuple[str, str]:
 
 
 # Arguments: from the compiled call, from a file, and to one.
-
 Described = dict[str, list[Any]]
 
 # Numbers of torch._export.serde.schema.
@@ -209,7 +207,6 @@ def build_arguments(described: Described, tensors: Sequence[Any]) -> dict[str, A
 
 
 # The schema.
-
 NamedTensors = list[tuple[str, Any]]
 
 
@@ -314,8 +311,6 @@ def _digest(tensor: Any) -> str | None:
 
 
 # The promise of the fake kernel, without the real kernel.
-
-
 def fake_promise(op: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     """``fake``: per result ``path``, ``dtype``, ``shape``, ``stride``, ``device`` (None: unknown).
 

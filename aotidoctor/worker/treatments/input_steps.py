@@ -19,7 +19,6 @@ class TreatmentError(Exception):
 
 
 # One leaf.
-
 Step = dict[str, Any]
 LeafChange = Callable[[Step, Any], tuple[Any, str]]
 
@@ -193,7 +192,6 @@ LEAF_STEPS: dict[str, LeafChange] = {
 
 
 # The structure of a call.
-
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
 StructureChange = Callable[[Step, Args, Kwargs], tuple[Args, Kwargs, str]]

@@ -26,7 +26,6 @@ from aotidoctor.worker.treatments.input_steps import LEAF_STEPS, TREE_STEPS, Tre
 from aotidoctor.worker.weights import load_from_file, load_from_package, load_state
 
 # A copy of the package.
-
 TOP_FOLDER = "model"
 _MARKS = {"archive_format": b"pt2", "archive_version": b"0", "byteorder": b"little"}
 _ROOTS = ("data/", ".data/", "extra/", "models/")

@@ -29,7 +29,6 @@ from aotidoctor.worker.call_hooks.package_calls import ShimCall, watch_calls
 from aotidoctor.worker.tensors import describe, nbytes, storage_address
 
 # Tensor handles of the C interface as tensors of Python, without a copy.
-
 _POINTER = ctypes.sizeof(ctypes.c_void_p)
 
 
@@ -74,7 +73,6 @@ def handles_at(address: int, count: int) -> list[int]:
 
 
 # Signatures of kernels and shims.
-
 _KERNEL = re.compile(r'extern "C"\s+(?:[A-Z_]+\s+)?void\s+(\w+)\s*\(([^)]*)\)\s*\{')
 _SHIM = re.compile(r"AOTITorchError\s+(aoti_torch_\w+)\(([^;]*?)\);", re.DOTALL)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -166,7 +164,6 @@ def _is_written(function: str, part: str, kind: str, name: str, *, first: bool) 
 
 
 # The run.
-
 POINTER_REQUEST = "aoti_torch_get_data_ptr"
 PROXY = "aoti_torch_proxy_executor_call_function"
 # Functions that compute; the other shims allocate, inspect handles, or free memory.

@@ -52,7 +52,6 @@ from aotidoctor.worker.treatments.input_steps import TreatmentError
 from aotidoctor.worker.values.follow_values import ValueWatch
 
 # Values of the reference program.
-
 MAX_BYTES = 4 * 1024 * 1024 * 1024
 # A buffer is compared in full with this many nodes whose minimum, maximum and mean are closest to its own.
 _MOST_CANDIDATES = 6
@@ -250,8 +249,6 @@ def _distance(left: Any, right: Any, tolerance: float) -> tuple[float, float]:
 
 
 # One call, followed and compared.
-
-
 def watch_call(model: LoadedModel, call: ModelCall, payload: Run, channel: Channel) -> None:
     """Call the model once, and follow its values; the facts are sent also when it dies on the way."""
     candidates, notes = reference_candidates(payload, call, channel)
@@ -301,9 +298,7 @@ def reference_candidates(payload: Run, call: ModelCall, channel: Channel) -> tup
     return found, found.notes
 
 
-# Treatment of the results of one call.
-
-# Per buffer, and for all buffers of the call together.
+# Treatment of the results of one call. Per buffer, and for all buffers of the call together.
 _NODES, _TRIES = 4, 8
 _MAX_DIMS = 6
 

@@ -22,9 +22,8 @@ from aotidoctor.program.value_rules import (
     add_val_missing,
 )
 
+
 # Violations by live nodes, each with the user's line that the node's stack trace names.
-
-
 class ProgramViolations(ViolationCollector):
     """Violations found so far, added by nodes and targets of the graph itself."""
 
@@ -60,8 +59,6 @@ def first_line(error: BaseException | str) -> str:
 
 
 # Rules G06 to G08.
-
-
 def check_attribute(node: Any, module: Any, path: str, verifiers: Sequence[Any], records: ProgramViolations) -> None:
     """Check the attribute that a ``get_attr`` node of ``module`` reads."""
     add = partial(records.add, node=node, target=node.target, graph=path)
@@ -114,9 +111,6 @@ def _check_lowered(module: Any, add: Callable[..., None]) -> None:
         add("G08", "lowered-module", observed=observed, expected=expected)
 
 
-# Rule G09.
-
-
 def check_lint(path: str, module: Any, records: ProgramViolations) -> None:
     """Check order, ownership and names of the nodes of one graph, then run ``lint`` itself."""
     before = records.counts.total()
@@ -151,8 +145,6 @@ def _add(records: ProgramViolations, kind: str, node: Any, path: str, *, observe
 
 
 # Rules G01 to G05 and G11.
-
-
 def program_graphs(program: Any) -> Iterator[tuple[str, Any]]:
     """Path and module of every graph of ``program``; the path of the top is empty."""
     import torch

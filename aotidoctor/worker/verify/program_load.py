@@ -25,7 +25,6 @@ from aotidoctor.program.value_rules import add_empty, add_outside
 from aotidoctor.worker.verify.graph_rules import ProgramViolations, first_line
 
 # Rule L02.
-
 _TYPES = {
     "as_tensor": "Tensor",
     "as_tensors": "Tensor[]",
@@ -121,7 +120,6 @@ def _is_keyword(item: Any) -> bool:
 
 
 # The program from its archive.
-
 _LONGEST_TRACE = 8000
 _OLD_MEMBER = "serialized_exported_program.json"
 _OUTSIDE = re.compile(r"(\d+) not in VR\[")

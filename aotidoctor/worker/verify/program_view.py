@@ -27,9 +27,8 @@ from aotidoctor.program.value_rules import Places, Value
 from aotidoctor.worker.tensors import dtype_name
 from aotidoctor.worker.verify.graph_rules import ProgramViolations, as_place, operator_name, program_graphs
 
+
 # Paths of the inputs.
-
-
 @record
 class UserInput:
     """One leaf of the call. ``keys`` are the steps after ``args`` or ``kwargs``; ``node`` None: no placeholder."""
@@ -104,7 +103,6 @@ def _paths(program: Any) -> list[tuple[str, tuple[Any, ...], bool]]:
 
 
 # The signature.
-
 _SYMBOLS = ("SymIntArgument", "SymFloatArgument", "SymBoolArgument")
 
 
@@ -195,8 +193,6 @@ def _read_returned(last: Any) -> list[GraphOutput] | None:
 
 
 # The values of all graphs, and the symbols in them.
-
-
 def graph_values(program: Any) -> Iterator[Value]:
     """Values of each node, part by part."""
     import torch
@@ -261,9 +257,6 @@ def symbol_places(program: Any) -> Places:
                 sample = sizes[dim] if dim < len(sizes) else None
                 found.setdefault(str(expression), []).append((f"{item.path}.shape[{dim}]", sample))
     return found
-
-
-# The state.
 
 
 def check_state(program: Any, records: ProgramViolations) -> None:

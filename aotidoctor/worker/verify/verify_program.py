@@ -56,7 +56,6 @@ from aotidoctor.worker.verify.program_view import (
 )
 
 # Rules A02, A03 and A07.
-
 _COMPOSITE = ("CompositeImplicitAutograd", "CompositeExplicitAutograd")
 _KEYS = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU", "mps": "MPS", "meta": "Meta"}
 
@@ -209,7 +208,6 @@ class ShimList:
 
 
 # Rule A05.
-
 _SHAPES = {
     "aten::view": 1,
     "aten::reshape": 1,
@@ -313,9 +311,6 @@ def _check_constants(program: Any, dynamic: dict[int, str], records: ProgramViol
                     expected = f"a size computed from {dynamic[size]}, if that is intended"
                     add = partial(records.add, "A05", "hint", node=node, target=node.target, graph=path)
                     add(observed=observed, expected=expected, size=size)
-
-
-# The job.
 
 
 def verify(payload: Verify, channel: Channel) -> dict[str, Any]:

@@ -26,6 +26,4 @@ def run(case: Case) -> Sequence[Evidence] | NotChecked:
     return found
 
 
-CHECKS = [
-    Check(code=FIND.code, name=FIND.name, cause="acme-batch-limit", stage="inputs", needs=(), run=run),
-]
+CHECKS = [Check(code=FIND.code, name=FIND.name, cause="acme-batch-limit", stage="inputs", needs=(), run=run)]

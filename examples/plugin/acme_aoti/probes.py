@@ -39,5 +39,5 @@ PROBES = [
         asked_when="the plain run ended well",
         plan=plan,
         read=read,
-    ),
+    )
 ]

@@ -169,10 +169,7 @@ LIB.impl("scale", fake, "Meta")
 
 
 def python_op(
-    *,
-    schema: str = "scale(Tensor x, float factor) -> Tensor",
-    body: str = "return x * factor",
-    key: str = "CPU",
+    *, schema: str = "scale(Tensor x, float factor) -> Tensor", body: str = "return x * factor", key: str = "CPU"
 ) -> str:
     """A setup file that registers ``zoopy::scale``; the defaults are the operator as it was at export."""
     return PYTHON.format(schema=schema, body=body, key=key)

@@ -8,27 +8,8 @@ from __future__ import annotations
 import torch
 import transformers as hf
 
-from tests.trial.families.other import (
-    _batch,
-    _clicks,
-    _features,
-    _graph,
-    _graph_dims,
-    _graphs,
-    _made,
-    _wave,
-)
-from tests.trial.families.text import (
-    EXPERTS,
-    OUTPUTS,
-    VOCAB,
-    _bert_like,
-    _ids,
-    _llama_like,
-    _mask,
-    causal,
-    encoder,
-)
+from tests.trial.families.other import _batch, _clicks, _features, _graph, _graph_dims, _graphs, _made, _wave
+from tests.trial.families.text import EXPERTS, OUTPUTS, VOCAB, _bert_like, _ids, _llama_like, _mask, causal, encoder
 from tests.trial.families.vision import _First, _timm, _torchvision, image
 from tests.trial.model import TORCHVISION, Built, Model
 

@@ -66,10 +66,7 @@ def test_a_subclass_is_one_tensor_in_the_file_and_parts_in_the_package():
     parts = [spec(f"l.parametrizations.weight.original{at}") for at in range(2)]
     for dtype in (None, "float32"):
         kinds = found(named(*parts, spec("l.bias")), named(spec("l.weight", dtype=dtype), spec("l.bias")))
-        assert kinds == [
-            ("subclass", "l.weight", "error"),
-            ("missing", "l.parametrizations.weight.original0", "error"),
-        ]
+        assert kinds == [("subclass", "l.weight", "error"), ("missing", "l.parametrizations.weight.original0", "error")]
 
 
 def test_extra_state_is_not_unexpected():

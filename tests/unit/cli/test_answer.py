@@ -18,11 +18,7 @@ CALLS = {
         ("stamp", "m.pt2", "--exported", "e", "-o", "x.pt2"),
     ),
     "sweep": ("aotidoctor.commands.sweep.run_sweep", "sweep", ("sweep", "m.pt2")),
-    "minimize": (
-        "aotidoctor.commands.minimize",
-        "minimize",
-        ("minimize", "m.pt2", "-i", "x.pt", "--reference", "e"),
-    ),
+    "minimize": ("aotidoctor.commands.minimize", "minimize", ("minimize", "m.pt2", "-i", "x.pt", "--reference", "e")),
 }
 
 

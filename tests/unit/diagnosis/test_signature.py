@@ -195,8 +195,7 @@ def test_an_exception_in_python_is_known_by_the_frames_of_its_traceback():
 
 
 @pytest.mark.parametrize(
-    "facts",
-    [{"symptom": "other", "line": "double free or corruption (out)"}, {"symptom": "heap-corruption"}],
+    "facts", [{"symptom": "other", "line": "double free or corruption (out)"}, {"symptom": "heap-corruption"}]
 )
 def test_the_stack_of_a_damaged_heap_is_where_it_was_noticed(facts):
     aborted = replace(CRASHED, facts={**facts, "signal": "SIGABRT"})

@@ -54,8 +54,7 @@ def test_quantized_tensors_are_made_plain_first():
 
 
 @pytest.mark.parametrize(
-    ("strides", "given", "wanted"),
-    [((8, 1), (1, 8), None), ((1, 8), (8, 1), [1, 8]), ((None, 1), (1, 8), None)],
+    ("strides", "given", "wanted"), [((8, 1), (1, 8), None), ((1, 8), (8, 1), [1, 8]), ((None, 1), (1, 8), None)]
 )
 def test_restride_to_the_strides_of_the_contract(strides, given, wanted):
     case = case_of(contract_of(Spec(8, 8, strides=strides)), call(tensor(8, 8, stride=given)))

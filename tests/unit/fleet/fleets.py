@@ -15,10 +15,7 @@ def item_of(*parts: object) -> str:
 
 
 def signed(cause: str, subject: str = "") -> dict[str, str]:
-    return {
-        "signature": "aotidoctor2:" + item_of(cause, subject),
-        "family": "aotidoctor2f:" + item_of(cause),
-    }
+    return {"signature": "aotidoctor2:" + item_of(cause, subject), "family": "aotidoctor2f:" + item_of(cause)}
 
 
 def healthy(name, **more):

@@ -237,12 +237,7 @@ CALL = ("torch::aot_inductor::OSSProxyExecutor::call_function(int)", CPU)
         # Without the model's frame Python is whoever started everything.
         ([("_PyEval_EvalFrameDefault", "/usr/lib/libpython3.11.so.1.0")], "unknown", "_PyEval_EvalFrameDefault", False),
         ([("worker", "/me/libop.so"), ("start_thread", "/lib/libc.so.6")], "operator", "worker", False),
-        (
-            [("dgemm", "/venv/lib/libmkl_avx512.so.2"), ("at::addmm", CPU), MODEL],
-            "libtorch",
-            "at::addmm",
-            False,
-        ),
+        ([("dgemm", "/venv/lib/libmkl_avx512.so.2"), ("at::addmm", CPU), MODEL], "libtorch", "at::addmm", False),
         ([], "unknown", None, False),
     ],
 )
@@ -298,15 +293,7 @@ def test_lines_of_the_package() -> None:
 
 @pytest.mark.parametrize(
     ("line", "operator"),
-    [
-        (12, "mine::second"),
-        (13, "mine::second"),
-        (14, "mine::third"),
-        (11, None),
-        (2, None),
-        (999, None),
-        (None, None),
-    ],
+    [(12, "mine::second"), (13, "mine::second"), (14, "mine::third"), (11, None), (2, None), (999, None), (None, None)],
 )
 def test_the_operator_that_the_wrapper_called(line: int | None, operator: str | None) -> None:
     assert called_operator([at("other.h", 12), at("cabc.wrapper.cpp", line)], ENTRY) == operator

@@ -50,10 +50,10 @@ KINDS = {
         "home": "PermissionError: [Errno 13] Permission denied: '/.cache'",
     },
     "cuda-graph-capture": {
-        "operator": "RuntimeError: operation not permitted when stream is capturing, in aten::nonzero",
+        "operator": "RuntimeError: operation not permitted when stream is capturing, in aten::nonzero"
     },
     "output-alias": {
-        "overwritten": "RuntimeError: Error: accessing tensor output of CUDAGraphs that has been overwritten by a subsequent run.",
+        "overwritten": "RuntimeError: Error: accessing tensor output of CUDAGraphs that has been overwritten by a subsequent run."
     },
     "load-api": {
         "codecache": "AttributeError: module 'torch._inductor' has no attribute 'codecache'",

@@ -19,10 +19,7 @@ def test_roundings(name, plain, over):
     assert evaluate(ExprFunction(name, (half,)), {"s0": over}) == plain(Fraction(over, 2))
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("max", 5), ("min", -3), ("floordiv", -2), ("mod", 2)],
-)
+@pytest.mark.parametrize(("name", "expected"), [("max", 5), ("min", -3), ("floordiv", -2), ("mod", 2)])
 def test_functions_of_two(name, expected):
     """``5 % -3`` is 2 in C++, where the sign is that of the dividend; ``5 // -3`` is -2 in Python."""
     assert evaluate(ExprFunction(name, (Num(5), S)), {"s0": -3}) == expected

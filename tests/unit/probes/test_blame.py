@@ -160,14 +160,7 @@ def test_a_broken_promise():
     assert found.title.endswith("args[2] = 40, expected u0 <= 16")
 
 
-@pytest.mark.parametrize(
-    "run",
-    [
-        outcome(),
-        raised("out of memory"),
-        raised("index out of range in self"),
-    ],
-)
+@pytest.mark.parametrize("run", [outcome(), raised("out of memory"), raised("index out of range in self")])
 def test_not_asked(run):
     case = by_keyword(*range(8))
     findings = tuple(plain_run.read(case, History(), run))

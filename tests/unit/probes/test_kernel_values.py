@@ -261,11 +261,7 @@ def test_the_other_result_of_a_call_is_not_followed():
 
 
 @pytest.mark.parametrize(
-    "done",
-    [
-        outcome("kernel_values", result={"watch": {"problem": "no slots"}}),
-        outcome("kernel_values"),
-    ],
+    "done", [outcome("kernel_values", result={"watch": {"problem": "no slots"}}), outcome("kernel_values")]
 )
 def test_odd_results_read_as_nothing(done):
     assert one(done).kind in ("unavailable", "clean")

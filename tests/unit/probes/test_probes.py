@@ -297,10 +297,7 @@ def test_outputs_that_share_one_memory_are_one_finding():
         result={"inputs": [value(path="args[0]")]},
     )
     first, second = mutation.read(case(), history(), result)
-    assert (first.subject, first.observed) == (
-        "result['a'], result['b']",
-        "share memory with args[0] and one another",
-    )
+    assert (first.subject, first.observed) == ("result['a'], result['b']", "share memory with args[0] and one another")
     assert (second.subject, second.observed) == ("result['d'], result['e']", "share memory with one another")
     # Logits and their transpose, a state and the last of it: the model's own views are no finding against it.
     assert [item.severity for item in (first, second)] == [Severity.WARN, Severity.INFO]

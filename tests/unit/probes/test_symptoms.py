@@ -35,11 +35,7 @@ MESSAGES = [
         {"bound": "100L", "kernel": "cpp_fused_embedding_mul_0", "file_line": 22},
     ),
     # Made with plain torch 2.13: what its operators say of a bad index.
-    (
-        "index 9 is out of bounds for dimension 0 with size 4",
-        "index-out-of-bounds",
-        {"value": "9", "size": "4"},
-    ),
+    ("index 9 is out of bounds for dimension 0 with size 4", "index-out-of-bounds", {"value": "9", "size": "4"}),
     (
         "out of range: tried to access index 9 on a tensor of 5 elements.",
         "index-out-of-bounds",
@@ -50,17 +46,9 @@ MESSAGES = [
         "index-out-of-bounds",
         {"value": "50", "size": "50"},
     ),
-    (
-        "INDICES element is out of DATA bounds, id=9 axis_dim=4",
-        "index-out-of-bounds",
-        {"value": "9", "size": "4"},
-    ),
+    ("INDICES element is out of DATA bounds, id=9 axis_dim=4", "index-out-of-bounds", {"value": "9", "size": "4"}),
     ("Target 7 is out of bounds.", "index-out-of-bounds", {"value": "7"}),
-    (
-        "offsets[-1] can not be greater than input's length 7 but got offsets[-1] of 9",
-        "index-out-of-bounds",
-        {},
-    ),
+    ("offsets[-1] can not be greater than input's length 7 but got offsets[-1] of 9", "index-out-of-bounds", {}),
     ("Expected i < index_size to be true, but got false.  (Could this error message", "index-out-of-bounds", {}),
     ("Unknown constant state: ConstantState::NONE", "constant-state", {"name": "NONE"}),
     ("Cannot find constants l_weight in constants_map!", "constant-not-given", {"name": "l_weight"}),
@@ -81,21 +69,13 @@ MESSAGES = [
     ("CUDA error: invalid device ordinal", "cuda-device-index", {}),
     ("CUDA error: operation not permitted when stream is capturing", "cuda-capture", {}),
     ("CUDA error: operation failed due to a previous error during capture", "cuda-capture", {}),
-    (
-        "CUDA error: operation would make the legacy stream depend on a capturing blocking stream",
-        "cuda-capture",
-        {},
-    ),
+    ("CUDA error: operation would make the legacy stream depend on a capturing blocking stream", "cuda-capture", {}),
     ("CUDA error: CUDA driver version is insufficient for CUDA runtime version", "cuda-driver", {}),
     ("RuntimeError: The NVIDIA driver on your system is too old (found version 11040)", "cuda-driver", {}),
     ("CUDA error: the provided PTX was compiled with an unsupported toolchain.", "cuda-driver", {}),
     ("Error: CUDA error: no CUDA-capable device is detected", "cuda-no-device", {}),
     ("Error: CUDA error: CUDA driver is a stub library", "cuda-no-device", {}),
-    (
-        "Error in dlopen: libcuda.so.1: cannot open shared object file: No such file or directory",
-        "cuda-no-device",
-        {},
-    ),
+    ("Error in dlopen: libcuda.so.1: cannot open shared object file: No such file or directory", "cuda-no-device", {}),
     ("Error: CUDAGuardImpl initialized with non-CUDA DeviceType: cpu", "mixed-device", {}),
     (
         "The specified pointer resides on host memory and is not registered with any CUDA device.",

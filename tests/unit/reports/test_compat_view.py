@@ -90,10 +90,7 @@ def test_what_a_package_needs(needs, rows):
         (TWO[:1], ("WILL NOT RUN", "on old: no avx2; glibc 2.17", "bad")),
         (TWO[3:], ("RUNS", "on new", "good")),
         (TWO[2:3], ("UNDETERMINED", "on old: its GPU", "unsure")),
-        (
-            TWO,
-            ("WILL NOT RUN", "4 combinations of package and host: runs: 2, will not run: 1, undetermined: 1", "bad"),
-        ),
+        (TWO, ("WILL NOT RUN", "4 combinations of package and host: runs: 2, will not run: 1, undetermined: 1", "bad")),
         (TWO[2:], ("UNDETERMINED", "2 combinations of package and host: runs: 1, undetermined: 1", "unsure")),
     ],
 )

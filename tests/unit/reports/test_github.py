@@ -74,8 +74,7 @@ def test_line_and_column_of_a_config():
 
 def test_ten_of_a_level_are_shown_and_the_rest_is_counted():
     report = replace(
-        builders.healthy(),
-        findings=many(14, Severity.ERROR) + many(11, Severity.WARN) + many(30, Severity.INFO),
+        builders.healthy(), findings=many(14, Severity.ERROR) + many(11, Severity.WARN) + many(30, Severity.INFO)
     )
     found = commands(report)
     levels = [level for level, _, _ in found]

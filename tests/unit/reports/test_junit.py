@@ -86,10 +86,7 @@ def test_what_was_not_looked_at_is_skipped_with_its_reason_and_what_broke_is_an_
     suite = rendered(replace(builders.healthy(), not_checked=unseen))
     assert [(case.get("name"), case[0].tag, case[0].get("message")) for case in suite.iter("testcase") if len(case)][
         :2
-    ] == [
-        ("AD-IN-016 a", "skipped", "no inputs"),
-        ("AD-IN-017 b", "error", "aotidoctor failed here: Traceback"),
-    ]
+    ] == [("AD-IN-016 a", "skipped", "no inputs"), ("AD-IN-017 b", "error", "aotidoctor failed here: Traceback")]
 
 
 def test_an_examination_that_did_not_take_place_is_one_error():

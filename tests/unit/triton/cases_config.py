@@ -59,12 +59,7 @@ CASES = (
     ServingCase(name="too-old", release="26.02", expected=("R2:1",)),
     # R3
     ServingCase(name="detected", config=without(1), expected=("R3:1",)),
-    ServingCase(
-        name="detected-as-torchscript",
-        config=without(1),
-        files={"1/model.pt": b"x"},
-        expected=("R3:1",),
-    ),
+    ServingCase(name="detected-as-torchscript", config=without(1), files={"1/model.pt": b"x"}, expected=("R3:1",)),
     # On 26.03 the file has to be named, and without it even a stated platform looks for model.pt.
     ServingCase(name="file-not-named-26.03", release="26.03", expected=("R4:1",)),
     # R4
@@ -79,9 +74,7 @@ CASES = (
     ),
     ServingCase(name="folder-is-no-number", version="v1", expected=("R5", "R5:1")),
     ServingCase(
-        name="healthy-two-versions",
-        files={"2/model.pt2": package("mlp")},
-        config=added("version_policy { all { } }\n"),
+        name="healthy-two-versions", files={"2/model.pt2": package("mlp")}, config=added("version_policy { all { } }\n")
     ),
     ServingCase(name="healthy-old-version-is-not-served", version="2", files={"1/readme.txt": b"gone"}),
     ServingCase(name="zeros-before-the-version", version="01", expected=("R5", "R5:1")),

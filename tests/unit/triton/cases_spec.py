@@ -56,10 +56,7 @@ CASES = (
     case("keyword-in-brackets-26.04", repacked("mlp", KWARGS), config=config(("A", "KWARGS[mask]")), release="26.04"),
     # R13
     case(
-        "nested-keyword",
-        repacked("mlp", call(T, opts=dic({"a": T, "b": T}))),
-        config=config(TWO),
-        expected=("R13:4",),
+        "nested-keyword", repacked("mlp", call(T, opts=dic({"a": T, "b": T}))), config=config(TWO), expected=("R13:4",)
     ),
     ServingCase(
         name="nested-keyword-of-three",
@@ -114,12 +111,7 @@ CASES = (
     ServingCase(name="result-of-one", release="26.05", config=config(TWO, ("RESULT[0]",)), expected=("R17:7",)),
     case("one-tuple", repacked("mlp", None, spec(tup(T))), config=config(TWO, ("RESULT",)), expected=("R17:7",)),
     case("healthy-one-tuple", repacked("mlp", None, spec(tup(T))), config=config(TWO, ("RESULT[0]",))),
-    case(
-        "quoted-key",
-        repacked("mlp", UNSORTED),
-        config=config(("ARGS[0]['b']", "ARGS[0][a]")),
-        expected=("R17:3",),
-    ),
+    case("quoted-key", repacked("mlp", UNSORTED), config=config(("ARGS[0]['b']", "ARGS[0][a]")), expected=("R17:3",)),
     ServingCase(name="number-beyond-26.04", release="26.04", config=config(("x__0", "x__2")), expected=("R17:4",)),
     ServingCase(name="healthy-any-name-26.04", release="26.04", config=config(("x", "y"), ("z",))),
     # R25
@@ -129,10 +121,7 @@ CASES = (
     # R26
     ServingCase(name="healthy-mixed", release="26.05", config=config(("ARGS[0]", "INPUT__1")), notes=("R26:3",)),
     ServingCase(
-        name="swapped-26.04",
-        release="26.04",
-        config=config(("ARGS[1]", "ARGS[0]")),
-        expected=("R26:3", "R26:4"),
+        name="swapped-26.04", release="26.04", config=config(("ARGS[1]", "ARGS[0]")), expected=("R26:3", "R26:4")
     ),
     ServingCase(
         name="number-beside-a-name-26.04",

@@ -66,7 +66,10 @@ def _list(items: list[str]) -> str:
 
 def meanings(model: ServedModel, release: str = "26.05", **more):
     made = plan_rehearsal(model, table(release), **more)
-    return [(wire.name, wire.intended.row and wire.intended.row.path, wire.intended.why, wire.row.path) for wire in made.inputs]
+    return [
+        (wire.name, wire.intended.row and wire.intended.row.path, wire.intended.why, wire.row.path)
+        for wire in made.inputs
+    ]
 
 
 # What is meant.
@@ -240,10 +243,7 @@ BATCHES = "max_batch_size: 64\ndynamic_batching { }\n"
 
 def test_merged_requests() -> None:
     model = model_of(STRAIGHT, extra=BATCHES, dims="[ 16 ]")
-    answers = [
-        answer(what="shape", shape=[[8, 16], [4, 16]], foreign=4),
-        answer(request=2, what="beyond", bytes=512),
-    ]
+    answers = [answer(what="shape", shape=[[8, 16], [4, 16]], foreign=4), answer(request=2, what="beyond", bytes=512)]
     made = plan_rehearsal(model, table(static=None))
     found = RehearsalReading(model=model, plan=made, outcome=outcome({"answers": answers})).findings()
     assert [(item.code, item.kind) for item in found] == [("TRITON-R34", "rehearsed-merged")] * 2

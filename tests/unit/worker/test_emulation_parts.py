@@ -117,8 +117,7 @@ def test_misaligned_unwritten_and_freed():
 
 
 @pytest.mark.parametrize(
-    ("values", "programs", "race"),
-    [((1, 2), (0, 1), True), ((1, 1), (0, 1), False), ((1, 2), (0, 0), False)],
+    ("values", "programs", "race"), [((1, 2), (0, 1), True), ((1, 1), (0, 1), False), ((1, 2), (0, 0), False)]
 )
 def test_two_programs_that_write_one_element(values, programs, race):
     tensor = empty_storage("a", "float32", (4,), (1,))

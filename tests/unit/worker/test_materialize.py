@@ -160,12 +160,7 @@ class Runs:
 
 
 @pytest.mark.parametrize(
-    "save",
-    [
-        torch.save,
-        pickle.dump,
-        lambda value, out: torch.save(value, out, pickle_protocol=4),
-    ],
+    "save", [torch.save, pickle.dump, lambda value, out: torch.save(value, out, pickle_protocol=4)]
 )
 def test_code_is_refused_here_too(tmp_path, save):
     out = io.BytesIO()

@@ -41,10 +41,7 @@ def test_a_bare_report(at):
         (b"{", "no JSON object"),
         (b'{"schema": "other/1"}', "'other/1'"),
         (b'{"a": ' * 5000, "no JSON object"),
-        (
-            packed({"report.json": REPORT}, manifest={"schema": "aotidoctor.bundle/2"}),
-            "aotidoctor.bundle/2",
-        ),
+        (packed({"report.json": REPORT}, manifest={"schema": "aotidoctor.bundle/2"}), "aotidoctor.bundle/2"),
         (packed({"report.json": REPORT}, manifest=[1]), "no JSON in bundle.json"),
         (packed({"a.txt": b"x"}), "no report.json"),
         (packed({"report.json": b"[]"}), "no JSON object"),

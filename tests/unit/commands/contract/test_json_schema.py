@@ -90,8 +90,7 @@ def test_devices(device, pattern, required):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "told"),
-    [("float32", {"const": "float32"}), ("bool", {"enum": ["bool", "int8", "uint8"]}), (None, None)],
+    ("dtype", "told"), [("float32", {"const": "float32"}), ("bool", {"enum": ["bool", "int8", "uint8"]}), (None, None)]
 )
 def test_dtypes(dtype, told):
     """Masks of one byte are the same bytes."""

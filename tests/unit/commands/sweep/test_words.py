@@ -20,8 +20,7 @@ OF_CHECK = "Error: input_handles[0]: unmatched dtype, expected: 6(at::kFloat), b
 
 
 @pytest.mark.parametrize(
-    ("printed", "words"),
-    [(OF_OPERATOR, "ValueError: vers: bad state"), (OF_CHECK, OF_CHECK.strip())],
+    ("printed", "words"), [(OF_OPERATOR, "ValueError: vers: bad state"), (OF_CHECK, OF_CHECK.strip())]
 )
 def test_the_reason_is_taken_from_stderr(printed, words):
     failed = raised(HANDED_ON, stderr_tail=printed)

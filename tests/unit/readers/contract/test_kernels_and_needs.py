@@ -7,8 +7,7 @@ from aotidoctor.model.artifact import ExternNode, SharedObject
 
 def test_kernel_calls_in_order(contract_of, recorded_text):
     contract = contract_of(
-        "customop",
-        extern_nodes=(ExternNode(name="n0", target="lab::two"), ExternNode(name="n1", target="lab::scale")),
+        "customop", extern_nodes=(ExternNode(name="n0", target="lab::two"), ExternNode(name="n1", target="lab::scale"))
     )
     assert [(kernel.kind, kernel.name) for kernel in contract.kernels] == [
         ("cpp", "cpp_fused_add_two_0"),

@@ -42,10 +42,7 @@ def test_torch_files(name, values):
         (npz(arr_0=npy("<i8", data=INTEGERS)), [7, -1, 100, 3]),
         (npz(arr_0=npy(">i2", shape=(2,), data=struct.pack(">2h", 300, -2))), [300, -2]),
         (npz(arr_0=npy("<i8", data=INTEGERS, fortran=True)), [7, 100, -1, 3]),
-        (
-            safetensors({"arr_0": {"dtype": "I64", "shape": [4], "data_offsets": [0, 32]}}, INTEGERS),
-            [7, -1, 100, 3],
-        ),
+        (safetensors({"arr_0": {"dtype": "I64", "shape": [4], "data_offsets": [0, 32]}}, INTEGERS), [7, -1, 100, 3]),
         (
             json.dumps([{"tensor": {"dtype": "int64", "shape": [2, 2], "data": [7, -1, 100, 3]}}]).encode(),
             [7, -1, 100, 3],
