@@ -54,13 +54,13 @@ def test_a_fleet_of_two_nights(environ, monkeypatch):
     assert again.exit_code == 1
 
 
-def _by_hand(demo_fleet, environ):
-    place = demo_fleet.folder(environ)
+def _by_hand(demo_cases, environ):
+    place = demo_cases.fleet_folder(environ)
     return [
         "fleet",
-        str(place / demo_fleet.TONIGHT),
+        str(place / demo_cases.TONIGHT),
         "--baseline",
-        str(place / demo_fleet.LAST_NIGHT),
+        str(place / demo_cases.LAST_NIGHT),
         "--fail-on-new",
         "-q",
     ]

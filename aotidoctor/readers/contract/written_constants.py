@@ -21,6 +21,13 @@ _LITERAL = re.compile(rf"static_cast<(?:{_FLOATS}|u?int\d{{1,2}}_t|bool)>\(({_NU
 _REAL = re.compile(rf"static_cast<{_FLOATS}>\(({_NUMBER})\)")
 _LESS = re.compile(r"tmp\d{1,6} < (tmp\d{1,6})")
 _CHOICE = re.compile(r"(tmp\d{1,6}) \? (tmp\d{1,6}) : (tmp\d{1,6})")
+# The same in vector registers, where the whole vector fits: AVX2 with eight elements, AVX-512 with more.
+_SPREAD = re.compile(r"at::vec::VectorizedN?<[\w:, ]{1,40}>\((tmp\d{1,6})\)")
+_MASK = re.compile(r"at::vec::VecMask<[\w:, ]{1,40}>\(tmp\d{1,6} < (tmp\d{1,6})\)")
+_BLEND = re.compile(
+    r"decltype\(tmp\d{1,6}\)::blendv\((?P<no>tmp\d{1,6}), (?P<yes>tmp\d{1,6}), "
+    r"(?P<mask>tmp\d{1,6})(?:\.template cast<[\w:, ]{1,40}>\(\))?\)"
+)
 
 
 @dataclass(slots=True)
@@ -51,14 +58,18 @@ def constant_vectors(source: str) -> list[tuple[float, ...]]:
         if literal := _LITERAL.fullmatch(text):
             truth = literal[1] in ("true", "false")
             known[name] = float(literal[1] == "true" if truth else literal[1])
-        elif (less := _LESS.fullmatch(text)) and isinstance(limit := known.get(less[1]), float):
+        elif (spread := _SPREAD.fullmatch(text)) and spread[1] in known:
+            known[name] = known[spread[1]]
+        elif (less := _LESS.fullmatch(text) or _MASK.fullmatch(text)) and isinstance(
+            limit := known.get(less[1]), float
+        ):
             limits[name] = limit
-        elif (choice := _CHOICE.fullmatch(text)) and choice[1] in limits:
-            left, right = known.get(choice[2]), known.get(choice[3])
-            if left is None or right is None:
+        elif parts := _choice_parts(text):
+            chosen, left, right = parts[0], known.get(parts[1]), known.get(parts[2])
+            if chosen not in limits or left is None or right is None:
                 continue
             first, second = _side(left), _side(right)
-            joined = (*first.limits, limits[choice[1]], *second.limits)
+            joined = (*first.limits, limits[chosen], *second.limits)
             # Both sides must be neighbours in one vector.
             if len(joined) < MOST and all(after - before == 1 for before, after in pairwise(joined)):
                 first.part = second.part = True
@@ -66,6 +77,14 @@ def constant_vectors(source: str) -> list[tuple[float, ...]]:
                 known[name] = whole
                 made.append(whole)
     return [item.values for item in made if item.whole]
+
+
+def _choice_parts(text: str) -> tuple[str, str, str] | None:
+    """Names of condition, value where it holds, and value where not."""
+    if choice := _CHOICE.fullmatch(text):
+        return choice[1], choice[2], choice[3]
+    blend = _BLEND.fullmatch(text)
+    return (blend["mask"], blend["yes"], blend["no"]) if blend else None
 
 
 def constant_numbers(source: str) -> list[float]:

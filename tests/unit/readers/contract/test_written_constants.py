@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from aotidoctor.readers.contract.written_constants import constant_numbers, constant_vectors
@@ -76,3 +78,12 @@ def test_numbers_that_nobody_typed_come_first():
 def test_a_long_line_costs_no_time():
     assert constant_vectors("auto tmp1 = " + "tmp2 ? " * 100_000) == []
     assert constant_numbers("static_cast<float>(" + "1" * 500_000) == []
+
+
+def test_a_vector_in_registers_as_torch_213_writes_it_for_avx2():
+    text = (Path(__file__).parents[3] / "data" / "kernels" / "bias_avx2.cpp").read_text(encoding="utf-8")
+    bias = (
+        -0.150535449385643, -0.10086914151906967, 0.1554020494222641, -0.15618222951889038, -0.013819108717143536,
+        0.1903790831565857, 0.06952010095119476, 0.0054488470777869225,
+    )  # fmt: skip
+    assert constant_vectors(text) == [bias]
