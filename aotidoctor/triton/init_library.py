@@ -113,9 +113,10 @@ def check_sidecars(model: ServedModel) -> Sequence[Remark]:
 
     Versions: 26.07 and later have init libraries, which receive the version's folder; earlier releases have none.
     Consequence: the model loads, and the first inference fails because embedding tables (``*.nve``) are missing, or
-    crashes because weights are not in the shared object. How it was seen: the pull request that brought init libraries;
-    weights outside the shared object were run with torch's loader. Remedy: name the init library of such files in
-    MODEL_INIT_LIBRARY, and keep them in the version's folder.
+    crashes because weights are not in the shared object.
+    How it was seen: the pull request that brought init libraries; weights outside the shared object were run with
+    torch's loader.
+    Remedy: name the init library of such files in MODEL_INIT_LIBRARY, and keep them in the version's folder.
     """
     given = init_library(model)
     acts = given is not None and model.release.since(INIT_LIBRARY_SINCE)
