@@ -18,7 +18,6 @@ from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
 from aotidoctor.reports import localization_view, package_view, report_view, run_view
-from aotidoctor.reports import localization_view as view
 from aotidoctor.reports.localization_view import (
     COMPARISON_HEADINGS,
     comparison_reasons,
@@ -421,9 +420,11 @@ def render_difference_markdown(found: DocumentComparison) -> str:
 
 
 def _difference_parts(found: DocumentComparison, budget: Budget) -> list[str]:
-    head = view.difference_headline(found)
-    sides = "\n".join(f"- **{side.label}:** {code(view.side_text(side), 400)}" for side in (found.a, found.b))
-    counts = "\n".join(f"- **{label}:** {prose(text)}" for label, text in view.difference_counts(found))
+    head = localization_view.difference_headline(found)
+    sides = "\n".join(
+        f"- **{side.label}:** {code(localization_view.side_text(side), 400)}" for side in (found.a, found.b)
+    )
+    counts = "\n".join(f"- **{label}:** {prose(text)}" for label, text in localization_view.difference_counts(found))
     unknown = "\n".join(f"- {prose(line, budget.cell * 2)}" for line in found.unknown[: budget.rows])
     more = len(found.unknown) - budget.rows
     if more > 0:
@@ -440,11 +441,11 @@ def _difference_parts(found: DocumentComparison, budget: Budget) -> list[str]:
 def _differences(found: DocumentComparison, budget: Budget) -> str:
     rows = []
     for item in found.differences[: budget.rows]:
-        mark, what, a, b, playbook, why = view.difference_row(item)
+        mark, what, a, b, playbook, why = localization_view.difference_row(item)
         listed = (str(item.rank), mark, prose(what, budget.cell), cell(a, budget.cell), cell(b, budget.cell))
         rows.append((*listed, cell(playbook, budget.cell), prose(why, budget.cell * 2)))
     if not rows:
         return ""
-    shown_table = table(("", *view.DIFFERENCE_HEADINGS), rows)
+    shown_table = table(("", *localization_view.DIFFERENCE_HEADINGS), rows)
     more = len(found.differences) - len(rows)
     return f"### Differences\n\n{shown_table}" + (f"\n\nand {more} more." if more > 0 else "")

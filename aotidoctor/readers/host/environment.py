@@ -49,6 +49,7 @@ TOOLS = ("g++", "clang++", "c++", "ld", "gdb", "cuda-gdb", "py-spy", "compute-sa
 # Where the toolkit's installer puts its tools without touching PATH.
 CUDA_TOOLS = "/usr/local/cuda/bin"
 
+_PREFIXES = tuple(VARIABLES)
 _NAMES = frozenset({
     "CI", "CXX", "CC", "COLUMNS", "CPATH", "FORCE_COLOR", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LD_PRELOAD",
     "LIBRARY_PATH", "NO_COLOR", "PATH", "PYTHONPATH", "PYTHONUNBUFFERED", "TERM", "TMPDIR", "VIRTUAL_ENV",
@@ -62,8 +63,7 @@ def allowed_variables(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name: environ[name]
         for name in sorted(environ)
-        if (name in _NAMES or name.startswith(tuple(VARIABLES)))
-        and not any(word in name.upper() for word in _SECRET_WORDS)
+        if (name in _NAMES or name.startswith(_PREFIXES)) and not any(word in name.upper() for word in _SECRET_WORDS)
     }
 
 

@@ -23,11 +23,7 @@ from aotidoctor.model.evidence import Evidence, FileSource, RunSource, plural
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Diagnosis, LogEvent, LogPattern, LogReading, Report, Status
 from aotidoctor.reports import package_view, report_view
-from aotidoctor.reports.html import html_blocks, package_sections
-from aotidoctor.reports.html import html_blocks as html_text
-from aotidoctor.reports.html import package_sections as html_contract
-from aotidoctor.reports.html import run_sections as html_place
-from aotidoctor.reports.html import run_sections as html_runs
+from aotidoctor.reports.html import html_blocks, package_sections, run_sections
 from aotidoctor.reports.html.html_blocks import (
     Block,
     NoteBlock,
@@ -62,7 +58,7 @@ def log_blocks(log: LogReading | None) -> tuple[Block, ...]:
         ("From", ", ".join(log.origins)),
         ("Not read", "; ".join(log.problems)),
     )
-    rows = tuple((label, html_text.line(text, 900)) for label, text in pairs if text)
+    rows = tuple((label, html_blocks.line(text, 900)) for label, text in pairs if text)
     # Interleaved writers can begin on one line: the first of them is its anchor.
     first = {event.first: event for event in reversed(log.events)}
     lines, more = cut(
@@ -71,14 +67,14 @@ def log_blocks(log: LogReading | None) -> tuple[Block, ...]:
     headings = ("Line", "Form", "Says", "Known as", "Relation")
     table = (TableBlock(label="Events of the log", headings=headings, rows=lines, stacks=True),) if lines else ()
     left = f"and {log.more_events:,} more events, not kept" if log.more_events else ""
-    return (Pairs(rows=rows), *table, *more, *((NoteBlock(body=html_text.line(left), tone="dim"),) if left else ()))
+    return (Pairs(rows=rows), *table, *more, *((NoteBlock(body=html_blocks.line(left), tone="dim"),) if left else ()))
 
 
 def _event(log: LogReading, event: LogEvent, *, anchor: bool) -> TableLine:
     known = [match for match in log.matches if match.event == event]
     named = Markup(" ").join(dict.fromkeys(_log_cause(match.pattern) for match in known))
     if event in log.unknown:
-        named = html_text.line("no pattern matches it")
+        named = html_blocks.line("no pattern matches it")
     span = str(event.first) if event.last == event.first else f"{event.first}-{event.last}"
     form = " ".join(part for part in (event.form, event.kind) if part)
     # What an event is to the others, who wrote it, and the line that gave it away.
@@ -105,8 +101,8 @@ def _log_cause(pattern: LogPattern) -> Markup:
     """The cause, and the releases in which it is known or mended."""
     parts = (f"known in {pattern.known}" if pattern.known else "", f"fixed in {pattern.fixed}" if pattern.fixed else "")
     releases = ", ".join(word for word in parts if word)
-    release_note = html_text.dim(f"{pattern.component}: {releases}" if releases else "")
-    return Markup("{} {}").format(html_text.code(pattern.cause), release_note)
+    release_note = html_blocks.dim(f"{pattern.component}: {releases}" if releases else "")
+    return Markup("{} {}").format(html_blocks.code(pattern.cause), release_note)
 
 
 def _anchor(event: LogEvent) -> str:
@@ -384,19 +380,19 @@ def _sections(report: Report, known: frozenset[str]) -> Iterator[PageSection]:
     contract = PageSection(
         id="contract",
         title="Contract and inputs" if report.case.inputs is not None else "Contract",
-        blocks=html_contract.contract_blocks(report),
+        blocks=package_sections.contract_blocks(report),
     )
-    first = html_contract.is_marked(contract.blocks) or report.command == "inspect"
+    first = package_sections.is_marked(contract.blocks) or report.command == "inspect"
     if first:
         yield contract
-    yield PageSection(id="where", title="Where", blocks=html_place.place_blocks(place, known))
-    yield PageSection(id="calls", title="Calls in order", blocks=html_place.call_blocks(place))
-    yield PageSection(id="values", title="Values of kernels", blocks=html_place.value_blocks(place))
+    yield PageSection(id="where", title="Where", blocks=run_sections.place_blocks(place, known))
+    yield PageSection(id="calls", title="Calls in order", blocks=run_sections.call_blocks(place))
+    yield PageSection(id="values", title="Values of kernels", blocks=run_sections.value_blocks(place))
     if not first:
         yield contract
     yield PageSection(id="evidence", title="Evidence", blocks=evidence_blocks(report, known))
-    yield PageSection(id="probes", title="Probes", blocks=html_runs.matrix_blocks(report, known))
-    yield PageSection(id="runs", title="Runs", blocks=html_runs.run_blocks(report, known))
+    yield PageSection(id="probes", title="Probes", blocks=run_sections.matrix_blocks(report, known))
+    yield PageSection(id="runs", title="Runs", blocks=run_sections.run_blocks(report, known))
     yield PageSection(id="package", title="Package", blocks=package_sections.package_blocks(report))
     yield PageSection(id="unchecked", title="Not checked", blocks=not_checked_blocks(report, known))
     yield PageSection(id="host", title="Host", blocks=package_sections.host_blocks(report))

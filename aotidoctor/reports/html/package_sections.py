@@ -18,7 +18,6 @@ from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports import localization_view, package_view, report_view, run_view
 from aotidoctor.reports.html import html_blocks
-from aotidoctor.reports.html import html_blocks as html_text
 from aotidoctor.reports.html.html_blocks import (
     Block,
     Cell,
@@ -221,7 +220,9 @@ _TONES = {"": "", "!": "unsure", "x": "bad", "info": "", "warn": "unsure", "erro
 def plan_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
     """Build the list of runs that are planned."""
     return (
-        (StepsBlock(items=tuple(html_text.link_mentions(step, known) for step in report.plan)),) if report.plan else ()
+        (StepsBlock(items=tuple(html_blocks.link_mentions(step, known) for step in report.plan)),)
+        if report.plan
+        else ()
     )
 
 
@@ -234,7 +235,7 @@ def comparison_blocks(report: Report) -> tuple[Block, ...]:
     table = TableBlock(
         label="Outputs against the reference", headings=COMPARISON_HEADINGS[1:], rows=lines, look="numbers"
     )
-    why = tuple(NoteBlock(body=html_text.line(text)) for text in comparison_reasons(report))
+    why = tuple(NoteBlock(body=html_blocks.line(text)) for text in comparison_reasons(report))
     return (*error_figure(report.localization.comparison), table, *more, *why)
 
 
@@ -253,7 +254,7 @@ def serving_blocks(report: Report) -> tuple[Block, ...]:
         rows = [(row.rule, row.line, row.what, row.remedy) for row in model.rows]
         lines, more = cut("rows", texts(rows, tones=[_TONES[row.severity] for row in model.rows]), _ROOM)
         table = TableBlock(label=label, headings=run_view.RULE_HEADINGS, rows=lines, stacks=True, titled=True)
-        nothing = NoteBlock(body=html_text.line(f"{label}: nothing wrong found"))
+        nothing = NoteBlock(body=html_blocks.line(f"{label}: nothing wrong found"))
         blocks += [table, *more] if lines else [nothing]
     return tuple(blocks)
 
@@ -276,8 +277,8 @@ def compat_blocks(report: Report) -> tuple[Block, ...]:
         )
     for title, rows in localization_view.needs_tables(found)[:_ROOM]:
         blocks += [
-            NoteBlock(body=html_text.line(title)),
-            Pairs(rows=tuple((label, html_text.line(text)) for label, text in rows)),
+            NoteBlock(body=html_blocks.line(title)),
+            Pairs(rows=tuple((label, html_blocks.line(text)) for label, text in rows)),
         ]
     return tuple(blocks)
 
@@ -301,7 +302,7 @@ def package_blocks(report: Report) -> tuple[Block, ...]:
 
 def _named_table(label: str, headings: tuple[str, str], rows: Sequence[tuple[str, str]]) -> tuple[Block, ...]:
     lines = [
-        TableLine(cells=(cell(html_text.code(name), heads=True), cell(html_text.line(text)))) for name, text in rows
+        TableLine(cells=(cell(html_blocks.code(name), heads=True), cell(html_blocks.line(text)))) for name, text in rows
     ]
     listed, more = cut("rows", lines, _ROOM)
     return (TableBlock(label=label, headings=headings, rows=listed), *more) if listed else ()
@@ -310,11 +311,11 @@ def _named_table(label: str, headings: tuple[str, str], rows: Sequence[tuple[str
 def host_blocks(report: Report) -> tuple[Block, ...]:
     """Build the tables of the host and of the environment variables that may matter."""
     host = report.case.host
-    rows = tuple((label, html_text.line(text, 900)) for label, text in package_view.host_rows(host, whole=True))
+    rows = tuple((label, html_blocks.line(text, 900)) for label, text in package_view.host_rows(host, whole=True))
     blocks: list[Block] = [Pairs(rows=rows)]
     if host.environment:
-        parts = tuple((name, html_text.code(text)) for name, text in host.environment.items())
-        title = html_text.line(plural(len(parts), "environment variable"))
+        parts = tuple((name, html_blocks.code(text)) for name, text in host.environment.items())
+        title = html_blocks.line(plural(len(parts), "environment variable"))
         blocks.append(Folded(summary=title, blocks=(Pairs(rows=parts[:_ROOM]),)))
     return tuple(blocks)
 
@@ -337,20 +338,20 @@ def again_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
     blocks: list[Block] = [CommandBlock(text=report_view.command_text(report.argv))]
     mark = report.fingerprint
     if mark is None:
-        signature = (("Signature", html_text.code(report.signature or "")),) if report.signature else ()
+        signature = (("Signature", html_blocks.code(report.signature or "")),) if report.signature else ()
         return (*blocks, *((Pairs(rows=signature),) if signature else ()))
-    rows = (("Signature", html_text.code(mark.exact)), ("Of its family", html_text.code(mark.family)))
+    rows = (("Signature", html_blocks.code(mark.exact)), ("Of its family", html_blocks.code(mark.family)))
     parts = tuple(
         TableLine(
             cells=(
                 cell(part.rule, heads=True),
                 mono(part.text),
                 cell(part.granularity, tone="dim"),
-                cell(html_text.link_mentions(part.source, known)),
+                cell(html_blocks.link_mentions(part.source, known)),
             )
         )
         for part in mark.parts[:_ROOM]
     )
     table = TableBlock(label="Parts of the signature", headings=("Rule", "Part", "In", "From"), rows=parts)
-    folded = Folded(summary=html_text.line(f"{plural(len(parts), 'part')}, version {mark.version}"), blocks=(table,))
+    folded = Folded(summary=html_blocks.line(f"{plural(len(parts), 'part')}, version {mark.version}"), blocks=(table,))
     return (*blocks, Pairs(rows=rows), *((folded,) if parts else ()))

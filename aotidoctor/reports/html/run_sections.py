@@ -19,7 +19,6 @@ from aotidoctor.model.report import Report
 from aotidoctor.model.run import Outcome
 from aotidoctor.reports import localization_view, run_view
 from aotidoctor.reports.html import html_blocks
-from aotidoctor.reports.html import html_blocks as html_text
 from aotidoctor.reports.html.html_blocks import (
     Block,
     Cell,
@@ -161,7 +160,10 @@ def place_blocks(place: Localization | None, known: Collection[str]) -> tuple[Bl
     if place is None:
         return ()
     rows = tuple(
-        (label, html_text.code(text, 900) if label in ("Culprit", "Chain") else html_text.link_mentions(text, known))
+        (
+            label,
+            html_blocks.code(text, 900) if label in ("Culprit", "Chain") else html_blocks.link_mentions(text, known),
+        )
         for label, text in localization_view.place_rows(place)
     )
     return (*((Pairs(rows=rows),) if rows else ()), *_source(place), *_stack(place))
@@ -180,7 +182,7 @@ def call_blocks(place: Localization | None) -> tuple[Block, ...]:
         blocks.append(_note(more))
     blocks += [
         Folded(
-            summary=html_text.line(f"Call {entries[0].call} of the model: {plural(len(entries), 'call')}"),
+            summary=html_blocks.line(f"Call {entries[0].call} of the model: {plural(len(entries), 'call')}"),
             blocks=(_calls(place, entries, last=False),),
         )
         for entries in runs[:-1][-4:]
@@ -189,7 +191,7 @@ def call_blocks(place: Localization | None) -> tuple[Block, ...]:
 
 
 def _note(text: str) -> NoteBlock:
-    return NoteBlock(body=html_text.line(text), tone="dim")
+    return NoteBlock(body=html_blocks.line(text), tone="dim")
 
 
 def _calls(place: Localization, entries: Sequence[TimelineEntry], *, last: bool) -> TableBlock:
@@ -210,7 +212,7 @@ def _calls(place: Localization, entries: Sequence[TimelineEntry], *, last: bool)
             sign = "first bad values"
         else:
             sign = "culprit" if final and entry.name == place.culprit else ""
-        name = html_text.code(entry.name, 160)
+        name = html_blocks.code(entry.name, 160)
         if sign:
             name = Markup('{} <span class="tag">{}</span>').format(name, sign)
         cells = (
@@ -219,7 +221,7 @@ def _calls(place: Localization, entries: Sequence[TimelineEntry], *, last: bool)
             cell(entry.kind, tone="dim"),
             cell(localization_view.took_text(entry.seconds), look="num"),
             bar,
-            cell(html_text.line(localization_view.made_of(entry), 300), tone="dim"),
+            cell(html_blocks.line(localization_view.made_of(entry), 300), tone="dim"),
         )
         lines.append(TableLine(cells=cells, tone="bad" if sign else ""))
         begin += entry.seconds or 0.0
@@ -238,7 +240,7 @@ def _stack(place: Localization) -> tuple[Block, ...]:
     listed = {number for number, _, _ in localization_view.frame_rows(place)}
     lines = {
         number: TableLine(
-            cells=(cell(number, look="num", tone="dim"), cell(html_text.code(name), heads=True), mono(where))
+            cells=(cell(number, look="num", tone="dim"), cell(html_blocks.code(name), heads=True), mono(where))
         )
         for number, name, where in rows
     }
@@ -249,7 +251,7 @@ def _stack(place: Localization) -> tuple[Block, ...]:
     blocks: list[Block] = [TableBlock(label="Native stack, innermost first", headings=headings, rows=first)]
     if rest:
         below = TableBlock(label="Other frames", headings=headings, rows=rest)
-        summary = html_text.line(
+        summary = html_blocks.line(
             plural(len(others), "frame of the runtime and its callers", "frames of the runtime and its callers")
         )
         blocks.append(Folded(summary=summary, blocks=(below, *more)))
@@ -263,9 +265,9 @@ def _source(place: Localization) -> tuple[Block, ...]:
     if frame is None or excerpt is None:
         return ()
     width = len(str(frame.lines[-1].number))
-    words = [(line, html_text.esc(f"{line.number:>{width}}  {line.text}".replace("\n", " "))) for line in frame.lines]
+    words = [(line, html_blocks.esc(f"{line.number:>{width}}  {line.text}".replace("\n", " "))) for line in frame.lines]
     body = Markup("\n").join(Markup("<mark>{}</mark>").format(text) if line.marked else text for line, text in words)
-    return (OutputBlock(title=html_text.code(excerpt.title), body=body),)
+    return (OutputBlock(title=html_blocks.code(excerpt.title), body=body),)
 
 
 def value_blocks(place: Localization | None) -> tuple[Block, ...]:
@@ -278,7 +280,7 @@ def value_blocks(place: Localization | None) -> tuple[Block, ...]:
         lines = texts(rows[1:], tones=["bad" if row[0] else "" for row in rows[1:]])
         listed, more = cut("rows", lines, _VALUES)
         table = TableBlock(label="Values of kernels", headings=tuple(rows[0]), rows=listed, look="numbers")
-        summary = html_text.line(f"The numbers: {plural(len(lines), 'tensor')} that the calls read or wrote")
+        summary = html_blocks.line(f"The numbers: {plural(len(lines), 'tensor')} that the calls read or wrote")
         blocks.append(Folded(summary=summary, blocks=(table, *more)))
     return (*blocks, *(_note(text) for text in place.notes[:20]))
 
@@ -302,12 +304,12 @@ def matrix_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
     for probe in probes:
         runs = [outcome for outcome in report.runs if outcome.request.probe == probe]
         purpose = runs[0].request.purpose if len({outcome.request.purpose for outcome in runs}) == 1 else ""
-        name = html_text.code(runs[0].request.probe, 60)
+        name = html_blocks.code(runs[0].request.probe, 60)
         words = dict.fromkeys(run_view.took_effect(outcome) for outcome in runs if outcome.request.env)
         lines.append(
             TableLine(
                 cells=(
-                    cell(Markup("{} {}").format(name, html_text.dim(purpose, 120)), heads=True),
+                    cell(Markup("{} {}").format(name, html_blocks.dim(purpose, 120)), heads=True),
                     *(_ending_cell(runs, ending) for ending in endings),
                     cell(
                         ", ".join(word for word in words if word), tone="dim" if set(words) <= {"yes", ""} else "unsure"
@@ -324,7 +326,7 @@ def matrix_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
     rows = run_view.probe_rows(report)
     pattern: tuple[Block, ...] = ()
     if rows:
-        verdict = NoteBlock(body=html_text.link_mentions(run_view.probes_verdict(report), known))
+        verdict = NoteBlock(body=html_blocks.link_mentions(run_view.probes_verdict(report), known))
         pattern = (verdict, TableBlock(label=run_view.PROBES_TITLE, headings=run_view.PROBE_HEADINGS, rows=texts(rows)))
     return (table, *pattern)
 
@@ -337,7 +339,7 @@ def _ending_cell(runs: list[Outcome], ending: str) -> Cell:
     tone = "bad" if any(run_view.outcome_failed(outcome) for outcome in here) else "good"
     places = dict.fromkeys(outcome.stage for outcome in here if run_view.outcome_failed(outcome))
     body = Markup("{} {}").format(
-        html_text.links(outcome.id for outcome in here[:20]), html_text.dim(", ".join(places))
+        html_blocks.links(outcome.id for outcome in here[:20]), html_blocks.dim(", ".join(places))
     )
     return cell(body, tone=tone, look="outcome")
 
@@ -351,18 +353,18 @@ def run_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
     more = len(report.runs) - len(runs)
     return (
         *folded,
-        *((NoteBlock(body=html_text.line(f"and {plural(more, 'more run')}"), tone="dim"),) if more else ()),
+        *((NoteBlock(body=html_blocks.line(f"and {plural(more, 'more run')}"), tone="dim"),) if more else ()),
     )
 
 
 def _run(outcome: Outcome, known: Collection[str], room: int) -> Folded:
     failed = run_view.outcome_failed(outcome)
     summary = Markup('<b>{}</b> {} <span class="end {}">{}</span> <span class="dim">{}</span>').format(
-        html_text.line(outcome.id),
-        html_text.code(outcome.request.probe, 60),
+        html_blocks.line(outcome.id),
+        html_blocks.code(outcome.request.probe, 60),
         "bad" if failed else "good",
-        html_text.line(run_view.run_ending(outcome)),
-        html_text.line(", ".join((*((f"in {outcome.stage}",) if failed else ()), seconds(outcome.seconds)))),
+        html_blocks.line(run_view.run_ending(outcome)),
+        html_blocks.line(", ".join((*((f"in {outcome.stage}",) if failed else ()), seconds(outcome.seconds)))),
     )
     # What it said, stream by stream, the end of each.
     error = outcome.error
@@ -379,7 +381,7 @@ def _run(outcome: Outcome, known: Collection[str], room: int) -> Folded:
         of = f" (of {sizes[name]:,} bytes)" if sizes.get(name, 0) > len(text) else ""
         printed += printed_block(one_line(f"{name}{of}"), text, room)
     blocks = (Pairs(rows=_facts(outcome, known)), *printed)
-    return Folded(summary=summary, blocks=blocks, id=html_text.anchor(outcome.id))
+    return Folded(summary=summary, blocks=blocks, id=html_blocks.anchor(outcome.id))
 
 
 def _facts(outcome: Outcome, known: Collection[str]) -> tuple[tuple[str, Markup], ...]:
@@ -388,14 +390,14 @@ def _facts(outcome: Outcome, known: Collection[str]) -> tuple[tuple[str, Markup]
     stages = ", ".join(f"{name} {took_text(took)}" for name, took in outcome.stages.items())
     memory = f"{outcome.peak_rss / 2**20:,.0f} MiB at most" if outcome.peak_rss else ""
     rows = (
-        ("For", html_text.link_mentions(outcome.request.purpose, known)),
-        ("Environment", html_text.code(run_view.env_text(outcome.request.env), 2000)),
-        ("Setting acted", html_text.line(f"{effect}{why}" if effect and outcome.request.env else "")),
-        ("Command", html_text.code(" ".join(outcome.argv), 2000)),
-        ("Process", html_text.line("forked from a warm worker" if outcome.forked else "a fresh interpreter")),
-        ("Stages", html_text.line(stages, 1000)),
-        ("Memory", html_text.line(memory)),
-        ("Warnings", html_text.line("; ".join(outcome.warnings), 1000)),
-        ("No debugger", html_text.line(outcome.debugger_problem or "")),
+        ("For", html_blocks.link_mentions(outcome.request.purpose, known)),
+        ("Environment", html_blocks.code(run_view.env_text(outcome.request.env), 2000)),
+        ("Setting acted", html_blocks.line(f"{effect}{why}" if effect and outcome.request.env else "")),
+        ("Command", html_blocks.code(" ".join(outcome.argv), 2000)),
+        ("Process", html_blocks.line("forked from a warm worker" if outcome.forked else "a fresh interpreter")),
+        ("Stages", html_blocks.line(stages, 1000)),
+        ("Memory", html_blocks.line(memory)),
+        ("Warnings", html_blocks.line("; ".join(outcome.warnings), 1000)),
+        ("No debugger", html_blocks.line(outcome.debugger_problem or "")),
     )
     return tuple(row for row in rows if row[1])

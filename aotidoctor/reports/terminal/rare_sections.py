@@ -14,7 +14,6 @@ from aotidoctor.model.evidence import plural
 from aotidoctor.model.fleet import Compatibility, DocumentComparison, DocumentDifference
 from aotidoctor.model.report import Report
 from aotidoctor.reports import localization_view, run_view
-from aotidoctor.reports import localization_view as view
 from aotidoctor.reports.localization_view import (
     COMPARISON_HEADINGS,
     comparison_reasons,
@@ -167,26 +166,26 @@ def plain_difference_text(found: DocumentComparison, *, width: int = 80, detail:
 
 
 def _show_difference(found: DocumentComparison, out: Layout, detail: int) -> None:
-    head = view.difference_headline(found)
+    head = localization_view.difference_headline(found)
     out.headline(head)
     if detail < 0:
         return
     for side in (found.a, found.b):
-        out.row(side.label, view.side_text(side))
+        out.row(side.label, localization_view.side_text(side))
     parts = found.differences if detail > 0 else found.matters[:_MOST_LISTED]
     left = len(found.differences) - len(parts)
     if parts:
         out.title("Differences")
         if out.width >= _WIDE_SIDES:
-            rows = ((item, view.difference_row(item)) for item in parts)
+            rows = ((item, localization_view.difference_row(item)) for item in parts)
             styled = ((Text(row[0], style=_LEVELS[item.level]), *row[1:]) for item, row in rows)
-            out.table(view.DIFFERENCE_HEADINGS, styled)
+            out.table(localization_view.DIFFERENCE_HEADINGS, styled)
         else:
             _difference_list(parts, out)
     if left > 0:
         out.paragraph(f"and {plural(left, 'more difference')}; -v shows all", style="dim")
     out.blank()
-    for label, words in view.difference_counts(found):
+    for label, words in localization_view.difference_counts(found):
         out.row(label, words)
     if detail > 0 and found.unknown:
         out.title("Unknown on one side")
@@ -196,7 +195,7 @@ def _show_difference(found: DocumentComparison, out: Layout, detail: int) -> Non
 
 def _difference_list(parts: Sequence[DocumentDifference], out: Layout) -> None:
     for item in parts:
-        mark, what, a, b, playbook, why = view.difference_row(item)
+        mark, what, a, b, playbook, why = localization_view.difference_row(item)
         if item.level == "outcome":
             # What came of it needs no reason.
             out.pair(Text(f" {mark}", style=_LEVELS[item.level]), Text(f"{what}: A {a}, B {b}"))

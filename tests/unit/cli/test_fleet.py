@@ -145,6 +145,17 @@ def test_without_pandas_it_says_what_to_install(folders):
     assert "pip install 'aotidoctor[fleet]'" in done.stderr
 
 
+def test_a_module_of_ours_that_cannot_be_imported_is_not_told_as_a_lack_of_pandas(folders):
+    code = (
+        "import sys; sys.modules['aotidoctor.fleet.summary.table'] = None; from aotidoctor.__main__ import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "fleet", folders[1]], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 5
+    assert "pip install" not in done.stderr + done.stdout
+
+
 def test_names_of_this_machine_are_hidden(folders, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert str(tmp_path) not in call(folders[1], "--json").stdout
