@@ -66,6 +66,11 @@ def _from_one(text):
     return re.sub(r"\bR(\d+)\b", lambda found: f"R{numbers.index(int(found[1])) + 1}", text)
 
 
+def _evidence_alike(lines):
+    """The lines without the numbers of evidence: a host with a finding of its own counts from another one."""
+    return [re.sub(r"\[E\d+\]", "[E]", line) for line in lines]
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize(("command", "lines"), SESSIONS, ids=[command for command, _ in SESSIONS])
 def test_session(command, lines, demo_folder, tmp_path):
@@ -86,7 +91,8 @@ def test_session(command, lines, demo_folder, tmp_path):
     shown = done.stderr if arguments[0] == "watch" else done.stdout
     # Triton's rules have such names, too.
     shown = (shown if arguments[0] == "triton" else _from_one(shown)).splitlines()
-    for line in lines:
+    shown = _evidence_alike(shown)
+    for line in _evidence_alike(lines):
         assert any(line.rstrip() in candidate for candidate in shown), f"{line!r} is not in\n{done.stdout}"
 
 
