@@ -2,8 +2,7 @@
 
 As measured: *before* a launch the printer shows output buffers too, with whatever their memory holds; the output of a
 convolution, and whatever a custom operator reads and writes, is shown by the next kernel that reads it, not before;
-constants are not shown; values are shown for up to 64 elements, else smallest, largest and mean alone; the line break
-after a scalar is a backslash and an n, so that the next header is on the same line.
+constants are not shown; values are shown for up to 64 elements, else smallest, largest and mean alone.
 """
 
 from __future__ import annotations
@@ -15,16 +14,9 @@ from dataclasses import dataclass, field, replace
 
 from aotidoctor.model.contract import KernelBody, KernelCall, KernelParameter
 from aotidoctor.model.localization import BufferValues, KernelValues
+from aotidoctor.model.printer_lines import FACT, HEADER, LAUNCH, SCALAR, VALUES, launch_header
 from aotidoctor.model.record import JsonObject, JsonValue, text_of
 
-# Values of calls.
-_HEADER = re.compile(
-    r"\[  (?:(?P<when>before|after)_launch - (?P<kernel>\S{1,500}) - (?P<buffer>[^\s:]+)"
-    r"|aoti_model_inputs - (?P<input>\S+))"
-    r"(?P<scalar>: [^\]\n]{0,300})?  \]:?"
-)
-_FACT = re.compile(r"^(Number of elements|Dtype|Size|Mean value|Min value|Max value): (.*)$", re.MULTILINE)
-_LAUNCH = re.compile(r"\[ (before|after)_launch: (\S{1,500}) \]")
 _NAN, _INF = re.compile(r"(?<!\w)-?nan\b"), re.compile(r"(?<!\w)-?inf\b")
 _HANDLE = re.compile(r"\w+")
 
@@ -57,7 +49,7 @@ class _PackageNames:
 def printed_launches(text: str) -> tuple[tuple[str, bool], ...]:
     """The kernels of level 3 in the order of their launches, and whether each returned."""
     found: list[tuple[str, bool]] = []
-    for when, kernel in _LAUNCH.findall(text):
+    for when, kernel in LAUNCH.compiled.findall(text):
         if when == "before":
             found.append((kernel, False))
         elif found and found[-1] == (kernel, False):
@@ -73,7 +65,7 @@ def read_value_printer(
     A buffer without a known writer is given to the last earlier call of ``order`` that had it as an argument.
     """
     calls: list[_PrinterCall] = []
-    headers = list(_HEADER.finditer(text))
+    headers = list(HEADER.compiled.finditer(text))
     for at, header in enumerate(headers):
         if header["when"] is None or header["scalar"] is not None:
             continue
@@ -197,10 +189,10 @@ def _names(call: KernelCall) -> set[str]:
 
 def _values(name: str, body: str) -> BufferValues:
     """Statistics of one block. Without the values themselves a count of NaN or Inf is 1: there are some."""
-    facts = dict(_FACT.findall(body))
+    facts = dict(FACT.compiled.findall(body))
     low, high = _number(facts.get("Min value")), _number(facts.get("Max value"))
-    printed, shape = body.partition("\n[ ")[0], facts.get("Size", "")
-    listed = "\n[ " in body
+    printed, shape = body.partition(VALUES)[0], facts.get("Size", "")
+    listed = VALUES in body
     bounds = [value for value in (low, high) if value is not None]
     return BufferValues(
         name=name,
@@ -257,14 +249,10 @@ def _float(value: JsonValue) -> float | None:
     return _finite(float(value)) if isinstance(value, int | float) else None
 
 
-# Arguments of one launch.
-_SCALAR = re.compile(r"\[  before_launch - (?P<kernel>\S{1,500}) - (?P<name>[^\s:]+): (?P<value>[^\]\n]{0,300}?)  \]")
-
-
 def launch_arguments(text: str, kernel: str) -> tuple[str, ...]:
     """The arguments of the last launch of ``kernel``, one text for each; empty when nothing was printed."""
-    last = text.rfind(f"before_launch - {kernel} - ")
-    end = text.find(f"after_launch - {kernel} - ", max(last, 0))
+    last = text.rfind(launch_header("before", kernel))
+    end = text.find(launch_header("after", kernel), max(last, 0))
     printed = text if end < 0 else text[: text.rfind("[", 0, end)]
     calls = [call for call in read_value_printer(printed) if call.name == kernel]
     tensors: list[str] = []
@@ -274,5 +262,7 @@ def launch_arguments(text: str, kernel: str) -> tuple[str, ...]:
         bad = "".join(f", {count} {word}" for count, word in ((one.nan, "NaN"), (one.inf, "Inf")) if count)
         tensors.append(f"{one.name}: {one.dtype} {size}{bounds}{bad}")
     # Of an earlier launch they had the same names.
-    scalars = {one["name"]: one["value"].strip() for one in _SCALAR.finditer(printed) if one["kernel"] == kernel}
+    scalars = {
+        one["name"]: one["value"].strip() for one in SCALAR.compiled.finditer(printed) if one["kernel"] == kernel
+    }
     return (*tensors, *(f"{name} = {value}" for name, value in scalars.items()))

@@ -11,6 +11,7 @@ from dataclasses import replace
 from aotidoctor.model.answers import Acted, Compiled, Launches, SideBySide, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.jobs import Recompile
+from aotidoctor.model.printer_lines import PRINTED_MARK
 from aotidoctor.model.run import NotStarted, Outcome
 from aotidoctor.probes.check_inputs import checks_compiled_in
 from aotidoctor.probes.payload import run_of
@@ -124,7 +125,7 @@ def _of_cuda(outcome: Outcome) -> list[Effect]:
     elif payload.launch_trace:
         hooks = (True, "the package's calls of the driver were hooked")
         effects.append(hooks if hooked.launch_trace is not None else _UNREPORTED)
-    if payload.unbuffered and "before_launch" in outcome.stdout_tail:
+    if payload.unbuffered and PRINTED_MARK in outcome.stdout_tail:
         # The lines of a package compiled with the value printer.
         effects.append((True, "the value printer printed launches"))
     elif payload.unbuffered:

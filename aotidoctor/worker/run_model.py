@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -32,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from aotidoctor.model.jobs import Run
+from aotidoctor.model.printer_lines import KEPT, SAVED_FILE, SAVED_FILES
 from aotidoctor.model.run import PRIVATE_PREFIX
 from aotidoctor.worker.call import ModelCall, limit_file_size, make_calls, make_cuda_calls, read_call, set_threads
 from aotidoctor.worker.channel import Channel
@@ -211,14 +211,6 @@ def _follow_weights(model: LoadedModel, payload: Run, channel: Channel, facts: d
 _MAX_TEXT = 4 * 1024 * 1024
 _MAX_FILES = 5_000
 _NO_BUFFER = 2  # _IONBF
-# Lines that remain of a longer text: headers and statistics. Values are printed for small tensors only.
-_HEADERS = re.compile(
-    r"\[  (?:before_launch|after_launch|aoti_model_inputs) - |(?:Number of elements|Dtype|Size|\w+ value): "
-)
-# There is no separator after the folder. Kernels may be ``at::_ops::sort::call``; buffers are ``buf0`` or ``arg1_1``.
-_SAVED = re.compile(
-    r"aoti_torch(?P<when>before|after)_launch_(?P<kernel>.+)_(?P<buffer>buf\d+|arg\d+_\d+)_[a-z]+\d*\.pt"
-)
 
 
 def run_printing(payload: Run, channel: Channel) -> dict[str, Any]:
@@ -254,7 +246,7 @@ def _read_bounded(path: Path) -> str:
     lines, size = [], 0
     with path.open(encoding="utf-8", errors="replace") as stream:
         for line in stream:
-            if _HEADERS.search(line):
+            if KEPT.compiled.search(line):
                 lines.append(line)
                 size += len(line)
             if size > _MAX_TEXT:
@@ -279,8 +271,8 @@ def _saved_values(payload: Run, channel: Channel) -> list[dict[str, Any]]:
         nodes = gather_candidates(program, read_call(payload.inputs, channel))
     channel.enter("scan")
     found = []
-    for path in sorted((Path.cwd() / "tmp").glob("aoti_torch*_launch_*.pt"))[:_MAX_FILES]:
-        name = _SAVED.fullmatch(path.name)
+    for path in sorted((Path.cwd() / "tmp").glob(SAVED_FILES))[:_MAX_FILES]:
+        name = SAVED_FILE.fullmatch(path.name)
         if name is None:
             continue
         tensor = torch.load(path, weights_only=True)

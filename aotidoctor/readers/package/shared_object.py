@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from aotidoctor.model.artifact import DebugFeatures, SharedObject, SymbolRef
+from aotidoctor.model.printer_lines import LAUNCH_MARK
 from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import Blob, opened_blob, path_blob
 from aotidoctor.readers.package.elf import DAMAGED, PT_LOAD, SHT_NOBITS, SHT_NULL, Elf, read_elf
@@ -27,7 +28,7 @@ from aotidoctor.readers.package.package_layout import object_format
 # Debug facilities compiled into the object.
 _SCAN_LIMIT = 16 << 20
 _CHECKS = b"AOTI_RUNTIME_CHECK_INPUTS\0"
-_LAUNCH = b"before_launch: "
+_LAUNCH = LAUNCH_MARK.encode()
 
 
 def read_features(elf: Elf, undefined: Sequence[SymbolRef]) -> DebugFeatures:

@@ -187,3 +187,43 @@ def test_an_environment_variable(tree):
     )
     assert tree.json("env", MOON_PHASE="full")["host"]["environment"]["MOON_PHASE"] == "full"
     assert_as_written("Add an environment variable", tree, files=1)
+
+
+# As a later release might print it: other words for a launch, and another one for a fact.
+PRINTED = """[  before_call - cpp_fused_add_0 - buf0  ]:
+Number of values: 2
+Dtype: float
+Size: [2]
+Mean value: 2
+[  before_call - cpp_fused_add_0 - s0: 7  ]
+[  after_call - cpp_fused_add_0 - buf0  ]:
+Mean value: 3
+"""
+READ = """
+import sys
+from aotidoctor.localize.value_printer import launch_arguments, printed_launches
+from aotidoctor.readers.package.shared_object import LAUNCH_MARK
+from aotidoctor.worker.run_model import KEPT
+text = sys.stdin.read()
+print(*launch_arguments(text, "cpp_fused_add_0"), sep=";")
+print(*printed_launches("[ before_call: cpp_fused_add_0 ]"), LAUNCH_MARK)
+print(sum(KEPT.compiled.search(line) is not None for line in text.splitlines()))
+"""
+
+
+def test_a_changed_line_of_the_value_printer(tree):
+    place = "aotidoctor/model/printer_lines.py"
+    text = (tree.root / place).read_text(encoding="utf-8")
+    for old, new in (("_launch", "_call"), ("Number of elements", "Number of values")):
+        text = text.replace(old, new)
+    tree.write(place, text)
+    environ = {**os.environ, "PYTHONPATH": str(tree.root)}
+    command = [sys.executable, "-c", READ]
+    done = subprocess.run(
+        command, env=environ, input=PRINTED, capture_output=True, text=True, timeout=120, check=True, cwd=tree.root
+    )
+    arguments, launches, lines = done.stdout.splitlines()
+    assert arguments == "buf0: float 2;s0 = 7"
+    assert launches == "('cpp_fused_add_0', False) before_call: "
+    assert int(lines) == 8
+    assert_as_written("Follow a change of the value printer", tree, files=1)
