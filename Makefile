@@ -48,7 +48,7 @@ test: install
 test-fast: install
 	$(BIN)/python -m pytest -q -n auto --dist worksteal tests/unit tests/golden -m "not torch and not slow and not browser and not bench and not cuda_sim"
 
-# The lines that the tests reach in this process and its workers, as a page in build/coverage. Child processes are not measured.
+# The lines and branches that the tests reach, in child processes too, as a page in build/coverage.
 coverage: install
 	$(BIN)/python -m pip install --quiet "pytest-cov>=6"
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=html:build/coverage --cov-report=xml:build/coverage/coverage.xml

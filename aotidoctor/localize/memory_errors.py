@@ -14,13 +14,13 @@ from aotidoctor.localize.blame.failing_elements import INDEX, Failure
 from aotidoctor.localize.blame.indirect_failures import OUT_OF_BOUNDS
 from aotidoctor.model.answers import parse_answer
 from aotidoctor.model.case import Case
-from aotidoctor.model.localization import Emulated, Emulation, Finding
+from aotidoctor.model.localization import Emulated, Emulation, EmulationFault
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome
 from aotidoctor.model.torch_names import contiguous_stride
 
 
-def failure_of(found: Finding) -> Failure | None:
+def failure_of(found: EmulationFault) -> Failure | None:
     """The check in the kernel's text that failed; None for anything but an index."""
     hit = OUT_OF_BOUNDS.search(found.message)
     if found.kind != "device-assert" or hit is None:
@@ -49,7 +49,7 @@ def buffer_text(case: Case, name: str | None) -> tuple[str, str | None]:
     return names.get(name, name), None
 
 
-def element_text(found: Finding) -> str:
+def element_text(found: EmulationFault) -> str:
     """``[100, 0] of 100 rows`` for a row of a contiguous tensor, else ``[2400] of 2400 elements``."""
     if found.offset is None or found.extent is None:
         return ""
@@ -67,7 +67,7 @@ def element_text(found: Finding) -> str:
 _NO_ADDRESS = ("nan", "inf")
 
 
-def root_findings(found: Emulation) -> list[Finding]:
+def root_findings(found: Emulation) -> list[EmulationFault]:
     """The findings without those that follow from a failed assertion of the same launch or from earlier findings."""
     asserted = {one.launch for one in found.findings if one.kind == "device-assert"}
     astray = {one.launch for one in found.findings if one.kind in ("out-of-bounds", "use-after-free", "misaligned")}
@@ -87,7 +87,7 @@ def root_findings(found: Emulation) -> list[Finding]:
     ]
 
 
-def explained_by(one: Finding, found: Emulation) -> list[Finding]:
+def explained_by(one: EmulationFault, found: Emulation) -> list[EmulationFault]:
     """The findings that follow from ``one`` in the same launch.
 
     Of a 32-bit index that overflows: its lane that goes astray, lanes that collide in the buffer. Of a store that goes
@@ -96,7 +96,7 @@ def explained_by(one: Finding, found: Emulation) -> list[Finding]:
     return [other for other in found.findings if one.launch == other.launch and _follows(other, one)]
 
 
-def _follows(other: Finding, one: Finding) -> bool:
+def _follows(other: EmulationFault, one: EmulationFault) -> bool:
     here = one.buffer == other.buffer is not None
     if one.kind == "out-of-bounds":
         return one.access == "store" and other.kind == "race" and here
@@ -108,7 +108,7 @@ def _follows(other: Finding, one: Finding) -> bool:
     return other.kind == "out-of-bounds" and (one.line, *_lane(one)) == (other.line, *_lane(other))
 
 
-def _lane(one: Finding) -> tuple[tuple[int, ...] | None, int | None]:
+def _lane(one: EmulationFault) -> tuple[tuple[int, ...] | None, int | None]:
     return one.program, one.lane
 
 

@@ -95,7 +95,7 @@ Source = FileSource | RunSource
 
 @record
 class Evidence:
-    """One finding.
+    """One observation of a check or probe; reports and their JSON list it under ``findings``.
 
     ``code`` belongs to the check or probe that found it, ``kind`` tells its variants apart (playbooks match on both).
     ``facts`` are machine-readable details for playbooks and treatments. ``id`` is given by the pipeline.

@@ -87,8 +87,8 @@ class Watching:
 
 # Answers: a CUDA package that was emulated on the CPU.
 @record
-class Finding:
-    """One finding of an emulation.
+class EmulationFault:
+    """What an emulation found wrong in one place.
 
     ``kind`` is ``out-of-bounds``, ``misaligned``, ``use-after-free``, ``uninitialized``, ``race``, ``duplicate-index``,
     ``int32-overflow``, ``device-assert``, ``nan``, ``inf`` or ``operator-refused``. ``launch`` counts launches from 1,
@@ -155,7 +155,7 @@ class EmulatedLaunch:
 class Emulation:
     """The whole run: ``launched`` calls of kernels; ``problem`` says why nothing was emulated at all."""
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[EmulationFault, ...] = ()
     not_emulated: tuple[NotEmulated, ...] = ()
     launches: tuple[EmulatedLaunch, ...] = ()
     launched: int = 0

@@ -37,7 +37,7 @@ from aotidoctor.localize.memory_errors import (
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.jobs import Watch
-from aotidoctor.model.localization import Emulation, Finding
+from aotidoctor.model.localization import Emulation, EmulationFault
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes import blame
 from aotidoctor.probes.cuda_probe import reason_to_skip
@@ -198,7 +198,7 @@ def _quiet(kind: str, outcome: Outcome, observed: str) -> Evidence:
     )
 
 
-def _evidence_of(case: Case, one: Finding, outcome: Outcome, found: Emulation) -> list[Evidence]:
+def _evidence_of(case: Case, one: EmulationFault, outcome: Outcome, found: Emulation) -> list[Evidence]:
     """The finding, and the chain behind a failed assertion. A remark that explains a fault counts as a fault."""
     kind, expected = _WORDS.get(one.kind, ("other", "no finding"))
     buffer, path = buffer_text(case, one.buffer)
@@ -249,7 +249,7 @@ def _evidence_of(case: Case, one: Finding, outcome: Outcome, found: Emulation) -
     return [made, replace(followed, facts={**followed.facts, "emulated": True, "on_device": True})]
 
 
-def _observed(one: Finding, buffer: str) -> str:
+def _observed(one: EmulationFault, buffer: str) -> str:
     more = f" ({one.count} lanes)" if one.count > 1 else ""
     match one.kind:
         case "device-assert" | "operator-refused":

@@ -18,8 +18,8 @@ from typing import Any
 
 from aotidoctor.model.inputs import Container, Leaf, Place, Tree
 from aotidoctor.model.jobs import InputsSource
-from aotidoctor.model.saved_calls import TensorSpec, arrange, build_plan, decode, plan_to_json
 from aotidoctor.model.torch_names import SAFE_GLOBALS, SAFETENSORS_DTYPES, contiguous_stride, global_name
+from aotidoctor.readers.inputs.saved_calls import TensorSpec, arrange, build_plan, decode, plan_to_json
 
 # Torch files and plain pickles.
 _MAGIC = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")

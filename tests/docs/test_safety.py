@@ -22,9 +22,9 @@ def test_the_figures_are_those_of_the_code():
     from aotidoctor.checks.matching.call_overlay import MOST_KEYS
     from aotidoctor.cli.execute import CPU_S, MEMORY, ORDINARY
     from aotidoctor.model.inputs import MOST_LEAVES
-    from aotidoctor.model.saved_calls import MOST_PLACES
     from aotidoctor.readers.contract.run_impl import MOST_CALLS
     from aotidoctor.readers.inputs.other_formats import MOST_BRACKETS
+    from aotidoctor.readers.inputs.saved_calls import MOST_PLACES
     from aotidoctor.readers.package.package_models import MAX_METADATA
     from aotidoctor.triage.static_checks import MOST_FINDINGS
     from aotidoctor.triton.config_schema import MOST_TOKENS

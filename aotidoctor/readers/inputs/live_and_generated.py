@@ -19,11 +19,11 @@ from aotidoctor.model.errors import InputsError
 from aotidoctor.model.expr import evaluate
 from aotidoctor.model.inputs import MAPPINGS, Container, InputSet, Leaf, LeafValue, PlainValue, TensorDesc, Tree
 from aotidoctor.model.record import JsonObject, JsonValue
-from aotidoctor.model.saved_calls import arrange, graft
 from aotidoctor.model.torch_names import ITEMSIZE, QUANTIZED, contiguous_stride
 from aotidoctor.readers.inputs.describe_pickle import MAX_DEPTH, plain_value
 from aotidoctor.readers.inputs.other_formats import describe_document
 from aotidoctor.readers.inputs.pickle_machine import Value
+from aotidoctor.readers.inputs.saved_calls import arrange, graft
 from aotidoctor.readers.inputs.tensor_values import MAX_BYTES, MAX_SPAN, array_value, summarise
 
 # Live values.

@@ -1,7 +1,7 @@
 """Read inputs files that torch.save did not write: .npy, .npz, .safetensors and JSON, by their first bytes.
 
 Only headers of .npy and .npz are read; object arrays are pickles and stay closed. A .safetensors file is 8 bytes of
-header length, a JSON header, and the values. The JSON document is described in ``aotidoctor.model.saved_calls``.
+header length, a JSON header, and the values. ``saved_calls`` describes the JSON document.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import re
 from aotidoctor.model.errors import too_many
 from aotidoctor.model.inputs import Container, Leaf, LeafValue, TensorDesc, Tree, ValueStats
 from aotidoctor.model.record import JsonObject, JsonValue
-from aotidoctor.model.saved_calls import DocumentError, TensorSpec, decode
 from aotidoctor.model.torch_names import ITEMSIZE, SAFETENSORS_DTYPES, contiguous_stride
 from aotidoctor.readers.inputs.describe_pickle import plain_value
 from aotidoctor.readers.inputs.pickle_machine import load_pickle
+from aotidoctor.readers.inputs.saved_calls import DocumentError, TensorSpec, decode
 from aotidoctor.readers.inputs.tensor_values import (
     MAX_BYTES,
     ValueView,

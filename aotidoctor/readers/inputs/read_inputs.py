@@ -11,7 +11,7 @@ import os
 import stat
 
 from aotidoctor.model.inputs import InputSet, Leaf, PlainValue
-from aotidoctor.model.saved_calls import Expected, arrange, graft, plan_to_json
+from aotidoctor.readers.inputs.saved_calls import Expected, arrange, graft, plan_to_json
 from aotidoctor.readers.inputs.torch_files import (
     FileContent,
     corrupt_error,

@@ -53,7 +53,9 @@ def test_the_terminal_format_does_import_rich():
 # Records and stages that a command has no use for: each was a good part of its start-up time.
 RUNS = "aotidoctor.runner aotidoctor.probes aotidoctor.triage.run_probes aotidoctor.triage.examine aotidoctor.localize.culprit"
 IDLE = f"{RUNS} aotidoctor.model.localization aotidoctor.model.run aotidoctor.program"
-NO_INPUTS = f"{IDLE} aotidoctor.readers.inputs.read_inputs aotidoctor.model.saved_calls aotidoctor.readers.provenance"
+NO_INPUTS = (
+    f"{IDLE} aotidoctor.readers.inputs.read_inputs aotidoctor.readers.inputs.saved_calls aotidoctor.readers.provenance"
+)
 NO_FAILURE = "aotidoctor.diagnosis.playbooks aotidoctor.diagnosis.failure_signature"
 
 

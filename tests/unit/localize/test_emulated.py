@@ -9,7 +9,7 @@ import pytest
 from aotidoctor.localize.blame.failing_elements import Failure
 from aotidoctor.localize.memory_errors import buffer_text, element_text, failure_of
 from aotidoctor.model.contract import ConstantSpec, LeafSpec
-from aotidoctor.model.localization import Finding
+from aotidoctor.model.localization import EmulationFault
 from tests.unit.localize.kernels import case_of, floats
 
 
@@ -22,14 +22,14 @@ from tests.unit.localize.kernels import case_of, floats
     ],
 )
 def test_a_check_of_an_index(message, variable, bound):
-    found = Finding(kind="device-assert", kernel="triton_poi_0", wrapper_line=31, message=message)
+    found = EmulationFault(kind="device-assert", kernel="triton_poi_0", wrapper_line=31, message=message)
     expected = Failure(kind="index", kernel="triton_poi_0", line=31, variable=variable, bound=bound)
     assert failure_of(found) == expected
     assert failure_of(replace(found, kind="nan")) is None
 
 
 def test_another_assertion_is_no_check_of_an_index():
-    assert failure_of(Finding(kind="device-assert", message="a divisor is zero")) is None
+    assert failure_of(EmulationFault(kind="device-assert", message="a divisor is zero")) is None
 
 
 def test_buffers_are_called_what_people_call_them():
@@ -61,7 +61,7 @@ def test_buffers_are_called_what_people_call_them():
     ],
 )
 def test_an_element(sizes, strides, offset, extent, expected):
-    found = Finding(kind="out-of-bounds", sizes=sizes, strides=strides, offset=offset, extent=extent)
+    found = EmulationFault(kind="out-of-bounds", sizes=sizes, strides=strides, offset=offset, extent=extent)
     assert element_text(found) == expected
 
 
@@ -77,4 +77,4 @@ def test_an_element(sizes, strides, offset, extent, expected):
     ],
 )
 def test_a_place(fields, expected):
-    assert Finding(kind="nan", **fields).place == expected
+    assert EmulationFault(kind="nan", **fields).place == expected

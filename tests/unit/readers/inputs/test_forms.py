@@ -3,7 +3,7 @@
 import pytest
 
 from aotidoctor.model.inputs import Container, Leaf, argument_steps, walk_call
-from aotidoctor.model.saved_calls import arrange, build_plan, graft, plan_to_json
+from aotidoctor.readers.inputs.saved_calls import arrange, build_plan, graft, plan_to_json
 
 
 def tree(value):

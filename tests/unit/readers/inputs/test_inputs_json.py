@@ -8,7 +8,7 @@ import pytest
 
 from aotidoctor.model.errors import LimitReachedError
 from aotidoctor.model.inputs import Container, Leaf
-from aotidoctor.model.saved_calls import MAX_DEPTH, MOST_PLACES, DocumentError, decode, tensor_spec
+from aotidoctor.readers.inputs.saved_calls import MAX_DEPTH, MOST_PLACES, DocumentError, decode, tensor_spec
 
 
 def plainly(tree):
