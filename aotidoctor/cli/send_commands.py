@@ -389,7 +389,7 @@ def note(case: Which, text: Text, *, solved: Solved = False, cases_: StoreFile =
     parts = (sys.stdin.read(_LONGEST_NOTE) if text == "-" and sys.stdin is not None else text).strip()[:_LONGEST_NOTE]
     if not parts:
         raise typer.BadParameter("an empty note", param_hint="TEXT")
-    with _open_cases(cases_) as store:
+    with _open_cases(cases_, write=True) as store:
         found = _one(store, case)
         at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         made = CaseNote(text=strict_redactor(os.environ).text(parts), at=at, solved=solved)
@@ -443,13 +443,13 @@ def _print_added(added: tuple[int, int]) -> None:
 
 
 @contextmanager
-def _open_cases(path: str | None, *, make: bool = False) -> Iterator[CaseStore]:
+def _open_cases(path: str | None, *, make: bool = False, write: bool = False) -> Iterator[CaseStore]:
     """The store; what goes wrong with it ends the process with its status."""
     from aotidoctor.commands.cases.case_store import open_store
 
     if path is None:
         raise typer.BadParameter("name the store: --cases FILE or AOTIDOCTOR_CASES", param_hint="--cases")
-    with exit_on_error(), open_store(path, make=make) as store:
+    with exit_on_error(), open_store(path, make=make, write=write) as store:
         yield store
 
 

@@ -189,33 +189,37 @@ def import_file(store: CaseStore, path: str, redactor: Redactor) -> tuple[int, i
 
 def _read(found: JsonObject, path: str) -> Iterator[CaseRecord]:
     for at, case in enumerate(objects(found.get("cases"))):
-        where = f"{path}: cases[{at}]"
-        signature, family = _text(case, "signature"), _text(case, "family")
-        if not _SIGNATURE.fullmatch(signature) or (family and not _SIGNATURE.fullmatch(family)):
-            raise CannotExamineError(f"{where}.signature: observed {signature[:60]!r}, expected a signature")
-        sightings = []
-        for one in objects(case.get("sightings")):
-            given = {item.name: _text(one, item.name) for item in fields(Sighting)}
-            if not _KEY.fullmatch(given["key"]):
-                given["key"] = digest(signature, *given.values())
-            sightings.append(Sighting(**{**given, "at": _time(given["at"], where)}))
-        yield CaseRecord(
-            signature=signature,
-            family=family,
-            cause=_text(case, "cause") or "unknown",
-            stage=_text(case, "stage"),
-            title=_text(case, "title"),
-            looked_like=_text(case, "looked_like"),
-            sightings=tuple(sightings),
-            notes=tuple(
-                CaseNote(
-                    text=text[:_LONGEST_NOTE] if isinstance(text := one.get("text"), str) else "",
-                    at=_time(_text(one, "at"), where),
-                    solved=one.get("solved") is True,
-                )
-                for one in objects(case.get("notes"))
-            ),
-        )
+        yield _cleaned(case, f"{path}: cases[{at}]")
+
+
+def _cleaned(case: JsonObject, where: str) -> CaseRecord:
+    """The record of a case that somebody else wrote. Raises CannotExamineError."""
+    signature, family = _text(case, "signature"), _text(case, "family")
+    if not _SIGNATURE.fullmatch(signature) or (family and not _SIGNATURE.fullmatch(family)):
+        raise CannotExamineError(f"{where}.signature: observed {signature[:60]!r}, expected a signature")
+    sightings = []
+    for one in objects(case.get("sightings")):
+        given = {item.name: _text(one, item.name) for item in fields(Sighting)}
+        if not _KEY.fullmatch(given["key"]):
+            given["key"] = digest(signature, *given.values())
+        sightings.append(Sighting(**{**given, "at": _time(given["at"], where)}))
+    return CaseRecord(
+        signature=signature,
+        family=family,
+        cause=_text(case, "cause") or "unknown",
+        stage=_text(case, "stage"),
+        title=_text(case, "title"),
+        looked_like=_text(case, "looked_like"),
+        sightings=tuple(sightings),
+        notes=tuple(
+            CaseNote(
+                text=text[:_LONGEST_NOTE] if isinstance(text := one.get("text"), str) else "",
+                at=_time(_text(one, "at"), where),
+                solved=one.get("solved") is True,
+            )
+            for one in objects(case.get("notes"))
+        ),
+    )
 
 
 def _time(text: str, where: str) -> str:
@@ -233,7 +237,9 @@ def merge(store: CaseStore, other: str) -> tuple[int, int]:
     """Add the cases of another store; return how many sightings and notes were new. Raises CannotExamineError."""
     seen = noted = 0
     with open_store(other) as source:
-        for record in source.find(all_cases()):
-            more = store.add([source.whole(record)])
+        for page in source.pages():
+            cases = objects(json.loads(document(page)).get("cases"))
+            numbered = zip(cases, page, strict=True)
+            more = store.add([_cleaned(case, f"{other}: case {record.number}") for case, record in numbered])
             seen, noted = seen + more[0], noted + more[1]
     return seen, noted

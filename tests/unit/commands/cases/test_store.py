@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.commands.cases.case_store import VERSION, CaseQuery, open_store
+from aotidoctor.commands.cases.case_store import CaseQuery, open_store
 from aotidoctor.commands.cases.remember import (
     all_cases,
     case_of_report,
@@ -22,6 +22,7 @@ from aotidoctor.commands.cases.remember import (
     remember_results,
     strict_redactor,
 )
+from aotidoctor.commands.cases.store_file import VERSION
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.report import CaseNote, CaseRecord, SeenBefore, Sighting
 from aotidoctor.reports import report_view
@@ -141,7 +142,7 @@ def test_what_is_killed_leaves_all_or_nothing(path):
         "c.execute('DELETE FROM sightings'); os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode == -9
-    with open_store(path) as store:
+    with open_store(path, write=True) as store:
         assert store.get(A).count == 1
         assert store.add([record(at="2026-09-04T10:00:00Z")]) == (1, 0)
 
