@@ -128,16 +128,19 @@ class CaseStore:
         """``record`` with all its sightings and notes, oldest first."""
         seen = self._file.rows(
             "SELECT key, at, command, subject, package, sha256, host_class, status, tool FROM sightings"
-            " WHERE case_number = ? ORDER BY at, key",
+            " WHERE case_number = ? ORDER BY at",
             (record.number,),
         )
         notes = self._file.rows(
-            "SELECT text, at, solved FROM notes WHERE case_number = ? ORDER BY at, key", (record.number,)
+            "SELECT key, at, text, solved FROM notes WHERE case_number = ? ORDER BY at", (record.number,)
         )
+        # An index has them by time. SQLite would sort the rest by reading all of it into memory before the first row.
+        for rows in (seen, notes):
+            rows.sort(key=lambda row: (str(row[1]), str(row[0])))
         return replace(
             record,
             sightings=tuple(Sighting(**dict(zip(_SIGHTING, map(str, row), strict=True))) for row in seen),
-            notes=tuple(CaseNote(text=str(row[0]), at=str(row[1]), solved=bool(row[2])) for row in notes),
+            notes=tuple(CaseNote(text=str(text), at=str(at), solved=bool(solved)) for _, at, text, solved in notes),
         )
 
     def get(self, which: str) -> CaseRecord | None:
