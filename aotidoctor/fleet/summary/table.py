@@ -139,7 +139,8 @@ def read_table(folders: Sequence[str]) -> FleetTable:
             columns.add(number, runs[folder].started, result)
         if damage.lines:
             damaged.append(DamagedFile(folder=folder, lines=damage.lines, reasons=tuple(damage.reasons)))
-    frame = columns.frame()
+    # Not in the order in which the items were finished: neither examples nor what is commonest depend on that.
+    frame = columns.frame().sort_values(["folder", "name", "item"])
     # One folder has each item once.
     latest = frame.drop_duplicates("item", keep="last") if len(ordered) > 1 else frame
     return FleetTable(
@@ -295,9 +296,10 @@ def _count_features(table: FleetTable, groups: pd.Series[str]) -> Counter[tuple[
 def _numbers(table: FleetTable, groups: pd.Series[str], keys: Sequence[str]) -> Iterator[tuple[str, Trait]]:
     """Features with an order, such as a date: the bound that all of a cluster keep."""
     for name, (rows, values) in table.features.ordered.items():
-        column = pd.DataFrame({"value": pd.Series(values)}, index=pd.Index(rows))
-        column = column[column.index.isin(groups.index)]
-        column = column.assign(group=groups.loc[column.index].to_numpy())
+        # Beside each other by place: pandas would look for the rows among the places of the values.
+        column = pd.DataFrame({"row": pd.Series(rows), "value": pd.Series(values)})
+        column = column[column["row"].isin(groups.index)]
+        column = column.assign(group=groups.loc[column["row"]].to_numpy())
         by_group = {str(group): sorted(part["value"].tolist()) for group, part in column.groupby("group")}
         healthy = by_group.get(HEALTHY, [])
         for key in keys:

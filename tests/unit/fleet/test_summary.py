@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+import shutil
+from collections import Counter
+from dataclasses import replace
 from datetime import date
 from itertools import product
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 pytest.importorskip("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
 
@@ -14,6 +19,7 @@ from aotidoctor.fleet.summary.accepted import read_accepted
 from aotidoctor.fleet.summary.summarize import read_baseline, summarize
 from aotidoctor.fleet.summary.table import by_chance
 from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.fleet_summary import HERE
 from tests.unit.fleet.fleets import failing, healthy, mixed, signed, unexamined, write
 
 TODAY = date(2026, 9, 10)
@@ -59,6 +65,79 @@ def test_what_may_be_chance_is_not_said(fleet):
     """Two items share everything with some healthy one; labels are dealt out evenly."""
     assert fleet.summary.clusters[1].shared == ()
     assert not [one for cluster in fleet.summary.clusters for one in cluster.shared if one.feature == "label team"]
+
+
+def uneven():
+    """The mixed fleet where every third item lacks a number, every fourth a date and every fifth its labels."""
+    found = []
+    for at, one in enumerate(mixed()):
+        facts = dict(one.facts)
+        for step, name in ((3, "n"), (4, "modified")):
+            if at % step == 0:
+                facts.pop(name, None)
+        found.append(
+            replace(one, facts=facts, labels={} if at % 5 == 0 else one.labels, size=None if at % 2 else 100 + at)
+        )
+    return found
+
+
+def summary_of(results, folder):
+    """The summary and the rows of ``results``, without what says when and where it was made."""
+    shutil.rmtree(folder, ignore_errors=True)
+    found = summarize([write(folder, results)])
+    return replace(found.summary, made=""), [replace(row, cluster=0) for row in found.rows()]
+
+
+def counts_of(trait, results):
+    """How many of ``results`` have a feature, and of how many it is known: from the results alone."""
+    having = Counter()
+    for one in results:
+        known = {**one.facts, **{f"label {name}": value for name, value in one.labels.items()}, "size": one.size}
+        value = {**known, "host": one.host or HERE, "command": one.command}.get(trait.feature)
+        if value is None:
+            continue
+        having["known"] += 1
+        bound = trait.value if isinstance(value, str) else float(trait.value.replace(",", ""))
+        match trait.relation:
+            case "is":
+                having["yes"] += value == bound
+            case "from":
+                having["yes"] += value >= bound
+            case "up to":
+                having["yes"] += value <= bound
+    return having["yes"], having["known"]
+
+
+EVERY = uneven()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.permutations(range(len(EVERY))), st.integers(0, len(EVERY) - 12))
+def test_neither_the_order_of_items_nor_their_absence_changes_what_is_said_of_the_rest(
+    tmp_path_factory, order, dropped
+):
+    folder = tmp_path_factory.getbasetemp() / "summary"
+    rest = [EVERY[at] for at in order[dropped:]]
+    summary, rows = summary_of(rest, folder)
+    assert (summary, rows) == summary_of(sorted(rest, key=lambda one: one.name), folder)
+    whole = {row.item: row for row in summary_of(EVERY, folder)[1]}
+    assert {row.item: row for row in rows} == {one.item: whole[one.item] for one in rest}
+    well = [one for one in rest if one.is_healthy]
+    for cluster in summary.clusters:
+        mine = [one for one in rest if one.signature == cluster.signature]
+        assert cluster.count == len(mine)
+        for trait in (*cluster.shared, *cluster.lacked):
+            assert (trait.inside, trait.of_inside) == counts_of(trait, mine)
+            assert (trait.healthy, trait.of_healthy) == counts_of(trait, well)
+
+
+def test_a_number_that_the_first_items_lack_sets_a_cluster_apart(tmp_path):
+    results = [healthy(f"g{at}", facts={"n": at} if at > 9 else {}) for at in range(30)]
+    results += [failing(f"b{at}", "input-stride", facts={"n": 100 + at}) for at in range(9)]
+    [cluster] = summarize([write(tmp_path / "r", results)]).summary.clusters
+    [trait] = cluster.shared
+    assert (trait.feature, trait.relation, trait.value) == ("n", "from", "100")
+    assert (trait.inside, trait.of_inside, trait.healthy, trait.of_healthy) == (9, 9, 0, 20)
 
 
 def test_chance_is_fishers_exact_test():
