@@ -137,7 +137,7 @@ def _register_ranges(url: str, found: FetchedUrls, stack: ExitStack) -> str | No
     from aotidoctor.remote.remote_packages import RemoteRanges
 
     file = open_remote(url)
-    if file.size is None or not file.has_ranges():
+    if file.size is None or not file.has_ranges:
         return None
     ranges = RemoteRanges(file, file.size)
     # Only an archive says where things are in it.

@@ -1,6 +1,6 @@
-"""Read files at URLs through fsspec, and print URLs without credentials.
+"""Read files at URLs, through fsspec where they are not HTTP, and print URLs without credentials.
 
-The only module that knows fsspec, which it imports at the first request. Credentials hide in the front of a URL and
+fsspec is imported at the first request. Credentials hide in the front of a URL and
 in its query.
 """
 
@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.record import record
+from aotidoctor.remote.http_files import AnswerError, open_http
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -59,8 +60,9 @@ T = TypeVar("T")
 INSTALL = "pip install 'aotidoctor[remote]'"
 # A connection that breaks may be mended; a file that is not there stays away.
 _ATTEMPTS, _PAUSE_S = 3, 0.2
-_WAIT_S = 60.0
 PIECE = 4 << 20
+MOST_UNANNOUNCED = 1 << 30
+"""Bytes that are fetched of a file whose size the server does not give."""
 _VALIDATORS = (
     "ETag",
     "etag",
@@ -79,78 +81,96 @@ class RemoteError(CannotExamineError):
     """A URL cannot be read; the message names it without credentials."""
 
 
+class _Source(Protocol):
+    """Where a file comes from."""
+
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """The bytes from start to end of each range."""
+
+    def pieces(self) -> Iterator[bytes]:
+        """The whole file."""
+
+
+@record
+class _StoredFile:
+    """A file of a protocol that fsspec knows."""
+
+    system: AbstractFileSystem
+    path: str
+
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        starts, ends = [start for start, _ in ranges], [end for _, end in ranges]
+        found = self.system.cat_ranges([self.path] * len(ranges), starts, ends, on_error="raise")
+        return [bytes(data) for data in found]
+
+    def pieces(self) -> Iterator[bytes]:
+        with self.system.open(self.path, "rb") as stream:
+            while data := stream.read(PIECE):
+                yield data
+
+
 @record
 class RemoteFile:
-    """A file at a URL. ``size`` is None where the server does not say. ``version`` changes with its content.
+    """A file at a URL. ``size`` is None where the server does not give it. ``version`` changes with its content.
 
-    ``version`` is None where it is unknown: then it may have changed whenever it is asked for again.
+    ``version`` is None where it is unknown: then it may have changed whenever it is asked for again. ``has_ranges``:
+    the server serves parts of it.
     """
 
     url: str
     size: int | None
     version: str | None
-    is_folder: bool
-    _system: AbstractFileSystem
-    _path: str
-
-    def has_ranges(self) -> bool:
-        """Whether the server serves parts of it. Raises RemoteError."""
-        if self.size is None or self.is_folder:
-            return False
-        if "http" not in self._system.protocol or self.size < 2:
-            return True
-
-        def probe() -> bool:
-            # Read as a stream: a server that sends the whole file instead is not listened to to its end.
-            with self._system.open(self._path, "rb", block_size=1, cache_type="none") as stream:
-                stream.seek(1)
-                try:
-                    return len(stream.read(1)) == 1
-                except ValueError:
-                    return False
-
-        return _retry(self.url, probe)
+    has_ranges: bool
+    _source: _Source
+    folder: _StoredFile | None = None
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """The bytes from start to end of each range, at once where the protocol can. Raises RemoteError."""
-        starts, ends = [start for start, _ in ranges], [end for _, end in ranges]
-        paths = [self._path] * len(ranges)
-        found = _retry(self.url, lambda: self._system.cat_ranges(paths, starts, ends, on_error="raise"))
+        found = _retry(self.url, lambda: self._source.read_ranges(ranges))
         for data, (start, end) in zip(found, ranges, strict=True):
             if len(data) != end - start:
                 raise RemoteError(f"{clean_url(self.url)}: {len(data)} bytes came, expected {end - start}")
-        return [bytes(data) for data in found]
+        return found
 
     def chunks(self) -> Iterator[bytes]:
-        """The whole file in pieces. Raises RemoteError, also where fewer bytes come than were announced."""
+        """The whole file in pieces. Raises RemoteError, also where not as many bytes come as were announced."""
         total = 0
         try:
-            # One request for all, where the protocol would ask for pieces: a server may not give these.
-            with self._system.open(
-                self._path, "rb", **{"block_size": 0} if "http" in self._system.protocol else {}
-            ) as stream:
-                while data := stream.read(PIECE):
-                    total += len(data)
-                    yield data
+            for data in self._source.pieces():
+                total += len(data)
+                self._refuse_more(total)
+                yield data
         except Exception as error:
             raise _remote_error(self.url, error) from error
         if self.size is not None and total != self.size:
             raise RemoteError(f"{clean_url(self.url)}: cut off: {total} bytes came, expected {self.size}")
 
+    def _refuse_more(self, total: int) -> None:
+        most, rule = MOST_UNANNOUNCED, "are fetched of a file without a size"
+        if self.size is not None:
+            most, rule = self.size, "were announced"
+        if total > most:
+            raise RemoteError(f"{clean_url(self.url)}: it sends more than the {most:,} bytes that {rule}")
+
     def below(self, most: int) -> list[tuple[str, RemoteFile]]:
         """The files of a folder, by their path within it. Raises RemoteError."""
+        if self.folder is None:
+            return []
+        system, path = self.folder.system, self.folder.path
         found: Mapping[str, Mapping[str, object]]
-        found = _retry(self.url, lambda: self._system.find(self._path, detail=True))
+        found = _retry(self.url, lambda: system.find(path, detail=True))
         if len(found) > most:
             raise RemoteError(f"{clean_url(self.url)}: {len(found):,} files, more than {most:,} are not fetched")
-        root = self._path.rstrip("/") + "/"
+        root = path.rstrip("/") + "/"
         return [
             (
-                path.removeprefix(root),
-                _file(f"{self.url.rstrip('/')}/{path.removeprefix(root)}", self._system, path, info),
+                name.removeprefix(root),
+                _stored(
+                    f"{self.url.rstrip('/')}/{name.removeprefix(root)}", _StoredFile(system=system, path=name), info
+                ),
             )
-            for path, info in sorted(found.items())
-            if path.startswith(root)
+            for name, info in sorted(found.items())
+            if name.startswith(root)
         ]
 
 
@@ -161,29 +181,26 @@ def open_remote(url: str) -> RemoteFile:
     except ImportError as error:
         raise RemoteError(f"{clean_url(url)}: URLs need fsspec; {INSTALL}") from error
     try:
-        options: dict[str, object] = {}
         if url.startswith(("http://", "https://")):
-            from aiohttp import ClientTimeout
-
-            # No wait without an end.
-            timeout = ClientTimeout(total=None, sock_connect=_WAIT_S, sock_read=_WAIT_S)
-            options = {"client_kwargs": {"timeout": timeout}}
-        system, path = url_to_fs(url, **options)
+            file = _retry(url, lambda: open_http(url))
+            return RemoteFile(url=url, size=file.size, version=file.version, has_ranges=file.has_ranges, _source=file)
+        system, path = url_to_fs(url)
     except Exception as error:
         raise _remote_error(url, error) from error
-    return _file(url, system, path, _retry(url, lambda: system.info(path)))
+    return _stored(url, _StoredFile(system=system, path=path), _retry(url, lambda: system.info(path)))
 
 
-def _file(url: str, system: AbstractFileSystem, path: str, info: Mapping[str, object]) -> RemoteFile:
+def _stored(url: str, file: _StoredFile, info: Mapping[str, object]) -> RemoteFile:
     size = info.get("size")
     parts = [f"{name}={info[name]}" for name in _VALIDATORS if info.get(name) is not None]
+    is_folder = info.get("type") == "directory"
     return RemoteFile(
         url=url,
         size=size if isinstance(size, int) else None,
         version=";".join([str(size), *parts]) if parts else None,
-        is_folder=info.get("type") == "directory",
-        _system=system,
-        _path=path,
+        has_ranges=isinstance(size, int) and not is_folder,
+        _source=file,
+        folder=file if is_folder else None,
     )
 
 
@@ -204,9 +221,16 @@ def _may_pass(error: Exception) -> bool:
     status = _status(error)
     if status is not None:
         return status >= 500
-    return not isinstance(
-        error, (RemoteError, FileNotFoundError, PermissionError, NotADirectoryError, ValueError, ImportError)
+    # A server that kept silent once is not waited for again.
+    return not _is_late(error) and not isinstance(
+        error,
+        (RemoteError, AnswerError, FileNotFoundError, PermissionError, NotADirectoryError, ValueError, ImportError),
     )
+
+
+def _is_late(error: Exception) -> bool:
+    """Whether a wait ended: the error of asyncio is one of its own before Python 3.11."""
+    return isinstance(error, TimeoutError) or "Timeout" in type(error).__name__
 
 
 def _status(error: BaseException) -> int | None:
@@ -225,7 +249,13 @@ def _remote_error(url: str, error: Exception) -> RemoteError:
     status = _status(error)
     if status is not None and status != 404:
         return RemoteError(f"{clean_url(url)}: the server answers {status}")
-    if (isinstance(error, FileNotFoundError) and not isinstance(error.__cause__, ConnectionError)) or status == 404:
+    if _is_late(error):
+        return RemoteError(f"{clean_url(url)}: the server does not answer")
+    if (reason := getattr(error, "os_error", None)) is not None:
+        return RemoteError(f"{clean_url(url)}: no connection: {clean_text(str(reason))[:200]}")
+    if isinstance(error, AnswerError):
+        return RemoteError(f"{clean_url(url)}: {error}")
+    if isinstance(error, FileNotFoundError) or status == 404:
         return RemoteError(f"no such file: {clean_url(url)}")
     if isinstance(error, ImportError):
         return RemoteError(

@@ -40,8 +40,10 @@ def fetch_file(url: str, folder: str, *, largest: int = LARGEST) -> Fetched:
     """Fetch the file or folder at ``url`` to a place below ``folder``. Raises RemoteError."""
     file = open_remote(url)
     try:
-        if file.is_folder:
+        if file.folder is not None:
             return _folder(file, Path(folder), largest)
+        if file.size is not None and file.size > largest:
+            raise RemoteError(f"{clean_url(url)}: {file.size:,} bytes, more than {largest:,} are not fetched")
         path, came = _one(file, Path(folder))
         _shrink(Path(folder), largest, keep=path.parent)
     except OSError as error:
@@ -62,6 +64,8 @@ def _folder(file: RemoteFile, folder: Path, largest: int) -> Fetched:
             raise RemoteError(f"{clean_url(file.url)}: a file in it is called {name[:80]!r}")
         target.parent.mkdir(parents=True, exist_ok=True)
         came += _download(each, target)[1]
+        if came > largest:
+            raise RemoteError(f"{clean_url(file.url)}: more than {largest:,} bytes are not fetched")
     _shrink(folder, largest, keep=place.parent)
     return Fetched(path=str(place), shown=clean_url(file.url), came=came)
 
@@ -144,6 +148,8 @@ BLOCK = 8 << 10
 _AHEAD = 4
 # Ranges that are asked for together; more of them would be many connections.
 _TOGETHER = 64
+# A package that needs more than that of itself to be read is fetched by who wants it read.
+MOST_READ = 512 << 20
 
 
 @dataclass(slots=True)
@@ -184,6 +190,10 @@ class RemoteRanges:
         """Get those of ``blocks``, ascending, that are not here; neighbours in one piece."""
         runs = list(_runs([at for at in blocks if at not in self._blocks]))
         for group in (runs[at : at + _TOGETHER] for at in range(0, len(runs), _TOGETHER)):
+            if self.bytes_read > MOST_READ:
+                raise RemoteError(
+                    f"{clean_url(self.file.url)}: more than {MOST_READ:,} bytes of it are needed: download it"
+                )
             found = self.file.read_ranges([(first * BLOCK, min(after * BLOCK, self.size)) for first, after in group])
             self.requests += len(group)
             for (first, after), data in zip(group, found, strict=True):

@@ -226,7 +226,7 @@ def test_inputs_logs_and_reports_are_fetched(tmp_path):
 
 
 def fetches(server):
-    return sum(1 for verb, _, _ in server.asked if verb == "GET")
+    return sum(1 for verb, _, part in server.asked if verb == "GET" and part is None)
 
 
 def test_a_file_is_fetched_once_for_each_version_and_checked_by_its_checksum(tmp_path):
