@@ -153,13 +153,24 @@ class EmulatedLaunch:
 
 @record
 class Emulation:
-    """The whole run: ``launched`` calls of kernels; ``problem`` says why nothing was emulated at all."""
+    """The whole run: ``launched`` calls of kernels, ``operators`` that were carried out.
+
+    ``lost`` counts statements and outputs that were not; ``problem`` says why nothing was emulated at all.
+    """
 
     findings: tuple[EmulationFault, ...] = ()
     not_emulated: tuple[NotEmulated, ...] = ()
     launches: tuple[EmulatedLaunch, ...] = ()
     launched: int = 0
+    operators: int = 0
+    lost: int = 0
     problem: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether something was carried out, and all of it; by its addresses alone is enough."""
+        made = self.done + self.operators
+        return self.problem is None and made > 0 and self.done == self.launched and not self.lost
 
     @property
     def done(self) -> int:

@@ -35,7 +35,7 @@ from aotidoctor.localize.memory_errors import (
     root_findings,
 )
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity, plural
 from aotidoctor.model.jobs import Watch
 from aotidoctor.model.localization import Emulation, EmulationFault
 from aotidoctor.model.run import Outcome, Request
@@ -132,17 +132,21 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         return made
     if not succeeded(outcome):
         return [_quiet("unavailable", outcome, f"it did not finish: {_why_nothing(outcome, None)}")]
-    if found.done < found.launched or found.not_emulated:
+    launches = plural(found.launched, "launch", "launches")
+    operators = f" and {plural(found.operators, 'operator')}" if found.operators else ""
+    if not found.is_whole or found.not_emulated:
         quick = f", {found.quick} of them by their addresses alone" if found.quick else ""
-        observed = f"{found.done} of {found.launched} launches without a finding{quick}; see not checked"
-        return [_quiet("partial", outcome, observed)]
-    return [_quiet("clean", outcome, f"{found.launched} launches, every access inside its allocation")]
+        more = "; see not checked" if found.not_emulated else ""
+        return [_quiet("partial", outcome, f"{found.done} of {launches}{operators} without a finding{quick}{more}")]
+    return [_quiet("clean", outcome, f"{launches}{operators}, every access inside its allocation")]
 
 
 def revise(findings: Sequence[Evidence], outcome: Outcome) -> list[Evidence]:
-    """Turn errors about the missing device and inputs on the CPU into warnings: neither is a fault in emulation."""
-    found = read_emulation(outcome)
-    if found is None or found.problem is not None:
+    """Turn errors about the missing device and inputs on the CPU into warnings: neither is a fault in emulation.
+
+    Where no fault was found and not all was carried out, they stay the answer.
+    """
+    if not is_bad(outcome) and not finished_clean(outcome):
         return list(findings)
     return [
         replace(
@@ -177,10 +181,9 @@ def is_bad(outcome: Outcome) -> bool:
 
 
 def finished_clean(outcome: Outcome) -> bool:
-    """Whether everything was emulated, without a fault."""
+    """Whether something was emulated, and all of it, without a fault."""
     found = read_emulation(outcome)
-    done = succeeded(outcome) and found is not None and found.problem is None and found.done == found.launched
-    return done and not is_bad(outcome)
+    return succeeded(outcome) and found is not None and found.is_whole and not is_bad(outcome)
 
 
 def _why_nothing(outcome: Outcome, found: Emulation | None) -> str:

@@ -55,6 +55,8 @@ def seen_before_text(history: SeenBefore) -> str:
 # The headline. Of a report on a program of the user's: its command.
 WATCHED = "program"
 _AGREEING = ("agrees", "precision")
+# A device that this host lacks.
+_NO_DEVICE = "AD-HOST-003"
 # Two lines of a terminal: the whole message stands below.
 _HEADLINE = 110
 
@@ -113,6 +115,7 @@ def _calm(report: Report) -> Headline:
         return Headline("UNFINISHED", "nothing wrong found before it ended", "partial")
     if report.plan:
         return Headline("PLAN", f"{plural(len(report.plan), 'probe')}; nothing was run", "good")
+    is_emulated = any(item.code == _NO_DEVICE and item.facts.get("emulated") for item in report.findings)
     # What the comparison of the outputs found.
     if (
         report.command == "compare"
@@ -126,9 +129,12 @@ def _calm(report: Report) -> Headline:
         # Agreement needs no numbers; where rounding makes a difference, they are what the user wants to see.
         what = "the package agrees with the reference" if found.kind == "agrees" else f"rounding only: {found.subject}"
         numbers = _cut(one_line(found.observed, 4 * _HEADLINE))
+        what = f"in emulation, {what}" if is_emulated else what
         return Headline("HEALTHY", f"{what}: {numbers}{_warnings(report)}", "good")
     if not report.runs:
         return Headline("HEALTHY", "nothing wrong found; nothing was run", "good")
+    if is_emulated:
+        return Headline("HEALTHY", f"in emulation; this host cannot run it{_warnings(report)}", "good")
     calls = sum(1 for outcome in report.runs if not outcome_failed(outcome))
     if report.case.inputs is None:
         return Headline("HEALTHY", "it loads; nothing was called without --inputs or --generate", "good")

@@ -42,6 +42,32 @@ def test_the_demo_names_the_element_and_proves_it(tmp_path):
     assert (blamed["facts"]["element"], blamed["facts"]["value"]) == ("args[0][2, 3]", 100)
 
 
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    room = tmp_path_factory.mktemp("parts")
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))}
+    subprocess.run([sys.executable, ROOT / "tests/emulation/parts.py", room], env=environ, check=True, timeout=200)
+    return room
+
+
+@pytest.mark.skipif(WITHOUT, reason=REASON)
+@pytest.mark.parametrize(
+    ("name", "status", "causes", "headline"),
+    [
+        ("whole", 0, [], "HEALTHY  in emulation; this host cannot run it"),
+        ("part", 1, ["device-unavailable"], "PROBLEM  device-unavailable"),
+        ("nothing", 1, ["device-unavailable"], "PROBLEM  device-unavailable"),
+    ],
+)
+def test_only_what_was_carried_out_as_a_whole_is_healthy_in_emulation(parts, name, status, causes, headline):
+    report = parts / f"{name}.json"
+    words = [parts / f"{name}.pt2", "--inputs", parts / "inputs.pt", "--report", f"json:{report}"]
+    done = aotidoctor("run", *words, cache=parts)
+    assert done.returncode == status, done.stderr
+    assert [item["cause"] for item in json.loads(report.read_text())["diagnoses"]][:1] == causes
+    assert done.stdout.strip().startswith(headline)
+
+
 @pytest.mark.skipif(not WITHOUT, reason="Triton is installed")
 def test_without_triton_the_demo_says_what_to_install(tmp_path):
     done = aotidoctor("demo", "--cuda", "--json", cache=tmp_path)

@@ -211,7 +211,7 @@ def _outputs(contract: ModelContract, replay: Replay, found: EmulationFindings) 
         deferred = isinstance(value, WrapperTensor) and pending is not None and pending.is_left_out(value.storage)
         if not isinstance(value, WrapperTensor) or not (deferred or value.storage.known):
             why = "something that was not executed may have written to it"
-            found.skip(spec.path, value.why if isinstance(value, LostValue) else why)
+            found.lose(spec.path, value.why if isinstance(value, LostValue) else why)
             made.append((spec.path, None))
             continue
         if deferred:

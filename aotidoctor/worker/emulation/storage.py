@@ -212,6 +212,8 @@ class EmulationFindings:
     not_emulated: dict[tuple[str, str], int] = field(default_factory=dict)
     launches: list[dict[str, Any]] = field(default_factory=list)
     left_out: int = 0
+    operators: int = 0
+    lost: int = 0
 
     def add(self, kind: str, **facts: Any) -> None:
         """Add a finding, or count it where the same launch has one of that kind at that line and argument."""
@@ -225,8 +227,13 @@ class EmulationFindings:
             return
         self.findings.append({"kind": kind, **facts})
 
+    def lose(self, what: str, why: str) -> None:
+        """Note a statement or an output without which the package is not carried out as a whole."""
+        self.lost += 1
+        self.skip(what, why)
+
     def skip(self, what: str, why: str) -> None:
-        """Note that ``what`` was not carried out; repetitions are counted."""
+        """Note that ``what`` was not carried out, or not checked; repetitions are counted."""
         key = (what[:MOST_TEXT], why[:MOST_TEXT])
         self.not_emulated[key] = self.not_emulated.get(key, 0) + 1
 
@@ -238,6 +245,8 @@ class EmulationFindings:
             "not_emulated": skipped[:MOST],
             "launches": self.launches,
             "left_out": self.left_out,
+            "operators": self.operators,
+            "lost": self.lost,
         }
 
 

@@ -257,7 +257,7 @@ class Replay(Variables):
             except (CannotReplayError, *_ODD) as error:
                 known = isinstance(error, CannotReplayError)
                 why = str(error) if known else f"{type(error).__name__}: {str(error)[:200]}"
-                self.found.skip(text[:120], why)
+                self.found.lose(text[:120], why)
                 self._lose(text, why)
                 if text.endswith("{"):
                     self.skipping = 1
@@ -368,6 +368,7 @@ class Replay(Variables):
             self.launch(self, function.removeprefix("call_"), arguments, line)
         elif not is_runtime(function):
             self.operator(self, function, arguments, line)
+            self.found.operators += 1
         # Of the runtime's functions only those that move handles have an effect.
         elif function == "aoti_torch_new_uninitialized_tensor":
             self.names[arguments[0].removeprefix("&")] = UNMADE

@@ -45,9 +45,11 @@ def on_cuda(*, triton=True, **options):
     return replace(given, host=replace(given.host, packages=packages))
 
 
-def emulated_run(*findings, launched=1, skipped=(), **more):
-    launches = [{"number": at + 1, "kernel": "k", "state": "done"} for at in range(launched)]
+def emulated_run(*findings, launched=1, done=None, skipped=(), operators=0, lost=0, **more):
+    states = ["done" if done is None or at < done else "skipped" for at in range(launched)]
+    launches = [{"number": at + 1, "kernel": "k", "state": state} for at, state in enumerate(states)]
     told = {"findings": list(findings), "launches": launches, "launched": launched, "not_emulated": list(skipped)}
+    told |= {"operators": operators, "lost": lost}
     return outcome(probe="emulation", result={"emulation": told}, **more)
 
 
@@ -104,6 +106,23 @@ def test_without_a_finding(run, kind):
     (found,) = emulation.read(on_cuda(), history(), run)
     assert (found.kind, found.severity) == (kind, Severity.INFO)
     assert emulation.finished_clean(run) == (kind == "clean" or kind == "partial")
+
+
+NOTHING = emulated_run(launched=0)
+PARTS = [emulated_run(launched=2, done=1), emulated_run(lost=1), emulated_run(launched=0, operators=2, lost=1)]
+
+
+@pytest.mark.parametrize("run", [NOTHING, *PARTS, emulated_run(ending=TimedOut(limit=5), stage="run1")])
+def test_what_was_not_carried_out_is_not_healthy(run):
+    (found,) = emulation.read(on_cuda(), history(), run)
+    assert found.kind in ("partial", "unavailable")
+    assert not emulation.finished_clean(run)
+    assert [item.severity for item in emulation.revise([NO_GPU], run)] == [Severity.ERROR]
+
+
+@pytest.mark.parametrize("run", [emulated_run(), emulated_run(launched=0, operators=1), emulated_run(ASTRAY, lost=1)])
+def test_what_was_carried_out_or_failed_in_emulation_is_judged_by_that(run):
+    assert [item.severity for item in emulation.revise([NO_GPU], run)] == [Severity.WARN]
 
 
 def test_what_was_looked_at_by_addresses_alone_is_counted():
