@@ -362,7 +362,9 @@ def contract_section(report: Report, budget: Budget) -> str:
         )
         for row in ordered
     ]
-    return section("Contract", ("", "Leaf", "Expected", *(("Observed",) if given else ())), rows, budget)
+    listed = section("Contract", ("", "Leaf", "Expected", *(("Observed",) if given else ())), rows, budget)
+    notes = report.case.inputs.notes if report.case.inputs is not None and listed else ()
+    return "\n\n".join([listed, *(f"Inputs: {prose(text)}" for text in notes)])
 
 
 def _package(report: Report, budget: Budget) -> str:

@@ -3,8 +3,8 @@
 A saved object may mean arguments, ``{"args", "kwargs"}``, ``(args, kwargs)``, a tensor or a dict. The result is a plan,
 not a rearranged object: trees whose leaves are places in the saved object. The parent applies it to descriptions and
 the worker to tensors, so both read the same call. Where two readings are possible, the one that fits the call spec
-(``expected``) wins; without a call spec, or when both fit equally, the first of these: ``(args, kwargs)`` pair,
-``{"args", "kwargs"}``, arguments, keyword arguments.
+(``expected``) best wins, and a note says which it was; without a call spec, or when both fit equally, the first of
+these: ``(args, kwargs)`` pair, ``{"args", "kwargs"}``, arguments, keyword arguments.
 
 The JSON document is ``{"args": [...], "kwargs": {...}}``, a list of arguments, or an object of keyword arguments. A
 tensor is ``{"tensor": {"dtype", "shape", "stride", "device", "data", "low", "high", "seed"}}``: its values, or a shape
@@ -67,9 +67,10 @@ def _readings(root: Container[T]) -> Iterator[Arranged]:
     """All readings of ``root``, the likeliest first."""
     count = len(root.children)
     if root.type not in MAPPINGS:
+        notes = () if root.type == "tuple" else (f"a {root.type} of arguments",)
         if _is_pair(root):
             yield _split("pair", root, 0, 1, "read as a pair of (args, kwargs)")
-        notes = () if root.type == "tuple" else (f"a {root.type} of arguments",)
+            notes = ("read as two arguments, not as a pair of (args, kwargs)",)
         yield _call("args", [(index,) for index in range(count)], {}, *notes)
         return
     if _is_args_kwargs(root):
@@ -133,8 +134,8 @@ def _call(form: str, args: list[Place], kwargs: dict[str, Place], *notes: str) -
     )
 
 
-def _fit(reading: Arranged, root: Tree[T], expected: Expected, *, explicit: bool) -> tuple[bool, bool]:
-    """The fit of a reading to the call spec: the whole structure, else the outer level.
+def _fit(reading: Arranged, root: Tree[T], expected: Expected, *, explicit: bool) -> tuple[bool, int, bool]:
+    """The fit of a reading to the call spec: the whole structure, most leaves in their places, the outer level.
 
     Against an object with the keys ``args`` and ``kwargs`` (``explicit``) only a whole fit counts: a call with a wrong
     keyword is still a call, and not a dict as an argument.
@@ -145,7 +146,25 @@ def _fit(reading: Arranged, root: Tree[T], expected: Expected, *, explicit: bool
     args, kwargs = graft(reading.args, root), graft(reading.kwargs, root)
     same = names and counts and shape_of(args) == shape_of(want_args)
     same = same and dict(_shapes(kwargs)) == dict(_shapes(want_kwargs))
-    return same, names and counts and not explicit
+    if explicit:
+        return same, 0, False
+    return same, -_misplaced(args, want_args) - _misplaced(kwargs, want_kwargs), names and counts
+
+
+def _misplaced(given: Tree[T], wanted: Tree[int]) -> int:
+    """Leaves of either tree without a leaf of the other in the same place; an empty container counts as one."""
+    if isinstance(given, Leaf) and isinstance(wanted, Leaf):
+        return 0
+    if isinstance(given, Leaf) or isinstance(wanted, Leaf) or _family(given) != _family(wanted):
+        return _leaves(given) + _leaves(wanted)
+    ours = dict(zip(given.keys or range(len(given.children)), given.children, strict=True))
+    theirs = dict(zip(wanted.keys or range(len(wanted.children)), wanted.children, strict=True))
+    alone = [*(ours[key] for key in ours.keys() - theirs.keys()), *(theirs[key] for key in theirs.keys() - ours.keys())]
+    return sum(map(_leaves, alone)) + sum(_misplaced(ours[key], theirs[key]) for key in ours.keys() & theirs.keys())
+
+
+def _leaves(tree: Tree[T]) -> int:
+    return 1 if isinstance(tree, Leaf) else max(1, sum(map(_leaves, tree.children)))
 
 
 def _shapes(tree: Container[T]) -> Iterator[tuple[str | int, str]]:
@@ -157,9 +176,13 @@ def shape_of(tree: Tree[T]) -> str:
     """The nesting of a tree as text, without its leaves: ``tuple(*,dict['a':*])``. List and tuple are alike."""
     if isinstance(tree, Leaf):
         return "*"
-    kind = "dict" if tree.type in MAPPINGS else "seq" if tree.type in ("tuple", "list") else tree.type
     keys = tuple(f"{key!r}:" for key in tree.keys) or ("",) * len(tree.children)
-    return f"{kind}({','.join(key + shape_of(child) for key, child in zip(keys, tree.children, strict=True))})"
+    return f"{_family(tree)}({','.join(key + shape_of(child) for key, child in zip(keys, tree.children, strict=True))})"
+
+
+def _family(tree: Container[T]) -> str:
+    """Containers of one family flatten alike."""
+    return "dict" if tree.type in MAPPINGS else "seq" if tree.type in ("tuple", "list") else tree.type
 
 
 def graft(template: Container[Place], root: Tree[T]) -> Container[T]:

@@ -89,9 +89,11 @@ def contract_blocks(report: Report) -> tuple[Block, ...]:
         found, more = cut("leaves", rest, _CONTRACT_ROOM)
         summary = html_blocks.line(plural(len(rest), "more leaf", "more leaves"))
         blocks.append(Folded(summary=summary, blocks=(_table(report, found), *more)))
-    problem = report.case.inputs_error
+    inputs, problem = report.case.inputs, report.case.inputs_error
+    notes = inputs.notes if inputs is not None and blocks else ()
     return (
         *blocks,
+        *(NoteBlock(body=html_blocks.line(f"Inputs: {text}"), tone="dim") for text in notes),
         *_symbols(report),
         *(() if problem is None else (NoteBlock(body=html_blocks.line(f"Inputs: {problem}"), tone="bad"),)),
     )

@@ -56,9 +56,9 @@ def show_contract(report: Report, out: Layout, detail: int) -> None:
     out.table(("", "Leaf", "Expected", *(("Observed",) if observed else ())), cells)
     if len(listed) < len(rows):
         out.more(plural(len(rows) - len(listed), "more leaf", "more leaves"))
-    problem = report.case.inputs_error
-    if problem is not None:
-        out.row("Inputs", one_line(str(problem)))
+    inputs, problem = report.case.inputs, report.case.inputs_error
+    for text in (*(inputs.notes if inputs is not None else ()), *((str(problem),) if problem is not None else ())):
+        out.row("Inputs", one_line(text))
 
 
 def _decisive_evidence(rows: Sequence[LeafRow]) -> Sequence[LeafRow]:

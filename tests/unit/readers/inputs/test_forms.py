@@ -58,6 +58,14 @@ def test_without_call_spec(value, form, leaves):
         (([1, 2], {"b": 3}), (([0, 0], {"a": 0}), {}), "args"),
         (([1, 2], {"a": 3}), ((0, 0), {"a": 0}), "pair"),
         (((1,), {"wrong": 3}), ((0,), {"a": 0}), "pair"),
+        # An argument is missing, or is given by keyword: still a pair.
+        (((1,), {}), ((0, 0), {}), "pair"),
+        (((1,), {"y": 2}), ((0, 0), {}), "pair"),
+        (((1, 2, 3), {}), ((0, 0), {}), "pair"),
+        (((1, [2]), {"scale": 3}), ((0, [0, 0]), {"scale": 0, "shift": 0}), "pair"),
+        (([1], {"a": 3}), (([0, 0], {"a": 0}), {}), "args"),
+        (([1, 2], {}), (([0, 0], {"a": 0}), {}), "args"),
+        ({"a": 1}, (({"a": 0, "b": 0},), {}), "args"),
         ({"a": 1, "b": 2}, (({"a": 0, "b": 0},), {}), "args"),
         ({"a": 1, "b": 2}, ((), {"b": 0, "a": 0}), "kwargs"),
         ({"a": 1, "c": 2}, ((), {"b": 0, "a": 0}), "kwargs"),
@@ -84,6 +92,12 @@ def test_call_spec_decides_between_readings(value, expected, form):
 def test_flat_names(names, expected, paths):
     form, leaves = call(dict.fromkeys(names, 1), expected=expected, flat=True)
     assert (form, list(leaves)) == ("named", paths)
+
+
+def test_the_reading_of_what_has_two_is_noted():
+    for wanted in ((0, 0), ([0], {"a": 0})):
+        arranged = arrange(tree(([1], {"a": 2})), expected=(tree(wanted), tree({})))
+        assert any("(args, kwargs)" in note for note in arranged.notes)
 
 
 def test_positional_order_by_file_is_noted():
