@@ -159,8 +159,9 @@ def _misplaced(given: Tree[T], wanted: Tree[int]) -> int:
         return _leaves(given) + _leaves(wanted)
     ours = dict(zip(given.keys or range(len(given.children)), given.children, strict=True))
     theirs = dict(zip(wanted.keys or range(len(wanted.children)), wanted.children, strict=True))
-    alone = [*(ours[key] for key in ours.keys() - theirs.keys()), *(theirs[key] for key in theirs.keys() - ours.keys())]
-    return sum(map(_leaves, alone)) + sum(_misplaced(ours[key], theirs[key]) for key in ours.keys() & theirs.keys())
+    extra = sum(_leaves(ours[key]) for key in ours.keys() - theirs.keys())
+    missing = sum(_leaves(theirs[key]) for key in theirs.keys() - ours.keys())
+    return extra + missing + sum(_misplaced(ours[key], theirs[key]) for key in ours.keys() & theirs.keys())
 
 
 def _leaves(tree: Tree[T]) -> int:
