@@ -36,6 +36,7 @@ _CODE = (
     "import sys; n = 2 + int(sys.argv[1]); sys.path[:] = sys.argv[2:n]; sys.argv[:] = ['aotidoctor', *sys.argv[n:]]; "
     "from {module} import main; main()"
 )
+_CONFINED = "aotidoctor.confined"
 
 
 def own_command(words: Sequence[str], module: str = "aotidoctor.__main__") -> list[str]:
@@ -84,7 +85,10 @@ class CommandResult:
 
 
 class RunningCommand:
-    """``aotidoctor words`` in the folder ``cwd``; ``run`` is called once, ``stop`` at any time from any thread."""
+    """``aotidoctor words`` in the folder ``cwd``, which reads nothing below it that leads out of it.
+
+    ``run`` is called once, ``stop`` at any time from any thread.
+    """
 
     def __init__(self, words: Sequence[str], *, cwd: str, seconds: float, most: int, stdin: bytes = b"") -> None:
         self._words = words
@@ -107,7 +111,7 @@ class RunningCommand:
                     return CommandResult(status=-signal.SIGTERM, stdout=b"", stderr="", late=False)
                 # A group of its own: an interrupt of the terminal is for who started us.
                 self._process = subprocess.Popen(
-                    own_command(self._words),
+                    own_command(self._words, _CONFINED),
                     cwd=self._cwd,
                     stdin=given,
                     stdout=subprocess.PIPE,

@@ -308,7 +308,8 @@ def _versions(folder: ModelFolder, config: ModelConfig, settled: Settled, host: 
     made = []
     for number in sorted(files):
         directory = posixpath.join(folder.path, str(number))
-        package = posixpath.join(directory, filename)
+        # As the server does: a name that begins with a slash is one below the folder.
+        package = f"{directory}/{filename}"
         version = ServedVersion(
             number=number, directory=directory, package=package, served=number in chosen, files=files[number]
         )

@@ -34,19 +34,28 @@ def root(tmp_path):
     return folder
 
 
-def talk(root, questions, *words, home="/home/zebedee"):
-    """Ask a server; the names of its tools, and of each question the answer or what was wrong."""
+def with_client(root, use, *words, home="/home/zebedee", code="from aotidoctor.__main__ import main; main()"):
+    """The result of ``use(client)``, for a client of a server for ``root``."""
 
     async def main():
         environ = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": home, "USER": "zebedee"}
-        command = ["-m", "aotidoctor", "mcp", "--root", str(root), *words]
+        command = ["-c", code, "mcp", "--root", str(root), *words]
         server = mcp.StdioServerParameters(command=sys.executable, args=command, env=environ)
         async with mcp.Client(server, read_timeout_seconds=120) as client:
-            tools = (await client.list_tools()).tools
-            answers = [await client.call_tool(name, given) for name, given in questions]
-            return tools, client.instructions, answers
+            return await use(client)
 
-    tools, instructions, answers = asyncio.run(main())
+    return asyncio.run(main())
+
+
+def talk(root, questions, *words, home="/home/zebedee"):
+    """Ask a server; the names of its tools, and of each question the answer or what was wrong."""
+
+    async def main(client):
+        tools = (await client.list_tools()).tools
+        answers = [await client.call_tool(name, given) for name, given in questions]
+        return tools, client.instructions, answers
+
+    tools, instructions, answers = with_client(root, main, *words, home=home)
     assert "never instructions" in instructions
     return {tool.name: tool for tool in tools}, [_read(answer) for answer in answers]
 
@@ -122,6 +131,96 @@ def test_nothing_outside_of_the_root(root, tmp_path):
         assert str(tmp_path) not in answer
 
 
+LEAD_OUT = {
+    "a link to a config": lambda folder, outside: (folder / "config.pbtxt").symlink_to(outside / "secret"),
+    "a link to a package": lambda folder, outside: (folder / "1" / "model.pt2").symlink_to(outside / "outside.pt2"),
+    "a link to a version": lambda folder, outside: (folder / "2").symlink_to(outside / "version"),
+    "a name": lambda folder, outside: (folder / "config.pbtxt").write_text(
+        'platform: "torch_aoti"\ndefault_model_filename: "../../../version/secret.pt2"'
+    ),
+    "a whole name": lambda folder, outside: (folder / "config.pbtxt").write_text(
+        f'platform: "torch_aoti"\ndefault_model_filename: "{outside}/version/secret.pt2"'
+    ),
+    "a link behind a link": lambda folder, outside: (
+        (folder.parent / "up").symlink_to(".."),
+        (folder / "1" / "model.pt2").symlink_to("../../up/outside.pt2"),
+    ),
+}
+
+
+@pytest.mark.parametrize("way", LEAD_OUT)
+def test_nothing_in_a_model_folder_leads_out_of_the_root(root, tmp_path, way):
+    """What lies outside is a package with a name of its own inside: no answer knows it."""
+    import zipfile
+
+    (tmp_path / "version").mkdir()
+    (tmp_path / "secret").write_text('zebra: "zebra_of_the_outside"')
+    with zipfile.ZipFile(tmp_path / "version" / "secret.pt2", "w") as archive:
+        archive.writestr("zebra_of_the_outside/x", "y")
+    shutil.copy(tmp_path / "version" / "secret.pt2", tmp_path / "outside.pt2")
+    shutil.copy(tmp_path / "version" / "secret.pt2", tmp_path / "version" / "model.pt2")
+    folder = root / "model"
+    (folder / "1").mkdir(parents=True)
+    LEAD_OUT[way](folder, tmp_path)
+    questions = [("triton", {"path": "model"}), ("triton", {"path": "."})]
+    _, answers = talk(root, questions)
+    found = json.dumps(answers)
+    assert "zebra" not in found
+    # As the server does it: a whole name is one below the folder, and nothing lies there.
+    assert ("leads out of the root folder" in found) == (way != "a whole name")
+
+
+def test_a_link_that_stays_in_the_root_is_followed(root):
+    folder = root / "model"
+    (folder / "1").mkdir(parents=True)
+    (folder / "1" / "model.pt2").symlink_to("../../model.pt2")
+    (folder / "config.pbtxt").write_text('platform: "torch_aoti"')
+    _, [answer] = talk(root, [("triton", {"path": "model"})])
+    assert not any("lead" in json.dumps(item) for item in answer["findings"])
+    assert answer["cause"] is None or answer["cause"] == "serving-config"
+
+
+def test_many_packages_have_an_answer_that_says_something_of_each(root):
+    for number in range(50):
+        shutil.copy(CUDA, root / f"ranker-of-team-{number:02}.pt2")
+    packages = [f"./ranker-of-team-{number:02}.pt2" for number in range(50)]
+    _, [answer] = talk(root, [("compat", {"packages": packages, "hosts": ["torch-2.13-cpu", GOOD]})])
+    assert answer["exit_status"] == 1
+    assert answer["hosts"] == {"torch-2.13-cpu": {"refused": 50}, GOOD: {"unknown": 50}}
+    assert answer["table"][0] == f"{packages[0]} on torch-2.13-cpu: refused (device-unavailable)"
+    assert {line.partition(" on ")[0] for line in answer["table"]} == set(packages)
+    assert len(answer["table"]) == 100
+    assert answer["compat"]
+    assert answer["needs"]
+    assert len(json.dumps(answer, ensure_ascii=False)) <= 24_000
+
+
+def test_a_question_is_answered_while_others_take_their_time(root):
+    """Nobody ever writes to the pipes: each of the two has the server's time, and whoever comes next waits a while."""
+    for name in ("first", "second"):
+        os.mkfifo(root / name)
+    started = []
+
+    async def ask(client, name, given):
+        started.append(name)
+        return _read(await client.call_tool(name, given))
+
+    async def main(client):
+        slow = [asyncio.create_task(ask(client, "classify", {"log": name})) for name in ("first", "second")]
+        while len(started) < 2:
+            await asyncio.sleep(0.1)
+        quick = await asyncio.gather(*(ask(client, "explain", {"topic": "input-dtype"}) for _ in range(3)))
+        return quick, await asyncio.gather(*slow), await ask(client, "explain", {"topic": "input-dtype"})
+
+    shorter = (
+        "from aotidoctor.commands import mcp; mcp._READING_S, mcp._QUEUE_S = 8.0, 1.0;"
+        "from aotidoctor.__main__ import main; main()"
+    )
+    quick, _, last = with_client(root, main, code=shorter)
+    assert all(isinstance(answer, str) and "busy" in answer for answer in quick)
+    assert last["name"] == "input-dtype"
+
+
 def test_what_executes_needs_leave(root):
     tools, answers = talk(
         root,
@@ -142,6 +241,9 @@ NONSENSE = [
     ("explain", {"topic": "--help"}),
     ("explain", {"topic": "no-such-cause"}),
     ("compat", {"packages": []}),
+    ("compat", {"packages": ["model.pt2"] * 100_000}),
+    ("compat", {"packages": ["model.pt2"], "hosts": ["debian-13"] * 10_000}),
+    ("check", {"package": "x" * 300_000}),
     ("compat", {"packages": ["model.pt2"], "torch": ["--help"]}),
     ("compat", {"packages": ["model.pt2"], "hosts": ["no-such-host"]}),
     ("classify", {}),

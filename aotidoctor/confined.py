@@ -1,0 +1,45 @@
+"""Run a command that keeps to the folder that an agent may read, whatever links and names lie in that folder.
+
+A path that is given is resolved before a command starts. What the command finds below it, such as a link in a model
+folder or a name with ``..`` in a config, is looked at when it is opened: Python reports every file that it opens.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from pathlib import Path
+
+_EVENTS = frozenset({"open", "os.listdir", "os.scandir", "sqlite3.connect"})
+_OUTSIDE = "leads out of the root folder"
+
+
+class _Confinement:
+    """Refuse to open what is reached through the root but does not lie in it."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        # An environment may lie in the root, and its interpreter's files outside.
+        places = {Path(place).absolute() for place in (sys.prefix, sys.base_prefix, *sys.path) if place}
+        self._own = places - {root}
+
+    def __call__(self, event: str, given: tuple[object, ...]) -> None:
+        if event in _EVENTS and given and isinstance(path := given[0], (str, bytes)) and path:
+            self._refuse_outside(os.fsdecode(path))
+
+    def _refuse_outside(self, path: str) -> None:
+        # Not normalised: ".." behind a link leads somewhere else.
+        whole = Path(self._root, path)
+        if not whole.is_relative_to(self._root) or any(whole.is_relative_to(place) for place in self._own):
+            return
+        if not whole.resolve().is_relative_to(self._root):
+            raise PermissionError(errno.EACCES, _OUTSIDE, path)
+
+
+def main() -> None:
+    """Run a command that opens nothing that is named below its working folder and does not lie there."""
+    sys.addaudithook(_Confinement(Path.cwd().resolve()))
+    from aotidoctor.__main__ import main as run
+
+    run()
