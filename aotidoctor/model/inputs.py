@@ -87,6 +87,8 @@ def with_leaves(tree: Container[T], make: Callable[[T], Tree[U]]) -> Container[U
 
 # Serialised call specs.
 MOST_LEAVES = 10_000
+# Far above any real model, and few enough for a validator's source: Python reads no 200 parentheses within each other.
+MOST_LEVELS = 64
 _TYPES = {
     "builtins.tuple": "tuple",
     "builtins.list": "list",
@@ -108,7 +110,7 @@ def parse_spec(text: str, most: int = MOST_LEAVES) -> Tree[int]:
         document: JsonValue = json.loads(text)
         if not isinstance(document, list) or len(document) != 2 or document[0] != 1:
             raise SpecError("not a call spec of protocol 1")
-        return _tree(document[1], _numbers(most))
+        return _tree(document[1], _numbers(most), MOST_LEVELS)
     # json raises ValueError also for an integer with more digits than Python reads.
     except (RecursionError, ValueError) as error:
         raise SpecError(str(error)) from error
@@ -133,7 +135,7 @@ def _numbers(most: int) -> Iterator[int]:
     raise too_many("leaves in the call spec", most)
 
 
-def _tree(node: JsonValue, numbers: Iterator[int]) -> Tree[int]:
+def _tree(node: JsonValue, numbers: Iterator[int], levels: int) -> Tree[int]:
     if not isinstance(node, dict):
         raise SpecError("a node is not an object")
     kind, children = node.get("type"), node.get("children_spec")
@@ -143,7 +145,9 @@ def _tree(node: JsonValue, numbers: Iterator[int]) -> Tree[int]:
         return Leaf(value=next(numbers))
     if not isinstance(kind, str):
         raise SpecError("a node has no type")
-    below = tuple(_tree(child, numbers) for child in children)
+    if not levels:
+        raise SpecError(f"more than {MOST_LEVELS} containers within each other: not read beyond {MOST_LEVELS}")
+    below = tuple(_tree(child, numbers, levels - 1) for child in children)
     context = _context(node.get("context"))
     name = _TYPES.get(kind, kind)
     keys = _keys(name, context)

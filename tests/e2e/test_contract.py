@@ -247,6 +247,39 @@ def test_cpp_refuses_what_check_refuses(calls: list[Judged], packages: Kit, tmp_
     assert wrong == []
 
 
+# Keywords, macros, and names that the header itself uses.
+NAMES = (
+    "class",
+    "int",
+    "std",
+    "at",
+    "c10",
+    "NULL",
+    "linux",
+    "int64_t",
+    "Leaf",
+    "validate_inputs",
+    "1x",
+    "model",
+    "and",
+)
+
+
+def test_a_header_compiles_whatever_the_package_is_called(packages: Kit, tmp_path: Path) -> None:
+    import torch
+
+    for name in NAMES:
+        link = tmp_path / f"{name}.pt2"
+        link.symlink_to(packages.package("mlp"))
+        wanted = read_contract(str(link), inputs=None, reference=None, model_name=None, environ=os.environ)
+        (tmp_path / f"{name}.h").write_text(cpp_header(wanted))
+    (tmp_path / "all.cpp").write_text("".join(f'#include "{name}.h"\n' for name in NAMES))
+    include = Path(torch.__file__).parent / "include"
+    command = ["g++", "-std=gnu++20", "-fsyntax-only", "-isystem", str(include), str(tmp_path / "all.cpp")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
 def document(value: Any) -> Any:
     """An inputs document of a description."""
     match value:

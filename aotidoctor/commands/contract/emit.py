@@ -154,6 +154,16 @@ def _json_step(dims: Sequence[Dim], at: int, step: int) -> JsonObject:
 # C++ header.
 _SCALARS = {dtype: name for name, dtype in SCALAR_NAMES.items()}
 _CPP_DEVICES = ("cpu", "cuda", "hip", "xla", "xpu", "mps", "meta")
+# Keywords of C++20 and C, and macros of compilers and of libc.
+_TAKEN = """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
+concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do
+double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace
+new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires restrict
+return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try
+typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq
+assert errno i386 linux stderr stdin stdout unix vector pixel
+"""
 _FURTHEST = "INT64_MAX"
 _CPP_PUBLIC = """\
 }  // namespace
@@ -202,9 +212,16 @@ def cpp_header(wanted: ShippableContract) -> str:
             _CPP_PUBLIC,
         ]
     )
-    # The file's name without its suffix, as a name in C++; `model` if nothing is left of it.
-    stem = re.sub(r"[^A-Za-z0-9]+", "_", wanted.source.partition(".")[0]).strip("_")
-    return lines.replace("@PACKAGE@", (f"model_{stem}" if stem[:1].isdigit() else stem or "model"))
+    return lines.replace("@PACKAGE@", _namespace(wanted.source, lines))
+
+
+def _namespace(source: str, header: str) -> str:
+    """The file's name without its suffix, as a name in C++ that means nothing else; `model` if it is empty."""
+    stem = re.sub(r"[^A-Za-z0-9]+", "_", source.partition(".")[0]).strip("_") or "model"
+    code = re.sub(r"//.*", "", header)
+    # In capitals it may be a macro, and so may a few others.
+    taken = stem[0].isdigit() or stem.isupper() or stem in _TAKEN.split() or re.search(rf"\b{stem}\b", code)
+    return f"model_{stem}" if taken else stem
 
 
 def _cpp_leaf(leaf: LeafSpec, symbols: Mapping[str, str]) -> str:

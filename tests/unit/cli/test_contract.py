@@ -12,7 +12,9 @@ from aotidoctor.cli import build_app
 from aotidoctor.commands.contract.shippable import root_of, size_text, step_of
 from aotidoctor.model.expr import evaluate, parse_expr
 
-PACKAGE = Path(__file__).parents[2] / "data" / "releases" / "2.12.1" / "custop" / "model.pt2"
+DATA = Path(__file__).parents[2] / "data"
+PACKAGE = DATA / "releases" / "2.12.1" / "custop" / "model.pt2"
+CUDA = DATA / "cuda" / "mlp.pt2"
 TEXTS = (
     "8L*s0 + 3L",
     "(1.0/2.0)*s0",
@@ -59,6 +61,62 @@ def test_a_name_that_is_no_python_and_no_cpp(tmp_path):
     header = call(strange, "--emit", "cpp").stdout
     assert "namespace aotidoctor_contract::a_x_b {" in header
     assert all(line.isascii() for line in header.splitlines())
+
+
+def nested(folder, levels):
+    """The package with a call spec of so many containers within each other."""
+    import zipfile
+
+    leaf = '{"type": null, "context": null, "children_spec": []}'
+    inner = '{"type": "builtins.tuple", "context": "null", "children_spec": ['
+    spec = inner * (levels - 1) + leaf + "]}" * (levels - 1)
+    keywords = '{"type": "builtins.dict", "context": "[]", "children_spec": []}'
+    made = folder / f"{levels}.pt2"
+    with zipfile.ZipFile(CUDA) as package, zipfile.ZipFile(made, "w") as written:
+        for item in package.infolist():
+            data = package.read(item)
+            if item.filename.endswith(".wrapper.cpp"):
+                mark = b' in_spec_ = R"('
+                head, _, rest = data.partition(mark)
+                assert rest
+                new = f"[1, {inner}{spec}, {keywords}]}}]".encode()
+                # As long strings as compilers take are what the compiler writes.
+                parts = b')"\nR"('.join(new[at : at + 4000] for at in range(0, len(new), 4000))
+                data = head + mark + parts + rest[rest.index(b')";') :]
+            written.writestr(item, data)
+    return made
+
+
+@pytest.mark.parametrize("levels", [3, 64])
+def test_what_lies_in_many_containers_is_written(tmp_path, levels):
+    package = nested(tmp_path, levels)
+    written = call(package).stdout
+    namespace = {"__name__": "written"}
+    exec(compile(written, "written", "exec"), namespace)
+    value = "x"
+    for _ in range(levels - 2):
+        value = (value,)
+    [found] = namespace["find_problems"]((value,))
+    assert (found.cause, found.path) == ("input-nontensor", "args[0]" + "[0]" * (levels - 2))
+    assert json.loads(call(package, "--emit", "json").stdout)["required"] == ["args"]
+    assert call(package, "--emit", "cpp").exit_code == 0
+
+
+@pytest.mark.parametrize("levels", [65, 150, 200, 400, 5000])
+def test_what_lies_in_too_many_containers_is_not_read_and_said_to_be(tmp_path, levels):
+    package = nested(tmp_path, levels)
+    for form in ("python", "json", "cpp"):
+        done = call(package, "--emit", form)
+        assert (done.exit_code, "call spec" in done.output) == (4, True), form
+    # Triton flattens it in a way of its own.
+    assert call(package, "--emit", "pbtxt").exit_code in (0, 4)
+    for words in (["check"], ["inspect"], ["compat"], ["run"], ["check", "--reference", package]):
+        done = CliRunner().invoke(build_app(), [words[0], str(package), *map(str, words[1:]), "--json", "--quiet"])
+        document = json.loads(done.stdout)
+        assert done.exit_code in (0, 1, 3), words
+        assert document["internal_error"] is None
+        causes = [item["cause"] for item in document["diagnoses"]]
+        assert not [cause for cause in causes if cause.startswith(("input-", "output-", "artifact-"))], words
 
 
 @pytest.mark.parametrize("text", TEXTS)
