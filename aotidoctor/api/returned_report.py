@@ -199,7 +199,7 @@ def public_report(found: records.Report) -> Report:
 
 def _write_text(text: str, path: PathLike | None) -> str:
     if path is not None:
-        from aotidoctor.reports.text import write_file
+        from aotidoctor.files import write_file
 
         write_file(Path(path), text)
     return text

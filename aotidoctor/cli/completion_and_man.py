@@ -13,8 +13,9 @@ import typer
 from aotidoctor import cli
 from aotidoctor.cli.document_output import warn, write_stderr, write_stdout
 from aotidoctor.cli.lazy import CommandEntry, load
+from aotidoctor.files import write_file
 from aotidoctor.model.record import record
-from aotidoctor.reports.text import CANNOT_EXAMINE, write_file
+from aotidoctor.reports.text import CANNOT_EXAMINE
 from aotidoctor.version import __version__
 
 

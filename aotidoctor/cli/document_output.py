@@ -26,11 +26,12 @@ from typing import TypeVar
 
 import typer
 
+from aotidoctor.files import write_file
 from aotidoctor.model.errors import AotidoctorError, LimitReachedError, UsageError
 from aotidoctor.model.evidence import FAILED_HERE, whereabouts
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
-from aotidoctor.reports.text import limit_report, neutral, write_file
+from aotidoctor.reports.text import limit_report, neutral
 from aotidoctor.version import __version__
 
 # Formats of a report by name.

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from aotidoctor.files import write_file
 from aotidoctor.model.record import JsonObject, JsonValue, as_object, objects
 from aotidoctor.reports.text import one_line, plain
 from aotidoctor.runner.own_command import ExaminedPath, run_each
@@ -121,7 +122,7 @@ def _join(reports: Path, names: Sequence[str]) -> None:
         "results": list(results),
         "invocations": list(notes),
     }
-    (reports / "all.sarif").write_text(json.dumps({**first, "runs": [joined]}), encoding="utf-8")
+    write_file(reports / "all.sarif", json.dumps({**first, "runs": [joined]}))
 
 
 def _place_by_uri(result: JsonObject) -> JsonObject:

@@ -26,9 +26,10 @@ from aotidoctor.cli.document_output import (
 from aotidoctor.cli.execute import argv, execute, within_limits
 from aotidoctor.cli.options import with_options
 from aotidoctor.cli.url_arguments import with_fetched_urls
+from aotidoctor.files import write_file
 from aotidoctor.model.case import Options
 from aotidoctor.model.evidence import plural
-from aotidoctor.reports.text import one_line, write_file
+from aotidoctor.reports.text import one_line
 
 if TYPE_CHECKING:
     from aotidoctor.commands.minimize import Minimized

@@ -30,11 +30,12 @@ from aotidoctor.cli.document_output import (
 from aotidoctor.cli.execute import argv, execute, make_progress, report_of_work, within_limits
 from aotidoctor.cli.options import with_options
 from aotidoctor.cli.url_arguments import with_fetched_urls
+from aotidoctor.files import write_file
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import AotidoctorError, CannotExamineError, LimitReachedError, UsageError
 from aotidoctor.model.evidence import plural, whereabouts
 from aotidoctor.model.report import OnEvent, Report
-from aotidoctor.reports.text import exit_status, one_line, write_file
+from aotidoctor.reports.text import exit_status, one_line
 
 if TYPE_CHECKING:
     from aotidoctor.commands.cases.case_store import CaseQuery, CaseStore

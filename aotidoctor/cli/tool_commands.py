@@ -30,11 +30,12 @@ from aotidoctor.cli.document_output import (
 )
 from aotidoctor.cli.execute import argv, execute, make_progress, report_of_work
 from aotidoctor.cli.options import make_show, with_options
+from aotidoctor.files import write_file
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.report import Report
 from aotidoctor.reports.redact.redactor import Redactor, redact_private
-from aotidoctor.reports.text import OK, PROBLEM, UNKNOWN, exit_status, write_file
+from aotidoctor.reports.text import OK, PROBLEM, UNKNOWN, exit_status
 
 if TYPE_CHECKING:
     from aotidoctor.commands.demo import DemoCase

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 from aotidoctor.commands import diagnose_package
 from aotidoctor.commands.batch import BatchRequest, batch
 from aotidoctor.commands.fleet import FleetSummaryRequest, render_fleet, summarize_results
+from aotidoctor.files import write_file
 from aotidoctor.fleet.pool import processors
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError
@@ -40,7 +41,6 @@ from aotidoctor.model.report import Event, EventKind, OnEvent, Report
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.readers.host.environment import relevant_packages
 from aotidoctor.reports.run_view import run_ending
-from aotidoctor.reports.text import write_file
 from aotidoctor.runner.runner import Runner
 from aotidoctor.triage.compile_cache import close_to_others, is_private, make_private
 
@@ -217,20 +217,17 @@ def prepare_cuda(environ: Mapping[str, str]) -> Path:
     if place.is_dir() and not is_private(place, root):
         shutil.rmtree(place, ignore_errors=True)
     make_private(place, root)
-    _write_whole(place / CUDA_CASE.package, lzma.decompress(_CUDA_FILES.read_bytes()))
+    _write_new(place / CUDA_CASE.package, lzma.decompress(_CUDA_FILES.read_bytes()))
     ids = [[(17 * row + 5 * column) % CUDA_ROWS for column in range(7)] for row in range(5)]
     ids[2][3] = CUDA_ROWS
-    _write_whole(place / CUDA_CASE.inputs, json.dumps({"args": [ids]}).encode())
+    _write_new(place / CUDA_CASE.inputs, json.dumps({"args": [ids]}).encode())
     return place
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file completely or not at all, unless it has this content."""
-    if path.is_file() and path.read_bytes() == content:
-        return
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(content)
-    Path(file.name).rename(path)
+def _write_new(path: Path, content: bytes) -> None:
+    """Write a file, unless it has this content."""
+    if not (path.is_file() and path.read_bytes() == content):
+        write_file(path, content)
 
 
 def triage_cuda(runner: Runner, environ: Mapping[str, str], on_event: OnEvent) -> Report:

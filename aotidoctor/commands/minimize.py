@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aotidoctor.commands.diagnose_package import REFERENCE_MODULES
+from aotidoctor.files import open_regular, write_file
 from aotidoctor.localize.comparison import FINE, read_comparison
 from aotidoctor.model.answers import PartCut, parse_answer
 from aotidoctor.model.artifact import ArtifactKind
@@ -117,9 +118,7 @@ class SearchFolder:
             "targets": [*self.targets],
             "answers": dict(self.answers.items()),
         }
-        draft = self.place / f"{STATE_FILE}.part"
-        draft.write_text(json.dumps(state, indent=1), encoding="utf-8")
-        draft.replace(self.place / STATE_FILE)
+        write_file(self.place / STATE_FILE, json.dumps(state, indent=1))
 
 
 def open_folder(place: Path, key: str) -> SearchFolder:
@@ -131,7 +130,8 @@ def open_folder(place: Path, key: str) -> SearchFolder:
     """
     state: JsonObject | None = None
     with suppress(OSError, ValueError, RecursionError):
-        value: JsonValue = json.loads((place / STATE_FILE).read_text(encoding="utf-8"))
+        with open_regular(place / STATE_FILE) as stream:
+            value: JsonValue = json.load(stream)
         if isinstance(value, dict) and value.get("schema") == MINIMIZE_SCHEMA:
             state = value
     if state is None and place.is_dir() and any(place.iterdir()):

@@ -17,13 +17,15 @@ import csv
 import difflib
 import glob
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
 
+from aotidoctor.files import open_regular
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.record import JsonObject, JsonValue, record
 from aotidoctor.model.report import SCHEMA
@@ -90,7 +92,8 @@ def read_item(document: JsonObject) -> FleetItem:
 MANIFESTS = (".csv", ".jsonl")
 COLUMNS = ("package", "inputs", "reference", "log", "setup", "host", "command", "labels", "expected")
 _PATHS = ("package", "inputs", "reference", "log", "setup")
-_LONGEST_ROW = 1 << 20
+# Characters: what a line of the results, which repeats them, can hold several times.
+_LONGEST_ROW = 64 << 10
 Row = Mapping[str, JsonValue]
 
 
@@ -98,7 +101,7 @@ def read_manifest(path: str, command: str) -> Iterator[FleetItem]:
     """The items of a manifest, judged by ``command`` where a row names none. Raises UsageError."""
     folder = os.path.dirname(path)
     try:
-        with Path(path).open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
+        with io.TextIOWrapper(open_regular(path), "utf-8-sig", "surrogateescape", newline="") as stream:
             rows = _csv(stream, path) if path.endswith(".csv") else _jsonl(stream, path)
             for place, row in rows:
                 yield _item(row, place, folder, command)
@@ -106,13 +109,37 @@ def read_manifest(path: str, command: str) -> Iterator[FleetItem]:
         raise UsageError(f"{path}: {error.strerror or error}") from error
 
 
+@dataclass(slots=True)
+class ManifestRow:
+    """The lines of a manifest; their sum is limited by ``_LONGEST_ROW`` until ``size`` is set to 0 at the end of a row.
+
+    A quoted cell may go on for any number of lines. Raises UsageError.
+    """
+
+    stream: TextIO
+    path: str
+    number: int = 0
+    size: int = 0
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the lines."""
+        while line := self.stream.readline(_LONGEST_ROW + 1):
+            self.number += 1
+            self.size += len(line)
+            if self.size > _LONGEST_ROW:
+                raise UsageError(f"{self.path}:{self.number}: the row has more than {_LONGEST_ROW:,} characters")
+            yield line
+
+
 def _csv(stream: TextIO, path: str) -> Iterator[tuple[str, Row]]:
     csv.field_size_limit(_LONGEST_ROW)
-    rows = csv.reader(stream, strict=True)
+    lines = ManifestRow(stream, path)
+    rows = csv.reader(lines, strict=True)
     try:
         columns = [name.strip() for name in next(rows, [])]
         _look_at_columns(columns, f"{path}:1")
         for cells in rows:
+            lines.size = 0
             place = f"{path}:{rows.line_num}"
             if not any(cell.strip() for cell in cells):
                 continue
@@ -125,10 +152,10 @@ def _csv(stream: TextIO, path: str) -> Iterator[tuple[str, Row]]:
 
 
 def _jsonl(stream: TextIO, path: str) -> Iterator[tuple[str, Row]]:
-    number = 0
-    while line := stream.readline(_LONGEST_ROW):
-        number += 1
-        place = f"{path}:{number}"
+    lines = ManifestRow(stream, path)
+    for line in lines:
+        lines.size = 0
+        place = f"{path}:{lines.number}"
         if not line.strip():
             continue
         try:

@@ -3,26 +3,29 @@
 A line is appended by one ``write`` of the kernel, after the report that it names was put into place whole. So a line
 that can be read stands for a report that is there, and at most the last line can be torn: the next writer cuts it off,
 readers skip it.
+
+The folder may come from somebody else: everything in it is opened by the folder's descriptor, and no link is followed.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from aotidoctor.checks.matching.package_facts import device_of, main_object
+from aotidoctor.files import open_folder, open_regular, remove_drafts, whole_file
 from aotidoctor.fleet.items import FleetItem
 from aotidoctor.model.errors import CannotExamineError, UsageError, examining
 from aotidoctor.model.fleet import REPORTS_FOLDER, RESULTS_FILE, RUN_FILE, SCHEMA, Fact, FleetResult, FleetRun
 from aotidoctor.model.fleet_summary import FleetFormatError, read_line, read_run, result_line, run_text
 from aotidoctor.readers.releases.torch_releases import built_by, release_text
-from aotidoctor.reports.text import remove_drafts, replace_file
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -120,9 +123,11 @@ def result_facts(case: Case) -> Mapping[str, Fact]:
 
 # The folder. A line holds no report; what is longer was not written by us.
 LONGEST_LINE = 1 << 20
+_LARGEST_RUN = 8 << 20
 # How `result_line` begins.
 _BEGINNING = f'{{"schema":"{SCHEMA}","item":"'.encode()
 _ITEM_DIGITS = frozenset("0123456789abcdef")
+_MADE = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 @dataclass(slots=True)
@@ -143,7 +148,8 @@ def read_fleet(folder: str) -> FleetRun:
     """The record of the run that wrote the results in ``folder``. Raises CannotExamineError."""
     path = Path(folder) / RUN_FILE
     try:
-        return read_run(path.read_bytes())
+        with open_regular(path) as stream:
+            return read_run(stream.read(_LARGEST_RUN))
     except OSError as error:
         raise CannotExamineError(
             f"{path}: {error.strerror or error}; expected a folder of `aotidoctor batch`"
@@ -159,10 +165,11 @@ def read_results(folder: str, damage: Damage | None = None) -> Iterator[FleetRes
     be read, or is that of another version.
     """
     path = Path(folder) / RESULTS_FILE
-    latest = {result.item: at for at, result, _ in _scan(path, None)} if _may_repeat(path) else {}
-    for at, result, _ in _scan(path, damage):
-        if latest.get(result.item, at) == at:
-            yield result
+    with examining(path), open_regular(path) as stream:
+        latest = {result.item: at for at, result, _ in _scan(stream, path, None)} if _may_repeat(stream) else {}
+        for at, result, _ in _scan(stream, path, damage):
+            if latest.get(result.item, at) == at:
+                yield result
 
 
 def is_item(text: str) -> bool:
@@ -170,32 +177,31 @@ def is_item(text: str) -> bool:
     return len(text) == 16 and _ITEM_DIGITS.issuperset(text)
 
 
-def _may_repeat(path: Path) -> bool:
+def _may_repeat(stream: BinaryIO) -> bool:
     """Whether two lines may be of one item, by their beginnings, since reading all takes long."""
     seen: set[bytes] = set()
-    with examining(path), path.open("rb") as stream:
-        while line := stream.readline(LONGEST_LINE):
-            if line.startswith(_BEGINNING):
-                item = line[len(_BEGINNING) : len(_BEGINNING) + 16]
-                if item in seen:
-                    return True
-                seen.add(item)
-            elif line.strip():
+    stream.seek(0)
+    while line := stream.readline(LONGEST_LINE):
+        if line.startswith(_BEGINNING):
+            item = line[len(_BEGINNING) : len(_BEGINNING) + 16]
+            if item in seen:
                 return True
+            seen.add(item)
+        elif line.strip():
+            return True
     return False
 
 
-def _scan(path: Path, damage: Damage | None) -> Iterator[tuple[int, FleetResult, bytes]]:
+def _scan(stream: BinaryIO, path: Path, damage: Damage | None) -> Iterator[tuple[int, FleetResult, bytes]]:
     """Offset, result and bytes of every line that can be read."""
-    at = 0
-    with examining(path), path.open("rb") as stream:
-        number = 0
-        while line := stream.readline(LONGEST_LINE):
-            number += 1
-            result = _read(line, number, path, damage)
-            if result is not None:
-                yield at, result, line
-            at += len(line)
+    at = number = 0
+    stream.seek(0)
+    while line := stream.readline(LONGEST_LINE):
+        number += 1
+        result = _read(line, number, path, damage)
+        if result is not None:
+            yield at, result, line
+        at += len(line)
 
 
 def _read(line: bytes, number: int, path: Path, damage: Damage | None) -> FleetResult | None:
@@ -214,6 +220,23 @@ def _read(line: bytes, number: int, path: Path, damage: Damage | None) -> FleetR
     return result
 
 
+def _without_long_texts(result: FleetResult, size: int) -> FleetResult:
+    """``result`` for a line that readers accept: with the names cut, and the labels and facts left out."""
+    problem = f"its line would have {size:,} bytes, more than {LONGEST_LINE:,}: labels and facts are left out"
+    return replace(
+        result,
+        name=_cut(result.name) or "",
+        inputs=_cut(result.inputs),
+        reference=_cut(result.reference),
+        log=_cut(result.log),
+        host=_cut(result.host),
+        expected=_cut(result.expected),
+        problem=problem,
+        labels={},
+        facts={},
+    )
+
+
 class ResultsFolder:
     """The folder while it is written; a context manager that holds its lock.
 
@@ -224,72 +247,88 @@ class ResultsFolder:
         self._folder = Path(folder)
         self._places: dict[str, tuple[int, int]] = {}
         self.kept: dict[str, str] = {}
-        self._descriptor = self._lock = -1
+        self._open = ExitStack()
+        self._place = self._reports = self._descriptor = -1
         self._end = 0
 
     def __enter__(self) -> Self:
         """Make or open it. Raises UsageError where it is in use or of another version, OSError where it cannot be."""
-        self._look()
-        (self._folder / REPORTS_FOLDER).mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(self._lock)
-            raise UsageError(f"{self._folder}: another `aotidoctor batch` is writing there") from error
-        try:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            self._place = self._close_later(stack, open_folder(self._folder))
+            self._look()
+            with suppress(FileExistsError):
+                os.mkdir(REPORTS_FOLDER, dir_fd=self._place)
+            self._reports = self._close_later(stack, open_folder(REPORTS_FOLDER, folder=self._place))
+            lock = self._close_later(stack, os.open(".lock", os.O_RDWR | _MADE, 0o644, dir_fd=self._place))
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise UsageError(f"{self._folder}: another `aotidoctor batch` is writing there") from error
             self._look()
             # What a process that was killed in the middle of a write has left.
-            remove_drafts(self._folder, (RUN_FILE,).__contains__)
-            remove_drafts(self._folder / REPORTS_FOLDER, lambda name: is_item(name.removesuffix(".json")))
-            path = self._folder / RESULTS_FILE
-            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-            self._descriptor = os.open(path, flags, 0o644)
-            for at, result, line in _scan(path, None):
-                if line.endswith(b"\n"):
-                    self._places[result.item] = (at, len(line))
-                    self.kept[result.item] = result.key
+            remove_drafts(self._place)
+            remove_drafts(self._reports)
+            descriptor = os.open(RESULTS_FILE, os.O_RDWR | os.O_APPEND | _MADE, 0o644, dir_fd=self._place)
+            self._descriptor = self._close_later(stack, descriptor)
+            with open_regular(RESULTS_FILE, folder=self._place) as stream:
+                for at, result, line in _scan(stream, self._folder / RESULTS_FILE, None):
+                    if line.endswith(b"\n"):
+                        self._places[result.item] = (at, len(line))
+                        self.kept[result.item] = result.key
             # A torn line at the end is cut off; whatever else cannot be read goes when the file is put into order.
             self._end = _whole_lines(self._descriptor)
             os.ftruncate(self._descriptor, self._end)
-        except BaseException:
-            os.close(self._lock)
-            raise
+            self._open = stack.pop_all()
         return self
+
+    @staticmethod
+    def _close_later(stack: ExitStack, descriptor: int) -> int:
+        stack.callback(os.close, descriptor)
+        return descriptor
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Close the files; the lock goes with them."""
-        os.close(self._descriptor)
-        os.close(self._lock)
+        self._open.close()
 
     def _look(self) -> None:
         """Refuse a folder that holds something else, or results of another version."""
-        if (self._folder / RUN_FILE).exists():
-            try:
-                read_fleet(str(self._folder))
-            except CannotExamineError as error:
-                raise UsageError(f"{error}; give another folder with -o") from error
-        elif (lines := self._folder / RESULTS_FILE).exists() and lines.stat().st_size:
-            # An empty one is ours: nobody was there to judge.
-            raise UsageError(f"{self._folder} has a {RESULTS_FILE} without a {RUN_FILE}; give another folder with -o")
+        try:
+            with open_regular(RUN_FILE, folder=self._place) as stream:
+                read_run(stream.read(_LARGEST_RUN))
+        except FileNotFoundError:
+            with suppress(FileNotFoundError):
+                # An empty one is ours: nobody was there to judge.
+                if os.stat(RESULTS_FILE, dir_fd=self._place, follow_symlinks=False).st_size:
+                    raise UsageError(
+                        f"{self._folder} has a {RESULTS_FILE} without a {RUN_FILE}; give another folder with -o"
+                    ) from None
+        except (OSError, FleetFormatError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise UsageError(f"{self._folder / RUN_FILE}: {why}; give another folder with -o") from error
 
     def write_run(self, run: FleetRun) -> None:
         """Replace ``fleet.json``. Raises OSError."""
-        replace_file(self._folder / RUN_FILE, run_text(run).encode())
+        with whole_file(RUN_FILE, folder=self._place) as stream:
+            stream.write(run_text(run).encode())
 
     def add(self, result: FleetResult, report: bytes | None) -> None:
         """One more line, with its report. Raises OSError, after which the file is as it was before."""
-        path = self._folder / REPORTS_FOLDER / f"{result.item}.json"
+        name = f"{result.item}.json"
         if report is not None:
-            replace_file(path, report)
+            with whole_file(name, folder=self._reports) as stream:
+                stream.write(report)
         self.append(result)
         if report is None:
             with suppress(OSError):
-                path.unlink(missing_ok=True)
+                os.unlink(name, dir_fd=self._reports)
 
     def append(self, result: FleetResult) -> None:
         """One more line, whose report stays as it is. Raises OSError, after which the file is as it was before."""
         line = result_line(result).encode() + b"\n"
+        if len(line) > LONGEST_LINE:
+            result = _without_long_texts(result, len(line))
+            line = result_line(result).encode() + b"\n"
         try:
             written = os.write(self._descriptor, line)
             while written < len(line):
@@ -307,24 +346,25 @@ class ResultsFolder:
 
     def has_report(self, item: str) -> bool:
         """Whether the report of ``item`` is there."""
-        return (self._folder / REPORTS_FOLDER / f"{item}.json").exists()
+        try:
+            return stat.S_ISREG(os.stat(f"{item}.json", dir_fd=self._reports, follow_symlinks=False).st_mode)
+        except OSError:
+            return False
 
     def put_in_order(self, order: Sequence[str]) -> None:
         """One line per item of ``order``; lines and reports of other items go. Raises OSError."""
-        draft = self._folder / f".{RESULTS_FILE}"
-        with draft.open("wb") as stream:
+        with whole_file(RESULTS_FILE, folder=self._place) as stream:
             for item in order:
                 at, size = self._places[item]
                 stream.write(os.pread(self._descriptor, size, at))
             stream.flush()
             os.fsync(stream.fileno())
-        draft.replace(self._folder / RESULTS_FILE)
         wanted = set(order)
-        with os.scandir(self._folder / REPORTS_FOLDER) as entries:
+        with os.scandir(self._reports) as entries:
             for entry in entries:
                 stem, _, ending = entry.name.partition(".")
                 if is_item(stem) and ending == "json" and stem not in wanted:
-                    Path(entry.path).unlink(missing_ok=True)
+                    os.unlink(entry.name, dir_fd=self._reports)
 
 
 def _whole_lines(descriptor: int) -> int:

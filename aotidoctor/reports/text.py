@@ -1,4 +1,4 @@
-"""Make text safe to show and bounded, write a document to a file, and compute the exit status.
+"""Make text safe to show and bounded, and compute the exit status.
 
 Text of a child process, a file name or a package may hold escape sequences that move the cursor, NUL bytes, lone
 surrogates and bidirectional overrides. All formats show only what ``plain`` leaves of it.
@@ -6,19 +6,17 @@ surrogates and bidirectional overrides. All formats show only what ``plain`` lea
 No document is above 8 MB: beyond that, long lists and texts are cut, and the document says how much of them. A package
 of a stranger can ask for a report of a hundred megabytes (thousands of inputs, names of a megabyte).
 
-A file is written whole or not at all. The exit status is the same for every format. `--help` loads this module, so it
-imports nothing but the standard library and ``model``.
+The exit status is the same for every format. `--help` loads this module, so it imports nothing but the standard
+library and ``model``.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
-from pathlib import Path
 from typing import TypeVar, cast
 
 from aotidoctor.model import errors
@@ -209,43 +207,6 @@ class _ReportCutter:
     def _count(self, place: str, more: int) -> None:
         if more > 0:
             self._cut[place] += more
-
-
-def write_file(path: Path, text: str) -> None:
-    """Write a whole file or none; missing folders are made. Devices and pipes are written in place. Raises OSError."""
-    data = text.encode("utf-8", "replace")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and not path.is_file():
-        # Without waiting: a named pipe that nobody reads would hold the process for ever.
-        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-        os.set_blocking(descriptor, True)
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-        return
-    replace_file(Path(os.path.realpath(path)), data)
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a whole file or none. Raises OSError."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(data)
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
-
-
-def remove_drafts(folder: Path, names: Callable[[str], bool]) -> None:
-    """Remove drafts left by processes that were killed in ``replace_file``, of files whose names ``names`` accepts.
-
-    Only for a folder without other writers. Raises OSError.
-    """
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            name, _, number = entry.name.removeprefix(".").rpartition(".")
-            if entry.name.startswith(".") and number.isdecimal() and names(name):
-                Path(entry.path).unlink(missing_ok=True)
 
 
 # The exit status.

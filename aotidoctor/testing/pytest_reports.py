@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ParamSpec
 import pytest
 
 from aotidoctor.api import Contract, Report, check, classify, compare, compat, contract, diagnose, inspect
+from aotidoctor.files import write_file
 from aotidoctor.model.record import record
 from aotidoctor.testing.healthy import assert_aoti_healthy, listen, register_report
 
@@ -138,9 +139,8 @@ class ReportWriter:
             return
         for kind, folder in self._places:
             try:
-                folder.mkdir(parents=True, exist_ok=True)
                 index = folder / f"index.{kind if kind != 'json' else 'jsonl'}"
-                index.write_text(_index(self._rows, kind), encoding="utf-8")
+                write_file(index, _index(self._rows, kind))
             except OSError as error:
                 self._unwritten.append(f"{folder}: {error.strerror or error}")
                 continue

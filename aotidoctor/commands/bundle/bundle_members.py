@@ -164,22 +164,6 @@ def zip_members(members: Sequence[Sealed]) -> bytes:
     return stream.getvalue()
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file completely or not at all, with missing folders. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    target = Path(os.path.realpath(path))
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with draft.open("xb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(target)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
-
-
 # The placeholder map.
 MAP_SCHEMA = "aotidoctor.map/1"
 _LARGEST_MAP = 8 << 20
@@ -215,21 +199,10 @@ def read_map(path: Path) -> Placeholders:
     return Placeholders({str(key): text for key, text in table.items() if isinstance(text, str)})
 
 
-def write_map(path: Path, table: Mapping[str, str]) -> None:
-    """Write the map, and replace an old one as a whole. Raises OSError."""
+def map_text(table: Mapping[str, str]) -> str:
+    """The content of a map."""
     document = {"schema": MAP_SCHEMA, "placeholders": dict(table)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(draft, flags, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            json.dump(document, stream, indent=2, ensure_ascii=False)
-            stream.write("\n")
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 # The leak test.

@@ -29,12 +29,11 @@ from aotidoctor.commands.bundle.bundle_members import (
     Piece,
     Sealed,
     distinct_names,
+    map_text,
     needles,
     read_map,
     safe_name,
     scan_for_leaks,
-    write_map,
-    write_whole,
     zip_members,
 )
 from aotidoctor.commands.bundle.collect import (
@@ -44,6 +43,7 @@ from aotidoctor.commands.bundle.collect import (
     document_without_values,
     report_without_values,
 )
+from aotidoctor.files import write_file
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError, UsageError
 from aotidoctor.model.record import as_object, record
@@ -380,9 +380,9 @@ def deliver(
     writing, new = target.map_file, not os.path.lexists(target.map_file)
     try:
         if wanted.redact:
-            write_map(target.map_file, bundle.table)
+            write_file(target.map_file, map_text(bundle.table), mode=0o600)
         writing = target.path
-        write_whole(target.path, bundle.data)
+        write_file(target.path, bundle.data)
     except OSError as error:
         if wanted.redact and new:
             # A map of a bundle that was not written would only reveal private words.

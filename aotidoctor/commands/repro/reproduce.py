@@ -47,6 +47,7 @@ from aotidoctor.commands.repro.repro_script import (
     script_text,
 )
 from aotidoctor.diagnosis.failure_signature import normal_subject
+from aotidoctor.files import open_regular, whole_file
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import CannotExamineError, UsageError
@@ -147,6 +148,7 @@ MODULES = ("aotidoctor.worker.warm_loader",)
 NEVER_LOADED = ("artifact-unsafe", "artifact-bomb", "inputs-file-unsafe")
 LONGEST = 20.0
 FILES = (NAME, README, "model.pt2", VALUES_FILE, PROGRAM, SETUP)
+_LONGEST_README = 1 << 20
 
 
 def check_folder(directory: Path) -> None:
@@ -154,8 +156,8 @@ def check_folder(directory: Path) -> None:
     if not directory.exists() or not any(directory.iterdir()):
         return
     earlier = False
-    with suppress(OSError, ValueError):
-        earlier = MARK in (directory / README).read_text(encoding="utf-8")
+    with suppress(OSError, ValueError), open_regular(directory / README) as stream:
+        earlier = MARK.encode() in stream.read(_LONGEST_README)
     if not earlier:
         raise UsageError(f"{directory} is not empty and is not a repro; nothing was overwritten")
 
@@ -229,7 +231,8 @@ def hand_over(folder: Path, directory: Path, made: Repro) -> None:
     try:
         for name in made.files:
             target = directory / name
-            shutil.copyfile(folder / name, target)
+            with (folder / name).open("rb") as made_file, whole_file(target) as stream:
+                shutil.copyfileobj(made_file, stream, 1 << 20)
     except OSError as error:
         _empty(directory)
         if new:

@@ -10,7 +10,6 @@ written.
 
 from __future__ import annotations
 
-import os
 import shutil
 import struct
 import zlib
@@ -19,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from aotidoctor.files import open_regular, whole_file
 from aotidoctor.model.errors import CannotExamineError, examining
 from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import Blob, opened_blob, path_blob
@@ -40,15 +40,10 @@ from aotidoctor.readers.package.zip_archive import (
 @contextmanager
 def changed_copy(source: str, target: str) -> Iterator[BinaryIO]:
     """Yield a copy of ``source`` to change; it becomes ``target`` at the end of the block. Raises ``OSError``."""
-    draft = Path(f"{target}.{os.getpid()}.part")
-    try:
-        shutil.copyfile(source, draft)
-        with draft.open("r+b") as stream:
-            yield stream
-        draft.replace(target)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
+    with open_regular(source) as package, whole_file(target) as stream:
+        shutil.copyfileobj(package, stream, 1 << 20)
+        stream.seek(0)
+        yield stream
 
 
 # Another member. As PyTorch writes them: data begins at a multiple of this, behind an extra field of filling.

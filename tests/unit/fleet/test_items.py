@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 
 import pytest
@@ -195,6 +196,32 @@ def test_a_manifest_that_cannot_be_meant_is_told_with_its_line(tmp_path, name, t
     with pytest.raises(UsageError) as raised:
         manifest(tmp_path, text, name)
     assert said in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["f.csv", "f.jsonl"])
+def test_a_row_without_an_end_is_refused_at_once(tmp_path, name):
+    path = tmp_path / name
+    path.touch()
+    os.truncate(path, 8 << 30)
+    with pytest.raises(UsageError, match=r"f.*:1: the row has more than 65,536 characters"):
+        find(path)
+
+
+def test_a_row_of_any_number_of_lines_is_bounded_too(tmp_path):
+    cell = '"x\n' + "y" * 1000 + '",'
+    with pytest.raises(UsageError, match="the row has more than 65,536 characters"):
+        manifest(tmp_path, "package\n" + cell * 100)
+    assert (
+        len(manifest(tmp_path, "package,labels\n" + "".join(f'{n}.pt2,"a={"y" * 1000}\n"\n' for n in range(200))))
+        == 200
+    )
+
+
+@pytest.mark.parametrize("name", ["f.csv", "f.jsonl"])
+def test_a_manifest_that_is_no_file_is_refused_at_once(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(UsageError, match="it is a pipe"):
+        find(tmp_path / name)
 
 
 def test_a_manifest_makes_nothing_run_that_was_not_asked_for(tmp_path):

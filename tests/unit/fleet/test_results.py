@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import sys
 
 import pytest
 
 from aotidoctor.fleet.results import Damage, ResultsFolder, read_fleet, read_results
 from aotidoctor.model.errors import CannotExamineError, UsageError
-from aotidoctor.model.fleet import RUN_FILE, FleetResult, FleetRun
+from aotidoctor.model.fleet import FleetResult, FleetRun
 from aotidoctor.model.fleet_summary import FleetFormatError, read_line, read_run, result_line, run_text
 
 A, B, C = "a" * 16, "b" * 16, "c" * 16
@@ -170,9 +172,105 @@ def test_a_results_file_that_is_a_link_is_not_written_through(tmp_path):
     assert target.read_text() == ""
 
 
+@pytest.mark.parametrize("name", ["fleet.json", "results.jsonl", ".lock", "reports"])
+@pytest.mark.parametrize("kind", ["file", "folder", "dangling", "pipe"])
+def test_a_folder_from_elsewhere_leads_nowhere_else(tmp_path, name, kind):
+    mine, folder = tmp_path / "mine", tmp_path / "results"
+    filled(folder, made(A, report="x"))
+    mine.mkdir()
+    (mine / "file").write_text("mine")
+    (mine / f"{A}.json").write_text("mine")
+    (folder / name).rename(tmp_path / "away")
+    target = {"file": mine / "file", "folder": mine, "dangling": mine / "absent"}
+    if kind == "pipe":
+        os.mkfifo(folder / name)
+    else:
+        (folder / name).symlink_to(target[kind])
+    # Who holds a lock on a pipe of the folder's own harms nobody.
+    if (name, kind) != (".lock", "pipe"):
+        with pytest.raises((OSError, UsageError)):
+            filled(folder, made(A, report="x"), made(B, report="x"))
+    assert sorted(os.listdir(mine)) == [f"{A}.json", "file"]
+    assert {path.read_text() for path in mine.iterdir()} == {"mine"}
+
+
+def test_reports_that_are_links_are_not_written_through(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    folder = filled(tmp_path / "results", made(A))
+    (folder / "reports" / f"{B}.json").symlink_to(tmp_path / "mine")
+    with ResultsFolder(str(folder)) as again:
+        assert not again.has_report(B)
+        with pytest.raises(OSError, match="symbolic link"):
+            again.add(made(B, report="x"), b"{}")
+        # One that goes is the link.
+        again.put_in_order([A])
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert os.listdir(folder / "reports") == []
+
+
+@pytest.mark.parametrize("name", ["fleet.json", "results.jsonl"])
+def test_a_pipe_in_the_place_of_results_is_not_waited_for(tmp_path, name):
+    folder = filled(tmp_path, made(A))
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(CannotExamineError, match="it is a pipe"):
+        read_fleet(str(folder)) and list(read_results(str(folder)))
+
+
+def test_a_batch_that_was_killed_at_any_moment_can_be_gone_on_with(tmp_path):
+    """Killed before each of its operations on files, by itself: nobody else hits every moment."""
+    for moment in range(1000):
+        folder = tmp_path / str(moment)
+        child = os.fork()
+        if child == 0:
+            left = moment
+
+            def kill(event, _arguments):
+                nonlocal left
+                if event == "open" or (event.startswith("os.") and event != "os.kill"):
+                    left -= 1
+                    if left < 0:
+                        os.kill(os.getpid(), signal.SIGKILL)
+
+            try:
+                sys.addaudithook(kill)
+                with ResultsFolder(str(folder)) as results:
+                    results.write_run(RUN)
+                    results.add(made(A), None)
+                    results.add(made(B, report="x"), b"{}")
+                    results.put_in_order([B])
+                os._exit(0)
+            finally:
+                os._exit(1)
+        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert ended in (0, -signal.SIGKILL)
+        with ResultsFolder(str(folder)) as again:
+            again.write_run(RUN)
+            again.add(made(C), None)
+            again.put_in_order([C])
+        assert [one.item for one in read_results(str(folder))] == [C]
+        assert sorted(os.listdir(folder)) == [".lock", "fleet.json", "reports", "results.jsonl"]
+        assert os.listdir(folder / "reports") == []
+        if ended == 0:
+            break
+    assert 20 < moment < 100
+
+
+@pytest.mark.parametrize("letter", ["a", "\udcff"])
+def test_no_line_is_longer_than_its_reader_takes(tmp_path, letter):
+    result = made(A, labels={"team": letter * 1_100_000}, inputs=letter * 400_000, seconds=3.0)
+    folder = filled(tmp_path, result, made(B))
+    assert max(map(len, (folder / "results.jsonl").read_bytes().splitlines(keepends=True))) <= 1 << 20
+    damage = Damage()
+    short, _ = read_results(str(folder), damage)
+    assert damage.lines == 0
+    assert (short.item, short.verdict, short.seconds, short.labels) == (A, "healthy", 3.0, {})
+    assert "labels and facts are left out" in short.problem
+
+
 def test_what_a_killed_process_left_of_a_write_is_removed(tmp_path):
     filled(tmp_path / "r", made(A))
-    left = [tmp_path / "r" / "reports" / f".{B}.json.123", tmp_path / "r" / f".{RUN_FILE}.123"]
+    left = [tmp_path / "r" / "reports" / ".aotidoctor.12.0123abcd", tmp_path / "r" / ".aotidoctor.7.00000000"]
     others = [tmp_path / "r" / "reports" / ".keep", tmp_path / "r" / f".{A}.json.x", tmp_path / "r" / ".mine.7"]
     for path in left + others:
         path.write_text("half")

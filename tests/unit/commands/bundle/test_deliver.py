@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-import errno
 import json
 import os
+import resource
 import stat
 
 import pytest
 
 from aotidoctor.commands.bundle import bundle_members
-from aotidoctor.commands.bundle import make_bundle as delivering
 from aotidoctor.commands.bundle.bundle_members import BundleContents, Material
 from aotidoctor.commands.bundle.make_bundle import BundleTarget, check_target, deliver, deliver_report
 from aotidoctor.model.errors import CannotExamineError, UsageError
@@ -35,7 +34,9 @@ def test_bundle_and_map(tmp_path):
 
 def test_a_map_keeps_placeholders_stable(tmp_path):
     kept = tmp_path / "my.map.json"
-    bundle_members.write_map(kept, {"<user-1>": "otherone", "<user-2>": "someone", "<secret-1>": "hunter2-hunter2"})
+    kept.write_text(
+        bundle_members.map_text({"<user-1>": "otherone", "<user-2>": "someone", "<secret-1>": "hunter2-hunter2"})
+    )
     bundle = send(BundleTarget(path=tmp_path / "b.zip", map_path=kept))
     assert b"/home/<user-2>/m.pt2" in members(bundle.data)["report.json"]
     table = json.loads(kept.read_text())["placeholders"]
@@ -45,7 +46,7 @@ def test_a_map_keeps_placeholders_stable(tmp_path):
 
 def test_a_map_of_another_machine_gives_this_one_other_placeholders(tmp_path):
     kept = tmp_path / "my.map.json"
-    bundle_members.write_map(kept, {"<user>": "hildegard", "<host>": "redbird"})
+    kept.write_text(bundle_members.map_text({"<user>": "hildegard", "<host>": "redbird"}))
     send(BundleTarget(path=tmp_path / "b.zip", map_path=kept))
     table = json.loads(kept.read_text())["placeholders"]
     assert table["<user>"] == "hildegard"
@@ -78,29 +79,51 @@ def test_a_map_that_is_a_link_or_a_folder_or_somebody_elses_is_not_used(tmp_path
             send(BundleTarget(path=tmp_path / "b.zip", map_path=path))
     assert not (tmp_path / "target").exists()
     foreign = tmp_path / "foreign"
-    bundle_members.write_map(foreign, {})
+    foreign.write_text(bundle_members.map_text({}))
     monkeypatch.setattr(os, "geteuid", lambda: os.stat(foreign).st_uid + 1)
     with pytest.raises(UsageError, match="a different user"):
         send(BundleTarget(path=tmp_path / "b.zip", map_path=foreign))
 
 
-def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
-    def full(_descriptor):
-        raise OSError(errno.ENOSPC, "No space left on device")
+@pytest.fixture
+def small_disk(request):
+    """Files have at most 1500 bytes: the map fits, the bundle does not."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (getattr(request, "param", 1500), limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(CannotExamineError, match=r"could not write .*b.zip: No space left on device"):
+
+def test_a_full_disk_leaves_nothing_half_written(tmp_path, small_disk):
+    with pytest.raises(CannotExamineError, match=r"could not write .*b.zip: File too large"):
         send(BundleTarget(path=tmp_path / "b.zip"))
     assert os.listdir(tmp_path) == []
 
 
-def test_an_old_bundle_stays_when_the_new_one_cannot_be_written(tmp_path, monkeypatch):
+def test_an_old_bundle_stays_when_the_new_one_cannot_be_written(tmp_path, request):
     target = BundleTarget(path=tmp_path / "b.zip")
     old = send(target).data
-    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+    request.getfixturevalue("small_disk")
     with pytest.raises(CannotExamineError):
         send(target)
     assert target.path.read_bytes() == old
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
+def test_what_is_no_file_is_not_replaced_by_a_bundle(tmp_path, kind):
+    place = tmp_path / "b.zip"
+    (tmp_path / "mine").write_text("mine")
+    {"pipe": os.mkfifo, "link": lambda path: path.symlink_to(tmp_path / "mine"), "folder": os.mkdir}[kind](place)
+    before = os.lstat(place)
+    target = BundleTarget(path=place)
+    with pytest.raises(UsageError):
+        check_target(target, ())
+    with pytest.raises(CannotExamineError):
+        # It has come there after that look.
+        send(target)
+    assert os.lstat(place) == before
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert sorted(os.listdir(tmp_path)) == ["b.zip", "mine"]
 
 
 def test_the_size_has_a_limit(tmp_path):
@@ -140,11 +163,8 @@ def test_as_a_kind_of_report(tmp_path):
         deliver_report(MATERIAL.report, tmp_path / "x", ENVIRON, redact=True)
 
 
-def test_a_map_file_that_cannot_be_written_is_said(tmp_path, monkeypatch):
-    def broken(path, table):
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(delivering, "write_map", broken)
-    with pytest.raises(CannotExamineError, match=r"map.json: Permission denied"):
+@pytest.mark.parametrize("small_disk", [10], indirect=True)
+def test_a_map_file_that_cannot_be_written_is_said(tmp_path, small_disk):
+    with pytest.raises(CannotExamineError, match=r"could not write .*map.json: File too large"):
         send(BundleTarget(path=tmp_path / "b.zip"))
     assert os.listdir(tmp_path) == []

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import errno
 import json
-import shutil
+import resource
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,22 +73,20 @@ def test_a_log_alone_has_no_package(tmp_path):
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_a_full_disk_leaves_no_half_of_a_script(tmp_path, monkeypatch, there):
+def test_a_full_disk_leaves_no_half_of_a_script(tmp_path, there):
     room, directory = tmp_path / "room", tmp_path / "out"
     room.mkdir()
     for name in ("repro.py", "model.pt2"):
-        (room / name).write_text(name)
+        (room / name).write_text(name * (1 if name == "repro.py" else 1000))
     if there:
         directory.mkdir()
-
-    def copy(source, target):
-        target.write_bytes(b"half")
-        if source.name == "model.pt2":
-            raise OSError(errno.ENOSPC, "No space left on device", str(source))
-
-    monkeypatch.setattr(shutil, "copyfile", copy)
-    with pytest.raises(OSError, match=r"out/model\.pt2"):
-        hand_over(room, directory, replace(MADE, files=("repro.py", "model.pt2")))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"File too large: .*out/model\.pt2"):
+            hand_over(room, directory, replace(MADE, files=("repro.py", "model.pt2")))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert directory.exists() is there
     assert list(tmp_path.glob("out/*")) == []
 
