@@ -27,6 +27,7 @@ from typing import TypeVar
 import typer
 
 from aotidoctor.files import write_file
+from aotidoctor.interruption import held, interruptible, requested_signal
 from aotidoctor.model.errors import AotidoctorError, LimitReachedError, UsageError
 from aotidoctor.model.evidence import FAILED_HERE, whereabouts
 from aotidoctor.model.record import record
@@ -254,17 +255,36 @@ def write_output(path: str | Path, text: str) -> None:
 
 
 def write_stdout(text: str) -> None:
-    """Write ``text``; a closed stdout, a reader that has gone away or a full disk is a warning, never a traceback."""
+    """Write ``text``; a closed stdout, a reader that has gone away or a full disk is a warning, never a traceback.
+
+    No request to end the process cuts it in half.
+    """
+    _written.append(len(text))
     try:
-        _stdout().flush()
-        _stdout().buffer.write(text.encode("utf-8", "replace"))
-        _stdout().buffer.flush()
+        with held():
+            _stdout().flush()
+            left = text.encode("utf-8", "replace")
+            # With PYTHONUNBUFFERED a signal ends a write, and what it wrote is a part.
+            while isinstance(written := _stdout().buffer.write(left), int) and written:
+                left = left[written:]
+            if left:
+                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+            _stdout().buffer.flush()
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
             warn(f"could not write to stdout: {error.strerror or error}")
         # Python flushes stdout once more at its end, and would turn the same error into exit status 120.
         with contextlib.suppress(OSError, ValueError, AttributeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+# The lengths of what was written to stdout.
+_written: list[int] = []
+
+
+def has_written() -> bool:
+    """Whether stdout has got anything."""
+    return bool(_written)
 
 
 def _stdout() -> TextIOWrapper:
@@ -337,8 +357,14 @@ def write_extras(
 ) -> None:
     """Make each of ``extras``, pairs of a key of ``EXTRAS`` and a path, and say on stderr what became of it."""
     for kind, path in extras:
+        if requested_signal() is not None:
+            write_stderr(f"aotidoctor: warning: no {kind} at {path}: interrupted\n")
+            continue
         try:
-            made = EXTRAS.get(kind, partial(_plugin, kind))(report, path, environ, redact)
+            with interruptible():
+                made = EXTRAS.get(kind, partial(_plugin, kind))(report, path, environ, redact)
+        except KeyboardInterrupt:
+            made = f"warning: no {kind} at {path}: interrupted"
         except (OSError, AotidoctorError) as error:
             made = f"warning: no {kind} at {path}: {error}"
         except Exception as error:  # noqa: BLE001 - the document is out: nothing may change its exit status any more

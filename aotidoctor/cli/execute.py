@@ -38,6 +38,7 @@ import typer
 from aotidoctor.api.option_arguments import use_plugins
 from aotidoctor.cli.document_output import Show, render_documents, warn, write_documents, write_extras
 from aotidoctor.cli.url_arguments import with_urls_restored, words_without_credentials
+from aotidoctor.interruption import held, interruptible, requested_signal
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Host
 from aotidoctor.model.errors import AotidoctorError, LimitReachedError, UsageError
@@ -254,7 +255,8 @@ class Progress:
         """Stop, and leave no unfinished line behind."""
         self._stop.set()
         if self._ticker is not None:
-            self._ticker.join()
+            # A terminal that has been stopped lets nobody write.
+            self._ticker.join(_PATIENCE)
         self._write(self._clear)
 
     def on_event(self, event: Event) -> None:
@@ -317,7 +319,7 @@ def execute(command: str, path: str, show: Show, work: Work, *, static: bool = F
     """
     environ = os.environ
     progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
-    with use_plugins(command, wanted=show.plugins):
+    with held(), use_plugins(command, wanted=show.plugins):
         with within_limits() if static else nullcontext():
             report = report_of_work(command, path, work, progress)
         status = present_report(report, show, environ, static=static)
@@ -327,12 +329,12 @@ def execute(command: str, path: str, show: Show, work: Work, *, static: bool = F
 def report_of_work(command: str, path: str, work: Work, progress: Progress) -> Report:
     """The report of ``work``, or one that says what went wrong. A usage error ends the process with status 2."""
     try:
-        with progress:
+        with interruptible(), progress:
             return with_urls_restored(work(progress.on_event))
     except UsageError as error:
         raise typer.BadParameter(neutral(str(error))) from error
     except KeyboardInterrupt:
-        return replace(stand_in_report(command, path), interrupted=True)
+        return interrupted_report(command, path)
     except LimitReachedError as reached:
         return with_left_out(stand_in_report(command, path), command, str(reached))
     except Exception as error:  # noqa: BLE001 - the guard of the whole program: its own failure is a report, too
@@ -342,13 +344,14 @@ def report_of_work(command: str, path: str, work: Work, progress: Progress) -> R
 
 
 def present_report(report: Report, show: Show, environ: Mapping[str, str], *, static: bool = False) -> int:
-    """Redact, print, write; returns the exit status."""
-    report = store_case(report, show.cases, environ)
+    """Redact, print, write; returns the exit status. Only ``extras`` of the report can be interrupted."""
     try:
-        with report_limited() if static else nullcontext():
-            redacted = redact_private(report, environ) if show.redact else report
-            made = render_documents(redacted, show, environ)
-        write_documents(made)
+        with held():
+            report = store_case(report, show.cases, environ)
+            with report_limited() if static else nullcontext():
+                redacted = redact_private(report, environ) if show.redact else report
+                made = render_documents(redacted, show, environ)
+            write_documents(made)
     except LimitReachedError as reached:
         report = with_left_out(stand_in_report(report.command, ""), "report", str(reached))
         write_documents(render_documents(report, show, environ))
@@ -374,6 +377,13 @@ def store_case(report: Report, store: str | None, environ: Mapping[str, str]) ->
     except Exception as error:  # noqa: BLE001 - the report stands whatever becomes of the store
         warn(f"--cases: {whereabouts(error)}")
     return report
+
+
+def interrupted_report(command: str, path: str) -> Report:
+    """Make a report that says that nothing was finished."""
+    reason = f"interrupted{f' by {name}' if (name := requested_signal()) else ''} before anything was finished"
+    note = NotChecked(code="AD-RUN", name=command, reason=reason)
+    return replace(stand_in_report(command, path), interrupted=True, not_checked=(note,))
 
 
 def with_left_out(report: Report, name: str, reason: str) -> Report:

@@ -27,8 +27,8 @@ from aotidoctor.cli.document_output import (
     write_stdout,
 )
 from aotidoctor.cli.execute import argv
+from aotidoctor.interruption import held, signal_status
 from aotidoctor.model.errors import AotidoctorError, CannotExamineError, UsageError
-from aotidoctor.model.errors import signal_status as interruption_status
 from aotidoctor.model.evidence import whereabouts
 from aotidoctor.model.fleet import FleetSummary
 from aotidoctor.reports.text import one_line
@@ -168,7 +168,7 @@ def batch(
         worker_timeout=worker_timeout,
         cache=None if no_cache else cache or _cache_file(os.environ),
     )
-    with _fetch_manifests(request.words, request.hosts) as (words, profiles):
+    with _fetch_manifests(request.words, request.hosts) as (words, profiles), held():
         _work(replace(request, words=words, hosts=profiles), shape, quiet=quiet, fail_on=fail_on, cases=cases)
 
 
@@ -234,7 +234,7 @@ def _work(request: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, c
 def exit_status(summary: FleetSummary, fail_on: FailOn) -> int:
     """The exit status of the worst item that is not as expected."""
     if summary.interrupted:
-        return interruption_status(_INTERRUPTED)
+        return signal_status(_INTERRUPTED)
     if summary.problem is not None:
         return 4
     ignored = {0, 1, 3} if fail_on is FailOn.NEVER else {0}
@@ -314,8 +314,16 @@ def fleet(
     with exit_on_error():
         words = fleet_module.hook_words(on_new) if on_new is not None else ()
     found = _judge_results(wanted, kind, redact=redact)
+    with held():
+        _show_fleet(found, kind, files, detail=-1 if quiet else int(verbose))
+    if words:
+        fleet_module.call_for_news(found.summary, words, os.environ, warn)
+    raise typer.Exit(fleet_module.fleet_status(found.summary, fail_on_new=fail_on_new))
+
+
+def _show_fleet(found: FleetOverview, kind: FleetFormat, files: Sequence[tuple[str, Path]], *, detail: int) -> None:
+    """Print the summary, and write the files; a failure of our own ends the process with its status."""
     try:
-        detail = -1 if quiet else int(verbose)
         from aotidoctor.commands.fleet import render_fleet
 
         if kind is FleetFormat.RICH:
@@ -331,9 +339,6 @@ def fleet(
             write_report(path, "".join(render_fleet(found, name)))
     except Exception as error:  # noqa: BLE001 - the guard: its own failure ends in a status, too
         _fail_fleet(whereabouts(error), 5, FleetFormat.CHAT)
-    if words:
-        fleet_module.call_for_news(found.summary, words, os.environ, warn)
-    raise typer.Exit(fleet_module.fleet_status(found.summary, fail_on_new=fail_on_new))
 
 
 def _parse_fleet_spec(text: str, folders: Sequence[str], accepted: str | None) -> tuple[str, Path]:

@@ -5,13 +5,15 @@ Apart from the table of commands, which imports it at start-up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import NamedTuple, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
+
+from aotidoctor.cli.interrupted_command import Command, ending_with_document
 
 # Former names of options: accepted, and not shown by --help.
 _RENAMED = {"rungs": "probes", "skip-rungs": "skip-probes"}
@@ -43,13 +45,13 @@ def load(name: str, entry: CommandEntry) -> TyperCommand:
     kind = _with_words(entry.words) if entry.words else None
     context = {**CONTEXT, "allow_interspersed_args": False} if entry.rest else None
     module, _, name_there = entry.place.partition(":")
-    function: Callable[..., None] = getattr(import_module(f"aotidoctor.cli.{module}"), name_there)  # type: ignore[explicit-any]
+    function: Command = getattr(import_module(f"aotidoctor.cli.{module}"), name_there)
     app.command(
         name,
         epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in entry.examples),
         cls=kind,
         context_settings=context,
-    )(function)
+    )(ending_with_document(name, function))
     # One function, no callback: a command and no group.
     return cast("TyperCommand", get_command(app))
 

@@ -27,6 +27,7 @@ from aotidoctor.cli.execute import argv, execute, within_limits
 from aotidoctor.cli.options import with_options
 from aotidoctor.cli.url_arguments import with_fetched_urls
 from aotidoctor.files import write_file
+from aotidoctor.interruption import held
 from aotidoctor.model.case import Options
 from aotidoctor.model.evidence import plural
 from aotidoctor.reports.text import one_line
@@ -189,15 +190,16 @@ def sweep(
     chosen = chosen_format(format_, SweepFormat.RICH, json=json)
     files = [_sweep_file(text, package) for text in report or ()]
     options = replace(wanted, reference=reference, budget=budget)
-    with exit_with_error_document(SWEEP_SCHEMA if chosen is SweepFormat.JSON else None, package):
-        found = ask(
-            package, options, environ=os.environ, most=calls, on_row=(lambda *_: None) if quiet else _print_progress
-        )
-    if redact:
-        from aotidoctor.reports.redact.redactor import redact_private
+    with held():
+        with exit_with_error_document(SWEEP_SCHEMA if chosen is SweepFormat.JSON else None, package):
+            found = ask(
+                package, options, environ=os.environ, most=calls, on_row=(lambda *_: None) if quiet else _print_progress
+            )
+        if redact:
+            from aotidoctor.reports.redact.redactor import redact_private
 
-        found = redact_private(found, os.environ)
-    _finish_sweep(found, chosen, files, detail=verbose)
+            found = redact_private(found, os.environ)
+        _finish_sweep(found, chosen, files, detail=verbose)
     raise typer.Exit(_sweep_status(found, fail_on))
 
 
@@ -388,23 +390,24 @@ def minimize(
     from aotidoctor.commands.minimize import minimize as search
 
     options = replace(wanted, reference=reference, budget=budget, timeout=timeout)
-    with exit_with_error_document(MINIMIZE_SCHEMA if json else None, package):
-        found = search(
-            package,
-            inputs,
-            options,
-            output_dir,
-            environ=os.environ,
-            on_step=lambda text: None if quiet else write_stderr(f"{text}\n"),
-            with_repro=repro,
-        )
-    from aotidoctor.reports.redact.redactor import redact_private
+    with held():
+        with exit_with_error_document(MINIMIZE_SCHEMA if json else None, package):
+            found = search(
+                package,
+                inputs,
+                options,
+                output_dir,
+                environ=os.environ,
+                on_step=lambda text: None if quiet else write_stderr(f"{text}\n"),
+                with_repro=repro,
+            )
+        from aotidoctor.reports.redact.redactor import redact_private
 
-    redacted = redact_private(found, os.environ) if redact else found
-    if json:
-        write_stdout(json_document(MINIMIZE_SCHEMA, asdict(redacted)))
-    else:
-        write_stdout(_minimize_text(redacted))
+        redacted = redact_private(found, os.environ) if redact else found
+        if json:
+            write_stdout(json_document(MINIMIZE_SCHEMA, asdict(redacted)))
+        else:
+            write_stdout(_minimize_text(redacted))
     raise typer.Exit({"healthy": 0, "smallest": 1, "package-only": 3, "unfinished": 6}[found.ending])
 
 

@@ -198,6 +198,9 @@ def bundle(
         return found.report
 
     report = report_of_work("bundle", package, work, make_progress(sys.stderr, os.environ, quiet=quiet))
+    if report.interrupted:
+        # There is no bundle of half a case.
+        raise KeyboardInterrupt
     if report.cannot_examine is not None and not contents.logs:
         _fail_bundle(report.cannot_examine)
     try:

@@ -22,6 +22,7 @@ from aotidoctor.fleet.flow import FleetFlow, FleetTally, FlowContext, JudgingEng
 from aotidoctor.fleet.items import FOR_HOSTS, FleetItem, ItemSearch, find_items
 from aotidoctor.fleet.pool import Limits, Pool
 from aotidoctor.fleet.results import ResultsFolder, read_fleet
+from aotidoctor.interruption import held, interruptible
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError, UsageError
 from aotidoctor.model.fleet import FleetRun, FleetSummary
@@ -187,15 +188,15 @@ def batch(
     if request.scheduler is not None and request.cluster is not None:
         raise UsageError("--scheduler and --cluster cannot be combined")
     _workers(request.cluster)
-    fleet = find_items(
-        request.words, ItemSearch(command=request.command, hosts=request.hosts, inputs_pattern=request.inputs_pattern)
-    )
+    search = ItemSearch(command=request.command, hosts=request.hosts, inputs_pattern=request.inputs_pattern)
+    with interruptible():
+        fleet = find_items(request.words, search)
     tally = FleetTally(total=len(fleet))
     began = time.monotonic()
     problem, interrupted = None, False
     notes: list[str] = []
     try:
-        with ResultsFolder(request.folder) as folder, Cache(request.cache) as cache:
+        with held(), ResultsFolder(request.folder) as folder, Cache(request.cache) as cache:
             try:
                 run = FleetRun(
                     command=request.command,
@@ -212,7 +213,7 @@ def batch(
                     old = read_fleet(request.folder)
                     same = (old.command, old.digest, old.hosts) == (run.command, run.digest, run.hosts)
                     continued = same and not old.finished
-                with _engine(request, environ, on_warning) as engine:
+                with interruptible(), _engine(request, environ, on_warning) as engine:
                     context = FlowContext(
                         settings=request.settings,
                         folder=folder,

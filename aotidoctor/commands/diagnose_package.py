@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from aotidoctor.interruption import held, interruptible
 from aotidoctor.model.artifact import RUNNABLE_KINDS, Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.evidence import NotChecked, Severity
@@ -56,7 +57,8 @@ def diagnose(
     invocation = Invocation("check" if static_only else command, argv)
     notify = on_event or (lambda _event: None)
     preload = REFERENCE_MODULES if options.reference is not None else ()
-    with nullcontext() if static_only else runner_or_new(runner, environ, preload) as runs:
+    # What was found is not lost while the child processes are ended.
+    with held(), nullcontext() if static_only else runner_or_new(runner, environ, preload) as runs:
         notify(Event(kind=EventKind.STAGE, name="read"))
 
         def prewarm(artifact: Artifact) -> None:
@@ -64,15 +66,17 @@ def diagnose(
             if runs is not None and artifact.kind in RUNNABLE_KINDS and not (artifact.bad_crc or artifact.names_unsafe):
                 runs.prewarm()
 
-        case, unread = open_case.open_case(path, inputs_path, options, environ, on_artifact=prewarm, live=live)
+        with interruptible():
+            case, unread = open_case.open_case(path, inputs_path, options, environ, on_artifact=prewarm, live=live)
         deadline = None if options.budget is None else time.monotonic() + options.budget
         session = Session(case=case, runner=runs, on_event=notify, deadline=deadline, not_checked=unread)
         try:
-            diagnoses, interrupted = _examine(session, command)
+            with interruptible():
+                diagnoses, interrupted = _examine(session, command)
         finally:
             if runs is not None:
                 runs.forget()
-    return session_report(session, diagnoses, invocation, interrupted=interrupted)
+        return session_report(session, diagnoses, invocation, interrupted=interrupted)
 
 
 def runner_or_new(

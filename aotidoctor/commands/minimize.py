@@ -21,6 +21,7 @@ from pathlib import Path
 
 from aotidoctor.commands.diagnose_package import REFERENCE_MODULES
 from aotidoctor.files import open_regular, write_file
+from aotidoctor.interruption import interruptible
 from aotidoctor.localize.comparison import FINE, read_comparison
 from aotidoctor.model.answers import PartCut, parse_answer
 from aotidoctor.model.artifact import ArtifactKind
@@ -283,7 +284,7 @@ def _why(outcome: Outcome) -> str:
 
 # From a failing call to the smallest part, and a script of it.
 OnStep = Callable[[str], None]
-REPRO = "repro"
+REPRO, INTERRUPTED = "repro", "interrupted"
 
 
 @record
@@ -326,8 +327,9 @@ def minimize(
         CannotExamineError: package, inputs or program cannot be read or run here.
     """
     began = time.monotonic()
-    case = _case(package, inputs, options, environ)
-    folder = open_folder(directory, key_of(package, inputs, options.reference, options.setup))
+    with interruptible():
+        case = _case(package, inputs, options, environ)
+        folder = open_folder(directory, key_of(package, inputs, options.reference, options.setup))
     with Runner(environ=environ, preload=REFERENCE_MODULES) as runner:
         deadline = None if options.budget is None else began + options.budget
         session = Session(case=case, runner=runner, deadline=deadline)
@@ -335,7 +337,9 @@ def minimize(
         found = _search(context, folder, on_step)
     found = replace(found, package=package, directory=str(directory))
     if with_repro and folder.best is not None and found.ending in ("smallest", "unfinished"):
-        found = replace(found, repro=_repro(folder, options, environ, on_step))
+        found = replace(
+            found, repro=INTERRUPTED if found.reason == INTERRUPTED else _repro(folder, options, environ, on_step)
+        )
     return replace(found, seconds=time.monotonic() - began)
 
 
@@ -357,15 +361,18 @@ def _search(context: AttemptContext, folder: SearchFolder, on_step: OnStep) -> M
     empty = Minimized(package="", directory="", ending="unfinished")
     try:
         on_step("the unchanged package")
-        wanted = context.whole()
-        if wanted is None:
-            return replace(empty, ending="healthy", reason="the call does not fail, and agrees with the program")
-        whole = _whole(context, folder, wanted)
+        with interruptible():
+            wanted = context.whole()
+            if wanted is None:
+                return replace(empty, ending="healthy", reason="the call does not fail, and agrees with the program")
+            whole = _whole(context, folder, wanted)
         if whole.manner != wanted:
             reason = whole.problem or f"compiled here it ends differently: {_text(whole.manner)}, not {_text(wanted)}"
             return replace(empty, ending="package-only", reason=reason, manner=_texts(wanted), asked=1)
     except OutOfTimeError as error:
         return replace(empty, reason=str(error))
+    except KeyboardInterrupt:
+        return replace(empty, reason=INTERRUPTED)
     return _cut_down(context, folder, whole, wanted, on_step)
 
 
@@ -382,7 +389,8 @@ def _cut_down(
             if failed is None:
                 on_step(f"{len(names)} of {len(whole.operators)} operators")
                 with _room(folder) as room:
-                    failed = context.attempt(names, Path(room)).manner == wanted
+                    with interruptible():
+                        failed = context.attempt(names, Path(room)).manner == wanted
                     folder.answer(names, failed=failed, room=Path(room))
                 compiled += 1
             names = search.send(failed)
@@ -391,7 +399,7 @@ def _cut_down(
     except OutOfTimeError as error:
         ending, reason = "unfinished", str(error)
     except KeyboardInterrupt:
-        ending, reason = "unfinished", "interrupted"
+        ending, reason = "unfinished", INTERRUPTED
     best = folder.best or whole.operators
     targets = dict(zip(whole.operators, whole.targets, strict=False))
     return Minimized(
@@ -436,7 +444,11 @@ def _repro(folder: SearchFolder, options: Options, environ: Mapping[str, str], o
         timeout=options.timeout,
     )
     package, sample = str(folder.place / "model.pt2"), str(folder.place / "sample.pt")
-    report = reproduce.repro(package, sample, part_options, folder.place / REPRO, environ=environ)
+    try:
+        with interruptible():
+            report = reproduce.repro(package, sample, part_options, folder.place / REPRO, environ=environ)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return report.extra.get("repro", "not made")
 
 

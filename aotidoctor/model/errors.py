@@ -109,25 +109,3 @@ class LimitReachedError(BaseException):
 def too_many(what: str, most: int) -> LimitReachedError:
     """The error for more than ``most`` of ``what``, far above any real model."""
     return LimitReachedError(f"more than {most:,} {what}: not read beyond {most:,}", final=False)
-
-
-# Termination by a signal.
-class TerminatedError(KeyboardInterrupt):
-    """A signal ends this process: the report of what is known is written first, as after Ctrl-C."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
-_BY: list[int] = []
-
-
-def note_signal(number: int) -> None:
-    """Record that the signal ``number`` ends this process."""
-    _BY[:] = [number]
-
-
-def signal_status(otherwise: int) -> int:
-    """128 and the number of the recorded signal, as shells count; ``otherwise`` where there is none."""
-    return 128 + _BY[0] if _BY else otherwise

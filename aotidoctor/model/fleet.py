@@ -270,7 +270,10 @@ class SweepRow:
 
 @record
 class Sweep:
-    """All rows, in the order in which they were asked. ``unasked`` says how many were not, and why."""
+    """All rows, in the order in which they were asked. ``unasked`` says how many were not, and why.
+
+    ``interrupted``: somebody ended it, so that rows are missing.
+    """
 
     package: str
     reference: str | None
@@ -279,6 +282,7 @@ class Sweep:
     unasked: tuple[str, ...]
     seconds: float
     torch: str | None = None
+    interrupted: bool = False
 
 
 # Differences between two documents: reports, packages, hosts or bundles.

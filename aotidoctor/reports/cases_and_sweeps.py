@@ -183,7 +183,7 @@ def sweep_document(found: Sweep) -> dict[str, object]:
     return {
         **pick_fields(found, "package reference torch planned"),
         "counts": {judged.value: count for judged, count in sweep_counts(found).items()},
-        **pick_fields(found, "rows unasked seconds"),
+        **pick_fields(found, "rows unasked interrupted seconds"),
     }
 
 

@@ -19,7 +19,7 @@ from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import TypeVar, cast
 
-from aotidoctor.model import errors
+from aotidoctor import interruption
 from aotidoctor.model.evidence import NotChecked, list_names, plural
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
@@ -232,7 +232,7 @@ def exit_status(report: Report, fail_on: str) -> int:
     if report.internal_error is not None:
         return INTERNAL_ERROR
     if report.interrupted:
-        return errors.signal_status(INTERRUPTED)
+        return interruption.signal_status(INTERRUPTED)
     if report.cannot_examine is not None:
         return CANNOT_EXAMINE
     if report.out_of_time:

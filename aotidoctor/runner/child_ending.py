@@ -13,11 +13,13 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 
+from aotidoctor import interruption
 from aotidoctor.model.evidence import FAILED_HERE, OwnCodeError
 from aotidoctor.model.record import JsonObject, JsonValue, record
 from aotidoctor.model.record_json import RecordError
@@ -69,17 +71,22 @@ class ProcessWatch:
 
 @contextmanager
 def defer_interrupts() -> Iterator[None]:
-    """Hold interrupts until the end of the block: one in the middle of cleaning up would leave the rest undone."""
-    handler = signal.getsignal(signal.SIGINT)
+    """Hold requests to end until the end of the block: one in the middle of cleaning up would leave the rest undone."""
+    came: list[int] = []
+    handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
     # Only the main thread may change handlers, and one that C installed could not be put back.
-    mine = threading.current_thread() is threading.main_thread() and handler is not None
-    if mine:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if threading.current_thread() is threading.main_thread():
+        for number in map(int, interruption.NUMBERS):
+            if callable(handler := signal.getsignal(number)):
+                handlers[number] = handler
+                signal.signal(number, lambda this, _frame: came.append(this))
     try:
         yield
     finally:
-        if mine:
-            signal.signal(signal.SIGINT, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if came:
+            handlers[came[0]](came[0], None)
 
 
 def send_signal(pid: int, number: int) -> None:

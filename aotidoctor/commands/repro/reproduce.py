@@ -48,6 +48,7 @@ from aotidoctor.commands.repro.repro_script import (
 )
 from aotidoctor.diagnosis.failure_signature import normal_subject
 from aotidoctor.files import open_regular, whole_file
+from aotidoctor.interruption import held, interruptible
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import CannotExamineError, UsageError
@@ -331,14 +332,23 @@ def repro(
     """
     # Before the diagnosis, which takes seconds.
     check_folder(directory)
-    if saved is not None:
-        report = _from_saved(saved, path, inputs_path, options, argv=argv, environ=environ)
-    else:
-        report = diagnose_package.diagnose(
-            path, inputs_path, options, command="repro", argv=argv, environ=environ, on_event=on_event
-        )
-    made = repro_of_report(report, directory, environ, keep_weights=keep_weights, redact=redact, on_event=on_event)
-    return replace(report, extra={**report.extra, **outcome_texts(made, directory)})
+    with held():
+        if saved is not None:
+            report = _from_saved(saved, path, inputs_path, options, argv=argv, environ=environ)
+        else:
+            report = diagnose_package.diagnose(
+                path, inputs_path, options, command="repro", argv=argv, environ=environ, on_event=on_event
+            )
+        made = Repro(problem="interrupted before there was a script")
+        if not report.interrupted:
+            try:
+                with interruptible():
+                    made = repro_of_report(
+                        report, directory, environ, keep_weights=keep_weights, redact=redact, on_event=on_event
+                    )
+            except KeyboardInterrupt:
+                report = replace(report, interrupted=True)
+        return replace(report, extra={**report.extra, **outcome_texts(made, directory)})
 
 
 def repro_of_report(

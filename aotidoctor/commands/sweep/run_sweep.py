@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from aotidoctor.commands.diagnose_package import REFERENCE_MODULES, runner_or_new
 from aotidoctor.commands.sweep.planned_calls import SweepPoint, plan_calls
+from aotidoctor.interruption import interruptible
 from aotidoctor.localize.comparison import FINE, read_comparison
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case, Options
@@ -145,30 +146,37 @@ def sweep(
     """
     began = time.monotonic()
     deadline = None if options.budget is None else began + options.budget
-    case, contract = _case(package, options, environ)
+    with interruptible():
+        case, contract = _case(package, options, environ)
     known = case.reference
     if known is None and case.stamp is not None and case.stamp.stamp is not None:
         known = case.stamp.stamp.facts
     planned = plan_calls(contract, (known.constant_inputs if known is not None else {}), seed=options.seed)
     rows: list[SweepRow] = []
     left_out = list(planned.left_out)
+    interrupted = False
     with runner_or_new(runner, environ, REFERENCE_MODULES if options.reference is not None else ()) as runs:
         calls = _Calls(case=case, contract=contract, runs=runs, deadline=deadline)
         try:
-            for row in _rows(calls, planned.points[:most]):
-                rows.append(row)
-                on_row(row, len(rows), len(planned.points))
-            if len(rows) == len(planned.points):
-                rows = [_check_refused_call(calls, point, row) for point, row in zip(planned.points, rows, strict=True)]
+            with interruptible():
+                for row in _rows(calls, planned.points[:most]):
+                    rows.append(row)
+                    on_row(row, len(rows), len(planned.points))
+                if len(rows) == len(planned.points):
+                    for at, point in enumerate(planned.points):
+                        rows[at] = _check_refused_call(calls, point, rows[at])
         except KeyboardInterrupt:
-            left_out.append("interrupted")
+            interrupted = True
         finally:
             runs.forget()
         torch = runs.torch_version
     missing = len(planned.points) - len(rows)
     if missing:
-        why = "more were not requested" if most is not None and len(rows) >= most else "there was no time for them"
+        late = "interrupted" if interrupted else "there was no time for them"
+        why = "more were not requested" if most is not None and len(rows) >= most else late
         left_out.append(f"{missing} of {len(planned.points)} calls: {why}")
+    elif interrupted:
+        left_out.append("the compiled checks, on some of the calls: interrupted")
     return Sweep(
         package=package,
         reference=options.reference,
@@ -177,6 +185,7 @@ def sweep(
         unasked=tuple(left_out),
         seconds=time.monotonic() - began,
         torch=torch,
+        interrupted=interrupted,
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,7 +13,7 @@ import time
 import jsonschema
 import pytest
 
-from aotidoctor.__main__ import SAME_REQUEST_S
+from aotidoctor.interruption import SAME_REQUEST_S
 from aotidoctor.reports.json.schema import schema
 
 CODE = """
@@ -94,3 +96,61 @@ def test_the_same_wish_twice_leaves_a_report():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30, check=False)
     assert done.returncode == 130
     assert json.loads(done.stdout)["interrupted"] is True
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_document_that_is_being_written_is_not_cut(unbuffered):
+    read_end, write_end = os.pipe()
+    # Less than the document takes: the command waits for its reader.
+    size = fcntl.fcntl(write_end, fcntl.F_SETPIPE_SZ, 4096)
+    environ = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with subprocess.Popen([sys.executable, "-m", "aotidoctor", "schema"], stdout=write_end, env=environ) as process:
+        os.close(write_end)
+        with os.fdopen(read_end, "rb") as stream:
+            first = stream.read(1)
+            process.send_signal(signal.SIGTERM)
+            whole = first + stream.read()
+    assert len(whole) > 2 * size
+    assert json.loads(whole) == json.loads(json.dumps(schema()))
+    assert process.returncode == 143
+
+
+FINALIZER = """
+import os, signal, time
+from aotidoctor import interruption
+
+class Last:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0)
+
+interruption.receive_requests()
+try:
+    with interruption.interruptible():
+        Last()
+        time.sleep(60)
+except KeyboardInterrupt:
+    print(interruption.requested_signal(), interruption.signal_status(0))
+"""
+
+
+def test_a_request_that_a_finalizer_swallows_comes_again():
+    done = subprocess.run([sys.executable, "-c", FINALIZER], capture_output=True, text=True, timeout=50, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == ("SIGTERM 143\n", "", 0)
+
+
+ENDLESS = """
+import os, signal, time
+from aotidoctor import interruption
+
+interruption.LONGEST_END_S = 0.6
+interruption.receive_requests()
+with interruption.held():
+    os.kill(os.getpid(), signal.SIGHUP)
+    time.sleep(60)
+"""
+
+
+def test_a_process_that_does_not_end_by_itself_is_ended():
+    done = subprocess.run([sys.executable, "-c", ENDLESS], capture_output=True, timeout=50, check=False)
+    assert (done.returncode, done.stderr) == (129, b"")
