@@ -12,7 +12,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -39,12 +38,12 @@ SIZES = (100_000, 1_000_000, 10_000_000)
 class Model:
     """A kernel of a package, and how a launch of it with so many lanes is made."""
 
-    def __init__(self, name, folder):
+    def __init__(self, name):
         functions = list(engine.kernel_functions(wrapper(name)).values())
         function = functions[len(functions) // 2]
         self.kernel = read_kernel(function.name, function.comment, function.line)
         self.blocks = function.blocks
-        self.built = build_kernel(self.kernel, Path(folder), Libdevice())
+        self.built = build_kernel(self.kernel, Libdevice())
 
     def launch(self, given, out, lanes, *, number=1):
         found = EmulationFindings()
@@ -100,15 +99,14 @@ def seconds(launch, count, *, quick):
 
 def memory():
     """How much memory a look at 10^7 lanes takes on top of the tensors themselves, as a multiple of these."""
-    with tempfile.TemporaryDirectory() as folder:
-        launch = index_put(Model("index_put", folder), SIZES[-1])
-        made, _ = launch(1)
-        size = sum(one.storage.size for one in made.arguments.values() if hasattr(one, "storage"))
-        # From here on, the high-water mark counts anew.
-        Path("/proc/self/clear_refs").write_text("5")
-        before = peak()
-        assert check_launch(made, PendingSteps()).why is None
-        return (peak() - before + size) / size
+    launch = index_put(Model("index_put"), SIZES[-1])
+    made, _ = launch(1)
+    size = sum(one.storage.size for one in made.arguments.values() if hasattr(one, "storage"))
+    # From here on, the high-water mark counts anew.
+    Path("/proc/self/clear_refs").write_text("5")
+    before = peak()
+    assert check_launch(made, PendingSteps()).why is None
+    return (peak() - before + size) / size
 
 
 def peak():
@@ -121,19 +119,16 @@ def main():
     torch.set_num_threads(1)
     install_interpreter(Libdevice())
     told = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for name, make in (("pointwise", pointwise), ("embedding", embedding), ("index_put", index_put)):
-            model = Model(name, folder)
-            launch = make(model, LANES)
-            for quick in (False, True):
-                seconds(launch, 1, quick=quick)
-                told[f"{name}: {LAUNCHES} launches, {'quick' if quick else 'full'}"] = seconds(
-                    launch, LAUNCHES, quick=quick
-                )
-            for lanes in SIZES:
-                told[f"{name}: {lanes} lanes, quick"] = min(
-                    seconds(make(model, lanes), 1, quick=True) for _ in range(3)
-                )
+    for name, make in (("pointwise", pointwise), ("embedding", embedding), ("index_put", index_put)):
+        model = Model(name)
+        launch = make(model, LANES)
+        for quick in (False, True):
+            seconds(launch, 1, quick=quick)
+            told[f"{name}: {LAUNCHES} launches, {'quick' if quick else 'full'}"] = seconds(
+                launch, LAUNCHES, quick=quick
+            )
+        for lanes in SIZES:
+            told[f"{name}: {lanes} lanes, quick"] = min(seconds(make(model, lanes), 1, quick=True) for _ in range(3))
     module, _ = made("pointwise")
     x, y = torch.randn(LANES), torch.randn(LANES)
     module(x, y)

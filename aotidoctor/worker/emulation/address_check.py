@@ -7,7 +7,6 @@ A finding is confirmed by the interpreter, in the programs that it is about, bef
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -27,7 +26,7 @@ from aotidoctor.worker.emulation.index_nodes import (
     constant_node,
     number_node,
 )
-from aotidoctor.worker.emulation.kernel_source import NUMPY, Interval, KernelText
+from aotidoctor.worker.emulation.kernel_source import NUMPY, Interval
 from aotidoctor.worker.emulation.launch import LaneLaunch
 from aotidoctor.worker.emulation.storage import EmulatedStorage, Pointer
 
@@ -239,7 +238,7 @@ class AddressCheck:
             slicer = Slicer(
                 grid=launch.grid, load=values.load, span=values.span, pointers=dtypes, names=self._names(),
             )  # fmt: skip
-            slicer.run(_body(launch.kernel))
+            slicer.run(launch.kernel.function.body)
             for access in slicer.accesses:
                 if access.what in ("load", "atomic"):
                     self.seen.reads.add(access.argument)
@@ -376,10 +375,3 @@ class AddressCheck:
         if tensor is not None:
             facts |= {"argument": plan.access.argument, "buffer": tensor.name, "allocation": tensor.storage.name}
         self.seen.add({"kind": kind, "count": count, **facts, **self.launch.here(plan.access.line), **place})
-
-
-def _body(kernel: KernelText) -> list[ast.stmt]:
-    for node in kernel.module.body:
-        if isinstance(node, ast.FunctionDef) and node.name == kernel.name:
-            return node.body
-    raise Unsliceable("its function is not there")

@@ -18,7 +18,8 @@ from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.emulation.address_check import MOST_GUILTY, AddressCheck, LaunchAccesses
 from aotidoctor.worker.emulation.index_nodes import Unsliceable
 from aotidoctor.worker.emulation.interpreter import Libdevice
-from aotidoctor.worker.emulation.kernel_source import KernelText, RefusedKernel, build_kernel, read_kernel
+from aotidoctor.worker.emulation.kernel_grammar import RefusedKernel
+from aotidoctor.worker.emulation.kernel_source import KernelText, build_kernel, read_kernel
 from aotidoctor.worker.emulation.launch import LaneLaunch, LaunchTooLongError, launch_alarm
 from aotidoctor.worker.emulation.storage import (
     EmulatedStorage,
@@ -245,9 +246,7 @@ class EmulationEngine:
             try:
                 grid = tuple(text for name, text in function.sizes if name.startswith("grid_"))
                 parsed = read_kernel(function.name, function.comment, function.line, grid, function.warps)
-                folder = self.channel.run_dir / "kernels"
-                folder.mkdir(exist_ok=True)
-                known = parsed, build_kernel(parsed, folder, Libdevice())
+                known = parsed, build_kernel(parsed, Libdevice())
             except RefusedKernel as refused:
                 known = refused
             except Exception as error:

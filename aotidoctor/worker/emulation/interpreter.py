@@ -181,6 +181,10 @@ _TORCH = {
 _TESTS = {"isnan": "isnan", "isinf": "isinf", "signbit": "signbit", "isfinited": "isfinite", "finitef": "isfinite"}
 
 
+# The keys above, and what ``compute`` has besides.
+LIBDEVICE = frozenset((*_NUMPY, *_TORCH, *_TESTS, "rsqrt", "llrint", "round", "llround", "tgamma", "fma", "exp10"))
+
+
 class Libdevice:
     """Replacement of the module; a function that is not known raises when it is called."""
 

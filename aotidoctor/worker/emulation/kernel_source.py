@@ -1,24 +1,28 @@
 """Parse, check and build the text of a Triton kernel as the package holds it.
 
-The text is untrusted Python. It is parsed first, and only what a kernel needs is allowed: imports of Triton and of
-Inductor's helpers, ``@triton.jit`` functions, constants; no attribute that begins with an underscore, and of Python's
-builtins only a few harmless ones. What is left is executed in a namespace of its own, and is the function that
-Triton's interpreter runs. No chain of attributes leads from an allowed module to one that is not allowed.
+The text is untrusted Python: ``kernel_grammar`` checks it. The tree that was checked is compiled, and Triton's
+interpreter runs that; it reads no text again.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
-import inspect
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from aotidoctor.model.record import record
+from aotidoctor.worker.emulation.kernel_grammar import (
+    BOUNDED,
+    BUILTINS,
+    INTERPRETER_NAMES,
+    CheckedText,
+    RefusedKernel,
+    check_text,
+    parse_text,
+)
 
 # Element types by their names in signatures (``fp32``).
 Interval = tuple[int, int]
@@ -61,25 +65,8 @@ _PLAIN = re.compile(
     r"^\s*([xyz])offset = tl\.program_id\((\d)\)(?:\.to\(tl\.int64\))? \* ([XYZ])BLOCK\s*$", re.MULTILINE
 )
 _INDEX = re.compile(r"tl\.(?:program_id|num_programs)\(")
-_MODULES = ("triton", "triton.language", "torch._inductor.runtime", "torch._inductor.runtime.triton_helpers")
-_DECORATORS = ("triton.jit", "triton.constexpr_function")
-# Modules of functions that a kernel may take one by one; those of libdevice have stand-ins.
-SINGLE_LANE = re.compile(r"triton\.language\.(?:core|math|standard|random|extra\.(?:cuda\.)?libdevice)")
-_IMPORTED = (
-    "triton", "tl", "triton_helpers", "libdevice", "tl_math", "math", "triton_heuristics", "AutotuneHint",
-    "ReductionHint", "TileHint", "DeviceProperties", "language",
-)  # fmt: skip
-BUILTINS = (
-    "range", "min", "max", "len", "int", "float", "bool", "abs", "tuple", "list", "isinstance", "print", "zip", "sum",
-    "enumerate", "True", "False", "None", "AssertionError", "ValueError",
-)  # fmt: skip
-_HOMES = ("triton.language", "triton.runtime.interpreter", __name__.rpartition(".")[0])
 # Far above any real kernel, which has some thousand lines.
 _LONGEST = 2_000_000
-
-
-class RefusedKernel(Exception):  # noqa: N818 - a verdict about a text, not an error of ours
-    """The text is not that of a kernel that can be emulated; the message says why."""
 
 
 @record
@@ -87,17 +74,17 @@ class KernelText:
     """One parsed kernel.
 
     ``signature`` maps its arguments to types (``*fp32``, ``i32``, ``constexpr``), ``constants`` the fixed ones to
-    values: numbers, texts, None, ``DtypeName``. ``first_line`` is the line of the wrapper where the text begins;
-    ``executable`` has the same lines as ``text``. ``grid_type`` is Inductor's; None for other kernels. ``custom``: a
-    kernel written by the user. ``waits``: the kernel uses the result of an atomic, so that its programs may wait for
-    one another. ``tiles`` maps the block axes with an index of the plain form ``program_id * BLOCK + arange`` to their
-    axis of the grid.
+    values: numbers, texts, None, ``DtypeName``. ``first_line`` is the line of the wrapper where the text begins.
+    ``function`` is its definition as written, ``checked`` what is executed of the text. ``grid_type`` is Inductor's;
+    None for other kernels. ``custom``: a kernel written by the user. ``waits``: the kernel uses the result of an
+    atomic, so that its programs may wait for one another. ``tiles`` maps the block axes with an index of the plain form
+    ``program_id * BLOCK + arange`` to their axis of the grid.
     """
 
     name: str
     text: str
-    executable: str
-    module: ast.Module
+    function: ast.FunctionDef
+    checked: CheckedText
     signature: Mapping[str, str]
     constants: Mapping[str, Any]
     first_line: int
@@ -123,32 +110,28 @@ def read_kernel(name: str, comment: str, line: int, grid: tuple[str, ...] = (), 
     raw = _ESCAPED.sub(r"\1", comment[opening.end() : end])
     text = textwrap.dedent(raw.lstrip("\n").expandtabs())
     first = line + comment.count("\n", 0, opening.end()) + len(raw) - len(raw.lstrip("\n"))
-    try:
-        module = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise RefusedKernel(f"its source does not parse: {error}") from error
+    module = parse_text(text)
     kernel = _kernel_of(module, (name, opening[1]))
     calls = [node for node in kernel.decorator_list if isinstance(node, ast.Call)]
     meta = {word.arg: word.value for call in calls for word in call.keywords if word.arg is not None}
     known = _literals(meta.get("triton_meta"))
     inductor = _literals(meta.get("inductor_meta"))
     template = bool(kernel.decorator_list) and "template" in ast.unparse(kernel.decorator_list[0])
-    clean, blank = _strip_gpu_only(module)
-    _check(clean)
+    # Checking changes the tree.
+    checked = check_text(parse_text(text))
     plain = [found for found in _PLAIN.finditer(text) if found[1].upper() == found[3]]
-    lines = text.split("\n")
     return KernelText(
         name=kernel.name,
         text=text,
-        executable="\n".join("" if at in blank else one for at, one in enumerate(lines, 1)) + "\n",
-        module=clean,
+        function=kernel,
+        checked=checked,
         signature={str(key): str(value) for key, value in dict(known.get("signature") or {}).items()},
         constants={**_common_config(meta.get("configs"), inductor, grid, warps), **(known.get("constants") or {})},
         first_line=first,
         grid_type=str(inductor["grid_type"]) if inductor.get("grid_type") else None,
         template=template,
         custom=isinstance(given := meta.get("custom_kernel"), ast.Constant) and given.value is True,
-        waits=_waits(clean),
+        waits=_waits(module),
         # Known where every use of the program's number is of the plain form.
         tiles={one[1]: int(one[2]) for one in plain} if len(plain) == len(_INDEX.findall(text)) else {},
     )
@@ -194,23 +177,6 @@ def _literals(node: ast.expr | None) -> dict[str, Any]:
     return found
 
 
-def _strip_gpu_only(module: ast.Module) -> tuple[ast.Module, set[int]]:
-    """The module without parts that only a GPU or the autotuner needs, and the lines of these parts."""
-    body: list[ast.stmt] = []
-    dropped: list[ast.stmt | ast.expr] = []
-    for node in module.body:
-        match node:
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="set_driver_to_gpu")) | ast.Constant()):
-                dropped.append(node)
-                continue
-            case ast.FunctionDef():
-                dropped += [one for one in node.decorator_list if ast.unparse(one) not in _DECORATORS]
-                node.decorator_list = [one for one in node.decorator_list if ast.unparse(one) in _DECORATORS]
-        body.append(node)
-    lines = {line for one in dropped for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)}
-    return ast.Module(body=body, type_ignores=[]), lines
-
-
 def _waits(module: ast.Module) -> bool:
     """Whether an atomic is more than a sum, or its value is used: a lock, a flag, a count of finished programs."""
     nodes = list(ast.walk(module))
@@ -222,88 +188,65 @@ def _waits(module: ast.Module) -> bool:
     )
 
 
-def _check(module: ast.Module) -> None:
-    for statement in module.body:
-        if not isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.Assign | ast.AnnAssign):
-            raise RefusedKernel(f"its source contains a {type(statement).__name__}, which no kernel needs")
-    for node in ast.walk(module):
-        match node:
-            case ast.Import(names=names):
-                allowed = all(one.name in ("triton", "triton.language", "math") for one in names)
-            case ast.ImportFrom(module=source, names=names):
-                allowed = (source or "").startswith(_MODULES) and all(one.name in _IMPORTED for one in names)
-                single = SINGLE_LANE.fullmatch(source or "") and not any(one.name.startswith("__") for one in names)
-                allowed = allowed or bool(single)
-            case ast.Attribute(attr=attr):
-                allowed = not attr.startswith("_") or attr == "_shape"
-            case ast.Name(id=name):
-                allowed = not name.startswith("__") and (name in BUILTINS or not hasattr(builtins, name))
-            case ast.ClassDef() | ast.AsyncFunctionDef() | ast.Global() | ast.Nonlocal() | ast.Try() | ast.With():
-                allowed = False
-            case _:
-                allowed = True
-        if not allowed:
-            raise RefusedKernel(f"its source contains {ast.unparse(node)[:60]!r}, which no kernel needs")
-
-
-# Execution of the text.
-def build_kernel(kernel: KernelText, folder: Path, libdevice: Any) -> Any:
-    """Execute the definitions and return the kernel as Triton's interpreter has it. Raises ``RefusedKernel``."""
+# Execution of the checked tree.
+def build_kernel(kernel: KernelText, libdevice: Any) -> Any:
+    """Compile the definitions and return the kernel as Triton's interpreter has it. Raises ``RefusedKernel``."""
     import triton
+    from triton.runtime import interpreter
 
-    # The interpreter reads the source of a function from its file.
-    path = folder / f"{kernel.name[:100]}.py"
-    source = kernel.executable
-    path.write_text(source, encoding="utf-8")
-    names: dict[str, Any] = {"__builtins__": {name: getattr(builtins, name) for name in BUILTINS}}
-    names["__builtins__"]["__import__"] = _import
-    names["__name__"] = f"emulated_{kernel.name}"
-    _check_reach(kernel.module, names)
-    exec(compile(source, str(path), "exec"), names)  # noqa: S102 - in the child, after what was checked above
-    if "libdevice" in names:
-        names["libdevice"] = libdevice
-    found = names.get(kernel.name)
+    checked = kernel.checked
+    names: dict[str, Any] = {"__builtins__": {}, "__name__": f"emulated_{kernel.name}", **BUILTINS}
+    names |= {f"bounded.{name}": function for name, function in BOUNDED.items()}
+    names |= {name: getattr(interpreter, name) for name in INTERPRETER_NAMES if hasattr(interpreter, name)}
+    names |= {name: _listed_value(path, libdevice) for name, path in checked.names.items()}
+    for name, (path, value) in checked.constants.items():
+        listed: Any = _listed_value(path, libdevice) if path is not None else value
+        names[name] = listed(value) if path == "tl.constexpr" else listed
+    for one in checked.functions:
+        plain = one.name in checked.plain
+        tree = ast.Module(
+            body=[one if plain else interpreter.FunctionRewriter.ast_transformer.visit(one)], type_ignores=[]
+        )
+        code = compile(ast.fix_missing_locations(tree), f"<kernel {kernel.name}>", "exec")
+        exec(code, names)  # noqa: S102 - the definition that was checked
+        names[one.name] = _of_constants(names[one.name]) if plain else _interpreted(names[one.name])
+    found = names[kernel.name]
     if not hasattr(found, "rewrite"):
         raise RefusedKernel(f"Triton {triton.__version__} does not interpret it: TRITON_INTERPRET has no effect here")
-    for value in list(names.values()):
-        if hasattr(value, "rewrite"):
-            value.fn.__globals__["libdevice"] = libdevice
     return found
 
 
-def _import(name: str, namespace: Any = None, local: Any = None, fromlist: Any = (), level: int = 0) -> Any:
-    """Import a module that a kernel needs: ``__import__`` of the namespace."""
-    known = name in ("triton", "triton.language", "math") or name.startswith("torch._inductor.runtime")
-    if level or not (known or SINGLE_LANE.fullmatch(name)):
-        raise RefusedKernel(f"its source imports {name}")
-    module = __import__(name, {}, {}, tuple(fromlist or ()), 0)
-    for one in () if known else fromlist or ():
-        value = getattr(module, one, None)
-        home = getattr(value, "__module__", None) or type(value).__module__
-        # Triton's own functions and types and the stand-ins for them, but no module that one of these imports.
-        if inspect.ismodule(value) or not home.startswith(_HOMES):
-            raise RefusedKernel(f"its source imports {one} of {name}")
-    return module
-
-
-def _check_reach(module: ast.Module, names: Mapping[str, Any]) -> None:
-    """Refuse chains of attributes that lead from an allowed module to one that is not allowed."""
+def _listed_value(path: str, libdevice: Any) -> Any:
+    """The function or constant with this name on the lists of ``kernel_grammar``."""
     import triton
-    import triton.language as tl
     from torch._inductor.runtime import triton_helpers
 
-    roots = {"triton": triton, "tl": tl, "triton_helpers": triton_helpers, "tl_math": tl.math}
-    for node in ast.walk(module):
-        parts: list[str] = []
-        inner = node
-        while isinstance(inner, ast.Attribute):
-            parts.append(inner.attr)
-            inner = inner.value
-        chain = [inner.id, *reversed(parts)] if parts and isinstance(inner, ast.Name) else None
-        if chain is None or chain[0] not in roots:
-            continue
-        value = roots[chain[0]]
-        for attribute in chain[1:]:
-            value = getattr(value, attribute, None)
-            if inspect.ismodule(value) and not value.__name__.startswith(("triton.language", "triton.tools")):
-                raise RefusedKernel(f"its source reaches for {'.'.join(chain)}")
+    if path in ("tl.static_print", "tl.device_print"):
+        return BUILTINS["print"]
+    tl = triton.language
+    modules = {"triton": triton, "tl": tl, "tl_math": tl.math, "triton_helpers": triton_helpers, "libdevice": libdevice}
+    base, _, name = path.partition(".")
+    for place in (modules[base], tl.standard) if base == "tl" else (modules[base],):
+        if hasattr(place, name):
+            return getattr(place, name)
+    raise RefusedKernel(f"Triton {triton.__version__} has no {path}")
+
+
+def _interpreted(function: Any) -> Any:
+    """The function as Triton's interpreter has it: compiled already."""
+    import triton
+
+    made = triton.jit(function)
+    if hasattr(made, "rewriter"):
+        made.rewriter.rewrite_ast = lambda: function
+    return made
+
+
+def _of_constants(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of constants, which the interpreter calls with their values."""
+
+    def call(*given: Any, **named: Any) -> Any:
+        bare = {name: getattr(one, "value", one) for name, one in named.items()}
+        return function(*(getattr(one, "value", one) for one in given), **bare)
+
+    return call

@@ -383,7 +383,7 @@ class LaneLaunch:
 
     def here(self, line: int | None = None) -> dict[str, Any]:
         """Facts about the launch and a line of the text: the line that runs, where none is given."""
-        line = line or current_line(self.function.rewriter.filename or self.function.fn.__code__.co_filename)
+        line = line or current_line(self.function.fn.__code__.co_filename)
         lines = self.kernel.text.split("\n")
         return {
             "launch": self.number,

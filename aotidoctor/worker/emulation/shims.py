@@ -28,6 +28,34 @@ _NAMES = {
     "scatter_reduce_out": ("scatter_reduce", "two_out"),
     "_scaled_dot_product_flash_attention_v2": ("_scaled_dot_product_flash_attention", "default"),
 }
+# What an operator may take. A text only where it is one of a few words: ``aten::from_file`` takes the name of a file.
+_KINDS = (
+    "Tensor", "int", "bool", "float", "number", "complex", "SymInt", "Device", "Generator", "Layout", "MemoryFormat",
+)  # fmt: skip
+_WORDS = (
+    "approximate", "equation", "indexing", "interpolation", "mode", "norm", "ord", "padding_mode", "reduce",
+    "rounding_mode", "side", "UPLO", "driver", "padding", "algorithm",
+)  # fmt: skip
+# PyTorch's own namespaces: those of computations, and all others. What is in neither was registered by the user.
+_COMPUTING = ("aten", "prims", "quantized", "quantized_decomposed")
+_NOT_COMPUTING = (
+    "_c10d_functional", "_c10d_functional_autograd", "_dtensor", "_native", "_quantized", "_test", "c10d", "cuda",
+    "debug_mode_ops", "debugprims", "dist", "export", "fsdp", "higher_order", "inductor", "inductor_prims", "mkl",
+    "mkldnn", "mkldnn_prepacked", "onednn", "onnx", "prim", "profiler", "quantization", "rngprims", "sparse",
+    "static_runtime", "streams", "symm_mem",
+)  # fmt: skip
+
+
+def allow_operator(operator: Any) -> Any:
+    """``operator``, if a package may call it. Raises ``CannotReplayError``."""
+    namespace = operator._schema.name.partition("::")[0]
+    if namespace in _NOT_COMPUTING:
+        raise CannotReplayError(f"the operator {operator._schema.name} does not compute")
+    for one in operator._schema.arguments if namespace in _COMPUTING else ():
+        kind = str(one.type).replace("Optional[", "").replace("List[", "").rstrip("]")
+        if kind not in _KINDS and not (kind == "str" and one.name in _WORDS):
+            raise CannotReplayError(f"the operator {operator._schema.name} takes {one.name}, a {kind}")
+    return operator
 
 
 def find_operator(name: str) -> Any:
@@ -44,9 +72,9 @@ def find_operator(name: str) -> Any:
             continue
         overloads = packet.overloads()
         if overload in overloads:
-            return getattr(packet, overload)
+            return allow_operator(getattr(packet, overload))
         if cut is None and overloads:
-            return getattr(packet, overloads[0])
+            return allow_operator(getattr(packet, overloads[0]))
     raise CannotReplayError(f"the operator {name} is not known here")
 
 
@@ -280,7 +308,7 @@ def _call_node(replay: Replay, arguments: list[str], line: int) -> None:
     try:
         described, names = read_operator_call(node, integers, texts, "cpu")
         given = [replay.tensor(text) for text in names]
-        operator = find_overload(target)
+        operator = allow_operator(find_overload(target))
         check_operands_known(replay, target, given, line)
         replay.fill(*given)
         values = build_arguments(described, [one.torch() for one in given])

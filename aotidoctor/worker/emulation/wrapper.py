@@ -46,6 +46,18 @@ _COMPARE: Mapping[type[ast.AST], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
 }
+# Of C++'s widest integer.
+_BITS = 64
+
+
+def _power(base: Number, exponent: Number) -> Number:
+    if not isinstance(base, int) or not isinstance(exponent, int) or exponent < 0:
+        return math.pow(base, exponent)
+    if base.bit_length() * exponent > _BITS:
+        raise OverflowError
+    return int(base**exponent)
+
+
 _CALLS: Mapping[str, Callable[..., Number]] = {
     "c10__div_floor_integer": lambda a, b: a // b,
     "c10__div_floor_floating": lambda a, b: math.floor(a / b),
@@ -56,7 +68,7 @@ _CALLS: Mapping[str, Callable[..., Number]] = {
     "std__trunc": math.trunc,
     "std__sqrt": math.sqrt,
     "std__abs": abs,
-    "std__pow": lambda a, b: a**b,
+    "std__pow": _power,
 }
 _CONSTANTS = {"true": True, "false": False, "INFINITY": math.inf, "NAN": math.nan}
 
@@ -72,9 +84,12 @@ def compute_size(text: str, names: Mapping[str, Any]) -> Number:
     plain = _CAST.sub("", _SUFFIX.sub(r"\1", text)).replace("::", "__").replace("std__numeric_limits", "")
     plain = plain.replace("&&", " and ").replace("||", " or ").replace("{", "[").replace("}", "]")
     try:
-        return _value(ast.parse(plain.strip(), mode="eval").body, names)
+        value = _value(ast.parse(plain.strip(), mode="eval").body, names)
+        if isinstance(value, int) and value.bit_length() > _BITS:
+            raise OverflowError
     except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, KeyError) as error:
         raise UnknownExpression(text[:200]) from error
+    return value
 
 
 def _value(node: ast.expr, names: Mapping[str, Any]) -> Number:

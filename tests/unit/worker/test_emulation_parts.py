@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from dataclasses import replace
 
@@ -9,10 +10,13 @@ import pytest
 
 from aotidoctor.worker.emulation.checked_memory import LaunchMemory, Races
 from aotidoctor.worker.emulation.interpreter import compute
-from aotidoctor.worker.emulation.kernel_source import RefusedKernel, read_kernel
+from aotidoctor.worker.emulation.kernel_grammar import RefusedKernel
+from aotidoctor.worker.emulation.kernel_source import read_kernel
 from aotidoctor.worker.emulation.launch import BlockTiling
+from aotidoctor.worker.emulation.shims import find_operator
 from aotidoctor.worker.emulation.storage import EmulationFindings, LaneFindings, Pointer, device_copy, empty_storage
-from aotidoctor.worker.emulation.wrapper import UnknownExpression, compute_size
+from aotidoctor.worker.emulation.wrapper import CannotReplayError, UnknownExpression, compute_size
+from tests.emulation.hostile_kernels import BOUNDLESS, HARMLESS, HOSTILE
 
 pytest.importorskip("torch", reason="torch is not installed")
 np = pytest.importorskip("numpy", reason="numpy is not installed")
@@ -30,13 +34,28 @@ pytestmark = pytest.mark.torch
         ("std::max({1L, s0, 3L})", 5),
         ("sizes[1] * 2", 18),
         ("0.5", 0.5),
+        ("static_cast<int64_t>(std::pow(s0, 3L))", 125),
     ],
 )
 def test_sizes_are_computed_as_in_cpp(text, value):
     assert compute_size(text, {"xnumel": 600, "s0": 5, "sizes": (4, 9)}) == value
 
 
-@pytest.mark.parametrize("text", ["s9", "f(1)", "__import__('os')", "1/0", "a.b", "[].append", "(" * 5000, "1 +"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s9",
+        "f(1)",
+        "__import__('os')",
+        "1/0",
+        "a.b",
+        "[].append",
+        "(" * 5000,
+        "1 +",
+        "std::pow(9L, std::pow(9L, 9L))",
+        "9000000000L * 9000000000L",
+    ],
+)
 def test_what_is_no_size_is_unknown(text):
     with pytest.raises(UnknownExpression):
         compute_size(text, {})
@@ -230,15 +249,40 @@ def test_a_users_kernel_stands_before_the_functions_that_it_calls_and_in_a_liter
         ("", "__import__('os').system('true')"),
         ("", "tl.core.__builtins__"),
         ("", "getattr(tl, 'x')"),
-        ("", "with tl: pass"),
-        ("class A: pass", "pass"),
+        ("", "tl.inline_asm_elementwise('', '', [], tl.int32, True, 1)"),
         ("", "global z"),
         ("(" * 300, "pass"),
+        ("x = 1", "x.y = 2"),
+        ("x = 1\n    x = 2", "pass"),
+        *BOUNDLESS.values(),
     ],
 )
 def test_what_no_kernel_needs_is_refused(head, body):
     with pytest.raises(RefusedKernel):
         read_kernel("k", KERNEL.format(head=head, body=body), 1)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_name_of_a_hostile_text_is_more_than_it_may_be(name):
+    head, body = (one.replace("\n", "\n    ") for one in HOSTILE[name])
+    text = KERNEL.format(
+        head=f"from torch._inductor.runtime import triton_helpers, triton_heuristics\n    {head}", body=body
+    )
+    if name in HARMLESS:
+        # What is executed does not have it.
+        nodes = [node for one in read_kernel("k", text, 1).checked.functions for node in ast.walk(one)]
+        assert not any(isinstance(node, ast.Attribute) for node in nodes)
+        assert {node.id for node in nodes if isinstance(node, ast.Name)}.isdisjoint({"inspect", "triton_heuristics"})
+    else:
+        with pytest.raises(RefusedKernel):
+            read_kernel("k", text, 1)
+
+
+def test_operators_that_reach_more_than_tensors_are_not_carried_out():
+    for name in ("from_file", "from_file_out", "save", "device", "set__source_Storage"):
+        with pytest.raises(CannotReplayError):
+            find_operator(name)
+    assert find_operator("addmm_out")._schema.name == "aten::addmm"
 
 
 def test_no_source_is_refused():

@@ -206,7 +206,9 @@ class Launched:
         lines = "\n".join(f"    {line}" for line in body.splitlines())
         text = f"def k({', '.join(tensors)}, n):\n{lines}\n"
         signature = {**dict.fromkeys(tensors, "*fp32"), "n": "i32"}
-        self.kernel = SimpleNamespace(module=ast.parse(text), text=text, name="k", signature=signature, constants={})
+        self.kernel = SimpleNamespace(
+            function=ast.parse(text).body[0], text=text, name="k", signature=signature, constants={}
+        )
         self.arguments, self.grid, self.blocks = {**tensors, "n": n}, grid, {}
 
     def prepare(self):
