@@ -84,7 +84,7 @@ class Judge:
     """Answer requests; never raise for one."""
 
     settings: Settings
-    _runners: dict[bool, Runner] = field(default_factory=dict)
+    _runners: dict[tuple[str, ...], Runner] = field(default_factory=dict)
     _bytes_read: int | None = None
 
     def answer(self, message: JsonObject) -> tuple[JsonObject, bytes]:
@@ -161,14 +161,13 @@ class Judge:
         result = result_row(item, stand_in_report(item.command, clean_text(item.path)), status)
         return self._public(replace(result, ending=ending, problem=why))
 
-    def _runner(self, compares: bool) -> Runner:
-        """The one whose warm process has imported what is needed; torch is imported once for all items."""
-        runner = self._runners.get(compares)
+    def _runner(self, modules: tuple[str, ...]) -> Runner:
+        """The one whose warm process has imported these; torch is imported once for all items."""
+        runner = self._runners.get(modules)
         if runner is None:
-            from aotidoctor.commands.diagnose_package import REFERENCE_MODULES
             from aotidoctor.runner.runner import Runner
 
-            runner = self._runners[compares] = Runner(environ=os.environ, preload=REFERENCE_MODULES if compares else ())
+            runner = self._runners[modules] = Runner(environ=os.environ, preload=modules)
         return runner
 
 

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 
 Environ = Mapping[str, str]
-GetRunner = Callable[[bool], "Runner"]
-"""Gets the warm runner of this process; True if its children compare with a reference."""
+GetRunner = Callable[[tuple[str, ...]], "Runner"]
+"""Gets the warm runner of this process that has imported these modules."""
 
 _SPARE_S = 5.0
 _LEAST_BUDGET_S = 2.0
@@ -69,10 +69,10 @@ def judge_item(item: FleetItem, settings: Settings, environ: Environ, runner: Ge
     options, argv, model = _item_options(item, settings), argv_of(item), settings.model_name
     # Each worker imports only the commands that it runs.
     if item.command in ("check", "run"):
-        from aotidoctor.commands.diagnose_package import diagnose
+        from aotidoctor.commands.diagnose_package import diagnose, early_modules
 
         static = item.command == "check"
-        warm = None if static else runner(item.reference is not None)
+        warm = None if static else runner(early_modules(options))
         return diagnose(item.path, item.inputs, options, argv=argv, environ=environ, static_only=static, runner=warm)
     if item.command == "compat":
         from aotidoctor.commands.compat import compat
@@ -80,10 +80,11 @@ def judge_item(item: FleetItem, settings: Settings, environ: Environ, runner: Ge
         hosts = [item.host] if item.host is not None else []
         return compat([item.path], hosts, [], model_name=model, argv=argv, environ=environ)
     if item.command == "verify":
+        from aotidoctor.commands.diagnose_package import REFERENCE_MODULES
         from aotidoctor.commands.verify import VerifyRequest, verify
 
         question = VerifyRequest(program=item.path, options=options)
-        return verify(question, argv=argv, environ=environ, runner=runner(True))
+        return verify(question, argv=argv, environ=environ, runner=runner(REFERENCE_MODULES))
     if item.command == "triton":
         from aotidoctor.commands.triton import judge_repository
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # Importing these takes seconds; the warm worker does it once, for all runs that compare with the reference.
 REFERENCE_MODULES = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
+# Likewise, for the first call of an operator that is defined in Python.
+_OPERATOR_MODULES = ("torch._dynamo",)
 
 NOT_EXECUTED = "`check` does not execute the package; use `aotidoctor run`"
 
@@ -56,9 +58,9 @@ def diagnose(
     """
     invocation = Invocation("check" if static_only else command, argv)
     notify = on_event or (lambda _event: None)
-    preload = REFERENCE_MODULES if options.reference is not None else ()
+    modules = early_modules(options)
     # What was found is not lost while the child processes are ended.
-    with held(), nullcontext() if static_only else runner_or_new(runner, environ, preload) as runs:
+    with held(), nullcontext() if static_only else runner_or_new(runner, environ, modules) as runs:
         notify(Event(kind=EventKind.STAGE, name="read"))
 
         def prewarm(artifact: Artifact) -> None:
@@ -77,6 +79,12 @@ def diagnose(
             if runs is not None:
                 runs.forget()
         return session_report(session, diagnoses, invocation, interrupted=interrupted)
+
+
+def early_modules(options: Options) -> tuple[str, ...]:
+    """Modules that the warm worker imports with torch: most runs with these options would import them themselves."""
+    operators = _OPERATOR_MODULES if open_case.defines_operators(options.setup) else ()
+    return (REFERENCE_MODULES if options.reference is not None else ()) + operators
 
 
 def runner_or_new(

@@ -201,11 +201,22 @@ def read_reference(path: str | None) -> ExportedFacts | None:
 
 def setup_loads(setup: str | None) -> bool | None:
     """Whether a setup file may load weights after the model, by its text: nothing of it is executed here."""
+    text = _setup_text(setup)
+    return None if text is None else "after_load" in text
+
+
+def defines_operators(setup: str | None) -> bool:
+    """Whether a setup file defines operators in Python, by its text: the first call of one imports torch._dynamo."""
+    text = _setup_text(setup) or ""
+    return "custom_op(" in text or "triton_op(" in text
+
+
+def _setup_text(setup: str | None) -> str | None:
     if setup is None or not setup.endswith(".py"):
         return None
     try:
         with Path(setup).open(encoding="utf-8", errors="replace") as file:
-            return "after_load" in file.read(MAX_SETUP_CHARS)
+            return file.read(MAX_SETUP_CHARS)
     except (OSError, ValueError):
         return None
 

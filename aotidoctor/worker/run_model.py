@@ -40,7 +40,7 @@ from aotidoctor.worker.load_package import DEFAULT_TMPDIR, LoadedModel, load_mod
 from aotidoctor.worker.serve import fill_new_memory, heap_checks_loaded
 from aotidoctor.worker.tensors import describe, digest
 from aotidoctor.worker.treatments import treat
-from aotidoctor.worker.user_code import after_load, load_setup
+from aotidoctor.worker.user_code import after_load, defined_operators, load_setup
 from aotidoctor.worker.weights import describe_constants, describe_given_weights
 
 
@@ -49,7 +49,12 @@ def run(payload: Run, channel: Channel) -> dict[str, Any]:
     payload, applied = treat.prepare_payload(payload, channel)
     if payload.heap_checks:
         channel.put(heap_checks=heap_checks_loaded())
+    known = defined_operators()
     module = load_setup(payload, channel)
+    if defined_operators() - known:
+        # The first call of such an operator would import it: a second in each process that is forked from this one.
+        with suppress(ImportError):
+            import_module("torch._dynamo")
     applied += treat.replace_operators(payload)
     set_threads(payload.threads, channel)
     call = _inputs(payload, channel, applied)

@@ -65,6 +65,11 @@ def load_setup(payload: Job, channel: Channel) -> Any:
         return imported
 
 
+def defined_operators() -> frozenset[str]:
+    """Names of the operators that are defined in Python by ``torch.library.custom_op``."""
+    return frozenset(getattr(sys.modules.get("torch._library.custom_ops"), "OPDEFS", ()))
+
+
 def after_load(module: Any, model: Any, channel: Channel) -> bool:
     """Call the setup module's ``after_load(model)``; return whether there is one."""
     function = getattr(module, "after_load", None)

@@ -292,8 +292,7 @@ def examine_for_bundle(
     from aotidoctor.runner.runner import Runner
 
     outputs = ChildOutputs()
-    preload = diagnose_package.REFERENCE_MODULES if options.reference is not None else ()
-    with Runner(environ=environ, preload=preload, keep=outputs.keep) as runner:
+    with Runner(environ=environ, preload=diagnose_package.early_modules(options), keep=outputs.keep) as runner:
         report = diagnose_package.diagnose(
             package, inputs, options, argv=argv, environ=environ, on_event=journal.on_event, runner=runner
         )

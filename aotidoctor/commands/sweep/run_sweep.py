@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from aotidoctor.commands.diagnose_package import REFERENCE_MODULES, runner_or_new
+from aotidoctor.commands.diagnose_package import early_modules, runner_or_new
 from aotidoctor.commands.sweep.planned_calls import SweepPoint, plan_calls
 from aotidoctor.interruption import interruptible
 from aotidoctor.localize.comparison import FINE, read_comparison
@@ -155,7 +155,7 @@ def sweep(
     rows: list[SweepRow] = []
     left_out = list(planned.left_out)
     interrupted = False
-    with runner_or_new(runner, environ, REFERENCE_MODULES if options.reference is not None else ()) as runs:
+    with runner_or_new(runner, environ, early_modules(options)) as runs:
         calls = _Calls(case=case, contract=contract, runs=runs, deadline=deadline)
         try:
             with interruptible():
