@@ -12,7 +12,7 @@ from mkdocs.structure.files import File, Files
 
 from aotidoctor.cli import COMMANDS
 from aotidoctor.cli.lazy import load
-from aotidoctor.commands import explain
+from aotidoctor.commands import explain, symptoms
 from aotidoctor.reports.json.schema import schema
 
 ROOT = Path(__file__).parent.parent
@@ -50,9 +50,24 @@ def _reference() -> Iterator[tuple[str, str]]:
             lines.append(f"- [{label}]({name}/{page.code or page.name}.md)")
             yield f"{name}/{page.code or page.name}", explain.markdown(page)
         yield name, "\n".join(lines) + "\n"
+    yield "symptoms", _symptoms()
     yield "commands", _commands()
     text = json.dumps(schema(), indent=2)
     yield "schema", f"# Report schema\n\n`aotidoctor schema` prints it.\n\n```json\n{text}\n```\n"
+
+
+def _symptoms() -> str:
+    """Every symptom; each cause is a link to its page."""
+    parts = [
+        f"# {symptoms.TITLE}",
+        "",
+        "`aotidoctor explain` prints this list, and `aotidoctor explain segfault` a part.",
+        "",
+    ]
+    for symptom in symptoms.SYMPTOMS:
+        text = re.sub(r"^- `([a-z-]+)`", r"- [`\1`](causes/\1.md)", symptoms.symptom_text(symptom), flags=re.MULTILINE)
+        parts += [f"## {symptom.title}", "", text.partition(". ")[2]]
+    return "\n".join(parts)
 
 
 def _commands() -> str:

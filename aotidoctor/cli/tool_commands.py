@@ -99,22 +99,31 @@ def _save(path: str, *, redact: bool) -> None:
 
 
 def explain(
-    topic: Annotated[str, typer.Argument(metavar="CAUSE|CODE", help="Such as input-stride, AD-IN-014, input_stride.")],
+    topic: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[CAUSE|CODE|SYMPTOM]", help="Such as input-stride, AD-IN-014, segfault. [default: all symptoms]"
+        ),
+    ] = None,
     *,
     format_: opt.PageFormatOption = None,
     json: opt.Json = False,
 ) -> None:
-    """Explain a cause, a check or a probe."""
+    """Explain a cause, a check, a probe or a symptom.
+
+    Without an argument: the symptoms (crashes, hangs, wrong numbers, ...), each with its causes.
+    """
     chosen = page_format(format_, json=json)
     # `--help` does not need these.
     from aotidoctor.commands import explain as manual
 
     with use_plugins("explain", wanted=True):
-        page = manual.find(topic)
+        page = manual.symptom_page() if topic is None else manual.find(topic)
     if page is None:
+        assert topic is not None  # noqa: S101 - there is a page of all symptoms
         near = manual.near(topic)
         hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise typer.BadParameter(f"no page for {topic!r}{hint}", param_hint="CAUSE|CODE")
+        raise typer.BadParameter(f"no page for {topic!r}{hint}", param_hint="CAUSE|CODE|SYMPTOM")
     match chosen:
         case PageFormat.JSON:
             from aotidoctor.reports.json import json_report as json_

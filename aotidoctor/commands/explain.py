@@ -1,4 +1,4 @@
-"""Find pages of the manual: playbooks by cause; docstrings of checks, probes and rules by code or name.
+"""Find pages of the manual: playbooks by cause or symptom; docstrings of checks, probes and rules by code or name.
 
 Docstrings of modules are read from the source files, so that no module is imported for its page. Rules share modules:
 those about programs contain their pages, those about Triton have them as docstrings of their functions.
@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+from aotidoctor.commands.symptoms import SYMPTOMS, TITLE, SymptomEntry, find_symptom, symptom_text, symptoms_text
 from aotidoctor.model.record import record
 from aotidoctor.model.report import playbook_file, playbook_files
 
@@ -31,7 +32,10 @@ _HEADING = re.compile(r"(What it does|Why it matters|Example|When it is wrong):?
 
 @record
 class ManualPage:
-    """A page. ``kind`` is ``playbook``, ``check``, ``probe`` or ``rule``; ``code`` is None for a playbook."""
+    """A page. ``kind`` is ``playbook``, ``check``, ``probe``, ``rule``, ``symptom`` or ``symptoms`` (all of them).
+
+    ``code`` is None except for a check, a probe and a rule.
+    """
 
     kind: str
     name: str
@@ -40,10 +44,13 @@ class ManualPage:
 
 
 def find(topic: str) -> ManualPage | None:
-    """The page of a cause (``input-stride``), a code (``AD-IN-014``) or a check or probe (``input_stride``)."""
+    """The page of a cause (``input-stride``), code (``AD-IN-014``), check or probe (``input_stride``), or symptom."""
     path = playbook_file(topic.lower())
     if path is not None:
         return _playbook(path)
+    symptom = find_symptom(topic)
+    if symptom is not None:
+        return symptom_page(symptom)
     name = topic.upper() if _CODE.fullmatch(topic.upper()) else topic
     # All pages come last, for one whose code stands in another module.
     candidates = itertools.chain(_pages(name), _rules(), _pages())
@@ -64,18 +71,32 @@ def name_and_text(topic: str) -> tuple[str, str] | None:
 
 def near(topic: str) -> tuple[str, ...]:
     """Up to three topics with a similar spelling."""
+    known = topics()
+    return tuple(
+        difflib.get_close_matches(topic.lower(), known, n=3) or difflib.get_close_matches(topic.upper(), known, n=3)
+    )
+
+
+def topics() -> tuple[str, ...]:
+    """Everything that has a page: causes, symptoms and their words, names and codes of checks, probes and rules."""
     pages = (*_pages(), *_rules())
-    known = {path.stem for path in playbook_files()} | {page.name for page in pages}
-    codes = {page.code for page in pages if page.code is not None}
-    found = difflib.get_close_matches(topic.lower(), sorted(known), n=3)
-    return tuple(found or difflib.get_close_matches(topic.upper(), sorted(codes), n=3))
+    names = {path.stem for path in playbook_files()} | {page.name for page in pages}
+    symptoms = {word for symptom in SYMPTOMS for word in (symptom.name, *symptom.words)}
+    return tuple(sorted(names | symptoms | {page.code for page in pages if page.code is not None}))
+
+
+def symptom_page(symptom: SymptomEntry | None = None) -> ManualPage:
+    """The page of a symptom, or the list of all."""
+    if symptom is None:
+        return ManualPage(kind="symptoms", name=TITLE, code=None, text=symptoms_text())
+    return ManualPage(kind="symptom", name=symptom.name, code=None, text=symptom_text(symptom))
 
 
 def markdown(page: ManualPage) -> str:
     """``page`` as Markdown, with a title."""
     title = f"# {page.name}" + (f" ({page.code})" if page.code else "")
     body = page.text
-    if page.kind != "playbook":
+    if page.code is not None:
         # Heading lines of a docstring become Markdown headings, indented text becomes running text.
         lines = ((_HEADING.fullmatch(line), line) for line in page.text.splitlines())
         body = "\n".join(f"\n## {heading[1]}\n" if heading else line.strip() for heading, line in lines)

@@ -309,7 +309,7 @@ class Tools:
         """
         self._allowed()
         words = ["repro", self._root.path("package", package), *self._options(inputs, reference, None)]
-        words += ["--output-dir", self._root.path("output_dir", output_dir)]
+        words += ["--output", self._root.path("output_dir", output_dir)]
         return self._report([*words, *_budget(budget_s)], 2 * budget_s + _MARGIN_S)
 
     def _allowed(self) -> None:

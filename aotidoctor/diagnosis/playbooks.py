@@ -240,6 +240,7 @@ def parse_playbook(text: str, path: Path) -> Playbook:
         severity=head.severity("severity"),
         weight=head.number("weight", HEAD_STAGES[stage]),
         confidence=head.share("confidence") or 0.0,
+        symptoms=head.texts("symptoms"),
         looked_like=head.text("looked_like"),
         remedy=head.text("remedy"),
         command=head.text("command", ""),

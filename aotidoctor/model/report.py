@@ -124,7 +124,7 @@ class Playbook:
     ``severity`` is the least severity of evidence that makes a diagnosis. ``weight`` orders causes, lowest first.
     ``explains`` names causes, symptoms (``index-out-of-bounds``, ``signalled``) and the groups ``@load``, ``@run`` and
     ``@output`` that this cause accounts for. ``stage`` is the heading of the cause: ``artifact``, ``host``, ``load``,
-    ``inputs``, ``run``, ``output``, ``compile`` or ``other``.
+    ``inputs``, ``run``, ``output``, ``compile`` or ``other``. ``symptoms`` are those that a user may begin with.
     """
 
     cause: str
@@ -144,6 +144,7 @@ class Playbook:
     versions: str
     path: str
     stage: str = ""
+    symptoms: tuple[str, ...] = ()
 
 
 @record

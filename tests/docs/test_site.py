@@ -31,6 +31,14 @@ def test_a_page_per_cause_check_and_probe(made):
     assert {probe.code for probe in (*PROBES, *LATER)} <= {name.partition("/")[2] for name in made}
 
 
+def test_what_people_call_a_symptom_is_found_by_the_search(made):
+    page = made["symptoms"].lower()
+    assert page.startswith("# start from your symptom")
+    for words in ("segfault", "works here, not there", "nan", "oom", "deadlock"):
+        assert words in page
+    assert "(causes/kernel-crash.md)" in page
+
+
 def test_every_command_shows_its_help(made):
     for name in COMMANDS:
         assert f"## {name}\n" in made["commands"]

@@ -38,7 +38,7 @@ HERE = "here"
 
 PARTS = ("host", "package", "inputs", "outcome")
 _JSON_LOOKED_AT = 64
-# The file that --output-dir writes.
+# The file that `run --output` writes.
 _SAVED = "report.json"
 # The bundle's member that lists the members of its package with their CRCs.
 _MEMBERS = "package/members.json"
