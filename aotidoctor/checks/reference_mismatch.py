@@ -12,7 +12,7 @@ Example:
 
 When it is wrong
     What compiling may change is left out: narrower ranges, fixed sizes, strides, constants that were folded. Two
-    programs that agree in all of this cannot be distinguished here; ``aotidoctor verify --against`` also compares
+    programs that agree in all of this cannot be distinguished here; ``aotidoctor verify --package`` also compares
     weights.
 """
 

@@ -2,10 +2,10 @@
 
 Only this folder prints, ends the process or reads the environment.
 
-To add a command, write its function in a file of its own and add a line to ``COMMANDS``. The table is all that is read
+To add a command, write its function in a file of its own and add a line to ``GROUPS``. The table is all that is read
 at start-up: a command's module is imported when the command is named, and all of them for ``--help``. The first line
 of the function's docstring is what ``--help`` says of it. What the stages do is imported in the function's body, so
-that its own ``--help`` does not need them. ``@shown`` of ``shown.py`` gives it the output options.
+that its own ``--help`` does not need them. ``@with_options`` of ``options.py`` gives it the output options.
 """
 
 from __future__ import annotations
@@ -51,158 +51,179 @@ CASES_WORDS = {
     "merge": CommandEntry("send_commands:merge", ("aotidoctor cases merge other.sqlite --cases desk.sqlite",)),
 }
 
-# In the order in which a newcomer needs them: name, where it is, examples.
-COMMANDS = {
-    "run": CommandEntry(
-        "diagnose_commands:run",
-        (
-            "aotidoctor run model.pt2 --inputs sample.pt",
-            "aotidoctor run model.pt2 --generate --report md:report.md --json",
+# The headings of --help, each with its commands in the order in which a newcomer needs them: name, place, examples.
+GROUPS = {
+    "Diagnose": {
+        "run": CommandEntry(
+            "diagnose_commands:run",
+            (
+                "aotidoctor run model.pt2 --inputs sample.pt",
+                "aotidoctor run model.pt2 --generate --report md:report.md --json",
+            ),
         ),
-    ),
-    "check": CommandEntry(
-        "diagnose_commands:check",
-        ("aotidoctor check model.pt2 --inputs sample.pt", "aotidoctor check model.pt2 -i sample.npz --fail-on warn -q"),
-    ),
-    "localize": CommandEntry(
-        "diagnose_commands:localize",
-        (
-            "aotidoctor localize model.pt2 --inputs sample.pt",
-            "aotidoctor localize model.pt2 -i sample.pt --reference exported.pt2 --report md:place.md",
+        "check": CommandEntry(
+            "diagnose_commands:check",
+            (
+                "aotidoctor check model.pt2 --inputs sample.pt",
+                "aotidoctor check model.pt2 -i sample.npz --fail-on warn -q",
+            ),
         ),
-    ),
-    "compare": CommandEntry(
-        "diagnose_commands:compare",
-        (
-            "aotidoctor compare model.pt2 --inputs sample.pt --reference exported.pt2 --report json:report.json",
-            "aotidoctor compare --from report.json --rtol 1e-3 --atol result[1]:1e-5",
+        "localize": CommandEntry(
+            "diagnose_commands:localize",
+            (
+                "aotidoctor localize model.pt2 --inputs sample.pt",
+                "aotidoctor localize model.pt2 -i sample.pt --reference exported.pt2 --report md:place.md",
+            ),
         ),
-    ),
-    "repro": CommandEntry(
-        "send_commands:repro",
-        (
-            "aotidoctor repro model.pt2 --inputs sample.pt -o repro",
-            "aotidoctor repro model.pt2 -i sample.pt --from report.json --keep-weights",
+        "compare": CommandEntry(
+            "diagnose_commands:compare",
+            (
+                "aotidoctor compare model.pt2 --inputs sample.pt --reference exported.pt2 --report json:report.json",
+                "aotidoctor compare --from report.json --rtol 1e-3 --atol result[1]:1e-5",
+            ),
         ),
-    ),
-    "verify": CommandEntry(
-        "prevent_commands:verify",
-        (
-            "aotidoctor verify exported.pt2",
-            "aotidoctor verify exported.pt2 --setup ops.py --dynamic-shapes shapes.json --json",
+        "classify": CommandEntry(
+            "diagnose_commands:classify",
+            (
+                "aotidoctor classify crash.log",
+                "kubectl logs my-pod | aotidoctor classify - --package model.pt2 --report md:case.md",
+            ),
         ),
-    ),
-    "triton": CommandEntry(
-        "triton_commands:triton",
-        ("aotidoctor triton models/", "aotidoctor triton models/mlp --triton 26.05 --report md:serving.md"),
-        TRITON_WORDS,
-    ),
-    "classify": CommandEntry(
-        "diagnose_commands:classify",
-        (
-            "aotidoctor classify crash.log",
-            "kubectl logs my-pod | aotidoctor classify - --package model.pt2 --report md:case.md",
+        "watch": CommandEntry(
+            "watch_command:watch",
+            (
+                "aotidoctor watch -- ./server --model model.pt2",
+                "aotidoctor watch --rerun --report md:crash.md -- python serve.py",
+            ),
+            rest=True,
         ),
-    ),
-    "watch": CommandEntry(
-        "watch_command:watch",
-        (
-            "aotidoctor watch -- ./server --model model.pt2",
-            "aotidoctor watch --rerun --report md:crash.md -- python serve.py",
+        "explain": CommandEntry(
+            "tool_commands:explain",
+            ("aotidoctor explain", "aotidoctor explain segfault", "aotidoctor explain input-stride"),
         ),
-        rest=True,
-    ),
-    "bundle": CommandEntry(
-        "send_commands:bundle",
-        (
-            "aotidoctor bundle model.pt2 --inputs sample.pt --dry-run",
-            "aotidoctor bundle model.pt2 --inputs sample.pt --run --log server.log -o case.zip",
+    },
+    "Send": {
+        "repro": CommandEntry(
+            "send_commands:repro",
+            (
+                "aotidoctor repro model.pt2 --inputs sample.pt -o repro",
+                "aotidoctor repro model.pt2 -i sample.pt --from report.json --keep-weights",
+            ),
         ),
-    ),
-    "analyze": CommandEntry(
-        "send_commands:analyze", ("aotidoctor analyze case.zip", "aotidoctor analyze report.json --format md")
-    ),
-    "diff": CommandEntry(
-        "send_commands:diff",
-        ("aotidoctor diff works.json fails.json", "aotidoctor diff model.pt2 production-host.json --json"),
-    ),
-    "cases": CommandEntry(
-        "send_commands:cases",
-        ("aotidoctor cases --cases desk.sqlite", "aotidoctor cases --cause input-stride --json"),
-        CASES_WORDS,
-    ),
-    "fleet": CommandEntry(
-        "fleet_commands:fleet",
-        (
-            "aotidoctor fleet results/ --report html:fleet.html",
-            "aotidoctor fleet tonight/ --baseline yesterday/ --accepted accepted.toml --fail-on-new",
+        "minimize": CommandEntry(
+            "prevent_commands:minimize",
+            (
+                "aotidoctor minimize model.pt2 --inputs sample.pt --reference exported.pt2",
+                "aotidoctor minimize model.pt2 -i sample.pt --reference exported.pt2 -o minimized --budget 1h",
+            ),
         ),
-    ),
-    "inspect": CommandEntry(
-        "tool_commands:inspect", ("aotidoctor inspect model.pt2", "aotidoctor inspect model.pt2 --json")
-    ),
-    "compat": CommandEntry(
-        "prevent_commands:compat",
-        (
-            "aotidoctor compat model.pt2 --host debian-13 --torch 2.14",
-            "aotidoctor compat *.pt2 --host production.json --host here --format md",
+        "bundle": CommandEntry(
+            "send_commands:bundle",
+            (
+                "aotidoctor bundle model.pt2 --inputs sample.pt --dry-run",
+                "aotidoctor bundle model.pt2 --inputs sample.pt --run --log server.log -o case.zip",
+            ),
         ),
-    ),
-    "batch": CommandEntry(
-        "fleet_commands:batch",
-        (
-            "aotidoctor batch models/ -o results",
-            "aotidoctor batch fleet.csv --host avx2.json --host avx512.json --command compat",
+        "analyze": CommandEntry(
+            "send_commands:analyze", ("aotidoctor analyze case.zip", "aotidoctor analyze report.json --format md")
         ),
-    ),
-    "contract": CommandEntry(
-        "prevent_commands:contract",
-        (
-            "aotidoctor contract model.pt2 --emit python -o model_inputs.py",
-            "aotidoctor contract model.pt2 --emit cpp --reference exported.pt2 -o model_inputs.h",
+        "diff": CommandEntry(
+            "send_commands:diff",
+            ("aotidoctor diff works.json fails.json", "aotidoctor diff model.pt2 production-host.json --json"),
         ),
-    ),
-    "sweep": CommandEntry(
-        "prevent_commands:sweep",
-        (
-            "aotidoctor sweep model.pt2 --reference exported.pt2",
-            "aotidoctor sweep model.pt2 --budget 2m --report html:map.html --json",
+        "cases": CommandEntry(
+            "send_commands:cases",
+            ("aotidoctor cases --cases desk.sqlite", "aotidoctor cases --cause input-stride --json"),
+            CASES_WORDS,
         ),
-    ),
-    "minimize": CommandEntry(
-        "prevent_commands:minimize",
-        (
-            "aotidoctor minimize model.pt2 --inputs sample.pt --reference exported.pt2",
-            "aotidoctor minimize model.pt2 -i sample.pt --reference exported.pt2 -o minimized --budget 1h",
+    },
+    "Prevent": {
+        "verify": CommandEntry(
+            "prevent_commands:verify",
+            (
+                "aotidoctor verify exported.pt2",
+                "aotidoctor verify exported.pt2 --setup ops.py --dynamic-shapes shapes.json --json",
+            ),
         ),
-    ),
-    "stamp": CommandEntry(
-        "prevent_commands:stamp", ("aotidoctor stamp model.pt2 --exported exported.pt2 -o stamped.pt2",)
-    ),
-    "fix": CommandEntry("prevent_commands:fix", ("aotidoctor fix execstack model.pt2 -o fixed.pt2",)),
-    "env": CommandEntry(
-        "tool_commands:env", ("aotidoctor env", "aotidoctor env --save host.json", "aotidoctor env --host debian-13")
-    ),
-    "explain": CommandEntry(
-        "tool_commands:explain", ("aotidoctor explain input-stride", "aotidoctor explain AD-IN-014")
-    ),
-    "schema": CommandEntry("tool_commands:schema", ("aotidoctor schema > report.schema.json",)),
-    "mcp": CommandEntry(
-        "tool_commands:mcp", ("aotidoctor mcp --root models", "aotidoctor mcp --root models --allow-run")
-    ),
-    "plugins": CommandEntry("tool_commands:plugins", ("aotidoctor plugins", "aotidoctor plugins --json")),
-    "completion": CommandEntry(
-        "completion_and_man:completion",
-        (
-            "source <(aotidoctor completion bash)",
-            "aotidoctor completion fish > ~/.config/fish/completions/aotidoctor.fish",
+        "contract": CommandEntry(
+            "prevent_commands:contract",
+            (
+                "aotidoctor contract model.pt2 --emit python -o model_inputs.py",
+                "aotidoctor contract model.pt2 --emit cpp --reference exported.pt2 -o model_inputs.h",
+            ),
         ),
-    ),
-    "man": CommandEntry(
-        "completion_and_man:man", ("aotidoctor man check | man -l -", "aotidoctor man -o ~/.local/share/man/man1")
-    ),
-    "demo": CommandEntry("tool_commands:demo", ("aotidoctor demo",)),
+        "sweep": CommandEntry(
+            "prevent_commands:sweep",
+            (
+                "aotidoctor sweep model.pt2 --reference exported.pt2",
+                "aotidoctor sweep model.pt2 --budget 2m --report html:map.html --json",
+            ),
+        ),
+        "compat": CommandEntry(
+            "prevent_commands:compat",
+            (
+                "aotidoctor compat model.pt2 --host debian-13 --torch 2.14",
+                "aotidoctor compat *.pt2 --host production.json --host here --format md",
+            ),
+        ),
+        "triton": CommandEntry(
+            "triton_commands:triton",
+            ("aotidoctor triton models/", "aotidoctor triton models/mlp --triton 26.05 --report md:serving.md"),
+            TRITON_WORDS,
+        ),
+        "stamp": CommandEntry(
+            "prevent_commands:stamp", ("aotidoctor stamp model.pt2 --reference exported.pt2 -o stamped.pt2",)
+        ),
+        "fix": CommandEntry("prevent_commands:fix", ("aotidoctor fix execstack model.pt2 -o fixed.pt2",)),
+    },
+    "Many": {
+        "batch": CommandEntry(
+            "fleet_commands:batch",
+            (
+                "aotidoctor batch models/ -o results",
+                "aotidoctor batch fleet.csv --host avx2.json --host avx512.json --command compat",
+            ),
+        ),
+        "fleet": CommandEntry(
+            "fleet_commands:fleet",
+            (
+                "aotidoctor fleet results/ --report html:fleet.html",
+                "aotidoctor fleet tonight/ --baseline yesterday/ --accepted accepted.toml --fail-on-new",
+            ),
+        ),
+    },
+    "Tools": {
+        "inspect": CommandEntry(
+            "tool_commands:inspect", ("aotidoctor inspect model.pt2", "aotidoctor inspect model.pt2 --json")
+        ),
+        "env": CommandEntry(
+            "tool_commands:env",
+            ("aotidoctor env", "aotidoctor env --save host.json", "aotidoctor env --host debian-13"),
+        ),
+        "demo": CommandEntry("tool_commands:demo", ("aotidoctor demo",)),
+        "mcp": CommandEntry(
+            "tool_commands:mcp", ("aotidoctor mcp --root models", "aotidoctor mcp --root models --allow-run")
+        ),
+        "plugins": CommandEntry(
+            "tool_commands:plugins", ("aotidoctor plugins", "aotidoctor plugins --json"), minor=True
+        ),
+        "schema": CommandEntry("tool_commands:schema", ("aotidoctor schema > report.schema.json",), minor=True),
+        "completion": CommandEntry(
+            "completion_and_man:completion",
+            (
+                "source <(aotidoctor completion bash)",
+                "aotidoctor completion fish > ~/.config/fish/completions/aotidoctor.fish",
+            ),
+            minor=True,
+        ),
+        "man": CommandEntry(
+            "completion_and_man:man",
+            ("aotidoctor man check | man -l -", "aotidoctor man -o ~/.local/share/man/man1"),
+            minor=True,
+        ),
+    },
 }
+COMMANDS = {name: entry for commands in GROUPS.values() for name, entry in commands.items()}
 
 _STATUS = """\b
 Exit status: 0 nothing found, 1 problem found and named, 2 usage error,
@@ -228,7 +249,7 @@ def _root(
 def build_app() -> typer.Typer:
     """The Typer application with all commands."""
     app = typer.Typer(
-        cls=group(COMMANDS),
+        cls=group(GROUPS),
         # Plain help and plain usage errors: importing rich would cost every command its start-up time.
         rich_markup_mode=None,
         pretty_exceptions_enable=False,

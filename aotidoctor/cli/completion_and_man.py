@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Protocol, cast
 
@@ -22,10 +23,10 @@ from aotidoctor.version import __version__
 # The commands and their options as plain values.
 @record
 class Word:
-    """An option.
+    """An option or argument.
 
-    ``names`` are its spellings; ``value`` is what it takes (empty: it takes nothing); ``choices`` are all that it may
-    take; ``is_file`` states whether that is a file or a folder.
+    ``names`` are its spellings; ``value`` is what it takes (empty: it takes nothing); ``choices`` are known values;
+    ``is_file`` states whether it may also be a file or a folder.
     """
 
     names: tuple[str, ...]
@@ -49,6 +50,7 @@ class Described:
     below: tuple[str, ...]
 
 
+# Metavars of files.
 _FILES = ("FILE", "PATH", "DIR", "PROFILE", "LIB", "REPORT", "PACKAGE", "LOG", "REPOSITORY", "MODEL_DIR", "BUNDLE")
 _SETTINGS = ("FMT:PATH",)
 
@@ -72,6 +74,37 @@ def describe_commands() -> tuple[Described, ...]:
     return tuple(_all(cli.COMMANDS, ()))
 
 
+@lru_cache(maxsize=1)
+def _known_values() -> Mapping[str, tuple[str, ...]]:
+    """Values by metavar, where the type of an option does not have them: causes, hosts, probes, formats of a file."""
+    from aotidoctor.cli.document_output import EXTRAS, Format
+    from aotidoctor.commands.explain import topics
+    from aotidoctor.commands.stamp_and_fix import FIXES
+    from aotidoctor.model.report import playbook_files
+    from aotidoctor.probes import PROBES
+    from aotidoctor.readers.host.profiles import built_in_profiles
+
+    kinds = [kind.value for kind in Format if kind is not Format.RICH]
+    return {
+        "CAUSE": tuple(path.stem for path in playbook_files()),
+        "[CAUSE|CODE|SYMPTOM]": topics(),
+        "PROFILE": ("here", *built_in_profiles()),
+        "FMT:PATH": tuple(f"{kind}:" for kind in (*kinds, *EXTRAS)),
+        "A,B": tuple(probe.name for probe in PROBES),
+        "A": ("here",),
+        "B": ("here",),
+        "FIX": tuple(FIXES),
+        "[COMMAND]": tuple(cli.COMMANDS),
+    }
+
+
+def _choices(param: _Param, value: str) -> tuple[str, ...]:
+    """The values that a shell may offer: those of the type, else those that are known for the metavar."""
+    return tuple(str(getattr(one, "value", one)) for one in getattr(param.type, "choices", ())) or _known_values().get(
+        value, ()
+    )
+
+
 def _all(table: Mapping[str, CommandEntry], above: tuple[str, ...]) -> Iterator[Described]:
     for name, entry in table.items():
         path = (*above, name)
@@ -87,7 +120,15 @@ def _one(path: tuple[str, ...], entry: CommandEntry) -> Described:
     for param in params:
         if param.param_type_name == "argument":
             value = param.metavar or param.opts[0].upper()
-            arguments.append(Word(names=(value.strip("[]."),), help=_help(param), value=value, is_file=_is_file(value)))
+            arguments.append(
+                Word(
+                    names=(value.strip("[]."),),
+                    help=_help(param),
+                    value=value,
+                    choices=_choices(param, value),
+                    is_file=_is_file(value),
+                )
+            )
     hidden = [param for param in params if getattr(param, "hidden", False)]
     text = (command.help or "").replace("\b\n", "")
     return Described(
@@ -104,10 +145,12 @@ def _one(path: tuple[str, ...], entry: CommandEntry) -> Described:
 
 def _option(param: _Param) -> Word:
     takes = not (getattr(param, "is_flag", False) or getattr(param, "count", False))
-    choices = tuple(str(getattr(one, "value", one)) for one in getattr(param.type, "choices", ()))
-    value = (param.metavar or "|".join(choices) or param.type.name.upper()) if takes else ""
+    own = "|".join(str(getattr(one, "value", one)) for one in getattr(param.type, "choices", ()))
+    value = (param.metavar or own or param.type.name.upper()) if takes else ""
     names = sorted((*param.opts, *param.secondary_opts), key=lambda name: (name.startswith("--no-"), -len(name)))
-    return Word(names=tuple(names), help=_help(param), value=value, choices=choices, is_file=_is_file(value))
+    return Word(
+        names=tuple(names), help=_help(param), value=value, choices=_choices(param, value), is_file=_is_file(value)
+    )
 
 
 def _help(param: _Param) -> str:
@@ -122,7 +165,7 @@ def _is_file(value: str) -> bool:
 _BASH = """\
 # Completion of aotidoctor for bash, made by `aotidoctor completion bash`.
 _aotidoctor() {
-    local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} path='' word options='' below='' i
+    local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} path='' word options='' below='' files='' i
     COMPREPLY=()
     for ((i = 1; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
@@ -138,12 +181,12 @@ _aotidoctor() {
     esac
     if [[ $cur == -* ]]; then
         COMPREPLY=($(compgen -W "$options" -- "$cur"))
-    elif [[ -n $below ]]; then
-        COMPREPLY=($(compgen -W "$below" -- "$cur"))
-        [[ -n $path ]] && COMPREPLY+=($(compgen -f -- "$cur"))
     else
-        compopt -o filenames 2>/dev/null
-        COMPREPLY=($(compgen -f -- "$cur"))
+        [[ -n $below ]] && COMPREPLY=($(compgen -W "$below" -- "$cur"))
+        if [[ -n $files ]]; then
+            compopt -o filenames 2>/dev/null
+            COMPREPLY+=($(compgen -f -- "$cur"))
+        fi
     fi
 }
 complete -F _aotidoctor aotidoctor
@@ -154,7 +197,7 @@ _ZSH = """\
 # Completion of aotidoctor for zsh, made by `aotidoctor completion zsh`.
 _aotidoctor() {
     # Not `path`: in zsh that is PATH.
-    local level='' word key
+    local level='' word key files=''
     local -a options below values
     local -i i
     for ((i = 2; i < CURRENT; i++)); do
@@ -173,11 +216,9 @@ _aotidoctor() {
     esac
     if [[ ${words[CURRENT]} == -* ]]; then
         _describe option options
-    elif (( $#below )); then
-        _describe command below
-        [[ -n $level ]] && _files
     else
-        _files
+        (( $#below )) && _describe command below
+        [[ -n $files ]] && _files
     fi
 }
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
@@ -194,18 +235,18 @@ def bash(commands: Sequence[Described]) -> str:
     values = []
     for one in commands:
         key = " ".join(one.path)
-        table.append(_bash_row(key, [name for option in one.options for name in option.names], one.below))
+        below = (*one.below, *(word for argument in one.arguments for word in argument.choices))
+        table.append(_bash_row(key, [name for option in one.options for name in option.names], below, _files(one)))
         for option in one.options:
             cases = "|".join(shlex.quote(f"{key} {name}") for name in option.names)
-            if option.choices:
-                words = shlex.quote(" ".join(option.choices))
-                values.append(f'        {cases}) COMPREPLY=($(compgen -W {words} -- "$cur")); return ;;')
-            elif option.is_file:
-                values.append(
-                    f'        {cases}) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$cur")); return ;;'
-                )
-            elif option.value:
-                values.append(f"        {cases}) return ;;")
+            if option.value:
+                words = f"-W {shlex.quote(' '.join(option.choices))} " if option.choices else ""
+                # What goes on behind a colon is a path: no blank, and the next word is completed as a file.
+                kind = "nospace" if option.value in _SETTINGS else "filenames"
+                files = "-f " if option.is_file and kind == "filenames" else ""
+                more = f"compopt -o {kind} 2>/dev/null; " if option.is_file else ""
+                offer = f'COMPREPLY=($(compgen {words}{files}-- "$cur")); ' if words or files else ""
+                values.append(f"        {cases}) {more}{offer}return ;;")
     return _fill_script(_BASH, commands, table, values)
 
 
@@ -218,14 +259,16 @@ def zsh(commands: Sequence[Described]) -> str:
     for one in commands:
         key = " ".join(one.path)
         options = [(name, option.help) for option in one.options for name in option.names]
-        table.append(_zsh_row(key, options, [(name, summaries.get((*one.path, name), "")) for name in one.below]))
+        below = [(name, summaries.get((*one.path, name), "")) for name in one.below]
+        below += [(word, "") for argument in one.arguments for word in argument.choices]
+        table.append(_zsh_row(key, options, below, _files(one)))
         for option in one.options:
             cases = "|".join(shlex.quote(f"{key} {name}") for name in option.names)
-            if option.choices:
-                words = " ".join(map(shlex.quote, option.choices))
-                values.append(f"        {cases}) values=({words}); _describe value values; return ;;")
-            elif option.value:
-                values.append(f"        {cases}) {'_files; ' if option.is_file else ''}return ;;")
+            if option.value:
+                # A colon would begin a description.
+                words = " ".join(shlex.quote(word.replace(":", "\\:")) for word in option.choices)
+                offer = f"values=({words}); _describe value values; " if words else ""
+                values.append(f"        {cases}) {offer}{'_files; ' if option.is_file else ''}return ;;")
     return _fill_script(_ZSH, commands, table, values)
 
 
@@ -242,10 +285,14 @@ def fish(commands: Sequence[Described]) -> str:
         files = "" if above else " -f"
         lines.append(f"complete -c aotidoctor{files} -n {where} -a {one.path[-1]} -d {_fish(one.summary)}")
         seen = " && ".join(f"__fish_seen_subcommand_from {word}" for word in one.path)
+        known = " ".join(word for argument in one.arguments for word in argument.choices)
+        if known:
+            only = "" if _files(one) else " -f"
+            lines.append(f"complete -c aotidoctor{only} -n {_fish(seen)} -a {_fish(known)}")
         for option in one.options:
             names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names)
-            value = f" -x -a {_fish(' '.join(option.choices))}" if option.choices else " -r" if option.is_file else ""
-            value = value or (" -x" if option.value else "")
+            value = (" -r" if option.is_file else " -x") if option.value else ""
+            value += f" -a {_fish(' '.join(option.choices))}" if option.choices else ""
             lines.append(f"complete -c aotidoctor -n {_fish(seen)} {names}{value} -d {_fish(option.help)}")
     return "\n".join(lines) + "\n"
 
@@ -255,17 +302,21 @@ def _fish(text: str) -> str:
     return f"'{escaped}'"
 
 
-def _bash_row(key: str, options: Sequence[str], below: Sequence[str]) -> str:
-    return (
-        f"        {shlex.quote(key)}) options={shlex.quote(' '.join(options))} below={shlex.quote(' '.join(below))} ;;"
-    )
+def _files(command: Described) -> str:
+    """``1`` where the command takes a file as an argument; of an argument without known values that may be so."""
+    return "1" if any(argument.is_file or not argument.choices for argument in command.arguments) else ""
 
 
-def _zsh_row(key: str, options: Sequence[tuple[str, str]], below: Sequence[tuple[str, str]]) -> str:
+def _bash_row(key: str, options: Sequence[str], below: Sequence[str], files: str = "") -> str:
+    words = shlex.quote(" ".join(options)), shlex.quote(" ".join(below))
+    return f"        {shlex.quote(key)}) options={words[0]} below={words[1]} files={files} ;;"
+
+
+def _zsh_row(key: str, options: Sequence[tuple[str, str]], below: Sequence[tuple[str, str]], files: str = "") -> str:
     def described(words: Sequence[tuple[str, str]]) -> str:
         return " ".join(shlex.quote(f"{name}:{text}" if text else name) for name, text in words)
 
-    return f"        {shlex.quote(key)}) options=({described(options)}); below=({described(below)}) ;;"
+    return f"        {shlex.quote(key)}) options=({described(options)}); below=({described(below)}); files={files} ;;"
 
 
 def _fill_script(script: str, commands: Sequence[Described], table: Sequence[str], values: Sequence[str]) -> str:
@@ -286,9 +337,9 @@ class Shell(str, enum.Enum):
 
 
 def completion(shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")]) -> None:
-    """Print completion of commands and options for a shell.
+    """Print completion of commands, options and their values for a shell.
 
-    The script contains the commands and options of this version, so TAB does not start Python.
+    The script contains the commands, options, causes, hosts and formats of this version, so TAB does not start Python.
     """
     make = {Shell.BASH: bash, Shell.ZSH: zsh, Shell.FISH: fish}[shell]
     write_stdout(make(describe_commands()))
@@ -298,7 +349,7 @@ def completion(shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bas
 Folder = Annotated[
     str | None,
     typer.Option(
-        "--output-dir", "-o", metavar="DIR", help="Write all pages to this folder, such as ~/.local/share/man/man1."
+        "--output", "-o", metavar="DIR", help="Write all pages to this folder, such as ~/.local/share/man/man1."
     ),
 ]
 Command = Annotated[str | None, typer.Argument(metavar="[COMMAND]", help="A command, such as check or triton-init.")]
@@ -328,7 +379,7 @@ def man(command: Command = None, *, output_dir: Folder = None) -> None:
     made = {"aotidoctor": overview(commands), **{_name(one): page(one) for one in commands}}
     if output_dir is not None:
         if command is not None:
-            raise typer.BadParameter("COMMAND and --output-dir cannot be combined", param_hint="--output-dir")
+            raise typer.BadParameter("COMMAND and --output cannot be combined", param_hint="--output")
         _write(made, Path(output_dir))
         return
     name = f"aotidoctor-{command}" if command else "aotidoctor"

@@ -72,7 +72,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _batch(items: Sequence[str], more: Sequence[str], reports: Path | None, summary: str | None) -> int:
     """All of them by one ``aotidoctor batch``, which finds them itself; its page is the summary."""
-    folder = [] if reports is None else ["--output-dir", str(reports / "batch")]
+    folder = [] if reports is None else ["--output", str(reports / "batch")]
     places = [f"./{item}" if item.startswith("-") else item for item in items]
     done = run_each(["batch", *places, *more, *folder, "--format", "md"], "batch")
     sys.stdout.write(f"{done.output}\n")

@@ -60,7 +60,9 @@ Items = Annotated[
     typer.Argument(metavar="ITEM...", help="Packages, logs, bundles, folders, globs, or a manifest (.csv, .jsonl)."),
 ]
 CommandOption = Annotated[BatchCommand, typer.Option("--command", help="Command that examines each package.")]
-Output = Annotated[str, typer.Option("--output-dir", "-o", metavar="DIR", help="Folder for the results.")]
+Output = Annotated[
+    str, typer.Option("--output", "-o", metavar="DIR", help="Folder for the results.", rich_help_panel=opt.OUTPUT)
+]
 InputsPattern = Annotated[
     str | None, typer.Option(metavar="PATTERN", help="Path of the inputs of a package: {dir}/{stem}.inputs.pt.")
 ]
@@ -273,13 +275,22 @@ OnNew = Annotated[
     str | None,
     typer.Option("--on-new", metavar="CMD", help="Command to run for each new cluster, given as JSON on stdin."),
 ]
-StdoutFormat = Annotated[FleetFormat | None, typer.Option("--format", help="Format of stdout. [default: rich]")]
+StdoutFormat = Annotated[
+    FleetFormat | None, typer.Option("--format", help="Format of stdout. [default: rich]", rich_help_panel=opt.OUTPUT)
+]
 ReportTo = Annotated[
     list[str] | None,
-    typer.Option("--report", metavar="FMT:PATH", help="Also write a file in a format (not rich); repeatable."),
+    typer.Option(
+        "--report",
+        metavar="FMT:PATH",
+        help="Also write a file in a format (not rich); repeatable.",
+        rich_help_panel=opt.OUTPUT,
+    ),
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show all rows of the tables.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show all rows of the tables.", rich_help_panel=opt.OUTPUT)
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict.", rich_help_panel=opt.OUTPUT)]
 _RESULT_FILES = ("fleet.json", "results.jsonl")
 
 

@@ -5,9 +5,10 @@ Apart from the table of commands, which imports it at start-up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -16,7 +17,13 @@ from typer.main import get_command
 from aotidoctor.cli.interrupted_command import Command, ending_with_document
 
 # Former names of options: accepted, and not shown by --help.
-_RENAMED = {"rungs": "probes", "skip-rungs": "skip-probes"}
+_RENAMED = {
+    "rungs": "probes",
+    "skip-rungs": "skip-probes",
+    "output-dir": "output",
+    "exported": "reference",
+    "against": "package",
+}
 
 
 CONTEXT = {
@@ -31,18 +38,48 @@ class CommandEntry(NamedTuple):
 
     ``words`` are the commands that may stand where this one expects a path: ``aotidoctor triton names model.pt2``.
     With ``rest`` everything from the first argument on is another program's: ``aotidoctor watch ./server --port 8000``.
+    The help of the program lists ``minor`` ones by name only.
     """
 
     place: str
     examples: tuple[str, ...]
     words: Mapping[str, CommandEntry] = {}
     rest: bool = False
+    minor: bool = False
+
+
+class _Formatter(Protocol):
+    """What of click's formatter is used here: Typer brings click along in some releases, and needs it in others."""
+
+    width: int
+
+    def section(self, name: str) -> AbstractContextManager[None]: ...
+
+    def write_dl(self, rows: Sequence[tuple[str, str]]) -> None: ...
+
+    def write_text(self, text: str) -> None: ...
+
+
+class Sectioned(TyperCommand):
+    """A command whose help lists its options below the headings of their ``rich_help_panel``, without rich."""
+
+    def format_options(self, ctx: typer.Context, formatter: _Formatter) -> None:  # type: ignore[override]
+        """Write one section per heading; what has none comes first."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            row = param.get_help_record(ctx)
+            if row is not None:
+                plain = "Arguments" if param.param_type_name == "argument" else "Options"
+                sections.setdefault(getattr(param, "rich_help_panel", None) or plain, []).append(row)
+        for heading, rows in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
 
 def load(name: str, entry: CommandEntry) -> TyperCommand:
     """The command at ``entry``; imports its module."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False, context_settings=CONTEXT)
-    kind = _with_words(entry.words) if entry.words else None
+    kind = _with_words(entry.words) if entry.words else Sectioned
     context = {**CONTEXT, "allow_interspersed_args": False} if entry.rest else None
     module, _, name_there = entry.place.partition(":")
     function: Command = getattr(import_module(f"aotidoctor.cli.{module}"), name_there)
@@ -72,8 +109,9 @@ class _Commands(Mapping[str, TyperCommand]):
         return len(self._table)
 
 
-def group(table: Mapping[str, CommandEntry]) -> type[TyperGroup]:
-    """The class of a group with the commands of ``table``, listed in its order."""
+def group(groups: Mapping[str, Mapping[str, CommandEntry]]) -> type[TyperGroup]:
+    """The class of a group with the commands of ``groups``, listed below their headings."""
+    table = {name: entry for commands in groups.values() for name, entry in commands.items()}
 
     class LazyGroup(TyperGroup):
         """Looks a command up when it is named; only the group's help needs them all."""
@@ -85,7 +123,28 @@ def group(table: Mapping[str, CommandEntry]) -> type[TyperGroup]:
         def list_commands(self, _ctx: typer.Context) -> list[str]:  # type: ignore[override]
             return list(table)
 
+        def format_options(self, ctx: typer.Context, formatter: _Formatter) -> None:  # type: ignore[override]
+            """Typer's own completion is not shown: `completion` also knows causes, hosts and formats."""
+            for param in self.params:
+                param.hidden = param.name in ("install_completion", "show_completion")  # type: ignore[attr-defined]
+            super().format_options(ctx, formatter)  # type: ignore[arg-type]
+
+        def format_commands(self, _ctx: typer.Context, formatter: _Formatter) -> None:  # type: ignore[override]
+            """Write one section per heading: a line for each command, and one for all that are minor."""
+            for heading, commands in groups.items():
+                minor = [name for name, entry in commands.items() if entry.minor]
+                rows = [(name, _summary(load(name, commands[name]))) for name in commands if name not in minor]
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+                    if minor:
+                        formatter.write_text(f"Also: {', '.join(minor)}.")
+
     return LazyGroup
+
+
+def _summary(command: TyperCommand) -> str:
+    """The first line of a command's help."""
+    return " ".join((command.help or "").partition("\n\n")[0].split())
 
 
 def _with_words(words: Mapping[str, CommandEntry]) -> type[TyperCommand]:
@@ -94,7 +153,7 @@ def _with_words(words: Mapping[str, CommandEntry]) -> type[TyperCommand]:
     The first argument is one of the words or it is a path; ``./names`` is the folder of that name.
     """
 
-    class Words(TyperCommand):
+    class Words(Sectioned):
         """Hands over to the word's own command."""
 
         def make_context(  # type: ignore[override]

@@ -83,14 +83,25 @@ def split_names(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+# Headings of the options in --help; a command's own options have none of these.
+_CASE, _REFERENCE, _LIMITS, _PROBES, OUTPUT = "Case", "Reference", "Limits", "Probes", "Output"
 Package = Annotated[str, typer.Argument(metavar="PACKAGE", help="The .pt2 file (or what should be one).")]
-_INPUTS = typer.Option("--inputs", "-i", metavar="FILE", help="Inputs: .pt, .npz, .npy, .safetensors or .json.")
+_INPUTS = typer.Option(
+    "--inputs", "-i", metavar="FILE", help="Inputs: .pt, .npz, .npy, .safetensors or .json.", rich_help_panel=_CASE
+)
 Inputs = Annotated[str | None, _INPUTS]
 RequiredInputs = Annotated[str, _INPUTS]
-ModelName = Annotated[str | None, typer.Option(metavar="NAME", help="Name of the model inside the package.")]
-Device = Annotated[str | None, typer.Option(metavar="DEVICE", help="Device to load on: cpu, cuda or cuda:1.")]
+ModelName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Name of the model inside the package.", rich_help_panel=_CASE)
+]
+Device = Annotated[
+    str | None, typer.Option(metavar="DEVICE", help="Device to load on: cpu, cuda or cuda:1.", rich_help_panel=_CASE)
+]
 Reference = Annotated[
-    str | None, typer.Option(metavar="FILE", help="exported.pt2 or module.py:function to compare with.")
+    str | None,
+    typer.Option(
+        metavar="FILE", help="exported.pt2 or module.py:function to compare with.", rich_help_panel=_REFERENCE
+    ),
 ]
 Host = Annotated[
     str | None,
@@ -98,82 +109,151 @@ Host = Annotated[
         "--host",
         metavar="PROFILE",
         help="Check against a different machine: a file of `env --save`, or a built-in name.",
+        rich_help_panel=_CASE,
     ),
 ]
 Weights = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Weights for the package: .safetensors, or a state dict saved by torch.save."),
+    typer.Option(
+        metavar="FILE",
+        help="Weights for the package: .safetensors, or a state dict saved by torch.save.",
+        rich_help_panel=_CASE,
+    ),
 ]
 Rtol = Annotated[
     list[str] | None,
-    typer.Option(metavar="[OUT:]VALUE", help="Relative tolerance, for output OUT (result[0] or 0) or all; repeatable."),
+    typer.Option(
+        metavar="[OUT:]VALUE",
+        help="Relative tolerance, for output OUT (result[0] or 0) or all; repeatable.",
+        rich_help_panel=_REFERENCE,
+    ),
 ]
 Atol = Annotated[
     list[str] | None,
-    typer.Option(metavar="[OUT:]VALUE", help="Absolute tolerance per output. Default: a few ulps of the dtype."),
+    typer.Option(
+        metavar="[OUT:]VALUE",
+        help="Absolute tolerance per output. Default: a few ulps of the dtype.",
+        rich_help_panel=_REFERENCE,
+    ),
 ]
 Setup = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Python file imported first in the child: registers custom ops.")
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Python file imported first in the child: registers custom ops.", rich_help_panel=_CASE
+    ),
 ]
 CustomOpLibrary = Annotated[
-    list[str] | None, typer.Option(metavar="LIB", help="Library of custom ops to load first; repeatable.")
+    list[str] | None,
+    typer.Option(metavar="LIB", help="Library of custom ops to load first; repeatable.", rich_help_panel=_CASE),
 ]
-Generate = Annotated[bool, typer.Option("--generate", help="Generate inputs from the contract.")]
+Generate = Annotated[bool, typer.Option("--generate", help="Generate inputs from the contract.", rich_help_panel=_CASE)]
 # What a seed of torch and a thread count of OpenMP can hold; beyond that the child would fail, not the package.
 _MAX_SEED, _MAX_THREADS = 2**63 - 1, 2**15
-Seed = Annotated[int, typer.Option(min=0, max=_MAX_SEED, metavar="N", help="Seed of --generate.")]
+Seed = Annotated[
+    int, typer.Option(min=0, max=_MAX_SEED, metavar="N", help="Seed of --generate.", rich_help_panel=_CASE)
+]
 TrustPickle = Annotated[
-    bool, typer.Option("--trust-pickle", help="Unpickle the inputs file even if this runs code from it.")
+    bool,
+    typer.Option(
+        "--trust-pickle", help="Unpickle the inputs file even if this runs code from it.", rich_help_panel=_CASE
+    ),
 ]
-Timeout = Annotated[float, typer.Option(parser=duration, metavar="TIME", help="Time limit of one child run.")]
-Budget = Annotated[float | None, typer.Option(parser=duration, metavar="TIME", help="Time limit of the whole command.")]
-Repeat = Annotated[int, typer.Option(min=1, metavar="N", help="Number of plain runs, each in a fresh process.")]
-Jobs = Annotated[int, typer.Option(min=1, metavar="N", help="Number of child runs at a time.")]
+Timeout = Annotated[
+    float, typer.Option(parser=duration, metavar="TIME", help="Time limit of one child run.", rich_help_panel=_LIMITS)
+]
+Budget = Annotated[
+    float | None,
+    typer.Option(parser=duration, metavar="TIME", help="Time limit of the whole command.", rich_help_panel=_LIMITS),
+]
+Repeat = Annotated[
+    int,
+    typer.Option(min=1, metavar="N", help="Number of plain runs, each in a fresh process.", rich_help_panel=_LIMITS),
+]
+Jobs = Annotated[int, typer.Option(min=1, metavar="N", help="Number of child runs at a time.", rich_help_panel=_LIMITS)]
 Threads = Annotated[
-    int | None, typer.Option(min=1, max=_MAX_THREADS, metavar="N", help="Number of threads to run with.")
+    int | None,
+    typer.Option(min=1, max=_MAX_THREADS, metavar="N", help="Number of threads to run with.", rich_help_panel=_LIMITS),
 ]
-Probes = Annotated[str | None, typer.Option("--probes", metavar="A,B", help="Run only these probes.")]
-SkipProbes = Annotated[str | None, typer.Option("--skip-probes", metavar="A,B", help="Skip these probes.")]
+Probes = Annotated[
+    str | None, typer.Option("--probes", metavar="A,B", help="Run only these probes.", rich_help_panel=_PROBES)
+]
+SkipProbes = Annotated[
+    str | None, typer.Option("--skip-probes", metavar="A,B", help="Skip these probes.", rich_help_panel=_PROBES)
+]
 Emulate = Annotated[
     EmulateWhen,
     typer.Option(
-        "--emulate", help="Emulate a CUDA package on the CPU. auto: if no GPU can run it or explain the failure."
+        "--emulate",
+        help="Emulate a CUDA package on the CPU. auto: if no GPU can run it or explain the failure.",
+        rich_help_panel=_PROBES,
     ),
 ]
 EmulateKernel = Annotated[
     str | None,
     typer.Option(
-        "--emulate-kernel", metavar="NAME", help="Emulate, starting with this kernel, which a trace or core dump named."
+        "--emulate-kernel",
+        metavar="NAME",
+        help="Emulate, starting with this kernel, which a trace or core dump named.",
+        rich_help_panel=_PROBES,
     ),
 ]
 MemoryLimit = Annotated[
-    int | None, typer.Option(parser=size, metavar="SIZE", help="Address-space limit of a child, such as 8G.")
+    int | None,
+    typer.Option(
+        parser=size, metavar="SIZE", help="Address-space limit of a child, such as 8G.", rich_help_panel=_LIMITS
+    ),
 ]
-Shrink = Annotated[bool, typer.Option("--shrink", help="Find the smallest inputs that still fail.")]
-Plan = Annotated[bool, typer.Option("--plan", help="Print what would run and why, without running it.")]
-FormatOption = Annotated[Format | None, typer.Option("--format", help="Format of stdout. [default: rich]")]
-PageFormatOption = Annotated[PageFormat | None, typer.Option("--format", help="Format of stdout. [default: rich]")]
+Shrink = Annotated[
+    bool, typer.Option("--shrink", help="Find the smallest inputs that still fail.", rich_help_panel=_PROBES)
+]
+Plan = Annotated[
+    bool, typer.Option("--plan", help="Print what would run and why, without running it.", rich_help_panel=_PROBES)
+]
+FormatOption = Annotated[
+    Format | None, typer.Option("--format", help="Format of stdout. [default: rich]", rich_help_panel=OUTPUT)
+]
+PageFormatOption = Annotated[
+    PageFormat | None, typer.Option("--format", help="Format of stdout. [default: rich]", rich_help_panel=OUTPUT)
+]
 For = Annotated[
-    IssueForm, typer.Option("--for", help="Issue form that Markdown fills: PyTorch's or Triton's bug report.")
+    IssueForm,
+    typer.Option(
+        "--for", help="Issue form that Markdown fills: PyTorch's or Triton's bug report.", rich_help_panel=OUTPUT
+    ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Same as --format json.")]
+Json = Annotated[bool, typer.Option("--json", help="Same as --format json.", rich_help_panel=OUTPUT)]
 ReportTo = Annotated[
     list[str] | None,
     typer.Option(
         "--report",
         metavar="FMT:PATH",
         help="Also write a report (json, md, html, sarif, junit, github), a bundle:FILE or a repro:DIR; repeatable.",
+        rich_help_panel=OUTPUT,
     ),
 ]
 OutputDir = Annotated[
     str | None,
-    typer.Option("--output-dir", "-o", metavar="DIR", help="Also write report.json and report.md to this folder."),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="DIR",
+        help="Also write report.json and report.md to this folder.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict, without progress.")]
-Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="More detail; -vv for everything.")]
-FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Lowest severity for exit status 1.")]
-NoPlugins = Annotated[bool, typer.Option("--no-plugins", help="Do not use installed plugins.")]
-Redact = Annotated[bool, typer.Option("--redact/--no-redact", help="Hide names, secrets and tensor values.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Show only the verdict, without progress.", rich_help_panel=OUTPUT)
+]
+Verbose = Annotated[
+    int, typer.Option("--verbose", "-v", count=True, help="More detail; -vv for everything.", rich_help_panel=OUTPUT)
+]
+FailOnOption = Annotated[
+    FailOn, typer.Option("--fail-on", help="Lowest severity for exit status 1.", rich_help_panel=OUTPUT)
+]
+NoPlugins = Annotated[bool, typer.Option("--no-plugins", help="Do not use installed plugins.", rich_help_panel=OUTPUT)]
+Redact = Annotated[
+    bool, typer.Option("--redact/--no-redact", help="Hide names, secrets and tensor values.", rich_help_panel=OUTPUT)
+]
 Release = Annotated[
     str | None, typer.Option("--triton", metavar="YY.MM", help="Release of the server. [default: the newest supported]")
 ]
@@ -188,6 +268,7 @@ Cases = Annotated[
         metavar="FILE",
         envvar="AOTIDOCTOR_CASES",
         help="Keep the diagnosis in this store, and report earlier sightings.",
+        rich_help_panel=OUTPUT,
     ),
 ]
 
@@ -199,7 +280,7 @@ ShowMaker = Callable[..., Show]  # type: ignore[explicit-any]
 OptionsMaker = Callable[..., Options]  # type: ignore[explicit-any]
 # Formats of --report: what a file can hold. `rich` depends on the terminal, so it is not one of them.
 _FILE_FORMATS = tuple(kind for kind in Format if kind is not Format.RICH)
-# What --output-dir writes: a report to read and one to keep.
+# What --output writes: a report to read and one to keep.
 _DIRECTORY_FORMATS = (Format.JSON, Format.MD)
 
 

@@ -47,7 +47,9 @@ DynamicShapes = Annotated[
 Against = Annotated[
     str | None,
     typer.Option(
-        metavar="PACKAGE", help="Check whether this package was compiled from the program. The package is not loaded."
+        "--package",
+        metavar="FILE",
+        help="Check whether this package was compiled from the program. The package is not loaded.",
     ),
 ]
 
@@ -102,7 +104,8 @@ Emit = Annotated[
     typer.Option("--emit", help="A Python module, a JSON Schema, a C++ header, or Triton's config.pbtxt."),
 ]
 ContractOutput = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="FILE", help="Output file. [default: stdout]")
+    str | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Output file. [default: stdout]", rich_help_panel=opt.OUTPUT),
 ]
 
 
@@ -149,16 +152,28 @@ class SweepFormat(str, enum.Enum):
     HTML = "html"
 
 
-FormatOption = Annotated[SweepFormat | None, typer.Option("--format", help="Format of stdout. [default: rich]")]
+FormatOption = Annotated[
+    SweepFormat | None, typer.Option("--format", help="Format of stdout. [default: rich]", rich_help_panel=opt.OUTPUT)
+]
 ReportTo = Annotated[
     list[str] | None,
-    typer.Option("--report", metavar="FMT:PATH", help="Also write json, md or html to a file; repeatable."),
+    typer.Option(
+        "--report",
+        metavar="FMT:PATH",
+        help="Also write json, md or html to a file; repeatable.",
+        rich_help_panel=opt.OUTPUT,
+    ),
 ]
 SweepBudget = Annotated[
     float, typer.Option(parser=opt.duration, metavar="TIME", help="Time limit of the whole command.")
 ]
 Calls = Annotated[int | None, typer.Option("--calls", min=1, metavar="N", help="Make at most N calls. [default: all]")]
-Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="Also show the calls on which all agree.")]
+Verbose = Annotated[
+    int,
+    typer.Option(
+        "--verbose", "-v", count=True, help="Also show the calls on which all agree.", rich_help_panel=opt.OUTPUT
+    ),
+]
 
 
 @with_options(case="timeout setup custom_op_library model_name seed memory_limit", timeout=_TIMEOUT)
@@ -290,9 +305,11 @@ def compat(
 
 STAMP_SCHEMA = "aotidoctor.stamped/1"
 Exported = Annotated[
-    str, typer.Option("--exported", metavar="FILE", help="The program that the package was compiled from.")
+    str, typer.Option("--reference", metavar="FILE", help="The program that the package was compiled from.")
 ]
-StampOutput = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Path of the stamped copy.")]
+StampOutput = Annotated[
+    str, typer.Option("--output", "-o", metavar="FILE", help="Path of the stamped copy.", rich_help_panel=opt.OUTPUT)
+]
 
 
 @with_fetched_urls("package", "exported")
@@ -329,7 +346,9 @@ def stamp(
 
 FIX_SCHEMA = "aotidoctor.fix/1"
 Name = Annotated[str, typer.Argument(metavar="FIX", help="execstack: clears the flag for an executable stack.")]
-FixOutput = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Path of the repaired copy.")]
+FixOutput = Annotated[
+    str, typer.Option("--output", "-o", metavar="FILE", help="Path of the repaired copy.", rich_help_panel=opt.OUTPUT)
+]
 
 
 @with_fetched_urls("package")
@@ -357,7 +376,11 @@ ReferenceProgram = Annotated[
 Folder = Annotated[
     Path,
     typer.Option(
-        "--output-dir", "-o", metavar="DIR", help="Folder for the result; an unfinished search in it continues."
+        "--output",
+        "-o",
+        metavar="DIR",
+        help="Folder for the result; an unfinished search in it continues.",
+        rich_help_panel=opt.OUTPUT,
     ),
 ]
 MinimizeBudget = Annotated[float, typer.Option(parser=opt.duration, metavar="TIME", help="Time limit of the search.")]

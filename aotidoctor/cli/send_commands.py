@@ -43,7 +43,10 @@ if TYPE_CHECKING:
     from aotidoctor.model.report import CaseRecord
 
 
-Folder = Annotated[Path, typer.Option("--output-dir", "-o", metavar="DIR", help="Folder to write the script to.")]
+Folder = Annotated[
+    Path,
+    typer.Option("--output", "-o", metavar="DIR", help="Folder to write the script to.", rich_help_panel=opt.OUTPUT),
+]
 ReproFrom = Annotated[
     str | None,
     typer.Option("--from", metavar="REPORT", help="Use this JSON report of the case instead of a new diagnosis."),
@@ -108,7 +111,13 @@ class Include(str, enum.Enum):
 
 BundleOutput = Annotated[
     str | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Bundle to write. [default: PACKAGE.bundle.zip, here]"),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Bundle to write. [default: PACKAGE.bundle.zip, here]",
+        rich_help_panel=opt.OUTPUT,
+    ),
 ]
 Run = Annotated[bool, typer.Option("--run", help="Run the package, as `run` does. Default: check it only.")]
 BundleFrom = Annotated[str | None, typer.Option("--from", metavar="REPORT", help="Send this saved JSON report.")]
@@ -123,7 +132,10 @@ HiddenWords = Annotated[
 Map = Annotated[
     str | None,
     typer.Option(
-        "--map", metavar="FILE", help="File that maps placeholders to what they replace. [default: next to the bundle]"
+        "--map",
+        metavar="FILE",
+        help="File that maps placeholders to what they replace. [default: next to the bundle]",
+        rich_help_panel=opt.OUTPUT,
     ),
 ]
 Allow = Annotated[
@@ -248,8 +260,11 @@ One = Annotated[str, typer.Argument(metavar="A", help=_KINDS)]
 OtherSide = Annotated[
     str, typer.Argument(metavar="B", help="What to compare with A; if one of the two fails, that one.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also list minor differences and unknown facts.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict.", rich_help_panel=opt.OUTPUT)]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="Also list minor differences and unknown facts.", rich_help_panel=opt.OUTPUT),
+]
 
 
 @with_fetched_urls("a", "b")
@@ -343,7 +358,10 @@ Which = Annotated[str, typer.Argument(metavar="CASE", help="Number or signature 
 Text = Annotated[str, typer.Argument(metavar="TEXT", help="Text of the note; - reads standard input.")]
 Solved = Annotated[bool, typer.Option("--solved", help="Mark as the solution: reports of the same failure show it.")]
 CasesOutput = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of stdout.")
+    str | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write to this file instead of stdout.", rich_help_panel=opt.OUTPUT
+    ),
 ]
 Document = Annotated[str, typer.Argument(metavar="FILE", help="A file written by `cases export`.")]
 OtherStore = Annotated[str, typer.Argument(metavar="OTHER", help="The other store, opened read-only.")]

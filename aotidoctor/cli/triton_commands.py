@@ -91,12 +91,20 @@ MaxBatchSize = Annotated[
 ]
 NamingOption = Annotated[Naming, typer.Option("--naming", help="INPUT__0, or ARGS[0] where that is safe.")]
 Output = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="PATH", help="File or folder to write to. [default: stdout]")
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="File or folder to write to. [default: stdout]",
+        rich_help_panel=opt.OUTPUT,
+    ),
 ]
 ReportFormat = Annotated[
-    Format | None, typer.Option("--format", help="Show the report on the config instead of the config.")
+    Format | None,
+    typer.Option("--format", help="Show the report on the config instead of the config.", rich_help_panel=opt.OUTPUT),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.", rich_help_panel=opt.OUTPUT)]
 
 
 @with_fetched_urls("package")

@@ -188,7 +188,7 @@ def static_answer(archive: ProgramArchive, seen: Sequence[Evidence]) -> tuple[li
 
 
 def origin_unchecked(reason: str) -> NotChecked:
-    """Note that ``--against`` could not be checked, for this reason."""
+    """Note that ``--package`` could not be checked, for this reason."""
     return NotChecked(code=compiled_from.ORIGIN_VERDICT, name=AGAINST, reason=reason)
 
 

@@ -1,7 +1,7 @@
 """The rules of ``aotidoctor verify``, in the order of their codes, each with its manual page; a file for each family.
 
 G and S are those of PyTorch's own verifier (graph and signature), A is what makes AOTInductor fail later, L is
-loading, P is ``--against``: a package and a program.
+loading, P is ``--package``: a package and a program.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules of ``--against``, which compares a package with a program."""
+"""Rules of ``--package``, which compares a package with a program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RULES: tuple[ExportRule, ...] = (
         page="""Was the package compiled from the program?
 
 What it does
-    Summarises what --against compared: call spec, inputs, outputs, constants by name and by content, operators. Nothing
+    Summarises what --package compared: call spec, inputs, outputs, constants by name and by content, operators. Nothing
     is loaded or run. "same" means that nothing that could be compared differs; the rest is listed as not checked.
 
 Why it matters

@@ -1,7 +1,7 @@
 """Compare the interfaces of a package and an exported program: call spec, inputs, outputs, constants.
 
 Leaves are matched by their paths, constants by name; compared are shape and dtype. Pure, over facts that were already
-read from both; checks and ``verify --against`` share it.
+read from both; checks and ``verify --package`` share it.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ CALLS = {
     "stamp": (
         "aotidoctor.commands.stamp_and_fix",
         "stamp_package",
-        ("stamp", "m.pt2", "--exported", "e", "-o", "x.pt2"),
+        ("stamp", "m.pt2", "--reference", "e", "-o", "x.pt2"),
     ),
     "sweep": ("aotidoctor.commands.sweep.run_sweep", "sweep", ("sweep", "m.pt2")),
     "minimize": ("aotidoctor.commands.minimize", "minimize", ("minimize", "m.pt2", "-i", "x.pt", "--reference", "e")),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -291,6 +292,35 @@ def test_every_command_has_help_with_an_example():
     for name in names:
         assert name in listed
         assert f"aotidoctor {name}" in call(name, "--help").stdout
+
+
+def test_help_groups_commands_and_options():
+    listed = call("--help").stdout
+    headings = re.findall(r"^(\w+):$", listed, re.M)
+    assert headings == ["Options", "Diagnose", "Send", "Prevent", "Many", "Tools"]
+    assert "completion" not in listed.partition("Tools:")[0]
+    assert "Also: plugins, schema, completion, man." in listed
+    for name, entry in COMMANDS.items():
+        assert entry.minor or re.search(rf"^  {name} ", listed, re.M), name
+    shown = call("run", "--help").stdout
+    parts = dict(zip(*[iter(re.split(r"^(\w+):$", shown, flags=re.M)[1:])] * 2, strict=True))
+    for heading, option in {
+        "Case": "--inputs", "Reference": "--rtol", "Limits": "--budget", "Probes": "--skip-probes",
+        "Output": "--report", "Options": "--help",
+    }.items():  # fmt: skip
+        assert option in parts[heading], (heading, option)
+
+
+def test_former_spellings_work_and_are_not_shown():
+    for words in (("verify", "--against"), ("stamp", "--exported"), ("run", "--output-dir"), ("batch", "--output-dir")):
+        assert words[1] not in call(words[0], "--help").stdout
+        # Accepted: what is missing is something else.
+        assert "No such option" not in call(*words, "x").stderr
+
+
+def test_typers_own_completion_is_not_shown_but_there():
+    assert "--show-completion" not in call("--help").stdout
+    assert "No such option" not in call("--show-completion").output
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200), ("250ms", 0.25)])

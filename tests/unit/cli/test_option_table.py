@@ -69,6 +69,19 @@ def test_bash(complete, commands):
     assert complete("aotidoctor", "check", "x", "--inputs", "mod") == {"model.pt2"}
     assert complete("aotidoctor", "check", "mod") == {"model.pt2"}
     assert complete("aotidoctor", "check", "--seed", "") == set()
+    assert complete("aotidoctor", "explain", "input-str") == {"input-stride"}
+    assert complete("aotidoctor", "explain", "segf") == {"segfault"}
+    assert complete("aotidoctor", "explain", "AD-IN-014") == {"AD-IN-014"}
+    assert complete("aotidoctor", "cases", "--cause", "exec") == {"executable-stack"}
+    assert complete("aotidoctor", "compat", "m.pt2", "--host", "debian-1") == {"debian-12", "debian-13"}
+    assert complete("aotidoctor", "compat", "m.pt2", "--host", "mod") == {"model.pt2"}
+    assert complete("aotidoctor", "check", "m.pt2", "--report", "sa") == {"sarif:"}
+    assert complete("aotidoctor", "check", "m.pt2", "--report", "sarif", ":", "mod") == {"model.pt2"}
+    assert complete("aotidoctor", "run", "m.pt2", "--skip-probes", "plain") == {"plain_run"}
+    assert complete("aotidoctor", "fix", "ex") == {"execstack"}
+    assert complete("aotidoctor", "fix", "execstack", "mod") == {"model.pt2"}
+    assert complete("aotidoctor", "schema", "") == {"report", "diff"}
+    assert complete("aotidoctor", "env", "mod") == set()
 
 
 @pytest.mark.parametrize(("shell", "make"), [("bash", bash), ("zsh", zsh), ("fish", fish)])

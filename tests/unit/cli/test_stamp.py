@@ -18,13 +18,13 @@ def call(*words):
 
 def test_what_cannot_be_meant_is_a_usage_error(tmp_path):
     assert call(PACKAGE, "-o", tmp_path / "x").exit_code == 2
-    assert call(PACKAGE, "--exported", PACKAGE, "-o", PACKAGE).exit_code == 2
+    assert call(PACKAGE, "--reference", PACKAGE, "-o", PACKAGE).exit_code == 2
 
 
 def test_what_cannot_be_read_is_told(tmp_path):
-    done = call(PACKAGE, "--exported", tmp_path / "absent", "-o", tmp_path / "x", "--json")
+    done = call(PACKAGE, "--reference", tmp_path / "absent", "-o", tmp_path / "x", "--json")
     assert done.exit_code == 4
     told = json.loads(done.stdout)
     assert (told["schema"], bool(told["cannot_examine"])) == ("aotidoctor.stamped/1", True)
-    assert call(tmp_path / "absent", "--exported", PACKAGE, "-o", tmp_path / "x").exit_code == 4
+    assert call(tmp_path / "absent", "--reference", PACKAGE, "-o", tmp_path / "x").exit_code == 4
     assert not (tmp_path / "x").exists()
