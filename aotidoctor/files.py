@@ -44,7 +44,9 @@ def write_file(path: str | Path, data: str | bytes, *, mode: int | None = None) 
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(encoded)
         return
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    # A file in the place of a folder has its own error below.
+    with suppress(FileExistsError):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path, mode=mode) as stream:
         stream.write(encoded)
 

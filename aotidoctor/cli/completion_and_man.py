@@ -12,11 +12,9 @@ from typing import Annotated, Protocol, cast
 import typer
 
 from aotidoctor import cli
-from aotidoctor.cli.document_output import warn, write_stderr, write_stdout
+from aotidoctor.cli.document_output import write_output, write_stderr, write_stdout
 from aotidoctor.cli.lazy import CommandEntry, load
-from aotidoctor.files import write_file
 from aotidoctor.model.record import record
-from aotidoctor.reports.text import CANNOT_EXAMINE
 from aotidoctor.version import __version__
 
 
@@ -389,12 +387,8 @@ def man(command: Command = None, *, output_dir: Folder = None) -> None:
 
 
 def _write(made: Mapping[str, str], folder: Path) -> None:
-    try:
-        for name, text in made.items():
-            write_file(folder / f"{name}.1", text)
-    except OSError as error:
-        warn(f"could not write {folder}: {error.strerror or error}")
-        raise typer.Exit(CANNOT_EXAMINE) from error
+    for name, text in made.items():
+        write_output(folder / f"{name}.1", text)
     write_stderr(f"aotidoctor: {len(made)} pages written to {folder}\n")
 
 

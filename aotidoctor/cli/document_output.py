@@ -6,7 +6,7 @@ imported: rich alone doubles the start-up time.
 
 An extra (``repro:DIR``, ``bundle:FILE``) begins when the report is written. It is a function of the unredacted
 report; the folder or file to write; the environment; and whether its output is redacted. It returns one line for
-stderr. Its own failure is a warning: the report is out, and its exit status stands.
+stderr. A document or extra that was asked for and cannot be written ends the command with exit status 4.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ import typer
 
 from aotidoctor.files import write_file
 from aotidoctor.interruption import held, interruptible, requested_signal
-from aotidoctor.model.errors import AotidoctorError, LimitReachedError, UsageError
+from aotidoctor.model.errors import AotidoctorError, CannotExamineError, LimitReachedError, UsageError
 from aotidoctor.model.evidence import FAILED_HERE, whereabouts
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
-from aotidoctor.reports.text import limit_report, neutral
+from aotidoctor.reports.text import CANNOT_EXAMINE, limit_report, neutral
 from aotidoctor.version import __version__
 
 # Formats of a report by name.
@@ -229,35 +229,38 @@ def render_documents(report: Report, show: Show, environ: Mapping[str, str]) -> 
     return [(path, render_report(report, kind, show, environ)) for path, kind in wanted]
 
 
-def write_documents(made: Sequence[tuple[Path | None, str]]) -> None:
-    """Print the document and write the files. A file that cannot be written is a warning: the result is on stdout."""
-    for path, text in made:
-        if path is None:
-            write_stdout(text)
-        else:
-            write_report(path, text)
+def write_documents(made: Sequence[tuple[Path | None, str]]) -> bool:
+    """Print the document and write the files; whether all of them were written."""
+    written = [_print(text) if path is None else write_report(path, text) for path, text in made]
+    return all(written)
 
 
-def write_report(path: Path, text: str) -> None:
-    """Write the file; where that fails, say so."""
+def write_report(path: str | Path, text: str) -> bool:
+    """Write the file; where that fails, say so and return False."""
     try:
         write_file(path, text)
     except OSError as error:
         warn(f"could not write {path}: {error.strerror or error}")
+        return False
+    return True
 
 
 def write_output(path: str | Path, text: str) -> None:
-    """Write the file that ``--output`` names. Raises BadParameter."""
-    try:
-        write_file(Path(path), text)
-    except OSError as error:
-        raise typer.BadParameter(f"{path}: {error.strerror or error}", param_hint="--output") from error
+    """Write the file that is the result of the command. Raises Exit where that is not possible."""
+    if not write_report(path, text):
+        raise typer.Exit(CANNOT_EXAMINE)
 
 
 def write_stdout(text: str) -> None:
-    """Write ``text``; a closed stdout, a reader that has gone away or a full disk is a warning, never a traceback.
+    """Print ``text``. Raises Exit where that is not possible."""
+    if not _print(text):
+        raise typer.Exit(CANNOT_EXAMINE)
 
-    No request to end the process cuts it in half.
+
+def _print(text: str) -> bool:
+    """Print; say so and return False where stdout is closed or full. A reader that went away has what it wanted.
+
+    No request to end the process cuts the text in half.
     """
     _written.append(len(text))
     try:
@@ -271,11 +274,14 @@ def write_stdout(text: str) -> None:
                 raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
             _stdout().buffer.flush()
     except OSError as error:
-        if not isinstance(error, BrokenPipeError):
+        gone = isinstance(error, BrokenPipeError)
+        if not gone:
             warn(f"could not write to stdout: {error.strerror or error}")
         # Python flushes stdout once more at its end, and would turn the same error into exit status 120.
         with contextlib.suppress(OSError, ValueError, AttributeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return gone
+    return True
 
 
 # The lengths of what was written to stdout.
@@ -320,6 +326,7 @@ def write_stderr(text: str) -> None:
 
 # Extras of `--report`.
 Extra = Callable[[Report, Path, Mapping[str, str], bool], str]
+"""Raises OSError or AotidoctorError where nothing could be written."""
 
 
 def _bundle(report: Report, path: Path, environ: Mapping[str, str], redact: bool) -> str:
@@ -345,7 +352,7 @@ def _plugin(name: str, report: Report, path: Path, environ: Mapping[str, str], r
     try:
         write_file(path, render_with(name, redacted))
     except PluginError as error:
-        return f"warning: no {name} at {path}: the plugin failed: {error}"
+        raise CannotExamineError(f"the plugin failed: {error}") from error
     return f"{name} written to {path}"
 
 
@@ -354,8 +361,12 @@ EXTRAS: Mapping[str, Extra] = {"bundle": _bundle, "repro": _repro}
 
 def write_extras(
     report: Report, extras: Sequence[tuple[str, Path]], environ: Mapping[str, str], *, redact: bool
-) -> None:
-    """Make each of ``extras``, pairs of a key of ``EXTRAS`` and a path, and say on stderr what became of it."""
+) -> bool:
+    """Make each of ``extras``, pairs of a key of ``EXTRAS`` and a path, and say on stderr what became of it.
+
+    Returns whether all of them were written.
+    """
+    written = True
     for kind, path in extras:
         if requested_signal() is not None:
             write_stderr(f"aotidoctor: warning: no {kind} at {path}: interrupted\n")
@@ -366,10 +377,11 @@ def write_extras(
         except KeyboardInterrupt:
             made = f"warning: no {kind} at {path}: interrupted"
         except (OSError, AotidoctorError) as error:
-            made = f"warning: no {kind} at {path}: {error}"
-        except Exception as error:  # noqa: BLE001 - the document is out: nothing may change its exit status any more
-            made = f"warning: no {kind} at {path}: {whereabouts(error)}"
+            made, written = f"warning: no {kind} at {path}: {error}", False
+        except Exception as error:  # noqa: BLE001 - the document is out: a traceback would be one of the whole command
+            made, written = f"warning: no {kind} at {path}: {FAILED_HERE}: {whereabouts(error)}", False
         write_stderr(f"aotidoctor: {neutral(made)}\n")
+    return written
 
 
 # Commands whose result is no report: one JSON document, one line for an error.

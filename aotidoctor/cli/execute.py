@@ -46,7 +46,7 @@ from aotidoctor.model.evidence import NotChecked, whereabouts
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Event, EventKind, OnEvent, Report
 from aotidoctor.reports.redact.redactor import redact_private
-from aotidoctor.reports.text import exit_status, neutral
+from aotidoctor.reports.text import CANNOT_EXAMINE, INTERNAL_ERROR, exit_status, neutral
 from aotidoctor.triage import limit
 from aotidoctor.version import __version__
 
@@ -344,24 +344,28 @@ def report_of_work(command: str, path: str, work: Work, progress: Progress) -> R
 
 
 def present_report(report: Report, show: Show, environ: Mapping[str, str], *, static: bool = False) -> int:
-    """Redact, print, write; returns the exit status. Only ``extras`` of the report can be interrupted."""
+    """Redact, print, write; returns the exit status, which is 4 where what was asked for could not be written.
+
+    Only ``extras`` of the report can be interrupted.
+    """
     try:
         with held():
             report = store_case(report, show.cases, environ)
             with report_limited() if static else nullcontext():
                 redacted = redact_private(report, environ) if show.redact else report
                 made = render_documents(redacted, show, environ)
-            write_documents(made)
+            written = write_documents(made)
     except LimitReachedError as reached:
         report = with_left_out(stand_in_report(report.command, ""), "report", str(reached))
-        write_documents(render_documents(report, show, environ))
+        written = write_documents(render_documents(report, show, environ))
     except Exception as error:  # noqa: BLE001 - a report that cannot be shown must still end in one document
         note = f"{whereabouts(error)} while showing the report"
         report = replace(stand_in_report(report.command, ""), internal_error=note)
-        write_documents(render_documents(report, show, environ))
+        written = write_documents(render_documents(report, show, environ))
     else:
-        write_extras(report, show.extras, environ, redact=show.redact)
-    return exit_status(report, show.fail_on.value)
+        written &= write_extras(report, show.extras, environ, redact=show.redact)
+    status = exit_status(report, show.fail_on.value)
+    return status if written or report.interrupted or status == INTERNAL_ERROR else CANNOT_EXAMINE
 
 
 def store_case(report: Report, store: str | None, environ: Mapping[str, str]) -> Report:

@@ -31,7 +31,7 @@ from aotidoctor.interruption import held, signal_status
 from aotidoctor.model.errors import AotidoctorError, CannotExamineError, UsageError
 from aotidoctor.model.evidence import whereabouts
 from aotidoctor.model.fleet import FleetSummary
-from aotidoctor.reports.text import one_line
+from aotidoctor.reports.text import CANNOT_EXAMINE, one_line
 
 if TYPE_CHECKING:
     from aotidoctor.commands.fleet import FleetSummaryRequest
@@ -326,14 +326,15 @@ def fleet(
         words = fleet_module.hook_words(on_new) if on_new is not None else ()
     found = _judge_results(wanted, kind, redact=redact)
     with held():
-        _show_fleet(found, kind, files, detail=-1 if quiet else int(verbose))
+        written = _show_fleet(found, kind, files, detail=-1 if quiet else int(verbose))
     if words:
         fleet_module.call_for_news(found.summary, words, os.environ, warn)
-    raise typer.Exit(fleet_module.fleet_status(found.summary, fail_on_new=fail_on_new))
+    status = fleet_module.fleet_status(found.summary, fail_on_new=fail_on_new)
+    raise typer.Exit(status if written else CANNOT_EXAMINE)
 
 
-def _show_fleet(found: FleetOverview, kind: FleetFormat, files: Sequence[tuple[str, Path]], *, detail: int) -> None:
-    """Print the summary, and write the files; a failure of our own ends the process with its status."""
+def _show_fleet(found: FleetOverview, kind: FleetFormat, files: Sequence[tuple[str, Path]], *, detail: int) -> bool:
+    """Print the summary, and write the files; whether all were. A failure of our own ends the process."""
     try:
         from aotidoctor.commands.fleet import render_fleet
 
@@ -346,10 +347,12 @@ def _show_fleet(found: FleetOverview, kind: FleetFormat, files: Sequence[tuple[s
         else:
             for piece in render_fleet(found, kind.value):
                 write_stdout(piece)
-        for name, path in files:
-            write_report(path, "".join(render_fleet(found, name)))
+        written = [write_report(path, "".join(render_fleet(found, name))) for name, path in files]
+    except typer.Exit:
+        raise
     except Exception as error:  # noqa: BLE001 - the guard: its own failure ends in a status, too
         _fail_fleet(whereabouts(error), 5, FleetFormat.CHAT)
+    return all(written)
 
 
 def _parse_fleet_spec(text: str, folders: Sequence[str], accepted: str | None) -> tuple[str, Path]:

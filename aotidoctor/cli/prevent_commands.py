@@ -18,7 +18,7 @@ from aotidoctor.cli.document_output import (
     chosen_format,
     exit_with_error_document,
     json_document,
-    warn,
+    write_documents,
     write_output,
     write_stderr,
     write_stdout,
@@ -26,11 +26,10 @@ from aotidoctor.cli.document_output import (
 from aotidoctor.cli.execute import argv, execute, within_limits
 from aotidoctor.cli.options import with_options
 from aotidoctor.cli.url_arguments import with_fetched_urls
-from aotidoctor.files import write_file
 from aotidoctor.interruption import held
 from aotidoctor.model.case import Options
 from aotidoctor.model.evidence import plural
-from aotidoctor.reports.text import one_line
+from aotidoctor.reports.text import CANNOT_EXAMINE, one_line
 
 if TYPE_CHECKING:
     from aotidoctor.commands.minimize import Minimized
@@ -219,13 +218,9 @@ def sweep(
 
 
 def _finish_sweep(found: Sweep, chosen: SweepFormat, files: list[tuple[SweepFormat, Path]], *, detail: int) -> None:
-    try:
-        for kind, path in files:
-            write_file(path, _render_sweep(found, kind, detail))
-    except OSError as error:
-        warn(f"{error.filename or 'the report'}: {error.strerror or error}")
-        raise typer.Exit(2) from error
-    write_stdout(_render_sweep(found, chosen, detail))
+    made: list[tuple[Path | None, SweepFormat]] = [(None, chosen), *((path, kind) for kind, path in files)]
+    if not write_documents([(path, _render_sweep(found, kind, detail)) for path, kind in made]):
+        raise typer.Exit(CANNOT_EXAMINE)
 
 
 def _sweep_status(found: Sweep, fail_on: FailOn) -> int:

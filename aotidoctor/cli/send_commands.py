@@ -25,12 +25,12 @@ from aotidoctor.cli.document_output import (
     json_document,
     page_format,
     warn,
+    write_output,
     write_stdout,
 )
 from aotidoctor.cli.execute import argv, execute, make_progress, report_of_work, within_limits
 from aotidoctor.cli.options import with_options
 from aotidoctor.cli.url_arguments import with_fetched_urls
-from aotidoctor.files import write_file
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import AotidoctorError, CannotExamineError, LimitReachedError, UsageError
 from aotidoctor.model.evidence import plural, whereabouts
@@ -438,10 +438,7 @@ def export(
             return
         if cases_ is not None and os.path.realpath(output) == os.path.realpath(cases_):
             raise typer.BadParameter(f"{output} is the store and is not overwritten", param_hint="--output")
-        try:
-            write_file(Path(output), text)
-        except OSError as error:
-            raise CannotExamineError(f"could not write {output}: {error.strerror or error}") from error
+        write_output(output, text)
 
 
 def import_(file: Document, *, cases_: StoreFile = None) -> None:

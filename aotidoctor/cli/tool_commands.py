@@ -32,7 +32,7 @@ from aotidoctor.cli.execute import argv, execute, make_progress, report_of_work
 from aotidoctor.cli.options import make_show, with_options
 from aotidoctor.files import write_file
 from aotidoctor.model.case import Options
-from aotidoctor.model.errors import AotidoctorError
+from aotidoctor.model.errors import AotidoctorError, CannotExamineError
 from aotidoctor.model.report import Report
 from aotidoctor.reports.redact.redactor import Redactor, redact_private
 from aotidoctor.reports.text import OK, PROBLEM, UNKNOWN, exit_status
@@ -91,10 +91,9 @@ def _save(path: str, *, redact: bool) -> None:
     host = read_host(artifact=None, environ=os.environ, survey=True)
     redacted = redact_private(host, os.environ) if redact else host
     try:
-        write_file(Path(path), dump_json(profile_document(redacted, Path(path).stem)))
+        write_file(path, dump_json(profile_document(redacted, Path(path).stem)))
     except OSError as error:
-        warn(f"could not write {path}: {error.strerror or error}")
-        return
+        raise CannotExamineError(f"could not write {path}: {error.strerror or error}") from error
     write_stderr(f"aotidoctor: profile written to {path}\n")
 
 

@@ -8,6 +8,7 @@ which must give the same exact signature. Nothing is written to the user's folde
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import zlib
@@ -154,7 +155,11 @@ _LONGEST_README = 1 << 20
 
 def check_folder(directory: Path) -> None:
     """Raise UsageError if the folder has other contents than an earlier repro."""
-    if not directory.exists() or not any(directory.iterdir()):
+    if not os.path.lexists(directory):
+        return
+    if not directory.is_dir():
+        raise UsageError(f"{directory} is not a folder; nothing was overwritten")
+    if not any(directory.iterdir()):
         return
     earlier = False
     with suppress(OSError, ValueError), open_regular(directory / README) as stream:

@@ -242,18 +242,18 @@ def test_reports_are_written_beside_stdout(pipeline, tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == ["report.json", "report.md"]
 
 
-def test_an_unwritable_report_keeps_result_and_status(pipeline, tmp_path):
+def test_an_unwritable_report_keeps_the_result_and_is_status_4(pipeline, tmp_path):
     pipeline.report = builders.misleading()
     (tmp_path / "file").write_text("")
     result = call("run", "m.pt2", "--json", "--report", f"json:{tmp_path}/file/x.json", "-o", "/dev/full/x")
-    assert result.exit_code == 1
+    assert result.exit_code == 4
     assert one_document(result)["verdict"] == "problem"
     assert result.stderr.count("could not write") == 3
 
 
-def test_a_full_device_is_a_warning(pipeline):
+def test_a_report_to_a_full_device_is_status_4(pipeline):
     result = call("run", "m.pt2", "--json", "--report", "json:/dev/full")
-    assert result.exit_code == 0
+    assert result.exit_code == 4
     assert one_document(result)
     assert "/dev/full" in result.stderr
 
@@ -333,29 +333,30 @@ def test_sizes(text, count):
     assert size(text) == count
 
 
-def test_a_closed_stdout_is_a_warning(pipeline, monkeypatch, capsys):
+def test_a_closed_stdout_is_status_4(pipeline, monkeypatch, capsys):
     pipeline.report = builders.misleading()
     monkeypatch.setattr(sys, "stdout", None)
     with pytest.raises(SystemExit) as ended:
         build_app()(["run", "model.pt2"])
-    assert ended.value.code == 1
+    assert ended.value.code == 4
     assert "could not write to stdout" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [("run", "m.pt2"), ("explain", "input-dtype"), ("run", "m.pt2", "--json")])
-def test_a_full_stdout_is_a_warning(pipeline, monkeypatch, capsys, words):
+def test_a_full_stdout_is_status_4(pipeline, monkeypatch, capsys, words):
     pipeline.report = builders.misleading()
     with open("/dev/full", "w", encoding="utf-8") as full:
         monkeypatch.setattr(sys, "stdout", full)
         with pytest.raises(SystemExit) as ended:
             build_app()([*words])
-    assert ended.value.code == (0 if words[0] == "explain" else 1)
+    assert ended.value.code == 4
     assert "could not write to stdout: No space left on device" in capsys.readouterr().err
 
 
 def test_a_pipe_that_nobody_reads_is_not_waited_for(pipeline, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     result = call("run", "m.pt2", "--json", "--report", f"json:{tmp_path}/pipe")
+    assert result.exit_code == 4
     assert one_document(result)
     assert "could not write" in result.stderr
 

@@ -48,7 +48,7 @@ def test_what_cannot_be_read_or_meant(tmp_path):
     copy = tmp_path / "m.pt2"
     copy.write_bytes(PACKAGE.read_bytes())
     assert call(copy, "-o", copy).exit_code == 2
-    assert call(PACKAGE, "-o", empty / "in-a-file").exit_code == 2
+    assert call(PACKAGE, "-o", empty / "in-a-file").exit_code == 4
     # Triton serves no package with operators of its own, unless they are loaded there.
     assert call(PACKAGE, "--emit", "pbtxt").exit_code == 4
     assert call(PACKAGE, "--emit", "rust").exit_code == 2

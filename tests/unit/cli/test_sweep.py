@@ -74,5 +74,5 @@ def test_a_report_that_cannot_be_written_is_told(tmp_path, capsys):
     (tmp_path / "file").touch()
     with pytest.raises(typer.Exit) as ended:
         _finish_sweep(found(), SweepFormat.RICH, [(SweepFormat.JSON, tmp_path / "file" / "x.json")], detail=0)
-    assert ended.value.exit_code == 2
-    assert f"{tmp_path / 'file'}: File exists" in capsys.readouterr().err
+    assert ended.value.exit_code == 4
+    assert f"could not write {tmp_path / 'file' / 'x.json'}: Not a directory" in capsys.readouterr().err

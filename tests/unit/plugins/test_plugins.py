@@ -229,11 +229,11 @@ def test_a_pattern_that_takes_for_ever_is_refused(install, tmp_path, monkeypatch
     assert "no answer within 3 s" in problem
 
 
-def test_a_format_that_fails_is_a_warning(install, tmp_path):
+def test_a_format_that_fails_is_status_4_after_the_report(install, tmp_path):
     site = install("AOTIDOCTOR_API = 1\ndef X(report): raise ValueError('odd')\n", group="reports", attribute="X")
     done = call("check", CUDA, "--host", HOST, "--report", f"bad:{tmp_path / 'out'}", "--json", sites=[site])
     assert json.loads(done.stdout)["verdict"] == "healthy"
-    assert done.returncode == 0
+    assert done.returncode == 4
     assert "the plugin failed: ValueError: odd" in done.stderr
     assert call("check", CUDA, "--report", "nobody:out").returncode == 2
 

@@ -1,0 +1,122 @@
+"""Every command that writes is given a device, a pipe, a link and a folder: none is replaced, no failure is silent."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from aotidoctor.cli import build_app
+
+DATA = Path(__file__).parents[2] / "data"
+PACKAGE = str(DATA / "releases" / "2.8.0" / "dyn" / "model.pt2")
+SAMPLE = str(DATA / "releases" / "2.8.0" / "dyn" / "samples" / "good.pt")
+PROGRAM = str(DATA / "releases" / "2.8.0" / "dyn" / "exported.pt2")
+
+# PLACE is where it writes.
+FILES = {
+    "report": ("check", PACKAGE, "--report", "json:PLACE"),
+    "bundle": ("bundle", PACKAGE, "-o", "PLACE"),
+    "map": ("bundle", PACKAGE, "-o", "ELSE", "--map", "PLACE"),
+    "bundle as a report": ("check", PACKAGE, "--report", "bundle:PLACE"),
+    "fix": ("fix", "execstack", PACKAGE, "-o", "PLACE"),
+    "stamp": ("stamp", PACKAGE, "--exported", PROGRAM, "-o", "PLACE"),
+    "contract": ("contract", PACKAGE, "-o", "PLACE"),
+    "env": ("env", "--save", "PLACE"),
+    "cases": ("cases", "export", "--cases", "STORE", "-o", "PLACE"),
+}
+FOLDERS = {
+    "batch": ("batch", PACKAGE, "--no-cache", "-o", "PLACE"),
+    "repro": ("repro", PACKAGE, "-o", "PLACE"),
+    "minimize": ("minimize", PACKAGE, "--reference", PROGRAM, "-i", SAMPLE, "-o", "PLACE"),
+    "man": ("man", "-o", "PLACE"),
+    "reports": ("check", PACKAGE, "-o", "PLACE"),
+}
+STREAMS = {"report", "contract", "env", "cases"}
+NULL, FULL = os.makedev(1, 3), os.makedev(1, 7)
+
+
+def device(path, number):
+    if os.geteuid() != 0:
+        pytest.skip("only root makes device nodes")
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, number)
+        os.close(os.open(path, os.O_WRONLY))
+    except PermissionError:
+        pytest.skip("device nodes cannot be made or opened here")
+
+
+KINDS = {
+    "null": lambda path: device(path, NULL),
+    "full": lambda path: device(path, FULL),
+    "pipe": os.mkfifo,
+    "link": lambda path: path.symlink_to(path.parent / "mine"),
+    "folder": os.mkdir,
+}
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Files of the commands' own go there."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+def outcome(command, place):
+    words = [word.replace("PLACE", str(place)).replace("ELSE", f"{place}-else") for word in command]
+    words = [word.replace("STORE", f"{place}-store") for word in words]
+    (place.parent / "mine").write_text("mine")
+    if "cases" in words:
+        line = (
+            "RuntimeError: Error in dlopen: libtorch_cuda.so: cannot open shared object file: No such file or directory"
+        )
+        CliRunner().invoke(build_app(), ["classify", "-", "--cases", f"{place}-store"], input=line)
+    before = os.lstat(place)
+    result = CliRunner().invoke(build_app(), words)
+    after = os.lstat(place)
+    assert (before.st_ino, before.st_mode, before.st_rdev) == (after.st_ino, after.st_mode, after.st_rdev)
+    assert (place.parent / "mine").read_text() == "mine"
+    assert "Traceback" not in result.output
+    assert not list(place.parent.glob(".aotidoctor*"))
+    return result
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("command", FILES)
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path, command, kind):
+    KINDS[kind](tmp_path / "place")
+    result = outcome(FILES[command], tmp_path / "place")
+    if kind == "null" and command in STREAMS:
+        assert result.exit_code in (0, 1)
+        return
+    # The bundle and its map are refused beforehand.
+    assert result.exit_code == (2 if command in ("bundle", "map") else 4)
+    assert "place" in result.output
+
+
+@pytest.mark.parametrize("command", sorted(STREAMS))
+def test_a_pipe_gets_the_whole_document(tmp_path, command):
+    os.mkfifo(tmp_path / "place")
+    reader = os.open(tmp_path / "place", os.O_RDONLY | os.O_NONBLOCK)
+    assert outcome(FILES[command], tmp_path / "place").exit_code in (0, 1)
+    assert os.read(reader, 1 << 20).strip()
+    os.close(reader)
+
+
+@pytest.mark.parametrize("kind", ["null", "pipe"])
+@pytest.mark.parametrize("command", FOLDERS)
+def test_what_is_no_folder_is_not_replaced_by_one(tmp_path, command, kind):
+    KINDS[kind](tmp_path / "place")
+    result = outcome(FOLDERS[command], tmp_path / "place")
+    assert result.exit_code in (2, 4)
+    assert "place" in result.output
+
+
+@pytest.mark.parametrize("name", [f"{kind}.1" for kind in ("aotidoctor", "aotidoctor-check")])
+def test_pages_are_not_written_through_links(tmp_path, name):
+    (tmp_path / "place").mkdir()
+    (tmp_path / "place" / name).symlink_to(tmp_path / "mine")
+    assert outcome(FOLDERS["man"], tmp_path / "place").exit_code == 4
