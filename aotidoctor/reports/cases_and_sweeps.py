@@ -105,7 +105,7 @@ MEANINGS: Mapping[SweepVerdict, str] = {
     SweepVerdict.REFUSED: "the package raises an error where the program computes a result",
     SweepVerdict.HARMLESS: "outside the contract, but the package is right",
     SweepVerdict.FINE: "contract, package and program agree",
-    SweepVerdict.UNKNOWN: "the program refuses what the package computes, so its result could not be checked",
+    SweepVerdict.UNKNOWN: "what the package does could not be compared with what the program does",
 }
 _HEADINGS = ("Meaning", "Subject", "Change", "Contract", "Package", "With checks", "Program")
 # Below the table: nobody reads more on a terminal.

@@ -39,7 +39,8 @@ def swept(package: Path, reference: Path | None, runner: Runner, *, rows: int) -
 def test_the_faults_of_the_demo_are_found(folder: Path, runner: Runner) -> None:
     found = swept(folder / "model.pt2", folder / "exported.pt2", runner, rows=9)
     assert len(found.rows) == 9
-    assert "interrupted" in found.unasked
+    assert found.interrupted
+    assert found.unasked == (f"{found.planned - 9} of {found.planned} calls: interrupted",)
     base = found.rows[0]
     assert (base.axis, base.package, base.program, base.judged) == ("base", Does.RIGHT, Does.RIGHT, SweepVerdict.FINE)
     by_change = {(row.axis, row.subject): row for row in found.rows}
@@ -77,3 +78,12 @@ def test_a_budget_ends_it(folder: Path, runner: Runner) -> None:
     found = sweep(str(folder / "model.pt2"), Options(budget=0.001), environ=os.environ, runner=runner)
     assert len(found.rows) == 1
     assert any("no time" in reason for reason in found.unasked)
+
+
+def test_an_id_that_was_made_up_is_no_fault(folder: Path, runner: Runner) -> None:
+    """Without a program: the package refuses ids beyond the table, also where something else was changed."""
+    found = sweep(str(folder / "model.pt2"), Options(), environ=os.environ, runner=runner)
+    beyond = [row for row in found.rows if "one beyond" in row.change]
+    assert {row.axis for row in beyond} == {"value", "pair"}
+    assert {row.package for row in beyond} >= {Does.ERROR}
+    assert [row.change for row in found.rows if row.judged is SweepVerdict.FAULT] == []

@@ -191,13 +191,14 @@ MOST_BYTES = 256 << 20
 
 @record
 class SweepPoint:
-    """One call; the worker makes it from ``document``."""
+    """One call; the worker makes it from ``document``. ``of_values``: one of its changes is of values."""
 
     axis: str
     subject: str
     text: str
     rank: int
     document: JsonObject
+    of_values: bool = False
 
 
 @record
@@ -237,7 +238,10 @@ def plan_calls(contract: ModelContract, baked: Mapping[str, str], *, seed: int =
             rank = 100 + sum(one.rank for one in made)
         else:
             axis, subject, text, rank = "base", "the call", "", -1
-        points.append(SweepPoint(axis=axis, subject=subject, text=text, rank=rank, document=document))
+        of_values = any(one.axis == "value" for one in made)
+        points.append(
+            SweepPoint(axis=axis, subject=subject, text=text, rank=rank, document=document, of_values=of_values)
+        )
     if large:
         notes.append(f"{large} calls with tensors of more than {MOST_BYTES >> 20} MiB together")
     points.sort(key=lambda point: point.rank)

@@ -6,9 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.commands.sweep.run_sweep import judge_row, package_does, program_does
+from aotidoctor.commands.sweep.planned_calls import plan_calls
+from aotidoctor.commands.sweep.run_sweep import has_made_up_index, judge_row, package_does, program_does
+from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
 from aotidoctor.model.fleet import Does, Says, SweepVerdict
+from aotidoctor.model.inputs import Container, Leaf
 from aotidoctor.model.run import Exited, Signalled, TimedOut
+from aotidoctor.readers.inputs.live_and_generated import describe_generated
 from tests.unit.probes import outcomes
 
 CASE = outcomes.case()
@@ -78,3 +82,22 @@ def test_a_program_that_was_asked_alone_and_ends_without_an_answer(outcome, does
 def test_what_dies_without_a_program_beside_it_is_unguarded(died, told):
     assert judge_row(told, died, Does.UNKNOWN) is SweepVerdict.UNGUARDED
     assert judge_row(Says.ACCEPTS, died, Does.UNKNOWN) is SweepVerdict.FAULT
+
+
+@pytest.mark.parametrize(
+    ("message", "dtype", "made_up"),
+    [
+        ("index out of bounds: 0 <= tmp7 < 100L", "int64", True),
+        ("index out of range in self", "uint8", True),
+        ("index out of range in self", "float32", False),
+        ("sizes of tensors must match", "int64", False),
+    ],
+)
+def test_an_index_that_was_made_up_is_no_fault_of_the_package(message, dtype, made_up):
+    given = LeafSpec(index=0, path="args[0]", kind="tensor", input_index=0, dtype=dtype, rank=1, dims=(Dim(static=4),))
+    tree = Container(type="tuple", children=(Leaf(value=0),))
+    none = Container(type="dict", children=())
+    contract = ModelContract(model_name="m", source="", args=tree, kwargs=none, leaves=(given,), n_inputs=1)
+    (point, *_) = plan_calls(contract, {}).points
+    case = replace(CASE, inputs=describe_generated(contract, point.document))
+    assert has_made_up_index(case, outcomes.raised(message)) is made_up

@@ -57,6 +57,14 @@ def contract(high: int = 64) -> ModelContract:
     )
 
 
+def test_a_pair_with_a_change_of_values_is_one_of_values():
+    points = plan_calls(contract(), {}).points
+    values = [point for point in points if "all values 100 " in point.text]
+    assert {point.axis for point in values} == {"value", "pair"}
+    assert all(point.of_values for point in values)
+    assert not any(point.of_values for point in points if "all values" not in point.text)
+
+
 def test_the_base_comes_first_and_pairs_last():
     points = plan_calls(contract(), {}).points
     assert points[0].axis == "base"
