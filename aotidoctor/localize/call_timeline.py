@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import KernelBody
+from aotidoctor.model.contract import KernelBody, KernelCall
 from aotidoctor.model.localization import TimelineEntry
 from aotidoctor.model.record import record
 from aotidoctor.model.run import CallKind, Trace, TracedCall
@@ -94,13 +94,20 @@ class KernelOrigin:
     from_name: bool = False
 
 
-def origin_of(case: Case, kernel: str) -> KernelOrigin:
-    """What ``kernel`` was made of; empty when nothing tells."""
-    information = case.model.kernel_information if case.model is not None else {}
-    entry = next((facts for key, facts in information.items() if key.rpartition(":")[0] == kernel), None)
-    where = _where(entry.get("stack_traces", ())) if entry is not None else None
+def origin_of(case: Case, kernel: str, made: KernelCall | None = None) -> KernelOrigin:
+    """What ``kernel`` was made of, in its call ``made``; without it what is true of all its calls, perhaps nothing."""
     calls = case.contract.kernels if case.contract is not None else ()
-    origins = next((call.origins for call in calls if call.name == kernel and call.origins), ())
+    alike = [call for call in calls if call.name == kernel]
+    information = case.model.kernel_information if case.model is not None else {}
+    entries = [facts for key, facts in information.items() if key.rpartition(":")[0] == kernel]
+    places = [_where(facts.get("stack_traces", ())) for facts in entries]
+    at = next((at for at, call in enumerate(alike) if call is made), None)
+    where = places[0] if len(set(places)) == 1 else None
+    if at is not None and len(places) == len(alike):
+        where = places[at]
+    origins = alike[0].origins if len({call.origins for call in alike}) == 1 else ()
+    if made is not None:
+        origins = made.origins
     if origins:
         return KernelOrigin(operators=tuple(dict.fromkeys(origins)), where=where)
     # `scale` -> `zoo::scale` for the custom operators of the package.
@@ -134,6 +141,25 @@ def _where(traces: tuple[str, ...]) -> str | None:
     return f"{path.rpartition('/')[2]}:{line}"
 
 
+def static_calls(case: Case, names: Sequence[str]) -> tuple[KernelCall | None, ...]:
+    """The calls of the wrapper that the traced calls ``names`` of one run are, in order.
+
+    None for a call that the wrapper does not name; for all where the two have another order: a branch, or a loop.
+    """
+    calls = [(_static_name(call), call) for call in (case.contract.kernels if case.contract is not None else ())]
+    known, traced = {name for name, _ in calls}, set(names)
+    static = [(name, call) for name, call in calls if name in traced]
+    ran = [name for name in names if name in known]
+    if len(ran) > len(static) or any(name != one for name, (one, _) in zip(ran, static, strict=False)):
+        return (None,) * len(names)
+    following = iter(static)
+    return tuple(next(following)[1] if name in known else None for name in names)
+
+
+def _static_name(call: KernelCall) -> str:
+    return qualified_name(call.name) if call.kind == CallKind.CUSTOM.value else call.name
+
+
 # The timeline.
 RETURNED, ENTERED = "returned", "entered"
 _UNWINDING = ("aoti_torch_delete_tensor_object", "aoti_torch_grad_mode_set_enabled")
@@ -160,11 +186,13 @@ def timeline(case: Case, trace: Trace, *, ended: bool) -> tuple[TimelineEntry, .
     for number in range(1, len(trace.marks) + 1):
         made = trace.of_run(number)
         computing = [index for index, call in enumerate(made) if call.kind is not CallKind.RUNTIME]
+        names = [launched_name(case, made, index) for index in computing]
+        static = static_calls(case, names)
         for place, index in enumerate(computing):
             following = made[computing[place + 1]] if place + 1 < len(computing) else None
             last = index + 1 == len(made) and number == len(trace.marks) and not ended
-            name, call = launched_name(case, made, index), made[index]
-            origin = origin_of(case, name)
+            name, call = names[place], made[index]
+            origin = origin_of(case, name, static[place])
             # The comment above an operator's call also names the nodes fused around it; a name is not repeated.
             is_named = call.kind is CallKind.CUSTOM or origin.from_name
             entry = TimelineEntry(
@@ -191,13 +219,14 @@ def last_call(case: Case, trace: Trace, *, raised: bool) -> LastCall | None:
         made = made[:-1]
     if not made:
         return None
-    before = [call for call in made[:-1] if call.kind is not CallKind.RUNTIME]
+    before = [name_of(case, call) for call in made[:-1] if call.kind is not CallKind.RUNTIME]
+    name = name_of(case, made[-1])
     return LastCall(
         call=made[-1],
-        name=name_of(case, made[-1]),
+        name=name,
         run=run,
-        after=name_of(case, before[-1]) if before else None,
-        origin=origin_of(case, name_of(case, made[-1])),
+        after=before[-1] if before else None,
+        origin=origin_of(case, name, static_calls(case, [*before, name])[-1]),
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from math import prod
 
-from aotidoctor.localize.call_timeline import is_overwritten, name_of, origin_of
+from aotidoctor.localize.call_timeline import KernelOrigin, is_overwritten, name_of, origin_of, static_calls
 from aotidoctor.model.answers import parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
@@ -234,7 +234,9 @@ def first_diverging(case: Case, watched: WatchedValues) -> FirstBad | None:
         # The first tensor that the call wrote, that no node has, and that ought to be one: an output always ought.
         call = watched.calls[number]
         wrong = [b for b in call.wrote if _disagrees(b)]
-        bad = next((b for b in wrong if _is_node(case, call, b)), wrong[0] if wrong and number in pending else None)
+        bad = next(
+            (b for b in wrong if _is_node(case, watched, call, b)), wrong[0] if wrong and number in pending else None
+        )
         if bad is not None:
             named = number
             break
@@ -243,7 +245,7 @@ def first_diverging(case: Case, watched: WatchedValues) -> FirstBad | None:
     call = watched.calls[named]
     sources = {b.written_by for b in call.read if _disagrees(b)}
     behind = next((watched.calls[number].name for number in chain if number < named and number in sources), None)
-    origin = origin_of(case, call.name)
+    origin = _origin(case, watched, call)
     where = origin.where or _place_of(origin.operators, watched)
     beyond = _beyond(watched, call, pending, _disagrees)
     return FirstBad(call=call, buffer=bad, operators=origin.operators, where=where, behind=behind, beyond=beyond)
@@ -261,7 +263,13 @@ def _beyond(
     return any(is_bad(buffer) for other in others for buffer in other.wrote)
 
 
-def _is_node(case: Case, call: KernelValues, buffer: BufferValues) -> bool:
+def _origin(case: Case, watched: WatchedValues, call: KernelValues) -> KernelOrigin:
+    """What this one call was made of."""
+    at = next(at for at, one in enumerate(watched.calls) if one is call)
+    return origin_of(case, call.name, static_calls(case, [one.name for one in watched.calls])[at])
+
+
+def _is_node(case: Case, watched: WatchedValues, call: KernelValues, buffer: BufferValues) -> bool:
     """Whether the result ought to be a node of the program.
 
     An operator's result is one. A generated kernel also keeps what it needs itself: a reduction writes fewer elements
@@ -270,7 +278,7 @@ def _is_node(case: Case, call: KernelValues, buffer: BufferValues) -> bool:
     if call.kind != CallKind.KERNEL.value:
         # A product that a later kernel adds the bias to: the program knows the sum only.
         product = _PRODUCT.fullmatch(call.name)
-        operators = origin_of(case, call.name).operators
+        operators = _origin(case, watched, call).operators
         return not (product is not None and bool(operators) and f"aten.{product[1]}" not in operators)
     read = [b for b in call.read if b.seen]
     if buffer.inf and not any(b.inf for b in read):
@@ -313,7 +321,7 @@ def _place_of(operators: Sequence[str], watched: WatchedValues) -> str | None:
 def _make_first_bad(
     case: Case, watched: WatchedValues, call: KernelValues, bad: BufferValues, *, nan: bool
 ) -> FirstBad:
-    origin = origin_of(case, call.name)
+    origin = _origin(case, watched, call)
     # Of reduced precision, products and sums overflow first.
     half = not nan and bad.dtype in HALF
     can = [] if half else [name for name in origin.operators if _leaves(_word(name), call, nan=nan)]
