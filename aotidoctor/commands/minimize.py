@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -83,6 +84,7 @@ STATE_FILE = "minimize.json"
 RESULT_FILES = ("exported.pt2", "sample.pt", "model.pt2")
 MINIMIZE_SCHEMA = "aotidoctor.minimize/1"
 _CHUNK = 1 << 20
+_ATTEMPT = ".attempt-"
 
 
 @dataclass(slots=True)
@@ -135,12 +137,17 @@ def open_folder(place: Path, key: str) -> SearchFolder:
             value: JsonValue = json.load(stream)
         if isinstance(value, dict) and value.get("schema") == MINIMIZE_SCHEMA:
             state = value
-    if state is None and place.is_dir() and any(place.iterdir()):
+    inside = [*place.iterdir()] if place.is_dir() else []
+    # Left by a search that was killed.
+    attempts = [path for path in inside if path.name.startswith(_ATTEMPT) and not path.is_symlink()]
+    if state is None and len(inside) > len(attempts):
         raise UsageError(f"{place} is not empty and is not the folder of a search; nothing was overwritten")
     if state is not None and state.get("key") != key:
         raise UsageError(f"{place} contains the search of a different package, program or call; give -o another folder")
     with examining(place):
         place.mkdir(parents=True, exist_ok=True)
+    for path in attempts:
+        shutil.rmtree(path, ignore_errors=True)
     found = SearchFolder(place=place, key=key)
     if state is not None:
         answers, best = state.get("answers"), state.get("best")
@@ -329,7 +336,8 @@ def minimize(
     began = time.monotonic()
     with interruptible():
         case = _case(package, inputs, options, environ)
-        folder = open_folder(directory, key_of(package, inputs, options.reference, options.setup))
+        # The children, whose folder is another one, write there.
+        folder = open_folder(directory.absolute(), key_of(package, inputs, options.reference, options.setup))
     with Runner(environ=environ, preload=REFERENCE_MODULES) as runner:
         deadline = None if options.budget is None else began + options.budget
         session = Session(case=case, runner=runner, deadline=deadline)
@@ -366,8 +374,10 @@ def _search(context: AttemptContext, folder: SearchFolder, on_step: OnStep) -> M
             if wanted is None:
                 return replace(empty, ending="healthy", reason="the call does not fail, and agrees with the program")
             whole = _whole(context, folder, wanted)
+        if whole.problem is not None:
+            raise CannotExamineError(f"the program could not be compiled and called here: {whole.problem}")
         if whole.manner != wanted:
-            reason = whole.problem or f"compiled here it ends differently: {_text(whole.manner)}, not {_text(wanted)}"
+            reason = f"compiled here it ends differently: {_text(whole.manner)}, not {_text(wanted)}"
             return replace(empty, ending="package-only", reason=reason, manner=_texts(wanted), asked=1)
     except OutOfTimeError as error:
         return replace(empty, reason=str(error))
@@ -429,7 +439,7 @@ def _whole(context: AttemptContext, folder: SearchFolder, wanted: Manner) -> Par
 
 def _room(folder: SearchFolder) -> tempfile.TemporaryDirectory[str]:
     """A folder for one attempt, on the disk of the result."""
-    return tempfile.TemporaryDirectory(prefix=".attempt-", dir=folder.place, ignore_cleanup_errors=True)
+    return tempfile.TemporaryDirectory(prefix=_ATTEMPT, dir=folder.place, ignore_cleanup_errors=True)
 
 
 def _repro(folder: SearchFolder, options: Options, environ: Mapping[str, str], on_step: OnStep) -> str:

@@ -55,3 +55,29 @@ def test_a_budget_ends_it_and_nothing_is_claimed(folder: Path, tmp_path: Path) -
         str(folder / "model.pt2"), str(folder / "transposed.pt"), options, tmp_path / "out", environ=ENVIRON
     )
     assert (found.ending, found.operators, found.repro) == ("unfinished", (), None)
+
+
+def test_a_relative_folder_is_where_the_caller_is(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("model.pt2", "transposed.pt", "exported.pt2"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    monkeypatch.chdir(tmp_path)
+    steps: list[str] = []
+
+    def after_the_whole(text: str) -> None:
+        steps.append(text)
+        if "operators" in text:
+            raise KeyboardInterrupt
+
+    found = minimize(
+        "model.pt2",
+        "transposed.pt",
+        Options(reference="exported.pt2"),
+        Path("minimized"),
+        environ=ENVIRON,
+        on_step=after_the_whole,
+    )
+    assert (found.ending, found.directory, found.asked) == ("unfinished", "minimized", 1), (found, steps)
+    assert found.of == 7
+    assert {path.name for path in (tmp_path / "minimized").iterdir()} == {*RESULT_FILES, STATE_FILE}

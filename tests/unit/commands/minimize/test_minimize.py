@@ -119,6 +119,22 @@ def test_how_else_it_ends(tmp_path):
     assert (late.ending, late.operators) == ("unfinished", ())
 
 
+def test_a_program_that_cannot_be_compiled_is_no_verdict_on_it(tmp_path):
+    shop = Shop(("wrong", "numbers"), lambda _: True)
+    shop.attempt = lambda _names, _room: PartResult(problem="compile: no space left on device")
+    with pytest.raises(CannotExamineError, match="no space left"):
+        _search(shop, folder(tmp_path), lambda _: None)
+
+
+def test_what_a_killed_search_left_blocks_nothing(tmp_path):
+    left = tmp_path / "minimized" / ".attempt-x1y2"
+    left.mkdir(parents=True)
+    (left / "exported.pt2").write_text("half")
+    found = _search(Shop(("wrong", "numbers"), lambda names: "n1" in names), folder(tmp_path), lambda _: None)
+    assert found.ending == "smallest"
+    assert not left.exists()
+
+
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
