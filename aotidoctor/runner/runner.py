@@ -16,8 +16,8 @@ import atexit
 import struct
 import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -222,7 +222,7 @@ class Runner:
                 # Before the stacks: their signal may wake the child up, and what it does then is not its own doing.
                 early = read_channel(channel)
                 pending.native.look(pending.child.watch.pid)
-                dump_stacks(pending.child.watch)
+                dump_stacks(pending.child.watch, pending.run_dir)
             pending.native.finish()
             end = _bury(pending, limit)
             if self._keep is not None:
@@ -235,6 +235,20 @@ class Runner:
             return _outcome(pending, end, readout, stdout, stderr)
         finally:
             self._drop(pending)
+
+    @contextmanager
+    def room(self) -> Iterator[Path]:
+        """A folder for files of the caller, which goes at the end of the block, and if this process is killed in it.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        import tempfile
+
+        # The warm worker removes the folder of a runner that was killed.
+        self._open().warm()
+        with tempfile.TemporaryDirectory(prefix="room-", dir=self._work_dir, ignore_cleanup_errors=True) as room:
+            yield Path(room)
 
     def forget(self) -> None:
         """Release the loaded package that later requests would be forked from: its memory and its files."""

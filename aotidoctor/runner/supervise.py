@@ -185,7 +185,7 @@ def wait_for_end(
     return None
 
 
-def dump_stacks(watch: ProcessWatch) -> None:
+def dump_stacks(watch: ProcessWatch, run_dir: RunDir) -> None:
     """Let faulthandler write the Python stacks to stderr before the end; native code that hangs does not prevent it."""
-    send_signal(watch.pid, STACKS_SIGNAL)
+    send_signal(worker_process(run_dir, watch.pid), STACKS_SIGNAL)
     watch.wait(0.05)

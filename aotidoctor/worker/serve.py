@@ -56,6 +56,31 @@ def die_with_parent(parent: int) -> None:
         pass
 
 
+def stand_between(parent: int) -> None:
+    """Fork where ``parent``, the command, started this process itself; only the new process returns.
+
+    Code that kills its parent then kills the process between, and not the command. That one ends as the new one ends.
+    """
+    if os.getppid() != parent:
+        # The warm worker, or a script that started the interpreter, stands there already.
+        return
+    try:
+        pid = os.fork()
+    except OSError:
+        return
+    if pid == 0:
+        die_with_parent(os.getppid())
+        return
+    status = os.waitpid(pid, 0)[1]
+    if os.WIFSIGNALED(status):
+        # What the new process wrote about its end is enough.
+        faulthandler.disable()
+        with suppress(OSError):
+            signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
+        os.kill(os.getpid(), os.WTERMSIG(status))
+    os._exit(os.waitstatus_to_exitcode(status))
+
+
 def become_subreaper() -> None:
     """Become the parent of orphaned descendants, instead of the machine's first process."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -177,6 +202,8 @@ def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: 
     die_with_parent(request["parent"])
     set_marker(request["token"])
     no_core_file()
+    if not forked:
+        stand_between(request["parent"])
     first_choice_of_oom_killer()
     if request["debugger"] or request["stacks"]:
         # Let any process of this user trace this one: with Yama only a parent may, and gdb is a sibling.

@@ -95,3 +95,15 @@ def test_verify_says_that_it_has_no_verdict(folder: Path, tmp_path: Path) -> Non
     status, out, _ = interrupted(words, "verify", signal.SIGHUP, tmp_path)
     document = json.loads(out)
     assert (status, document["interrupted"], document["verdict"]) == (129, True, "unknown")
+
+
+def test_the_budget_of_repro_bounds_the_attempts_too(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "hangs.py").write_text(HANGS)
+    words = ["repro", folder / "model.pt2", "--inputs", folder / "good.pt", "--setup", "hangs.py", "--json"]
+    command = [sys.executable, "-m", "aotidoctor", *map(str, words), "--timeout", "2s", "--budget", "12s"]
+    done = subprocess.run(command, cwd=tmp_path, env=ENVIRON, capture_output=True, timeout=250, check=False)
+    document = json.loads(done.stdout)
+    assert done.returncode == 6, done.stderr
+    assert document["out_of_time"] is True
+    assert "the time budget was spent" in document["extra"]["repro"]
+    assert not (tmp_path / "repro").exists()

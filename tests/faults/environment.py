@@ -10,7 +10,8 @@ RESULT = {
     "a": os.environ.get("A"),
     "b": os.environ.get("B"),
     "core": core,
-    "session": os.getsid(0) == os.getpid(),
+    # Of this process, or of the one that stands between it and the command.
+    "session": os.getsid(0) in (os.getpid(), os.getppid()),
     "path": sys.path,
     "collects": gc.isenabled(),
 }

@@ -21,11 +21,12 @@ from aotidoctor.model.inputs import MAPPINGS, InputSet, Leaf, LeafValue, Tree, c
 from aotidoctor.model.jobs import Job, SaveInputs, Script
 from aotidoctor.model.record import JsonObject, JsonValue, record
 from aotidoctor.model.report import Diagnosis, Event, EventKind, OnEvent
-from aotidoctor.model.run import Outcome, Request
+from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes.payload import device_of, inputs_source
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import succeeded
 from aotidoctor.runner.runner import Runner
+from aotidoctor.triage.state import LEAST_TIMEOUT_S
 
 # How a call ends.
 EARLY = ("start", "import", "setup", "inputs", "load", "after_load")
@@ -253,11 +254,16 @@ FRESH = 3.0
 VALUES_FILE = "values.pt"
 
 
+class BudgetSpentError(Exception):
+    """No time is left for another attempt."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Bench:
     """A place to try scripts. ``folder`` holds the package and other files of the script; ``tried`` lists the attempts.
 
-    ``wanted`` is the ending that the script must have, None until that is known.
+    ``wanted`` is the ending that the script must have, None until that is known. ``deadline`` is in seconds of the
+    monotonic clock, None without ``--budget``; an attempt that it ends shows nothing, and raises BudgetSpentError.
     """
 
     case: Case
@@ -266,7 +272,15 @@ class Bench:
     timeout: float
     on_event: OnEvent = lambda _event: None
     wanted: CallEnding | None = None
+    deadline: float | None = None
     tried: list[str] = field(default_factory=list)
+
+    def left(self) -> float | None:
+        """The seconds that are left for an attempt; None without a limit. Raises BudgetSpentError."""
+        left = None if self.deadline is None else self.deadline - time.monotonic()
+        if left is not None and left < LEAST_TIMEOUT_S:
+            raise BudgetSpentError
+        return left
 
     def ending(self, recipe: Recipe, what: str, *, fresh: bool = False) -> CallEnding | None:
         """Run the script of ``recipe``; its ending, None if it succeeds. ``what`` names the attempt."""
@@ -307,13 +321,16 @@ class Bench:
     def _run(self, what: str, job: str, payload: Job, *, fresh: bool = False) -> Outcome:
         self.on_event(Event(kind=EventKind.PROBE_START, name=PROBE))
         begun = time.monotonic()
-        limit = FRESH if fresh else 1.0
+        limit = self.timeout * (FRESH if fresh else 1.0)
+        left = self.left()
+        timeout = limit if left is None else min(limit, left)
         # A driver must not be forked.
         fresh = fresh or device_of(self.case) != "cpu"
-        request = Request(
-            probe=PROBE, job=job, payload=payload, fresh=fresh, timeout=limit * self.timeout, purpose=what
+        outcome = self.runner.run(
+            Request(probe=PROBE, job=job, payload=payload, fresh=fresh, timeout=timeout, purpose=what)
         )
-        outcome = self.runner.run(request)
+        if timeout < limit and isinstance(outcome.ending, TimedOut):
+            raise BudgetSpentError
         seconds = time.monotonic() - begun
         self.on_event(Event(kind=EventKind.PROBE_END, name=PROBE, seconds=seconds, verdict=what))
         return outcome

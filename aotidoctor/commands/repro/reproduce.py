@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
+import time
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -19,7 +19,7 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 from aotidoctor.commands import diagnose_package
-from aotidoctor.commands.repro.attempts import CHECKS, VALUES_FILE, Bench, Mode, modes
+from aotidoctor.commands.repro.attempts import CHECKS, VALUES_FILE, Bench, BudgetSpentError, Mode, modes
 from aotidoctor.commands.repro.reduced_inputs import (
     RANDOM,
     UNCHANGED,
@@ -136,7 +136,7 @@ def _diagnose_signature(bench: Bench, attempt: Reduced, environ: Mapping[str, st
     report = diagnose_package.diagnose(
         str(bench.folder / attempt.recipe.package),
         inputs,
-        replace(bench.case.options, generate=False),
+        replace(bench.case.options, generate=False, budget=bench.left()),
         environ=environ,
         on_event=bench.on_event,
         # The runner lacks the caller's variables: a failure that needs them gets a new one.
@@ -149,6 +149,7 @@ MODULES = ("aotidoctor.worker.warm_loader",)
 # Loading these may do harm: their names lead out of the folder, or they do not fit on a disk.
 NEVER_LOADED = ("artifact-unsafe", "artifact-bomb", "inputs-file-unsafe")
 LONGEST = 20.0
+BUDGET_SPENT = "the time budget was spent before there was a script"
 FILES = (NAME, README, "model.pt2", VALUES_FILE, PROGRAM, SETUP)
 _LONGEST_README = 1 << 20
 
@@ -178,10 +179,11 @@ def reproduce(
     redact: bool = True,
     on_event: OnEvent | None = None,
     runner: Runner | None = None,
+    deadline: float | None = None,
 ) -> Repro:
     """Make the script of ``known``, certify it, and write it to ``directory`` if that succeeds.
 
-    ``runner`` may be given to try several with one warm worker; see ``start_runner``.
+    ``runner`` may be given to try several with one warm worker: ``start_runner``. ``deadline`` is that of ``Bench``.
 
     Raises:
         UsageError: the folder has other contents.
@@ -191,18 +193,21 @@ def reproduce(
     reason = _why_not(case, known)
     if reason is not None:
         return Repro(problem=reason)
-    with tempfile.TemporaryDirectory(prefix="aotidoctor-repro-") as room:
-        folder = Path(room) / "repro"
+    with nullcontext(runner) if runner is not None else start_runner(environ) as started, started.room() as room:
+        folder = room / "repro"
         folder.mkdir()
-        with nullcontext(runner) if runner is not None else start_runner(environ) as started:
-            bench = Bench(
-                case=case,
-                runner=started,
-                folder=folder,
-                timeout=min(case.options.timeout, LONGEST),
-                on_event=on_event or (lambda _event: None),
-            )
+        bench = Bench(
+            case=case,
+            runner=started,
+            folder=folder,
+            timeout=min(case.options.timeout, LONGEST),
+            on_event=on_event or (lambda _event: None),
+            deadline=deadline,
+        )
+        try:
             made = _make_script(bench, known, environ, keep_weights=keep_weights)
+        except BudgetSpentError:
+            made = Repro(problem=BUDGET_SPENT, tried=tuple(bench.tried))
         if made.certified:
             note = readme(made, known.cause)
             redactor = Redactor.of(environ)
@@ -337,6 +342,7 @@ def repro(
     """
     # Before the diagnosis, which takes seconds.
     check_folder(directory)
+    deadline = None if options.budget is None else time.monotonic() + options.budget
     with held():
         if saved is not None:
             report = _from_saved(saved, path, inputs_path, options, argv=argv, environ=environ)
@@ -349,11 +355,18 @@ def repro(
             try:
                 with interruptible():
                     made = repro_of_report(
-                        report, directory, environ, keep_weights=keep_weights, redact=redact, on_event=on_event
+                        report,
+                        directory,
+                        environ,
+                        keep_weights=keep_weights,
+                        redact=redact,
+                        on_event=on_event,
+                        deadline=deadline,
                     )
             except KeyboardInterrupt:
                 report = replace(report, interrupted=True)
-        return replace(report, extra={**report.extra, **outcome_texts(made, directory)})
+        late = report.out_of_time or made.problem == BUDGET_SPENT
+        return replace(report, extra={**report.extra, **outcome_texts(made, directory)}, out_of_time=late)
 
 
 def repro_of_report(
@@ -364,12 +377,20 @@ def repro_of_report(
     keep_weights: bool = False,
     redact: bool = True,
     on_event: OnEvent | None = None,
+    deadline: float | None = None,
 ) -> Repro:
-    """Make the script of a report."""
+    """Make the script of a report, until ``deadline``."""
     known = KnownFailure(signature=report.signature, diagnoses=report.diagnoses, findings=report.findings)
     try:
         return reproduce(
-            report.case, known, directory, environ, keep_weights=keep_weights, redact=redact, on_event=on_event
+            report.case,
+            known,
+            directory,
+            environ,
+            keep_weights=keep_weights,
+            redact=redact,
+            on_event=on_event,
+            deadline=deadline,
         )
     except OSError as error:
         return Repro(problem=f"{error.filename or directory}: {error.strerror or error}")

@@ -330,3 +330,50 @@ def test_relative_search_paths_are_those_of_the_users_directory(monkeypatch, tmp
     made = child_environ(given, {}, token="x")
     assert made["PYTHONPATH"] == f"{tmp_path}/src{os.pathsep}/abs"
     assert (made["LD_LIBRARY_PATH"], made["OTHER"]) == (f"{tmp_path}/lib", "lib")
+
+
+KILLED_PARENT = """
+import json, os, sys
+from aotidoctor.model.jobs import Script
+from aotidoctor.model.run import Request
+from aotidoctor.runner.runner import Runner
+
+with Runner(environ=dict(os.environ)) as runner:
+    for path in sys.argv[1:]:
+        payload = Script(path=path)
+        outcome = runner.run(Request(probe="x", job="script", payload=payload, fresh=True, timeout=100.0))
+        print(type(outcome.ending).__name__, getattr(outcome.ending, "name", ""))
+"""
+
+
+def test_code_that_kills_its_parent_does_not_kill_the_command(tmp_base: Path) -> None:
+    faults = [str(FAULTS / f"{name}.py") for name in ("kill_parent", "environment", "kill_parent")]
+    environ = {
+        **os.environ,
+        "TMPDIR": str(tmp_base),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), *sys.path])),
+    }
+    command = [sys.executable, "-c", KILLED_PARENT, *faults]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=100, check=False)
+    assert done.stdout.splitlines() == ["Signalled SIGKILL", "Exited ", "Signalled SIGKILL"], done.stderr
+    assert done.returncode == 0
+    assert list(tmp_base.iterdir()) == []
+
+
+@no_torch
+def test_a_room_goes_with_a_command_that_is_killed(tmp_base: Path) -> None:
+    code = f"""
+import os, signal
+from aotidoctor.runner.runner import Runner
+runner = Runner(environ={{**os.environ, "TMPDIR": {str(tmp_base)!r}}})
+with runner.room() as room:
+    (room / "model.pt2").write_bytes(b"x" * 1000)
+    print(room, flush=True)
+    runner._launcher.warm().wait_ready()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), *sys.path]))}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert Path(done.stdout.strip()).is_relative_to(tmp_base)
+    assert soon(lambda: not any(tmp_base.iterdir())), list(tmp_base.rglob("*"))
