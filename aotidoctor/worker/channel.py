@@ -1,7 +1,8 @@
 """Report to the parent through the side channel: one JSON object per line, appended to a file.
 
 The file is opened anew for each record: code under examination may close every descriptor, or get the number of ours
-for a file of its own. Neither must lose a record or write it into the wrong file.
+for a file of its own. Neither must lose a record or write it into the wrong file. Only a process that is confined so
+that it opens no file to write to it keeps this one open.
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ class Channel:
         self.scratch = scratch or run_dir / "scratch"
         self.stage = "start"
         self._warnings = 0
+        self._kept: int | None = None
+
+    def keep_open(self) -> None:
+        """Keep the file open from now on: this process will not be allowed to open a file to write to it."""
+        self._kept = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
 
     def enter(self, stage: str) -> None:
         """Report that ``stage`` begins now, and the one before has ended."""
@@ -68,12 +74,13 @@ class Channel:
         if len(data) > MAX_RESULT_BYTES:
             data = json.dumps({"too_large": len(data)}).encode()
         try:
-            fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC) if self._kept is None else self._kept
             try:
                 # The leading newline ends a line that another writer may have left unfinished.
                 os.write(fd, b"\n" + data + b"\n")
             finally:
-                os.close(fd)
+                if self._kept is None:
+                    os.close(fd)
         except OSError as error:
             raise ChannelLostError(str(error)) from error
 

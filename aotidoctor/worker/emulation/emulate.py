@@ -38,6 +38,7 @@ from aotidoctor.worker.emulation.storage import (
     empty_storage,
 )
 from aotidoctor.worker.emulation.wrapper import LostValue, Replay
+from aotidoctor.worker.sandbox import confine_replay
 from aotidoctor.worker.treatments import treat
 from aotidoctor.worker.user_code import load_setup
 from aotidoctor.worker.values.match_values import Candidates, reference_candidates
@@ -261,6 +262,9 @@ def _run(job: EmulationJob) -> None:
     payload, channel, call = job.payload, job.channel, job.call
     if payload.watch is not None and payload.watch.reference:
         job = replace(job, candidates=reference_candidates(payload, call, channel)[0])
+    # Opened before files cannot be opened any more.
+    kept = (channel.user_cwd / payload.keep_outputs).open("wb") if payload.keep_outputs else None
+    confine_replay(payload, channel)
     channel.enter("run1")
     done = run_passes(job, with_values=bool(payload.reference or payload.keep_outputs))
     described = [
@@ -271,11 +275,11 @@ def _run(job: EmulationJob) -> None:
     channel.put(emulation=done.result(), outputs=[described])
     if payload.reference and all(tensor is not None for _, tensor in done.outputs):
         _compare(payload, call, dict(done.outputs), channel)
-    if payload.keep_outputs:
-        path = channel.user_cwd / payload.keep_outputs
+    if kept is not None:
         import torch
 
-        torch.save({path: None if tensor is None else tensor.clone() for path, tensor in done.outputs}, path)
+        with kept:
+            torch.save({path: None if tensor is None else tensor.clone() for path, tensor in done.outputs}, kept)
 
 
 class _NoModel:

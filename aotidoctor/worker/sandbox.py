@@ -1,0 +1,234 @@
+"""Confine this process by means of the kernel, for good and with all that it starts.
+
+``confine_files`` (Landlock): nothing is written, made or removed outside of a few folders; where the kernel knows how,
+no TCP connection, no signal to and no tracing of a process outside. ``close_network`` (seccomp): no socket but local
+ones. ``confine_calls`` (seccomp, an allow-list of system calls): no file is opened to be written, no program executed,
+no process started but threads, no socket, no signal but to this process; for code that only computes. Files that this
+user may read stay readable.
+
+Each returns False where the kernel, the processor or a container does not allow it; the process is as it was then.
+
+``confine_replay`` applies them before the text of a package is executed. Where neither is there, files are limited in
+size, and a warning of the run says that the process is not confined; so it does for code of the user's own, which may
+need anything and is not confined at all.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import resource
+import struct
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from aotidoctor.model.case import user_function
+from aotidoctor.model.jobs import Run, UserCode
+from aotidoctor.worker.channel import MAX_RESULT_BYTES, Channel
+
+_PR_SET_NO_NEW_PRIVS = 38
+# Landlock. Everything but executing, reading files and reading directories (bits 0, 2 and 3), by version of Landlock.
+_WRITE_FILE, _TRUNCATE = 1 << 1, 1 << 14
+_WRITES = _WRITE_FILE | sum(1 << bit for bit in range(4, 14))
+_NO_TCP = 0b11
+_NO_SOCKETS_NO_SIGNALS = 0b11
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_RULE_PATH_BENEATH = 1
+
+
+def confine_files(folders: Iterable[Path]) -> bool:
+    """Let this thread, and those that it will start, write below these folders and to ``/dev/null`` alone."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1) if sys.platform == "linux" else -1
+    # The second version can rename within a folder's tree, the first refuses that everywhere.
+    if version < 2:
+        return False
+    rights = _WRITES | (_TRUNCATE if version >= 3 else 0)
+    values = [rights, *((_NO_TCP,) if version >= 4 else ()), *((_NO_SOCKETS_NO_SIGNALS,) if version >= 6 else ())]
+    attributes = struct.pack(f"={len(values)}Q", *values)
+    ruleset = libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
+    if ruleset < 0:
+        return False
+    try:
+        for folder in folders:
+            with suppress(OSError):
+                _allow_writes(libc, ruleset, folder, rights)
+        _allow_writes(libc, ruleset, Path(os.devnull), rights & (_WRITE_FILE | _TRUNCATE))
+        if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+            return False
+        return bool(libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0)
+    except OSError:
+        return False
+    finally:
+        os.close(ruleset)
+
+
+def _allow_writes(libc: ctypes.CDLL, ruleset: int, path: Path, rights: int) -> None:
+    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        if libc.syscall(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, struct.pack("=Qi", rights, place), 0) != 0:
+            raise OSError(ctypes.get_errno(), "landlock_add_rule")
+    finally:
+        os.close(place)
+
+
+# System calls by name: their numbers on x86-64 and on 64-bit ARM, "-" where there is none.
+_ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+_COMPUTING = """
+    futex 202 98  read 0 63  write 1 64  mmap 9 222  munmap 11 215  madvise 28 233  mprotect 10 226  mremap 25 216
+    brk 12 214  close 3 57  clock_gettime 228 113  lseek 8 62  pread64 17 67  readv 19 65  writev 20 66  fstat 5 80
+    stat 4 -  lstat 6 -  newfstatat 262 79  statx 332 291  access 21 -  faccessat 269 48  faccessat2 439 439
+    readlink 89 -  readlinkat 267 78  getdents64 217 61  getcwd 79 17  sched_yield 24 124  sched_getaffinity 204 123
+    sched_setaffinity 203 122  sched_getparam 143 121  sched_getscheduler 145 120  sched_get_priority_max 146 125
+    sched_get_priority_min 147 126  set_robust_list 273 99  get_robust_list 274 100  set_tid_address 218 96
+    rseq 334 293  getpid 39 172  gettid 186 178  getppid 110 173  getuid 102 174  geteuid 107 175  getgid 104 176
+    getegid 108 177  getcpu 309 168  gettimeofday 96 169  time 201 -  times 100 153  getrusage 98 165  sysinfo 99 179
+    uname 63 160  getrlimit 97 163  clock_getres 229 114  clock_nanosleep 230 115  nanosleep 35 101
+    rt_sigaction 13 134  rt_sigprocmask 14 135  rt_sigreturn 15 139  rt_sigpending 127 136  sigaltstack 131 132
+    setitimer 38 103  getitimer 36 102  restart_syscall 219 128  exit 60 93  exit_group 231 94  dup 32 23  dup2 33 -
+    dup3 292 24  pipe 22 -  pipe2 293 59  poll 7 -  ppoll 271 73  select 23 -  pselect6 270 72  eventfd2 290 19
+    getrandom 318 278  membarrier 324 283  arch_prctl 158 -  get_mempolicy 239 236  set_mempolicy 238 237
+    mbind 237 235  mincore 27 232  mlock 149 228  munlock 150 229  statfs 137 43  fstatfs 138 44  fadvise64 221 223
+    readahead 187 213
+"""
+_OTHERS = """
+    openat 257 56  open 2 -  clone 56 220  clone3 435 435  openat2 437 437  kill 62 129  tgkill 234 131  prctl 157 167
+    prlimit64 302 261  ioctl 16 29  fcntl 72 25  socket 41 198  io_uring_setup 425 425
+"""
+_SECCOMP = (317, 277)
+_SET_FILTER, _ALL_THREADS = 1, 1
+# Classic BPF: instructions, and what a filter answers.
+_LOAD, _AND, _EQUALS, _AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
+_ALLOW, _ERROR = 0x7FFF0000, 0x00050000
+_EPERM, _ENOSYS = 1, 38
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
+# Calls of a second, 32-bit wide interface have numbers from here on.
+_X32 = 0x40000000
+_OPENED_TO_WRITE = os.O_ACCMODE | os.O_CREAT | os.O_TRUNC
+_CLONE_THREAD = 0x10000
+_AF_UNIX = 1
+# Names of threads and of memory; the size and settings of a terminal, as isatty asks.
+_PRCTL = (15, 16, 0x53564D41)
+_IOCTL = (0x5401, 0x5413)
+# Copies of a descriptor, and its flags: not who gets its signals.
+_FCNTL = (0, 1, 2, 3, 4, 5, 1030)
+Instruction = tuple[int, int, int, int]
+
+
+def confine_calls() -> bool:
+    """Let all threads of this process make only the system calls of code that computes."""
+    numbers = _numbers(_COMPUTING)
+    others = _numbers(_OTHERS)
+    program = [one for number in numbers.values() for one in _answer(number, _ALLOW)]
+    for name, argument, mask, values in (
+        ("openat", 2, _OPENED_TO_WRITE, (0,)),
+        ("open", 1, _OPENED_TO_WRITE, (0,)),
+        ("clone", 0, _CLONE_THREAD, (_CLONE_THREAD,)),
+        ("kill", 0, None, (os.getpid(),)),
+        ("tgkill", 0, None, (os.getpid(),)),
+        ("prctl", 0, None, _PRCTL),
+        ("ioctl", 1, None, _IOCTL),
+        ("fcntl", 1, None, _FCNTL),
+    ):
+        if name in others:
+            program += _by_argument(others[name], argument, mask, values)
+    if "prlimit64" in others:
+        # Limits are read, not set: no new ones are given, in both halves of the pointer.
+        program += _by_argument(others["prlimit64"], 2, None, (0,), then=_check(2, None, (0,), high=True))
+    # What would need a look at memory: the C library goes back to the plain calls.
+    program += [
+        one for name in ("clone3", "openat2") if name in others for one in _answer(others[name], _ERROR | _ENOSYS)
+    ]
+    return _install(program, otherwise=_ERROR | _EPERM)
+
+
+def close_network() -> bool:
+    """Let all threads of this process make no sockets but local ones."""
+    others = _numbers(_OTHERS)
+    if not others:
+        return False
+    number = others["socket"]
+    check = _check(0, None, (_AF_UNIX,))
+    program = [(_EQUALS, 0, len(check) + 1, number), *check, (_RETURN, 0, 0, _ERROR | _EPERM)]
+    return _install([*program, *_answer(others["io_uring_setup"], _ERROR | _ENOSYS)], otherwise=_ALLOW)
+
+
+def _numbers(table: str) -> Mapping[str, int]:
+    """The system calls of this processor; empty where none are known."""
+    if platform.machine() not in _ARCHITECTURES:
+        return {}
+    words, column = table.split(), _ARCHITECTURES[platform.machine()][1]
+    return {name: int(number) for name, number in zip(words[::3], words[column + 1 :: 3], strict=True) if number != "-"}
+
+
+def _answer(number: int, answer: int) -> list[Instruction]:
+    return [(_EQUALS, 0, 1, number), (_RETURN, 0, 0, answer)]
+
+
+def _check(argument: int, mask: int | None, values: tuple[int, ...], *, high: bool = False) -> list[Instruction]:
+    """Allow the call whose argument, masked, is one of the values."""
+    made: list[Instruction] = [(_LOAD, 0, 0, _ARGUMENTS + 8 * argument + 4 * high)]
+    if mask is not None:
+        made.append((_AND, 0, 0, mask))
+    return made + [one for value in values for one in _answer(value, _ALLOW)]
+
+
+def _by_argument(
+    number: int, argument: int, mask: int | None, values: tuple[int, ...], then: list[Instruction] | None = None
+) -> list[Instruction]:
+    """Allow a call by an argument of it, and refuse it else; with ``then`` it is allowed only if that allows it."""
+    check = _check(argument, mask, values)
+    if then is not None:
+        # A fitting value goes on with the second check instead of being allowed.
+        check = [*check[:-2], (_EQUALS, 0, len(then), values[0]), *then]
+    check.append((_RETURN, 0, 0, _ERROR | _EPERM))
+    return [(_EQUALS, 0, len(check), number), *check]
+
+
+def _install(program: list[Instruction], otherwise: int) -> bool:
+    """Install the filter in all threads; ``otherwise`` is the answer for what it does not name."""
+    if sys.platform != "linux" or sys.byteorder != "little" or platform.machine() not in _ARCHITECTURES:
+        return False
+    architecture, column = _ARCHITECTURES[platform.machine()]
+    whole: list[Instruction] = [
+        (_LOAD, 0, 0, _ARCHITECTURE),
+        (_EQUALS, 1, 0, architecture),
+        (_RETURN, 0, 0, _ERROR | _EPERM),
+        (_LOAD, 0, 0, _NUMBER),
+        (_AT_LEAST, 0, 1, _X32),
+        (_RETURN, 0, 0, _ERROR | _ENOSYS),
+        *program,
+        (_RETURN, 0, 0, otherwise),
+    ]
+    packed = b"".join(struct.pack("=HBBI", *one) for one in whole)
+    kept = ctypes.create_string_buffer(packed, len(packed))
+    header = struct.pack("@HP", len(whole), ctypes.addressof(kept))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        return False
+    return bool(libc.syscall(_SECCOMP[column], _SET_FILTER, _ALL_THREADS, header) == 0)
+
+
+# When to confine.
+def confine_replay(payload: Run, channel: Channel) -> None:
+    """Confine this process before it executes text of a package, unless it executes code of the user's own as well."""
+    if _has_user_code(payload):
+        channel.warn("not confined: it executes code of your own")
+        return
+    channel.keep_open()
+    files = confine_files([channel.run_dir])
+    if confine_calls() or files:
+        return
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_RESULT_BYTES, hard))
+    channel.warn("not confined: this kernel or container allows neither Landlock nor seccomp")
+
+
+def _has_user_code(payload: Run) -> bool:
+    watched = payload.watch.reference if payload.watch is not None else None
+    references = (payload.reference, payload.share_reference, watched)
+    return payload.code != UserCode() or any(one and user_function(one) is not None for one in references)
