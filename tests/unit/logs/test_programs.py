@@ -16,7 +16,7 @@ EXPECTED = {
     "torchrun": (["out-of-memory"], 4, [5, 12, 13], [], []),
     "triton": (["custom-op-missing"], 12, [13, 18, 22], [], []),
     "vllm": (["abi-mismatch"], 4, [3, 15], [], []),
-    "server_mix": ([], 3, [4, 5, 12, 15, 17], [13], [3]),
+    "server_mix": (["cuda-illegal-access"], 3, [4, 5, 12, 15, 17], [13], []),
 }
 
 
