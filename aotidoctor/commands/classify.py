@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from aotidoctor.diagnosis.signing import with_fingerprint
-from aotidoctor.logs.diagnose_log import UNKNOWN, log_diagnoses, log_findings, next_steps, with_ids
+from aotidoctor.logs.diagnose_log import UNKNOWN, judge_log, log_diagnoses, log_findings, next_steps, with_ids
 from aotidoctor.logs.log_reading import read_log
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Host, Options
@@ -62,9 +62,8 @@ def classify(
     invocation = Invocation("classify", argv)
     reading = read_log(stream, name)
     findings = with_ids(log_findings(reading))
-    diagnoses = log_diagnoses(findings)
+    verdict, diagnoses = judge_log(reading, log_diagnoses(findings))
     failed = bool(reading.unknown) or any(match.event.level == "error" for match in reading.matches)
-    verdict = "problem" if diagnoses else "unknown" if failed or reading.out_of_time else "healthy"
     # A failure counts as an error even where its cause is only suspected.
     if verdict == "unknown" or (failed and not any(item.severity is Severity.ERROR for item in findings)):
         findings = [replace(item, severity=Severity.ERROR) if item.code == UNKNOWN else item for item in findings]

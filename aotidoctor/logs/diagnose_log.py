@@ -20,7 +20,14 @@ from pathlib import Path
 
 from aotidoctor.diagnosis.playbooks import NAME, fill_text, find_playbook, subject_of, title_of
 from aotidoctor.logs.judgement import is_fixed
-from aotidoctor.logs.patterns import LEAST_CONFIDENCE, LEAST_SUSPICION, KnownIssue, bound_repeats, known_issue
+from aotidoctor.logs.patterns import (
+    LEAST_CONFIDENCE,
+    LEAST_SUSPICION,
+    NAMED_CONFIDENCE,
+    KnownIssue,
+    bound_repeats,
+    known_issue,
+)
 from aotidoctor.model import load_toml
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
 from aotidoctor.model.report import Diagnosis, LogEvent, LogMatch, LogReading, Playbook, Remedy, Status
@@ -72,7 +79,10 @@ _SYMBOL = re.compile(r"(?<![\w?])(?:_{1,2}Z\w{3,400}|\?{1,2}[A-Za-z_]\w{0,200}@[
 
 @dataclass(frozen=True)
 class CauseKind:
-    """A kind of a cause. ``title``, ``remedy`` and ``command`` are as in a playbook; empty ones are the playbook's."""
+    """A kind of a cause. ``title``, ``remedy`` and ``command`` are as in a playbook; empty ones are the playbook's.
+
+    ``elsewhere``: of a failure without a trace of AOTInductor, whose advice must not name a package.
+    """
 
     cause: str
     kind: str
@@ -80,6 +90,7 @@ class CauseKind:
     title: str = ""
     remedy: str = ""
     command: str = ""
+    elsewhere: bool = False
 
     @cached_property
     def words(self) -> re.Pattern[str]:
@@ -87,11 +98,11 @@ class CauseKind:
         return re.compile(bound_repeats(self.message), re.MULTILINE)
 
 
-def kind_of(cause: str, text: str) -> dict[str, FactValue]:
+def kind_of(cause: str, text: str, *, elsewhere: bool = False) -> dict[str, FactValue]:
     """The kind of ``cause`` that ``text`` is about, as facts; empty where there are no kinds or none fits."""
     facts: dict[str, FactValue] = {}
     for one in splits():
-        hit = one.words.search(text) if one.cause == cause else None
+        hit = one.words.search(text) if one.cause == cause and (elsewhere or not one.elsewhere) else None
         if hit is not None:
             facts = {"split": one.kind, **{name: value for name, value in hit.groupdict().items() if value}}
             break
@@ -226,6 +237,10 @@ def next_steps(reading: LogReading, *, package: str | None, inputs: str | None =
     model, sample = _word(package or "model.pt2"), _word(inputs or "sample.pt")
     fitting = [texts for is_one, texts in _RULES if any(map(is_one, events))]
     steps = [text.format(model=model) for texts in fitting for text in texts]
+    if package is None and not reading.names_aoti:
+        # Nothing of it is AOTInductor's: no advice names a package.
+        others = (step.replace(f" --model {model}", "") for step in steps if "AOTI" not in step)
+        return tuple(dict.fromkeys(others))[:_MOST_STEPS]
     if events and package is None:
         log = "LOG" if reading.name in ("", "stdin") else _word(reading.name)
         steps.append(f"aotidoctor classify {log} --package {model}   # kernels, wrapper lines and symbols by name")
@@ -248,6 +263,9 @@ _KERNEL = re.compile(r"\b(?:cpp|triton)_(?:[a-z]+_)*?fused_\w+")
 _RELEASE = re.compile(r" \((?:torch |Triton )?\d+\.\d+(?!\d)[^()]*\)$")
 _NO_SPLIT = CauseKind(cause="", kind="", message="")
 _MOST_MATCHES, _MOST_UNKNOWN, _MOST_CAUSES = 12, 5, 5
+# Advice that takes a package for granted, and what stands there instead where nothing in a log is AOTInductor's.
+_OF_PACKAGES = re.compile(r"(?i:\bpackages?\b(?! (?:list|index|manager))|\.pt2\b|aoti|\bcompile[ds]? again|\bexport)")
+_FIND_IT = "Find the library or program that the line belongs to: the log does not show what was loaded or compiled."
 
 
 def log_findings(reading: LogReading) -> list[Evidence]:
@@ -292,6 +310,15 @@ def log_diagnoses(findings: Sequence[Evidence]) -> tuple[Diagnosis, ...]:
     return tuple(made)
 
 
+def judge_log(reading: LogReading, diagnoses: tuple[Diagnosis, ...]) -> tuple[str, tuple[Diagnosis, ...]]:
+    """The verdict on a log, and the causes to show: where nothing failed, none below ``NAMED_CONFIDENCE``."""
+    if diagnoses and diagnoses[0].confidence >= NAMED_CONFIDENCE:
+        return "problem", diagnoses
+    if reading.unknown or any(match.event.level == "error" for match in reading.matches):
+        return "unknown", diagnoses
+    return "unknown" if reading.out_of_time else "healthy", ()
+
+
 def _sure(item: Evidence) -> float:
     sure = item.facts.get("confidence")
     return sure if isinstance(sure, float) else 0.0
@@ -308,7 +335,8 @@ def _known_evidence(match: LogMatch, reading: LogReading) -> Evidence:
     # The known issue of a match: some are told apart by where the message comes from, not by its words.
     issue = known_issue("\n".join((match.event.text, *match.event.frames)), match.pattern.cause)
     facts |= {key: value for key, value in _more(match, reading, issue).items() if value}
-    facts = {**kind_of(pattern.cause, "\n".join((event.text, *event.frames[:_FRAMES]))), **facts}
+    text = "\n".join((event.text, *event.frames[:_FRAMES]))
+    facts = {**kind_of(pattern.cause, text, elsewhere=not reading.names_aoti), **facts}
     kernel = _KERNEL.search("\n".join((event.text, *event.frames)))
     if kernel is not None:
         facts.setdefault("kernel", kernel[0])
@@ -342,6 +370,7 @@ def _more(match: LogMatch, reading: LogReading, issue: KnownIssue | None) -> dic
         "said_by": event.origin,
         "count": event.count if event.count > 1 else 0,
         "tainted": event.tainted,
+        "elsewhere": not reading.names_aoti,
         "echo_of": event.echo_of or 0,
     }
 
@@ -382,7 +411,13 @@ def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> D
     lead, values = evidence[0], evidence_values(evidence[0])
     stage, line = lead.facts.get("stage"), lead.source.line if isinstance(lead.source, FileSource) else None
     split = split_of(playbook.cause, lead.facts) or _NO_SPLIT
+    elsewhere = bool(lead.facts.get("elsewhere"))
     remedy = fill_text(split.remedy or playbook.remedy, values)
+    command = command_of(split.command or playbook.command, values)
+    if elsewhere and _OF_PACKAGES.search(remedy) is not None:
+        remedy = _FIND_IT
+    if elsewhere and _OF_PACKAGES.search(command) is not None:
+        command = ""
     issue, workaround = lead.facts.get("known_issue"), lead.facts.get("workaround_known")
     if issue:
         instead = f" Workaround: {workaround}." if workaround else ""
@@ -400,7 +435,7 @@ def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> D
         looked_like=f"line {line}: {lead.observed}",
         subject=subject_of(lead),
         evidence=tuple(item.id for item in evidence if item.id),
-        remedy=Remedy(text=remedy, command=command_of(split.command or playbook.command, values)),
+        remedy=Remedy(text=remedy, command=command),
         playbook=playbook.cause,
         severity=lead.severity,
         would_confirm=fill_text(playbook.would_confirm, values),

@@ -256,6 +256,11 @@ _WAYS: tuple[Callable[[Sequence[tuple[int, str]]], OtherReading | None], ...] = 
 
 # The reading.
 _FRAMES, _TEXT, _UNKNOWN, _ORIGINS = 40, 2000, 20, 64
+# A trace of AOTInductor, of its packages or of the code in them.
+_AOTI = re.compile(
+    rb"(?i:aoti|aot_?inductor)|\.pt2\b|(?:run|create)_func_|model_container|input_handles|run_impl|\bshim"
+)
+_LONGEST = 4096
 
 
 def read_log(stream: BinaryIO, name: str, patterns: Sequence[Pattern] | None = None) -> LogReading:
@@ -312,9 +317,11 @@ class _Read:
     def __init__(self, matcher: Matcher) -> None:
         self._assembly, self._streams = Assembly(matcher), Streams()
         self.versions: dict[str, str] = {}
+        self.names_aoti = False
 
     def add(self, segment: Sequence[Numbered]) -> None:
         _versions(segment, self.versions)
+        self.names_aoti = self.names_aoti or any(_AOTI.search(raw[:_LONGEST]) is not None for _, raw in segment)
         self._assembly.add(list(clean_text(segment, self._streams)))
 
     def finished(self, name: str, source: LogSource, prefilter: Prefilter) -> LogReading:
@@ -326,6 +333,10 @@ class _Read:
         unknown = [
             group.root for group in found if not group.is_known and group.root.level == "error" and not group.tainted
         ]
+        matches = rank_matches(found, self.versions, events)
+        # The file that prints a message is a trace of it as well, where no other prints it.
+        sources = (match.pattern.source for match in matches if " or " not in match.pattern.source)
+        printed = any(_AOTI.search(source.encode()) is not None for source in sources)
         problems = list(source.problems)
         if prefilter.skipped:
             count = f"{prefilter.skipped:,} between the first and the last of them were not read"
@@ -335,12 +346,13 @@ class _Read:
             size=source.size,
             lines=prefilter.lines,
             events=tuple(events.values()),
-            matches=rank_matches(found, self.versions, events),
+            matches=matches,
             more_events=self._assembly.more,
             versions=self.versions,
             origins=tuple(self._streams.origins)[:_ORIGINS],
             unknown=tuple(events[id(root)] for root in unknown[:_UNKNOWN]),
             problems=tuple(problems),
+            names_aoti=self.names_aoti or printed or _AOTI.search(source.head) is not None,
         )
 
     @property
@@ -364,7 +376,7 @@ def _tools_of(patterns: Sequence[Pattern]) -> tuple[KeywordFilter, Matcher]:
 
 def _versions(segment: Sequence[Numbered], versions: dict[str, str]) -> None:
     for _, raw in segment:
-        if len(raw) < 4096 and HINTS.search(raw) is not None:
+        if len(raw) < _LONGEST and HINTS.search(raw) is not None:
             versions_in(decode_line(raw), versions)
 
 

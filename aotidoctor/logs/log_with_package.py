@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from aotidoctor.localize.blame.indirect_failures import chains_in
 from aotidoctor.localize.culprit import called_operator, package_files, with_sources
-from aotidoctor.logs.diagnose_log import KNOWN, UNKNOWN, log_diagnoses, with_ids
+from aotidoctor.logs.diagnose_log import KNOWN, UNKNOWN, judge_log, log_diagnoses, with_ids
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case
@@ -58,7 +58,7 @@ def resolve_names(report: Report, package: str, inputs: str | None, environ: Map
     # Inputs that break the contract come first: what the log reports a run with them may follow from it.
     own = [item for item in findings if item.code.startswith("AD-IN")]
     broken = name_causes(Session(case=case, runner=None, findings=own))
-    logged = log_diagnoses(findings)
+    verdict, logged = judge_log(reading, log_diagnoses(findings))
     first = [item for item in broken if item.severity is Severity.ERROR]
     known = {item.cause for item in first}
     rest = [item for item in (*logged, *broken) if item.cause not in known]
@@ -66,11 +66,10 @@ def resolve_names(report: Report, package: str, inputs: str | None, environ: Map
     for item in (*first, *rest):
         by_cause.setdefault(item.cause, item)
     diagnoses = tuple(replace(item, rank=rank) for rank, item in enumerate(by_cause.values(), 1))
-    verdict = "problem" if diagnoses else report.verdict
     return replace(
         report,
         case=case,
-        verdict=verdict,
+        verdict="problem" if broken else verdict,
         stage=diagnoses[0].stage or report.stage if diagnoses else report.stage,
         findings=tuple(findings),
         diagnoses=diagnoses,

@@ -277,7 +277,7 @@ class LogReading:
     ``events`` are the first ones, ``more_events`` counts those left out. ``versions`` are those that the log names
     (``torch``, ``triton``, ``cuda``, ``driver``, ``python``...). ``unknown`` are failures that no pattern knows.
     ``problems`` says what could not be read (encoding, lines cut, a truncated end); ``out_of_time``: the end of it was
-    not read, because the rest took too long.
+    not read, because the rest took too long. ``names_aoti``: something in it, or the message itself, is AOTInductor's.
     """
 
     name: str
@@ -291,6 +291,7 @@ class LogReading:
     unknown: tuple[LogEvent, ...] = ()
     problems: tuple[str, ...] = ()
     out_of_time: bool = False
+    names_aoti: bool = True
 
 
 # How often a failure was seen before, where last, and what solved it.

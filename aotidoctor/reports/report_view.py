@@ -88,7 +88,7 @@ def headline(report: Report) -> Headline:
             text = one_line(report.extra.get("origin") or "see the evidence")
             return Headline("PROBLEM", _cut(text), "bad")
         case _ if report.log is not None and run_view.is_log(report):
-            return Headline("UNKNOWN", run_view.log_unknown(report.log), "unsure")
+            return Headline("UNKNOWN", _cut(run_view.log_unknown(report.log, report.diagnoses)), "unsure")
         case _ if not any(outcome_failed(outcome) for outcome in report.runs):
             return Headline("UNKNOWN", "no verdict could be reached", "unsure")
         case _:
@@ -224,7 +224,7 @@ def _diagnosis_rows(report: Report, diagnosis: Diagnosis) -> tuple[LabelledLine,
         *_program_rows(report),
         LabelledLine(label="Subject", text=one_line(diagnosis.subject or "")),
         LabelledLine(label="Looked like", text=one_line(diagnosis.looked_like)),
-        LabelledLine(label="Is", text=what_it_is(report, diagnosis)),
+        LabelledLine(label="Perhaps" if report.verdict == "unknown" else "Is", text=what_it_is(report, diagnosis)),
         LabelledLine(label="How sure", text=how_sure(diagnosis)),
         LabelledLine(label="What to do", text=one_line(diagnosis.remedy.text, 600)),
         LabelledLine(label="", text=diagnosis.remedy.command, is_code=True),

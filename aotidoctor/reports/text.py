@@ -239,7 +239,8 @@ def exit_status(report: Report, fail_on: str) -> int:
         return OUT_OF_TIME
     if fail_on == "never":
         return OK
-    if report.verdict == "unknown":
+    # A cause that is only perhaps the one counts as a note.
+    if report.verdict == "unknown" and not (report.diagnoses and fail_on == "info"):
         return UNKNOWN
     threshold = FAIL_ON.index(fail_on)
     return PROBLEM if any(finding.severity.rank >= threshold for finding in report.findings) else OK

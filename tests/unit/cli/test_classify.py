@@ -37,6 +37,24 @@ def test_status(text, status):
     assert call("-", "-q", stdin=text).exit_code == status
 
 
+GUESS = "AssertionError: Tensor-likes are not close!\n"
+
+
+def test_a_cause_that_is_not_sure_is_no_problem_but_perhaps_one():
+    document = json.loads(call("-", "--json", stdin=GUESS).stdout)
+    assert (document["verdict"], document["diagnoses"][0]["cause"]) == ("unknown", "numeric-difference")
+    assert document["diagnoses"][0]["confidence"] < 0.6
+    page = call("-", stdin=GUESS)
+    assert page.exit_code == 3
+    assert page.stdout.lstrip().startswith("UNKNOWN  perhaps numeric-difference")
+    assert call("-", "--fail-on", "info", "-q", stdin=GUESS).exit_code == 1
+
+
+def test_a_suspicion_in_a_log_without_a_failure_is_not_named():
+    document = json.loads(call("-", "--json", stdin="WARNING: Tensor-likes are not close! trying again\ndone\n").stdout)
+    assert (document["verdict"], document["diagnoses"]) == ("healthy", [])
+
+
 @pytest.mark.parametrize("magic", [b"PK\x03\x04", b"\x7fELF\x02", b"\xfd7zXZ\0", b"BZh9", b"\x28\xb5\x2f\xfd"])
 def test_what_is_no_log_is_not_judged_by_the_words_in_it(magic, tmp_path):
     path = tmp_path / "model.pt2"
