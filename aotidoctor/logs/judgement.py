@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from aotidoctor.logs.assembly import Draft
-from aotidoctor.logs.patterns import LEAST_CONFIDENCE, LogFailure
+from aotidoctor.logs.patterns import LEAST_CONFIDENCE, LogFailure, is_certain_cause
 from aotidoctor.logs.prefilter import letters
 from aotidoctor.model.report import LogEvent, LogMatch
 
@@ -144,6 +144,8 @@ _CUDA = re.compile(
 _TYPE = re.compile(r"^(?:what\(\): *|[\w.:]*(?:Error|Exception|Failure)?: +|terminate called.*)+")
 # Shorter words may be the same by chance.
 _TELLING = 14
+# The least confidence of a message that was logged as news, and is believed for what follows it.
+_NEWS = 0.7
 
 
 @dataclass(slots=True)
@@ -157,6 +159,7 @@ class RelatedFailure:
 
 def judge(drafts: Sequence[Draft]) -> list[RelatedFailure]:
     """The failures in order, each with the one that it echoes."""
+    _believe_news(drafts)
     judged = [RelatedFailure(draft) for draft in drafts]
     words: list[tuple[bytes, bytes]] = []
     for draft in drafts:
@@ -184,6 +187,19 @@ def judge(drafts: Sequence[Draft]) -> list[RelatedFailure]:
             passed.add(id(one.root))
             one.root = roots[id(one.root)]
     return judged
+
+
+def _believe_news(drafts: Sequence[Draft]) -> None:
+    """Take what was logged as news for a failure, where it is well known and an error without a cause follows it."""
+    open_ends = [
+        draft.at
+        for draft in drafts
+        if draft.level == "error" and draft.found.form == "line" and not any(map(is_certain_cause, draft.matches))
+    ]
+    for draft in drafts:
+        sure = draft.matches[0].confidence if draft.matches else 0.0
+        if draft.level == "mention" and sure >= _NEWS and open_ends and draft.at < open_ends[-1]:
+            draft.level = "error"
 
 
 def _root(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from aotidoctor.commands.classify import classify_text
 from aotidoctor.logs.lines import level_of, level_of_priority
 from aotidoctor.logs.prefilter import SMALL
 from tests.unit.logs.reading import read
@@ -61,3 +62,19 @@ def test_a_level_is_seen_in_a_log_that_is_not_read_line_by_line(line):
     news = "".join(f"2026-01-01 10:00:00 INFO step {number} fine\n" for number in range(9000))
     assert len(news) > SMALL
     assert read(f"{news}{line}\n{news}").unknown
+
+
+NEWS = "2026-10-10 10:10:10 INFO worker: RuntimeError: CUDA error: an illegal memory access was encountered\n"
+
+
+def test_a_known_failure_that_was_logged_as_news_comes_before_what_follows_from_it():
+    dead = "2026-10-10 10:10:11 ERROR engine: EngineDeadError: EngineCore encountered an issue\n"
+    _, diagnoses, reading = classify_text((NEWS + dead).encode(), "log")
+    assert (diagnoses[0].cause, diagnoses[0].looked_like[:6]) == ("cuda-illegal-access", "line 1")
+    assert [(event.level, event.echo_of) for event in reading.events] == [("error", None), ("error", 1)]
+
+
+def test_it_stays_news_where_nothing_failed_after_it():
+    _, diagnoses, reading = classify_text(f"{NEWS}2026-10-10 10:10:11 INFO worker: retried, all done\n".encode(), "log")
+    assert diagnoses == ()
+    assert [event.level for event in reading.events] == ["mention"]
