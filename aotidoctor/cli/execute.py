@@ -27,7 +27,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -397,7 +397,12 @@ def with_left_out(report: Report, name: str, reason: str) -> Report:
 
 def stand_in_report(command: str, path: str) -> Report:
     """Make a report without a result: nothing about the package, the bare minimum about the host."""
-    host = Host(system=platform.system(), machine=platform.machine(), python=platform.python_version())
+    host = Host(
+        system=platform.system(),
+        machine=platform.machine(),
+        python=platform.python_version(),
+        unstated=frozenset(item.name for item in fields(Host)) - {"system", "machine", "python"},
+    )
     artifact = Artifact(path=path, kind=ArtifactKind.UNREADABLE, size=0, problem="not examined")
     return Report(
         verdict="unknown",

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple, Protocol, cast
 
 import typer
@@ -79,7 +81,7 @@ class Sectioned(TyperCommand):
 def load(name: str, entry: CommandEntry) -> TyperCommand:
     """The command at ``entry``; imports its module."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False, context_settings=CONTEXT)
-    kind = _with_words(entry.words) if entry.words else Sectioned
+    kind = _with_words(entry.words) if entry.words else _Command
     context = {**CONTEXT, "allow_interspersed_args": False} if entry.rest else None
     module, _, name_there = entry.place.partition(":")
     function: Command = getattr(import_module(f"aotidoctor.cli.{module}"), name_there)
@@ -91,6 +93,33 @@ def load(name: str, entry: CommandEntry) -> TyperCommand:
     )(ending_with_document(name, function))
     # One function, no callback: a command and no group.
     return cast("TyperCommand", get_command(app))
+
+
+# Typer's base of them all, which has no public name.
+_USAGE = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
+# Endings of files that hold the arguments of a call.
+_INPUTS = (".pt", ".pth", ".npz", ".npy", ".safetensors", ".json")
+
+
+class _Command(Sectioned):
+    """A command that knows the file for which ``--inputs`` was forgotten."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Parse the words of the command line."""
+        words = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except _USAGE as error:
+            takes_inputs = any("--inputs" in parameter.opts for parameter in self.params)
+            if takes_inputs and not {"-i", "--inputs"} & {*words} and (file := _stray_inputs(words)) is not None:
+                error.message = f"{error.message}. Did you mean --inputs {file}?".removeprefix(". ")
+            raise
+
+
+def _stray_inputs(words: Sequence[str]) -> str | None:
+    """The file of arguments that stands alone behind another path."""
+    alone = (word for before, word in pairwise(words) if not before.startswith("-") and word.endswith(_INPUTS))
+    return next((word for word in alone if Path(word).is_file()), None)
 
 
 class _Commands(Mapping[str, TyperCommand]):
@@ -153,7 +182,7 @@ def _with_words(words: Mapping[str, CommandEntry]) -> type[TyperCommand]:
     The first argument is one of the words or it is a path; ``./names`` is the folder of that name.
     """
 
-    class Words(Sectioned):
+    class Words(_Command):
         """Hands over to the word's own command."""
 
         def make_context(  # type: ignore[override]

@@ -11,7 +11,7 @@ from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case, Host, Options
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.evidence import NotChecked, Severity
-from aotidoctor.model.fleet import Compatibility, HostAnswer, HostVerdict, PackageNeeds
+from aotidoctor.model.fleet import UNSTATED, Compatibility, HostAnswer, HostVerdict, PackageNeeds
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.torch_names import foreign
@@ -20,6 +20,7 @@ from aotidoctor.readers.host.profiles import HERE, for_artifact
 from aotidoctor.readers.releases.torch_releases import Release, built_by, loads_from, release_text
 from aotidoctor.triage import open_case
 from aotidoctor.triage.finish import Invocation, finish
+from aotidoctor.triage.missing_file import no_such_file
 from aotidoctor.triage.state import Session
 from aotidoctor.triage.static_checks import CheckResult, name_causes, run_host_checks
 
@@ -73,7 +74,7 @@ def compat(
     found = Compatibility(needs=tuple(_needs(case) for case in cases), answers=tuple(answers))
     given = {answer.answer for answer in answers}
     missing = [case.artifact.path for case in cases if case.artifact.kind is ArtifactKind.MISSING]
-    problems = [f"no such file: {missing[0]}"] if missing else [one.problem for one in targets if one.problem]
+    problems = [no_such_file(missing[0])] if missing else [one.problem for one in targets if one.problem]
     report = finish(
         session,
         name_causes(session),
@@ -148,7 +149,7 @@ def _unknown(answers: Sequence[CheckResult]) -> list[str]:
         if isinstance(one.found, NotChecked) and one.blocked is None and one.check.name in DECISIVE
     ]
     facts = (fact for reason in reasons if NOT_STATED in reason for fact in reason.partition(NOT_STATED)[2].split(", "))
-    unstated = [f"it is not stated: {', '.join(dict.fromkeys(facts))}"]
+    unstated = [f"{UNSTATED}{', '.join(dict.fromkeys(facts))}"]
     others = [reason for reason in reasons if NOT_STATED not in reason]
     return [*(unstated if len(others) < len(reasons) else ()), *dict.fromkeys(others)]
 

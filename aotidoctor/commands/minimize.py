@@ -39,6 +39,7 @@ from aotidoctor.probes.shrink import signature_of
 from aotidoctor.runner.runner import Runner
 from aotidoctor.triage import open_case
 from aotidoctor.triage.compile_cache import CompileCache, open_cache
+from aotidoctor.triage.missing_file import no_such_file
 from aotidoctor.triage.state import Session
 
 # What to try next.
@@ -355,7 +356,7 @@ def _case(package: str, inputs: str, options: Options, environ: Mapping[str, str
     open_case.check_reference(options.reference)
     case, _ = open_case.open_case(package, inputs, options, environ)
     if case.artifact.kind is ArtifactKind.MISSING:
-        raise CannotExamineError(f"no such file: {package}")
+        raise CannotExamineError(no_such_file(package))
     if case.artifact.names_unsafe or case.artifact.bad_crc or case.model is None:
         raise CannotExamineError(f"{package}: {case.artifact.problem or 'it is not a package that is executed'}")
     if case.inputs is None:

@@ -23,6 +23,7 @@ from aotidoctor.readers.contract.read_contract import read_contract
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.package.read_package import read_artifact
 from aotidoctor.triage.finish import Invocation, finish
+from aotidoctor.triage.missing_file import no_such_file
 from aotidoctor.triage.open_case import select_model, with_inputs
 from aotidoctor.triage.state import Session
 from aotidoctor.triage.static_checks import name_causes
@@ -179,7 +180,7 @@ def _open(path: str, release: Release, environ: Mapping[str, str]) -> NamedPacka
     table = name_table(contract, release) if contract is not None else None
     problem = None
     if artifact.kind is ArtifactKind.MISSING:
-        problem = f"no such file: {artifact.path}"
+        problem = no_such_file(artifact.path)
     elif entry is None:
         other = "none of its models is called model" if artifact.models else "no compiled model in it"
         problem = artifact.problem or other

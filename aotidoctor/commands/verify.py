@@ -43,6 +43,7 @@ from aotidoctor.program.verify_stages import (
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.package.read_package import read_artifact
 from aotidoctor.triage.finish import Invocation, finish
+from aotidoctor.triage.missing_file import no_such_file
 from aotidoctor.triage.state import Session
 from aotidoctor.triage.static_checks import name_causes, run_check
 
@@ -97,7 +98,7 @@ def verify(
         case = Case(artifact=artifact, host=host, options=question.options)
         session = Session(case=case, runner=runs, on_event=on_event or (lambda _event: None))
         if artifact.kind is ArtifactKind.MISSING:
-            problem: str | None = f"no such file: {question.path}"
+            problem: str | None = no_such_file(question.path)
         elif artifact.kind is ArtifactKind.UNREADABLE:
             problem = artifact.problem or "unreadable"
         else:

@@ -85,6 +85,9 @@ def with_leaves(tree: Container[T], make: Callable[[T], Tree[U]]) -> Container[U
     return Container(type=tree.type, children=tuple(children), keys=tree.keys)
 
 
+A_PACKAGE = "an AOTInductor package"
+"""What is observed of an inputs file that is the package."""
+
 # Serialised call specs.
 MOST_LEAVES = 10_000
 # Far above any real model, and few enough for a validator's source: Python reads no 200 parentheses within each other.

@@ -386,6 +386,8 @@ def _package(report: Report, budget: Budget) -> str:
 
 def host_section(report: Report) -> str:
     """Write the table of the host."""
+    if report_view.is_unexamined(report):
+        return ""
     rows = [(label, cell(text)) for label, text in package_view.host_rows(report.case.host, whole=True)]
     return f"### Host\n\n{details(plural(len(rows), 'fact'), table(('', ''), rows))}"
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity, Source, list_names, plural
+from aotidoctor.model.fleet import UNSTATED
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Diagnosis, Report, Status
 from aotidoctor.reports import package_view, run_view
@@ -18,6 +19,7 @@ from aotidoctor.reports.run_view import first_failed, last_words, outcome_failed
 from aotidoctor.reports.text import Headline, one_line
 
 if TYPE_CHECKING:
+    from aotidoctor.model.fleet import Compatibility
     from aotidoctor.model.report import SeenBefore
 
 
@@ -95,6 +97,13 @@ def headline(report: Report) -> Headline:
             return Headline("UNKNOWN", "it fails, and no known cause explains why", "unsure")
 
 
+def is_unexamined(report: Report) -> bool:
+    """Whether the headline is all there is to say: what was to be examined is not there."""
+    if report.cannot_examine is None or report.runs or (report.compat is not None and len(report.compat.needs) > 1):
+        return False
+    return report.case.contract is None or report.cannot_examine.startswith("no such file")
+
+
 def _calm(report: Report) -> Headline:
     if report.command == "env":
         return Headline("HOST", package_view.host_summary(report.case.host), "good")
@@ -167,20 +176,35 @@ class LabelledLine:
     is_code: bool = False
 
 
+_STATE = (
+    "State it: --host debian-12+x86-64-v3+torch-2.13-cpu adds the CPU flags and the torch of two others; or save the"
+    " profile of that host itself there, and give the file to --host here."
+)
+
+
+def _compat_rows(report: Report, compat: Compatibility) -> tuple[LabelledLine, ...]:
+    """The way out of each cause, and of what is not stated; the reasons stand in the table."""
+    refusals = {cause for answer in compat.answers for cause in answer.causes}
+    remedies = {item.cause: item.remedy for item in reversed(report.diagnoses) if item.cause in refusals}
+    steps = [
+        (f"{cause}: {remedy.text}" if len(remedies) > 1 else remedy.text, remedy.command)
+        for cause, remedy in reversed(remedies.items())
+    ]
+    if any(line.startswith(UNSTATED) for answer in compat.answers for line in answer.unknown):
+        steps.append((_STATE, "aotidoctor env --save host.json"))
+    rows: list[LabelledLine] = []
+    for text, command in steps:
+        rows.append(LabelledLine(label="" if rows else "What to do", text=one_line(text, 600)))
+        rows.append(LabelledLine(label="", text=command, is_code=True))
+    return tuple(row for row in rows if row.text)
+
+
 def first_rows(report: Report) -> tuple[LabelledLine, ...]:
     """The labelled lines under the headline, in the order in which they are read."""
     if report.cannot_examine is not None:
         return ()  # The headline has said it all.
     if report.compat is not None:
-        # The way out of the first cause; the reasons stand in the table.
-        if not report.diagnoses:
-            return ()
-        remedy = report.diagnoses[0].remedy
-        way_out = (
-            LabelledLine(label="What to do", text=one_line(remedy.text, 600)),
-            LabelledLine(label="", text=remedy.command, is_code=True),
-        )
-        return tuple(row for row in way_out if row.text)
+        return _compat_rows(report, report.compat)
     rows: tuple[LabelledLine, ...] = ()
     if report.diagnoses:
         rows = _diagnosis_rows(report, report.diagnoses[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -9,11 +10,14 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from aotidoctor.diagnosis.signing import with_fingerprint
-from aotidoctor.model.artifact import ArtifactKind
+from aotidoctor.model.artifact import RUNNABLE_KINDS, ArtifactKind
+from aotidoctor.model.case import file_of
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.inputs import A_PACKAGE
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Extensions, Report, current_extensions
 from aotidoctor.triage.limit import LIMIT_CODE
+from aotidoctor.triage.missing_file import no_such_file
 from aotidoctor.version import __version__
 
 if TYPE_CHECKING:
@@ -136,15 +140,20 @@ def cannot_examine_reason(session: Session, diagnoses: tuple[Diagnosis, ...]) ->
     if "AD-READ-HOST" in unread and case.options.host is not None:
         return f"the host profile cannot be read: {unread['AD-READ-HOST']}"
     if "AD-READ-WEIGHTS" in unread:
-        return unread["AD-READ-WEIGHTS"]
+        weights = case.options.weights or ""
+        return unread["AD-READ-WEIGHTS"] if os.path.lexists(weights) else no_such_file(weights, "--weights")
     if case.artifact.kind is ArtifactKind.MISSING and not case.artifact.is_symlink:
-        return f"no such file: {case.artifact.path}"
-    if case.inputs_error is not None and case.inputs_error.kind == "missing":
-        return f"no such file: {case.inputs_path}"
+        return no_such_file(case.artifact.path)
+    if (error := case.inputs_error) is not None and (given := case.inputs_path) is not None:
+        if error.kind == "missing":
+            return str(error) if os.path.lexists(given) else no_such_file(given, "--inputs")
+        if error.observed == A_PACKAGE and case.artifact.kind not in RUNNABLE_KINDS:
+            package = case.artifact.path
+            return f"{package} is no package, but {given} is one: did you mean {given} --inputs {package}?"
     if case.artifact.kind is ArtifactKind.UNREADABLE and not diagnoses:
         return case.artifact.problem or "unreadable"
     if is_reference_missing(case.options.reference):
-        return f"no such file: {case.options.reference}"
+        return no_such_file(file_of(case.options.reference or ""), "--reference")
     return None if diagnoses else _comparison_problem(session) or _plain_run_problem(session)
 
 

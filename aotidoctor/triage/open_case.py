@@ -19,6 +19,7 @@ from aotidoctor.model.evidence import NotChecked, describe_failure
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.package.read_package import read_artifact, read_damage, read_exported
 from aotidoctor.triage.limit import limit_not_checked
+from aotidoctor.triage.missing_file import no_such_file, refuse_missing_code
 
 if TYPE_CHECKING:
     from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry, StampSeen
@@ -45,7 +46,11 @@ def open_case(
     ``live`` are inputs that are described already, in place of a file's.
 
     A reader that fails by a fault of its own costs only what it would have read, and becomes a ``NotChecked``.
+
+    Raises:
+        CannotExamineError: the setup file or a library of operators is not there.
     """
+    refuse_missing_code(options)
     failed: list[NotChecked] = []
     artifact, model, contract = open_package(path, options.model_name, failed, on_artifact=on_artifact)
     host = _read_guarded("host", partial(host_of, options, artifact, environ), _bare_host(options.host), failed)
@@ -235,7 +240,7 @@ def is_reference_missing(reference: str | None) -> bool:
 def check_reference(reference: str | None) -> None:
     """Raise CannotExamineError where the file is missing, or damaged in a way that PyTorch would not notice."""
     if is_reference_missing(reference):
-        raise CannotExamineError(f"no such file: {reference}")
+        raise CannotExamineError(no_such_file(file_of(reference or ""), "--reference"))
     if damage := read_damage(reference or ""):
         raise CannotExamineError(f"{reference} {damage}")
 

@@ -23,6 +23,7 @@ from aotidoctor.model.inputs import Container, Leaf, Tree
 from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import ITEMSIZE
 from aotidoctor.triage import open_case
+from aotidoctor.triage.missing_file import no_such_file
 
 
 @record
@@ -57,7 +58,7 @@ def read_contract(
     options = Options(model_name=model_name, reference=reference)
     case, unread = open_case.open_case(path, inputs, options, environ)
     if case.artifact.kind is ArtifactKind.MISSING:
-        raise CannotExamineError(f"no such file: {case.artifact.path}")
+        raise CannotExamineError(no_such_file(case.artifact.path))
     contract = case.contract
     if contract is None:
         reason = case.artifact.problem or next((item.reason for item in unread), "no wrapper.cpp of a model in it")

@@ -24,6 +24,7 @@ from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.fleet import LEVELS, ComparedSide, DocumentComparison, DocumentDifference
 from aotidoctor.model.record import JsonValue, as_object, objects, record
 from aotidoctor.model.report import Playbook
+from aotidoctor.readers.host.profiles import is_profile
 from aotidoctor.readers.package.blob import opened_blob
 from aotidoctor.readers.package.zip_archive import ZipEntry, read_zip_directory
 
@@ -72,14 +73,16 @@ def open_source(name: str, environ: Mapping[str, str]) -> ComparedSource:
         return _open_sent_file(str(saved), "report")
     here = name == HERE and not Path(name).exists()
     sort, entries = ("host", ()) if here else _sniff(name)
-    if sort in ("report", "bundle"):
+    saved_host = sort == "report" and is_profile(name)
+    if sort in ("report", "bundle") and not saved_host:
         return _open_sent_file(name, sort)
     # Imported only for hosts and packages.
     from aotidoctor.commands import diagnose_package
     from aotidoctor.model.case import Options
 
-    if here:
-        return _make_source(name, "host", diagnose_package.env(environ=environ), ("host",))
+    if here or saved_host:
+        host = diagnose_package.env(environ=environ, profile=name if saved_host else None)
+        return _make_source(name, "host", host, ("host",))
     report = diagnose_package.inspect(name, Options(), environ=environ)
     kind = report.case.artifact.kind
     if kind.value in _NOTHING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -38,6 +38,11 @@ class DocumentNode:
     def at(self, key: str) -> DocumentNode:
         """The value of ``key``; a null one if it is absent."""
         return DocumentNode(value=self._object().get(key), file=self.file, place=f"{self.place}.{key}")
+
+    def without(self, keys: Collection[str]) -> DocumentNode:
+        """The object without some of its values."""
+        value = {key: item for key, item in self._object().items() if key not in keys}
+        return DocumentNode(value=value, file=self.file, place=self.place)
 
     def text(self, key: str) -> str | None:
         """A text, without the numbers in placeholders of redaction."""

@@ -35,6 +35,10 @@ _GIB = 1024**3
 
 def compare_hosts(tally: DifferenceTally, a: DocumentNode, b: DocumentNode, needed: frozenset[str]) -> None:
     """Compare all facts of two hosts; ``needed`` are CPU flags that a package on either side was compiled for."""
+    # What a profile does not state is no difference.
+    if unstated := {*a.texts("unstated"), *b.texts("unstated")}:
+        tally.unknown += [f"host: {name} (a profile does not state it)" for name in sorted(unstated)]
+        a, b = a.without(unstated), b.without(unstated)
     tally.compare("platform", "system", a.text("system"), b.text("system"))
     tally.compare("platform", "machine", a.text("machine"), b.text("machine"))
     _torch(tally, a, b)

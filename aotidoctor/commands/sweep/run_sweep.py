@@ -27,6 +27,7 @@ from aotidoctor.probes.probe import succeeded
 from aotidoctor.readers.inputs.live_and_generated import describe_generated
 from aotidoctor.runner.runner import Runner
 from aotidoctor.triage import open_case
+from aotidoctor.triage.missing_file import no_such_file
 from aotidoctor.triage.state import Session
 from aotidoctor.triage.static_checks import run_checks
 
@@ -202,7 +203,7 @@ def _case(package: str, options: Options, environ: Mapping[str, str]) -> tuple[C
     case, unread = open_case.open_case(package, None, options, environ)
     artifact, contract = case.artifact, case.contract
     if artifact.kind is ArtifactKind.MISSING:
-        raise CannotExamineError(f"no such file: {package}")
+        raise CannotExamineError(no_such_file(package))
     if artifact.names_unsafe or artifact.bad_crc:
         raise CannotExamineError(f"{package}: it is damaged or names files outside its folder, so it is not executed")
     if contract is None or contract.args is None:

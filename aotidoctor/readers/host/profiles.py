@@ -70,6 +70,14 @@ def built_in_profiles() -> Mapping[str, JsonObject]:
     return found
 
 
+def is_profile(path: str) -> bool:
+    """Whether the file is one of ``aotidoctor env --save``."""
+    try:
+        return _document(path).get("schema") == SCHEMA
+    except CannotExamineError:
+        return False
+
+
 def profile_document(host: Host, name: str) -> JsonObject:
     """The profile of ``host``, to be written as JSON."""
     stated = {key: item for key, item in as_object(record_json.to_json(host)).items() if key not in _PASSING}

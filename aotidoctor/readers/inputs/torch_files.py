@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.evidence import list_names
-from aotidoctor.model.inputs import LeafValue, Tree, is_argument_name
+from aotidoctor.model.inputs import A_PACKAGE, LeafValue, Tree, is_argument_name
 from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import ITEMSIZE
 from aotidoctor.readers.inputs.describe_pickle import Describer, TensorReader, is_tensor_call
@@ -254,7 +254,7 @@ def other_zip(names: Sequence[str]) -> str | None:
     if any(part.startswith("code/") for part in parts) and "data.pkl" in parts:
         return "a TorchScript module"
     if any(part.startswith("data/aotinductor/") and part.endswith((".so", ".cpp")) for part in parts):
-        return "an AOTInductor package"
+        return A_PACKAGE
     if any(part.startswith("models/") and part.endswith(".json") for part in parts):
         return "an exported program"
     if any(part.endswith("serialized_exported_program.json") for part in names):

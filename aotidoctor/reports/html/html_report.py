@@ -312,8 +312,9 @@ def verdict_facts(report: Report) -> tuple[tuple[str, Markup], ...]:
         rows.append(("Inputs", html_blocks.line(f"{case.inputs.path or case.inputs.form} ({tensors})")))
     elif case.inputs_error is not None:
         rows.append(("Inputs", html_blocks.line(str(case.inputs_error))))
-    torch = f"torch {case.host.torch.version}" if case.host.torch is not None else "no torch"
-    rows.append(("Host", html_blocks.line(f"{case.host.system} {case.host.machine}, {torch}")))
+    if not report_view.is_unexamined(report):
+        torch = f"torch {case.host.torch.version}" if case.host.torch is not None else "no torch"
+        rows.append(("Host", html_blocks.line(f"{case.host.system} {case.host.machine}, {torch}")))
     rows += [(label, html_blocks.line(named)) for label, named in report_view.plugin_rows(report)]
     rows.append(("Command", html_blocks.code(report_view.command_text(report.argv))))
     took = f"{report.started} in {seconds(report.seconds)}"

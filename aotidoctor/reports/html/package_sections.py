@@ -312,6 +312,8 @@ def _named_table(label: str, headings: tuple[str, str], rows: Sequence[tuple[str
 
 def host_blocks(report: Report) -> tuple[Block, ...]:
     """Build the tables of the host and of the environment variables that may matter."""
+    if report_view.is_unexamined(report):
+        return ()
     host = report.case.host
     rows = tuple((label, html_blocks.line(text, 900)) for label, text in package_view.host_rows(host, whole=True))
     blocks: list[Block] = [Pairs(rows=rows)]

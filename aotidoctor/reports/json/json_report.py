@@ -190,7 +190,10 @@ def inputs_json(case: Case) -> dict[str, object] | None:
 
 def host_json(found: Host) -> dict[str, object]:
     """Describe the host: every field of the record but those that only a check reads."""
-    left_out = frozenset(("missing_folders", *(("profile", "unstated") if found.profile is None else ())))
+    left_out = {"missing_folders"}
+    if found.profile is None:
+        # Without a profile, of a host that was not looked at.
+        left_out |= {"profile", *(() if found.unstated else ("unstated",))}
     names = [item.name for item in fields(found) if item.name not in left_out]
     return {
         **pick_fields(found, " ".join(names)),

@@ -251,6 +251,9 @@ def plain_terminal_text(report: Report, *, width: int = 80, detail: int = 0) -> 
 def render_terminal(report: Report, console: Console, *, detail: int = 0) -> None:
     """Print ``report``. ``detail``: -1 the first screen only, 0 normal, 1 with the output of children, 2 all."""
     out = Layout(console)
+    if detail <= 0 and report_view.is_unexamined(report):
+        out.headline(headline(report))
+        return
     _first_screen(report, out)
     if detail < 0:
         # Whether there is a script is what was asked.

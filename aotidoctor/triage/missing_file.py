@@ -1,0 +1,43 @@
+"""Say in one line which file is not there, and which one was perhaps meant."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from aotidoctor.model.case import Options
+from aotidoctor.model.errors import CannotExamineError
+
+_MOST_NAMES = 2000
+
+
+def no_such_file(path: str, option: str = "") -> str:
+    """Text of the problem, ``no such file: modle.pt2 (--inputs); did you mean model.pt2?``."""
+    text = f"no such file: {path}" + (f" ({option})" if option else "")
+    folder = Path(path).parent
+    with suppress(OSError, ValueError):
+        if not folder.is_dir():
+            return f"{text}; {folder} is {'no folder' if folder.exists() else 'not there'}"
+        near = _nearest(Path(path))
+        return f"{text}; did you mean {near}?" if near is not None else text
+    return text
+
+
+def _nearest(path: Path) -> Path | None:
+    """The file beside ``path`` whose name is most like its own."""
+    with os.scandir(path.parent) as entries:
+        names = {entry.name.lower(): entry.name for entry in itertools.islice(entries, _MOST_NAMES)}
+    found = difflib.get_close_matches(path.name.lower(), names, n=1, cutoff=0.7)
+    return path.with_name(names[found[0]]) if found else None
+
+
+def refuse_missing_code(options: Options) -> None:
+    """Raise CannotExamineError for a setup file or a library of operators that is not there."""
+    setup = options.setup if options.setup is not None and options.setup.endswith(".py") else None
+    named = [(setup, "--setup"), *((library, "--custom-op-library") for library in options.custom_op_libraries)]
+    for path, option in named:
+        if path is not None and not Path(path).exists():
+            raise CannotExamineError(no_such_file(path, option))
