@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import fields, replace
 from datetime import datetime, timezone
+from functools import lru_cache, partial
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import NoReturn, TextIO, final
@@ -45,7 +46,7 @@ from aotidoctor.model.errors import AotidoctorError, LimitReachedError, UsageErr
 from aotidoctor.model.evidence import NotChecked, whereabouts
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Event, EventKind, OnEvent, Report
-from aotidoctor.reports.redact.redactor import redact_private
+from aotidoctor.reports.redact.redactor import Redactor, redact_private
 from aotidoctor.reports.text import CANNOT_EXAMINE, INTERNAL_ERROR, exit_status, neutral
 from aotidoctor.triage import limit
 from aotidoctor.version import __version__
@@ -207,7 +208,7 @@ _TICK = 0.25
 _PATIENCE = 0.4
 
 
-def make_progress(stream: TextIO | None, environ: Mapping[str, str], *, quiet: bool) -> Progress:
+def make_progress(stream: TextIO | None, environ: Mapping[str, str], *, quiet: bool, redact: bool = True) -> Progress:
     """A progress that writes to ``stream``: live on a terminal, else line by line; or a silent one."""
     live = is_live(stream, environ)
     color = live and "NO_COLOR" not in environ
@@ -216,6 +217,7 @@ def make_progress(stream: TextIO | None, environ: Mapping[str, str], *, quiet: b
         color=color,
         unicode=stream is not None and (stream.encoding or "").lower().replace("-", "") == "utf8",
         live=live,
+        redactor=lru_cache(maxsize=1)(partial(Redactor.of, environ)) if redact else None,
     )
 
 
@@ -232,12 +234,21 @@ def is_live(stream: TextIO | None, environ: Mapping[str, str]) -> bool:
 class Progress:
     """Shows events; a context manager that clears the unfinished line at its end."""
 
-    def __init__(self, stream: TextIO | None, *, color: bool = True, unicode: bool = True, live: bool = True) -> None:
+    def __init__(
+        self,
+        stream: TextIO | None,
+        *,
+        color: bool = True,
+        unicode: bool = True,
+        live: bool = True,
+        redactor: Callable[[], Redactor] | None = None,
+    ) -> None:
         self._stream = stream
         self._live = live
         self._clear = _CLEAR if live else ""
         self._color = color
         self._unicode = unicode
+        self._redactor = redactor
         self._lock = threading.Lock()
         self._current = ""
         self._since = 0.0
@@ -277,7 +288,9 @@ class Progress:
                     ]
                     icon = mark if self._unicode else f"{word:<2}"
                     icon = f"\x1b[{tint}m{icon}\x1b[0m" if self._color else icon
-                    verdict = " ".join(event.verdict.split())
+                    # A verdict may quote what a child wrote.
+                    hidden = self._redactor().printed(event.verdict) if self._redactor else event.verdict
+                    verdict = " ".join(hidden.split())
                     verdict = "".join(letter if letter.isprintable() else " " for letter in verdict)
                     verdict = verdict if len(verdict) <= 60 else verdict[:59] + "…"
                     self._write(self._clear + f"  {icon} {name:<26} {event.seconds:6.2f} s  {verdict}" + "\n")
@@ -318,7 +331,7 @@ def execute(command: str, path: str, show: Show, work: Work, *, static: bool = F
     ``static``: nothing is run, so CPU time and memory are limited by what there is to read.
     """
     environ = os.environ
-    progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
+    progress = make_progress(sys.stderr, environ, quiet=show.detail < 0, redact=show.redact)
     with held(), use_plugins(command, wanted=show.plugins):
         with within_limits() if static else nullcontext():
             report = report_of_work(command, path, work, progress)

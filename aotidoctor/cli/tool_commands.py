@@ -250,7 +250,7 @@ def _demo_fleet(show: Show, environ: Mapping[str, str]) -> NoReturn:
     from aotidoctor.commands import demo as demo_module
     from aotidoctor.commands.fleet import render_fleet as fleet_in
 
-    progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
+    progress = make_progress(sys.stderr, environ, quiet=show.detail < 0, redact=show.redact)
     redactor = Redactor.of(environ)
     try:
         with progress:
@@ -284,7 +284,7 @@ def _triage_patients(show: Show, environ: Mapping[str, str], *, cuda: bool) -> I
     with demo_module.warm_runner(environ) as runner:
         for patient in (demo_module.CUDA_CASE,) if cuda else demo_module.DEMO_CASES:
             triage = demo_module.triage_cuda if cuda else partial(demo_module.triage_demo_case, patient)
-            progress = make_progress(sys.stderr, environ, quiet=show.detail < 0)
+            progress = make_progress(sys.stderr, environ, quiet=show.detail < 0, redact=show.redact)
             report = report_of_work("run", patient.package, partial(triage, runner, environ), progress)
             yield patient, redact_private(report, environ) if show.redact else report
             if not _was_examined(report):

@@ -141,7 +141,7 @@ def _triage(
         has_gdb=shutil.which("gdb") is not None,
         limit=given.limit or min(max(RERUN_LIMIT_S, 2 * watched.seconds), LONGEST_RERUN_S),
     )
-    progress = make_progress(sys.stderr, os.environ, quiet=show.detail < 0 or not (rerun or inputs))
+    progress = make_progress(sys.stderr, os.environ, quiet=show.detail < 0 or not (rerun or inputs), redact=show.redact)
     if rerun and reads_input():
         write_stderr("aotidoctor: the program's input cannot be replayed: the second run gets no input\n")
     # What is asked for besides documents may need the recorded inputs.

@@ -48,7 +48,9 @@ def summarize_results(request: FleetSummaryRequest, redactor: Redactor | None) -
     entries = read_accepted(request.accepted, today) if request.accepted is not None else ()
     base = read_baseline(request.baseline) if request.baseline is not None else None
     found = summarize(request.folders, baseline=base, accepted=entries, argv=request.argv)
-    return found if redactor is None else replace(found, summary=redactor.value(found.summary))
+    if redactor is None:
+        return found
+    return replace(found, summary=redactor.value(found.summary), redact=redactor.value)
 
 
 def fleet_status(summary: Overview, *, fail_on_new: bool) -> int:

@@ -230,7 +230,7 @@ class FleetFlow:
         steady = result.ending == JUDGED and result.status in _STEADY
         if not (steady or self.context.keep_lost) or (result.report is not None and not folder.has_report(item.id)):
             return False
-        labelled = _with_labels(result, item)
+        labelled = _with_labels(result, item, self.context.redact)
         if labelled != result:
             folder.append(labelled)
         self.tally.kept += 1
@@ -286,7 +286,7 @@ class FleetFlow:
 
     def _write(self, known: _ItemFiles, result: FleetResult, report: bytes | None, *, cached: bool = False) -> None:
         """Count the result, and write its line and report."""
-        result = replace(_with_labels(result, known.item), key=known.key)
+        result = replace(_with_labels(result, known.item, self.context.redact), key=known.key)
         sha256, size = known.digests.get(file_of(known.item.path), (None, None))
         if sha256 is not None:
             # The version of a URL is no digest of its content.
@@ -325,10 +325,12 @@ class FleetFlow:
         )
 
 
-def _with_labels(result: FleetResult, item: FleetItem) -> FleetResult:
+def _with_labels(result: FleetResult, item: FleetItem, redact: Callable[[str], str]) -> FleetResult:
     """``result`` with the labels and the expectation of the manifest."""
     met = None
     if item.expected is not None:
         got = "healthy" if result.is_healthy else result.cause or result.verdict
         met = result.ending == JUDGED and item.expected == got
-    return replace(result, labels=dict(item.labels), expected=item.expected, as_expected=met)
+    labels = {redact(name): redact(value) for name, value in item.labels.items()}
+    expected = redact(item.expected) if item.expected is not None else None
+    return replace(result, labels=labels, expected=expected, as_expected=met)

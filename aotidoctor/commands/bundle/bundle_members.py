@@ -26,14 +26,8 @@ from aotidoctor.model.record import JsonObject, record
 from aotidoctor.model.report import Report
 from aotidoctor.readers.package.blob import bytes_blob
 from aotidoctor.readers.package.zip_archive import read_entry, read_zip_directory
-from aotidoctor.reports.redact.private_words import (
-    SUBSTRING,
-    Name,
-    base64_cores,
-    escaped_forms,
-    is_ordinary,
-    obscured_forms,
-)
+from aotidoctor.reports.redact.ordinary_words import SUBSTRING, is_ordinary
+from aotidoctor.reports.redact.private_words import Name, base64_cores, escaped_forms, obscured_forms
 from aotidoctor.reports.redact.redactor import Placeholders
 
 BUNDLE_SCHEMA = "aotidoctor.bundle/1"

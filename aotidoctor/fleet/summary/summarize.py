@@ -9,7 +9,7 @@ Items are grouped by exact signature, clusters of one family side by side.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
@@ -246,10 +246,11 @@ _TEXTS = (
 
 @record
 class FleetOverview:
-    """A summary with the table that it was made from."""
+    """A summary with the table that it was made from. ``redact`` hides what is private in a row of it."""
 
     summary: Overview
     table: FleetTable
+    redact: Callable[[ItemRow], ItemRow] = lambda row: row
 
     def rows(self) -> Iterator[ItemRow]:
         """The items: those that fail by cluster, then what was not examined, then the healthy ones."""
@@ -265,7 +266,7 @@ class FleetOverview:
         for *values, number, seconds, report in zip(*columns, strict=True):
             texts = dict(zip(_TEXTS, map(str, values), strict=True))
             path = f"{REPORTS_FOLDER}/{texts['item']}.json" if report else ""
-            yield ItemRow(**texts, cluster=int(number), seconds=float(seconds), report=path)
+            yield self.redact(ItemRow(**texts, cluster=int(number), seconds=float(seconds), report=path))
 
 
 def summarize(

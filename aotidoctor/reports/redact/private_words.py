@@ -16,11 +16,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from aotidoctor.model.record import record
-from aotidoctor.model.report import playbook_files
+from aotidoctor.reports.redact.ordinary_words import SUBSTRING, is_ordinary, is_structural
 
 # What looks private by itself: secrets, addresses, people's folders, tensors.
 PLACEHOLDER = (
@@ -177,29 +176,11 @@ def is_address(found: re.Match[str]) -> bool:
     ) >= 100
 
 
-# What is known to be private on this machine, and which words are too ordinary to hide.
-SHORTEST = 4
-"""A name shorter than this is hidden only where a path or an address shows that a person or a machine is meant."""
-SUBSTRING = 6
-"""In a bundle, a name of at least this length is hidden inside longer words, too."""
+# What is known to be private on this machine.
 
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|API_?KEY|ACCESS_?KEY|CREDENTIAL", re.IGNORECASE)
 _USERS = ("USER", "LOGNAME", "USERNAME", "SUDO_USER")
 _HOSTS = ("HOSTNAME", "HOST")
-# Ordinary words of reports: as a name, hidden only where a path or an address shows that a person is meant.
-ORDINARY = frozenset({
-    "root", "user", "users", "admin", "guest", "nobody", "default", "main", "local", "host", "localhost", "home",
-    "test", "tests", "build", "builder", "runner", "docker", "conda", "miniconda", "anaconda", "miniforge",
-    "circleci", "vscode", "codespace", "coder", "jovyan", "nvidia", "ec2-user", "azureuser", "appuser", "jenkins",
-    "node", "server", "work", "worker", "linux", "ubuntu", "debian", "unknown", "none", "true", "false", "null",
-    "name", "data", "device", "memory", "error", "model", "models", "package", "python", "torch", "cuda", "aoti",
-    "inductor", "triton", "kernel", "tensor", "stride", "strides", "shape", "shapes", "input", "inputs", "output",
-    "outputs", "float", "double", "bool", "cpu", "gpu", "layout", "linear", "embedding", "report", "bundle",
-    "check", "debug", "crash", "signal", "thread", "threads", "batch", "index", "value", "values", "weight",
-    "weights", "buffer", "buffers", "constant", "constants", "wrapper", "library", "symbol", "version",
-    "aotidoctor", "aotinductor", "export", "exported", "compile", "compiled", "load", "loaded", "serve", "serving",
-    "program", "process", "system", "machine",
-})  # fmt: skip
 
 
 @record
@@ -219,7 +200,11 @@ class Identity:
         users = [environ.get(name) for name in _USERS]
         users.append(PurePosixPath(home).name if home else None)
         hosts = [host_name, *(environ.get(name) for name in _HOSTS)]
-        secrets = [value for name, value in environ.items() if _SECRET_NAME.search(name) and len(value) >= 8]
+        secrets = [
+            value
+            for name, value in environ.items()
+            if _SECRET_NAME.search(name) and len(value) >= 8 and not is_ordinary(value)
+        ]
         return cls(
             home=home,
             users=_distinct(users),
@@ -237,43 +222,6 @@ def _parts(host: str) -> tuple[str, ...]:
 
 def _distinct(names: Sequence[str | None]) -> tuple[str, ...]:
     return tuple({name.casefold(): name for name in reversed(names) if name}.values())[::-1]
-
-
-def is_ordinary(name: str) -> bool:
-    """Whether hiding ``name`` wherever it stands would destroy reports."""
-    return len(name) < SHORTEST or name.casefold() in ORDINARY
-
-
-def is_common(name: str) -> bool:
-    """Whether ``name`` is a word that reports use: a folder called ``/home/shared`` is not private."""
-    return is_ordinary(name) or is_structural(name) or name.casefold() in _vocabulary()
-
-
-def is_structural(name: str) -> bool:
-    """Whether ``name`` is, or is in, the name of a field of the documents: hiding it would break them."""
-    folded = name.casefold()
-    return folded in _fields() or (len(folded) >= SUBSTRING and any(folded in one for one in _fields()))
-
-
-@lru_cache(maxsize=1)
-def _vocabulary() -> frozenset[str]:
-    """The words of the playbooks. Read only when a name was met that may be a word."""
-    texts = (path.read_text(encoding="utf-8").casefold() for path in playbook_files())
-    return frozenset(word for text in texts for word in re.findall(r"[a-z]{4,}", text))
-
-
-@lru_cache(maxsize=1)
-def _fields() -> frozenset[str]:
-    """Names of fields and keys, and their words, off the sources that define them. Read for bundles only."""
-    package = Path(__file__).resolve().parents[2]
-    sources = [
-        *(package / "model").glob("*.py"),
-        *(package / "reports" / "json").glob("*.py"),
-        *(package / "commands" / "bundle").glob("*.py"),
-    ]
-    texts = "".join(path.read_text(encoding="utf-8") for path in sources)
-    names = [one or two for one, two in re.findall(r'(?m)^ {4,}([a-z]\w*): |"([a-z][\w/]*)(?:\.json|\.md)?"', texts)]
-    return frozenset(names) | frozenset(word for name in names for word in re.split(r"[_/]", name) if word)
 
 
 def is_searchable(secret: str) -> bool:

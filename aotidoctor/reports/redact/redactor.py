@@ -20,11 +20,13 @@ import platform
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass, replace
+from enum import Enum
 from typing import TypeVar
 
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.torch_names import ITEMSIZE
+from aotidoctor.reports.redact.ordinary_words import is_common
 from aotidoctor.reports.redact.private_words import (
     LOOKS_SECRET,
     PLACEHOLDER,
@@ -38,7 +40,6 @@ from aotidoctor.reports.redact.private_words import (
     expressions,
     has_escapes,
     is_address,
-    is_common,
     is_searchable,
 )
 from aotidoctor.reports.text import replace_fields
@@ -290,7 +291,9 @@ class Redactor:
     def _walk(self, value: T, *, printed: bool = False) -> T:
         """``value`` with its texts redacted; the very same object where nothing changed."""
         result: object = value
-        if isinstance(value, str):
+        if isinstance(value, Enum):
+            result = value
+        elif isinstance(value, str):
             result = self.printed(value) if printed else self.text(value)
         elif isinstance(value, InputsError):
             hidden = InputsError(

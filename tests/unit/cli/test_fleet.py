@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,17 @@ def test_names_of_this_machine_are_hidden(folders, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert str(tmp_path) not in call(folders[1], "--json").stdout
     assert str(tmp_path) in call(folders[1], "--json", "--no-redact").stdout
+
+
+TOKEN = "ghp_" + "a1" * 18
+
+
+@pytest.mark.parametrize("kind", ["csv", "html", "json", "junit", "md", "sarif"])
+def test_labels_of_results_that_were_not_redacted_are_redacted_here(tmp_path, kind, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/zaphod")
+    monkeypatch.setenv("USER", "zaphod")
+    results = write(tmp_path / "now", [replace(failing("a", "x"), labels={"team": f"zaphod {TOKEN}"}), healthy("b")])
+    assert TOKEN not in call(results, "--format", kind).stdout
+    assert "zaphod" not in call(results, "--format", kind).stdout
+    if kind in ("csv", "html"):
+        assert TOKEN in call(results, "--format", kind, "--no-redact").stdout

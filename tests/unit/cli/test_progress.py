@@ -52,6 +52,23 @@ def test_a_line_at_the_start_and_one_at_the_end_where_nothing_can_be_wiped(envir
     assert "\x1b" not in text
 
 
+@pytest.mark.parametrize("kind", [EventKind.PROBE_END, EventKind.TREATMENT])
+def test_what_a_child_wrote_is_redacted_before_it_is_cut(kind):
+    environ = {"HOME": "/home/zaphod", "USER": "zaphod"}
+    token = "ghp_" + "a1" * 18
+    verdict = f"RuntimeError: password=hunter2 {token} /home/zaphod/x tensor([1.5, 2.5])"
+    for cut in range(0, 60, 3):
+        stream = io.StringIO()
+        with make_progress(stream, environ, quiet=False) as progress:
+            progress.on_event(Event(kind=kind, name="plain_run", verdict="x" * cut + " " + verdict, ok=False))
+        written = stream.getvalue()
+        assert not any(word in written for word in ("hunter2", "ghp_", "zaphod", "1.5")), cut
+    stream = io.StringIO()
+    with make_progress(stream, environ, quiet=False, redact=False) as progress:
+        progress.on_event(Event(kind=kind, name="plain_run", verdict=verdict, ok=False))
+    assert "hunter2" in stream.getvalue()
+
+
 def test_quiet_is_silent():
     assert shown(Screen(), {}, quiet=True) == ""
     assert shown(io.StringIO(), {}, quiet=True) == ""

@@ -178,6 +178,18 @@ def test_expected_causes_are_no_failures(fleet):
     assert list(found) == ["m/cut.pt2"]
 
 
+def test_labels_are_redacted(fleet):
+    token = "ghp_" + "a1" * 18
+    (fleet / "f.csv").write_text(f"package,expected,labels\nm/cut.pt2,{token},team=/home/zaphod/x;{token}=b\n")
+    batch("f.csv", "-o", "out", cwd=fleet, expect=1)
+    text = (fleet / "out" / "results.jsonl").read_text()
+    assert token not in text
+    assert "zaphod" not in text
+    assert results(fleet / "out")["m/cut.pt2"].labels["team"].startswith("/home/<user-")
+    batch("f.csv", "-o", "plain", "--no-redact", cwd=fleet, expect=1)
+    assert token in (fleet / "plain" / "results.jsonl").read_text()
+
+
 def many(folder, count):
     """Small files that differ, most of them damaged packages; each takes some milliseconds."""
     folder.mkdir()
