@@ -1,7 +1,8 @@
 """``python -m aotidoctor.cli.each COMMAND FILE...``: one command for each file, for pre-commit and for CI.
 
-Each file is examined by a process of its own, as on the command line, so that no limit is shared. The output of those
-that are not healthy is printed; the exit status is the highest of all. A ``config.pbtxt`` stands for its folder.
+Each file is examined by a process of its own, as on the command line, so that no limit is shared. Of those that are not
+healthy the first screen is printed (at most ``_LINES``), with ``--summary`` the whole output; the exit status is the
+highest of all. A ``config.pbtxt`` stands for its folder.
 
 ``batch`` is one command for all of them. With ``--patterns`` the files are found by bash's patterns below the working
 folder, one a line; ``--reports DIR`` keeps a JSON report and SARIF per file and ``all.sarif``, a document with one run,
@@ -31,6 +32,8 @@ CONFIG = "config.pbtxt"
 # What GitHub shows of a summary is 1 MiB; a file's part is short.
 _PART, _SUMMARY = 20_000, 900_000
 _USAGE, _NOTHING = 2, 4
+# What pre-commit prints of a file: all that is bad at a glance.
+_LINES = 8
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -58,16 +61,35 @@ def main(words: Sequence[str] | None = None) -> int:
     reports = Path(given.reports) if given.reports else None
     if given.command == "batch":
         return _batch(files, more, reports, given.summary)
-    ended = [_one(given.command, path, more, reports) for path in files]
+    brief = given.summary is None
+    ended = [_one(given.command, path, [*more, *(["--quiet"] if brief else [])], reports) for path in files]
     for one in ended:
         if one.status:
-            sys.stdout.write(f"{one.path}\n{one.output}\n")
+            sys.stdout.write(_short(one, given.command) if brief else f"{one.path}\n{one.output}\n")
     sys.stdout.write(f"{sum(not one.status for one in ended)} of {len(ended)} passed\n")
     if reports is not None:
         _join(reports, [_name(one.path) for one in ended])
     if given.summary:
         _summarise(Path(given.summary), ended)
     return max(one.status for one in ended)
+
+
+def _short(one: ExaminedPath, command: str) -> str:
+    """The path and the first screen in ``_LINES`` lines, cut where it has more; the command shows the rest."""
+    # The second line names the package again.
+    lines = [line for line in one.output.splitlines() if line.strip() and not line.startswith(f" {one.path} (")]
+    if len(lines) > _LINES - 1:
+        lines = [
+            *lines[: _LINES - 2],
+            f" and {len(lines) - _LINES + 2} more lines: aotidoctor {command} {shlex.quote(_place(command, one.path))}",
+        ]
+    return "\n".join([one.path, *lines]) + "\n"
+
+
+def _place(command: str, path: str) -> str:
+    """What is examined, as a shell reads it: a configuration stands for its folder; a path with a dash is a path."""
+    what = os.path.dirname(path) or "." if command == "triton" and Path(path).name == CONFIG else path  # noqa: PTH120
+    return f"./{what}" if what.startswith("-") else what
 
 
 def _batch(items: Sequence[str], more: Sequence[str], reports: Path | None, summary: str | None) -> int:
@@ -83,11 +105,10 @@ def _batch(items: Sequence[str], more: Sequence[str], reports: Path | None, summ
 
 
 def _one(command: str, path: str, more: Sequence[str], reports: Path | None) -> ExaminedPath:
-    what = os.path.dirname(path) or "." if command == "triton" and Path(path).name == CONFIG else path  # noqa: PTH120
     parts = [] if reports is None else [f"{kind}:{reports / _name(path)}.{kind}" for kind in ("json", "sarif", "md")]
-    # A path that begins with a dash is a path.
-    place = f"./{what}" if what.startswith("-") else what
-    return run_each([command, place, *more, *(word for spec in parts for word in ("--report", spec))], path)
+    return run_each(
+        [command, _place(command, path), *more, *(word for spec in parts for word in ("--report", spec))], path
+    )
 
 
 def _name(path: str) -> str:

@@ -1,5 +1,8 @@
 """Write a report as workflow commands of GitHub Actions: ``::error file=...,line=...,title=...::message``.
 
+One annotation per fault: a diagnosis stands at the place of its first evidence, and the rest of its evidence is an
+annotation only at a place of its own. Notes without a problem are in the report.
+
 GitHub shows at most ten annotations of a level and step; the rest are counted in a notice, so that ten of a level are
 never silently the first ten of many. Line breaks are escaped, so that what a child printed stays inside one command.
 """
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 from aotidoctor.model.evidence import Evidence, FileSource, Severity, plural
 from aotidoctor.model.record import record
-from aotidoctor.model.report import Report
+from aotidoctor.model.report import Diagnosis, Report
 from aotidoctor.reports import report_view
 from aotidoctor.reports.package_view import finding_text, is_member, place_of
 from aotidoctor.reports.report_view import headline
@@ -34,17 +37,23 @@ def render_github(report: Report) -> str:
     # What stands on the first screen, at the place of the first evidence.
     head = headline(report)
     first = report.diagnoses[0] if report.diagnoses else None
-    found = next(iter(report_view.evidence_of(report, first)), None) if first is not None else None
     notes = [
-        (
-            _Note(
-                level=_TONES[head.tone],
-                title=f"{head.word}: {first.cause}" if first is not None else head.word,
-                message="\n".join([head.text, *report_view.first_lines(report)]),
-                place=_place(report, found) if found is not None else None,
-            )
+        _Note(
+            level=_TONES[head.tone],
+            title=f"{head.word}: {first.cause}" if first is not None else head.word,
+            message="\n".join([head.text, *report_view.first_lines(report)]),
+            place=_place_of(report, first) if first is not None else None,
         ),
-        *(_finding(report, finding) for finding in report.findings),
+        *(_further(report, diagnosis) for diagnosis in report.diagnoses[1:]),
+    ]
+    taken = {note.place for note in notes}
+    explained = {name for diagnosis in report.diagnoses for name in diagnosis.evidence}
+    notes += [
+        note
+        for finding in report.findings
+        if finding.severity is not Severity.INFO
+        for note in [_finding(report, finding)]
+        if finding.id not in explained or (note.place is not None and note.place.line and note.place not in taken)
     ]
     lines, left = [], dict.fromkeys(_LEVELS.values(), 0)
     # One place among the notices is kept for the count of what is left out.
@@ -59,6 +68,20 @@ def render_github(report: Report) -> str:
         counts = ", ".join(plural(count, level) for level, count in left.items() if count)
         lines.append(_command(_Note(level="notice", title="aotidoctor: not shown", message=f"and {counts} more")))
     return "\n".join(lines) + "\n"
+
+
+def _further(report: Report, diagnosis: Diagnosis) -> _Note:
+    return _Note(
+        level=_LEVELS[diagnosis.severity],
+        title=f"{diagnosis.rank}. {diagnosis.cause}",
+        message="\n".join([diagnosis.title, report_view.how_sure(diagnosis), diagnosis.remedy.text]),
+        place=_place_of(report, diagnosis),
+    )
+
+
+def _place_of(report: Report, diagnosis: Diagnosis) -> FileSource | None:
+    found = next(iter(report_view.evidence_of(report, diagnosis)), None)
+    return _place(report, found) if found is not None else None
 
 
 def _finding(report: Report, finding: Evidence) -> _Note:

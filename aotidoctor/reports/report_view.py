@@ -141,7 +141,7 @@ def _calm(report: Report) -> Headline:
         what = f"in emulation, {what}" if is_emulated else what
         return Headline("HEALTHY", f"{what}: {numbers}{_warnings(report)}", "good")
     if not report.runs:
-        return Headline("HEALTHY", "nothing wrong found; nothing was run", "good")
+        return Headline("HEALTHY", f"nothing wrong found; nothing was run{_warnings(report)}", "good")
     if is_emulated:
         return Headline("HEALTHY", f"in emulation; this host cannot run it{_warnings(report)}", "good")
     calls = sum(1 for outcome in report.runs if not outcome_failed(outcome))

@@ -15,10 +15,10 @@ from rich.text import Text
 from aotidoctor.model.artifact import Artifact, ModelEntry, SharedObject
 from aotidoctor.model.case import Host
 from aotidoctor.model.contract import ModelContract
-from aotidoctor.model.evidence import list_names, plural
+from aotidoctor.model.evidence import Severity, list_names, plural
 from aotidoctor.model.report import Report
 from aotidoctor.reports import package_view, report_view, run_view
-from aotidoctor.reports.package_view import DEBUG_SETTINGS, LeafRow, leaf_rows
+from aotidoctor.reports.package_view import DEBUG_SETTINGS, LeafRow, finding_text, leaf_rows
 from aotidoctor.reports.report_view import headline
 from aotidoctor.reports.terminal.terminal_layout import (
     STYLES,
@@ -258,6 +258,11 @@ def render_terminal(report: Report, console: Console, *, detail: int = 0) -> Non
     if detail < 0:
         # Whether there is a script is what was asked.
         _repro(report, out)
+        if report.verdict == "healthy":
+            # The headline counts them.
+            for finding in report.findings:
+                if finding.severity is Severity.WARN:
+                    out.row("Warning", one_line(finding_text(finding), 400))
         return
     calm = report.verdict == "healthy" and detail == 0 and report.command not in _DESCRIBING
     match report.command:

@@ -210,6 +210,10 @@ def test_the_hook_for_packages(project):
     assert done.returncode == 1
     assert "models/cut.pt2" in done.stdout
     assert "artifact-" in done.stdout
+    # A file has its path and what stands on the first screen.
+    _, of_good, of_cut = re.split(r"^models/.*$", done.stdout.rpartition("0 of 2 passed")[0], flags=re.M)
+    for part in (of_good, of_cut):
+        assert 3 <= len(part.strip().splitlines()) <= 7, part
 
 
 def test_the_hook_for_configurations(project):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import types
+from dataclasses import replace
 
 import jsonschema
 import pytest
@@ -18,6 +19,7 @@ from aotidoctor.cli.document_output import Format
 from aotidoctor.cli.lazy import load
 from aotidoctor.cli.options import duration, size
 from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.report import Event, EventKind
 from aotidoctor.reports.json.schema import schema
 from tests.unit.reports import builders
@@ -269,6 +271,18 @@ def test_quiet_and_verbose(pipeline):
     pipeline.report = builders.misleading()
     quiet, normal, verbose = (call("run", "m.pt2", *flag).stdout for flag in (["-q"], [], ["-v"]))
     assert len(quiet) < len(normal) < len(verbose)
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_quiet_names_its_warnings(pipeline, command):
+    warning = Evidence(
+        code="AD-IN-020", kind="alias", severity=Severity.WARN, subject="args[1]", observed="shares memory", expected=""
+    )
+    pipeline.report = replace(builders.healthy(), findings=(warning,), command=command)
+    shown = call(command, "m.pt2", "-q").stdout
+    assert "1 warning" in shown.splitlines()[0]
+    assert "Warning" in shown.partition("\n")[2]
+    assert "args[1]: shares memory" in shown
 
 
 def test_inspect_and_env(pipeline):

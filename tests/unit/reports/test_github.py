@@ -47,19 +47,36 @@ def test_every_line_is_a_command_and_the_verdict_is_first(name):
 
 
 def test_place_title_and_message():
-    first, second, third = commands(builders.misleading())
+    first, second = commands(builders.misleading())
     assert first[1] == {"file": "abc.wrapper.cpp", "line": "412", "title": "PROBLEM: input-dtype"}
     assert "What to do: Pass int64." in first[2].splitlines()
-    assert second[1]["title"] == "AD-IN-010 dtype"
-    assert third[1] == {"file": "model.pt2", "title": "AD-RUN-001 raised"}
-    assert "[R1 stderr:1]" in third[2]
+    assert second[1]["title"] == "2. index-out-of-range"
+
+
+def test_one_annotation_per_fault():
+    """Not one for each piece of evidence of it, and none for a note."""
+    base = builders.misleading()
+    source = FileSource(file="config.pbtxt", line=9)
+    elsewhere = replace(base.findings[0], id="E8", source=source)
+    of_its_own = replace(base.findings[0], id="E9", code="AD-IN-012", subject="x")
+    note = replace(base.findings[0], id="E10", severity=Severity.INFO)
+    diagnosis = replace(base.diagnoses[0], evidence=(*base.diagnoses[0].evidence, "E8"))
+    second = replace(base.diagnoses[0], rank=2, cause="input-rank", evidence=("E9",))
+    found = (*base.findings, elsewhere, of_its_own, note)
+    titles = [fields["title"] for _, fields, _ in commands(replace(base, findings=found, diagnoses=(diagnosis,)))]
+    assert titles == ["PROBLEM: input-dtype", "AD-IN-010 dtype", "AD-IN-012 dtype"]
+    titles = [
+        fields["title"] for _, fields, _ in commands(replace(base, findings=found, diagnoses=(diagnosis, second)))
+    ]
+    assert titles == ["PROBLEM: input-dtype", "2. input-rank", "AD-IN-010 dtype"]
 
 
 def test_a_member_of_the_package_is_no_file_of_the_checkout():
     base = builders.misleading()
     source = FileSource(file=builders.SO.member, line=3)
     finding = replace(base.findings[0], source=source)
-    _, (_, fields, message), *_ = commands(replace(base, findings=(finding,)))
+    report = replace(base, diagnoses=base.diagnoses[:1], findings=(replace(finding, id="E9"),))
+    _, (_, fields, message) = commands(report)
     assert fields["file"] == "model.pt2"
     assert "line" not in fields
     assert f"[{builders.SO.member}:3]" in message
@@ -78,14 +95,14 @@ def test_ten_of_a_level_are_shown_and_the_rest_is_counted():
     )
     found = commands(report)
     levels = [level for level, _, _ in found]
-    assert {level: levels.count(level) for level in levels} == {"error": 10, "warning": 10, "notice": 10}
-    assert found[-1][2] == "and 4 errors, 1 warning, 22 notices more"
+    assert {level: levels.count(level) for level in levels} == {"error": 10, "warning": 10, "notice": 2}
+    assert found[-1][2] == "and 4 errors, 1 warning more"
 
 
 def test_output_of_a_child_cannot_be_a_command():
     base = builders.misleading()
     nasty = "x\n::set-env name=PATH::/tmp\r\n::stop-commands::t%0A::add-mask::a\u2028::error::b"
     finding = replace(base.findings[0], observed=nasty, subject=nasty, kind=nasty)
-    text = github.render_github(replace(base, findings=(finding,)))
+    text = github.render_github(replace(base, diagnoses=base.diagnoses[:1], findings=(finding,)))
     assert all(line.startswith(("::error file=", "::notice ", "::warning ")) for line in text.splitlines())
     assert "%250A" in text
