@@ -91,6 +91,8 @@ def headline(report: Report) -> Headline:
             return Headline("PROBLEM", _cut(text), "bad")
         case _ if report.log is not None and run_view.is_log(report):
             return Headline("UNKNOWN", _cut(run_view.log_unknown(report.log, report.diagnoses)), "unsure")
+        case _ if "unjudged" in report.extra:
+            return Headline("UNKNOWN", f"nothing wrong found; {report.extra['unjudged']}", "unsure")
         case _ if not any(outcome_failed(outcome) for outcome in report.runs):
             return Headline("UNKNOWN", "no verdict could be reached", "unsure")
         case _:

@@ -280,6 +280,7 @@ def report_unused_parts(problems: Sequence[str], path: str) -> list[Evidence]:
     ]
 
 
+UNJUDGED = "it holds no run, so a crash, a hang or wrong numbers in one cannot be judged: `aotidoctor bundle --run`"
 # The flow. Commands whose reports rest on the checks of a package; findings of the others are taken as they are.
 _CHECKED = ("run", "check", "localize", "compare", "analyze")
 
@@ -319,7 +320,9 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
     cannot = sent.report.get("cannot_examine")
     session.runs = saved_report.read_runs(sent.report)
     static = {check.code for check in CHECKS}
-    findings = f"the findings of {len(session.runs)} saved runs are kept" if session.runs else "none were saved"
+    findings = f"the findings of {len(session.runs)} saved runs are kept" if session.runs else UNJUDGED
+    # Somebody packed it because of a failure, which may be one that only a run shows.
+    unjudged = sent.is_bundle and not session.runs and not diagnoses
     reason = f"{change.message}; `analyze` does not execute anything: {findings}"
     session.not_checked.append(NotChecked(code="AD-RUN", name="runs", reason=reason))
     session.not_checked += [
@@ -329,11 +332,16 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
         session,
         diagnoses,
         invocation,
-        verdict="unknown" if (partial or cannot) and not diagnoses else None,
+        verdict="unknown" if (partial or cannot or unjudged) and not diagnoses else None,
         cannot_examine=cannot if isinstance(cannot, str) and not diagnoses else None,
         localization=saved_report.read_localization(sent.report),
         log=reading or saved_report.read_saved_log(sent.report),
-        extra={"from": path, "made_by": version, "made_at": text_of(sent.report.get("started")) or ""},
+        extra={
+            **({"unjudged": UNJUDGED} if unjudged else {}),
+            "from": path,
+            "made_by": version,
+            "made_at": text_of(sent.report.get("started")) or "",
+        },
     )
 
 

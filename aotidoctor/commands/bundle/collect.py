@@ -24,6 +24,7 @@ from aotidoctor.commands.bundle.bundle_members import (
     safe_name,
 )
 from aotidoctor.model import record_json
+from aotidoctor.model.artifact import RUNNABLE_KINDS
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.record import JsonObject, JsonValue, as_object
 from aotidoctor.model.report import Report
@@ -204,6 +205,7 @@ def _is_integer(dtype: str) -> bool:
 
 
 # The collectors.
+NO_RUN = "a run of the package"
 Collected = Piece | Absent
 Collector = Callable[[BundleJob], Iterator[Collected]]
 
@@ -349,7 +351,10 @@ def _inputs(job: BundleJob) -> Iterator[Collected]:
 
 
 def _outputs(job: BundleJob) -> Iterator[Collected]:
-    probes = {run.id: run.request.probe for run in job.material.report.runs}
+    report = job.material.report
+    if not report.runs and report.case.artifact.kind in RUNNABLE_KINDS:
+        yield Absent(name=NO_RUN, reason="a crash, a hang or wrong numbers in one cannot be judged; --run makes one")
+    probes = {run.id: run.request.probe for run in report.runs}
     for name, text in (job.material.outputs or {}).items():
         run, _, stream = name.partition(".")
         place = f"logs/runs/{run}.{probes.get(run, 'treatment')}.{stream}"

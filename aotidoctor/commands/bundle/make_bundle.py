@@ -37,6 +37,7 @@ from aotidoctor.commands.bundle.bundle_members import (
     zip_members,
 )
 from aotidoctor.commands.bundle.collect import (
+    NO_RUN,
     ChildOutputs,
     as_document,
     collect,
@@ -228,6 +229,7 @@ def listing(bundle: Bundle, *, place: str, map_place: str | None, dry: bool, bri
     what = "would be written" if dry else "written"
     lines = [f"{place}: {what}, {size_text(len(bundle.data))}, {len(bundle.members)} members"]
     if brief:
+        lines += [f"without {item.name}: {item.reason}" for item in bundle.absent if item.name == NO_RUN]
         return "\n".join([*lines, _privacy(bundle, map_place, dry=dry)]) + "\n"
     lines.append("")
     for member in bundle.members:

@@ -7,9 +7,11 @@ import pytest
 
 from aotidoctor.commands.analyze.analyze import analyze, compare_verdicts
 from aotidoctor.commands.analyze.saved_report import SavedCause, read_runs
+from aotidoctor.commands.bundle.collect import NO_RUN
 from aotidoctor.model.case import Case
 from aotidoctor.model.run import Exited, NotStarted, OutOfMemory, Signalled, TimedOut
 from aotidoctor.reports.json import json_report as json_
+from aotidoctor.reports.report_view import headline
 from tests.unit.commands.bundle.conftest import made, members, packed
 from tests.unit.reports import builders
 
@@ -118,3 +120,19 @@ def test_hostile_values_in_a_report(at):
     again = analyze(at(json.dumps(document)))
     json_.render_json(again)
     assert again.localization is None
+
+
+def test_a_bundle_without_a_run_is_not_called_healthy(at):
+    """A crash that only a run shows is nowhere in it."""
+    quiet = replace(builders.healthy(), runs=(), command="check")
+    bundle = made(quiet)
+    assert [item.name for item in bundle.absent if "--run" in item.reason] == [NO_RUN]
+    # Without the case: the checks would judge a package that was never there.
+    again = analyze(at(packed({"report.json": json_.render_json(quiet).encode()})))
+    assert (again.verdict, again.diagnoses) == ("unknown", ())
+    assert "--run" in headline(again).text
+    ran = builders.healthy()
+    assert ran.runs
+    assert analyze(at(packed({"report.json": json_.render_json(ran).encode()}))).verdict == "healthy"
+    # The report of a check, by itself, is what it was.
+    assert analyze(at(json_.render_json(quiet))).verdict == "healthy"
