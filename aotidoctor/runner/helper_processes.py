@@ -179,5 +179,6 @@ def notify(argv: Sequence[str], document: bytes, environ: Mapping[str, str], *, 
         if child.returncode is None:
             with suppress(OSError):
                 os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(_REAP_S)
     return f"exit status {child.returncode}" if child.returncode else ""

@@ -123,7 +123,10 @@ class RunningCommand:
             try:
                 stdout = self._read(self._process)
                 # Its time runs on: whoever closes its stdout has not ended yet.
-                status = self._process.wait()
+                status = self._process.wait(self._seconds + _GRACE_S + _REST_S)
+            except subprocess.TimeoutExpired:
+                # Nothing can kill it: it hangs in the kernel.
+                status = -signal.SIGKILL
             finally:
                 timer.cancel()
             length = errors.seek(0, os.SEEK_END)
@@ -255,7 +258,8 @@ class PluginHost:
             return
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, 9)
-        process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_REST_S)
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 with suppress(OSError):

@@ -167,6 +167,9 @@ _FOLDER = "aotinductor_"
 _CLOCK_S = 0.05
 
 
+_LAST_LOOK_S = 5.0
+
+
 class ProcessObserver:
     """Looks at process ``pid`` and its descendants, except ``without``, until ``finish``."""
 
@@ -193,7 +196,8 @@ class ProcessObserver:
     def finish(self) -> ProcessFacts:
         """Stop looking; all that was found."""
         os.write(self._stop[1], b".")
-        self._thread.join()
+        # A process that hangs in the kernel may hold up who reads its files.
+        self._thread.join(_LAST_LOOK_S)
         return self.seen()
 
     def seen(self) -> ProcessFacts:

@@ -74,8 +74,9 @@ def _run(program: ProgramToWatch, environ: Mapping[str, str], run_dir: RunDir, *
         ends.wait(10.0)
         ends.close()
         with suppress(ChildProcessError):
-            _, end.status, usage = os.wait4(pid, 0)
-            end.peak_rss = usage.ru_maxrss * 1024
+            ended_pid, status, usage = os.wait4(pid, os.WNOHANG)
+            if ended_pid:
+                end.status, end.peak_rss = status, usage.ru_maxrss * 1024
     for way in ways:
         way.finish()
     ending = program_ending(end, over, first_increase(before, oom_kills()))
