@@ -11,7 +11,9 @@ import os
 import sys
 from pathlib import Path
 
-_EVENTS = frozenset({"open", "os.listdir", "os.scandir", "sqlite3.connect"})
+# Raised here for a whole path that stands in a file.
+_NAMED = "aotidoctor.named"
+_EVENTS = frozenset({"open", "os.listdir", "os.scandir", "sqlite3.connect", _NAMED})
 _OUTSIDE = "leads out of the root folder"
 
 
@@ -26,12 +28,13 @@ class _Confinement:
 
     def __call__(self, event: str, given: tuple[object, ...]) -> None:
         if event in _EVENTS and given and isinstance(path := given[0], (str, bytes)) and path:
-            self._refuse_outside(os.fsdecode(path))
+            self._refuse_outside(os.fsdecode(path), named=event == _NAMED)
 
-    def _refuse_outside(self, path: str) -> None:
+    def _refuse_outside(self, path: str, *, named: bool) -> None:
         # Not normalised: ".." behind a link leads somewhere else.
         whole = Path(self._root, path)
-        if not whole.is_relative_to(self._root) or any(whole.is_relative_to(place) for place in self._own):
+        below = whole.is_relative_to(self._root) and not any(whole.is_relative_to(place) for place in self._own)
+        if not (below or named):
             return
         if not whole.resolve().is_relative_to(self._root):
             raise PermissionError(errno.EACCES, _OUTSIDE, path)

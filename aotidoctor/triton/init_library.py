@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,10 +63,17 @@ def init_remark(
 
 
 def read_hook(config: ModelConfig, environ: Mapping[str, str]) -> HookLibrary | None:
-    """Read the library that the config names by an absolute path; None where it names none."""
+    """Read the library that the config names by an absolute path; None where it names none that may be read."""
     given = config.parameter(PARAMETER)
     path = "" if given is None else written_text(given.value)
-    return read_library(path, environ) if path.startswith("/") else None
+    if not path.startswith("/"):
+        return None
+    try:
+        # A folder that an agent may read does not give it the library that a config in it names.
+        sys.audit("aotidoctor.named", path)
+    except PermissionError:
+        return None
+    return read_library(path, environ)
 
 
 def read_library(path: str, environ: Mapping[str, str]) -> HookLibrary:

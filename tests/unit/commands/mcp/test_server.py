@@ -141,6 +141,13 @@ LEAD_OUT = {
     "a whole name": lambda folder, outside: (folder / "config.pbtxt").write_text(
         f'platform: "torch_aoti"\ndefault_model_filename: "{outside}/version/secret.pt2"'
     ),
+    "a library": lambda folder, outside: (
+        shutil.copy(CUDA, folder / "1" / "model.pt2"),
+        (folder / "config.pbtxt").write_text(
+            'platform: "torch_aoti" parameters: { key: "MODEL_INIT_LIBRARY" value: { string_value: '
+            f'"{outside}/no_library" }} }}'
+        ),
+    ),
     "a link behind a link": lambda folder, outside: (
         (folder.parent / "up").symlink_to(".."),
         (folder / "1" / "model.pt2").symlink_to("../../up/outside.pt2"),
@@ -159,6 +166,7 @@ def test_nothing_in_a_model_folder_leads_out_of_the_root(root, tmp_path, way):
         archive.writestr("zebra_of_the_outside/x", "y")
     shutil.copy(tmp_path / "version" / "secret.pt2", tmp_path / "outside.pt2")
     shutil.copy(tmp_path / "version" / "secret.pt2", tmp_path / "version" / "model.pt2")
+    (tmp_path / "no_library").write_text("zebra_of_the_outside")
     folder = root / "model"
     (folder / "1").mkdir(parents=True)
     LEAD_OUT[way](folder, tmp_path)
@@ -167,7 +175,9 @@ def test_nothing_in_a_model_folder_leads_out_of_the_root(root, tmp_path, way):
     found = json.dumps(answers)
     assert "zebra" not in found
     # As the server does it: a whole name is one below the folder, and nothing lies there.
-    assert ("leads out of the root folder" in found) == (way != "a whole name")
+    assert ("leads out of the root folder" in found) == (way not in ("a whole name", "a library"))
+    assert "ELF" not in found
+    assert ("the library was not inspected" in found) == (way == "a library")
 
 
 def test_a_link_that_stays_in_the_root_is_followed(root):
