@@ -18,8 +18,15 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.call_overlay import describe_tensor, missing_reason, overlay_of, swapped_paths
+from aotidoctor.checks.matching.call_overlay import (
+    call_error,
+    describe_tensor,
+    missing_reason,
+    overlay_of,
+    swapped_paths,
+)
 from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import plural
 from aotidoctor.model.inputs import TensorDesc
 
 FIND = Finder("AD-IN-005", "input_count")
@@ -33,7 +40,8 @@ def run(case: Case) -> Findings:
     if overlay is None:
         given, wanted = len(case.inputs.tensors()), case.contract.n_inputs
         kind = "few" if given < wanted else "many"
-        found = FIND.error(kind, "args", observed=f"{given} tensors", expected=f"{wanted} tensors")
+        observed, expected = plural(given, "tensor"), plural(wanted, "tensor")
+        found = FIND.error(kind, "args", observed=observed, expected=expected, facts={"raises": call_error(case)})
         return [found] if given != wanted else []
     swapped = swapped_paths(overlay)
     return [
@@ -43,7 +51,7 @@ def run(case: Case) -> Findings:
                 difference.path,
                 observed=difference.observed,
                 expected=difference.expected,
-                facts={"path": difference.path},
+                facts={"path": difference.path, "raises": call_error(case)},
             )
             for difference in overlay.of("count")
         ),
@@ -53,7 +61,7 @@ def run(case: Case) -> Findings:
                 pair.path,
                 observed=describe_tensor(pair.value),
                 expected="no tensor: this leaf was a plain value (or None) at export",
-                facts={"path": pair.path, "tensor_for_constant": True},
+                facts={"path": pair.path, "tensor_for_constant": True, "raises": call_error(case)},
             )
             for pair in overlay.pairs
             if pair.spec.kind == "constant" and isinstance(pair.value, TensorDesc) and pair.path not in swapped

@@ -16,7 +16,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.call_overlay import MOST_KEYS, missing_reason, overlay_of
+from aotidoctor.checks.matching.call_overlay import MOST_KEYS, call_error, missing_reason, overlay_of
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-IN-003", "input_kwargs")
@@ -37,6 +37,7 @@ def run(case: Case) -> Findings:
                 "keys_observed": difference.keys_observed[:MOST_KEYS],
                 "keys_expected": difference.keys_expected[:MOST_KEYS],
                 "path": difference.path,
+                "raises": call_error(case),
             },
         )
         for difference in overlay.of("kwargs")

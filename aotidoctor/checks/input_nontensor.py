@@ -5,7 +5,7 @@ What it does
 
 Why it matters
     The loader keeps the tensors of a call and drops everything else, so all tensors after the gap move up one slot.
-    The message is then only "expected inputs vector size to be 2, but got 1".
+    The message is then only "expected inputs vector size to be ..., but got ...".
 
 Example:
     args[1]: observed 0.5 (float), expected float32[4, 16]
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.call_overlay import (
+    call_error,
     contract_source,
     describe_plain,
     missing_reason,
@@ -45,7 +46,12 @@ def run(case: Case) -> Findings:
             observed=describe_plain(pair.value),
             expected=describe_spec(pair.spec),
             source=contract_source(case, pair.spec),
-            facts={"path": pair.path, "expected_dtype": pair.spec.dtype, "observed_type": pair.value.type},
+            facts={
+                "path": pair.path,
+                "expected_dtype": pair.spec.dtype,
+                "observed_type": pair.value.type,
+                "raises": call_error(case),
+            },
         )
         for pair in overlay.pairs
         if pair.spec.input_index is not None and isinstance(pair.value, PlainValue) and pair.path not in swapped

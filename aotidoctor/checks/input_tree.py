@@ -18,7 +18,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.call_overlay import MOST_KEYS, missing_reason, overlay_of
+from aotidoctor.checks.matching.call_overlay import MOST_KEYS, call_error, missing_reason, overlay_of
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-IN-002", "input_tree")
@@ -44,6 +44,7 @@ def run(case: Case) -> Findings:
                     "keys_expected": difference.keys_expected[:MOST_KEYS],
                     "path": difference.path,
                     "harmless": difference.harmless,
+                    "raises": call_error(case),
                 },
             )
         )

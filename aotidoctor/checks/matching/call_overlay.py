@@ -16,7 +16,7 @@ from itertools import combinations, islice
 from aotidoctor.checks.check import Check, Finder, Findings
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec, ModelContract, describe_spec
-from aotidoctor.model.evidence import FactValue, FileSource, list_names
+from aotidoctor.model.evidence import FactValue, FileSource, list_names, plural
 from aotidoctor.model.inputs import (
     MAPPINGS,
     Container,
@@ -35,6 +35,7 @@ SEQUENCES = ("tuple", "list", "namedtuple", "structseq")
 # The most keys in the facts of a finding; its text lists fewer.
 MOST_KEYS = 100
 _MOST_LISTED = 20
+_KEYWORDS = "ValueError: Ran into a kwarg keyword mismatch:"
 # Certainly no instances of a class registered with pytree; any other leaf may hold tensors that are not seen here.
 PLAIN_TYPES = frozenset({"None", "NoneType", "bool", "int", "float", "complex", "str", "bytes", "ndarray", "set"})
 
@@ -141,7 +142,24 @@ def _overlay_signature(overlay: Overlay, args: Container[int], kwargs: Container
         return
     count, expected = len(inputs.args.children), len(args.children)
     kind, first = ("many", expected) if surplus > 0 else ("few", count)
-    overlay.add("count", kind, f"args[{first}]", f"{count} positional arguments", f"{expected}")
+    overlay.add("count", kind, f"args[{first}]", plural(count, "positional argument"), f"{expected}")
+
+
+def call_error(case: Case) -> str:
+    """PyTorch's answer to a call that differs from the call spec: it compares top-level keywords, then it counts."""
+    inputs, contract = case.inputs, case.contract
+    if inputs is None or contract is None:
+        return ""
+    if contract.kwargs is not None and set(inputs.kwargs.keys) != set(contract.kwargs.keys):
+        given, wanted = (list(map(str, tree.keys)) for tree in (inputs.kwargs, contract.kwargs))
+        given, wanted = (
+            words if len(words) <= _MOST_LISTED else [*words[:_MOST_LISTED], "..."] for words in (given, wanted)
+        )
+        return f"{_KEYWORDS} Got the following keywords {given} but expected {wanted}"
+    count = len(inputs.tensors())
+    if count != contract.n_inputs:
+        return f"RuntimeError: expected inputs vector size to be {contract.n_inputs}, but got {count}"
+    return "no error: PyTorch takes the tensors in the order in which they are flattened"
 
 
 def _overlay_tree(
