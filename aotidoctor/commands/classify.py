@@ -31,6 +31,11 @@ _NO_LOGS = (
     (b"BZh", "packed with bzip2: unpack it first"),
     (b"\x28\xb5\x2f\xfd", "packed with zstd: unpack it first"),
 )
+_PEEK = 4096
+_SIGNAL = (
+    "a process that a signal such as SIGFPE ends often prints nothing: look at its exit status (128 + the signal), or "
+    "run it by `aotidoctor watch`"
+)
 
 
 def classify_text(text: bytes, name: str) -> tuple[list[Evidence], tuple[Diagnosis, ...], LogReading]:
@@ -55,12 +60,14 @@ def classify(
     Raises CannotExamineError where it is no log at all.
     """
     with examining(name):
-        head = stream.peek(8) if isinstance(stream, BufferedReader) else b""
+        head = stream.peek(_PEEK) if isinstance(stream, BufferedReader) else b""
     for magic, kind in _NO_LOGS:
         if head.startswith(magic):
             raise CannotExamineError(f"{name} is {kind}")
     invocation = Invocation("classify", argv)
     reading = read_log(stream, name)
+    if reading.size == 0 or (reading.size <= len(head) and not head.strip()):
+        raise CannotExamineError(f"{name} is empty: {_SIGNAL}")
     findings = with_ids(log_findings(reading))
     verdict, diagnoses = judge_log(reading, log_diagnoses(findings))
     failed = bool(reading.unknown) or any(match.event.level == "error" for match in reading.matches)
@@ -70,6 +77,7 @@ def classify(
     nothing_run = NotChecked(
         code="AD-RUN", name="runs", reason="`classify` does not execute anything; use `aotidoctor run`"
     )
+    ending = NotChecked(code="AD-LOG", name="ending", reason=_SIGNAL)
     stages = [diagnoses[0].stage] if diagnoses else [event.stage for event in reading.unknown if event.stage][:1]
     # No package, and of this machine only its kind: the log may come from another one.
     host = Host(system=platform.system(), machine=platform.machine(), python=platform.python_version())
@@ -78,7 +86,7 @@ def classify(
         StaticResult(
             case=Case(artifact=no_package, host=host, options=options or Options()),
             findings=findings,
-            not_checked=(nothing_run,),
+            not_checked=(nothing_run, ending) if verdict == "healthy" else (nothing_run,),
             out_of_time=reading.out_of_time,
         ),
         diagnoses,

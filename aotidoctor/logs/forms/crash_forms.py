@@ -20,6 +20,9 @@ SIGNAL_START = re.compile(
     r"|exit(?:ed)? (?:with )?(?:exit )?(?:code|status)\b|[Ee]xit ?code|"
     r"OOMKilled|died with <Signals|SIG(?:SEGV|ABRT|KILL|BUS|ILL|"
     r"FPE|TERM)\b|signal: |[Tt]erminated by signal|\b[Ss]ignal:? (?:Some\()?\d+"
+    # Shells print words of their own only behind the number of a process, or their name.
+    r"|^(?:.{0,200}: line \d{1,9}: +\d{1,9} |zsh: )"
+    r"(?:[Hh]angup|[Qq]uit|[Aa]larm clock|[Uu]ser(?: |-)defined signal|[Ff]loating point exception|[Bb]us error)\b"
 )
 # The words of the C library, which many programs print.
 SIGNALS = {
@@ -33,13 +36,15 @@ _SIGNALS = (
     (r"Segmentation fault|SIGSEGV|\b(?:code|status):? ?(?:139|-11)\b|exitcode: ?-11|Signals\.SIGSEGV", 11, "SIGSEGV"),
     (r"\bAborted\b|Abort trap|SIGABRT|\b(?:code|status):? ?(?:134|-6)\b|exitcode: ?-6\b", 6, "SIGABRT"),
     (r"Illegal instruction|SIGILL|\b(?:code|status):? ?(?:132|-4)\b|exitcode: ?-4\b", 4, "SIGILL"),
-    (r"Bus error|SIGBUS|\b(?:code|status):? ?(?:135|-7)\b", 7, "SIGBUS"),
-    (r"Floating point exception|SIGFPE|\b(?:code|status):? ?(?:136|-8)\b", 8, "SIGFPE"),
+    (r"[Bb]us error|SIGBUS|\b(?:code|status):? ?(?:135|-7)\b", 7, "SIGBUS"),
+    (r"[Ff]loating point exception|SIGFPE|\b(?:code|status):? ?(?:136|-8)\b", 8, "SIGFPE"),
     (r"\bKilled\b|SIGKILL|OOMKilled|\b(?:code|status):? ?(?:137|-9)\b|exitcode: ?-9\b|signal: killed", 9, "SIGKILL"),
 )
 _SIGNAL_NAMES = (
     *((re.compile(rf"{words}|[Ss]ignal:? (?:Some\()?{number}\b(?! ?dB)"), name) for words, number, name in _SIGNALS),
     (re.compile(r"SIGTERM|\b(?:code|status):? ?143\b"), "SIGTERM"),
+    (re.compile(r"SIGHUP|\b[Hh]angup\b"), "SIGHUP"),
+    (re.compile(r"\b(?:[Qq]uit|[Aa]larm clock|[Uu]ser(?: |-)defined signal|core dumped)\b"), "signal"),
     (re.compile(r"exit(?:ed)? (?:with )?(?:exit )?(?:code|status)?:? ?[1-9]\d*|exit ?code:? ?[1-9]"), "exit"),
 )
 

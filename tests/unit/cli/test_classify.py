@@ -32,7 +32,7 @@ def test_a_file_and_standard_input_say_the_same(log):
     assert (one["command"], other["log"]["name"]) == ("classify", "stdin")
 
 
-@pytest.mark.parametrize(("text", "status"), [("", 0), ("hello\n", 0), ("Aborted\n", 3), (b"\xff\xfe\x00", 0)])
+@pytest.mark.parametrize(("text", "status"), [("", 4), ("hello\n", 0), ("Aborted\n", 3), (b"\xff\xfe\x00", 0)])
 def test_status(text, status):
     assert call("-", "-q", stdin=text).exit_code == status
 

@@ -53,13 +53,27 @@ def shown(made):
         ("Aborted\n", "unknown", 3),
         ("ValueError: nobody knows this one\n", "unknown", 3),
         ("hello\n", "healthy", 0),
-        ("", "healthy", 0),
+        ("run.sh: line 3:  4711 Hangup                  python serve.py\n", "unknown", 3),
+        ("run.sh: line 3:  4711 User defined signal 1   python serve.py\n", "unknown", 3),
+        ("zsh: floating point exception  python serve.py\n", "problem", 1),
+        ("hangup of the line is user defined\n", "healthy", 0),
     ],
 )
 def test_verdict(text, verdict, status):
     made = report(text)
     assert (made.verdict, exit_status(made, "error")) == (verdict, status)
     shown(made)
+
+
+@pytest.mark.parametrize("text", [b"", b"\n\n  \n", b"\n"])
+def test_an_empty_log_is_no_log_without_a_failure(text):
+    with pytest.raises(CannotExamineError, match=r"x\.log is empty: .*signal.*exit status"):
+        classify(io.BufferedReader(io.BytesIO(text)), "x.log", environ={})
+
+
+def test_a_log_does_not_show_every_end_of_a_process():
+    assert any("SIGFPE" in item.reason for item in report("loading\nready\n").not_checked)
+    assert not any("SIGFPE" in item.reason for item in report(SCHEMA).not_checked)
 
 
 def test_a_cause_with_its_line():
