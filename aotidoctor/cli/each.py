@@ -175,7 +175,7 @@ def _summarise(path: Path, ended: Sequence[ExaminedPath]) -> None:
 
 
 def _cell(text: str) -> str:
-    return one_line(text, 200).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
+    return one_line(text).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
 
 
 def _fail(text: str, status: int) -> int:

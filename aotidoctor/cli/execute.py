@@ -19,6 +19,7 @@ import contextlib
 import os
 import platform
 import resource
+import shutil
 import signal
 import stat
 import sys
@@ -292,7 +293,8 @@ class Progress:
                     hidden = self._redactor().printed(event.verdict) if self._redactor else event.verdict
                     verdict = " ".join(hidden.split())
                     verdict = "".join(letter if letter.isprintable() else " " for letter in verdict)
-                    verdict = verdict if len(verdict) <= 60 else verdict[:59] + "…"
+                    if self._live and len(verdict) > (room := max(shutil.get_terminal_size().columns - 40, 20)):
+                        verdict = verdict[: room - 1] + "…"
                     self._write(self._clear + f"  {icon} {name:<26} {event.seconds:6.2f} s  {verdict}" + "\n")
 
     def _dots(self) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from aotidoctor.model.errors import AotidoctorError, ArgumentError, CannotExamineError, UsageError
+from aotidoctor.model.evidence import shorten
 from aotidoctor.model.record import JsonObject, JsonValue, as_list, objects
 from aotidoctor.reports.redact.redactor import Redactor
 from aotidoctor.runner.own_command import CommandResult, RunningCommand
@@ -180,8 +181,8 @@ def _answer(
 
 
 def _cut(value: JsonValue, most: int) -> JsonValue:
-    if isinstance(value, str) and len(value) > most:
-        return f"{value[:most]}… ({len(value) - most} more characters)"
+    if isinstance(value, str):
+        return shorten(value, most)
     if isinstance(value, list):
         return [_cut(item, most) for item in value]
     return {name: _cut(item, most) for name, item in value.items()} if isinstance(value, dict) else value

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.diagnosis.playbooks import fill_text
-from aotidoctor.model.evidence import Evidence, FactValue, Severity
+from aotidoctor.model.evidence import Evidence, FactValue, Severity, shorten
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Condition, Playbook
 
@@ -224,5 +224,4 @@ def stage_text(stage: object) -> str:
 
 
 def _first_line(text: str) -> str:
-    line = text.strip().partition("\n")[0]
-    return line if len(line) <= LIMIT else f"{line[: LIMIT - 1]}…"
+    return shorten(text.strip().partition("\n")[0], LIMIT)

@@ -29,7 +29,7 @@ from aotidoctor.logs.patterns import (
     known_issue,
 )
 from aotidoctor.model import load_toml
-from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity
+from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity, shorten
 from aotidoctor.model.report import Diagnosis, LogEvent, LogMatch, LogReading, Playbook, Remedy, Status
 from aotidoctor.model.torch_names import DEVICE_TYPES, SCALAR_NAMES, scalar_type
 
@@ -449,5 +449,4 @@ def with_ids(findings: Sequence[Evidence]) -> list[Evidence]:
 
 
 def _short(text: str) -> str:
-    line = text.strip()
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return shorten(text.strip(), _LONGEST)

@@ -25,6 +25,12 @@ def plural(count: int, noun: str, many: str | None = None) -> str:
     return f"{count} {noun if count == 1 else many or noun + 's'}"
 
 
+def shorten(text: str, limit: int) -> str:
+    """``text`` cut to ``limit`` characters, with the count of what is missing; whole where that is not shorter."""
+    more = f"… ({len(text) - limit} more characters)"
+    return text if len(text) <= limit + len(more) else text[:limit] + more
+
+
 # Failures of aotidoctor itself.
 FAILED_HERE = "aotidoctor failed here"
 

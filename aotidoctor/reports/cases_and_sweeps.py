@@ -25,7 +25,7 @@ _SIGHTINGS = 50
 
 
 def _case_row(record: CaseRecord) -> tuple[str, ...]:
-    what = one_line(record.title or record.looked_like, 120)
+    what = one_line(record.title or record.looked_like)
     return str(record.number), str(record.count), record.last_seen[:10], record.cause, what, record.signature
 
 
@@ -50,8 +50,8 @@ def _sightings(record: CaseRecord) -> list[tuple[str, ...]]:
         (
             one.at[:16].replace("T", " "),
             one.command,
-            one_line(one.package, 80),
-            one_line(one.subject, 80),
+            one_line(one.package),
+            one_line(one.subject),
             one.host_class,
             one.status,
         )
@@ -158,10 +158,10 @@ def sweep_text(found: Sweep, *, detail: int = 0) -> str:
         lines += [f" {judged.value.upper()}: {MEANINGS[judged]}"]
         for row in (row for row in listed if row.judged is judged):
             _, subject, change, says, package, checked, program = sweep_cells(row)
-            known = f"; program: {one_line(program, 80)}" if row.program is not Does.UNKNOWN else ""
+            known = f"; program: {one_line(program)}" if row.program is not Does.UNKNOWN else ""
             with_checks = f"; with checks: {checked}" if checked else ""
-            lines.append(f"   {one_line(subject, 40)}: {one_line(change, 90)}")
-            lines.append(f"      contract {says}; package: {one_line(package, 120)}{with_checks}{known}")
+            lines.append(f"   {one_line(subject)}: {one_line(change)}")
+            lines.append(f"      contract {says}; package: {one_line(package)}{with_checks}{known}")
         lines.append("")
     if len(rows) > len(listed):
         lines.append(f" {plural(len(rows) - len(listed), 'more row')}: -v, or --format md, json or html")

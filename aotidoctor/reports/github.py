@@ -9,7 +9,7 @@ never silently the first ten of many. Line breaks are escaped, so that what a ch
 
 from __future__ import annotations
 
-from aotidoctor.model.evidence import Evidence, FileSource, Severity, plural
+from aotidoctor.model.evidence import Evidence, FileSource, Severity, plural, shorten
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Diagnosis, Report
 from aotidoctor.reports import report_view
@@ -115,9 +115,7 @@ def _command(note: _Note) -> str:
     # A colon or comma would end a property.
     given = ((name, _data(value).replace(":", "%3A").replace(",", "%2C")) for name, value in fields if value)
     properties = ",".join(f"{name}={value}" for name, value in given)
-    message = plain(note.message)
-    if len(message) > _MESSAGE:
-        message = f"{message[:_MESSAGE]}… ({len(message) - _MESSAGE} more characters)"
+    message = shorten(plain(note.message), _MESSAGE)
     return f"::{note.level} {properties}::{_data(message)}"
 
 

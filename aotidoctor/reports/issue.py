@@ -75,7 +75,7 @@ def host_versions(host: Host) -> str:
             ("CUDA_MODULE_LOADING set to", "N/A" if without else host.environment.get("CUDA_MODULE_LOADING")),
             (
                 "GPU models and configuration",
-                "\n".join(f"GPU {gpu.index}: {one_line(gpu.name, 120)}" for gpu in host.gpus) or nothing,
+                "\n".join(f"GPU {gpu.index}: {one_line(gpu.name)}" for gpu in host.gpus) or nothing,
             ),
             ("Nvidia driver version", host.cuda_driver or nothing),
             ("cuDNN version", nothing),
@@ -92,7 +92,7 @@ def host_versions(host: Host) -> str:
     rows += [("Model name", host.cpu_model)] if host.cpu_model else []
     rows += [("Flags", " ".join(sorted(host.cpu_flags)))] if host.cpu_flags else []
     cpu = "\n".join(f"{label + ':':<41}{one_line(text, _ISA)}" for label, text in rows)
-    pip = [f"[pip3] {one_line(name, 80)}=={one_line(version, 80)}" for name, version in host.packages.items()]
+    pip = [f"[pip3] {one_line(name)}=={one_line(version)}" for name, version in host.packages.items()]
     packages = "\n".join([*(pip or [f"[pip3] {UNKNOWN}"]), f"[conda] {UNKNOWN}"])
     return "\n\n".join([*blocks, f"CPU:\n{cpu}", f"Versions of relevant libraries:\n{packages}"])
 
@@ -193,7 +193,7 @@ def _given_inputs(report: Report) -> tuple[list[str], list[str]] | None:
         "the values are made up, integers within the given range: a failure that needs certain values may not show"
     ]
     other = [value.type for _, value in found.leaves() if isinstance(value, PlainValue) and _literal(value) is None]
-    notes += [f"None replaces {one_line(', '.join(sorted(set(other))), 200)}"] if other else []
+    notes += [f"None replaces {one_line(', '.join(sorted(set(other))))}"] if other else []
     args: Tree[LeafValue] = found.args
     kwargs: Tree[LeafValue] = found.kwargs
     named = _tree(kwargs, _leaf)
@@ -202,7 +202,7 @@ def _given_inputs(report: Report) -> tuple[list[str], list[str]] | None:
     trees = (args, kwargs)
     known = {"tuple", "list", *MAPPINGS}
     kinds = sorted({kind for tree in trees for kind in _kinds(tree) if kind not in known})
-    return listed, [*notes, *([f"lists replace {one_line(', '.join(kinds), 200)}"] if kinds else [])]
+    return listed, [*notes, *([f"lists replace {one_line(', '.join(kinds))}"] if kinds else [])]
 
 
 def _expected_comment(report: Report) -> tuple[list[str], list[str]] | None:
@@ -440,5 +440,5 @@ def _error_log(report: Report, budget: Budget) -> str:
     error = failed.error
     parts = [error.traceback or error.message if error is not None else "", failed.stderr_tail, failed.stdout_tail]
     text = "\n".join(part for part in parts if part.strip())
-    ended = f"{failed.id} ({one_line(failed.request.probe, 60)}) ended: {run_view.run_ending(failed)} in {failed.stage}"
+    ended = f"{failed.id} ({one_line(failed.request.probe)}) ended: {run_view.run_ending(failed)} in {failed.stage}"
     return f"{prose(ended)}\n\n{fence(text, budget=room_of_log)}" if text else prose(ended)

@@ -23,7 +23,7 @@ from aotidoctor.model.fleet import (
 )
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
-from aotidoctor.reports.text import Headline, one_line, short_name
+from aotidoctor.reports.text import Headline, one_line
 
 if TYPE_CHECKING:
     from aotidoctor.model.localization import (
@@ -75,7 +75,7 @@ def timeline_rows(place: Localization, *, whole: bool = False) -> tuple[list[tup
     rows: list[tuple[str, ...]] = [
         (
             _MARK if entry.state == "entered" or (entry.name == place.culprit and entry is entries[-1]) else "",
-            short_name(entry.name),
+            one_line(entry.name),
             entry.kind,
             took_text(entry.seconds),
             made_of(entry),
@@ -111,7 +111,7 @@ def _function(name: str | None) -> str:
         depth += letter == "<"
         short += letter if depth == 0 else ""
         depth -= letter == ">" and depth > 0
-    return one_line(short or name, 80)
+    return one_line(short or name)
 
 
 def took_text(seconds: float | None) -> str:
@@ -172,7 +172,7 @@ def _value_row(name: str, buffer: BufferValues, *, marked: bool) -> dict[str, st
     compared = buffer.role == "out" and (marked or buffer.agrees is True)
     return {
         "": _CALL_MARK if marked else "",
-        "Call": short_name(name),
+        "Call": one_line(name),
         "Tensor": f"{buffer.role} {buffer.name}",
         "Min": buffer.low,
         "Max": buffer.high,
@@ -234,7 +234,7 @@ def comparison_rows(report: Report) -> list[tuple[str, ...]]:
     return [
         (
             _COMPARISON_MARKS.get(item.verdict, _WRONG),
-            one_line(item.path, 60),
+            one_line(item.path),
             item.verdict,
             _number(item.max_abs),
             _number(item.error),
@@ -290,7 +290,7 @@ def compat_names(found: Compatibility) -> dict[str, str]:
         parts = path.split("/")
         ends = ("/".join(parts[-count:]) for count in range(1, len(parts) + 1))
         alone = (end for end in ends if sum(f"/{other}".endswith(f"/{end}") for other in paths) == 1)
-        values[path] = one_line(next(alone, path), 80)
+        values[path] = one_line(next(alone, path))
     return values
 
 
@@ -298,7 +298,7 @@ def answer_rows(found: Compatibility) -> tuple[tuple[str, ...], ...]:
     """One row per package and host."""
     labels = compat_names(found)
     return tuple(
-        (labels[item.package], one_line(item.host, 80), COMPAT_WORDS[item.answer], compat_reasons(item))
+        (labels[item.package], one_line(item.host), COMPAT_WORDS[item.answer], compat_reasons(item))
         for item in found.answers
     )
 
@@ -316,7 +316,7 @@ def compat_matrix(found: Compatibility) -> tuple[tuple[str, ...], tuple[tuple[st
         return None
     cells = {(item.package, item.host): COMPAT_WORDS[item.answer] for item in found.answers}
     rows = tuple((name, *(cells[path, host] for host in hosts)) for path, name in labels.items())
-    return ("", *(one_line(host, 40) for host in hosts)), rows
+    return ("", *(one_line(host) for host in hosts)), rows
 
 
 def needs_tables(found: Compatibility) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
@@ -363,7 +363,7 @@ def compat_headline(found: Compatibility) -> Headline:
     word = {HostVerdict.RUNS: "RUNS", HostVerdict.REFUSED: "WILL NOT RUN", HostVerdict.UNKNOWN: "UNDETERMINED"}[worst]
     if len(answers) == 1:
         reason = compat_reasons(answers[0])
-        text = f"on {answers[0].host}" + (f": {one_line(reason, 160)}" if reason else "")
+        text = f"on {answers[0].host}" + (f": {one_line(reason)}" if reason else "")
         return Headline(word, text, COMPAT_TONES[worst])
     parts = [f"{COMPAT_WORDS[kind]}: {count}" for kind, count in counts.items() if count]
     return Headline(
@@ -397,7 +397,7 @@ def difference_headline(found: DocumentComparison) -> Headline:
         story = ""
     else:
         story = ", ".join(f"{side.label} {_came_of(side)}" for side in (found.a, found.b))
-    text = f"{words}{f'; {story}' if story else ''}; first: {one_line(first.subject, 80)}"
+    text = f"{words}{f'; {story}' if story else ''}; first: {one_line(first.subject)}"
     return Headline("DIFFERENT", text, "bad" if first.level == "decisive" else "unsure")
 
 
@@ -410,7 +410,7 @@ def _fit(found: DocumentComparison) -> Headline:
     first = found.matters[0]
     there = first.b if found.a.kind == "package" else first.a
     bad = first.level == "decisive"
-    text = f"{first.playbook or first.subject}: {one_line(there, 200)}{unseen}"
+    text = f"{first.playbook or first.subject}: {one_line(there)}{unseen}"
     return Headline("DOES NOT FIT" if bad else "MAY NOT FIT", text, "bad" if bad else "unsure")
 
 
@@ -429,14 +429,14 @@ def _came_of(side: ComparedSide) -> str:
 def side_text(side: ComparedSide) -> str:
     """Name, kind, and when and with what it was made."""
     made = f", made {side.made} by aotidoctor {side.version}" if side.made else ""
-    return f"{one_line(side.name, 200)} ({side.kind}{made})"
+    return f"{one_line(side.name)} ({side.kind}{made})"
 
 
 def difference_row(item: DocumentDifference) -> tuple[str, str, str, str, str, str]:
     """One difference under ``HEADINGS``."""
     return (
         DIFFERENCE_MARKS[item.level],
-        f"{item.area}: {one_line(item.subject, 160)}",
+        f"{item.area}: {one_line(item.subject)}",
         one_line(item.a, 300),
         one_line(item.b, 300),
         item.playbook or "",

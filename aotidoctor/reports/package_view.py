@@ -74,7 +74,7 @@ def _row(report: Report, path: str, spec: LeafSpec | None, value: LeafValue | No
     expected = unexpected_text(report) if spec is None else leaf_text(spec, strides=strides)
     observed = missing_text(report, path) if value is None else value_text(value, strides=strides)
     given = None if report.case.inputs is None else observed
-    return LeafRow(path=one_line(path, 120), expected=expected, observed=given, mark=mark)
+    return LeafRow(path=one_line(path), expected=expected, observed=given, mark=mark)
 
 
 def unexpected_text(report: Report) -> str:
@@ -148,7 +148,7 @@ def value_text(value: LeafValue, *, strides: bool = True) -> str:
         case PlainValue(type="None"):
             return "None"
         case PlainValue(type=kind, text=text):
-            return f"{kind} {one_line(text, 60)}"
+            return f"{kind} {one_line(text)}"
         case TensorDesc():
             sizes = ", ".join(map(str, value.shape))
             steps = f" ({', '.join(map(str, value.stride))})" if value.stride and strides else ""

@@ -45,7 +45,7 @@ def seen_before_text(history: SeenBefore) -> str:
     if history.count:
         parts[0] += f" {'on' if history.count == 1 else 'since'} {day_text(history.since)}"
         last = [] if history.count == 1 or history.last[:10] == history.since[:10] else [day_text(history.last)]
-        last += [f"on {one_line(history.host_class, 160)}"] if history.host_class else []
+        last += [f"on {one_line(history.host_class)}"] if history.host_class else []
         parts[0] += f", last {' '.join(last)}" if last else ""
     if history.solved is not None:
         parts.append(f"solved by: {one_line(history.solved.text, 300)} (note of {day_text(history.solved.at)})")
@@ -59,8 +59,7 @@ WATCHED = "program"
 _AGREEING = ("agrees", "precision")
 # A device that this host lacks.
 _NO_DEVICE = "AD-HOST-003"
-# Two lines of a terminal: the whole message stands below.
-_HEADLINE = 110
+_HEADLINE = 440
 
 
 def headline(report: Report) -> Headline:
@@ -84,11 +83,11 @@ def headline(report: Report) -> Headline:
         case "problem" if report.diagnoses:
             first = report.diagnoses[0]
             harmless = first.severity is not Severity.ERROR
-            text = f"{first.cause}: {_cut(one_line(first.title, 4 * _HEADLINE))}"
+            text = f"{first.cause}: {one_line(first.title, _HEADLINE)}"
             return Headline("WARNING" if harmless else "PROBLEM", text, "unsure" if harmless else "bad")
         case "problem":
             text = one_line(report.extra.get("origin") or "see the evidence")
-            return Headline("PROBLEM", _cut(text), "bad")
+            return Headline("PROBLEM", text, "bad")
         case _ if report.log is not None and run_view.is_log(report):
             return Headline("UNKNOWN", _cut(run_view.log_unknown(report.log, report.diagnoses)), "unsure")
         case _ if "unjudged" in report.extra:
@@ -139,7 +138,7 @@ def _calm(report: Report) -> Headline:
     ):
         # Agreement needs no numbers; where rounding makes a difference, they are what the user wants to see.
         what = "the package agrees with the reference" if found.kind == "agrees" else f"rounding only: {found.subject}"
-        numbers = _cut(one_line(found.observed, 4 * _HEADLINE))
+        numbers = one_line(found.observed, _HEADLINE)
         what = f"in emulation, {what}" if is_emulated else what
         return Headline("HEALTHY", f"{what}: {numbers}{_warnings(report)}", "good")
     if not report.runs:
@@ -155,10 +154,6 @@ def _calm(report: Report) -> Headline:
 def _warnings(report: Report) -> str:
     warnings = sum(1 for finding in report.findings if finding.severity is Severity.WARN)
     return f"; {plural(warnings, 'warning')}" if warnings else ""
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= _HEADLINE else f"{line[:_HEADLINE].rstrip()}…"
 
 
 # The rows of the first screen.
@@ -266,7 +261,7 @@ def _program_rows(report: Report) -> list[LabelledLine]:
     if WATCHED not in report.extra or not report.runs:
         return []
     ended = next((f"{item.subject}: {item.observed}" for item in report.findings if item.code == "AD-RUN-033"), "")
-    return [LabelledLine(label="Program", text=one_line(ended, 200))]
+    return [LabelledLine(label="Program", text=one_line(ended))]
 
 
 def what_it_is(report: Report, diagnosis: Diagnosis) -> str:
@@ -278,8 +273,8 @@ def what_it_is(report: Report, diagnosis: Diagnosis) -> str:
         # What was observed is the line that it looked like.
         return f"{one_line(diagnosis.title)} [{diagnosis.evidence[0]}]"
     parts = (
-        found.observed and f"observed {one_line(found.observed, 160)}",
-        found.expected and f"expected {one_line(found.expected, 160)}",
+        found.observed and f"observed {one_line(found.observed)}",
+        found.expected and f"expected {one_line(found.expected)}",
     )
     return ", ".join(part for part in parts if part) + f" [{found.id}]"
 
@@ -378,7 +373,7 @@ def source_text(source: Source | None) -> str:
     """``file:line`` or ``R2 stderr``."""
     match source:
         case FileSource(file=file, line=line):
-            return one_line(file, 120) + (f":{line}" if line is not None else "")
+            return one_line(file) + (f":{line}" if line is not None else "")
         case RunSource(run=run, stream=stream, line=line):
             return f"{run} {stream}" + (f":{line}" if line is not None else "")
         case None:
@@ -413,7 +408,7 @@ def plugin_rows(report: Report) -> tuple[tuple[str, str], ...]:
     names = report.extra.get("plugins")
     facts = [(name.removeprefix("host."), value) for name, value in report.extra.items() if name.startswith("host.")]
     rows = [("Plugins", names), *facts] if names else facts
-    return tuple((one_line(label, 80), one_line(text)) for label, text in rows)
+    return tuple((one_line(label), one_line(text)) for label, text in rows)
 
 
 def has_artifact(report: Report) -> bool:

@@ -48,15 +48,15 @@ def ending_text(ending: Ending) -> str:
         case TimedOut(limit=limit):
             return f"no end within {seconds(limit)}"
         case OutOfMemory(reason=reason):
-            return f"out of memory ({one_line(reason, 80)})"
+            return f"out of memory ({one_line(reason)})"
         case NotStarted(reason=reason):
-            return f"not started ({one_line(reason, 80)})"
+            return f"not started ({one_line(reason)})"
 
 
 def run_ending(outcome: Outcome) -> str:
     """``ending_text``, or ``raised Type`` when the worker caught an exception."""
     if outcome.error is not None:
-        return f"raised {one_line(outcome.error.type, 60)}"
+        return f"raised {one_line(outcome.error.type)}"
     if outcome.request.job == "watch" and isinstance(outcome.ending, Exited):
         # A program of the user's knows nothing of done-markers.
         return f"exit {outcome.ending.code}" if outcome.ending.code else "ok"
@@ -110,8 +110,8 @@ def _probe_values(found: Evidence) -> list[tuple[str, ...]]:
         (
             str(probe),
             f"{failed} of {runs}",
-            one_line(str(seen), 120),
-            one_line(str(place), 120),
+            one_line(str(seen)),
+            one_line(str(place)),
             # The plain run changes nothing.
             "" if probe == "plain_run" else _ACTED.get(acted, "unknown"),
         )
@@ -183,7 +183,7 @@ def log_facts(log: LogReading) -> list[tuple[str, str]]:
     """Label and text: what else the log reports the machine and the processes."""
     rows = [
         ("names", ", ".join(f"{name} {text}" for name, text in sorted(log.versions.items()))),
-        ("from", ", ".join(one_line(origin, 60) for origin in log.origins[:8])),
+        ("from", ", ".join(one_line(origin) for origin in log.origins[:8])),
         ("not read", "; ".join(log.problems)),
         ("also", f"{log.more_events:,} more, not kept" if log.more_events else ""),
     ]
@@ -203,7 +203,7 @@ def log_rows(log: LogReading, *, whole: bool = False) -> tuple[list[LogRow], int
 def _log_row(event: LogEvent, log: LogReading) -> LogRow:
     known = [match for match in log.matches if match.event == event]
     times = f" (logged {event.count:,} times)" if event.count > 1 else ""
-    origin = f"[{one_line(event.origin, 40)}] " if event.origin else ""
+    origin = f"[{one_line(event.origin)}] " if event.origin else ""
     cause = f"{known[0].pattern.cause} ({known[0].confidence:.0%})" if known else ""
     if event.tainted:
         what = "after an error that leaves the GPU unusable: unreliable"
@@ -227,7 +227,7 @@ def _first(event: LogEvent) -> str:
     if not lines:
         return event.kind or event.form
     terminated = lines[0].startswith("terminate called") and len(lines) > 1
-    return one_line(lines[1] if terminated else lines[0], 200)
+    return one_line(lines[1] if terminated else lines[0])
 
 
 # The models of a Triton repository, each with its rules.
@@ -300,7 +300,7 @@ def _rule_row(item: Evidence) -> RuleRow:
     observation = f"{item.observed}; " if item.observed and item.observed not in item.message else ""
     return RuleRow(
         rule=item.code.rpartition("-")[2],
-        line=one_line(line, 60),
+        line=one_line(line),
         what=one_line(f"{consequence}{f'{subject}: ' if subject else ''}{observation}{item.message}", 500),
         remedy=one_line(str(item.facts.get("remedy") or ""), 300),
         severity=item.severity.value,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity
+from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity, shorten
 from aotidoctor.model.localization import Localization
 from aotidoctor.model.report import Diagnosis, Report
 from aotidoctor.reports import report_view
@@ -125,7 +125,7 @@ class _Log:
             # A rule says the same of every case, so that alerts of two runs are of one rule.
             page = self.manual(name)
             called, text = page if page is not None else ("", title)
-            short = one_line(called if called and called != name else name, 200)
+            short = one_line(called if called and called != name else name)
             # The first paragraph under the first heading.
             paragraphs = (
                 part.strip() for part in re.split(r"\n\s*\n|^#.*\n|^What it does:?\n", text, flags=re.MULTILINE)
@@ -137,7 +137,7 @@ class _Log:
                 "fullDescription": {
                     "text": one_line(next((part for part in paragraphs if part), ""), TITLE - 40) or short
                 },
-                "help": {"text": _cut(plain(text)), "markdown": _cut(plain(text))},
+                "help": {"text": shorten(plain(text), _HELP), "markdown": shorten(plain(text), _HELP)},
                 "properties": {"tags": ["aotinductor", "cause" if name.islower() else "evidence"]},
             }
         return list(self.rules).index(name)
@@ -173,10 +173,6 @@ def sarif_tool(version: str, rules: list[SarifNode]) -> SarifNode:
     return {"driver": {"name": "aotidoctor", "version": version, "semanticVersion": version, "rules": rules}}
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _HELP else f"{text[:_HELP]}\n… ({len(text) - _HELP} more characters)"
-
-
 def _diagnosis_result(log: _Log, diagnosis: Diagnosis) -> SarifNode:
     """A diagnosis. Those that are not the first are other possible causes: notes."""
     report = log.report
@@ -193,7 +189,7 @@ def _diagnosis_result(log: _Log, diagnosis: Diagnosis) -> SarifNode:
         "ruleId": diagnosis.cause,
         "ruleIndex": log.rule(diagnosis.cause, diagnosis.title),
         "level": _LEVELS[diagnosis.severity] if diagnosis.rank == 1 else "note",
-        "message": {"text": _cut("\n".join(plain(line) for line in lines if line))},
+        "message": {"text": shorten("\n".join(plain(line) for line in lines if line), _HELP)},
         "locations": [log.places.location(first, diagnosis.subject)],
         "partialFingerprints": _fingerprints(log, diagnosis.cause, diagnosis.subject or ""),
         "suppressions": [],
@@ -223,7 +219,7 @@ def _finding_result(log: _Log, finding: Evidence) -> SarifNode:
         "ruleId": finding.code,
         "ruleIndex": log.rule(finding.code, title),
         "level": _LEVELS[finding.severity],
-        "message": {"text": _cut(plain(finding_text(finding))) or title},
+        "message": {"text": shorten(plain(finding_text(finding)), _HELP) or title},
         "locations": [log.places.location(finding, finding.subject)],
         "partialFingerprints": _fingerprints(log, title, finding.subject or ""),
         "suppressions": [],
@@ -278,4 +274,4 @@ def _times(report: Report) -> Mapping[str, object]:
 
 
 def _notice(level: str, text: str, name: str) -> SarifNode:
-    return {"level": level, "message": {"text": _cut(plain(text)) or name}, "descriptor": {"id": name}}
+    return {"level": level, "message": {"text": shorten(plain(text), _HELP) or name}, "descriptor": {"id": name}}

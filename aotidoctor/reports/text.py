@@ -20,7 +20,7 @@ from enum import Enum
 from typing import TypeVar, cast
 
 from aotidoctor import interruption
-from aotidoctor.model.evidence import NotChecked, list_names, plural
+from aotidoctor.model.evidence import NotChecked, list_names, plural, shorten
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 
@@ -63,9 +63,11 @@ def escaped_json(document: str) -> str:
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """``plain`` text on one line, cut to ``limit`` characters with the count of what is missing."""
-    line = " ".join(plain(text).split())
-    return line if len(line) <= limit else f"{line[:limit]}… ({len(line) - limit} more characters)"
+    """``plain`` text on one line, cut to ``limit`` characters with the count of what is missing.
+
+    The limit is against texts without sense: names, commands and messages are shorter, and every layout folds them.
+    """
+    return shorten(" ".join(plain(text).split()), limit)
 
 
 def tail(text: str, characters: int) -> str:
@@ -81,7 +83,7 @@ def tail(text: str, characters: int) -> str:
 def head(text: str, lines: int) -> str:
     """The first ``lines`` of ``plain`` text, each cut to a readable length, with the count of what is missing."""
     every = plain(text).strip("\n").split("\n")
-    listed = [line if len(line) <= 400 else f"{line[:400]}…" for line in every[:lines]]
+    listed = [shorten(line, 400) for line in every[:lines]]
     more = len(every) - len(listed)
     return "\n".join([*listed, *([f"… ({plural(more, 'more line')})"] if more else [])])
 

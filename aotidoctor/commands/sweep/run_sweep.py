@@ -17,7 +17,7 @@ from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.contract import ModelContract
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.evidence import Severity
+from aotidoctor.model.evidence import Severity, shorten
 from aotidoctor.model.fleet import Does, Says, Sweep, SweepRow, SweepVerdict
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Exited, NotStarted, Outcome, Request, TimedOut
@@ -128,8 +128,7 @@ def judge_row(says: Says, package: Does, program: Does) -> SweepVerdict:
 
 
 def _short(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= _WORDS else f"{words[:_WORDS]}…"
+    return shorten(" ".join(text.split()), _WORDS)
 
 
 # The calls.

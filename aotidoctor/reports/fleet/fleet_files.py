@@ -147,7 +147,7 @@ def _item_cells(row: ItemRow) -> tuple[str, ...]:
         str(row.cluster or ""),
         one_line(about, _CELL),
         f"{row.seconds:.2f}",
-        one_line(row.seen, 40)[:16].replace("T", " "),
+        one_line(row.seen)[:16].replace("T", " "),
         one_line(row.labels, _CELL),
     )
 
@@ -198,7 +198,7 @@ def render_fleet_sarif(summary: Overview, manual: RuleManual = lambda _: None) -
 
 def _rule(name: str, page: tuple[str, str] | None) -> SarifNode:
     title, text = page if page is not None else (name, "")
-    short = one_line(title or name, 200)
+    short = one_line(title or name)
     return {
         "id": name,
         "name": short,
@@ -242,7 +242,7 @@ def _location(example: Example) -> SarifNode:
     name = one_line(example.name, 1000)
     return {
         "physicalLocation": {"artifactLocation": {"uri": quote(name, safe="/")}},
-        "logicalLocations": [{"fullyQualifiedName": f"{name} on {one_line(example.host, 200)}"}],
+        "logicalLocations": [{"fullyQualifiedName": f"{name} on {one_line(example.host)}"}],
     }
 
 

@@ -101,17 +101,17 @@ def baseline_text(summary: Overview) -> str:
         f"{plural_of(summary.added, 'item')} added",
         f"{summary.removed:,} removed",
     ]
-    return f"against {one_line(summary.baseline, 200)}: " + ", ".join(parts)
+    return f"against {one_line(summary.baseline)}: " + ", ".join(parts)
 
 
 def fleet_notes(summary: Overview) -> list[str]:
     """List notes on the data: damaged, unfinished, not as expected, or out of date."""
     found = [
-        f"{one_line(item.folder, 200)}: {plural_of(item.lines, 'line')} could not be read: "
+        f"{one_line(item.folder)}: {plural_of(item.lines, 'line')} could not be read: "
         + one_line("; ".join(item.reasons), 300)
         for item in summary.damaged
     ]
-    found += [f"{one_line(folder, 200)}: the run has not finished; items are missing" for folder in summary.unfinished]
+    found += [f"{one_line(folder)}: the run has not finished; items are missing" for folder in summary.unfinished]
     if summary.more_clusters:
         found.append(f"{plural_of(summary.more_clusters, 'smaller cluster')} not shown; their items are in the CSV")
     if summary.expected:
@@ -119,9 +119,9 @@ def fleet_notes(summary: Overview) -> list[str]:
     if summary.unexpected:
         found.append(f"{plural_of(summary.unexpected, 'item')} not as the manifest expects")
     expired = [cluster.accepted for cluster in summary.clusters if cluster.accepted and cluster.accepted.expired]
-    found += [f"accepted until {entry.until}, which is past: {one_line(entry.reason, 200)}" for entry in expired]
+    found += [f"accepted until {entry.until}, which is past: {one_line(entry.reason)}" for entry in expired]
     found += [
-        f"accepted, but no item fails in this way: {cluster_about(entry)} ({one_line(entry.reason, 200)})"
+        f"accepted, but no item fails in this way: {cluster_about(entry)} ({one_line(entry.reason)})"
         for entry in summary.unused
     ]
     return found
@@ -130,7 +130,7 @@ def fleet_notes(summary: Overview) -> list[str]:
 def cluster_about(entry: Acceptance) -> str:
     """Describe the subject of an entry of the accepted list."""
     what = entry.signature or entry.family or entry.cause or ""
-    return one_line(f"{what} {entry.items or ''}".strip(), 200)
+    return one_line(f"{what} {entry.items or ''}".strip())
 
 
 def cluster_cause(cluster: Cluster | Gone) -> str:
@@ -158,7 +158,7 @@ def cluster_change(cluster: Cluster) -> str:
 
 def trait_text(item: Trait) -> str:
     """``host_isa is avx2: 6 of 6 here, 10 of 40 healthy``."""
-    name = f"{one_line(item.feature, 80)} {item.relation} {one_line(item.value, 120)}"
+    name = f"{one_line(item.feature)} {item.relation} {one_line(item.value)}"
     return f"{name}: {item.inside:,} of {item.of_inside:,} here, {item.healthy:,} of {item.of_healthy:,} healthy"
 
 
@@ -190,7 +190,7 @@ def cluster_details(cluster: Cluster) -> list[tuple[str, str]]:
     rows += [("Lacks", trait_text(item)) for item in cluster.lacked]
     if cluster.accepted is not None:
         rows.append(("Accepted", one_line(f"until {cluster.accepted.until}: {cluster.accepted.reason}", 300)))
-    rows.append(("Signature", one_line(cluster.key, 200)))
+    rows.append(("Signature", one_line(cluster.key)))
     return rows
 
 
@@ -225,7 +225,7 @@ def _render(summary: Overview, out: Layout, detail: int) -> None:
     _table("Clusters", headings, listed, out, len(clusters) - len(listed))
     _show_details(summary.clusters, out, None if detail > 0 else _DETAILED)
     unexamined = [
-        (one.ending, f"{one.count:,}", one_line(one.problem, 120), one_line(one.examples[0].name, 80))
+        (one.ending, f"{one.count:,}", one_line(one.problem), one_line(one.examples[0].name))
         for one in summary.unexamined
     ]
     _table("Not examined", UNEXAMINED, unexamined, out)
@@ -233,19 +233,17 @@ def _render(summary: Overview, out: Layout, detail: int) -> None:
     matrix = summary.matrix
     if len(matrix.hosts) >= 2 and matrix.causes:
         hosts = [
-            (one_line(host, 60), *(str(count or "") for count in counts), f"{total:,}")
+            (one_line(host), *(str(count or "") for count in counts), f"{total:,}")
             for host, counts, total in zip(matrix.hosts, matrix.counts, matrix.totals, strict=True)
         ]
         _table(
             "Hosts and causes", ("Host", *matrix.causes, "All items"), hosts[:most], out, len(hosts) - len(hosts[:most])
         )
     for name, found in (("Gone since the baseline", summary.gone), ("Seen before, not now", summary.past)):
-        gone = [(cluster_cause(one), one_line(one.title, 120), str(one.before), str(one.healthy)) for one in found]
+        gone = [(cluster_cause(one), one_line(one.title), str(one.before), str(one.healthy)) for one in found]
         parts = gone[:most]
         _table(name, GONE, parts, out, len(gone) - len(parts))
-    rows = [
-        (one_line(one.name, 120), one_line(one.host, 40), f"{one.seconds:.2f}", one.state) for one in summary.slowest
-    ]
+    rows = [(one_line(one.name), one_line(one.host), f"{one.seconds:.2f}", one.state) for one in summary.slowest]
     _table("Slowest items", SLOWEST, rows if detail > 0 else rows[:3], out)
     out.blank()
     out.code(report_view.command_text(summary.argv), label=" Again: ")

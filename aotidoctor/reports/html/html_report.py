@@ -431,7 +431,7 @@ def contract_piece(contract: ModelContract) -> str:
     rows = [(leaf.path, package_view.leaf_text(leaf)) for leaf in contract.leaves]
     rows += [(output.path, package_view.output_text(output)) for output in contract.outputs]
     cells = "".join(
-        f"<tr><td style='text-align:left'>{_piece_code(one_line(path, 120))}</td>"
+        f"<tr><td style='text-align:left'>{_piece_code(one_line(path))}</td>"
         f"<td style='text-align:left'>{_piece_code(one_line(expected))}</td></tr>"
         for path, expected in rows[:_MOST_LEAVES]
     )
@@ -445,7 +445,7 @@ def contract_lines(contract: ModelContract) -> str:
     rows = [(leaf.path, package_view.leaf_text(leaf)) for leaf in contract.leaves]
     rows += [(output.path, package_view.output_text(output)) for output in contract.outputs]
     width = min(40, max((len(path) for path, _ in rows), default=0))
-    lines = [f"{one_line(path, 120):<{width}}  {one_line(expected)}" for path, expected in rows[:_MOST_LEAVES]]
+    lines = [f"{one_line(path):<{width}}  {one_line(expected)}" for path, expected in rows[:_MOST_LEAVES]]
     return "\n".join([*lines, *([f"{len(rows) - _MOST_LEAVES} more"] if len(rows) > _MOST_LEAVES else [])])
 
 

@@ -120,7 +120,7 @@ def show_names(report: Report, out: Layout) -> None:
     """Print the server's names of a package's tensors, if they were requested."""
     for title, rows in run_view.name_tables(report):
         out.title(title)
-        listed = ([one_line(cell, 200) for cell in row] for row in rows)
+        listed = ([one_line(cell) for cell in row] for row in rows)
         out.table(run_view.NAME_HEADINGS, listed, whole=run_view.NAME_HEADINGS[1:3])
 
 
@@ -132,7 +132,7 @@ def show_serving(report: Report, out: Layout, *, detail: int) -> None:
         hidden += len(whole.rows) - len(model.rows)
         if report.names is not None and not model.rows:
             continue
-        out.title(one_line(f"{model.name} on {run_view.release_text(report)}", 120))
+        out.title(one_line(f"{model.name} on {run_view.release_text(report)}"))
         if not model.rows:
             out.paragraph("nothing wrong found")
             continue

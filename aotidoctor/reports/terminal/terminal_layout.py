@@ -21,6 +21,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from aotidoctor.model.evidence import shorten
 from aotidoctor.model.record import record
 from aotidoctor.model.report import LogReading, Report
 from aotidoctor.model.run import Outcome
@@ -151,11 +152,12 @@ class Layout:
         self._console.print()
 
     def headline(self, head: Headline) -> None:
-        """The verdict on a coloured ground, and its text beside it."""
+        """The verdict on a coloured ground, and its text beside it: of a long one what fits two lines of a terminal."""
+        text = shorten(head.text, 2 * (self.width - len(head.word) - 4)) if self._console.is_terminal else head.text
         grid = Table.grid(padding=(0, 1))
         grid.add_column(no_wrap=True)
         grid.add_column(ratio=1, overflow="fold")
-        grid.add_row(Text(f" {head.word} ", style=f"reverse {TONES[head.tone]}"), Text(head.text, style="bold"))
+        grid.add_row(Text(f" {head.word} ", style=f"reverse {TONES[head.tone]}"), Text(text, style="bold"))
         self._console.print(grid)
 
     def title(self, words: str) -> None:
@@ -267,9 +269,9 @@ def show_runs(report: Report, out: Layout, detail: int) -> None:
     for outcome in report.runs:
         effect = run_view.took_effect(outcome)
         if effect and outcome.took_effect_why:
-            effect += f": {one_line(outcome.took_effect_why, 80)}"
+            effect += f": {one_line(outcome.took_effect_why)}"
         style = STYLES["error"] if run_view.outcome_failed(outcome) else ""
-        name = one_line(outcome.request.probe, 40)
+        name = one_line(outcome.request.probe)
         ended = Text(run_view.run_ending(outcome), style=style)
         rows.append((outcome.id, name, ended, outcome.stage, seconds(outcome.seconds), effect))
     out.table(("", "Probe", "Ended", "In", "Time", "Setting took effect"), rows)
@@ -312,7 +314,7 @@ def show_log(log: LogReading, out: Layout, *, detail: int) -> None:
         return
     out.title("Log")
     if rows:
-        cells = ((Text(row.line, style=STYLES[row.tone]), one_line(row.message, 160), row.what) for row in rows)
+        cells = ((Text(row.line, style=STYLES[row.tone]), one_line(row.message), row.what) for row in rows)
         line, found, what = run_view.LOG_HEADINGS
         out.table(run_view.LOG_HEADINGS, cells, whole=(line,), ratios={found: 3, what: 2})
     if hidden:

@@ -129,7 +129,7 @@ def _pairs(title: str, rows: Sequence[tuple[str, str]], out: Layout) -> None:
     if not rows:
         return
     out.title(title)
-    out.table(("", ""), ((Text(one_line(label, 60), style="dim"), one_line(words)) for label, words in rows))
+    out.table(("", ""), ((Text(one_line(label), style="dim"), one_line(words)) for label, words in rows))
 
 
 def _stamp(seen: StampSeen | None, out: Layout) -> None:
@@ -207,13 +207,13 @@ def _inputs(contract: ModelContract, out: Layout) -> None:
     out.title(f"Inputs ({contract.source})")
     used = {True: "yes", False: "no", None: ""}
     rows = (
-        (one_line(leaf.path, 80), package_view.leaf_text(leaf), leaf.generated_name or "", used[leaf.used])
+        (one_line(leaf.path), package_view.leaf_text(leaf), leaf.generated_name or "", used[leaf.used])
         for leaf in contract.leaves
     )
     out.table(("Leaf", "Expected", "In the code", "Used"), rows)
     for symbol in contract.symbols:
         text = f"{symbol.definition}; in {', '.join(symbol.appears_in)}" if symbol.appears_in else symbol.definition
-        out.row(one_line(symbol.name, 20), one_line(text))
+        out.row(one_line(symbol.name), one_line(text))
 
 
 def _constants(contract: ModelContract, out: Layout, detail: int) -> None:
@@ -308,7 +308,7 @@ def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
     if len(report.diagnoses) >= 2:
         out.title("Also possible")
         for diagnosis in report.diagnoses[1:]:
-            about = f" ({one_line(diagnosis.subject, 60)})" if diagnosis.subject else ""
+            about = f" ({one_line(diagnosis.subject)})" if diagnosis.subject else ""
             out.row(f"{diagnosis.rank}.", f"{diagnosis.cause}{about}: {report_view.how_sure(diagnosis)}")
     if report.plan:
         out.title("Plan")
@@ -367,7 +367,7 @@ def _evidence(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
     out.title("Evidence")
     for item in listed:
         source = report_view.source_text(item.source) if detail > 0 else report_view.short_source(item.source)
-        where = " · ".join(word for word in (one_line(item.subject or "", 80), source) if word)
+        where = " · ".join(word for word in (one_line(item.subject or ""), source) if word)
         severity = (f"{item.severity.value:<6}", STYLES[item.severity.value])
         out.pair(Text.assemble(f" {item.id:<4}", severity, f"{item.code} {item.kind}"), Text(where, style="dim"))
         message = "" if detail <= 0 and report_view.adds_nothing(item) else item.message
@@ -384,7 +384,7 @@ def _not_checked(report: Report, out: Layout, *, calm: bool, detail: int) -> Non
     for item in report.not_checked:
         if detail > 0 or not item.moot:
             name = f"{item.name} ({item.code})" if detail > 0 else item.name
-            grouped.setdefault(one_line(item.reason, 200 if detail > 0 else 100), []).append(name)
+            grouped.setdefault(one_line(item.reason), []).append(name)
     lines = [f"{_names(names, detail)}: {reason}" for reason, names in grouped.items()]
     if calm:
         for number, line in enumerate(lines):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.model.evidence import FAILED_HERE, NotChecked, Severity
+from aotidoctor.model.evidence import FAILED_HERE, NotChecked, Severity, shorten
 from aotidoctor.reports.terminal import terminal_report as terminal
 from aotidoctor.reports.terminal.terminal_layout import capture_for_stream
 from tests.unit.reports import builders
@@ -175,8 +175,46 @@ def test_a_long_message_does_not_make_a_long_headline():
     report = builders.misleading()
     title = replace(report.diagnoses[0], title="a" * 5000)
     screen = terminal.plain_terminal_text(replace(report, diagnoses=(title, *report.diagnoses[1:])), detail=-1)
-    assert screen.count("a" * 20) <= 6
+    assert screen.count("a" * 20) <= 24
     assert "…" in screen
+
+
+def page(report, stream, columns):
+    text = terminal.terminal_text(report, stream=stream, environ={"COLUMNS": str(columns), "TERM": "xterm"})
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def test_a_headline_is_cut_only_in_a_terminal_and_only_to_two_lines():
+    report = builders.misleading()
+    words = " ".join(f"word{number}" for number in range(40))
+    long = replace(report, diagnoses=(replace(report.diagnoses[0], title=words), *report.diagnoses[1:]))
+    for stream, columns in ((io.StringIO(), 200), (Terminal(), 300)):
+        assert words in " ".join(page(long, stream, columns).split("\n\n")[0].split())
+    first = page(long, Terminal(), 80).split("\n\n")[0]
+    assert "more characters)" in first
+    assert len(first.splitlines()) <= 5
+
+
+@pytest.mark.parametrize("length", [1, 80, 120, 250])
+def test_names_and_reasons_are_whole(length):
+    report = builders.misleading()
+    name, reason = "n" * length, "r" * length
+    unseen = NotChecked(code="AD-RUN-010", name="plain_run", reason=reason)
+    first = replace(report.diagnoses[0], subject=name)
+    other = replace(report.findings[0], subject=name, severity=Severity.ERROR)
+    changed = replace(report, diagnoses=(first,), findings=(other,), not_checked=(unseen,))
+    for made in (changed, replace(changed, diagnoses=(), verdict="healthy")):
+        screen = "".join(page(made, io.StringIO(), 400).split())
+        assert name in screen
+        assert reason in screen
+
+
+@pytest.mark.parametrize("limit", [20, 200, 300])
+def test_a_text_is_cut_only_when_it_gets_shorter(limit):
+    for length in range(limit, limit + 60):
+        made = shorten("x" * length, limit)
+        assert made == "x" * length or (len(made) < length and made.startswith("x" * limit))
+    assert "(40 more characters)" in shorten("x" * (limit + 40), limit)
 
 
 def test_what_cannot_be_examined_is_one_line():
