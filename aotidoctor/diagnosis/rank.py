@@ -50,7 +50,7 @@ from aotidoctor.diagnosis.playbooks import fill_text, subject_of, title_of, with
 from aotidoctor.diagnosis.treat_values import path_of, spec_at, suspects, tensor_at
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec, describe_spec
-from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.evidence import Evidence, Severity, list_names
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Diagnosis, Playbook, Remedy, Status, compile_again
@@ -180,9 +180,9 @@ def _shape(path: str, lead: Evidence, case: Case, findings: Sequence[Evidence]) 
     dim, size, wanted = (lead.facts.get(name) for name in ("dim", "size", "expected_size"))
     if not isinstance(dim, int) or wanted is None:
         return CaseRemedy()
-    order = _treatment_lines("input-shape", case, findings)
+    order = _dims_remedy("input-shape", path, case, findings)
     if order is not None:
-        return CaseRemedy(text=f"Put the dims of {path} in the order of the export.", command=order)
+        return order
     text = f"Give {path} the size {wanted} in dim {dim} (it has {size}), or export that dim as dynamic."
     return CaseRemedy(
         text=text, command=f"torch.export.Dim({_symbol(path, dim)!r})   # for dim {dim} of {path}, at export"
@@ -225,8 +225,25 @@ def _weights(_path: str, lead: Evidence, case: Case, _findings: Sequence[Evidenc
     return CaseRemedy(command=compile_again(reference))
 
 
+def _dims_remedy(cause: str, path: str, case: Case, findings: Sequence[Evidence]) -> CaseRemedy | None:
+    """Another order of the dims, with the orders that fit as well; None where the treatment is something else."""
+    from aotidoctor.diagnosis.treatments import plan_treatment
+
+    plan = plan_treatment(cause, case, findings)
+    if plan is None or plan.name != "permute" or not 0 < len(plan.command) <= LONGEST:
+        return None
+    text = f"Put the dims of {path} in the order of the export."
+    if plan.others:
+        fit = f"{list_names(plan.others, 3)} {'fits' if len(plan.others) == 1 else 'fit'} as well"
+        text += f" Sizes do not show which order that is: {fit}; compare the result with one that you know."
+    return CaseRemedy(text=text, command=plan.command)
+
+
 def _disagree(path: str, _lead: Evidence, case: Case, findings: Sequence[Evidence]) -> CaseRemedy:
-    """A user would cut the one that is too long, but not cut all others to it."""
+    """A user would put the dims in order, or cut the one that is too long, but not cut all others to it."""
+    order = _dims_remedy("input-shape-disagree", path, case, findings)
+    if order is not None:
+        return order
     lines = _treatment_lines("input-shape-disagree", case, findings)
     return CaseRemedy(
         command=lines if lines is not None and lines.startswith(f"{path} = ") and "\n" not in lines else ""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import permutations
 from math import prod
 
 from aotidoctor.diagnosis.treat_values import (
@@ -34,9 +33,7 @@ from aotidoctor.model.inputs import Container, InputSet, Leaf, LeafValue, PlainV
 from aotidoctor.model.record import JsonObject, record
 from aotidoctor.model.torch_names import contiguous_stride
 
-# Tensors. More dims are hardly permuted by mistake, and have too many permutations.
-MAX_PERMUTED = 6
-# Refusal by an operator of PyTorch of an input that no check describes.
+# Tensors. Refusal by an operator of PyTorch of an input that no check describes.
 REFUSED = "AD-RUN-037"
 
 
@@ -257,71 +254,6 @@ def allows(dim: Dim, size: int) -> bool:
         return dim.static == size
     low = 1 if dim.min == 2 else dim.min
     return (low is None or size >= low) and (dim.max is None or size <= dim.max)
-
-
-def plan_permute(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """Put dims in another order, where exactly one order gives the shape of the contract; else cut or fill them."""
-    paths = paths_of(evidence_of_code(findings, "AD-IN-013", "static"))
-    plans = [_permute_one(case, path) or _resize_one(case, path) for path in paths]
-    return merge_plans(plans or [_resize_refused_dim(item) for item in evidence_of_code(findings, REFUSED, "shape")])
-
-
-def _resize_refused_dim(item: Evidence) -> TreatmentPlan | None:
-    """Resize the dim that an operator refuses: cut it, or repeat its last entry."""
-    path, dim, wanted = path_of(item), item.facts.get("dim"), item.facts.get("expected_size")
-    if path is None or not isinstance(dim, int) or not isinstance(wanted, int):
-        return None
-    step: JsonObject = {"op": "clamp_dim", "path": path, "dim": dim, "size": wanted}
-    return TreatmentPlan(text=f"cut or fill {path}: dim {dim} from {item.facts.get('size')} to {wanted}", steps=(step,))
-
-
-def _resize_one(case: Case, path: str) -> TreatmentPlan | None:
-    """Resize each wrong static dim: cut it, or repeat its last entry. A proof, no remedy: no command."""
-    spec, tensor = spec_at(case, path), tensor_at(case, path)
-    if spec is None or tensor is None or len(spec.dims or ()) != len(tensor.shape):
-        return None
-    wrong = [
-        (at, size, dim.static)
-        for at, (dim, size) in enumerate(zip(spec.dims or (), tensor.shape, strict=True))
-        if dim.static not in (None, size)
-    ]
-    steps: list[JsonObject] = [{"op": "clamp_dim", "path": path, "dim": at, "size": wanted} for at, _, wanted in wrong]
-    strides = spec.strides or ()
-    if strides and None not in strides:
-        steps.append({"op": "contiguous", "path": path, "stride": [*strides]})
-    text = ", ".join(f"dim {at} from {size} to {wanted}" for at, size, wanted in wrong)
-    return TreatmentPlan(text=f"cut or fill {path}: {text}", steps=tuple(steps)) if wrong else None
-
-
-def _permute_one(case: Case, path: str) -> TreatmentPlan | None:
-    spec, tensor = spec_at(case, path), tensor_at(case, path)
-    if spec is None or tensor is None:
-        return None
-    order = fitting_order(spec, tensor.shape)
-    if order is None:
-        return None
-    steps: tuple[JsonObject, ...] = (
-        {"op": "permute", "path": path, "dims": [*order]},
-        {"op": "contiguous", "path": path, "stride": None},
-    )
-    return TreatmentPlan(
-        text=f"put the dims of {path} in the order {order}",
-        steps=steps,
-        command=f"{path} = {path}.permute{order}.contiguous()",
-    )
-
-
-def fitting_order(spec: LeafSpec, shape: Sequence[int]) -> tuple[int, ...] | None:
-    """The only permutation of ``shape`` that the dims of ``spec`` allow; None when there is none, or a choice."""
-    dims = spec.dims
-    if dims is None or len(dims) != len(shape) or len(shape) > MAX_PERMUTED:
-        return None
-    orders = [
-        order
-        for order in permutations(range(len(shape)))
-        if all(allows(dim, shape[at]) for dim, at in zip(dims, order, strict=True))
-    ]
-    return orders[0] if len(orders) == 1 else None
 
 
 # Leaves.

@@ -25,11 +25,15 @@ from aotidoctor.model.record import JsonObject, JsonValue, record
 # Plans, and look-ups for planners.
 @record
 class TreatmentPlan:
-    """A treatment: steps for the worker, a description, and lines of Python for the user."""
+    """A treatment: steps for the worker, a description, and lines of Python for the user.
+
+    ``others`` are the ways that fit as well, so that no run shows which is right.
+    """
 
     text: str
     steps: tuple[JsonObject, ...]
     command: str = ""
+    others: tuple[str, ...] = ()
 
 
 def merge_plans(plans: Sequence[TreatmentPlan | None]) -> TreatmentPlan | None:
@@ -41,6 +45,7 @@ def merge_plans(plans: Sequence[TreatmentPlan | None]) -> TreatmentPlan | None:
         text="; ".join(plan.text for plan in whole),
         steps=tuple(step for plan in whole for step in plan.steps),
         command="\n".join(plan.command for plan in whole if plan.command),
+        others=tuple(other for plan in whole for other in plan.others),
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from aotidoctor.diagnosis import treat_tensors, treat_values
+from aotidoctor.diagnosis import dim_orders, treat_tensors, treat_values
 from aotidoctor.diagnosis.treat_tensors import assign
 from aotidoctor.diagnosis.treat_values import (
     TreatmentPlan,
@@ -428,11 +428,11 @@ PLANNERS: Mapping[str, tuple[str, Planner]] = {
     "input-dtype": ("cast", treat_tensors.plan_cast),
     "input-lazy-bit": ("resolve", treat_tensors.plan_resolve),
     "input-rank": ("reshape", treat_tensors.plan_reshape),
-    "input-shape": ("permute", treat_tensors.plan_permute),
+    "input-shape": ("permute", dim_orders.plan_permute),
     "input-stride": ("restride", treat_tensors.plan_restride),
     "input-alias": ("clone", treat_tensors.plan_clone),
     "input-divisibility": ("shorten", treat_values.plan_divisible),
-    "input-shape-disagree": ("shorten", treat_values.plan_agree),
+    "input-shape-disagree": ("shorten", dim_orders.plan_disagreement),
     "input-range": ("shorten", treat_values.plan_into_range),
     "cuda-launch": ("shorten", treat_values.plan_into_grid),
     "input-nan": ("nan-to-num", treat_values.plan_nan_to_num),
@@ -460,7 +460,9 @@ def plan_treatment(cause: str, case: Case, findings: Sequence[Evidence]) -> Trea
     plan = planner(case, findings)
     if plan is None or not plan.steps:
         return None
-    return Treatment(name=name, cause=cause, text=plan.text, steps=plan.steps, command=plan.command)
+    if plan.steps[0].get("op") == "permute":
+        name = "permute"
+    return Treatment(name=name, cause=cause, text=plan.text, steps=plan.steps, command=plan.command, others=plan.others)
 
 
 def combine(treatments: Sequence[Treatment]) -> Treatment | None:
@@ -473,4 +475,5 @@ def combine(treatments: Sequence[Treatment]) -> Treatment | None:
         text="; ".join(item.text for item in treatments),
         steps=tuple(step for item in treatments for step in item.steps),
         command="\n".join(item.command for item in treatments if item.command),
+        others=tuple(other for item in treatments for other in item.others),
     )

@@ -152,7 +152,7 @@ class Treatment:
     """A change to the case that should remove the failure.
 
     ``steps`` is what the worker applies in order, each ``{"op": ...}`` (see ``aotidoctor.worker.treatments.treat``).
-    ``command`` is the same change as a line of Python for the user.
+    ``command`` is the same change as a line of Python for the user. ``others`` are the ways that fit as well.
     """
 
     name: str
@@ -160,6 +160,7 @@ class Treatment:
     text: str
     steps: tuple[JsonObject, ...]
     command: str = ""
+    others: tuple[str, ...] = ()
 
 
 @record

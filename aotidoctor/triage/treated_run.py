@@ -259,7 +259,10 @@ def planned_treatments(session: Session, diagnoses: Sequence[Diagnosis]) -> list
 
 def _no_remedies(plans: Sequence[Treatment]) -> tuple[str, ...]:
     return tuple(
-        plan.cause for plan in plans if not plan.command and any(step.get("op") in PROOFS for step in plan.steps)
+        plan.cause
+        for plan in plans
+        # A reference sees the same treated inputs: it agrees whichever of several ways is right.
+        if plan.others or (not plan.command and any(step.get("op") in PROOFS for step in plan.steps))
     )
 
 

@@ -82,18 +82,56 @@ def test_reshape_only_where_one_way_is_left(dims, shape, wanted):
     ("dims", "shape", "order"),
     [
         ((4, 16), (16, 4), [1, 0]),
-        ((3, 32, 32), (32, 32, 3), None),
+        ((3, 32, 32), (32, 32, 3), [2, 0, 1]),
+        ((2, 3, 16, 16), (2, 16, 16, 3), [0, 3, 1, 2]),
+        (("s0", 3, "s1", "s2"), (2, 12, 20, 3), [0, 3, 1, 2]),
+        (("s0", 3, "s1", "s1"), (2, 12, 12, 3), [0, 3, 1, 2]),
+        (("s0", "s1", 3), (3, 5, 7), [1, 2, 0]),
+        ((1, 3, 16, 16), (16, 16, 3, 1), [3, 2, 0, 1]),
         ((4, 16), (4, 17), None),
         ((1, 3, 8), (3, 8, 1), [2, 0, 1]),
     ],
 )
-def test_permute_only_where_one_order_fits(dims, shape, order):
+def test_permute_to_the_order_that_moves_the_fewest_dims(dims, shape, order):
     case = case_of(contract_of(Spec(*dims)), call(tensor(*shape)))
     found = steps("input-shape", case)
     if order is None:
         assert "permute" not in [step["op"] for step in found]
     else:
         assert found[0] == {"op": "permute", "path": "args[0]", "dims": order}
+
+
+@pytest.mark.parametrize(
+    ("dims", "shape", "others"),
+    [
+        ((4, 16), (16, 4), ()),
+        ((2, 3, 16, 20), (2, 16, 20, 3), ()),
+        ((1, 3, 8, 8), (8, 8, 3, 1), ("(3, 2, 1, 0)",)),
+        ((2, 3, 16, 16), (2, 16, 16, 3), ("(0, 3, 2, 1)",)),
+        # Dims of one element make no other tensor.
+        ((1, 1, 3, 8), (1, 1, 8, 3), ()),
+    ],
+)
+def test_the_orders_that_fit_as_well_are_named(dims, shape, others):
+    case = case_of(contract_of(Spec(*dims)), call(tensor(*shape)))
+    assert plan_treatment("input-shape", case, findings_of(case)).others == others
+
+
+def test_an_order_agrees_with_the_symbols_of_the_other_inputs():
+    contract = contract_of(Spec("s0", 3, "s1"), Spec("s1", "s0"))
+    case = case_of(contract, call(tensor(5, 7, 3), tensor(7, 5)))
+    assert steps("input-shape", case)[0]["dims"] == [0, 2, 1]
+    assert plan_treatment("input-shape", case, findings_of(case)).others == ()
+    case = case_of(contract, call(tensor(5, 7, 3), tensor(5, 7)))
+    assert steps("input-shape", case)[0]["dims"] == [1, 2, 0]
+
+
+def test_sizes_that_disagree_are_put_in_order_before_they_are_cut():
+    case = case_of(contract_of(Spec("s0", "s1"), Spec("s0", "s1")), call(tensor(4, 6), tensor(6, 4)))
+    plan = plan_treatment("input-shape-disagree", case, findings_of(case))
+    assert (plan.name, plan.steps[0]["dims"], plan.others) == ("permute", [1, 0], ())
+    case = case_of(contract_of(Spec("s0", "s1"), Spec("s0", "s1")), call(tensor(4, 6), tensor(6, 5)))
+    assert {step["op"] for step in steps("input-shape-disagree", case)} == {"clamp_dim"}
 
 
 def test_sizes_that_no_order_explains_are_cut_or_filled():

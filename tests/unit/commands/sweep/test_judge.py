@@ -30,7 +30,7 @@ def compared(*leaves, **more):
         (outcomes.outcome(), Does.ERROR, "no outputs"),
         (outcomes.outcome(ending=Exited(code=3, done=True)), Does.ERROR, "no outputs"),
         (outcomes.raised("sizes of tensors\n must match"), Does.ERROR, "sizes of tensors must match"),
-        (outcomes.raised("x" * 300), Does.ERROR, "x" * 200 + "…"),
+        (outcomes.raised("x" * 300), Does.ERROR, "x" * 200 + "… (100 more characters)"),
         (outcomes.outcome(outputs=CALL), Does.RETURNS, ""),
         (compared({"path": "result", "verdict": "agrees"}), Does.RIGHT, ""),
         (compared({"path": "result", "verdict": "differs", "max_abs_diff": 0.5}), Does.WRONG, "max |difference| 0.5"),
