@@ -89,7 +89,7 @@ def headline(report: Report) -> Headline:
             text = one_line(report.extra.get("origin") or "see the evidence")
             return Headline("PROBLEM", text, "bad")
         case _ if report.log is not None and run_view.is_log(report):
-            return Headline("UNKNOWN", _cut(run_view.log_unknown(report.log, report.diagnoses)), "unsure")
+            return Headline("UNKNOWN", run_view.log_unknown(report.log, report.diagnoses), "unsure")
         case _ if "unjudged" in report.extra:
             return Headline("UNKNOWN", f"nothing wrong found; {report.extra['unjudged']}", "unsure")
         case _ if not any(outcome_failed(outcome) for outcome in report.runs):
