@@ -20,6 +20,7 @@ COLLECT_EVERY = 200_000
 def main() -> None:
     """Run the command line; ends the process with the exit status."""
     gc.set_threshold(COLLECT_EVERY)
+    _open_standard_streams()
     receive_requests()
     try:
         # Imported here, so that an interrupt during start-up ends like any other.
@@ -33,6 +34,15 @@ def main() -> None:
         gc.freeze()
         # The interpreter takes our handlers away before it ends, and an impatient user's last one would kill it.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _open_standard_streams() -> None:
+    """Open /dev/null for each of the three that is closed: the first file of ours would take its place."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # noqa: PERF203 - three times
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 
 def _leave(ended: SystemExit) -> NoReturn:

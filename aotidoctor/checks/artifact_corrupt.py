@@ -33,7 +33,6 @@ FIND = Finder("AD-ART-003", "artifact_corrupt")
 _WHOLE_FILE = {
     ArtifactKind.EMPTY: ("empty", "0 bytes"),
     ArtifactKind.TRUNCATED_ZIP: ("truncated", "a truncated zip archive"),
-    ArtifactKind.UNREADABLE: ("unreadable", "a file that cannot be read"),
 }
 
 

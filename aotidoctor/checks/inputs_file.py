@@ -29,6 +29,9 @@ def run(case: Case) -> Findings:
     error = case.inputs_error
     if error is None:
         return () if case.inputs is not None else FIND.unchecked("no inputs were given (--inputs or --generate)")
+    if error.kind == "unreadable":
+        # What it holds is not known, and the report says why it cannot be examined.
+        return FIND.unchecked(str(error))
     return [
         FIND.error(
             error.kind,

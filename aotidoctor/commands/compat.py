@@ -73,8 +73,12 @@ def compat(
     answers = [_answer(session, case, target, environ) for case in cases for target in targets]
     found = Compatibility(needs=tuple(_needs(case) for case in cases), answers=tuple(answers))
     given = {answer.answer for answer in answers}
-    missing = [case.artifact.path for case in cases if case.artifact.kind is ArtifactKind.MISSING]
-    problems = [no_such_file(missing[0])] if missing else [one.problem for one in targets if one.problem]
+    gone = [
+        no_such_file(one.path) if one.kind is ArtifactKind.MISSING else f"{one.path}: {one.problem}"
+        for one in (case.artifact for case in cases)
+        if one.kind in (ArtifactKind.MISSING, ArtifactKind.UNREADABLE)
+    ]
+    problems = gone or [one.problem for one in targets if one.problem]
     report = finish(
         session,
         name_causes(session),

@@ -100,7 +100,7 @@ def verify(
         if artifact.kind is ArtifactKind.MISSING:
             problem: str | None = no_such_file(question.path)
         elif artifact.kind is ArtifactKind.UNREADABLE:
-            problem = artifact.problem or "unreadable"
+            problem = f"{question.path}: {artifact.problem or 'unreadable'}"
         else:
             problem = None if question.is_function else why_no_program(artifact)
         interrupted = False

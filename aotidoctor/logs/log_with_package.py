@@ -43,10 +43,12 @@ _FOLLOWED = 0.95
 def resolve_names(report: Report, package: str, inputs: str | None, environ: Mapping[str, str]) -> Report:
     """``report`` with names of the package ``package``. Raises CannotExamineError."""
     case, unread = open_case.open_case(package, inputs, report.case.options, environ)
-    if case.artifact.kind in (ArtifactKind.MISSING, ArtifactKind.UNREADABLE):
+    if case.artifact.kind is ArtifactKind.MISSING:
         raise CannotExamineError(f"no such file: {package}")
-    if case.inputs_error is not None and case.inputs_error.kind == "missing":
-        raise CannotExamineError(f"no such file: {inputs}")
+    if case.artifact.kind is ArtifactKind.UNREADABLE:
+        raise CannotExamineError(f"{package}: {case.artifact.problem}")
+    if (error := case.inputs_error) is not None and error.kind in ("missing", "unreadable"):
+        raise CannotExamineError(f"no such file: {inputs}" if error.kind == "missing" else str(error))
     reading = report.log
     if reading is None or case.contract is None:
         reason = case.artifact.problem or "it contains no sources of generated code"

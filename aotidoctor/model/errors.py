@@ -61,7 +61,7 @@ def examining(path: str | Path) -> Iterator[None]:
 class InputsError(AotidoctorError):
     """The inputs file cannot be read as inputs; ``cause`` is the slug that explains why.
 
-    ``kind`` is ``corrupt``, ``unsafe``, ``format`` or ``missing`` (no such file, or not readable by this user).
+    ``kind`` is ``corrupt``, ``unsafe``, ``format``, ``missing`` or ``unreadable`` (by this user).
     """
 
     exit_status = 4

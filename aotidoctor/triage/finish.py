@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from aotidoctor.diagnosis.signing import with_fingerprint
 from aotidoctor.model.artifact import RUNNABLE_KINDS, ArtifactKind
-from aotidoctor.model.case import file_of
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.inputs import A_PACKAGE
 from aotidoctor.model.record import record
@@ -133,7 +132,7 @@ def cannot_examine_reason(session: Session, diagnoses: tuple[Diagnosis, ...]) ->
     A broken file is a finding instead.
     """
     # Imported only here: `classify` opens no case.
-    from aotidoctor.triage.open_case import is_reference_missing
+    from aotidoctor.triage.open_case import reference_problem
 
     case = session.case
     unread = {item.code: item.reason for item in session.not_checked if not item.is_fault}
@@ -145,15 +144,15 @@ def cannot_examine_reason(session: Session, diagnoses: tuple[Diagnosis, ...]) ->
     if case.artifact.kind is ArtifactKind.MISSING and not case.artifact.is_symlink:
         return no_such_file(case.artifact.path)
     if (error := case.inputs_error) is not None and (given := case.inputs_path) is not None:
-        if error.kind == "missing":
+        if error.kind in ("missing", "unreadable"):
             return str(error) if os.path.lexists(given) else no_such_file(given, "--inputs")
         if error.observed == A_PACKAGE and case.artifact.kind not in RUNNABLE_KINDS:
             package = case.artifact.path
             return f"{package} is no package, but {given} is one: did you mean {given} --inputs {package}?"
-    if case.artifact.kind is ArtifactKind.UNREADABLE and not diagnoses:
-        return case.artifact.problem or "unreadable"
-    if is_reference_missing(case.options.reference):
-        return no_such_file(file_of(case.options.reference or ""), "--reference")
+    if case.artifact.kind is ArtifactKind.UNREADABLE:
+        return f"{case.artifact.path}: {case.artifact.problem or 'unreadable'}"
+    if (problem := reference_problem(case.options.reference)) is not None:
+        return problem
     return None if diagnoses else _comparison_problem(session) or _plain_run_problem(session)
 
 

@@ -1,4 +1,4 @@
-"""Say in one line which file is not there, and which one was perhaps meant."""
+"""Say in one line which file is not there or may not be read, and which one was perhaps meant."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ _MOST_NAMES = 2000
 
 def no_such_file(path: str, option: str = "") -> str:
     """Text of the problem, ``no such file: modle.pt2 (--inputs); did you mean model.pt2?``."""
-    text = f"no such file: {path}" + (f" ({option})" if option else "")
+    named = path + (f" ({option})" if option else "")
+    text = f"no such file: {named}"
+    try:
+        os.lstat(path)
+    except PermissionError:
+        return f"{named}: this user may not look into a folder of this path"
+    except (OSError, ValueError):
+        pass
     folder = Path(path).parent
     with suppress(OSError, ValueError):
         if not folder.is_dir():
@@ -24,6 +31,15 @@ def no_such_file(path: str, option: str = "") -> str:
         near = _nearest(Path(path))
         return f"{text}; did you mean {near}?" if near is not None else text
     return text
+
+
+def unreadable_file(path: str, option: str) -> str | None:
+    """Text of the problem with a file that is not there or that this user may not read; None for any other."""
+    try:
+        os.stat(path)  # noqa: PTH116 - a path with any character
+    except (OSError, ValueError):
+        return no_such_file(path, option)
+    return None if os.access(path, os.R_OK) else f"{path} ({option}): this user may not read it"
 
 
 def _nearest(path: Path) -> Path | None:
@@ -39,5 +55,5 @@ def refuse_missing_code(options: Options) -> None:
     setup = options.setup if options.setup is not None and options.setup.endswith(".py") else None
     named = [(setup, "--setup"), *((library, "--custom-op-library") for library in options.custom_op_libraries)]
     for path, option in named:
-        if path is not None and not Path(path).exists():
-            raise CannotExamineError(no_such_file(path, option))
+        if path is not None and (problem := unreadable_file(path, option)) is not None:
+            raise CannotExamineError(problem)

@@ -19,7 +19,7 @@ from aotidoctor.model.evidence import NotChecked, describe_failure
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.package.read_package import read_artifact, read_damage, read_exported
 from aotidoctor.triage.limit import limit_not_checked
-from aotidoctor.triage.missing_file import no_such_file, refuse_missing_code
+from aotidoctor.triage.missing_file import refuse_missing_code, unreadable_file
 
 if TYPE_CHECKING:
     from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry, StampSeen
@@ -226,21 +226,15 @@ def _setup_text(setup: str | None) -> str | None:
         return None
 
 
-def is_reference_missing(reference: str | None) -> bool:
-    """Whether ``--reference`` names a file that is not there; of ``module.py:function``, the module's file."""
-    if reference is None:
-        return False
-    try:
-        Path(file_of(reference)).stat()
-    except (OSError, ValueError):
-        return True
-    return False
+def reference_problem(reference: str | None) -> str | None:
+    """Text for a ``--reference`` that is not there or may not be read; of ``module.py:function``, the module's file."""
+    return None if reference is None else unreadable_file(file_of(reference), "--reference")
 
 
 def check_reference(reference: str | None) -> None:
     """Raise CannotExamineError where the file is missing, or damaged in a way that PyTorch would not notice."""
-    if is_reference_missing(reference):
-        raise CannotExamineError(no_such_file(file_of(reference or ""), "--reference"))
+    if (problem := reference_problem(reference)) is not None:
+        raise CannotExamineError(problem)
     if damage := read_damage(reference or ""):
         raise CannotExamineError(f"{reference} {damage}")
 

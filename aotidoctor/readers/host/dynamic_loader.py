@@ -11,6 +11,7 @@ finds libtorch, whose folder is on no search path.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import struct
 from collections.abc import Iterable, Iterator, Mapping
@@ -332,7 +333,12 @@ class LinkMap:
     def _usable(self, path: str) -> LibraryImage | None:
         try:
             image = open_image(path)
-        except (OSError, ElfError):
+        except OSError as error:
+            # It may be there: whoever lacks memory or descriptors of his own knows nothing about it.
+            if error.errno in (errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+                raise
+            return None
+        except ElfError:
             return None
         # The loader passes over libraries of another machine in silence and goes on searching.
         return image if self.machine in (None, image.machine) else None
@@ -364,7 +370,7 @@ def library_dependencies(path: str, environ: Mapping[str, str]) -> dict[str, str
     links = LinkMap(library_path=library_path(environ))
     try:
         images = links.add_file(path)
-    except ElfError:
+    except (OSError, ElfError):
         return {}
     names = dict.fromkeys(name for image in images for name in image.needed)
     return {name: image.path if (image := links.found.get(name)) is not None else None for name in names}

@@ -71,9 +71,13 @@ def predict_linkage(
     With ``survey`` the libraries that packages usually need are looked up instead.
     """
     try:
-        process = _start(torch, environ)
+        return _predict(artifact, torch, environ, survey=survey)
     except (OSError, ElfError) as error:
         return Linkage(problem=f"the interpreter's libraries cannot be read: {error}")
+
+
+def _predict(artifact: Artifact | None, torch: Path | None, environ: Mapping[str, str], *, survey: bool) -> Linkage:
+    process = _start(torch, environ)
     found = _link(process, artifact, torch)
     if survey:
         usual = {name: process.links.resolve(name, (), ()) for name in USUAL}

@@ -72,7 +72,7 @@ def _open(path: str) -> memoryview:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise missing_error(path, "no such file") from error
     except (OSError, ValueError) as error:
-        raise missing_error(path, getattr(error, "strerror", None) or str(error)) from error
+        raise missing_error(path, getattr(error, "strerror", None) or str(error), kind="unreadable") from error
 
 
 def opener(path: str, flags: int) -> int:

@@ -74,15 +74,15 @@ def corrupt_error(path: str, subject: str, observed: str, expected: str = "a com
     )
 
 
-def missing_error(path: str, observed: str) -> InputsError:
-    """The error for a file that cannot be opened."""
+def missing_error(path: str, observed: str, *, kind: str = "missing") -> InputsError:
+    """The error for a file that is not there, or ``unreadable`` to this user."""
     return InputsError(
         f"{path}: {observed}",
         cause="inputs-file-missing",
         subject=path,
         observed=observed,
         expected="a file that can be read",
-        kind="missing",
+        kind=kind,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -213,7 +213,7 @@ def read_bare_object(base: Artifact) -> Artifact:
     # suffix of the file itself, it is the library.
     library = path.name if path.suffix == ".so" else f"{path.name}.so"
     members = [_directory_member(library, path, base.size, is_symlink=False)]
-    beside = _walk(path.parent, depth=MAX_DEPTH)
+    beside = _walk(path.parent, depth=MAX_DEPTH, beside=True)
     members += [member for member in beside if member.name in alike or member.name.endswith(GPU_SUFFIXES)]
     items = list(map(file_item, members))
     counts: dict[str, int] = {}
@@ -221,14 +221,17 @@ def read_bare_object(base: Artifact) -> Artifact:
     return replace(base, members=model.members, models=(model,), counts=counts)
 
 
-def _walk(root: Path, depth: int = 0) -> Iterator[Member]:
-    """Regular files and links below ``root``, sorted, at most ``MAX_FILES``; what cannot be listed is left out."""
+def _walk(root: Path, depth: int = 0, *, beside: bool = False) -> Iterator[Member]:
+    """Regular files and links below ``root``, sorted, at most ``MAX_FILES``.
+
+    ``beside``: they are only neighbours, and what cannot be listed is left out. Raises OSError otherwise.
+    """
     pending = [(root, depth)]
     found = 0
     while pending and found < MAX_FILES:
         folder, level = pending.pop()
         paths: list[Path] = []
-        with suppress(OSError):
+        with suppress(OSError) if beside else nullcontext():
             paths = sorted(folder.iterdir())
         for path in paths:
             try:

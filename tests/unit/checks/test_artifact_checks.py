@@ -96,7 +96,6 @@ def second(**more):
     [
         (of_kind(ArtifactKind.EMPTY), [("empty", ERROR)]),
         (of_kind(ArtifactKind.TRUNCATED_ZIP), [("truncated", ERROR)]),
-        (of_kind(ArtifactKind.UNREADABLE), [("unreadable", ERROR)]),
         (artifact(bad_crc=(SO, WRAPPER)), [("crc", ERROR), ("crc", ERROR)]),
         (with_object(format="unknown", problem="begins with 00"), [("so-garbled", ERROR)]),
         (with_object(problem="cut", truncated_at=900), [("so-garbled", ERROR)]),
