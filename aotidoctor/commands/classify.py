@@ -18,6 +18,7 @@ from aotidoctor.model.errors import CannotExamineError, examining
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.report import Report
 from aotidoctor.triage.finish import Invocation, StaticResult, finish
+from aotidoctor.triage.missing_file import examining_file
 
 if TYPE_CHECKING:
     from aotidoctor.model.evidence import Evidence
@@ -108,11 +109,11 @@ def classify(
 def open_log(path: str) -> BinaryIO:
     """Open the log as bytes; the caller closes it. Raises CannotExamineError."""
     try:
-        # Reading a device never ends.
-        if Path(path).is_char_device():
-            raise CannotExamineError(f"{path} is a device, not a log")
-        # Not by pathlib, to which an empty path is the folder of this process.
-        return BufferedReader(FileIO(path))
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CannotExamineError(f"{path}: {reason}") from error
+        with examining_file(path):
+            # Reading a device never ends.
+            if Path(path).is_char_device():
+                raise CannotExamineError(f"{path} is a device, not a log")
+            # Not by pathlib, to which an empty path is the folder of this process.
+            return BufferedReader(FileIO(path))
+    except ValueError as error:
+        raise CannotExamineError(f"{path}: {error}") from error

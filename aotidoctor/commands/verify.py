@@ -43,7 +43,7 @@ from aotidoctor.program.verify_stages import (
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.package.read_package import read_artifact
 from aotidoctor.triage.finish import Invocation, finish
-from aotidoctor.triage.missing_file import no_such_file
+from aotidoctor.triage.missing_file import no_such_file, refuse_missing_code
 from aotidoctor.triage.state import Session
 from aotidoctor.triage.static_checks import name_causes, run_check
 
@@ -90,6 +90,7 @@ def verify(
     """Judge the program. It is not run, but rebuilding it executes its pickled parts."""
     invocation = Invocation(NAME, argv)
     declared = read_dynamic_shapes(question.dynamic_shapes)
+    refuse_missing_code(question.options)
     # The warm worker imports what rebuilding a program needs while the parent reads.
     with runner_or_new(runner, environ, REFERENCE_MODULES) as runs:
         runs.prewarm()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 import itertools
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from aotidoctor.model.case import Options
-from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.errors import CannotExamineError, examining
 
 _MOST_NAMES = 2000
 
@@ -43,11 +44,27 @@ def unreadable_file(path: str, option: str) -> str | None:
 
 
 def _nearest(path: Path) -> Path | None:
-    """The file beside ``path`` whose name is most like its own."""
+    """The file beside ``path`` whose name is most like its own, of the same kind if there is one."""
     with os.scandir(path.parent) as entries:
-        names = {entry.name.lower(): entry.name for entry in itertools.islice(entries, _MOST_NAMES)}
-    found = difflib.get_close_matches(path.name.lower(), names, n=1, cutoff=0.7)
-    return path.with_name(names[found[0]]) if found else None
+        names = [Path(entry.name) for entry in itertools.islice(entries, _MOST_NAMES)]
+    same = [name for name in names if name.suffix.lower() == path.suffix.lower()]
+    for group in (same, names):
+        stems = {name.stem.lower(): name for name in group}
+        if found := difflib.get_close_matches(path.stem.lower(), stems, n=1, cutoff=0.7):
+            return path.with_name(stems[found[0]].name)
+    return None
+
+
+@contextmanager
+def examining_file(path: str) -> Iterator[None]:
+    """Turn an OSError of the block into CannotExamineError, which says of a missing file what was perhaps meant."""
+    try:
+        with examining(path):
+            yield
+    except CannotExamineError as error:
+        if isinstance(error.__cause__, (FileNotFoundError, NotADirectoryError)):
+            raise CannotExamineError(no_such_file(path)) from error
+        raise
 
 
 def refuse_missing_code(options: Options) -> None:

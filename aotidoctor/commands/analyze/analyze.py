@@ -34,7 +34,7 @@ from aotidoctor.commands.bundle.bundle_members import (
 from aotidoctor.logs.diagnose_log import log_diagnoses
 from aotidoctor.model import record_json
 from aotidoctor.model.case import Case
-from aotidoctor.model.errors import CannotExamineError, InputsError, examining
+from aotidoctor.model.errors import CannotExamineError, InputsError
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, Severity, describe_failure
 from aotidoctor.model.record import JsonObject, JsonValue, as_object, objects, text_of
 from aotidoctor.model.report import SCHEMA, Diagnosis, LogReading, Report
@@ -45,6 +45,7 @@ from aotidoctor.readers.package.zip_archive import ZipEntry, duplicate_names, is
 from aotidoctor.reports.json.json_report import saved_case
 from aotidoctor.triage import treated_run
 from aotidoctor.triage.finish import Invocation, finish
+from aotidoctor.triage.missing_file import examining_file
 from aotidoctor.triage.state import Session
 from aotidoctor.triage.static_checks import name_causes, run_checks
 from aotidoctor.triage.treated_run import TreatmentVerdicts
@@ -91,7 +92,7 @@ def read_sent_file(path: str) -> SentFile:
     Raises:
         CannotExamineError: there is no such file, or it is neither a bundle nor a report.
     """
-    with examining(path), opened_blob(path) as (blob, mode):
+    with examining_file(path), opened_blob(path) as (blob, mode):
         if not stat.S_ISREG(mode):
             raise CannotExamineError(f"{path}: observed no file, {_EXPECTED}")
         directory = read_zip_directory(blob)

@@ -27,6 +27,7 @@ from aotidoctor.model.report import Playbook
 from aotidoctor.readers.host.profiles import is_profile
 from aotidoctor.readers.package.blob import opened_blob
 from aotidoctor.readers.package.zip_archive import ZipEntry, read_zip_directory
+from aotidoctor.triage.missing_file import no_such_file
 
 if TYPE_CHECKING:
     from aotidoctor.model.case import Case
@@ -103,6 +104,8 @@ def _sniff(name: str) -> tuple[str, tuple[ZipEntry, ...]]:
             if directory is None:
                 head = blob.read_at(0, _JSON_LOOKED_AT).lstrip(b"\xef\xbb\xbf \t\r\n")
                 return ("report" if head.startswith((b"{", b"[")) else "package"), ()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise CannotExamineError(f"{no_such_file(name)} ({_EXPECTED})") from error
     except OSError as error:
         raise CannotExamineError(f"{name}: observed {error.strerror or error}, {_EXPECTED}") from error
     bundle = any(entry.name == MANIFEST for entry in directory.entries)

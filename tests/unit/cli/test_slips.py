@@ -19,7 +19,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copy(DATA / "releases" / "2.12.1" / "custop" / "model.pt2", "ranker.pt2")
     shutil.copy(DATA / "inputs" / "args.pt", "sample.pt")
-    (tmp_path / "host.json").write_text("{}")
+    for name in ("host.json", "crash.log", "case.zip", "cases.pt2"):
+        (tmp_path / name).write_text("{}")
     return tmp_path
 
 
@@ -52,7 +53,11 @@ SLIPS = {
         ("run", "sample.pt", "--inputs", "ranker.pt2"),
         "sample.pt is no package, but ranker.pt2 is one: did you mean ranker.pt2 --inputs sample.pt?",
     ),
-    "no log": (("classify", "gone.log"), "gone.log"),
+    "setup of verify": (("verify", "program.pt2", "--setup", "ops.py"), "no such file: ops.py (--setup)"),
+    "no log": (("classify", "gone.log"), "no such file: gone.log"),
+    "a log": (("classify", "crsh.log"), "no such file: crsh.log; did you mean crash.log?"),
+    "no bundle": (("analyze", "cse.zip"), "no such file: cse.zip; did you mean case.zip?"),
+    "of its kind": (("check", "cse.pt2"), "no such file: cse.pt2; did you mean cases.pt2?"),
 }
 
 
@@ -115,6 +120,12 @@ def test_compat_says_how_to_state_what_a_profile_leaves_open():
     assert "aotidoctor env --save host.json" in done.stdout
     # What it proposes states all that was left open.
     assert "not stated" not in ask("compat", "ranker.pt2", "--host", profiles).stdout
+
+
+def test_diff_names_the_file_that_was_perhaps_meant():
+    done = ask("diff", "rankr.pt2", "host.json")
+    assert done.exit_code == 4
+    assert "no such file: rankr.pt2; did you mean ranker.pt2?" in " ".join(done.stdout.split())
 
 
 def test_diff_reads_a_saved_host(folder):

@@ -113,8 +113,8 @@ def test_no_such_file(works, tmp_path):
     result = diff(works, tmp_path / "no.json")
     assert result.exit_code == 4
     assert "NOT COMPARED" in result.stdout
-    assert "No such file" in result.stdout
-    assert "No such file" in result.stderr
+    assert "no such file" in result.stdout
+    assert "no such file" in result.stderr
 
 
 def test_an_output_folder_is_the_report_in_it(works, tmp_path):
