@@ -20,11 +20,13 @@ import json
 import lzma
 import os
 import platform
+import shlex
 import shutil
 import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,11 +37,11 @@ from aotidoctor.files import write_file
 from aotidoctor.fleet.pool import processors
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.evidence import list_names
 from aotidoctor.model.jobs import DemoBuild
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Event, EventKind, OnEvent, Report
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.readers.host.environment import relevant_packages
 from aotidoctor.reports.run_view import run_ending
 from aotidoctor.runner.runner import Runner
 from aotidoctor.triage.compile_cache import close_to_others, is_private, make_private
@@ -97,15 +99,27 @@ DEMO_CASES = (
 )
 
 
+# Modules that a demo needs by the extra that installs them.
+_NEEDS = {"torch": "torch", "emulate": "triton", "fleet": "pandas"}
+
+
+def require(*extras: str) -> None:
+    """Raise CannotExamineError where something is missing, with all of it and the command to install it."""
+    missing = [extra for extra in extras if find_spec(_NEEDS[extra]) is None]
+    if missing:
+        names = list_names([_NEEDS[extra] for extra in missing], len(missing))
+        beside = Path(shutil.which("pip") or "").parent == Path(sys.executable).parent
+        pip = "pip" if beside else f"{shlex.quote(sys.executable)} -m pip"
+        raise CannotExamineError(f"this demo needs {names}: {pip} install 'aotidoctor[{','.join(missing)}]'")
+
+
 def demo_folder(environ: Mapping[str, str]) -> Path:
     """The folder of the demo's files. Raises CannotExamineError without torch."""
+    require("torch")
     # Imported only here: the import is slow.
     from importlib import metadata
 
-    try:
-        torch = metadata.version("torch")
-    except metadata.PackageNotFoundError:
-        raise CannotExamineError("the demo compiles a model and needs torch: pip install 'aotidoctor[torch]'") from None
+    torch = metadata.version("torch")
     # The name depends on the recipe and on everything that its result depends on.
     made_of = (_RECIPE.read_text(encoding="utf-8"), torch, platform.python_version(), platform.machine())
     return cache_folder(environ) / hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:16]
@@ -119,6 +133,9 @@ def prepare_demo(environ: Mapping[str, str], on_event: OnEvent) -> Path:
         # It is executed, so it is made anew if others may have changed it.
         shutil.rmtree(place, ignore_errors=True)
     if not place.is_dir():
+        compiler = environ.get("CXX", "g++")
+        if shutil.which(compiler, path=environ.get("PATH")) is None:
+            raise CannotExamineError(f"the demo compiles a model and needs a C++ compiler, {compiler}: apt install g++")
         make_private(place.parent, root)
         workshop = Path(tempfile.mkdtemp(prefix=".build-", dir=place.parent))
         try:
@@ -232,8 +249,7 @@ def _write_new(path: Path, content: bytes) -> None:
 
 def triage_cuda(runner: Runner, environ: Mapping[str, str], on_event: OnEvent) -> Report:
     """Examine the CUDA case as ``aotidoctor run`` does. Raises CannotExamineError without Triton."""
-    if "triton" not in relevant_packages(sys.path):
-        raise CannotExamineError("the demo emulates a GPU and needs Triton: pip install 'aotidoctor[emulate]'")
+    require("torch", "emulate")
     place = prepare_cuda(environ)
     package, inputs = str(place / CUDA_CASE.package), str(place / CUDA_CASE.inputs)
     options = Options(emulate="always")
@@ -300,6 +316,7 @@ def make_fleet(environ: Mapping[str, str], on_event: OnEvent, redactor: Redactor
 
     Raises CannotExamineError if the demo's model cannot be compiled, or pandas is missing.
     """
+    require("torch", "fleet")
     source = prepare_demo(environ, on_event)
     place = fleet_folder(environ)
     shutil.rmtree(place, ignore_errors=True)
