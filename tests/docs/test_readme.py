@@ -44,7 +44,7 @@ def merged():
 SESSIONS = merged()
 # The first session of each command goes through the shell; so do programs that are watched, whose end is that of watch.
 # Of the commands that run packages, one is enough: in a process of its own each of them imports torch, to the same end.
-RUNS_PACKAGES = {"bundle", "compare", "localize", "repro", "sweep", "verify"}
+RUNS_PACKAGES = {"bundle", "compare", "localize", "minimize", "repro", "sweep", "verify"}
 FIRST = {command.split()[1]: command for command, _ in reversed(SESSIONS)}
 
 
@@ -80,6 +80,11 @@ def test_session(command, lines, demo_folder, tmp_path):
     assert program == "aotidoctor"
     for name in demo_folder.iterdir():
         (tmp_path / name.name).symlink_to(name)
+    if arguments[0] == "fleet":
+        _examine_two_nights(tmp_path)
+    if "--cases" in arguments:
+        # Seen before.
+        _typed(arguments, tmp_path)
     if arguments[0] == "watch" or (command == FIRST[arguments[0]] and arguments[0] not in RUNS_PACKAGES):
         done = _typed(arguments, tmp_path)
     else:
@@ -94,6 +99,15 @@ def test_session(command, lines, demo_folder, tmp_path):
     shown = _evidence_alike(shown)
     for line in _evidence_alike(lines):
         assert any(line.rstrip() in candidate for candidate in shown), f"{line!r} is not in\n{done.stdout}"
+
+
+def _examine_two_nights(folder):
+    """``yesterday`` has a healthy package, ``tonight`` also a new one and one that fails."""
+    (folder / "new").mkdir()
+    for name, source in (("a", "model.pt2"), ("0", "separate_weights.pt2")):
+        (folder / "new" / f"{name}.pt2").symlink_to((folder / source).resolve())
+    for night, items in (("yesterday", ["model.pt2"]), ("tonight", ["new", "model.pt2"])):
+        _typed(["batch", *items, "-o", night, "-q"], folder)
 
 
 def _typed(arguments, folder):
