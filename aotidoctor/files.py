@@ -87,6 +87,11 @@ def whole_file(path: str | Path, *, mode: int | None = None, folder: int | None 
         os.close(place)
 
 
+def is_draft(name: str) -> bool:
+    """Whether a file of this name is a draft of ``whole_file``."""
+    return _DRAFT.fullmatch(name) is not None
+
+
 def remove_drafts(folder: int) -> None:
     """Remove what killed processes have left in ``whole_file``; only for a folder without other writers.
 
@@ -94,7 +99,7 @@ def remove_drafts(folder: int) -> None:
     """
     with os.scandir(folder) as entries:
         for entry in entries:
-            if _DRAFT.fullmatch(entry.name):
+            if is_draft(entry.name):
                 os.unlink(entry.name, dir_fd=folder)
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aotidoctor.commands.diagnose_package import REFERENCE_MODULES
-from aotidoctor.files import open_regular, write_file
+from aotidoctor.files import is_draft, open_regular, write_file
 from aotidoctor.interruption import interruptible
 from aotidoctor.localize.comparison import FINE, read_comparison
 from aotidoctor.model.answers import PartCut, parse_answer
@@ -107,12 +107,16 @@ class SearchFolder:
         return self.answers.get(_hash(names))
 
     def answer(self, names: Sequence[str], *, failed: bool, room: Path) -> None:
-        """Store an answer, and the files of ``room`` if they are the smallest part that failed. Raises OSError."""
+        """Store an answer, and the files of ``room`` if they are the smallest part that failed.
+
+        Raises CannotExamineError where they cannot be written.
+        """
         self.answers[_hash(names)] = failed
         if failed and (self.best is None or len(names) <= len(self.best)):
             self.best = tuple(names)
-            for name in RESULT_FILES:
-                (room / name).replace(self.place / name)
+            with examining(self.place):
+                for name in RESULT_FILES:
+                    (room / name).replace(self.place / name)
         best: list[JsonValue] = [*(self.best or ())]
         state: JsonObject = {
             "schema": MINIMIZE_SCHEMA,
@@ -122,7 +126,8 @@ class SearchFolder:
             "targets": [*self.targets],
             "answers": dict(self.answers.items()),
         }
-        write_file(self.place / STATE_FILE, json.dumps(state, indent=1))
+        with examining(self.place / STATE_FILE):
+            write_file(self.place / STATE_FILE, json.dumps(state, indent=1))
 
 
 def open_folder(place: Path, key: str) -> SearchFolder:
@@ -141,7 +146,10 @@ def open_folder(place: Path, key: str) -> SearchFolder:
     inside = [*place.iterdir()] if place.is_dir() else []
     # Left by a search that was killed.
     attempts = [path for path in inside if path.name.startswith(_ATTEMPT) and not path.is_symlink()]
-    if state is None and len(inside) > len(attempts):
+    drafts = [path for path in inside if is_draft(path.name)]
+    # Killed between the files of its first result and its state, it has left some of them beside the attempt.
+    results = [path for path in inside if attempts and path.name in RESULT_FILES]
+    if state is None and len(inside) > len(attempts) + len(drafts) + len(results):
         raise UsageError(f"{place} is not empty and is not the folder of a search; nothing was overwritten")
     if state is not None and state.get("key") != key:
         raise UsageError(f"{place} contains the search of a different package, program or call; give -o another folder")
@@ -149,6 +157,8 @@ def open_folder(place: Path, key: str) -> SearchFolder:
         place.mkdir(parents=True, exist_ok=True)
     for path in attempts:
         shutil.rmtree(path, ignore_errors=True)
+    for path in drafts:
+        path.unlink(missing_ok=True)
     found = SearchFolder(place=place, key=key)
     if state is not None:
         answers, best = state.get("answers"), state.get("best")

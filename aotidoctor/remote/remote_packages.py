@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from aotidoctor.files import whole_file, write_file
 from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import Blob
 from aotidoctor.remote.remote_files import RemoteError, RemoteFile, base_name, clean_url, open_remote
@@ -79,9 +80,7 @@ def _one(file: RemoteFile, folder: Path) -> tuple[Path, int]:
         return path, 0
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     sha256, came = _download(file, path)
-    draft = place / f".{_FACTS}.{os.getpid()}"
-    draft.write_text(json.dumps({"sha256": sha256, "size": came, "url": clean_url(file.url)}), encoding="utf-8")
-    draft.replace(place / _FACTS)
+    write_file(place / _FACTS, json.dumps({"sha256": sha256, "size": came, "url": clean_url(file.url)}))
     return path, came
 
 
@@ -107,17 +106,11 @@ def _is_whole(path: Path) -> bool:
 
 def _download(file: RemoteFile, path: Path) -> tuple[str, int]:
     """The sha256 and size of what came. A file is there whole or not at all."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
     digest, size = hashlib.sha256(), 0
-    try:
-        with draft.open("wb") as stream:
-            for data in file.chunks():
-                digest.update(data)
-                size += stream.write(data)
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as stream:
+        for data in file.chunks():
+            digest.update(data)
+            size += stream.write(data)
     return digest.hexdigest(), size
 
 

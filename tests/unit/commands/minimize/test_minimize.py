@@ -1,7 +1,11 @@
-"""The search for the smallest part: what it asks, what it keeps, and how it ends. No process."""
+"""The search for the smallest part: what it asks, what it keeps, and how it ends. No package is compiled."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -133,6 +137,54 @@ def test_what_a_killed_search_left_blocks_nothing(tmp_path):
     found = _search(Shop(("wrong", "numbers"), lambda names: "n1" in names), folder(tmp_path), lambda _: None)
     assert found.ending == "smallest"
     assert not left.exists()
+
+
+def test_a_search_that_was_killed_at_any_moment_can_be_gone_on_with(tmp_path):
+    def search():
+        return _search(Shop(("wrong", "numbers"), lambda names: "n1" in names), folder(tmp_path), lambda _: None)
+
+    for moment in range(1000):
+        shutil.rmtree(tmp_path / "minimized", ignore_errors=True)
+        child = os.fork()
+        if child == 0:
+            left = moment
+
+            def kill(event, _arguments):
+                nonlocal left
+                if event == "open" or (event.startswith(("os.", "tempfile.")) and event != "os.kill"):
+                    left -= 1
+                    if left < 0:
+                        os.kill(os.getpid(), signal.SIGKILL)
+
+            try:
+                sys.addaudithook(kill)
+                search()
+                os._exit(0)
+            finally:
+                os._exit(1)
+        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert ended in (0, -signal.SIGKILL)
+        assert search().operators == ("n1",)
+        if ended == 0 or moment > 60:
+            break
+        names = {path.name for path in (tmp_path / "minimized").iterdir()}
+        assert names == {*RESULT_FILES, STATE_FILE}, moment
+    assert moment > 20
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_a_state_that_is_no_file_is_not_written_through(tmp_path, kind):
+    (tmp_path / "mine").write_text("mine")
+    opened = folder(tmp_path)
+    if kind == "link":
+        (tmp_path / "minimized" / STATE_FILE).symlink_to(tmp_path / "mine")
+    else:
+        os.mkfifo(tmp_path / "minimized" / STATE_FILE)
+    with pytest.raises(UsageError, match="not empty"):
+        folder(tmp_path)
+    with pytest.raises(CannotExamineError, match=STATE_FILE):
+        opened.answer(["n1"], failed=False, room=tmp_path)
+    assert (tmp_path / "mine").read_text() == "mine"
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
