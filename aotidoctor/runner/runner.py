@@ -122,7 +122,8 @@ class Runner:
     ``environ`` is the environment that the user's program would have. ``python`` is the interpreter of the worker.
     ``start_timeout`` bounds importing torch, in seconds; a request's own timeout begins after that. ``preload`` names
     modules that the warm worker imports together with torch. ``keep`` is called with the directory of each run after
-    its end, before it is removed. One thread at a time may use a runner, and that thread must outlive the runs it
+    its end, before it is removed. ``place`` is the folder for the files of this process, without it what ``environ``
+    names. One thread at a time may use a runner, and that thread must outlive the runs it
     starts (the kernel kills a child with the thread that made it).
     """
 
@@ -135,6 +136,7 @@ class Runner:
         start_timeout: float = 180.0,
         preload: tuple[str, ...] = (),
         keep: Callable[[str, Path], None] | None = None,
+        place: str | None = None,
     ) -> None:
         self._environ = dict(environ)
         self._python = python
@@ -142,6 +144,7 @@ class Runner:
         self._start_timeout = start_timeout
         self._preload = preload
         self._keep = keep
+        self._place = place
         self._work_dir: Path | None = None
         self._launcher: ChildLauncher | None = None
         self._count = 0
@@ -273,7 +276,8 @@ class Runner:
             # Starting processes needs modules that a command without runs should not pay for.
             from aotidoctor.runner.start_child import ChildLauncher
 
-            self._work_dir = make_work_dir(self._environ)
+            named = {} if self._place is None else {"TMPDIR": self._place}
+            self._work_dir = make_work_dir({**self._environ, **named})
             self._launcher = ChildLauncher(
                 python=self._python,
                 environ=self._environ,

@@ -135,8 +135,12 @@ def _wait_for_parent(parent: int, worker: int, work_dir: Path) -> None:
         if not worker_ended(0):
             os.kill(worker, signal.SIGKILL)
     _kill_marked(work_dir)
+    _remove_files(work_dir)
+
+
+def _remove_files(work_dir: Path) -> None:
+    """Remove the working directory, and the folders that runs had in a TMPDIR of the user's own."""
     for run in work_dir.glob("R*-*/request.json"):
-        # The folder that a run had in a TMPDIR of the user's own.
         with suppress(OSError, ValueError, KeyError, TypeError):
             folder = Path(json.loads(run.read_text(encoding="utf-8"))["env"]["TMPDIR"])
             token = run.parent.name.rpartition("-")[2]
@@ -297,7 +301,7 @@ def forkserver(fd: int, preload: tuple[str, ...]) -> None:
     with suppress(ChildProcessError):
         while True:
             os.waitpid(-1, 0)
-    shutil.rmtree(work_dir, ignore_errors=True)
+    _remove_files(Path(work_dir))
     os._exit(0)
 
 

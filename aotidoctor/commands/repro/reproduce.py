@@ -217,8 +217,8 @@ def reproduce(
 
 
 def start_runner(environ: Mapping[str, str]) -> Runner:
-    """Start a runner for scripts, without the caller's variables."""
-    return Runner(environ=bare_environment(environ), preload=MODULES)
+    """Start a runner for scripts, without the caller's variables; its own files are where the caller's are."""
+    return Runner(environ=bare_environment(environ), preload=MODULES, place=environ.get("TMPDIR"))
 
 
 def _why_not(case: Case, known: KnownFailure) -> str | None:

@@ -361,19 +361,27 @@ def test_code_that_kills_its_parent_does_not_kill_the_command(tmp_base: Path) ->
 
 
 @no_torch
-def test_a_room_goes_with_a_command_that_is_killed(tmp_base: Path) -> None:
+def test_a_room_and_the_folder_of_a_run_go_with_a_command_that_is_killed(tmp_base: Path) -> None:
+    """Also where the children's TMPDIR is another one than that of the command."""
+    (tmp_base / "theirs").mkdir()
     code = f"""
 import os, signal
+from aotidoctor.model.jobs import Script
+from aotidoctor.model.run import Request
 from aotidoctor.runner.runner import Runner
-runner = Runner(environ={{**os.environ, "TMPDIR": {str(tmp_base)!r}}})
+theirs = {str(tmp_base / "theirs")!r}
+runner = Runner(environ={{**os.environ, "TMPDIR": theirs}}, place={str(tmp_base)!r})
 with runner.room() as room:
     (room / "model.pt2").write_bytes(b"x" * 1000)
-    print(room, flush=True)
-    runner._launcher.warm().wait_ready()
+    payload = Script(path={str(FAULTS / "slow.py")!r}, torch=True)
+    started = runner.start(Request(probe="x", job="script", payload=payload, timeout=100.0))
+    print(room, *os.listdir(theirs), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), *sys.path]))}
     done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert Path(done.stdout.strip()).is_relative_to(tmp_base)
-    assert soon(lambda: not any(tmp_base.iterdir())), list(tmp_base.rglob("*"))
+    room, theirs = done.stdout.split()
+    assert Path(room).is_relative_to(tmp_base)
+    assert theirs.startswith("aotidoctor-")
+    assert soon(lambda: [path.name for path in tmp_base.rglob("*")] == ["theirs"]), list(tmp_base.rglob("*"))
