@@ -92,7 +92,8 @@ class Run(Job):
     how far calls read beyond their inputs. ``file_limit`` bounds the files it writes, in bytes. ``level`` is that of
     the value printer in the package, ``unbuffered`` lets each of its lines out at once. ``targets`` are operators.
     ``emulate_way`` is ``auto``, ``full`` or ``quick``; ``keep_outputs`` a file for what came out. ``share_reference``
-    loads the program once for later calls. ``tmpdir`` is the user's, of which compile caches are read.
+    loads the program once for later calls. ``tmpdir`` is the user's, of which compile caches are read. ``confine``:
+    nothing of the user's own is executed, and nothing is compiled.
     """
 
     package: str = ""
@@ -130,6 +131,7 @@ class Run(Job):
     emulate_kernels: tuple[str, ...] = ()
     emulate_way: str = "auto"
     keep_outputs: str | None = None
+    confine: bool = False
     rehearsal: JsonObject | None = None
 
 

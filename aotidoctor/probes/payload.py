@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.model.answers import Called, ObservedTensor, parse_answer
-from aotidoctor.model.case import Case
+from aotidoctor.model.case import Case, user_function
 from aotidoctor.model.jobs import InputsSource, Run, StoredConstant, UserCode, change_fields
 from aotidoctor.model.record import JsonObject
 from aotidoctor.model.run import Outcome, Request
@@ -56,7 +56,15 @@ def base_payload(case: Case) -> Run:
         threads=case.options.threads,
         calls=2,
         weights=case.options.weights,
+        confine=_may_confine(case),
     )
+
+
+def _may_confine(case: Case) -> bool:
+    """Whether no run of the case needs a driver, a compiler or code of the user's own, which may need anything."""
+    own = user_code(case) != UserCode() or user_function(case.options.reference or "") is not None
+    compiled_here = case.model is not None and case.model.cpp_only and not case.model.shared_objects
+    return device_of(case) == "cpu" and not own and not compiled_here
 
 
 def stored_rows(case: Case) -> tuple[StoredConstant, ...] | None:

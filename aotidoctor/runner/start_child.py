@@ -228,6 +228,7 @@ _LOADING = (
     "heap_checks",
     "share_reference",
     "weights",
+    "confine",
 )
 # What a treatment changes before the first call; its other steps change the inputs.
 _EARLY_STEPS = (

@@ -23,6 +23,7 @@ from aotidoctor.model.jobs import Run
 from aotidoctor.model.torch_names import SCALAR_NAMES
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.load_package import describe_library, library_contains, load_model, mapped_library
+from aotidoctor.worker.sandbox import confine_run
 from aotidoctor.worker.user_code import load_setup
 
 # One input, recovered from the complaints of the compiled checks.
@@ -221,6 +222,7 @@ def recover(payload: Run, channel: Channel) -> dict[str, Any]:
     ``calls`` and ``problems``. The result so far is sent before each input, so that it survives a crash.
     """
     os.environ["AOTI_RUNTIME_CHECK_INPUTS"] = "1"
+    confine_run(payload, channel)
     load_setup(payload, channel)
     channel.enter("load")
     path = channel.user_cwd / payload.package

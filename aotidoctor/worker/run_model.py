@@ -37,6 +37,7 @@ from aotidoctor.worker.call import ModelCall, limit_file_size, make_calls, make_
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.forkserver import keep_files, start_keeper
 from aotidoctor.worker.load_package import DEFAULT_TMPDIR, LoadedModel, load_model
+from aotidoctor.worker.sandbox import confine_run
 from aotidoctor.worker.serve import fill_new_memory, heap_checks_loaded
 from aotidoctor.worker.tensors import describe, digest
 from aotidoctor.worker.treatments import treat
@@ -49,6 +50,7 @@ def run(payload: Run, channel: Channel) -> dict[str, Any]:
     payload, applied = treat.prepare_payload(payload, channel)
     if payload.heap_checks:
         channel.put(heap_checks=heap_checks_loaded())
+    confine_run(payload, channel)
     known = defined_operators()
     module = load_setup(payload, channel)
     if defined_operators() - known:
@@ -314,6 +316,8 @@ def load_time(payload: Run, channel: Channel) -> dict[str, Any]:
             # Whatever it raises, the loader itself does not need the answer.
             with suppress(Exception):
                 check(payload.device)
+    # What PyTorch compiles for its checks is not the package's.
+    confine_run(payload, channel)
     opened = _time_opening(channel)
     channel.enter("load")
     began = time.monotonic()

@@ -8,9 +8,10 @@ user may read stay readable.
 
 Each returns False where the kernel, the processor or a container does not allow it; the process is as it was then.
 
-``confine_replay`` applies them before the text of a package is executed. Where neither is there, files are limited in
-size, and a warning of the run says that the process is not confined; so it does for code of the user's own, which may
-need anything and is not confined at all.
+``confine_replay`` applies them before the text of a package is executed, ``confine_run`` as far as PyTorch can live
+with it before a package is loaded; the part ``confined`` of the result says what was applied. Where nothing is there, a
+warning of the run says so, and the size of what a replay writes is limited. Code of the user's own may need anything,
+and is not confined.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pathlib import Path
 
 from aotidoctor.model.case import user_function
 from aotidoctor.model.jobs import Run, UserCode
+from aotidoctor.model.run import DEFAULT_TMP, PRIVATE_PREFIX
 from aotidoctor.worker.channel import MAX_RESULT_BYTES, Channel
 
 _PR_SET_NO_NEW_PRIVS = 38
@@ -219,13 +221,30 @@ def confine_replay(payload: Run, channel: Channel) -> None:
         channel.warn("not confined: it executes code of your own")
         return
     channel.keep_open()
-    files = confine_files([channel.run_dir])
-    if confine_calls() or files:
+    if not _report(channel, files=confine_files([channel.run_dir]), calls=confine_calls()):
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_RESULT_BYTES, hard))
+
+
+def confine_run(payload: Run, channel: Channel) -> None:
+    """Confine this process before it loads a package: it writes to the folders of runs and temporary files alone."""
+    if not payload.confine or _has_user_code(payload):
         return
-    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_RESULT_BYTES, hard))
-    channel.warn("not confined: this kernel or container allows neither Landlock nor seccomp")
+    temporary = Path(os.environ.get("TMPDIR") or DEFAULT_TMP)
+    # A run's own folder in the user's TMPDIR: a later run that is forked from this one will have another one there.
+    own = temporary.parent if temporary.name.startswith(PRIVATE_PREFIX) else temporary
+    caches = (os.environ.get(name) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"))
+    folders = [channel.run_dir.parent, channel.scratch, own, Path(DEFAULT_TMP), *(Path(one) for one in caches if one)]
+    _report(channel, files=confine_files([*folders, Path("/dev/shm")]), network=close_network())  # noqa: S108
+
+
+def _report(channel: Channel, **applied: bool) -> bool:
+    """Report what was applied; whether anything was."""
+    channel.put(confined=[name for name, done in applied.items() if done])
+    if not any(applied.values()):
+        channel.warn("not confined: this kernel or container allows neither Landlock nor seccomp")
+    return any(applied.values())
 
 
 def _has_user_code(payload: Run) -> bool:

@@ -25,6 +25,7 @@ from aotidoctor.model.serving_config import INIT_FUNCTION, RELEASE
 from aotidoctor.worker.call import ModelCall, read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.load_package import LoadedModel, load_model
+from aotidoctor.worker.sandbox import confine_run
 from aotidoctor.worker.tensors import compare_leaf, compare_results, describe, dtype_name
 from aotidoctor.worker.user_code import load_setup
 
@@ -46,6 +47,7 @@ def rehearse(payload: Run, channel: Channel) -> dict[str, Any]:
     import torch
 
     plan: Any = payload.rehearsal
+    confine_run(payload, channel)
     load_setup(payload, channel)
     channel.enter("inputs")
     call = read_call(payload.inputs, channel)

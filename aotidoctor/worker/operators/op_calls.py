@@ -58,6 +58,7 @@ from aotidoctor.worker.operators.op_schema import (
     undeclared_writes,
 )
 from aotidoctor.worker.operators.op_schema import read_operator_call as read_arguments
+from aotidoctor.worker.sandbox import confine_run
 from aotidoctor.worker.tensors import describe, digest
 from aotidoctor.worker.treatments.input_steps import TreatmentError
 from aotidoctor.worker.user_code import after_load, load_setup
@@ -72,6 +73,7 @@ _PROXY = re.compile(r"aoti_torch_proxy_executor_call_function")
 
 def op_inputs(payload: Run, channel: Channel) -> dict[str, Any]:
     """Save arguments of ``payload.targets``, the operators as the package names them; the rest is as in job ``run``."""
+    confine_run(payload, channel)
     module = load_setup(payload, channel)
     set_threads(payload.threads, channel)
     channel.enter("inputs")

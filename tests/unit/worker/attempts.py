@@ -1,6 +1,7 @@
 """What a process tries that is to be confined; prints ``{what: whether it succeeded}``.
 
-Arguments: how it is confined (``files``, ``network``, ``calls``), and a folder: below it only ``inside`` may be written.
+Arguments: how it is confined (``files``, ``network``, ``calls``; ``run``, as a run is), and a folder: below it only
+``inside`` may be written.
 """
 
 import ctypes
@@ -68,8 +69,16 @@ def attempts(folder):
 
 
 def confine(how, folder):
+    from aotidoctor.model.jobs import Run
     from aotidoctor.worker import sandbox
+    from aotidoctor.worker.channel import Channel
 
+    if "run" in how:
+        (folder / "inside" / "channel.jsonl").touch()
+        run_dir = folder / "inside" / "R1"
+        run_dir.mkdir()
+        channel = Channel(folder / "inside" / "channel.jsonl", user_cwd=folder, run_dir=run_dir)
+        sandbox.confine_run(Run(confine=True), channel)
     if "files" in how:
         assert sandbox.confine_files([folder / "inside"])
     if "network" in how:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,14 @@ def test_there_is_no_network(tmp_path):
 def test_code_that_computes_can_do_nothing_else(tmp_path):
     everything = WRITES | {"write inside", "execute", "replace itself", "fork", "tcp", "udp", "signal the parent"}
     assert refused("calls", tmp_path) == everything | {"trace the parent"}
+
+
+@needs_landlock
+def test_a_run_writes_to_the_folders_of_runs_and_temporary_files_alone(monkeypatch):
+    monkeypatch.delenv("TMPDIR", raising=False)
+    # Not below /tmp, which a run may write to.
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        assert refused("run", Path(folder)) == WRITES | {"tcp", "udp", "signal the parent", "trace the parent"}
 
 
 @needs_landlock

@@ -1,0 +1,72 @@
+"""Runs are confined: a library in a package, loaded by PyTorch, that writes to a file of the user's while it is loaded."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aotidoctor.model.case import Options
+from aotidoctor.model.jobs import Run
+from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.payload import base_payload
+from aotidoctor.runner.runner import Runner
+from aotidoctor.triage.open_case import open_case
+from tests.unit.worker.test_sandbox import needs_landlock
+
+pytestmark = pytest.mark.torch
+SOURCE = """
+#include <stdio.h>
+__attribute__((constructor)) static void on_load(void) {
+  FILE *file = fopen("MARK", "w");
+  if (file) fclose(file);
+}
+"""
+
+
+@pytest.fixture
+def outside() -> Iterator[Path]:
+    """A folder that is not below /tmp, which a run may write to."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        yield Path(folder)
+
+
+def load(runner: Runner, library: Path, *, confine: bool) -> Outcome:
+    payload = Run(package=str(library), kind="bare-so", confine=confine)
+    return runner.run(Request(probe="x", job="run", payload=payload, timeout=100))
+
+
+@needs_landlock
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no compiler")
+def test_what_a_library_writes_when_it_is_loaded_does_not_reach_the_users_files(tmp_path, outside, runner):
+    source, library, mark = tmp_path / "lib.c", tmp_path / "lib.so", outside / "mark"
+    source.write_text(SOURCE.replace("MARK", str(mark)))
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    outcome = load(runner, library, confine=True)
+    assert outcome.result["confined"] == ["files", "network"]
+    assert not mark.exists()
+    # It is not the library's own fault that it does not.
+    assert "confined" not in load(runner, library, confine=False).result
+    assert mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "confined"),
+    [
+        ({}, True),
+        ({"setup": "setup.py"}, False),
+        ({"imports": ("plugin",)}, False),
+        ({"reference": "model.py:build"}, False),
+        ({"reference": "model.pt2"}, True),
+        ({"device": "cuda"}, False),
+    ],
+)
+def test_code_of_the_users_own_and_gpus_are_not_confined(packages, options, confined):
+    case, _ = open_case(str(packages.package("linear")), None, Options(), dict(os.environ))
+    assert base_payload(replace(case, options=Options(**options))).confine is confined
