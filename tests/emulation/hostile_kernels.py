@@ -74,5 +74,6 @@ BOUNDLESS: dict[str, tuple[str, str]] = {
     "deep": ("", f"x = {'-' * 300}1"),
     "a long sum": ("", f"x = {' + '.join(['1'] * 300)}"),
     "many arguments": ("", "x = max(*(1, 2))"),
+    "a long tuple": ("", "x = tuple(range(1 << 40))"),
     "named arguments": ("", "x = max(**{})"),
 }

@@ -48,8 +48,21 @@ NAMES: Mapping[str, frozenset[str]] = {
 }
 """Functions and constants by the module that has them."""
 
+
+def _of_several(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``min`` or ``max`` of its arguments: that of a long range could not be interrupted."""
+
+    def choose(first: Any, *others: Any) -> Any:
+        if not others:
+            raise RefusedKernel(f"its source takes the {function.__name__} of one thing")
+        return function(first, *others)
+
+    return choose
+
+
 BUILTINS: Mapping[str, Any] = {
-    **{one.__name__: one for one in (range, min, max, len, int, float, bool, abs, tuple, isinstance, zip, enumerate)},
+    **{one.__name__: one for one in (range, len, int, float, bool, abs, isinstance, zip, enumerate)},
+    **{one.__name__: _of_several(one) for one in (min, max)},
     "print": lambda *_, **__: None,
 }
 # Of tensors, types and constants, whatever value they are read from.

@@ -10,7 +10,7 @@ import pytest
 
 from aotidoctor.worker.emulation.checked_memory import LaunchMemory, Races
 from aotidoctor.worker.emulation.interpreter import compute
-from aotidoctor.worker.emulation.kernel_grammar import RefusedKernel
+from aotidoctor.worker.emulation.kernel_grammar import BUILTINS, RefusedKernel
 from aotidoctor.worker.emulation.kernel_source import read_kernel
 from aotidoctor.worker.emulation.launch import BlockTiling
 from aotidoctor.worker.emulation.shims import find_operator
@@ -276,6 +276,13 @@ def test_no_name_of_a_hostile_text_is_more_than_it_may_be(name):
     else:
         with pytest.raises(RefusedKernel):
             read_kernel("k", text, 1)
+
+
+def test_the_least_of_a_long_range_is_not_computed():
+    for name in ("min", "max"):
+        assert BUILTINS[name](3, 3) == 3
+        with pytest.raises(RefusedKernel):
+            BUILTINS[name](range(1 << 62))
 
 
 def test_operators_that_reach_more_than_tensors_are_not_carried_out():
