@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 
 from aotidoctor.model.answers import GivenWeight, GivenWeights, parse_answer
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import ConstantSpec
+from aotidoctor.model.contract import ConstantSpec, ModelContract
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity, list_names
 from aotidoctor.model.run import Outcome, Signalled
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, unasked
@@ -38,7 +38,7 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
     plain = history.plain
     if plain is None:
         return unasked(CODE, NAME, "there was no plain run")
-    if not _loaded_constants(plain) and not _unloaded(case, plain):
+    if not _loaded_constants(plain) and not _is_refused(plain) and not _unloaded(case, plain):
         return unasked(CODE, NAME, "--setup loaded no weights")
     if case.contract is None or not case.contract.constants:
         return unasked(CODE, NAME, "the package lists no constants to compare them with", moot=False)
@@ -50,7 +50,8 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     wanted = {spec.fqn: spec for spec in (case.contract.constants if case.contract else ())}
     unloaded = _unloaded(case, outcome)
     missing = [_missing(case, unloaded, outcome)] if unloaded else []
-    return [*_compare(wanted, _loaded_constants(outcome), outcome), *missing]
+    refused = [] if unloaded else list(_refused(case, outcome))
+    return [*_compare(wanted, _loaded_constants(outcome), outcome), *missing, *refused]
 
 
 def _loaded_constants(outcome: Outcome) -> tuple[GivenWeight, ...]:
@@ -66,14 +67,29 @@ def _unloaded(case: Case, outcome: Outcome) -> tuple[str, ...]:
         # Without an after_load the static check finds this.
         return ()
     died = isinstance(outcome.ending, Signalled) and outcome.stage.startswith("run")
-    # With ``check_full_update`` a parameter that is not given is refused; a buffer is not. The exception often states
-    # only the call that failed, and stderr the reason.
+    return _not_given(contract, outcome) if died or _is_refused(outcome) else ()
+
+
+def _is_refused(outcome: Outcome) -> bool:
+    """Whether ``check_full_update`` refused weights that lack a parameter; it accepts that a buffer is missing."""
+    # The exception often states only the call that failed, and stderr the reason.
     texts = (outcome.error.message, outcome.stderr_tail) if outcome.error is not None else ()
-    if not died and all(recognise(text).name != "constant-not-given" for text in texts):
-        return ()
+    return any(recognise(text).name == "constant-not-given" for text in texts)
+
+
+def _not_given(contract: ModelContract, outcome: Outcome) -> tuple[str, ...]:
     given = {item.name for item in _loaded_constants(outcome)}
-    names = (spec.fqn for spec in contract.constants if not spec.from_folded)
-    return tuple(name for name in names if name not in given)
+    return tuple(spec.fqn for spec in contract.constants if not spec.from_folded and spec.fqn not in given)
+
+
+def _refused(case: Case, outcome: Outcome) -> Iterator[Evidence]:
+    """Constants that an update of weights in the package lacks, if it was refused for that."""
+    if case.contract is None or outcome.stage != "after_load" or not _is_refused(outcome):
+        return
+    for name in _not_given(case.contract, outcome):
+        found = f"load_constants was not given {name}"
+        expected = f"{name} as well, or check_full_update=False, which leaves the others as they are"
+        yield _finding("name", name, found, expected, outcome, found=found)
 
 
 def _missing(case: Case, names: tuple[str, ...], outcome: Outcome) -> Evidence:

@@ -217,6 +217,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("link-failed", r"Failed to (?:link|compile) (?:cpp )?files?\b|cannot find -l\w+"),
     ("unsafe-pickle", r"Weights only load failed"),
     ("constant-not-found", r"Constant not found: (?P<name>[\w.]+)"),
+    ("constants-refused", r"(?:load_constants|update_constant_buffer)\(\): incompatible function arguments"),
     ("constant-state", r"Unknown constant state: (?:ConstantState::)?(?P<name>\w+)"),
     ("constant-not-given", r"Cannot find constants? (?P<name>[\w.]+)"),
 )

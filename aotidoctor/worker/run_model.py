@@ -204,7 +204,9 @@ def _follow_weights(model: LoadedModel, payload: Run, channel: Channel, facts: d
     """Report the weights that the setup loads, and keep them with the model, to be described and compared."""
     known: dict[str, dict[str, Any]] = {}
 
-    def note(given: dict[str, Any]) -> dict[str, Any]:
+    def note(given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given  # PyTorch refuses it, in its own words.
         known.update((fact["name"], fact) for fact in describe_given_weights(given))
         _send_facts(channel, facts, loaded_constants=list(known.values()))
         loaded = treat.fit_weights(payload, given, channel)

@@ -367,7 +367,7 @@ def _library(model: LoadedModel, payload: Run) -> Path:
 def describe_given_weights(constants: dict[str, Any]) -> list[dict[str, Any]]:
     """Metadata of weights that are about to be loaded: name, dtype, shape, stride, device.
 
-    ``same_as`` are the other names of the very same memory: tied weights.
+    ``same_as`` are the other names of the very same memory: tied weights. Of what is no tensor, the type is the dtype.
     """
     names: dict[tuple[int, int], list[str]] = {}
     for name, value in constants.items():
@@ -383,6 +383,7 @@ def describe_given_weights(constants: dict[str, Any]) -> list[dict[str, Any]]:
             "stride": list(value.stride()),
             "device": str(value.device),
         }
-        for name, value in constants.items()
         if hasattr(value, "stride")
+        else {"name": str(name), "dtype": type(value).__name__}
+        for name, value in constants.items()
     ]
