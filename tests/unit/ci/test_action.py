@@ -92,6 +92,7 @@ class Action:
             **{name: self.filled(value) for name, value in step.get("env", {}).items()},
             "GITHUB_OUTPUT": str(output),
             "GITHUB_STEP_SUMMARY": str(summary),
+            "GITHUB_ACTION_PATH": str(ROOT),
             **self.environ,
         }
         # As GitHub runs `shell: bash`.
@@ -172,6 +173,23 @@ def test_an_input_is_never_a_command(action):
     assert not (action.folder / "hit").exists()
 
 
+def test_by_default_the_checkout_of_the_action_is_installed(action):
+    """Not a release of that name: with another one, options of the action could be unknown to the command."""
+    programs = action.folder / "programs"
+    programs.mkdir()
+    (programs / "python").write_text('#!/bin/sh\necho "$@"\n')
+    (programs / "python").chmod(0o755)
+    action.environ = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    step = next(step for step in action.document["runs"]["steps"] if step["name"] == "Install")
+    for given, installed in (
+        (action.document["inputs"]["install"]["default"], str(ROOT)),
+        ("aotidoctor==1", "aotidoctor==1"),
+    ):
+        action.inputs = {"install": given}
+        assert action.step(step) == 0
+        assert action.said["Install"].split()[-1] == installed
+
+
 def test_the_install_step_installs_this_project(action):
     pytest.importorskip("hatchling", reason="hatchling is not installed")
     pytest.importorskip("pip", reason="pip is not installed")
@@ -181,7 +199,7 @@ def test_the_install_step_installs_this_project(action):
         "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_CONFIG_FILE": os.devnull,
     }  # fmt: skip
     step = next(step for step in action.document["runs"]["steps"] if step["name"] == "Install")
-    action.inputs = {"install": str(ROOT)}
+    action.inputs = {"install": action.document["inputs"]["install"]["default"]}
     assert action.step(step) == 0, action.said
     assert (target / "aotidoctor" / "py.typed").exists()
     assert (target / "aotidoctor" / "_playbooks").is_dir()
