@@ -29,7 +29,7 @@ COMPILER = TESTS / "e2e" / "kept_objects"
 # What takes longest begins first, so that nobody waits for it at the end: single tests of many seconds, then the rest
 # of what runs packages. The others are quick.
 LONGEST_FIRST = (
-    "e2e/test_recompile.py", "e2e/test_minimize.py", "e2e/test_verify.py", "docs/test_readme.py", "e2e/test_repro.py",
+    "e2e/test_recompile.py", "e2e/test_minimize.py", "e2e/test_verify.py", "docs/test_readme.py", "docs/test_examples.py", "e2e/test_repro.py",
     "unit/patterns/test_linear.py", "unit/fleet/test_cluster.py", "unit/fleet/test_batch.py", "browser", "e2e/test_cases.py", "e2e",
 )  # fmt: skip
 
