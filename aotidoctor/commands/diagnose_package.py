@@ -65,11 +65,11 @@ def diagnose(
 
         def prewarm(artifact: Artifact) -> None:
             # The child imports torch while this process reads, as soon as it is clear that there is something to run.
-            if runs is not None and artifact.kind in RUNNABLE_KINDS and not (artifact.bad_crc or artifact.names_unsafe):
+            if runs is not None and artifact.kind in RUNNABLE_KINDS and not artifact.names_unsafe:
                 runs.prewarm()
 
         with interruptible():
-            case, unread = open_case.open_case(path, inputs_path, options, environ, on_artifact=prewarm, live=live)
+            case, unread = open_case.open_case(path, inputs_path, options, environ, on_contents=prewarm, live=live)
         deadline = None if options.budget is None else time.monotonic() + options.budget
         session = Session(case=case, runner=runs, on_event=notify, deadline=deadline, not_checked=unread)
         try:

@@ -38,10 +38,10 @@ def open_case(
     options: Options,
     environ: Mapping[str, str],
     *,
-    on_artifact: Callable[[Artifact], None] | None = None,
+    on_contents: Callable[[Artifact], None] | None = None,
     live: InputSet | None = None,
 ) -> tuple[Case, list[NotChecked]]:
-    """Read everything that can be read. ``on_artifact`` is called with the artifact as soon as it is known.
+    """Read everything that can be read. ``on_contents`` gets the artifact before its checksums are compared.
 
     ``live`` are inputs that are described already, in place of a file's.
 
@@ -52,7 +52,7 @@ def open_case(
     """
     refuse_missing_code(options)
     failed: list[NotChecked] = []
-    artifact, model, contract = open_package(path, options.model_name, failed, on_artifact=on_artifact)
+    artifact, model, contract = open_package(path, options.model_name, failed, on_contents=on_contents)
     host = _read_guarded("host", partial(host_of, options, artifact, environ), _bare_host(options.host), failed)
     reference = _read_guarded("reference", partial(read_reference, options.reference), None, failed)
     stamp = _read_guarded("stamp", partial(stamp_of, artifact, model, contract), None, failed)
@@ -125,12 +125,10 @@ def open_package(
     model_name: str | None,
     failed: list[NotChecked],
     *,
-    on_artifact: Callable[[Artifact], None] | None = None,
+    on_contents: Callable[[Artifact], None] | None = None,
 ) -> tuple[Artifact, ModelEntry | None, ModelContract | None]:
     """Read the file alone: artifact, the model that would be loaded, its contract. Failures go to ``failed``."""
-    artifact = read_artifact(path)
-    if on_artifact is not None:
-        on_artifact(artifact)
+    artifact = read_artifact(path, on_contents=on_contents)
     model = select_model(artifact, model_name)
     if model is None:
         return artifact, None, None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -105,11 +105,10 @@ def read_programs(items: Sequence[PackageMember], counts: Counts) -> tuple[Expor
     return tuple(found)
 
 
-def read_archive(base: Artifact, blob: Blob, directory: ZipDirectory, crc_limit: int) -> Artifact:
-    """Fill ``base`` (path, size and hash are set) from the archive in ``blob``."""
+def read_archive(base: Artifact, blob: Blob, directory: ZipDirectory) -> Artifact:
+    """Fill ``base`` (path and size are set) from the archive in ``blob``; no checksum is compared."""
     entries = directory.entries
-    states = crc_states(blob, entries, crc_limit)
-    items = archive_items(base.path, blob, entries, states)
+    items = archive_items(base.path, blob, entries)
     names = [entry.name for entry in entries]
     counts = {
         "trailing_bytes": directory.trailing,
@@ -124,8 +123,6 @@ def read_archive(base: Artifact, blob: Blob, directory: ZipDirectory, crc_limit:
         names_unsafe=unsafe_names(names),
         names_symlink=tuple(entry.name for entry in entries if stat.S_ISLNK(entry.mode)),
         names_directory=tuple(name for name in names if name.endswith("/")),
-        bad_crc=_in_state(names, states, CrcState.BAD),
-        unread_crc=_in_state(names, states, CrcState.NOT_READ),
         oversized=oversized_members(blob, entries),
         overlapping=overlapping_members(entries),
         problem=directory.problem,
@@ -134,10 +131,19 @@ def read_archive(base: Artifact, blob: Blob, directory: ZipDirectory, crc_limit:
     return with_contents(checked, items)
 
 
-def archive_items(
-    path: str, blob: Blob, entries: Sequence[ZipEntry], states: Sequence[CrcState]
-) -> list[PackageMember]:
-    """One item per entry, in directory order."""
+def with_states(archive: Artifact, entries: Sequence[ZipEntry], states: Sequence[CrcState]) -> Artifact:
+    """``archive`` with the state of each of its members, which are ``entries``."""
+    named = [(entry.name, state) for entry, state in zip(entries, states, strict=True)]
+    return replace(
+        archive,
+        members=tuple(replace(member, crc=state) for member, state in zip(archive.members, states, strict=True)),
+        bad_crc=tuple(name for name, state in named if state is CrcState.BAD),
+        unread_crc=tuple(name for name, state in named if state is CrcState.NOT_READ),
+    )
+
+
+def archive_items(path: str, blob: Blob, entries: Sequence[ZipEntry]) -> list[PackageMember]:
+    """One item per entry, in directory order; no checksum is compared."""
     return [
         archive_item(
             (
@@ -145,7 +151,7 @@ def archive_items(
                     name=entry.name,
                     size=entry.size,
                     compressed_size=entry.compressed,
-                    crc=state,
+                    crc=CrcState.NOT_READ,
                     data_offset=entry.data_offset if entry.method == STORED and not entry.encrypted else None,
                     path=path,
                     is_symlink=stat.S_ISLNK(entry.mode),
@@ -154,7 +160,7 @@ def archive_items(
             entry,
             blob,
         )
-        for entry, state in zip(entries, states, strict=True)
+        for entry in entries
     ]
 
 
@@ -174,11 +180,7 @@ def unchecked_items(path: str, blob: Blob) -> list[PackageMember] | None:
     directory = read_zip_directory(blob)
     if directory is None:
         return None
-    return archive_items(path, blob, directory.entries, [CrcState.NOT_READ] * len(directory.entries))
-
-
-def _in_state(names: Sequence[str], states: Sequence[CrcState], wanted: CrcState) -> tuple[str, ...]:
-    return tuple(name for name, state in zip(names, states, strict=True) if state is wanted)
+    return archive_items(path, blob, directory.entries)
 
 
 # Directories and bare shared objects.
@@ -264,26 +266,36 @@ HASH_LIMIT = 64 << 20
 _ZIP = (b"PK\3\4", b"PK\5\6", b"PK\1\2")
 
 
-def read_artifact(path: str, *, crc_limit: int = DEFAULT_CRC_LIMIT) -> Artifact:
+def read_artifact(
+    path: str, *, crc_limit: int = DEFAULT_CRC_LIMIT, on_contents: Callable[[Artifact], None] | None = None
+) -> Artifact:
     """Read what is at ``path``: a file of any kind or a directory.
 
     Checksums are compared for members of ``crc_limit`` bytes in total, shared objects and small members first; the
-    others are listed in ``unread_crc``. ``sha256`` is set for files up to 64 MiB. Nothing is raised for content: a
-    file that cannot be opened gives ``MISSING`` or ``UNREADABLE``.
+    others are listed in ``unread_crc``. ``sha256`` is set for files up to 64 MiB. ``on_contents`` gets the artifact of
+    what can be read before either, which may take long. Nothing is raised for content: a file that cannot be opened
+    gives ``MISSING`` or ``UNREADABLE``.
     """
     remote = registered_source(path)
     if remote is not None:
         base = Artifact(path=path, kind=ArtifactKind.OTHER, size=remote.size)
         # Whole members are not fetched for their checksums.
-        return _read_file(base, remote, 0, whole=False)
+        found, entries = _read_file(base, remote)
+        return with_states(found, entries, crc_states(remote, entries, 0)) if entries else found
     base = _at(path)
     if base.kind is not ArtifactKind.OTHER or base.problem is not None:
         return base
+    notify = on_contents or (lambda _artifact: None)
     try:
         if Path(path).is_dir():
-            return read_directory(base)
+            found = read_directory(base)
+            notify(found)
+            return found
         with opened_blob(path) as (blob, _):
-            return _read_file(replace(base, size=blob.size), blob, crc_limit)
+            found, entries = _read_file(replace(base, size=blob.size), blob)
+            notify(found)
+            found = replace(found, sha256=blob.sha256() if blob.size <= HASH_LIMIT else None)
+            return with_states(found, entries, crc_states(blob, entries, crc_limit)) if entries else found
     except OSError as error:
         return replace(base, kind=ArtifactKind.UNREADABLE, problem=error.strerror or str(error))
 
@@ -332,21 +344,21 @@ def _at(path: str) -> Artifact:
     return base
 
 
-def _read_file(base: Artifact, blob: Blob, crc_limit: int, *, whole: bool = True) -> Artifact:
+def _read_file(base: Artifact, blob: Blob) -> tuple[Artifact, Sequence[ZipEntry]]:
+    """The contents of a file, and the entries of an archive; nothing is read whole."""
     head = blob.read_at(0, HEAD_SIZE)
-    base = replace(base, sha256=blob.sha256() if whole and blob.size <= HASH_LIMIT else None)
     is_zip = head.startswith(_ZIP)
     # Something may have been put before the archive, but a file that begins as an object is one.
     directory = read_zip_directory(blob) if is_zip or object_format(head) is None else None
     if directory is not None and (is_zip or directory.entries):
-        return read_archive(base, blob, directory, crc_limit)
+        return read_archive(base, blob, directory), directory.entries
     if is_zip:
-        return replace(base, kind=ArtifactKind.TRUNCATED_ZIP, problem="its end record is missing")
+        return replace(base, kind=ArtifactKind.TRUNCATED_ZIP, problem="its end record is missing"), ()
     kind, problem = sniff(head, blob.size)
     found = replace(base, kind=kind, problem=problem)
     match kind:
         case ArtifactKind.TEXT | ArtifactKind.LFS_POINTER:
-            return replace(found, first_line=first_line(head))
+            return replace(found, first_line=first_line(head)), ()
         case ArtifactKind.BARE_SO:
-            return read_bare_object(found)
-    return found
+            return read_bare_object(found), ()
+    return found, ()

@@ -8,6 +8,7 @@ import zipfile
 import pytest
 
 from aotidoctor.model.artifact import ArtifactKind, CrcState
+from aotidoctor.readers.package import read_package
 from aotidoctor.readers.package.blob import opened_blob
 from aotidoctor.readers.package.read_package import read_artifact
 from aotidoctor.readers.package.zip_archive import read_zip_directory
@@ -280,3 +281,15 @@ def test_many_members(tmp_path):
     found = read(tmp_path, [Part(f"m/{i}", b"") for i in range(70_000)], zip64=True)
     assert len(found.members) == 70_000
     assert found.problem is None
+
+
+def test_what_can_start_meanwhile_starts_before_the_data_are_read(tmp_path, monkeypatch):
+    """A child that imports torch, for one, while this process compares the checksums of gigabytes."""
+    order = []
+    compare = read_package.crc_states
+    monkeypatch.setattr(read_package, "crc_states", lambda *given: order.append("compared") or compare(*given))
+    path = write_zip(tmp_path / "model.pt2", package_parts())
+    found = read_artifact(path, on_contents=lambda artifact: order.append(artifact.kind))
+    assert order == [ArtifactKind.AOTI_PACKAGE, "compared"]
+    assert found.sha256 is not None
+    assert {member.crc for member in found.members} == {CrcState.GOOD}
