@@ -16,6 +16,7 @@ When it is wrong
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Finder
@@ -70,7 +71,7 @@ _KINDS = {
     ArtifactKind.PICKLE: ("a pickle", "load it with the program that wrote it", _LOOK),
     ArtifactKind.TEXT: (
         "a text file",
-        "download the file again; its first line is often an error message. If it is a log, use aotidoctor classify",
+        "download the file again; its first line is often an error message",
         "head -n 3 model.pt2",
     ),
     ArtifactKind.DIRECTORY: (
@@ -81,6 +82,10 @@ _KINDS = {
     ArtifactKind.OTHER: ("a file of an unknown format", "check which file the build was meant to ship", _LOOK),
 }
 
+# A log by its name, or by its first line.
+_LOG = re.compile(r"\.(?:log|err|out|txt)$|^(?:Traceback |\S*(?:Error|Exception)\b|[WIEF]\d{4} |\[rank)", re.MULTILINE)
+_A_LOG = ("a text, perhaps a log", "name the cause of a failure from its log", "aotidoctor classify model.pt2")
+
 
 def run(case: Case) -> Sequence[Evidence]:
     """At most one finding."""
@@ -88,6 +93,8 @@ def run(case: Case) -> Sequence[Evidence]:
     if artifact.kind not in _KINDS:
         return []
     what, remedy, command = _KINDS[artifact.kind]
+    if artifact.kind is ArtifactKind.TEXT and _LOG.search(f"{artifact.path}\n{artifact.first_line or ''}"):
+        what, remedy, command = _A_LOG
     details = [text for text in (artifact.problem, artifact.first_line) if text]
     observed = f"{what} ({'; '.join(details)})" if details else what
     is_object = artifact.kind is ArtifactKind.BARE_SO and artifact.path.endswith(".so")

@@ -182,7 +182,9 @@ def _require_one_source(package: str | None, saved: str | None, reference: str |
     if package is None:
         raise typer.BadParameter("missing; or --from REPORT", param_hint="PACKAGE")
     if reference is None:
-        raise typer.BadParameter("missing: what to compare with", param_hint="--reference")
+        raise typer.BadParameter(
+            "missing: the program behind the package, such as exported.pt2", param_hint="--reference"
+        )
     if not has_inputs:
         raise typer.BadParameter("missing: --inputs or --generate", param_hint="--inputs")
 

@@ -5,6 +5,7 @@ Apart from the table of commands, which imports it at start-up.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
@@ -151,6 +152,14 @@ def group(groups: Mapping[str, Mapping[str, CommandEntry]]) -> type[TyperGroup]:
 
         def list_commands(self, _ctx: typer.Context) -> list[str]:  # type: ignore[override]
             return list(table)
+
+        def resolve_command(  # type: ignore[override]
+            self, ctx: typer.Context, args: list[str]
+        ) -> tuple[str | None, TyperCommand | None, list[str]]:
+            """The command that is named; a file in its place is one to check."""
+            if args and args[0] not in table and not args[0].startswith("-") and Path(args[0]).exists():
+                raise _USAGE(f"No command is named. Did you mean: aotidoctor check {' '.join(map(shlex.quote, args))}")
+            return super().resolve_command(ctx, args)  # type: ignore[return-value]
 
         def format_options(self, ctx: typer.Context, formatter: _Formatter) -> None:  # type: ignore[override]
             """Typer's own completion is not shown: `completion` also knows causes, hosts and formats."""

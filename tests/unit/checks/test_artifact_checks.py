@@ -83,7 +83,12 @@ def test_bare_object_by_its_own_name_is_noted():
 
 
 def test_first_line_is_shown():
+    log = first(
+        "artifact_wrong_kind", case(of_kind(ArtifactKind.TEXT, first_line="Traceback (most recent call last):"))
+    )
+    assert log.facts["command"] == "aotidoctor classify model.pt2"
     finding = first("artifact_wrong_kind", case(of_kind(ArtifactKind.TEXT, first_line="<html>")))
+    assert finding.facts["command"] == "head -n 3 model.pt2"
     assert "<html>" in finding.observed
 
 

@@ -325,6 +325,15 @@ def test_help_groups_commands_and_options():
         assert option in parts[heading], (heading, option)
 
 
+def test_a_file_in_the_place_of_a_command_is_one_to_check(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my model.pt2").touch()
+    done = call("my model.pt2", "-i", "x.pt")
+    assert done.exit_code == 2
+    assert "Did you mean: aotidoctor check 'my model.pt2' -i x.pt" in " ".join(done.stderr.split())
+    assert "No such command" in call("absent.pt2").stderr
+
+
 def test_former_spellings_work_and_are_not_shown():
     for words in (("verify", "--against"), ("stamp", "--exported"), ("run", "--output-dir"), ("batch", "--output-dir")):
         assert words[1] not in call(words[0], "--help").stdout
