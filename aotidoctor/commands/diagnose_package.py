@@ -101,7 +101,10 @@ def runner_or_new(
 
 def _examine(session: Session, command: str) -> tuple[tuple[Diagnosis, ...], bool]:
     """The causes, and whether the session was interrupted."""
-    if session.runner is not None:
+    error = session.case.inputs_error
+    # Without the inputs there is no call to examine: a load would only make the user wait for the answer.
+    no_inputs = error is not None and error.kind in ("missing", "unreadable")
+    if session.runner is not None and not no_inputs:
         # Imported only where something is executed.
         from aotidoctor.triage import examine
 
@@ -112,7 +115,8 @@ def _examine(session: Session, command: str) -> tuple[tuple[Diagnosis, ...], boo
         return examine.compare_runs(session) if command == "compare" else examine.examine(session)
     session.case = open_case.with_library_texts(session.case, session.not_checked)
     run_checks(session)
-    session.not_checked.append(NotChecked(code="AD-RUN", name="runs", reason=NOT_EXECUTED))
+    reason = NOT_EXECUTED if session.runner is None else f"the inputs file could not be read: {error}"
+    session.not_checked.append(NotChecked(code="AD-RUN", name="runs", reason=reason))
     return name_causes(session), False
 
 

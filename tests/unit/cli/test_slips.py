@@ -41,6 +41,10 @@ SLIPS = {
         ("check", "ranker.pt2", "--inputs", "smple.pt"),
         "no such file: smple.pt (--inputs); did you mean sample.pt?",
     ),
+    "inputs of a run": (
+        ("run", "ranker.pt2", "--inputs", "smple.pt"),
+        "no such file: smple.pt (--inputs); did you mean sample.pt?",
+    ),
     "reference": (("check", "ranker.pt2", "--reference", "gone.pt2"), "no such file: gone.pt2 (--reference)"),
     "weights": (("check", "ranker.pt2", "--weights", "gone.pt"), "no such file: gone.pt (--weights)"),
     "setup": (("run", "ranker.pt2", "--generate", "--setup", "ops.py"), "no such file: ops.py (--setup)"),

@@ -58,7 +58,7 @@ def test_what_is_neither_says_what_was_observed_and_expected(at, data, observed)
 
 def test_no_file_and_a_folder_and_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    for name, said in (("none", "No such file"), (".", "no file"), ("pipe", "no file"), ("a\0b", "null")):
+    for name, said in (("none", "no such file"), (".", "no file"), ("pipe", "no file"), ("a\0b", "null")):
         with pytest.raises(CannotExamineError, match=said):
             read_sent_file(str(tmp_path / name))
 
