@@ -101,7 +101,7 @@ def workshop(demo_folder, tmp_path_factory):  # noqa: F811
             run("check", package, "-i", inputs, "--report", f"json:{number}.json")
             run("analyze", f"{number}.json", "--cases", "desk.sqlite", "-q")
         run("compare", "model.pt2", "-i", "good.pt", "--reference", "exported.pt2", "--report", "json:report.json")
-        run("bundle", "model.pt2", "-i", "good.pt", "-o", "case.zip", "-q")
+        run("bundle", "model.pt2", "-i", "good.pt", "--run", "-o", "case.zip", "-q")
         run("cases", "export", "--cases", "desk.sqlite", "-o", "cases.json")
         for night in ("results", "yesterday"):
             run("batch", "model.pt2", "separate_weights.pt2", "-o", night, "-q", "--jobs", "1")
