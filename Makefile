@@ -22,7 +22,7 @@ FUZZ_RUNS ?= 200
 GPU_PYTHON ?= python3
 GPU_OUT ?= gpu-outcomes
 
-.PHONY: demo test test-fast coverage docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial trial-emulation triton test-emulation bench bench-fleet install clean
+.PHONY: demo test test-fast coverage docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial trial-emulation trial-reports triton test-emulation bench bench-fleet install clean
 
 # What it takes to run it; what it takes to test it comes on top.
 $(BIN)/.runnable: pyproject.toml
@@ -122,6 +122,11 @@ $(TRIAL_VENV)/.installed: tests/trial/requirements.txt tests/trial/requirements-
 
 trial: $(TRIAL_VENV)/.installed
 	$(TRIAL_VENV)/bin/python -m tests.trial.trial --faults $(FAULTS) $(MODELS)
+
+# Public bug reports, rebuilt: what is said about each, and whether it is the truth. NAMES="any_uint8 lstm_dynamic"
+NAMES ?=
+trial-reports: install
+	$(BIN)/python -m tests.reports.trial $(NAMES)
 
 # Triton, for the emulation of CUDA packages: 290 MB, 1 GB on disk. In a folder of its own, so that nothing else sees it.
 TRITON ?= $(VENV)/triton

@@ -20,7 +20,7 @@ output_spec
 weights_not_loaded weights_file load_device device_index mixed_device
 inputs_file input_kwargs input_tree input_order input_nontensor input_count input_constant_changed input_layout
 input_device input_dtype input_lazy_bit input_rank input_shape input_stride input_divisibility input_shape_disagree
-input_range input_alias input_nan
+input_range input_alias input_merged input_nan
 launch_limits
 train_mode reference_mismatch
 stamp_mismatch

@@ -9,6 +9,7 @@ What it does
 Why it matters
     load_constants checks names only. A weight of a different dtype overflows the heap or gives garbage, a smaller one
     is copied in part, a constant that is not loaded is a null pointer at the first call: none of these raises an error.
+    Small vectors (a bias of 4) are no constants: their numbers are in the code, and only a new compile changes them.
     A package of torch 2.6 or 2.7 with runtime constant folding keeps using what its first call computed (a note).
 
 Example:
@@ -22,7 +23,8 @@ When it is wrong
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from math import isclose
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import main_object
@@ -146,7 +148,15 @@ def _names(case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[str, C
                 "found": f"without {list_names(missing, 3)}",
             },
         )
-    other = [name for name, spec in given.items() if name not in wanted and spec.dtype is not None]
+    # Parts of modules of which the package has other parts.
+    modules = {name.rpartition(".")[0] for name in wanted} - {""}
+    small = {name: spec for name, spec in given.items() if name not in wanted and name.rpartition(".")[0] in modules}
+    literals = {name: values for name, spec in small.items() if (values := _literals(case, spec))}
+    for name, values in literals.items():
+        yield _literal_evidence(case, given[name], values)
+    other = [
+        name for name, spec in given.items() if name not in wanted and name not in literals and spec.dtype is not None
+    ]
     if other:
         yield FIND.warn(
             "unexpected",
@@ -156,6 +166,49 @@ def _names(case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[str, C
             source=source,
             facts={"constants": tuple(other[:50]), "count": len(other)},
         )
+
+
+def _literals(case: Case, spec: ConstantSpec) -> list[tuple[float, ...]]:
+    """Vectors of the generated code that have as many elements as this small tensor of the file."""
+    if len(spec.values) < 2 or case.model is None:
+        return []
+    from aotidoctor.readers.contract.written_constants import constant_vectors
+
+    source = "\n".join((case.model.wrapper_cpp or "", *case.model.kernel_sources.values()))
+    return [vector for vector in constant_vectors(source) if len(vector) == len(spec.values)]
+
+
+def _literal_evidence(case: Case, spec: ConstantSpec, found: Sequence[tuple[float, ...]]) -> Evidence:
+    """An error where the code holds other numbers, a note where it holds those of the file."""
+    name, source = spec.name, FileSource(file=case.options.weights or "")
+    same = any(
+        all(isclose(one, other, rel_tol=1e-6, abs_tol=1e-30) for one, other in zip(vector, spec.values, strict=True))
+        for vector in found
+    )
+    if same:
+        return FIND.info(
+            "literal",
+            name,
+            observed=f"no constant of the package: its {len(spec.values)} numbers are in the code, the same as here",
+            expected="not loaded: load_constants refuses this name",
+            source=source,
+            facts={"constant": name},
+        )
+    numbers = ", ".join(f"{value:.4g}" for value in found[0])
+    return FIND.error(
+        "literal",
+        name,
+        observed=f"its {len(spec.values)} numbers are written into the code as others ({numbers})",
+        expected="the numbers of this file, which only a new compile puts there",
+        source=source,
+        facts={
+            "constant": name,
+            "found": f"{name} is not loadable: the code holds other numbers for it",
+            "remedy": f"Compile again from these weights: {name} is so small that the compiler wrote its numbers into "
+            "the code. load_constants refuses it, and leaving it out keeps the old numbers without a message.",
+            "command": f"model.load_state_dict(torch.load({case.options.weights!r}))   # then export and compile again",
+        },
+    )
 
 
 def _differences(case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec]) -> list[Evidence]:

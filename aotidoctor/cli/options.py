@@ -100,7 +100,9 @@ Device = Annotated[
 Reference = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE", help="exported.pt2 or module.py:function to compare with.", rich_help_panel=_REFERENCE
+        metavar="FILE",
+        help="exported.pt2 to compare with, or module.py:function: called as the package is, or returns a program.",
+        rich_help_panel=_REFERENCE,
     ),
 ]
 Host = Annotated[

@@ -161,6 +161,8 @@ def _judge(session: Session, question: VerifyRequest, declared: JsonValue) -> No
         return
     if not any(program.problem is None for program in programs):
         session.add(*static_answer(archive, session.findings))
+    else:
+        session.add(verify_stages.merged_findings(archive))
     if question.against is not None:
         session.add(*judge_against(archive, question.against, question.options.model_name))
         session.findings[:] = without_called_shims(session.findings)

@@ -189,7 +189,7 @@ def _shape(path: str, lead: Evidence, case: Case, findings: Sequence[Evidence]) 
     )
 
 
-def _range(path: str, lead: Evidence, _case: Case, _findings: Sequence[Evidence]) -> CaseRemedy:
+def _range(path: str, lead: Evidence, _case: Case, findings: Sequence[Evidence]) -> CaseRemedy:
     dim, size = lead.facts.get("dim"), lead.facts.get("size")
     low, high = lead.facts.get("low"), lead.facts.get("high")
     if not isinstance(dim, int) or not isinstance(size, int):
@@ -198,6 +198,12 @@ def _range(path: str, lead: Evidence, _case: Case, _findings: Sequence[Evidence]
     inside = " and ".join(
         f"at {'least' if name == 'min' else 'most'} {value}" for name, value in bounds.items() if value is not None
     )
+    refused = next((item for item in findings if (item.code, item.kind) == ("AD-RUN-011", "raises")), None)
+    if refused is not None:
+        text = (
+            f"Keep dim {dim} of {path} {inside} (it is {size}): a wider range would not help, the reference refuses it"
+        )
+        return CaseRemedy(text=f"{text}, too ({refused.facts.get('error')}).", command="")
     wider = {"min": min(bounds["min"] or 0, size), "max": None if bounds["max"] is None else max(bounds["max"], size)}
     given = ", ".join(f"{name}={value}" for name, value in wider.items() if value is not None)
     text = f"Keep dim {dim} of {path} {inside} (it is {size}), or export with a wider range."

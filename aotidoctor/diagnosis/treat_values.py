@@ -151,13 +151,13 @@ def plan_into_range(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan |
     items = evidence_of_code(findings, "AD-IN-017", "high")
     if items:
         return _shorten(case, _sizes_by_place(items, "high"))
-    # The last entry is repeated, which is a proof and no remedy: no command.
+    # The last entry is repeated (zeros where there is none), which is a proof and no remedy: no command.
     low = _sizes_by_place(evidence_of_code(findings, "AD-IN-017", "low"), "low") or {}
     symbols = {str(dim.expr): low[path, at] for path, at, _, dim in _dims(case) if (path, at) in low and dim.expr}
     grown = [
         (path, at, symbols[str(dim.expr)], size)
         for path, at, size, dim in _dims(case)
-        if 0 < size < symbols.get(str(dim.expr), 0)
+        if size < symbols.get(str(dim.expr), 0)
     ]
     return _resize_plan("fill", grown)
 
@@ -269,9 +269,11 @@ _INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64", "uint16", "ui
 
 
 def plan_nan_to_num(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
-    """Replace NaN and Inf by finite numbers."""
-    items = [*evidence_of_code(findings, "AD-IN-019", "nan"), *evidence_of_code(findings, "AD-IN-019", "inf")]
-    return each_leaf(paths_of(items), "nan_to_num", "replace NaN and Inf in {0}", "{0} = torch.nan_to_num({0})")
+    """Replace NaN by zero; Inf only where no input has NaN: -inf in a mask is meant so."""
+    if nan := paths_of(evidence_of_code(findings, "AD-IN-019", "nan")):
+        return each_leaf(nan, "nan_to_num", "replace NaN in {0}", "{0} = {0}.masked_fill({0}.isnan(), 0)")
+    infinite = paths_of(evidence_of_code(findings, "AD-IN-019", "inf"))
+    return each_leaf(infinite, "nan_to_num", "replace Inf in {0}", "{0} = torch.nan_to_num({0})")
 
 
 def suspects(cause: str, about: Case, findings: Sequence[Evidence]) -> list[str]:

@@ -231,12 +231,24 @@ _RULES: tuple[tuple[Callable[[LogEvent], bool], tuple[str, ...]], ...] = (
 )
 
 
+# Steps where the failure is before there is a package, by stage.
+_BEFORE = {
+    "export": "model(*args)   # the same call in plain PyTorch: an error that it raises as well is the model's own",
+    "compile": "aotidoctor verify exported.pt2   # the program that was to be compiled, against every rule",
+}
+
+
 def next_steps(reading: LogReading, *, package: str | None, inputs: str | None = None) -> tuple[str, ...]:
     """Commands and settings to try next, the most informative first."""
     events = reading.unknown or reading.events
     model, sample = _word(package or "model.pt2"), _word(inputs or "sample.pt")
     fitting = [texts for is_one, texts in _RULES if any(map(is_one, events))]
     steps = [text.format(model=model) for texts in fitting for text in texts]
+    stages = {match.pattern.stage or match.event.stage for match in reading.matches}
+    before = _BEFORE.keys() if reading.names_aoti else {"export"}
+    if package is None and stages and stages <= before:
+        # There is no package yet.
+        return tuple(dict.fromkeys([*steps, *(_BEFORE[stage] for stage in sorted(stages))]))[:_MOST_STEPS]
     if package is None and not reading.names_aoti:
         # Nothing of it is AOTInductor's: no advice names a package.
         others = (step.replace(f" --model {model}", "") for step in steps if "AOTI" not in step)
@@ -260,6 +272,8 @@ _LONGEST, _FRAMES = 300, 5
 # Causes whose subject is a kernel where no input is named.
 _OF_KERNELS = ("index-out-of-range", "cuda-device-assert", "integer-division", "kernel-crash", "cuda-illegal-access")
 _KERNEL = re.compile(r"\b(?:cpp|triton)_(?:[a-z]+_)*?fused_\w+")
+# A frame of the model below those of PyTorch: ``forward (/home/me/model.py:10)``.
+_USERS_FRAME = re.compile(r"forward \((?:[^\n()]{0,400}[/\\])?(?P<file>[^\n/\\()]{1,120}\.py):(?P<line>\d{1,7})\)")
 _RELEASE = re.compile(r" \((?:torch |Triton )?\d+\.\d+(?!\d)[^()]*\)$")
 _NO_SPLIT = CauseKind(cause="", kind="", message="")
 _MOST_MATCHES, _MOST_UNKNOWN, _MOST_CAUSES = 12, 5, 5
@@ -337,6 +351,9 @@ def _known_evidence(match: LogMatch, reading: LogReading) -> Evidence:
     facts |= {key: value for key, value in _more(match, reading, issue).items() if value}
     text = "\n".join((event.text, *event.frames[:_FRAMES]))
     facts = {**kind_of(pattern.cause, text, elsewhere=not reading.names_aoti), **facts}
+    where = next((_USERS_FRAME.fullmatch(frame) for frame in event.frames if _is_users(frame)), None)
+    if where is not None:
+        facts.setdefault("where", f"{where['file']}, line {where['line']}")
     kernel = _KERNEL.search("\n".join((event.text, *event.frames)))
     if kernel is not None:
         facts.setdefault("kernel", kernel[0])
@@ -441,6 +458,11 @@ def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> D
         would_confirm=fill_text(playbook.would_confirm, values),
         stage=stage if isinstance(stage, str) and stage else playbook.stage,
     )
+
+
+def _is_users(frame: str) -> bool:
+    """Whether it is the forward of a file that is not in a folder of installed packages."""
+    return _USERS_FRAME.fullmatch(frame) is not None and "-packages" not in frame and "/torch/" not in frame
 
 
 def with_ids(findings: Sequence[Evidence]) -> list[Evidence]:

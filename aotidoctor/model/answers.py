@@ -49,12 +49,16 @@ class ObservedTensor:
 
 @record
 class Called:
-    """Calls of a model: ``outputs`` by call, ``rss`` in bytes after each."""
+    """Calls of a model: ``outputs`` by call, ``rss`` in bytes after each.
+
+    ``unseen_exception`` is that of an operator whose status the code did not look at: the call returned all the same.
+    """
 
     outputs: tuple[tuple[ObservedTensor, ...], ...] = ()
     inputs: tuple[ObservedTensor, ...] = ()
     constants: tuple[ObservedTensor, ...] = ()
     rss: tuple[int, ...] = ()
+    unseen_exception: str | None = None
 
 
 @record

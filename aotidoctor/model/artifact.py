@@ -414,7 +414,8 @@ class ProgramArchive:
 
     ``layout`` is ``pt2`` (2.9 and later), ``pickled`` (2.7, 2.8) or ``legacy``. ``document`` is the program's JSON.
     ``weights`` and ``constants`` are by the name in the model, None when the archive does not list them: then
-    ``weights_pickle`` and ``constants_pickle`` say where they are, if they are anywhere. ``others`` are the programs
+    ``weights_pickle`` and ``constants_pickle`` say where they are, if they are anywhere, and ``examples`` where the
+    example inputs are, in a file of torch.save. ``others`` are the programs
     beside this one. ``problems`` tell what could not be read.
     """
 
@@ -428,5 +429,6 @@ class ProgramArchive:
     weights_pickle: PickledState | None = None
     constants_pickle: PickledState | None = None
     has_samples: bool = True
+    examples: PickledState | None = None
     others: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()

@@ -265,8 +265,9 @@ class Case:
     ``weights`` are the tensors of --weights, None where there are none or they could not be read.
     ``setup_loads`` is False where the setup file does not speak of ``after_load``, None where that is not known.
     ``stamp`` is what the package says of its own origin, None where it carries no stamp.
-    ``reference`` holds the static facts of ``--reference`` when it is an exported program. ``generated`` is the JSON
-    inputs document that the worker makes tensors from under ``--generate``.
+    ``reference`` holds the static facts of ``--reference`` when it is an exported program, ``merged`` the inputs that
+    it does not read because export took them for another one, with that one. ``generated`` is the JSON inputs document
+    that the worker makes tensors from under ``--generate``.
     """
 
     artifact: Artifact
@@ -280,6 +281,7 @@ class Case:
     setup_loads: bool | None = None
     weights: tuple[ConstantSpec, ...] | None = None
     reference: ExportedFacts | None = None
+    merged: Mapping[str, str] = field(default_factory=dict)
     generated: JsonObject | None = None
     stamp: StampSeen | None = None
 

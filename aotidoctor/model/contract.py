@@ -125,7 +125,8 @@ class Symbol:
 class ConstantSpec:
     """One constant (parameter, buffer, tensor constant): its contract, not its values. ``data_size`` in bytes.
 
-    One that is not ``strided`` is packed for a library of kernels; its shape does not tell how it lies.
+    One that is not ``strided`` is packed for a library of kernels; its shape does not tell how it lies. Of a small
+    vector in a file of weights, ``values`` are the numbers: the compiler writes such ones into the code.
     """
 
     name: str
@@ -139,6 +140,7 @@ class ConstantSpec:
     kind: str | None = None
     from_folded: bool = False
     strided: bool = True
+    values: tuple[float, ...] = ()
 
     @property
     def fqn(self) -> str:

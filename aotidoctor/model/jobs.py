@@ -88,7 +88,8 @@ class Run(Job):
     is looked at: outputs, mutation, alias, values, constants, rss. ``perturb`` is the byte that fills fresh memory.
     ``stored`` tells how the constants lie in the library, None where that is not known. ``reference`` is the exported
     program to compare with; ``rtol`` and ``atol`` are ``(output or None, value)``; ``measure`` asks for the error
-    against float64 of outputs that agree, too. ``against_threads`` is a second number of threads; ``read_beyond`` asks
+    against float64 of outputs that agree, too; ``unread`` are inputs that the package never reads, each with one of
+    the same dtype and sizes that it reads. ``against_threads`` is a second number of threads; ``read_beyond`` asks
     how far calls read beyond their inputs. ``file_limit`` bounds the files it writes, in bytes. ``level`` is that of
     the value printer in the package, ``unbuffered`` lets each of its lines out at once. ``targets`` are operators.
     ``emulate_way`` is ``auto``, ``full`` or ``quick``; ``keep_outputs`` a file for what came out. ``share_reference``
@@ -111,6 +112,7 @@ class Run(Job):
     stored: tuple[StoredConstant, ...] | None = None
     reference: str | None = None
     measure: bool = False
+    unread: tuple[tuple[str, str], ...] = ()
     rtol: tuple[tuple[str | None, float], ...] = ()
     atol: tuple[tuple[str | None, float], ...] = ()
     share_reference: str | None = None

@@ -195,6 +195,16 @@ class Diagnosis:
     stage: str = ""
 
 
+def merged_facts(path: str, other: str) -> dict[str, str]:
+    """Facts, with the remedy, where one tensor was the example of two inputs and ``other`` is read as ``path``, too."""
+    remedy = (
+        f"Export again with a tensor of its own for each input: {path} and {other} were one tensor, and the program "
+        f"reads {other} in the place of {path}."
+    )
+    command = "torch.export.export(model, (x, x.clone()))   # not (x, x)"
+    return {"path": path, "other": other, "remedy": remedy, "command": command}
+
+
 def compile_again(program: str) -> str:
     """The command that compiles the exported program in the file ``program`` into another package."""
     return f"torch._inductor.aoti_compile_and_package(torch.export.load({program!r}), package_path='recompiled.pt2')"

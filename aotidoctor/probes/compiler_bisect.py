@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
@@ -72,6 +73,38 @@ def faulty_step_evidence(outcome: Outcome, facts: Mapping[str, FactValue]) -> Ev
         expected="right numbers with all of them on",
         facts={**facts, "word": word},
     )
+
+
+def dtypes_request(case: Case) -> Request:
+    """The question which operator gets another dtype from the compiler: it lowers the program and compiles nothing."""
+    request = compile_request(case, NAME, "the dtypes that the compiler gives to each operator")
+    return replace(request, job="lowered_dtypes")
+
+
+def wrong_dtype_evidence(outcome: Outcome) -> list[Evidence]:
+    """The finding for the first operator that the compiler gives another dtype; none where it gives no other."""
+    wrong = outcome.result.get("wrong")
+    if not isinstance(wrong, dict):
+        return []
+    facts: dict[str, FactValue] = {key: str(value) for key, value in wrong.items() if value is not None}
+    operator, expected = str(facts["operator"]), str(facts["expected"])
+    line = facts.get("where", "in forward")
+    return [
+        evidence(
+            CODE,
+            "dtype",
+            Severity.ERROR,
+            outcome,
+            subject=operator,
+            observed=f"its {facts['stage']} gives {facts['dtype']}, the operator {expected}",
+            expected=expected,
+            facts={
+                **facts,
+                "workaround": f"cast its result in the model, `.to(torch.{expected})`, and export again",
+                "command": f"out = {operator.split('.')[1]}(...).to(torch.{expected})   # {line}",
+            },
+        )
+    ]
 
 
 def not_found_evidence(outcome: Outcome, tried: Sequence[str], failed: Sequence[str], runs: int) -> Evidence:

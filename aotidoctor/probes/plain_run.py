@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from aotidoctor.localize.blame.indirect_failures import device_asserts
-from aotidoctor.model.answers import Acted, parse_answer
+from aotidoctor.model.answers import Acted, Called, parse_answer
 from aotidoctor.model.artifact import RUNNABLE_KINDS, ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import OutputSpec
@@ -144,8 +144,14 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 
 def swallowed_error(case: Case, outcome: Outcome) -> Evidence | None:
-    """The finding if an operator raised but the call returned, as packages before 2.13 continue; else None."""
-    first = first_exception(outcome.stderr_tail) if succeeded(outcome) else None
+    """The finding if an operator raised but the call returned; else None.
+
+    Packages before 2.13 print such an exception and continue. Later ones do not look at the status of a few calls
+    (scatter, index_put), and print nothing: PyTorch itself then remembers the exception.
+    """
+    if not succeeded(outcome):
+        return None
+    first = first_exception(outcome.stderr_tail) or parse_answer(Called, outcome.result).unseen_exception
     if first is None:
         return None
     known = _without_garbage(recognise(first))

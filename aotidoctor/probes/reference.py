@@ -25,12 +25,14 @@ When it is wrong
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aotidoctor.localize.comparison import read_comparison, read_weights
 from aotidoctor.model.case import Case, Tolerance
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
 from aotidoctor.model.record import JsonObject, JsonValue, objects
-from aotidoctor.model.run import Outcome, Request, TimedOut
+from aotidoctor.model.report import merged_facts
+from aotidoctor.model.run import Outcome, Request, Signalled, TimedOut
 from aotidoctor.probes.payload import reference_comparison, run_request, stored_rows
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
@@ -40,7 +42,16 @@ from aotidoctor.probes.symptoms import recognise
 NAME, EMULATION = "reference", "emulation"
 # The stage of the worker after the outputs were compared, when only the float64 run is missing.
 FLOAT64 = "float64"
+# The job that runs the reference without the package.
+ALONE = "reference"
 RANGE = "AD-IN-017"
+MOST_PAIRS = 8
+# Symptoms of a host or an environment in which the reference cannot run, and those that a playbook names by themselves.
+LACKING = (
+    "alloc-failed", "cuda-oom", "cuda-no-device", "cuda-driver", "cuda-no-image", "not-compiled-with", "schema-missing",
+    "op-unsupported-device", "class-missing", "unsupported-device-key",
+)  # fmt: skip
+PLAYBOOKS = ("index-out-of-bounds", "integer-division", "runtime-assert")
 
 
 def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
@@ -51,9 +62,17 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     emulated = history.outcomes.get(EMULATION)
     if "plain_run" not in history.outcomes and emulated is not None and "reference" in emulated.result:
         return Reuse(probe=EMULATION)
+    if case.inputs is not None and _died_in_call(history.plain) and not history.static_errors():
+        request = run_request(case, NAME, "whether the reference takes these inputs", **comparison(case))
+        return replace(request, job=ALONE)
     if case.inputs is None or not succeeded(history.plain):
         return unasked(CODE, NAME, "the plain run returned no outputs to compare")
     return run_request(case, NAME, "against the exported program", calls=1, **comparison(case))
+
+
+def _died_in_call(plain: Outcome | None) -> bool:
+    """Whether the package was killed in its call, without a message that says what it refused."""
+    return plain is not None and isinstance(plain.ending, Signalled) and plain.stage.startswith("run")
 
 
 def comparison(case: Case) -> dict[str, object]:
@@ -62,9 +81,23 @@ def comparison(case: Case) -> dict[str, object]:
         "reference": case.options.reference,
         "stored": stored_rows(case),
         "measure": case.options.measure,
+        "unread": unread_inputs(case),
         "rtol": _spell_tolerances(case.options.tolerances.rtol),
         "atol": _spell_tolerances(case.options.tolerances.atol),
     }
+
+
+def unread_inputs(case: Case) -> tuple[tuple[str, str], ...]:
+    """Inputs that the package never reads, each with those of the same dtype and sizes that it reads."""
+    leaves = case.contract.tensor_leaves() if case.contract is not None else ()
+    pairs = [
+        (leaf.path, other.path)
+        for leaf in leaves
+        if leaf.used is False
+        for other in leaves
+        if other.used and (other.dtype, other.dims) == (leaf.dtype, leaf.dims)
+    ]
+    return tuple(pairs[:MOST_PAIRS])
 
 
 def _spell_tolerances(given: Sequence[Tolerance]) -> tuple[tuple[str | None, float], ...]:
@@ -84,22 +117,12 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         expected = "a reference that can run"
         return [evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected=expected)]
     if result.get("error"):
-        # A size out of its range, or an index, that the program refuses is an error.
-        error = str(result["error"])[:300]
-        symptom = recognise(error).name
-        index = symptom == "index-out-of-bounds"
-        refused = index or history.has(RANGE, "low", "high")
-        return [
-            evidence(
-                CODE,
-                "raises",
-                Severity.ERROR if refused else Severity.WARN,
-                outcome,
-                observed=f"the exported program raises: {error}",
-                expected="outputs",
-                facts={"error": error, **({"symptom": symptom} if index else {})},
-            )
-        ]
+        return [_raised(history, result, outcome)]
+    if outcome.request.job == ALONE:
+        observed, expected = "the reference returns for these inputs", "what the package does not"
+        return [evidence(CODE, "returns", Severity.INFO, outcome, observed=observed, expected=expected)]
+    if (merged := _merged(result, outcome)) is not None:
+        return [merged]
     found = _numbers(case, history, outcome)
     found += [_mutation(item, outcome) for item in objects(result.get("mutation")) if item.get("agrees") is False]
     found += _aliases(result, outcome)
@@ -109,6 +132,59 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         observed, expected = f"a tolerance for {', '.join(named)}", f"one of {outputs}"
         found.append(evidence(CODE, "tolerance", Severity.WARN, outcome, observed=observed, expected=expected))
     return found
+
+
+def _raised(history: History, result: JsonObject, outcome: Outcome) -> Evidence:
+    """The reference refuses these inputs: an error, unless it is another program or lacks something here."""
+    error = str(result["error"])[:300]
+    symptom = recognise(error)
+    if symptom.name in LACKING:
+        expected = "a reference that can run"
+        return evidence(CODE, "unavailable", Severity.WARN, outcome, observed=error, expected=expected)
+    refused = result.get("refused")
+    # A guard of the program may be narrower than what its code can do; a size out of its range is an error.
+    guard = "Guard failed" in error
+    harmless = is_another_program(history.findings) or (guard and not history.has(RANGE, "low", "high"))
+    name = symptom.name if symptom.name in PLAYBOOKS else "guard" if guard else "refused"
+    facts: dict[str, FactValue] = {"error": error, "symptom": name}
+    subject = None
+    if isinstance(refused, dict):
+        paths, element = _names(refused.get("paths")), refused.get("element")
+        subject = paths[0] if len(paths) == 1 else None
+        facts |= {"operator": str(refused.get("operator")), "paths": paths, "path": subject}
+        if isinstance(element, str):
+            value = refused.get("value")
+            facts |= {"element": element, "value": value if isinstance(value, int | float) else None}
+    place = f" ({facts['element']} = {facts['value']})" if "element" in facts else f" ({subject})" if subject else ""
+    by = "" if history.plain is None or not succeeded(history.plain) else ", while the package returned"
+    return evidence(
+        CODE,
+        "raises",
+        Severity.WARN if harmless else Severity.ERROR,
+        outcome,
+        subject=subject,
+        observed=f"the reference refuses these inputs{by}: {error}{place}",
+        expected="outputs",
+        facts={**facts, "line": error},
+    )
+
+
+def _merged(result: JsonObject, outcome: Outcome) -> Evidence | None:
+    """An input that the package never reads, where the reference agrees with another one in its place."""
+    merged = result.get("merged")
+    if not isinstance(merged, dict):
+        return None
+    path, other = str(merged.get("path")), str(merged.get("other"))
+    return evidence(
+        CODE,
+        "merged",
+        Severity.ERROR,
+        outcome,
+        subject=path,
+        observed=f"never read: {other} stands in its place (with it there the reference gives the same outputs)",
+        expected="an input that the code reads",
+        facts={**merged_facts(path, other)},
+    )
 
 
 def _unfinished_reason(case: Case, outcome: Outcome) -> Evidence:

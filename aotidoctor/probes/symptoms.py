@@ -102,6 +102,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
         "index-out-of-bounds",
         (
             r"index out of range in self|index_select\(\): index out of range|"
+            r"index is out of bounds for dimension with size (?P<size>0)|"
             r"Expected i(?:dx)? (?:< index_size|>= 0 && idx < num_\w{1,20}) to be true|"
             r"offsets\[0\] has to be 0|offsets\[-1\] can not be greater than input's length"
         ),

@@ -68,7 +68,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 
 def _finding(bad: ObservedTensor, plain: Outcome, weights: Outcome | None, unwritten: tuple[str, ...]) -> Evidence:
-    dirty_inputs = [value.path for value in seen_inputs(plain) if value.nan or value.inf]
+    # Inf is looked at only where no input has NaN: -inf in a mask is meant so.
+    dirty_inputs = [value.path for value in seen_inputs(plain) if bad.nan and value.nan]
+    dirty_inputs = dirty_inputs or [value.path for value in seen_inputs(plain) if value.nan or value.inf]
     held = seen_constants(weights) if weights is not None else []
     dirty_constants = [value.name for value in held if value.nan or value.inf]
     half = bad.dtype in HALF or any(value.dtype in HALF for value in [*seen_inputs(plain), *held])

@@ -14,6 +14,7 @@ from math import prod
 from aotidoctor.model.artifact import ProgramArchive, ProgramLeaf
 from aotidoctor.model.evidence import NotChecked, Violation, list_names
 from aotidoctor.model.record import JsonValue, as_list, as_object, record
+from aotidoctor.model.report import merged_facts
 from aotidoctor.model.torch_names import ITEMSIZE
 from aotidoctor.program.archive_graph import (
     NAMELESS,
@@ -48,6 +49,8 @@ from aotidoctor.program.signature_rules import (
     check_size,
 )
 from aotidoctor.program.value_rules import NodeLocation, ViolationCollector, check_devices, check_dtypes, check_symbols
+from aotidoctor.readers.inputs.read_inputs import read_examples
+from aotidoctor.readers.package.merged_inputs import merged_inputs
 
 # Signature.
 _ARGUMENTS = {"custom_obj": "CustomObjArgument", "token": "TokenArgument"}
@@ -196,6 +199,7 @@ _NEVER = {
     "S13": "an archive cannot contain such a graph",
     "A02": "the list of C shims is the installed torch's",
     "A05": "the sample inputs are a pickle",
+    "A12": "only torch can show whether it would decompose the program",
     "L01": "only torch can show whether it would rebuild the program",
     "L02": "operators are registered with the installed torch",
     "L04": "no torch to compare with",
@@ -225,11 +229,27 @@ def judge_static(archive: ProgramArchive) -> StaticReading:
     check_symbols(symbol_ranges(archive, everything), symbol_places(archive, top), given, found)
     check_operators(everything, found)
     check_state(archive, signature, top, found)
+    found.items.extend(merged_violations(archive))
     notes = {**_NEVER, **_PARTLY, **_unreadable_lists(archive)}
     return StaticReading(
         violations=tuple(found.items),
         not_checked=(*(_note(code, why) for code, why in notes.items()), *_schema(archive)),
     )
+
+
+def merged_violations(archive: ProgramArchive) -> list[Violation]:
+    """Inputs that export took for another one."""
+    return [
+        Violation(
+            code="VERIFY-A13",
+            kind="merged",
+            observed=f"never read: {other} stands in its place",
+            expected="an input that the program reads",
+            target=path,
+            facts={**merged_facts(path, other)},
+        )
+        for path, other in merged_inputs(archive, read_examples(archive)).items()
+    ]
 
 
 def _note(code: str, why: str) -> NotChecked:

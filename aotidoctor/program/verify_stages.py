@@ -19,7 +19,7 @@ from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Signa
 from aotidoctor.program import compiled_from
 from aotidoctor.program.rules import BY_CODE, RULES
 from aotidoctor.program.static_verify import NAME as STATIC
-from aotidoctor.program.static_verify import judge_static
+from aotidoctor.program.static_verify import judge_static, merged_violations
 from aotidoctor.readers.contract.read_contract import read_contract
 from aotidoctor.readers.inputs.saved_weights import read_saved_state
 from aotidoctor.readers.package.constants import read_constants, read_program_archive
@@ -187,6 +187,11 @@ def static_answer(archive: ProgramArchive, seen: Sequence[Evidence]) -> tuple[li
     return found, [*reading.not_checked, *problems]
 
 
+def merged_findings(archive: ProgramArchive) -> list[Evidence]:
+    """Findings about inputs that export took for another one, which only the archive shows."""
+    return [violation_evidence(violation, archive.path) for violation in merged_violations(archive)]
+
+
 def origin_unchecked(reason: str) -> NotChecked:
     """Note that ``--package`` could not be checked, for this reason."""
     return NotChecked(code=compiled_from.ORIGIN_VERDICT, name=AGAINST, reason=reason)
@@ -285,6 +290,17 @@ ADVICE: Mapping[tuple[str, str], Advice] = {
         looked_like=_LATE,
         remedy="Register a fake kernel for {subject}: shapes and dtypes of its results, without computing them.",
         command="torch.library.register_fake('{subject}')(lambda x: torch.empty_like(x))",
+    ),
+    ("VERIFY-A12", "mutated-constant"): Advice(
+        looked_like="compiling fails: mutating a non-functional tensor with a functional tensor is not allowed",
+        remedy="Register the tensor in the module with register_buffer, read it from self in forward, and export "
+        "again: the call writes to {subject}, and nothing may write to a constant.",
+        command='self.register_buffer("running", tensor)   # in __init__; then self.running in forward',
+    ),
+    ("VERIFY-A12", "refused"): Advice(
+        looked_like="compiling fails, mostly with the same message",
+        remedy="Change the line of the model that the message names, and export again. Not tried: it needs the model.",
+        command="aotidoctor verify exported.pt2 -v",
     ),
     ("VERIFY-A11", "symbolic-input"): Advice(
         looked_like="compiling fails (Expected a proper Tensor but got None), or each call gets the sample's number",

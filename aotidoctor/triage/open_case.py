@@ -55,6 +55,8 @@ def open_case(
     artifact, model, contract = open_package(path, options.model_name, failed, on_contents=on_contents)
     host = _read_guarded("host", partial(host_of, options, artifact, environ), _bare_host(options.host), failed)
     reference = _read_guarded("reference", partial(read_reference, options.reference), None, failed)
+    none: Mapping[str, str] = {}
+    merged = _read_guarded("reference", partial(read_merged, options.reference, reference), none, failed)
     stamp = _read_guarded("stamp", partial(stamp_of, artifact, model, contract), None, failed)
     contract = _read_guarded("stamp", partial(with_stamp, contract, reference, stamp), contract, failed)
     contract = _read_guarded("reference", partial(with_reference, contract, reference), contract, failed)
@@ -73,6 +75,7 @@ def open_case(
         setup_loads=setup_loads(options.setup),
         weights=weights,
         reference=reference,
+        merged=merged,
         stamp=stamp,
     )
     return _read_guarded("inputs", partial(with_inputs, case, live), case, failed), failed
@@ -200,6 +203,18 @@ def read_reference(path: str | None) -> ExportedFacts | None:
         return None
     facts = read_exported(path)
     return facts[0] if facts else None
+
+
+def read_merged(path: str | None, reference: ExportedFacts | None) -> Mapping[str, str]:
+    """Inputs of the exported program that another one stands in for."""
+    if path is None or reference is None:
+        return {}
+    from aotidoctor.readers.inputs.read_inputs import read_examples
+    from aotidoctor.readers.package.constants import read_program_archive
+    from aotidoctor.readers.package.merged_inputs import merged_inputs
+
+    archive = read_program_archive(path)
+    return {} if isinstance(archive, str) else merged_inputs(archive, read_examples(archive))
 
 
 def setup_loads(setup: str | None) -> bool | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -31,7 +31,7 @@ from aotidoctor.localize.comparison import CodeComparison, compare_code
 from aotidoctor.model.answers import Compiled, CompilerStep, parse_answer
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import ModelContract
-from aotidoctor.model.evidence import FactValue, NotChecked
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked
 from aotidoctor.model.jobs import change_fields
 from aotidoctor.model.record import JsonObject, record
 from aotidoctor.model.run import Exited, Outcome, Request
@@ -40,6 +40,7 @@ from aotidoctor.probes.compiler_bisect import WORDS
 from aotidoctor.probes.payload import device_of
 from aotidoctor.probes.probe import Probe, succeeded
 from aotidoctor.probes.recompiled import compile_of
+from aotidoctor.probes.reference_findings import is_another_program
 from aotidoctor.readers.contract.read_contract import read_contract
 from aotidoctor.readers.package.read_package import read_artifact
 from aotidoctor.triage.compile_cache import CachedCompile, CompileCache, compiler_of, key_of, open_cache
@@ -117,7 +118,26 @@ def _recompile(session: Session, cache: CompileCache, plan: Request) -> Recompil
     finding = recompiled.read_with_facts(session.history(), ran, facts)
     session.add([finding])
     session.ended(probe.name, ran.seconds + cached.seconds, finding.observed, ok=finding.kind == "agrees")
+    if finding.facts.get("same_outputs") is True:
+        session.findings[:] = as_same_program(session.findings)
+    if finding.kind == "differs" and session.history().has(recompiled.COMPARISON, *recompiled.OTHER_TYPES):
+        _name_wrong_dtype(session)
     return replace(made, kind=finding.kind)
+
+
+def _name_wrong_dtype(session: Session) -> None:
+    """Ask which operator the compiler gives another dtype; adds its finding."""
+    outcome = session.run(compiler_bisect.dtypes_request(session.case))
+    if outcome is None or not succeeded(outcome):
+        reason = session.refusal() if outcome is None else "the program cannot be lowered here without being compiled"
+        session.leave_out(compiler_bisect.CODE, compiler_bisect.NAME, reason)
+        return
+    session.add(compiler_bisect.wrong_dtype_evidence(outcome))
+
+
+def as_same_program(findings: Sequence[Evidence]) -> list[Evidence]:
+    """The findings without "a different program", where compiling the reference gives the same bits."""
+    return [item for item in findings if not is_another_program([item])]
 
 
 def recompile_proof(session: Session) -> dict[str, str]:

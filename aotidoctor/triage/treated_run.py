@@ -20,6 +20,7 @@ from dataclasses import replace
 
 from aotidoctor.checks.matching.package_facts import main_object
 from aotidoctor.checks.registry import CHECKS
+from aotidoctor.diagnosis.playbooks import find_playbook
 from aotidoctor.diagnosis.rank import confirm, is_guess, rerank
 from aotidoctor.diagnosis.treatments import combine, plan_treatment
 from aotidoctor.model.evidence import Evidence, Severity, list_names
@@ -219,9 +220,13 @@ def treat(session: Session, diagnoses: Sequence[Diagnosis], *, quiet: bool = Fal
 
 
 def apply_verdicts(diagnoses: Sequence[Diagnosis], verdicts: TreatmentVerdicts) -> tuple[Diagnosis, ...]:
-    """Mark the diagnoses that trials confirmed, and rank proven ones first."""
+    """Mark the diagnoses that trials confirmed, rank proven ones first, and leave out those that they explain."""
+    proven = [found for cause in verdicts.confirmed if (found := find_playbook(cause)) is not None]
+    explained = {cause for one in proven for cause in one.explains} - verdicts.confirmed.keys()
     made = []
     for item in diagnoses:
+        if item.cause in explained:
+            continue
         how, remedied = verdicts.confirmed.get(item.cause), item.cause not in verdicts.shown
         made.append(confirm(item, how, remedied=remedied, emulated=verdicts.emulated) if how is not None else item)
     return rerank(made)

@@ -25,7 +25,7 @@ from aotidoctor.model.answers import DeviceMemory
 from aotidoctor.model.jobs import InputsSource, Run, SaveInputs
 from aotidoctor.model.record import record
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.load_package import LoadedModel
+from aotidoctor.worker.load_package import LoadedModel, operator_exception
 from aotidoctor.worker.tensors import (
     Visit,
     copy_leaf,
@@ -202,7 +202,10 @@ def make_calls(
         if count is not None:
             marks.append(count)
             channel.put(trace_marks=marks)
+        before = operator_exception()
         result = model(*call.args, **call.kwargs)
+        if (raised := operator_exception()) != before:
+            channel.put(unseen_exception=raised)
         synchronize(payload.device)
         channel.enter("scan")
         observer.look(number, result)

@@ -122,6 +122,23 @@ def last_error() -> str | None:
     return None
 
 
+def operator_exception() -> str | None:
+    """The last exception that an operator of PyTorch raised in compiled code on this thread (2.13 and later).
+
+    It stays after it was passed on, and also where the code never looked at the status of its call.
+    """
+    import torch
+
+    with suppress(OSError, AttributeError):
+        # It is loaded: torch is imported.
+        library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"), mode=os.RTLD_NOLOAD)
+        read = library.torch_exception_get_what_without_backtrace
+        read.restype = ctypes.c_char_p
+        text = read()
+        return text.decode(errors="replace") if text else None
+    return None
+
+
 # The model's C interface.
 _LARGEST = 256 * 1024 * 1024
 _KINDS = {0: "unknown", 1: "parameter", 2: "buffer", 3: "tensorconstant", 4: "foldedconstant"}

@@ -1,10 +1,12 @@
 """Load the program that a package was made from, and call it.
 
-The reference is an exported program (``exported.pt2``) or a function (``module.py:function``).
+The reference is an exported program (``exported.pt2``) or a function (``module.py:function``): of the arguments of the
+package, or of none, if it returns an exported program or a model.
 """
 
 from __future__ import annotations
 
+import inspect
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,7 +19,7 @@ from aotidoctor.model.record import record
 from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.tensors import describe, result_tensors
-from aotidoctor.worker.user_code import load_setup
+from aotidoctor.worker.user_code import load_setup, users_directory
 from aotidoctor.worker.weights import program_tensors
 
 
@@ -45,9 +47,9 @@ def load_reference(spec: str, channel: Channel) -> LoadedReference:
     if spec in _shared:
         return _shared[spec]
     if (named := user_function(spec)) is not None:
-        path, function = named
+        path, name = named
         module = load_setup(Job(code=UserCode(setup=path)), channel)
-        return LoadedReference(call=getattr(module, function))
+        return _function_reference(getattr(module, name), channel)
     if not (channel.user_cwd / spec).is_file():
         # Opening a named pipe would wait until the time is up.
         raise FileNotFoundError(f"no such file: {spec}")
@@ -57,20 +59,60 @@ def load_reference(spec: str, channel: Channel) -> LoadedReference:
     # PyTorch compares no checksum: damage would be taken for a fault of the package.
     if damage := read_damage(str(channel.user_cwd / spec)):
         raise ValueError(f"{spec} {damage}")
-    program = load_program(channel.user_cwd / spec)
+    return _program_reference(load_program(channel.user_cwd / spec))
+
+
+def _program_reference(program: Any) -> LoadedReference:
     return LoadedReference(call=program.module(), program=program, tensors=program_tensors(program))
 
 
-def call_reference(reference: LoadedReference, call: ModelCall) -> tuple[dict[str, Any], Any]:
-    """Call the reference: facts of the outputs or the ``error``, and the outputs (None when it raised)."""
+def _function_reference(function: Callable[..., Any], channel: Channel) -> LoadedReference:
+    """The function itself, or, of one without parameters, the exported program or the model that it returns."""
     import torch
 
+    try:
+        takes_nothing = not inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        takes_nothing = False
+    if not takes_nothing:
+        return LoadedReference(call=function)
+    with users_directory(channel):
+        made = function()
+    if isinstance(made, torch.export.ExportedProgram):
+        return _program_reference(made)
+    return LoadedReference(call=made if isinstance(made, torch.nn.Module) else function)
+
+
+def call_reference(reference: LoadedReference, call: ModelCall) -> tuple[dict[str, Any], Any]:
+    """Call the reference: facts of the outputs or the ``error``, and the outputs (None when it raised).
+
+    A function that does not take these arguments is ``unavailable``; of an error, ``refused`` has the operator and the
+    inputs that it refused.
+    """
+    import torch
+
+    if reference.program is None and (why := _why_not_callable(reference.call, call)) is not None:
+        return {"unavailable": why}, None
     try:
         with torch.no_grad():
             theirs = reference.call(*call.args, **call.kwargs)
     except Exception as error:
-        return {"error": error_text(error)}, None
+        from aotidoctor.worker.refused_values import refused_values
+
+        return {"error": error_text(error), "refused": refused_values(reference.call, call, str(error))}, None
     return {"outputs": [describe(path, leaf, values=True) for path, leaf in result_tensors(theirs)]}, theirs
+
+
+def _why_not_callable(function: Callable[..., Any], call: ModelCall) -> str | None:
+    try:
+        inspect.signature(function.forward if hasattr(function, "forward") else function).bind(
+            *call.args, **call.kwargs
+        )
+    except TypeError as error:
+        return f"it is called with the inputs of the package, as function(*args, **kwargs): {error}"
+    except ValueError:
+        pass
+    return None
 
 
 def error_text(error: Exception) -> str:

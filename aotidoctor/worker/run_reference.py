@@ -19,6 +19,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice, permutations, product
 from typing import Any
 
@@ -217,6 +218,8 @@ def check_reference(
             facts = written
         elif written is not None:
             weights += written["written_differing"]
+        if reference.program is None and (other := _other_in_its_place(payload, reference, again, ours)) is not None:
+            facts["merged"] = other
     if saved is not None:
         facts["mutation"] = compare_mutation(before, call, saved)
         facts["alias"] = compare_aliases(ours, call, theirs, saved)
@@ -225,6 +228,26 @@ def check_reference(
     )
     settle_verdicts(facts)
     return result | {"reference": facts}
+
+
+def _other_in_its_place(payload: Run, reference: LoadedReference, call: ModelCall, ours: Any) -> dict[str, str] | None:
+    """An input that the package never reads, and the one that makes the reference agree when it is in its place."""
+    leaves = dict(call.tensors())
+    for path, other in payload.unread:
+        if path not in leaves or other not in leaves:
+            continue
+        put = partial(_put_leaf, wanted=path, value=leaves[other])
+        _, theirs = call_reference(reference, call.rebuilt(put).copy() or call)
+        if theirs is None:
+            continue
+        facts = compare_outputs(ours, theirs, requested_tolerances(payload))
+        if facts["agrees"]:
+            return {"path": path, "other": other}
+    return None
+
+
+def _put_leaf(path: str, leaf: Any, *, wanted: str, value: Any) -> Any:
+    return value if path == wanted else leaf
 
 
 def _compare_weights(payload: Run, model: LoadedModel, tensors: dict[str, Any]) -> dict[str, Any]:

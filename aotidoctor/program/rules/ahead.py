@@ -248,4 +248,48 @@ When it is wrong
     A number that is also the size of an input tensor is taken from that size and not reported.
 """,
     ),
+    ExportRule(
+        code="VERIFY-A12",
+        name="cannot_decompose",
+        severities={"mutated-constant": Severity.ERROR, "refused": Severity.WARN},
+        names_target=True,
+        page="""The compiler cannot decompose the program.
+
+What it does
+    Decomposes the program as Inductor does before it generates code, and reports what PyTorch refuses.
+
+Why it matters
+    Compiling ends in the same step. A tensor from outside of the module (a closure, a global, a list) that the call
+    writes to is a constant of the program, which nothing may write to: register it as a buffer.
+
+Example:
+    lifted_tensor_0: observed the program writes to the constant lifted_tensor_0, expected a buffer
+
+When it is wrong
+    Kind refused: a compile takes a similar way, and not exactly the same one.
+""",
+    ),
+    ExportRule(
+        code="VERIFY-A13",
+        name="merged_input",
+        title="an input is never read, another one stands in its place",
+        severities={"merged": Severity.ERROR},
+        names_target=True,
+        page="""An input is never read, and another one stands in its place.
+
+What it does
+    Looks for inputs that the graph never reads although a line of the model names them, and whose example in the
+    archive is the same tensor as that of another input.
+
+Why it matters
+    torch.export.export(model, (x, x)) follows the tensor, not the argument. The package is right only where both inputs
+    are equal, and says nothing otherwise.
+
+Example:
+    args[0]: observed never read: args[1] stands in its place, expected an input that the program reads
+
+When it is wrong
+    An input that is named in a line of the model, and does nothing there.
+""",
+    ),
 )

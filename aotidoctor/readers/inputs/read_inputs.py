@@ -10,7 +10,9 @@ import mmap
 import os
 import stat
 
-from aotidoctor.model.inputs import InputSet, Leaf, PlainValue
+from aotidoctor.model.artifact import ProgramArchive
+from aotidoctor.model.errors import InputsError
+from aotidoctor.model.inputs import InputSet, Leaf, PlainValue, TensorDesc
 from aotidoctor.readers.inputs.saved_calls import Expected, arrange, graft, plan_to_json
 from aotidoctor.readers.inputs.torch_files import (
     FileContent,
@@ -34,7 +36,22 @@ def read_inputs(path: str, *, trust_pickle: bool = False, expected: Expected | N
     it. ``expected`` are the ``args`` and ``kwargs`` trees of the contract; they decide between readings that are both
     possible. Raises ``InputsError`` with the cause ``inputs-file-missing``, ``-corrupt``, ``-unsafe`` or ``-format``.
     """
-    data = _open(path)
+    return _described(path, _open(path), trust_pickle=trust_pickle, expected=expected)
+
+
+def read_examples(archive: ProgramArchive) -> dict[str, TensorDesc]:
+    """The example inputs in an archive of torch.export, by path; empty where there are none that can be read."""
+    examples = archive.examples
+    if examples is None:
+        return {}
+    try:
+        data = _open(archive.path)[examples.offset : examples.offset + examples.size]
+        return dict(_described(archive.path, data, trust_pickle=False, expected=None).tensors())
+    except InputsError:
+        return {}
+
+
+def _described(path: str, data: memoryview, *, trust_pickle: bool, expected: Expected | None) -> InputSet:
     try:
         content = _content(path, data, trusted=trust_pickle)
         root = content.tree

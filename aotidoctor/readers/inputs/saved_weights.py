@@ -10,19 +10,22 @@ import io
 import mmap
 import struct
 import zipfile
+from dataclasses import replace
+from math import prod
 from pathlib import Path
+from typing import BinaryIO
 
 from aotidoctor.model.artifact import ArchivePayload, PickledState, StorageContent, StoredTensor
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.errors import CannotExamineError, InputsError
 from aotidoctor.model.inputs import Container, Leaf, LeafValue, TensorDesc, Tree
 from aotidoctor.model.record import JsonValue
-from aotidoctor.model.torch_names import SAFETENSORS_DTYPES, contiguous_stride
+from aotidoctor.model.torch_names import ITEMSIZE, SAFETENSORS_DTYPES, contiguous_stride
 from aotidoctor.readers.inputs.describe_pickle import Describer, TensorReader
 from aotidoctor.readers.inputs.other_formats import is_safetensors, known_sizes, read_header
 from aotidoctor.readers.inputs.pickle_machine import load_pickle
 from aotidoctor.readers.inputs.read_inputs import opener
-from aotidoctor.readers.inputs.tensor_values import FileStorage, MalformedError
+from aotidoctor.readers.inputs.tensor_values import FileStorage, MalformedError, decode
 from aotidoctor.readers.inputs.torch_files import (
     MAX_MEMBERS,
     Members,
@@ -122,6 +125,8 @@ class _Window(io.RawIOBase):
 
 # Files of weights.
 _HEAD = 64
+# The compiler writes vectors of so many elements into the code.
+_MOST_VALUES, _MOST_BYTES = 8, 64
 
 
 def read_weights(path: str) -> tuple[ConstantSpec, ...]:
@@ -137,13 +142,21 @@ def read_weights(path: str) -> tuple[ConstantSpec, ...]:
             if is_safetensors(memoryview(head)):
                 length = int.from_bytes(head[:8], "little")
                 header = read_header(path, (head + stream.read(length))[8 : 8 + length])
-                found = [_of_safetensors(name, entry) for name, entry in header.items()]
+                found = [
+                    _with_values(_of_safetensors(name, entry), entry, stream, 8 + length)
+                    for name, entry in header.items()
+                ]
             else:
                 state = read_saved_state(path, PickledState(member=Path(path).name, offset=0, size=size))
                 stored = [payload.stored for payload in state.values()]
                 found = [
                     ConstantSpec(
-                        name=one.fqn, original_fqn=one.fqn, dtype=one.dtype, shape=one.shape, stride=one.stride
+                        name=one.fqn,
+                        original_fqn=one.fqn,
+                        dtype=one.dtype,
+                        shape=one.shape,
+                        stride=one.stride,
+                        values=_stored_values(one),
                     )
                     for one in stored
                 ]
@@ -154,6 +167,31 @@ def read_weights(path: str) -> tuple[ConstantSpec, ...]:
     if all(one.dtype is None for one in found):
         raise CannotExamineError(f"{path}: observed no tensors by name, expected safetensors or a state dict")
     return tuple(found)
+
+
+def _stored_values(one: StoredTensor) -> tuple[float, ...]:
+    """The numbers of a small contiguous vector; empty for anything else."""
+    size = ITEMSIZE.get(one.dtype or "")
+    if size is None or one.content is None or not _is_small(one.shape) or one.stride not in ((), (1,)):
+        return ()
+    return _numbers(one.dtype, one.content.read_at(one.offset * size, size * prod(one.shape or ())))
+
+
+def _with_values(spec: ConstantSpec, entry: JsonValue, stream: BinaryIO, start: int) -> ConstantSpec:
+    match entry:
+        case {"data_offsets": [int() as first, int() as last]} if _is_small(spec.shape) and 0 <= first <= last:
+            stream.seek(start + first)
+            return replace(spec, values=_numbers(spec.dtype, stream.read(min(last - first, _MOST_BYTES))))
+    return spec
+
+
+def _is_small(shape: tuple[int, ...] | None) -> bool:
+    return shape is not None and len(shape) <= 1 and 0 < prod(shape) <= _MOST_VALUES
+
+
+def _numbers(dtype: str | None, data: bytes) -> tuple[float, ...]:
+    found = decode(dtype or "", data) if not dtype or not dtype.startswith("complex") else None
+    return tuple(map(float, found)) if found is not None else ()
 
 
 def _of_safetensors(name: str, entry: JsonValue) -> ConstantSpec:

@@ -109,10 +109,9 @@ def _archive(
     for which in ("weights", "constants"):
         folder = f"{root}data/{which}/"
         listed[which] = _listed_payloads(members, folder, f"{folder}{name}_{which}_config.json", problems)
-        file = saved(which)
-        if file is not None and file.member.data_offset is not None:
-            state = PickledState(member=file.name, offset=file.member.data_offset, size=file.member.size)
+        if (state := _pickled(saved(which))) is not None:
             pickles[which] = state
+    samples = saved("sample_inputs")
     return ProgramArchive(
         path=path,
         member=item.name,
@@ -123,9 +122,17 @@ def _archive(
         constants=listed["constants"],
         weights_pickle=pickles.get("weights"),
         constants_pickle=pickles.get("constants"),
-        has_samples=saved("sample_inputs") is not None,
+        has_samples=samples is not None,
+        examples=_pickled(samples),
         problems=tuple(problems),
     )
+
+
+def _pickled(file: PackageMember | None) -> PickledState | None:
+    """Where a file of torch.save lies in the archive; None where it is not there, or not stored plainly."""
+    if file is None or file.member.data_offset is None:
+        return None
+    return PickledState(member=file.name, offset=file.member.data_offset, size=file.member.size)
 
 
 def _listed_payloads(

@@ -81,12 +81,12 @@ def permute(step: Step, leaf: Any) -> tuple[Any, str]:
 
 
 def clamp_dim(step: Step, leaf: Any) -> tuple[Any, str]:
-    """Cut dim ``dim`` to ``size``, or extend it by repeating its last entry."""
+    """Cut dim ``dim`` to ``size``, or extend it by repeating its last entry; an empty one by zeros."""
     import torch
 
     dim, size = step["dim"], step["size"]
     if leaf.shape[dim] == 0 and size > 0:
-        raise TreatmentError(f"dim {dim} is empty, nothing to repeat")
+        return leaf.new_zeros((*leaf.shape[:dim], size, *leaf.shape[dim + 1 :])), f"dim {dim}: 0→{size}"
     index = torch.arange(size, device=leaf.device).clamp(max=max(leaf.shape[dim] - 1, 0))
     return leaf.index_select(dim, index), f"dim {dim}: {leaf.shape[dim]}→{size}"
 
@@ -106,10 +106,12 @@ def clone(_: Step, leaf: Any) -> tuple[Any, str]:
 
 
 def nan_to_num(_: Step, leaf: Any) -> tuple[Any, str]:
-    """Replace NaN and Inf by zero."""
+    """Replace NaN by zero, or Inf where there is no NaN."""
     import torch
 
-    bad = ~torch.isfinite(leaf)
+    bad = torch.isnan(leaf)
+    if not bad.any():
+        bad = torch.isinf(leaf)
     return leaf.masked_fill(bad, 0), f"{int(bad.sum())} values"
 
 

@@ -155,10 +155,20 @@ def gather_candidates(program: Any, call: ModelCall) -> Candidates:
         return found
     if all(_score(a, b) <= 1.0 for a, b in zip(outputs, other, strict=True)):
         found.add(lowered)
+    elif _is_random(program):
+        found.notes.append("the program draws random numbers: its decompositions were not compared with it")
     else:
         found.decomposition_differs = True
         found.notes.append("the decomposed program gives different outputs from the program: a decomposition is wrong")
     return found
+
+
+def _is_random(program: Any) -> bool:
+    """Whether an operator of the graph, such as dropout in training mode, gives other values at each call."""
+    import torch
+
+    tags = (getattr(node.target, "tags", ()) for node in program.graph.nodes)
+    return any(torch.Tag.nondeterministic_seeded in found for found in tags)
 
 
 def _interpret(program: Any, call: ModelCall) -> tuple[list[ProgramValue], list[Any]]:

@@ -11,6 +11,7 @@ the size that a dynamic dim had in the sample, and that size as a constant in th
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -148,7 +149,7 @@ def _device(node: Any) -> str | None:
 def check_shims(program: Any, records: ProgramViolations) -> str | None:
     """Check operators that remain after decomposition, for which Inductor has no code, for a C shim.
 
-    Returns the reason why that cannot be checked. A program that cannot be decomposed this way may still compile.
+    Returns the reason why that cannot be checked; a program that PyTorch refuses to decompose is recorded (A12).
     """
     from torch._inductor.decomposition import select_decomp_table
     from torch._inductor.lowering import fallbacks, lowerings
@@ -156,6 +157,7 @@ def check_shims(program: Any, records: ProgramViolations) -> str | None:
     try:
         decomposed = copy.deepcopy(program).run_decompositions(select_decomp_table())
     except Exception as error:
+        _record_refusal(error, program, records)
         return f"{type(error).__name__}: {first_line(error)}"
     shims = ShimList()
     seen: set[str] = set()
@@ -176,6 +178,29 @@ def check_shims(program: Any, records: ProgramViolations) -> str | None:
             observed = f"the C shims for {device} in this torch do not declare {name}"
             add("undeclared", observed=observed, expected=f"a function that the generated code can call on {device}")
     return None
+
+
+_MUTATED = re.compile(r"Constant (\w{1,200}) is mutated in the forward method")
+
+
+def _record_refusal(error: Exception, program: Any, records: ProgramViolations) -> None:
+    """Record (A12) what PyTorch refuses to decompose, at the line of the model that writes to a constant."""
+    mutated = _MUTATED.search(str(error))
+    observed = f"{type(error).__name__}: {first_line(error)}"
+    if mutated is None:
+        expected = "a program that can be decomposed: compiling it takes the same way"
+        records.add("A12", "refused", target="the program", observed=observed, expected=expected)
+        return
+    name = mutated[1]
+    users = [node for node in program.graph.nodes if any(one.name == name for one in node.all_input_nodes)]
+    records.add(
+        "A12",
+        "mutated-constant",
+        node=users[0] if users else None,
+        target=name,
+        observed=f"the call writes to {name}, a tensor from outside of the module",
+        expected="a buffer: only these may change",
+    )
 
 
 class ShimList:

@@ -31,10 +31,12 @@ KINDS = {
         "old-gpu": "torch._inductor.exc.GPUTooOldForTriton: Found Tesla P100 which is too old to be supported by the triton GPU compiler"
     },
     "custom-op-fake-kernel": {
+        "of-torch": "AssertionError: expected size 4==4, stride 4==48 at dim=0\nError in op: torch.ops.aten._fft_r2c.default",
         "missing": "NotImplementedError: There was no fake impl registered for <CustomOpDef(mylib::scale)>.",
         "unnamed": "    assert_size_stride(buf4, (2, 2), (2, 1))\nAssertionError: expected size 2==2, stride 1==2 at dim=0",
     },
     "export-unsupported": {
+        "outside-tensor": "RuntimeError: Constant lifted_0 is mutated in the forward method. Pls register it as buffer",
         "control-flow": "torch._dynamo.exc.UserError: Dynamic control flow is not supported at the moment.",
         "untraceable": "torch._dynamo.exc.Unsupported: call_function BuiltinVariable(iter)",
     },
@@ -58,6 +60,15 @@ KINDS = {
     "load-api": {
         "codecache": "AttributeError: module 'torch._inductor' has no attribute 'codecache'",
         "entry-point": "RuntimeError: No update_constant_buffer_from_cpu in .so! Consider rebuild your model with the latest AOTInductor.",
+    },
+    "unbacked-symint": {
+        "float": "torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode: Could not extract specialized float from data-dependent expression zuf0 (unhinted: zuf0).  (Size-like symbols: none)"
+    },
+    "index-out-of-range": {
+        "select": "IndexError: select(): index 1 out of range for tensor of size [3, 1, 4] at dimension 1"
+    },
+    "pytree-class-missing": {
+        "size": "NotImplementedError: No registered serialization name for <class 'torch.Size'> found. Please update your _register_pytree_node call"
     },
     "missing-library": {"openmp": "dyld[331]: Library not loaded: @rpath/libomp.dylib\ntorch"},
 }

@@ -519,11 +519,28 @@ def test_reference(result, kind):
     [
         ("AssertionError: Guard failed: x.size()[0] <= 64", Severity.WARN),
         ("IndexError: index out of range in self", Severity.ERROR),
+        ("RuntimeError: all elements of target should be between 0 and 1", Severity.ERROR),
     ],
 )
-def test_an_index_that_the_program_refuses_is_a_fault_though_the_package_returned(error, severity):
+def test_what_the_program_refuses_is_a_fault_though_the_package_returned(error, severity):
     found = one(reference.read(case(), history(), outcome(result={"reference": {"error": error}})))
     assert (found.kind, found.severity) == ("raises", severity)
+
+
+def test_the_refused_element_is_named():
+    refused = {"operator": "aten.embedding.default", "paths": ["args[1]"], "element": "args[1][0, 2]", "value": 9}
+    result = {"reference": {"error": "IndexError: index out of range in self", "refused": refused}}
+    found = one(reference.read(case(), history(), outcome(result=result)))
+    assert (found.subject, found.facts["element"], found.facts["value"]) == ("args[1]", "args[1][0, 2]", 9)
+    assert found.facts["symptom"] == "index-out-of-bounds"
+
+
+@pytest.mark.parametrize(
+    "error", ["RuntimeError: No CUDA GPUs are available", "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB"]
+)
+def test_a_reference_that_lacks_something_here_refuses_nothing(error):
+    found = one(reference.read(case(), history(), outcome(result={"reference": {"error": error}})))
+    assert (found.kind, found.severity) == ("unavailable", Severity.WARN)
 
 
 ARENA = [117, 0, 16, 0, 0, 1, 29, *[0] * 14, 1, 0, 0, 0, 1, 1, 0, 0, 0, 64, 0, 0, 0, 0, 1, 0, 0, 16]

@@ -35,7 +35,7 @@ NOTES = {
 # The rules of a program that an archive answers in full.
 JUDGED = (
     "G01", "G03", "S01", "S02", "S03", "S04", "S05", "S06", "S07", "S08", "S09", "S10", "S11", "S12", "A01", "A04", "A06",
-    "A07", "A09", "A10", "A11",
+    "A07", "A09", "A10", "A11", "A13",
 )  # fmt: skip
 
 

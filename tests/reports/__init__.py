@@ -1,0 +1,1 @@
+"""Public bug reports, rebuilt: scripts and logs with the truth about each."""

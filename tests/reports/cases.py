@@ -1,0 +1,204 @@
+"""Public bug reports, rebuilt on this torch: what is asked about each, and the truth.
+
+A script in ``scripts/`` makes ``model.pt2``, ``exported.pt2`` and ``sample.pt`` in the folder that it runs in, and shows
+what plain PyTorch does; its output is ``report.log``. A report that cannot be run is a log in ``logs/``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A command line about a report, and its right answer.
+
+    ``causes`` are the right causes (none: nothing is wrong), ``subject`` is part of the subject or the title, ``says``
+    are words of the first diagnosis, and ``never`` is nowhere in the report.
+    """
+
+    words: str
+    causes: tuple[str, ...] = ()
+    subject: str = ""
+    says: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A report by its name and source. ``remedy`` is text of the script and what replaces it: then the script succeeds.
+
+    ``right``: its questions are answered with the truth today, and the tests see to it that they stay so.
+    """
+
+    name: str
+    source: str
+    asked: tuple[Question, ...]
+    arguments: tuple[str, ...] = ()
+    remedy: tuple[tuple[str, str], ...] = ()
+    right: bool = False
+
+    @property
+    def script(self) -> Path:
+        return HERE / "scripts" / f"{self.name}.py"
+
+    @property
+    def log(self) -> Path:
+        return HERE / "logs" / f"{self.name}.log"
+
+
+def _ask(words: str, *causes: str, subject: str = "", says: tuple[str, ...] = (), never: tuple[str, ...] = ()):
+    return Question(words=words, causes=causes, subject=subject, says=says, never=never)
+
+
+RUN = "run model.pt2 -i sample.pt"
+REFERENCE = f"{RUN} --reference exported.pt2"
+AGAINST = "verify exported.pt2 --against model.pt2"
+CLASSIFY = "classify report.log"
+NOT_EXPORT = ("strict=False",)
+
+REPORTS = (
+    Report(
+        name="any_uint8",
+        right=True,
+        source="pytorch#198081",
+        asked=(
+            _ask(REFERENCE, "codegen-bug", subject="aten.any", says=("uint8",), never=("eval mode", "different program")),
+            _ask(AGAINST, never=("different program",)),
+        ),
+        remedy=(("torch.any(mask, 1)", "torch.any(mask, 1).to(torch.uint8)"),),
+    ),
+    Report(
+        name="empty_index",
+        right=True,
+        source="pytorch#94830",
+        asked=(
+            _ask(REFERENCE, "index-out-of-range", "input-range", subject="args[0]", never=("newer torch", "another release")),
+            _ask(RUN, "index-out-of-range", "input-range", "input-shape", subject="args[0]", never=("no input explains",)),
+        ),
+    ),
+    Report(
+        name="instnorm_closure",
+        right=True,
+        source="pytorch#197096",
+        asked=(
+            _ask("verify exported.pt2", "packaging-bug", "export-unsupported", says=("register_buffer",), never=NOT_EXPORT),
+            _ask(CLASSIFY, "packaging-bug", "export-unsupported", says=("register_buffer",), never=NOT_EXPORT),
+        ),
+    ),
+    Report(
+        name="alias_inputs",
+        right=True,
+        source="pytorch#144683, #139805, #139646",
+        asked=(
+            _ask(REFERENCE, "export-specialization", subject="args[0]", says=("clone",)),
+            _ask(f"{RUN} --reference alias_inputs_eager.py:model", "export-specialization", subject="args[0]"),
+            _ask("check model.pt2 -i sample.pt --reference exported.pt2", "export-specialization", subject="args[0]"),
+            _ask("verify exported.pt2", "export-specialization", subject="args[0]"),
+        ),
+        remedy=(("(x, x)", "(x, x.clone())"),),
+    ),
+    Report(
+        name="unread_inputs",
+        source="pytorch#144683: what looks alike",
+        asked=(_ask("verify shape.pt2"), _ask("verify unused.pt2")),
+        right=True,
+    ),
+    Report(
+        name="empty_constant",
+        right=True,
+        source="pytorch PR 165970",
+        asked=(
+            _ask("check model.pt2 -i sample.pt --weights same.pt"),
+            _ask(f"{RUN} --weights weights.pt", "weights-mismatch", subject="l.bias", says=("ompile",)),
+            _ask("check model.pt2 -i sample.pt --weights weights.pt", "weights-mismatch", subject="l.bias", says=("ompile",)),
+        ),
+    ),
+    Report(
+        name="bce_targets",
+        right=True,
+        source="pytorch#193757",
+        asked=(_ask(REFERENCE, "operator-refused", subject="args[1]", says=("between 0 and 1",)),),
+    ),
+    Report(
+        name="scatter_unchecked",
+        source="pytorch: cpp_wrapper_cpu.py, generate_scatter_fallback",
+        asked=(
+            _ask(RUN, "index-out-of-range", says=("index 1024",)),
+            _ask("run model.pt2 -i fine.pt"),
+        ),
+        right=True,
+    ),
+    Report(
+        name="select_oob",
+        right=True,
+        source="pytorch#183769",
+        asked=(
+            _ask(CLASSIFY, "index-out-of-range", says=("select_oob.py", "select(): index 1"), never=NOT_EXPORT),
+            _ask("watch -- PYTHON select_oob.py", "index-out-of-range", says=("select(): index 1",), never=NOT_EXPORT),
+        ),
+    ),
+    Report(
+        name="lstm_dynamic",
+        right=True,
+        source="pytorch/executorch#5176",
+        asked=(_ask(CLASSIFY, "export-specialization", subject="time", never=("Dim.AUTO",)),),
+    ),
+    Report(
+        name="sdpa_nan",
+        right=True,
+        source="pytorch#141128, #127055",
+        asked=(
+            _ask(RUN, "input-nan", subject="args[0]", never=("args[3] = ", "in args[0], args[3]", "NaN and Inf in")),
+            _ask(REFERENCE, "input-nan", subject="args[0]", never=("args[3] = ", "in args[0], args[3]", "NaN and Inf in")),
+        ),
+    ),
+    Report(
+        name="typename_strict",
+        right=True,
+        source="pytorch#160241",
+        asked=(_ask(CLASSIFY, "export-unsupported", subject="typename"),),
+        remedy=(("strict=True", "strict=False"),),
+    ),
+    Report(name="int_shape_auto", right=True, source="pytorch#138853", asked=(_ask(REFERENCE, "input-shape", "input-range"),)),
+    Report(
+        name="size_output",
+        right=True,
+        source="pytorch#137682",
+        asked=(_ask(CLASSIFY, "output-spec", "export-unsupported", "pytree-class-missing", subject="torch.Size",
+                    says=("tuple(",), never=("import a library",)),),
+        remedy=(("x.size()", "tuple(x.size())"),),
+    ),
+    Report(
+        name="train_mode",
+        right=True,
+        source="pytorch#151726, #103681",
+        asked=(_ask(REFERENCE, "train-mode", never=("decomposition is wrong",)), _ask(AGAINST, "train-mode")),
+    ),
+    Report(
+        name="log_fft_stride",
+        right=True,
+        source="pytorch#181625",
+        asked=(_ask(CLASSIFY, "custom-op-fake-kernel", "codegen-bug", subject="_fft_r2c", says=("bug of PyTorch",), never=("fake (meta) kernel of aten", "fake kernel of aten")),),
+    ),
+    Report(
+        name="log_float_item",
+        right=True,
+        source="pytorch#153411",
+        asked=(_ask(CLASSIFY, "unbacked-symint", "export-unsupported", never=("torch._check(",)),),
+    ),
+    *(
+        Report(
+            name="healthy_losses",
+            right=True,
+            source="pytorch: torch.nn.functional",
+            arguments=(loss,),
+            asked=(_ask(f"verify {loss}.pt2 --against {loss}_model.pt2", never=("different program",)),),
+        )
+        for loss in ("cross_entropy", "cross_entropy_classes", "kl_div", "bce_logits", "multi_margin", "logsumexp",
+                     "entropy", "gaussian_nll", "poisson_nll")
+    ),
+)  # fmt: skip
