@@ -9,6 +9,8 @@ import hashlib
 import mmap
 import os
 import stat
+import tempfile
+from pathlib import Path
 
 from aotidoctor.model.artifact import ProgramArchive
 from aotidoctor.model.errors import InputsError
@@ -36,22 +38,7 @@ def read_inputs(path: str, *, trust_pickle: bool = False, expected: Expected | N
     it. ``expected`` are the ``args`` and ``kwargs`` trees of the contract; they decide between readings that are both
     possible. Raises ``InputsError`` with the cause ``inputs-file-missing``, ``-corrupt``, ``-unsafe`` or ``-format``.
     """
-    return _described(path, _open(path), trust_pickle=trust_pickle, expected=expected)
-
-
-def read_examples(archive: ProgramArchive) -> dict[str, TensorDesc]:
-    """The example inputs in an archive of torch.export, by path; empty where there are none that can be read."""
-    examples = archive.examples
-    if examples is None:
-        return {}
-    try:
-        data = _open(archive.path)[examples.offset : examples.offset + examples.size]
-        return dict(_described(archive.path, data, trust_pickle=False, expected=None).tensors())
-    except InputsError:
-        return {}
-
-
-def _described(path: str, data: memoryview, *, trust_pickle: bool, expected: Expected | None) -> InputSet:
+    data = _open(path)
     try:
         content = _content(path, data, trusted=trust_pickle)
         root = content.tree
@@ -72,6 +59,20 @@ def _described(path: str, data: memoryview, *, trust_pickle: bool, expected: Exp
         )
     except (RecursionError, MemoryError) as error:
         raise corrupt_error(path, path, f"a file too complex to read ({type(error).__name__})") from error
+
+
+def read_examples(archive: ProgramArchive) -> dict[str, TensorDesc]:
+    """The example inputs in an archive of torch.export, by path; empty where there are none that can be read."""
+    examples = archive.examples
+    if examples is None or examples.size > READ_LIMIT:
+        return {}
+    with tempfile.TemporaryDirectory(prefix="aotidoctor-") as room:
+        copy = Path(room) / "sample.pt"
+        try:
+            copy.write_bytes(_open(archive.path)[examples.offset : examples.offset + examples.size])
+            return dict(read_inputs(str(copy)).tensors())
+        except (InputsError, OSError):
+            return {}
 
 
 def _open(path: str) -> memoryview:
