@@ -88,7 +88,9 @@ def wrong_dtype_evidence(outcome: Outcome) -> list[Evidence]:
         return []
     facts: dict[str, FactValue] = {key: str(value) for key, value in wrong.items() if value is not None}
     operator, expected = str(facts["operator"]), str(facts["expected"])
-    line = facts.get("where", "in forward")
+    line, name = facts.get("where", "in forward"), operator.split(".")[1]
+    # A cast of the result alone does not help: export drops a cast to the dtype that a tensor has already.
+    given = "x != 0" if facts.get("dtype") == "bool" else "x.to(another_dtype)"
     return [
         evidence(
             CODE,
@@ -100,8 +102,9 @@ def wrong_dtype_evidence(outcome: Outcome) -> list[Evidence]:
             expected=expected,
             facts={
                 **facts,
-                "workaround": f"cast its result in the model, `.to(torch.{expected})`, and export again",
-                "command": f"out = {operator.split('.')[1]}(...).to(torch.{expected})   # {line}",
+                "workaround": f"give it another dtype in the model and cast the result, `{name}({given}, ...)"
+                f".to(torch.{expected})`, and export again (not tried: it needs the model)",
+                "command": f"out = torch.{name}({given}, ...).to(torch.{expected})   # {line}",
             },
         )
     ]
