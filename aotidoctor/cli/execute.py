@@ -46,7 +46,7 @@ from aotidoctor.model.case import Case, Host
 from aotidoctor.model.errors import AotidoctorError, LimitReachedError, UsageError
 from aotidoctor.model.evidence import NotChecked, whereabouts
 from aotidoctor.model.record import record
-from aotidoctor.model.report import Event, EventKind, OnEvent, Report
+from aotidoctor.model.report import UNWRITTEN, Event, EventKind, OnEvent, Report
 from aotidoctor.reports.redact.redactor import Redactor, redact_private
 from aotidoctor.reports.text import CANNOT_EXAMINE, INTERNAL_ERROR, exit_status, neutral
 from aotidoctor.triage import limit
@@ -378,7 +378,7 @@ def present_report(report: Report, show: Show, environ: Mapping[str, str], *, st
         report = replace(stand_in_report(report.command, ""), internal_error=note)
         written = write_documents(render_documents(report, show, environ))
     else:
-        written &= write_extras(report, show.extras, environ, redact=show.redact)
+        written &= write_extras(report, show.extras, environ, redact=show.redact) and UNWRITTEN not in report.extra
     status = exit_status(report, show.fail_on.value)
     return status if written or report.interrupted or status == INTERNAL_ERROR else CANNOT_EXAMINE
 

@@ -305,6 +305,10 @@ class LogReading:
     names_aoti: bool = True
 
 
+# In ``extra`` of a report whose script could not be written: why.
+UNWRITTEN = "repro_unwritten"
+
+
 # How often a failure was seen before, where last, and what solved it.
 CASES_SCHEMA = "aotidoctor.cases/1"
 

@@ -56,7 +56,7 @@ from aotidoctor.model.errors import CannotExamineError, UsageError
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.record import objects, text_of
 from aotidoctor.model.record_json import RecordError, from_json
-from aotidoctor.model.report import Diagnosis, OnEvent, Report
+from aotidoctor.model.report import UNWRITTEN, Diagnosis, OnEvent, Report
 from aotidoctor.reports.json.json_report import read_saved_report
 from aotidoctor.reports.redact.redactor import Redactor
 from aotidoctor.runner.runner import Runner
@@ -393,13 +393,17 @@ def repro_of_report(
             deadline=deadline,
         )
     except OSError as error:
-        return Repro(problem=f"{error.filename or directory}: {error.strerror or error}")
+        return Repro(problem=f"{error.filename or directory}: {error.strerror or error}", is_unwritten=True)
 
 
 def outcome_texts(made: Repro, directory: Path) -> dict[str, str]:
     """The outcome as texts by name, for a report."""
     if not made.certified:
-        return {"repro": f"not certified, not written: {made.problem}", "repro_tried": "\n".join(made.tried)}
+        unwritten = {UNWRITTEN: made.problem} if made.is_unwritten else {}
+        return {
+            "repro": f"not certified, not written: {made.problem}",
+            "repro_tried": "\n".join(made.tried),
+        } | unwritten
     return {
         "repro": f"{directory / NAME}, certified: {made.certified}",
         "repro_ends": made.ending,

@@ -4,14 +4,25 @@ import json
 import resource
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from aotidoctor.cli.document_output import Show
+from aotidoctor.cli.execute import present_report
 from aotidoctor.commands.repro.repro_script import KnownFailure, Repro
-from aotidoctor.commands.repro.reproduce import hand_over, outcome_line, outcome_texts, repro, reproduce
+from aotidoctor.commands.repro.reproduce import (
+    hand_over,
+    outcome_line,
+    outcome_texts,
+    repro,
+    repro_of_report,
+    reproduce,
+)
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Host, Options
 from aotidoctor.model.errors import CannotExamineError, UsageError
+from tests.unit.reports import builders
 
 HOST = Host(system="Linux", machine="x86_64", python="3.11")
 NOTHING = KnownFailure(signature=None, diagnoses=(), findings=())
@@ -96,3 +107,16 @@ def test_a_folder_of_somebody_is_refused_before_anything_is_diagnosed(tmp_path, 
     monkeypatch.setattr("aotidoctor.commands.diagnose_package.diagnose", lambda *_, **__: pytest.fail("diagnosed"))
     with pytest.raises(UsageError, match="not empty"):
         repro("model.pt2", None, Options(), tmp_path, environ={})
+
+
+def test_a_script_that_cannot_be_written_is_an_examination_that_did_not_end(tmp_path, monkeypatch, capsys):
+    full = OSError(28, "No space left on device", str(tmp_path / "out"))
+    monkeypatch.setattr("aotidoctor.commands.repro.reproduce.reproduce", Mock(side_effect=full))
+    report = builders.misleading()
+    made = repro_of_report(report, tmp_path / "out", {})
+    noted = replace(report, extra=outcome_texts(made, tmp_path / "out"))
+    assert "No space left" in noted.extra["repro"]
+    assert present_report(report, Show(), {}) == 1
+    assert present_report(noted, Show(), {}) == 4
+    assert present_report(report, Show(extras=(("repro", tmp_path / "out"),)), {}) == 4
+    assert "No space left" in capsys.readouterr().err
