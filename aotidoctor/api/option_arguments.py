@@ -127,6 +127,8 @@ _READERS: Mapping[str, tuple[str, Callable[[str, object], object]]] = {
     "reference": ("reference", path),
     "host": ("host", path),
     "weights": ("weights", path),
+    "data": ("data", paths),
+    "verify_data": ("verify_data", flag),
     "generate": ("generate", flag),
     "seed": ("seed", count(0, _MAX_SEED)),
     "timeout": ("timeout", seconds),

@@ -2,11 +2,13 @@
 
 What it does
     Looks for the archive's directory at the end of the file, compares member checksums, and reads the headers of each
-    shared object.
+    shared object. Of an ExecuTorch file it compares the size with the header's, and the code and the weights with the
+    sha256 in their keys.
 
 Why it matters
     The loader never compares checksums: a flipped bit in the weights gives wrong numbers without any message. A cut
-    file gives "failed finding central directory", the same text as a file of a different kind.
+    file gives "failed finding central directory", the same text as a file of a different kind. ExecuTorch's runtime
+    compares no sha256 either.
 
 Example:
     model/data/aotinductor/model/c5gu.wrapper.so: observed a checksum that differs from the recorded one,
@@ -26,10 +28,12 @@ from aotidoctor.checks.check import Finder
 from aotidoctor.checks.matching.package_facts import at_member, main_object
 from aotidoctor.model.artifact import ArtifactKind, CrcState, SharedObject
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue, plural
+from aotidoctor.model.evidence import Evidence, FactValue, FileSource, plural, shorten
+from aotidoctor.model.executorch import ExecutorchFile
 
 FIND = Finder("AD-ART-003", "artifact_corrupt")
 
+_COMPLETE = "a complete, readable file"
 _WHOLE_FILE = {
     ArtifactKind.EMPTY: ("empty", "0 bytes"),
     ArtifactKind.TRUNCATED_ZIP: ("truncated", "a truncated zip archive"),
@@ -42,9 +46,12 @@ def run(case: Case) -> Sequence[Evidence]:
     problem = artifact.problem
     if artifact.kind in _WHOLE_FILE:
         kind, words = _WHOLE_FILE[artifact.kind]
-        observed, expected = f"{words} ({problem})" if problem else words, "a complete, readable file"
+        observed, expected = f"{words} ({problem})" if problem else words, _COMPLETE
         facts = {"size": artifact.size}
         return [FIND.error(kind, artifact.path, observed=observed, expected=expected, source=whole, facts=facts)]
+    if artifact.executorch is not None:
+        keys = frozenset(key for delegate in artifact.executorch.delegates for key in delegate.other_keys)
+        return [found for item in (artifact.executorch, *case.data) for found in _executorch(item, keys)]
     found = []
     if problem is not None and artifact.members:
         # The archive's own directory: bytes before the archive are refused by the loader, a wrong count is not.
@@ -69,6 +76,46 @@ def run(case: Case) -> Sequence[Evidence]:
         for item in model.shared_objects:
             if item.member not in artifact.names_symlink:
                 found += _object(case, item)
+    return found
+
+
+def _executorch(item: ExecutorchFile, keys: frozenset[str]) -> list[Evidence]:
+    """Damage of a .pte or .ptd. ``keys`` are those of XNNPACK's data in the program, each of which is a sha256."""
+    source, facts = FileSource(file=item.path), {"size": item.size, "expected_size": item.expected_size}
+    if item.problem is not None:
+        if item.kind == "foreign":
+            return []
+        expected = f"the identifier {'ET12' if item.program else 'FT01'}" if item.kind == "identifier" else _COMPLETE
+        kind = item.kind or "malformed"
+        return [FIND.error(kind, item.path, observed=item.problem, expected=expected, source=source, facts=facts)]
+    found = [
+        FIND.error(
+            "payload",
+            delegate.backend,
+            observed=delegate.problem,
+            expected="the keys of its code and its weights, on two lines",
+            source=source,
+        )
+        for delegate in item.delegates
+        if delegate.problem is not None
+    ]
+    for blob in item.named:
+        if blob.sha256 is None or blob.sha256 == blob.promised:
+            continue
+        # Other backends may make their keys in another way.
+        certain = blob.key in keys or blob.key != blob.promised
+        found.append(
+            (FIND.error if certain else FIND.warn)(
+                "digest",
+                shorten(blob.key, 90),
+                observed=f"data with the sha256 {blob.sha256}",
+                expected="the sha256 that their key states",
+                message=f"{item.path}: the {blob.size:,} bytes under {shorten(blob.key, 90)} have the sha256 "
+                f"{blob.sha256}: data or key were changed after the export; ExecuTorch does not compare them",
+                source=source,
+                facts={"key": blob.key, "sha256": blob.sha256, "offset": blob.offset, "size": blob.size},
+            )
+        )
     return found
 
 
@@ -123,6 +170,9 @@ def _is_packed(case: Case, name: str) -> bool:
 def _not_compared(case: Case) -> str | None:
     """The checksums that were not compared, and how to compare them."""
     artifact = case.artifact
+    if artifact.executorch is not None:
+        unhashed = sum(item.unhashed for item in (artifact.executorch, *case.data))
+        return f"the sha256 of {unhashed:,} bytes was not compared; add --verify-data" if unhashed else None
     if not artifact.unread_crc:
         return None
     unread = frozenset(artifact.unread_crc)

@@ -23,7 +23,8 @@ from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, is_package, loader_metadata
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.evidence import Evidence, FileSource, shorten
+from aotidoctor.model.executorch import ExecutorchFile
 
 FIND = Finder("AD-ART-008", "artifact_incomplete")
 PROXY = "aoti_torch_proxy_executor_call_function"
@@ -32,6 +33,8 @@ _CALL = re.compile(PROXY + r"\(\s*proxy_executor\s*,\s*(\d+)")
 
 def run(case: Case) -> Findings:
     """One finding per missing member."""
+    if case.artifact.executorch is not None:
+        return _code(case.artifact.executorch)
     if case.model is None or not is_package(case):
         return FIND.unchecked(NO_MODEL)
     model, found = case.model, []
@@ -60,6 +63,25 @@ def run(case: Case) -> Findings:
             )
         )
     return [*found, *_extern(case, model), *_weights(case, model)]
+
+
+def _code(program: ExecutorchFile) -> list[Evidence]:
+    """The code of AOTInductor is always in the .pte itself."""
+    wanted = dict.fromkeys(delegate.code_key for delegate in program.delegates)
+    missing = [] if program.problem else [key for key in wanted if key is not None and key not in program.keys]
+    return [
+        FIND.error(
+            "no-code",
+            shorten(key, 90),
+            observed="no data with this key in the .pte",
+            expected="the code of the delegate",
+            message=f"{program.path}: a delegate names the code {shorten(key, 90)}, which the file does not hold: "
+            "ExecuTorch cannot initialize it (0x20)",
+            source=FileSource(file=program.path),
+            facts={"key": key, "what": "program"},
+        )
+        for key in missing
+    ]
 
 
 def _folder(model: ModelEntry) -> str:

@@ -23,7 +23,8 @@ from aotidoctor.checks.check import Finder
 from aotidoctor.checks.matching.package_facts import at_member
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.evidence import Evidence, FileSource
+from aotidoctor.model.executorch import ExecutorchFile
 
 FIND = Finder("AD-ART-002", "artifact_wrong_kind")
 EXPECTED = "an AOTInductor package"
@@ -79,6 +80,16 @@ _KINDS = {
         "give the .pt2 file inside it",
         "find model.pt2 -name '*.pt2'",
     ),
+    ArtifactKind.EXECUTORCH_PROGRAM: (
+        "an ExecuTorch program (.pte)",
+        "examine it with aotidoctor check or inspect; ExecuTorch's runtime runs it",
+        "aotidoctor check model.pt2",
+    ),
+    ArtifactKind.EXECUTORCH_DATA: (
+        "the data of an ExecuTorch program (.ptd)",
+        "examine it with its program: aotidoctor check model.pte --data FILE",
+        "aotidoctor check model.pte --data model.pt2",
+    ),
     ArtifactKind.OTHER: ("a file of an unknown format", "check which file the build was meant to ship", _LOOK),
 }
 
@@ -88,8 +99,10 @@ _A_LOG = ("a text, perhaps a log", "name the cause of a failure from its log", "
 
 
 def run(case: Case) -> Sequence[Evidence]:
-    """At most one finding."""
+    """At most one finding, and one for each file of --data."""
     artifact = case.artifact
+    if artifact.executorch is not None:
+        return [_foreign(item) for item in case.data if item.kind == "foreign" or item.program]
     if artifact.kind not in _KINDS:
         return []
     what, remedy, command = _KINDS[artifact.kind]
@@ -115,6 +128,20 @@ def run(case: Case) -> Sequence[Evidence]:
             },
         )
     ]
+
+
+def _foreign(item: ExecutorchFile) -> Evidence:
+    what = "an ExecuTorch program (.pte)" if item.program else f"a file with the identifier {item.identifier!r}"
+    expected = "the data of an ExecuTorch program (.ptd)"
+    return FIND.error(
+        "data",
+        item.path,
+        observed=what,
+        expected=expected,
+        message=f"{item.path}: observed {what}, expected {expected}: ExecuTorch refuses it with 0x24",
+        source=FileSource(file=item.path),
+        facts={"remedy": "Give the .ptd file that the export wrote beside the .pte.", "command": "ls *.ptd"},
+    )
 
 
 CHECK = FIND.check(run, needs=("artifact_missing",))

@@ -17,7 +17,15 @@ Findings = Sequence[Evidence] | NotChecked
 # A statement of this kind may hold any fact.
 ANY = "statement"
 # The stage of a check by the second word of its code.
-_STAGES = {"ART": "artifact", "HOST": "host", "IN": "inputs", "LOAD": "load", "OUT": "output", "REF": "output"}
+_STAGES = {
+    "ART": "artifact",
+    "HOST": "host",
+    "IN": "inputs",
+    "LOAD": "load",
+    "OUT": "output",
+    "PTE": "load",
+    "REF": "output",
+}
 
 
 @record

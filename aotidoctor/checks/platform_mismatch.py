@@ -20,7 +20,7 @@ from __future__ import annotations
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, machine_name, metadata_value
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.evidence import Evidence, shorten
 
 FIND = Finder("AD-HOST-001", "platform_mismatch")
 _FORMATS = {"pe": "a Windows object (PE)", "macho": "a macOS object (Mach-O)", "elf": "an ELF object"}
@@ -29,11 +29,15 @@ _HOST_FORMATS = {"Linux": "elf", "Darwin": "macho", "Windows": "pe"}
 
 def run(case: Case) -> Findings:
     """At most one finding per shared object, and one for metadata that disagree."""
-    if case.model is None:
+    program = case.artifact.executorch
+    if case.model is None and program is None:
         return FIND.unchecked(NO_MODEL)
     host_format, machine = _HOST_FORMATS.get(case.host.system, "elf"), case.host.machine
     found = []
-    for item in case.model.shared_objects:
+    # Of code that was changed, the header proves nothing.
+    named = (blob for blob in program.named if blob.sha256 in (None, blob.promised)) if program is not None else ()
+    codes = (blob.code for blob in named if blob.code is not None)
+    for item in case.model.shared_objects if case.model is not None else codes:
         if item.format in _FORMATS and item.format != host_format:
             kind, observed, expected = "file-format", _FORMATS[item.format], _FORMATS[host_format]
         elif item.bits not in (None, 64):
@@ -45,7 +49,7 @@ def run(case: Case) -> Findings:
         found.append(
             FIND.error(
                 kind,
-                item.member,
+                shorten(item.member, 90),
                 observed=observed,
                 expected=expected,
                 source=at_member(case, item.member),

@@ -17,7 +17,7 @@ platform_mismatch torch_missing device_unavailable driver_mismatch gpu_arch_mism
 abi_mismatch executable_stack load_call toolchain_missing tmpdir openmp_conflict threads_exceed_build out_of_memory
 custom_op_missing pytree_class_missing
 output_spec
-weights_not_loaded weights_file load_device device_index mixed_device
+weights_not_loaded weights_file executorch_data executorch_backend load_device device_index mixed_device
 inputs_file input_kwargs input_tree input_order input_nontensor input_count input_constant_changed input_layout
 input_device input_dtype input_lazy_bit input_rank input_shape input_stride input_divisibility input_shape_disagree
 input_range input_alias input_merged input_nan
@@ -25,4 +25,11 @@ launch_limits
 train_mode reference_mismatch
 stamp_mismatch
 """
+# What is asked of an ExecuTorch program or its data; the others are about packages.
+EXECUTORCH_CHECKS = frozenset(
+    {
+        *("artifact_missing", "artifact_wrong_kind", "artifact_corrupt", "artifact_incomplete", "platform_mismatch"),
+        *("executorch_data", "executorch_backend"),
+    }
+)
 CHECKS: tuple[Check, ...] = tuple(import_module(f"aotidoctor.checks.{name}").CHECK for name in _ORDER.split())

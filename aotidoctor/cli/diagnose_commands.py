@@ -78,7 +78,9 @@ def run(
     "setup",
     "custom_op_library",
     "weights",
-    case="generate model_name device setup custom_op_library reference host weights trust_pickle seed threads",
+    "data",
+    case="generate model_name device setup custom_op_library reference host weights data verify_data trust_pickle seed "
+    "threads",
 )
 def check(package: opt.Package, inputs: opt.Inputs = None, *, wanted: Options, show: Show) -> None:
     """Compare package, inputs and host without running anything.

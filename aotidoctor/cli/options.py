@@ -122,6 +122,16 @@ Weights = Annotated[
         rich_help_panel=_CASE,
     ),
 ]
+Data = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE", help="Data file (.ptd) of an ExecuTorch program; repeatable.", rich_help_panel=_CASE),
+]
+VerifyData = Annotated[
+    bool,
+    typer.Option(
+        "--verify-data", help="Compare the sha256 of all ExecuTorch data, however large.", rich_help_panel=_CASE
+    ),
+]
 Rtol = Annotated[
     list[str] | None,
     typer.Option(
@@ -430,6 +440,8 @@ def _make_options(
     reference: Reference = None,
     host: Host = None,
     weights: Weights = None,
+    data: Data = None,
+    verify_data: VerifyData = False,
     rtol: Rtol = None,
     atol: Atol = None,
     trust_pickle: TrustPickle = False,
@@ -454,6 +466,8 @@ def _make_options(
         reference=reference,
         host=host,
         weights=weights,
+        data=tuple(data or ()),
+        verify_data=verify_data,
         tolerances=tolerances(rtol, atol),
         generate=generate,
         seed=seed,

@@ -33,6 +33,9 @@ REFERENCE_MODULES = ("torch.export.pt2_archive._package", "torch._export.serde.s
 # Likewise, for the first call of an operator that is defined in Python.
 _OPERATOR_MODULES = ("torch._dynamo",)
 
+_NOT_EXECUTED_EXECUTORCH = "`check` executes nothing; an ExecuTorch program runs in its runtime"
+# Checks of the file alone.
+_OF_THE_FILE = ("AD-ART", "AD-PTE")
 NOT_EXECUTED = "`check` does not execute the package; use `aotidoctor run`"
 
 
@@ -114,8 +117,11 @@ def _examine(session: Session, command: str) -> tuple[tuple[Diagnosis, ...], boo
             admit_plugin_setups(session)
         return examine.compare_runs(session) if command == "compare" else examine.examine(session)
     session.case = open_case.with_library_texts(session.case, session.not_checked)
+    if session.runner is None:
+        session.case = open_case.with_executorch(session.case, session.not_checked)
     run_checks(session)
-    reason = NOT_EXECUTED if session.runner is None else f"the inputs file could not be read: {error}"
+    unexecuted = NOT_EXECUTED if session.case.artifact.executorch is None else _NOT_EXECUTED_EXECUTORCH
+    reason = unexecuted if session.runner is None else f"the inputs file could not be read: {error}"
     session.not_checked.append(NotChecked(code="AD-RUN", name="runs", reason=reason))
     return name_causes(session), False
 
@@ -124,17 +130,17 @@ def inspect(path: str, options: Options, *, argv: tuple[str, ...] = (), environ:
     """Report a package's contents, contract and needs; execute nothing and judge the artifact only."""
     invocation = Invocation("inspect", argv)
     case, unread = open_case.open_case(path, None, options, environ)
-    case = open_case.with_library_texts(case, unread)
+    case = open_case.with_executorch(open_case.with_library_texts(case, unread), unread)
     session = Session(case=case, runner=None)
     run_checks(session)
     # A choice between several models is no fault of a package that is not called.
     session.findings = [
         (replace(item, severity=Severity.INFO) if (item.code, item.kind) == ("AD-ART-011", "several") else item)
         for item in session.findings
-        if item.code.startswith("AD-ART")
+        if item.code.startswith(_OF_THE_FILE)
     ]
-    session.not_checked = [item for item in session.not_checked if item.code.startswith("AD-ART")]
-    session.not_checked += [*unread, *overlooked_by_checks(case)]
+    session.not_checked = [item for item in session.not_checked if item.code.startswith(_OF_THE_FILE)]
+    session.not_checked += [item for item in (*unread, *overlooked_by_checks(case)) if item not in session.not_checked]
     return session_report(session, name_causes(session), invocation)
 
 

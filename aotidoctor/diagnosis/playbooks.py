@@ -29,7 +29,7 @@ from aotidoctor.model.torch_names import qualified_name
 FENCE = "+++"
 # Of ours, and of plugins.
 CODE = re.compile(
-    r"AD-(ART|HOST|LOAD|IN|REF|RUN|OUT|LOG)-\d{3}$|(TRITON|VERIFY)-([A-Z]\d+|\*)$"
+    r"AD-(ART|HOST|LOAD|IN|PTE|REF|RUN|OUT|LOG)-\d{3}$|(TRITON|VERIFY)-([A-Z]\d+|\*)$"
     r"|(?!AD-|TRITON-|VERIFY-|LOG-)[A-Z][A-Z0-9]{1,19}(-[A-Z0-9]{1,20}){1,4}$"
 )
 HEAD_STAGES: Mapping[str, range] = {
@@ -162,8 +162,8 @@ def condition(head: Head) -> Condition:
         raise head.wrong(
             "code",
             code,
-            "AD- and ART, HOST, LOAD, IN, REF, RUN, OUT or LOG, and three digits; or TRITON- or VERIFY- and a rule; "
-            "or that of a plugin",
+            "AD- and ART, HOST, LOAD, IN, PTE, REF, RUN, OUT or LOG, and three digits; or TRITON- or VERIFY- and a "
+            "rule; or that of a plugin",
         )
     kind = head.text("kind", "")
     found = Condition(

@@ -9,8 +9,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from aotidoctor.model.record import JsonObject, record
+
+if TYPE_CHECKING:
+    from aotidoctor.model.executorch import ExecutorchFile
 
 
 # An exported program as its JSON describes it.
@@ -95,6 +99,8 @@ class ArtifactKind(enum.Enum):
     MISSING = "missing"
     UNREADABLE = "unreadable"
     TRUNCATED_ZIP = "truncated-zip"
+    EXECUTORCH_PROGRAM = "executorch-program"
+    EXECUTORCH_DATA = "executorch-data"
     OTHER = "other"
 
 
@@ -268,7 +274,8 @@ class Artifact:
     ``names_*`` are member names that break a rule of archives; ``first_line`` is the first text line of a text file.
     ``unread_crc`` lists members too large to be read for their CRC. ``overlapping`` lists members whose bytes another
     member claims too. ``counts`` counts lines or members that were met and not understood. ``other_contents`` says in
-    words what the archive holds besides compiled models and exported programs.
+    words what the archive holds besides compiled models and exported programs. ``executorch`` is the content of an
+    ExecuTorch file, for those who read it.
     """
 
     path: str
@@ -295,6 +302,7 @@ class Artifact:
     link_target: str | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
     other_contents: tuple[str, ...] = ()
+    executorch: ExecutorchFile | None = None
 
     @property
     def unpacked_size(self) -> int:

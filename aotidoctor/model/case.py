@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry, StampSeen
     from aotidoctor.model.contract import ConstantSpec, HostNeeds, ModelContract
     from aotidoctor.model.errors import InputsError
+    from aotidoctor.model.executorch import ExecutorchFile
     from aotidoctor.model.inputs import InputSet, TensorDesc
     from aotidoctor.model.record import JsonObject
 
@@ -221,7 +222,8 @@ class Options:
     against the reference's; ``measure`` asks for their distance from a float64 run also where they agree. ``emulate``
     tells when a CUDA package is carried out on the CPU: ``always``, ``auto`` (where it cannot run here, or failed
     without an explanation) or ``never``; ``emulate_kernel`` is the kernel that a GPU elsewhere has named.
-    ``imports`` are modules that every child imports first: setups of plugins.
+    ``imports`` are modules that every child imports first: setups of plugins. ``data`` are the ``.ptd`` files of an
+    ExecuTorch program; ``verify_data`` compares all checksums in it and in them, however large the data are.
     """
 
     model_name: str | None = None
@@ -251,6 +253,8 @@ class Options:
     emulate: str = "auto"
     emulate_kernel: str | None = None
     imports: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+    verify_data: bool = False
 
     def asks_for(self, probe: str) -> bool:
         """Whether ``--probes`` names it."""
@@ -267,7 +271,7 @@ class Case:
     ``stamp`` is what the package says of its own origin, None where it carries no stamp.
     ``reference`` holds the static facts of ``--reference`` when it is an exported program, ``merged`` the inputs that
     it does not read because export took them for another one, with that one. ``generated`` is the JSON inputs document
-    that the worker makes tensors from under ``--generate``.
+    that the worker makes tensors from under ``--generate``. ``data`` are the files of --data.
     """
 
     artifact: Artifact
@@ -284,6 +288,7 @@ class Case:
     merged: Mapping[str, str] = field(default_factory=dict)
     generated: JsonObject | None = None
     stamp: StampSeen | None = None
+    data: tuple[ExecutorchFile, ...] = ()
 
     @property
     def needs(self) -> HostNeeds:

@@ -15,6 +15,7 @@ from aotidoctor.model.fleet import UNSTATED
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Diagnosis, Report, Status
 from aotidoctor.reports import package_view, run_view
+from aotidoctor.reports.executorch_view import executorch_summary
 from aotidoctor.reports.run_view import first_failed, last_words, outcome_failed, run_ending
 from aotidoctor.reports.text import Headline, one_line
 
@@ -422,7 +423,10 @@ def artifact_text(report: Report) -> str:
     if artifact.kind is ArtifactKind.MISSING:
         return f"{one_line(artifact.path)} (missing)"
     size = "" if artifact.kind is ArtifactKind.DIRECTORY else f", {artifact.size:,} bytes"
-    return f"{one_line(artifact.path)} ({artifact.kind.value}{size})"
+    # The headline of `inspect` says it.
+    content = artifact.executorch if report.command != "inspect" or report.diagnoses else None
+    what = f": {executorch_summary(content)}" if content is not None else ""
+    return f"{one_line(artifact.path)} ({artifact.kind.value}{size}){what}"
 
 
 def partial_note(report: Report) -> str:

@@ -141,6 +141,8 @@ def cannot_examine_reason(session: Session, diagnoses: tuple[Diagnosis, ...]) ->
     if "AD-READ-WEIGHTS" in unread:
         weights = case.options.weights or ""
         return unread["AD-READ-WEIGHTS"] if os.path.lexists(weights) else no_such_file(weights, "--weights")
+    if "AD-READ-DATA" in unread:
+        return unread["AD-READ-DATA"]
     if case.artifact.kind is ArtifactKind.MISSING and not case.artifact.is_symlink:
         return no_such_file(case.artifact.path)
     if (error := case.inputs_error) is not None and (given := case.inputs_path) is not None:

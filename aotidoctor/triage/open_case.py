@@ -6,24 +6,26 @@ Executes nothing from the package or the inputs file.
 from __future__ import annotations
 
 import platform
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from aotidoctor.model.artifact import ArtifactKind
+from aotidoctor.model.artifact import ArtifactKind, StorageContent
 from aotidoctor.model.case import Case, Host, Options, file_of, user_function
 from aotidoctor.model.errors import CannotExamineError, InputsError, LimitReachedError, UsageError
 from aotidoctor.model.evidence import NotChecked, describe_failure
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.package.read_package import read_artifact, read_damage, read_exported
 from aotidoctor.triage.limit import limit_not_checked
-from aotidoctor.triage.missing_file import refuse_missing_code, unreadable_file
+from aotidoctor.triage.missing_file import examining_file, refuse_missing_code, unreadable_file
 
 if TYPE_CHECKING:
     from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry, StampSeen
     from aotidoctor.model.contract import ModelContract
+    from aotidoctor.model.executorch import ExecutorchFile
     from aotidoctor.model.inputs import Container, InputSet
     from aotidoctor.model.record import JsonObject
 
@@ -121,6 +123,41 @@ def with_library_texts(case: Case, failed: list[NotChecked]) -> Case:
     found = _read_guarded("contract", partial(library_contract, texts, "model"), None, failed)
     known = replace(case, contract=with_reference(found, case.reference))
     return case if found is None else with_inputs(known, case.inputs if case.inputs_path is None else None)
+
+
+def with_executorch(case: Case, failed: list[NotChecked]) -> Case:
+    """Add what an ExecuTorch file holds, and its data files; what is not examined of them goes to ``failed``."""
+    kinds = (ArtifactKind.EXECUTORCH_PROGRAM, ArtifactKind.EXECUTORCH_DATA)
+    if case.artifact.kind not in kinds:
+        return case
+    verify = case.options.verify_data
+    found = _read_guarded("executorch", partial(_executorch_file, case.artifact.path, verify=verify), None, failed)
+    if found is None:
+        return case
+    read = (
+        _read_guarded("data", partial(_executorch_file, path, verify=verify), None, failed)
+        for path in case.options.data
+    )
+    if case.inputs_path is not None or case.inputs is not None:
+        reason = "inputs are not compared with the methods of an ExecuTorch program"
+        failed.append(NotChecked(code="AD-PTE-IN", name="executorch_inputs", reason=reason))
+    if any(blob.code is not None for blob in found.named):
+        reason = "of the AOTInductor code inside only format, machine and sha256 are read: no kernels, libraries, shims"
+        failed.append(NotChecked(code="AD-PTE-CODE", name="executorch_code", reason=reason))
+    artifact = replace(case.artifact, executorch=found)
+    return replace(case, artifact=artifact, data=tuple(item for item in read if item is not None))
+
+
+def _executorch_file(path: str, *, verify: bool) -> ExecutorchFile:
+    from aotidoctor.readers.executorch.read_executorch import read_executorch
+    from aotidoctor.readers.package.blob import opened_blob, registered_source
+
+    if (remote := registered_source(path)) is not None:
+        return read_executorch(path, StorageContent(remote.size, remote.read_at), verify=verify)
+    with examining_file(path), opened_blob(path) as (blob, mode):
+        if not stat.S_ISREG(mode):
+            raise CannotExamineError(f"{path}: not a regular file")
+        return read_executorch(path, StorageContent(blob.size, blob.read_at), verify=verify)
 
 
 def open_package(

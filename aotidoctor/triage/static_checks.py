@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Per check: no report is read further, and no treatment needs more.
 MOST_FINDINGS = 300
+_NO_PACKAGE = "an ExecuTorch file is no AOTInductor package"
 
 
 def run_checks(session: Session) -> None:
@@ -32,10 +33,13 @@ def run_checks(session: Session) -> None:
     Findings of a check stand also where a part of the wrapper that it reads was not understood; that part is reported.
     """
     # Not at the top: importing them all is most of the start of `env` and `inspect`.
-    from aotidoctor.checks.registry import CHECKS
+    from aotidoctor.checks.registry import CHECKS, EXECUTORCH_CHECKS
 
     failed: set[str] = set()
     for check in (*CHECKS, *current_extensions().checks):
+        if session.case.artifact.executorch is not None and check.name not in EXECUTORCH_CHECKS:
+            session.not_checked.append(replace(check.unchecked(_NO_PACKAGE), moot=True))
+            continue
         blocked = next((name for name in check.needs if name in failed), None)
         if blocked is not None:
             failed.add(check.name)

@@ -130,6 +130,8 @@ def workshop(demo_folder, tmp_path_factory):  # noqa: F811
     config = place / "models" / "mlp" / "config.pbtxt"
     config.write_text(config.read_text().replace('"ranker"', '"mlp"'))
     _write_npz(place / "sample.npz")
+    for name, source in {"model.pte": "cuda_mlp.pte", "weights.ptd": "cuda_mlp.ptd"}.items():
+        shutil.copyfile(ROOT / "tests" / "data" / "executorch" / source, place / name)
     (place / "fleet.csv").write_text("package,inputs\nmodel.pt2,sample.pt\n")
     (place / "accepted.toml").write_text(
         '[[accept]]\ncause = "weights-not-loaded"\nreason = "known"\nuntil = 2999-12-31\n'

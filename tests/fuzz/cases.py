@@ -61,6 +61,14 @@ def _program(folder: Path, rng: random.Random) -> tuple[str, ...]:
     return (rng.choice(("inspect", "check", "verify", "verify")), _put(folder, rng.choice(seeds.programs()), rng))
 
 
+def _executorch(folder: Path, rng: random.Random) -> tuple[str, ...]:
+    program = _put(folder, rng.choice(seeds.executorch()), rng)
+    if rng.random() < 0.5:
+        return (rng.choice(("inspect", "check", "compat")), program)
+    data = [seed for seed in seeds.executorch() if seed.name.endswith(".ptd")]
+    return ("check", program, "--data", _put(folder, rng.choice(data), rng, name="data.ptd"), "--verify-data")
+
+
 def _saved(folder: Path, rng: random.Random) -> tuple[str, ...]:
     report = seeds.Seed("json", "report.json", rng.choice(_reports()))
     match rng.randrange(4):
@@ -93,4 +101,4 @@ def _reports() -> tuple[bytes, ...]:
     return tuple(made)
 
 
-_MAKERS = {_package: 6, _inputs: 5, _log: 3, _served: 3, _program: 2, _saved: 4}
+_MAKERS = {_package: 6, _inputs: 5, _log: 3, _served: 3, _program: 2, _executorch: 3, _saved: 4}

@@ -26,6 +26,10 @@ WORDS = {
         b"\x80\x02", b"}", b"]", b"(", b")", b"t", b"R", b"cos\nsystem\n", b"cbuiltins\neval\n", b"ctorch._utils\n", b"q\x00",
         b"h\x00", b"\x85", b"\x86", b"\x87", b"K\x01", b"J\xff\xff\xff\xff", b"\x8a\x08", b"X\xff\xff\xff\x7f", b"Q", b".",
     ),
+    "flatbuffer": (
+        b"\x04\0\0\0", b"\0\0\0\0", b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff", b"\x01\0\0\0", b"\0\0\0\x80", b"\xff" * 8,
+        b"ET12", b"eh00", b"FT01", b"FH01", b"CudaBackend", b"_so_blob\n", b"_weights_blob",
+    ),
     "json": (b"{}", b"[]", b",", b":", b"null", b'{"type":null,"context":null,"children_spec":[]}', b"[" * 200, b"-0", b"1e999"),
     "cpp": (
         b"AOTInductorModelBase(", b"inputs_info_[0].name", b"constants_info_[9].shape", b"std::move(inputs[0]);", b"s0",

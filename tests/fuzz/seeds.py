@@ -85,3 +85,10 @@ def programs() -> tuple[Seed, ...]:
     """Exported programs: archives, and the documents in them as archives."""
     found = [path for path in sorted(DATA.rglob("exported.pt2")) if path.stat().st_size < _LARGEST]
     return tuple(Seed("zip", "exported.pt2", path.read_bytes()) for path in found)
+
+
+@lru_cache(maxsize=1)
+def executorch() -> tuple[Seed, ...]:
+    """ExecuTorch programs and their data, in this order."""
+    found = sorted((DATA / "executorch").iterdir(), key=lambda path: (path.suffix == ".ptd", path.name))
+    return tuple(Seed("flatbuffer", path.name, path.read_bytes()) for path in found)

@@ -44,11 +44,12 @@ _OTHER_MAGIC = (
     (b"GGUF", "a GGUF model"),
     (b"%PDF", "a PDF document"),
 )
-# Flatbuffers name their schema in bytes 4 to 8.
-_FLATBUFFERS = {
-    b"ET12": "an ExecuTorch program (.pte)",
-    b"FT01": "ExecuTorch data (.ptd)",
-    b"PTMF": "a mobile module (.ptl)",
+# Flatbuffers name their schema in bytes 4 to 8; ExecuTorch's have a second mark where segments follow.
+_EXECUTORCH = {
+    b"ET12": ArtifactKind.EXECUTORCH_PROGRAM,
+    b"eh00": ArtifactKind.EXECUTORCH_PROGRAM,
+    b"FT01": ArtifactKind.EXECUTORCH_DATA,
+    b"FH01": ArtifactKind.EXECUTORCH_DATA,
 }
 _ZERO_PAGE = b"\0" * 64
 
@@ -104,8 +105,10 @@ def _sniff_rest(head: bytes) -> tuple[ArtifactKind, str | None]:
     for magic, words in _OTHER_MAGIC:
         if head.startswith(magic):
             return ArtifactKind.OTHER, words
-    if head[4:8] in _FLATBUFFERS:
-        return ArtifactKind.OTHER, _FLATBUFFERS[head[4:8]]
+    if (kind := _EXECUTORCH.get(head[4:8]) or _EXECUTORCH.get(head[8:12])) is not None:
+        return kind, None
+    if head[4:8] == b"PTMF":
+        return ArtifactKind.OTHER, "a mobile module (.ptl)"
     if head[257:262] == b"ustar":
         return ArtifactKind.OTHER, "a tar archive"
     if _decode_text(head) is not None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from aotidoctor.model.artifact import StampSeen
+    from aotidoctor.model.executorch import ExecutorchFile
     from aotidoctor.model.run import Ending, Outcome
     from aotidoctor.model.serving_config import NameRow, NameTable
 
@@ -92,6 +93,31 @@ def artifact_json(case: Case) -> dict[str, object]:
         **{name: getattr(found, name)[:NAMES_LISTED] for name in _NAMED.split()},
         **pick_fields(found, "first_line link_target problem counts other_contents"),
         **({"stamp": _stamp(case.stamp)} if case.stamp is not None else {}),
+        **({"executorch": _executorch(found.executorch, case)} if found.executorch is not None else {}),
+    }
+
+
+def _executorch(found: ExecutorchFile, case: Case) -> dict[str, object]:
+    """The content of a .pte or .ptd, and the data files beside it."""
+    return {
+        **pick_fields(found, "program identifier version expected_size n_segments problem"),
+        "methods": [
+            {
+                **pick_fields(method, "name inputs outputs"),
+                "delegates": [record_json(delegate) for delegate in method.delegates[:NAMES_LISTED]],
+                "operators": method.operators[:NAMES_LISTED],
+            }
+            for method in found.methods[:NAMES_LISTED]
+        ],
+        "named": [
+            {**pick_fields(blob, "key offset size tensor sha256"), "format": blob.code.format if blob.code else None}
+            for blob in found.named[:NAMES_LISTED]
+        ],
+        "needed_data": found.needed_data[:NAMES_LISTED],
+        "data": [
+            {**pick_fields(item, "path size version problem"), "keys": sorted(item.keys)[:NAMES_LISTED]}
+            for item in case.data
+        ],
     }
 
 

@@ -63,6 +63,7 @@ ARTIFACT = nullable(
             "counts": OPEN,
             "other_contents": TEXTS,
             "stamp": OPEN,
+            "executorch": OPEN,
         },
     )
 )

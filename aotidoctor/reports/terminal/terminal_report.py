@@ -18,6 +18,7 @@ from aotidoctor.model.contract import ModelContract
 from aotidoctor.model.evidence import Severity, list_names, plural
 from aotidoctor.model.report import Report
 from aotidoctor.reports import package_view, report_view, run_view
+from aotidoctor.reports.executorch_view import executorch_rows
 from aotidoctor.reports.package_view import DEBUG_SETTINGS, LeafRow, finding_text, leaf_rows
 from aotidoctor.reports.report_view import headline
 from aotidoctor.reports.terminal.terminal_layout import (
@@ -89,6 +90,9 @@ def show_package(report: Report, out: Layout, detail: int) -> None:
     loaded = report.case.model.name if report.case.model is not None else None
     for model in artifact.models:
         _model(model, out, chosen=len(artifact.models) > 1 and model.name == loaded)
+    if artifact.executorch is not None:
+        _first("ExecuTorch", executorch_rows(artifact.executorch), out, detail)
+        return
     if contract is None:
         out.title("Contract")
         out.paragraph("not readable from this file without running it")

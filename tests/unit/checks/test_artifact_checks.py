@@ -60,7 +60,8 @@ def test_missing(art, expected):
     [
         ArtifactKind.EXPORTED_PROGRAM, ArtifactKind.TORCHSCRIPT, ArtifactKind.TORCH_SAVE, ArtifactKind.LFS_POINTER,
         ArtifactKind.SAFETENSORS, ArtifactKind.ONNX, ArtifactKind.ZIP, ArtifactKind.PICKLE, ArtifactKind.TEXT,
-        ArtifactKind.DIRECTORY, ArtifactKind.OTHER, ArtifactKind.BARE_SO,
+        ArtifactKind.DIRECTORY, ArtifactKind.OTHER, ArtifactKind.BARE_SO, ArtifactKind.EXECUTORCH_PROGRAM,
+        ArtifactKind.EXECUTORCH_DATA,
     ],
 )  # fmt: skip
 def test_wrong_kind(kind):

@@ -105,12 +105,3 @@ def test_an_archive_for_executorch_alone_is_named(tmp_path):
     parts = [Part("m/data/executorch/m.pte", b"\0\0\0\0ET12"), Part("m/archive_format", b"pt2")]
     found = read(tmp_path, parts)
     assert (found.kind, found.problem) == (ArtifactKind.ZIP, "a PT2 archive for ExecuTorch")
-
-
-@pytest.mark.parametrize(("mark", "word"), [(b"ET12", ".pte"), (b"FT01", ".ptd"), (b"PTMF", ".ptl")])
-def test_files_of_other_runtimes_are_named(tmp_path, mark, word):
-    path = tmp_path / "model.pt2"
-    path.write_bytes(b"\x1c\0\0\0" + mark + bytes(200))
-    found = read_artifact(str(path))
-    assert found.kind is ArtifactKind.OTHER
-    assert word in found.problem

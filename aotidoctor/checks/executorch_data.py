@@ -1,0 +1,82 @@
+"""The weights of an ExecuTorch program are in no data file that is given.
+
+What it does
+    Lists the keys of the data that the methods of a ``.pte`` need and that it does not hold, and looks for each in the
+    ``.ptd`` files of ``--data``.
+
+Why it matters
+    With the ``.ptd`` of another model, or with none, ExecuTorch runs code of AOTInductor without an error and without
+    weights. XNNPACK's delegate ends the process.
+
+Example:
+    275cfd4a_weights_blob: observed other_model.ptd without this key, expected the weights of the program
+
+When it is wrong
+    A program that hands the data over from memory needs no file. Without ``--data`` nothing is found.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import FileSource, list_names, plural, shorten
+from aotidoctor.model.executorch import ExecutorchFile
+
+FIND = Finder("AD-PTE-001", "executorch_data")
+
+
+def run(case: Case) -> Findings:
+    """At most one finding."""
+    program = case.artifact.executorch
+    if program is None or not program.program:
+        return FIND.unchecked("--data is for an ExecuTorch program (.pte) only") if case.options.data else []
+    if program.problem is not None and not program.methods:
+        return FIND.unchecked("the methods of the program cannot be read")
+    needed = program.needed_data
+    if not needed:
+        return []
+    names = list_names([shorten(key, 90) for key in needed], 3)
+    if not case.options.data:
+        what = f"the data that the program needs and does not hold ({names}) were not looked for"
+        return FIND.unchecked(f"{what}: add --data with the .ptd file that the export wrote beside it")
+    # What cannot be read is another finding.
+    unread = [item for item in case.data if item.problem is not None and not item.named]
+    if unread or len(case.data) < len(case.options.data):
+        return FIND.unchecked(f"{list_names([item.path for item in unread]) or 'the data'}: the keys cannot be read")
+    missing = [key for key in needed if not any(key in item.keys for item in case.data)]
+    if not missing:
+        return []
+    files = list_names([item.path for item in case.data])
+    which = f"with only {len(needed) - len(missing)} of" if len(missing) < len(needed) else "without"
+    observed = f"{files} {which} the {plural(len(needed), 'key')} that the program needs"
+    return [
+        FIND.error(
+            "no-weights",
+            shorten(missing[0], 90),
+            observed=observed,
+            expected="the .ptd file that the export of this program wrote",
+            message=f"{observed}; missing: {list_names([shorten(key, 90) for key in missing], 3)}; {_outcome(program)}",
+            source=FileSource(file=program.path),
+            facts={
+                "missing": tuple(missing[:50]),
+                "needed": len(needed),
+                "outcome": _outcome(program),
+                "step": "Give ExecuTorch the .ptd file that the export of this program wrote.",
+                "remedy": f"aotidoctor check {shlex.quote(program.path)} --data the.ptd  # that of the same export",
+            },
+        )
+    ]
+
+
+def _outcome(program: ExecutorchFile) -> str:
+    """What ExecuTorch does without the data."""
+    if any(delegate.weights_key is not None for delegate in program.delegates):
+        return "ExecuTorch runs the code of AOTInductor nevertheless, without weights and without an error"
+    if any(delegate.other_keys for delegate in program.delegates):
+        return "ExecuTorch refuses the program or its process ends in SIGSEGV"
+    return "ExecuTorch refuses to load the method"
+
+
+CHECK = FIND.check(run, cause="weights-not-loaded", needs=("artifact_missing", "artifact_wrong_kind"))

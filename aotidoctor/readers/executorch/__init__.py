@@ -1,0 +1,1 @@
+"""Readers of ExecuTorch programs and data files."""
