@@ -347,10 +347,10 @@ class Assembly:
         level = "warning" if found.level == "warning" or is_warning(found, head) else found.level
         if is_mention(found, head):
             level = "mention"
-        elif is_probe(found, head):
+        elif head.level == "doubtful" or is_probe(found, head):
             from aotidoctor.logs.complaints import succeeds
 
-            # The program does without the library if something goes well below.
+            # The program does without it if something goes well below.
             level = "mention" if any(succeeds(line.text) for line in lines[last + 1 :]) else level
         draft = Draft(
             found=found,
@@ -399,7 +399,8 @@ def failures(lines: Sequence[LogLine], known: frozenset[str]) -> Iterator[LogFai
         for start, read in FORMS if line.text else ():
             if start.search(line.text) is not None and (found := read(lines, at)) is not None:
                 break
-        if found is None and line.level == "error" and line.stamped and line.text and not is_calm(line.text):
+        is_stamped = line.stamped and line.level in ("error", "doubtful")
+        if found is None and is_stamped and line.text and not is_calm(line.text):
             found = message_failure(lines, at)
         elif found is None and line.text in known:
             # A message of c10 comes before the place that raised it, and is read with it.

@@ -19,6 +19,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from aotidoctor.diagnosis.playbooks import NAME, fill_text, find_playbook, subject_of, title_of
+from aotidoctor.logs.executorch import error_code
 from aotidoctor.logs.judgement import is_fixed
 from aotidoctor.logs.patterns import (
     LEAST_CONFIDENCE,
@@ -81,16 +82,18 @@ _SYMBOL = re.compile(r"(?<![\w?])(?:_{1,2}Z\w{3,400}|\?{1,2}[A-Za-z_]\w{0,200}@[
 class CauseKind:
     """A kind of a cause. ``title``, ``remedy`` and ``command`` are as in a playbook; empty ones are the playbook's.
 
-    ``elsewhere``: of a failure without a trace of AOTInductor, whose advice must not name a package.
+    ``message``: empty where patterns name the kind among their facts. ``elsewhere``: of a failure without a trace of
+    AOTInductor, whose advice must not name a package. ``carrier``: of code in no package; what is empty stays so.
     """
 
     cause: str
     kind: str
-    message: str
+    message: str = "(?!)"
     title: str = ""
     remedy: str = ""
     command: str = ""
     elsewhere: bool = False
+    carrier: bool = False
 
     @cached_property
     def words(self) -> re.Pattern[str]:
@@ -289,8 +292,7 @@ def log_findings(reading: LogReading) -> list[Evidence]:
         facts: dict[str, FactValue] = {"form": event.form, "type": event.kind, "stage": event.stage}
         if event.frames:
             facts["frame"] = event.frames[0]
-        if event.origin:
-            facts["said_by"] = event.origin
+        facts |= {key: value for key, value in _more_of(event, reading).items() if value}
         message = f"{event.form}, logged {event.count} times" if event.count > 1 else event.form
         observed = _short(event.text.partition("\n")[0] or event.kind)
         found.append(Evidence(
@@ -384,12 +386,16 @@ def _more(match: LogMatch, reading: LogReading, issue: KnownIssue | None) -> dic
         "known": pattern.known,
         "fixed": pattern.fixed,
         "version": reading.versions.get(pattern.component, ""),
-        "said_by": event.origin,
+        **_more_of(event, reading),
         "count": event.count if event.count > 1 else 0,
         "tainted": event.tainted,
         "elsewhere": not reading.names_aoti,
         "echo_of": event.echo_of or 0,
     }
+
+
+def _more_of(event: LogEvent, reading: LogReading) -> dict[str, FactValue]:
+    return {"said_by": event.origin, "error_code": error_code(event, reading.events)}
 
 
 def _message(match: LogMatch, versions: Mapping[str, str], issue: KnownIssue | None) -> str:
@@ -428,9 +434,9 @@ def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> D
     lead, values = evidence[0], evidence_values(evidence[0])
     stage, line = lead.facts.get("stage"), lead.source.line if isinstance(lead.source, FileSource) else None
     split = split_of(playbook.cause, lead.facts) or _NO_SPLIT
-    elsewhere = bool(lead.facts.get("elsewhere"))
+    elsewhere = bool(lead.facts.get("elsewhere")) and not split.carrier
     remedy = fill_text(split.remedy or playbook.remedy, values)
-    command = command_of(split.command or playbook.command, values)
+    command = command_of(split.command or ("" if split.carrier else playbook.command), values)
     if elsewhere and _OF_PACKAGES.search(remedy) is not None:
         remedy = _FIND_IT
     if elsewhere and _OF_PACKAGES.search(command) is not None:

@@ -141,6 +141,9 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
 _CALM = (
     r"\bfake quantize mode doesn't use scale explicitly",
     r"\bNUMA node read from SysFS had negative value",
+    # ExecuTorch: lookups with a second place to look in, and outputs that are no tensors.
+    r"^Key \w{1,200} not found in named data maps",
+    r"nothing to delete$|^Didn't find tensor 0x|output: \d{1,6} is not Tensor$|^Tensor meta doesn't exist for output",
     # A warning of Python that a supervisor read from the standard error.
     r"(?:^|\] )\S{1,400}:\d{1,7}: \w{3,60}Warning: ",
 )
@@ -256,6 +259,8 @@ _PROBES = re.compile(
     r"|\b(?:ignor(?:ing|ed)|prob(?:ing|ed))\b|\bwill (?:be disabled|not be (?:available|used))\b)"
 )
 # A warning about something that the program may do without.
+# What a runtime logs as news, and goes on with the wrong data.
+_SILENT = "not found or update fn is null"
 _OPTIONAL = "you can ignore this warning"
 # The beginning of a line that is the failure itself, at any level.
 _BEGINS = re.compile(
@@ -292,7 +297,8 @@ def is_mention(found: LogFailure, head: LogLine) -> bool:
     """Whether the failure is only mentioned in news: expected, tried again, or a word of an option."""
     if (found.form == "loader" and "NCCL INFO" in found.text) or _OPTIONAL in found.text:
         return True
-    return head.level == "info" and found.form == "line" and _BEGINS.match(found.text) is None
+    is_news = head.level == "info" and found.form == "line" and _SILENT not in found.text
+    return is_news and _BEGINS.match(found.text) is None
 
 
 # Signs of torch and of other programs.
@@ -310,6 +316,7 @@ _MARK = re.compile(
     r"|Tensor as element|to be true, but got false|Tried to allocate \d"
     r"|ProcessGroup[A-Z]\w{2,8}\.[ch]pp|NCCL (?:WARN|error)"
     r"|#ttg\.|\btt\.func\b"
+    r"|Compile package was created with|GuardManager check failed|\b(?:ViewAndMutationMeta|InputAliasInfo)\b"
     r"|missing value for argument|invalid combination of arg|input batch_size|scalar type \w+ but (?:found|got)"
     r"|\b(?:MPS|XPU|HPU|NPU|CUDA) (?:[Tt]ensors?|backend|framework)|AITemplate"
     # The sources of tch-rs, as cargo keeps them.

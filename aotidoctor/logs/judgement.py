@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from aotidoctor.logs.assembly import Draft
+from aotidoctor.logs.executorch import PASSED_ON
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE, LogFailure, is_certain_cause
 from aotidoctor.logs.prefilter import letters
 from aotidoctor.model.report import LogEvent, LogMatch
@@ -77,6 +78,13 @@ _STAGES = (
         ),
     ),
     (
+        "load",
+        re.compile(
+            r"_dynamo/(?:aot_compile(?:_types)?|package)\.py|_precompile\.py|PrecompileError|_inductor/standalone_compile"
+            r"|Init failed for backend|Failed to get method names|failed to retrieve method_meta"
+        ),
+    ),
+    (
         "export",
         re.compile(
             r"torch/export/(?!pt2_archive|exported_program)|torch/_export/(?!serde)|torch\._dynamo|_dynamo/|ConstraintViolation"
@@ -98,7 +106,8 @@ _STAGES = (
     (
         "run",
         re.compile(
-            r"run_func_|run_impl|::run\(|Exception raised from (?:cpp|triton)_|CUDA (?:driver )?error|in __call__"
+            r"run_func_|run_impl|::run\(|Failed to execute method|KernelCall failed at instruction|"
+            r"Exception raised from (?:cpp|triton)_|CUDA (?:driver )?error|in __call__"
         ),
     ),
 )
@@ -168,7 +177,7 @@ def judge(drafts: Sequence[Draft]) -> list[RelatedFailure]:
         first = lines[1] if len(lines) > 1 and lines[0].startswith("terminate called") else lines[0]
         core = letters(_TYPE.sub("", first.strip())[:300].encode("utf-8", "replace"))
         words.append((core, letters(draft.found.text.encode("utf-8", "replace"))))
-    failures = [at for at, draft in enumerate(drafts) if draft.level == "error" and not follows(draft)]
+    failures = [at for at, draft in enumerate(drafts) if _fails(draft) and not follows(draft)]
     broken: dict[str, Draft] = {}
     for at, one in enumerate(judged):
         draft = one.draft
@@ -187,6 +196,11 @@ def judge(drafts: Sequence[Draft]) -> list[RelatedFailure]:
             passed.add(id(one.root))
             one.root = roots[id(one.root)]
     return judged
+
+
+def _fails(draft: Draft) -> bool:
+    """Whether ``draft`` is a failure: a line without a logger's level is one where its cause is known."""
+    return draft.level == "error" or (draft.level == "notice" and any(map(is_certain_cause, draft.matches)))
 
 
 def _believe_news(drafts: Sequence[Draft]) -> None:
@@ -228,7 +242,7 @@ def _root(
 def follows(draft: Draft) -> bool:
     """Whether a failure only passes on or notices another one."""
     first = draft.found.text.partition("\n")[0]
-    return draft.found.follows or _WRAPPERS.search(first) is not None or supervises(draft)
+    return draft.found.follows or any(words.search(first) for words in (_WRAPPERS, PASSED_ON)) or supervises(draft)
 
 
 def supervises(draft: Draft) -> bool:

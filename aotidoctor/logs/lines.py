@@ -210,7 +210,7 @@ _PREFIXES = tuple(
             r" (?:[\w./\\<>+-]+:\d+\] ?)(?:\[(?:__)?[\w/-]+\] )*"
         ),
         r"\[(?P<letter>[IWEFDVC])(?:\d{3,8} \d\d:\d\d:\d\d\.\d+)? [\w./-]+:\d+\] ?",
-        # ExecuTorch's, which marks much with E that is no failure.
+        # ExecuTorch's, which marks with E also what it does without.
         r"(?:(?P<letter>[IWFD])|(?P<doubtful>E)) (?:\d\d:\d\d:\d\d\.\d+ )?[\w./-]{1,80}(?::[\w./-]{1,80}){0,3}:\d+\] ?",
         # Python's logging in its usual formats.
         rf"\[?{_DATE}\]?(?:\[[\w.-]+\]\s*|:)?\s?(?:- |: )?",

@@ -19,6 +19,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import BinaryIO
 
+from aotidoctor.logs import executorch
 from aotidoctor.logs.assembly import Assembly, Draft, Matcher
 from aotidoctor.logs.judgement import HINTS, RelatedFailure, groups, judge, rank_matches, stage_of, versions_in
 from aotidoctor.logs.lines import Streams, clean_text, decode_line, plain_spelling, without_prefixes
@@ -317,11 +318,13 @@ class _Read:
     def __init__(self, matcher: Matcher) -> None:
         self._assembly, self._streams = Assembly(matcher), Streams()
         self.versions: dict[str, str] = {}
-        self.names_aoti = False
+        self.names_aoti = self._is_executorch = False
 
     def add(self, segment: Sequence[Numbered]) -> None:
         _versions(segment, self.versions)
-        self.names_aoti = self.names_aoti or any(_AOTI.search(raw[:_LONGEST]) is not None for _, raw in segment)
+        for _, raw in segment:
+            self.names_aoti = self.names_aoti or _AOTI.search(raw[:_LONGEST]) is not None
+            self._is_executorch = self._is_executorch or executorch.RUNTIME.search(raw[:_LONGEST]) is not None
         self._assembly.add(list(clean_text(segment, self._streams)))
 
     def finished(self, name: str, source: LogSource, prefilter: Prefilter) -> LogReading:
@@ -336,6 +339,7 @@ class _Read:
         matches = rank_matches(found, self.versions, events)
         # The file that prints a message is a trace of it as well, where no other prints it.
         sources = (match.pattern.source for match in matches if " or " not in match.pattern.source)
+        self._is_executorch = self._is_executorch or executorch.RUNTIME.search(source.head) is not None
         printed = any(_AOTI.search(source.encode()) is not None for source in sources)
         problems = list(source.problems)
         if prefilter.skipped:
@@ -352,7 +356,8 @@ class _Read:
             origins=tuple(self._streams.origins)[:_ORIGINS],
             unknown=tuple(events[id(root)] for root in unknown[:_UNKNOWN]),
             problems=tuple(problems),
-            names_aoti=self.names_aoti or printed or _AOTI.search(source.head) is not None,
+            names_aoti=not self._is_executorch
+            and (self.names_aoti or printed or _AOTI.search(source.head) is not None),
         )
 
     @property

@@ -133,6 +133,8 @@ _OWN = re.compile(
 _PASSED = re.compile(
     r"^(?:_fn|_call|__call__|compile_wrapper|wrapper|inner) \([^\n]{0,300}_dynamo/(?:eval_frame|external_utils|decor)"
     r"|_aot_autograd/(?:runtime_wrappers|utils)\.py|_dynamo/backends/"
+    # Files that torch.compile wrote are read and checked here: nothing is traced.
+    r"|_dynamo/(?:aot_compile(?:_types)?|package|precompile_context)\.py"
     r"|^forward \([^\n]{0,300}_functorch/aot_autograd\.py"
     # The calls of a compiled model, and of what torch.compile compiled.
     r"|^(?:__call__|optimized) \([^\n]{0,300}(?:export/pt2_archive/_package|_inductor/package/package|_export/)"

@@ -173,7 +173,7 @@ def read_record(lines: Sequence[LogLine], at: int) -> LogFailure | None:
 # Any other words of a failure.
 # The end of the name of an exception, and what comes after it; its beginning is looked for backwards.
 _EXCEPTION = re.compile(
-    r"(?:Error|Exception|Interrupt)(?P<after>['\"`>\])*]{0,4}\s?:|\(|[^\w\s.]|\s[-\u2013\u2014]|\s{0,8}$)"
+    r"(?:Error|Exception|Interrupt)(?P<after>['\"`>\])*]{0,4}\s?:(?!:Ok\b)|\(|[^\w\s.]|\s[-\u2013\u2014]|\s{0,8}$)"
 )
 _LONGEST_NAME = 120
 _ERRNO = (
