@@ -16,7 +16,7 @@ from aotidoctor.model.case import Tolerance
 
 CUDA = Path(__file__).parents[2] / "data" / "cuda" / "mlp.pt2"
 # What only says how a report is shown; a report of the library is shown by its methods.
-SHOWING = {"format_", "for_", "json", "report", "output_dir", "quiet", "verbose", "fail_on", "redact"}
+SHOWING = {"format_", "for_", "json", "report", "output", "output_dir", "quiet", "verbose", "fail_on", "redact"}
 COMMAND_OF = {name: name for name in ("check", "classify", "compare", "compat", "inspect")} | {"diagnose": "run"}
 
 
