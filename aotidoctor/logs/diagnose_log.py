@@ -294,6 +294,7 @@ def log_findings(reading: LogReading) -> list[Evidence]:
             facts["frame"] = event.frames[0]
         facts |= {key: value for key, value in _more_of(event, reading).items() if value}
         message = f"{event.form}, logged {event.count} times" if event.count > 1 else event.form
+        message = f"{message}; code {code}" if (code := facts.get("error_code")) else message
         observed = _short(event.text.partition("\n")[0] or event.kind)
         found.append(Evidence(
             code=UNKNOWN, kind="unknown-failure", severity=Severity.WARN, subject=None, observed=observed, expected="",
@@ -359,6 +360,7 @@ def _known_evidence(match: LogMatch, reading: LogReading) -> Evidence:
     kernel = _KERNEL.search("\n".join((event.text, *event.frames)))
     if kernel is not None:
         facts.setdefault("kernel", kernel[0])
+    message, code = _message(match, reading.versions, issue), facts.get("error_code")
     is_lead = match.confidence < LEAST_CONFIDENCE
     subject = facts.get("subject") or (facts.get("kernel") if pattern.cause in _OF_KERNELS else None)
     return Evidence(
@@ -368,7 +370,7 @@ def _known_evidence(match: LogMatch, reading: LogReading) -> Evidence:
         subject=subject if isinstance(subject, str) else None,
         observed=_short(match.text),
         expected="",
-        message=_message(match, reading.versions, issue),
+        message=f"{message}; code {code}" if code else message,
         source=FileSource(file=reading.name, line=match.line),
         facts=facts,
     )

@@ -236,7 +236,8 @@ def _root(
     # A record of a logger before the exception itself.
     after = judged[at + 1].draft
     is_next = after.origin == draft.origin and draft.last < after.at <= draft.last + 1
-    return after if is_next and after.found.form == "python" and draft.is_record else None
+    is_raised = is_next and after.found.form == "python" and not follows(after)
+    return after if is_raised and draft.is_record else None
 
 
 def follows(draft: Draft) -> bool:

@@ -123,3 +123,11 @@ def test_a_line_of_the_runtime_that_is_marked_e_fails_unless_the_run_succeeds():
     assert told(LINE.replace("E ", "F ", 1)) == "unknown"
     assert told(LINE.replace("E ", "I ", 1)) is None
     assert told(f"{LINE}I 00:00:01.0 executorch:runner.cpp:37] Model executed successfully 1 time(s)\n") is None
+
+
+def test_the_exception_that_passes_on_the_line_before_it_is_its_echo():
+    text = f"{BY_ID['made-e-prefix-dtype'].symptom.splitlines()[1]}\nRuntimeError: Failed to execute method forward, error: 0x12\n"
+    findings, _, reading = classify_text(text.encode(), "log")
+    assert [(event.first, event.echo_of) for event in reading.events] == [(1, None), (2, 1)]
+    assert [finding.kind for finding in findings] == ["input-dtype"]
+    assert "code 0x12 InvalidArgument" in findings[0].message
