@@ -46,7 +46,7 @@ ASKED = (
         sub_batch=SubBatch(rows=2, inputs=("args[0]",), outputs=("result",)), against_threads=1, read_beyond=True, launch_trace=True,
         cuda_variant="stream", file_limit=1 << 40, tmpdir="/tmp/x", level=3, unbuffered=True, targets=("a::b",),
         emulate_seconds=2.5, emulate_kernels=("k",), emulate_way="quick", keep_outputs="o.pt",
-        rehearsal={"outputs": [{"name": "OUTPUT__0"}]},
+        rehearsal={"outputs": [{"name": "OUTPUT__0"}]}, unread=(("args[0]", "args[1]"),), confine=True,
         stored=(StoredConstant(name="l.weight", dtype="float32", shape=(12, 16), stride=(16, 1), offset=0, size=768),),
     ),
     Run(inputs=InputsSource(document={"args": [{"tensor": {"shape": [2], "data": [float("inf"), 1.5]}}], "kwargs": {}})),
