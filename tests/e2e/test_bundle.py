@@ -232,7 +232,7 @@ def test_a_saved_report_and_a_kept_map(scene):
         (("bundle", "sample.pt", "--run", "--from", "x.json"), 2, "cannot be combined"),
         (("bundle", "sample.pt", "-o", "/proc/none/x.zip"), 4, "could not write"),
         (("analyze", "sample.pt"), 4, "expected a bundle"),
-        (("analyze", "none.zip"), 4, "No such file"),
+        (("analyze", "none.zip"), 4, "no such file"),
     ],
 )
 def test_what_cannot_be_done_is_said(scene, words, status, said):

@@ -6,6 +6,7 @@ import ast
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -200,11 +201,14 @@ def _library(kit: Kit, bases: list[str], where: Path) -> Path:
         wanted = read_contract(
             str(link), inputs=str(kit.sample_path(base)), reference=None, model_name=None, environ=os.environ
         )
-        (where / f"{base}.h").write_text(cpp_header(wanted))
+        header = cpp_header(wanted)
+        (where / f"{base}.h").write_text(header)
+        # A word that C++ or the header itself uses is another name there.
+        space = re.findall(r"namespace aotidoctor_contract::(\w+)", header)[-1]
         includes.append(f'#include "{base}.h"')
         functions.append(
             f'  m.def("{base}", [](std::vector<at::Tensor> x) {{ std::string all; '
-            f"for (auto& one : aotidoctor_contract::{base}::find_problems(x)) all += one.cause + ' '; return all; }});"
+            f"for (auto& one : aotidoctor_contract::{space}::find_problems(x)) all += one.cause + ' '; return all; }});"
         )
     source = "\n".join(
         [*includes, "#include <torch/library.h>", "TORCH_LIBRARY(aotidoctor_contracts, m) {", *functions, "}"]

@@ -121,7 +121,7 @@ CASES = (
     broken("no_output_node", "S13 no-output-node"),
     broken("not_a_tuple", "S13 not-a-tuple"),
     # What makes AOTInductor fail later
-    archive("mixed_devices", "A01 mixed-device", about="y"),
+    archive("mixed_devices", "A01 mixed-device", "A12 refused", about="y"),
     broken("no_shim", "A02 no-shim", about="aten.linalg_eig.default"),
     broken("shim_of_another_device", "A02 undeclared"),
     broken("custom_without_fake", "A03 no-fake", about="zoolate::no_fake", notes=("A03 custom-op",)),
