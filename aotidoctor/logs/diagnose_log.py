@@ -281,7 +281,7 @@ _RELEASE = re.compile(r" \((?:torch |Triton )?\d+\.\d+(?!\d)[^()]*\)$")
 _NO_SPLIT = CauseKind(cause="", kind="", message="")
 _MOST_MATCHES, _MOST_UNKNOWN, _MOST_CAUSES = 12, 5, 5
 # Advice that takes a package for granted, and what stands there instead where nothing in a log is AOTInductor's.
-_OF_PACKAGES = re.compile(r"(?i:\bpackages?\b(?! (?:list|index|manager))|\.pt2\b|aoti|\bcompile[ds]? again|\bexport)")
+_OF_PACKAGES = re.compile(r"(?i:\bpackages?\b(?! (?:list|index|manager))|\.pt2\b|aoti|\bcompile[ds]? again)")
 _FIND_IT = "Find the library or program that the line belongs to: the log does not show what was loaded or compiled."
 
 

@@ -72,3 +72,11 @@ def test_a_missing_header_of_python_is_no_missing_compiler():
 def test_a_package_that_is_named_brings_its_steps_back():
     assert next_steps(read(ELSEWHERE), package=None) == ()
     assert any("aotidoctor run m.pt2" in step for step in next_steps(read(ELSEWHERE), package="m.pt2"))
+
+
+def test_advice_for_a_failed_export_is_about_the_export():
+    log = "torch._dynamo.exc.Unsupported: Attempted to call function marked as skipped\n  from user code: model.py, line 3\n"
+    _, diagnoses, reading = classify_text(log.encode(), "log")
+    assert (diagnoses[0].cause, reading.names_aoti) == ("export-unsupported", False)
+    assert "exported part" in diagnoses[0].remedy.text
+    assert "draft_export" in diagnoses[0].remedy.command
