@@ -78,5 +78,5 @@ def test_advice_for_a_failed_export_is_about_the_export():
     log = "torch._dynamo.exc.Unsupported: Attempted to call function marked as skipped\n  from user code: model.py, line 3\n"
     _, diagnoses, reading = classify_text(log.encode(), "log")
     assert (diagnoses[0].cause, reading.names_aoti) == ("export-unsupported", False)
-    assert "exported part" in diagnoses[0].remedy.text
+    assert "out of the traced part" in diagnoses[0].remedy.text
     assert "draft_export" in diagnoses[0].remedy.command
