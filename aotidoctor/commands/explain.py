@@ -11,7 +11,7 @@ import difflib
 import inspect
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -48,13 +48,17 @@ def find(topic: str) -> ManualPage | None:
     path = playbook_file(topic.lower())
     if path is not None:
         return _playbook(path)
-    symptom = find_symptom(topic)
-    if symptom is not None:
-        return symptom_page(symptom)
     name = topic.upper() if _CODE.fullmatch(topic.upper()) else topic
+
+    def first(candidates: Iterable[ManualPage]) -> ManualPage | None:
+        return next((page for page in candidates if name in (page.code, page.name)), None)
+
+    # A report names the probe `core_dump`, which is also what people call a symptom.
+    page = first(_pages(name))
+    if page is None and (symptom := find_symptom(topic)) is not None:
+        return symptom_page(symptom)
     # All pages come last, for one whose code stands in another module.
-    candidates = itertools.chain(_pages(name), _rules(), _pages())
-    return next((page for page in candidates if name in (page.code, page.name)), None)
+    return page or first(itertools.chain(_rules(), _pages()))
 
 
 def pages() -> tuple[ManualPage, ...]:

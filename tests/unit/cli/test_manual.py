@@ -34,6 +34,11 @@ def test_the_page_of_a_probe():
     assert explain.find("AD-RUN-001").kind == "probe"
 
 
+def test_every_page_is_found_by_its_name():
+    hidden = [page.name for page in explain.pages() if (found := explain.find(page.name)) and found.name != page.name]
+    assert hidden == []
+
+
 def test_every_check_and_probe_has_a_page_by_its_code():
     for known in (*CHECKS, *PROBES, *LATER):
         page = explain.find(known.code)
