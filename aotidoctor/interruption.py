@@ -56,8 +56,11 @@ def requested_signal() -> str | None:
     return None if _state.number is None else signal.Signals(_state.number).name
 
 
-def signal_status(otherwise: int) -> int:
-    """128 and the number of the signal that asked this process to end, as shells count; else ``otherwise``."""
+def signal_status(otherwise: int = 128 + signal.SIGINT) -> int:
+    """128 and the number of the signal that asked this process to end, as shells count; else ``otherwise``.
+
+    Without ``otherwise`` that of an interrupt, for a KeyboardInterrupt that no signal raised.
+    """
     return otherwise if _state.number is None else 128 + _state.number
 
 

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 
 _STATIC_S, _EXECUTING_S = 120.0, 900.0
-_INTERRUPTED = 130
 # What is worst comes first: a problem, a failure without a cause, what could not be examined, a fault of our own.
 _ORDER = (1, 3, 5, 6, 4)
 
@@ -236,7 +235,7 @@ def _work(request: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, c
 def exit_status(summary: FleetSummary, fail_on: FailOn) -> int:
     """The exit status of the worst item that is not as expected."""
     if summary.interrupted:
-        return signal_status(_INTERRUPTED)
+        return signal_status()
     if summary.problem is not None:
         return 4
     ignored = {0, 1, 3} if fail_on is FailOn.NEVER else {0}

@@ -19,7 +19,6 @@ from aotidoctor.interruption import held, interruptible, requested_signal, signa
 
 Command = Callable[..., None]  # type: ignore[explicit-any]  # each has options of its own
 SCHEMA = "aotidoctor.interrupted/1"
-INTERRUPTED = 130
 
 
 def ending_with_document(name: str, function: Command) -> Command:
@@ -33,7 +32,7 @@ def ending_with_document(name: str, function: Command) -> Command:
         except KeyboardInterrupt:
             with held():
                 _write_document(name, given)
-            raise typer.Exit(signal_status(INTERRUPTED)) from None
+            raise typer.Exit(signal_status()) from None
 
     return command
 

@@ -219,7 +219,6 @@ UNKNOWN = 3
 CANNOT_EXAMINE = 4
 INTERNAL_ERROR = 5
 OUT_OF_TIME = 6
-INTERRUPTED = 130
 
 FAIL_ON = ("info", "warn", "error", "never")
 
@@ -234,7 +233,7 @@ def exit_status(report: Report, fail_on: str) -> int:
     if report.internal_error is not None:
         return INTERNAL_ERROR
     if report.interrupted:
-        return interruption.signal_status(INTERRUPTED)
+        return interruption.signal_status()
     if report.cannot_examine is not None:
         return CANNOT_EXAMINE
     if report.out_of_time:
