@@ -11,9 +11,9 @@ from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case, Host, Options
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.evidence import NotChecked, Severity
-from aotidoctor.model.fleet import UNSTATED, Compatibility, HostAnswer, HostVerdict, PackageNeeds
+from aotidoctor.model.fleet import Compatibility, HostAnswer, HostVerdict, PackageNeeds
 from aotidoctor.model.record import record
-from aotidoctor.model.report import Report
+from aotidoctor.model.report import UNSTATED, Report
 from aotidoctor.model.torch_names import foreign
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.host.profiles import HERE, for_artifact

@@ -153,10 +153,6 @@ class HostVerdict(enum.Enum):
     UNKNOWN = "unknown"
 
 
-UNSTATED = "it is not stated: "
-"""Beginning of the reason that names what a profile does not state."""
-
-
 @record
 class PackageNeeds:
     """Requirements of one package.

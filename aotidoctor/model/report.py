@@ -307,6 +307,8 @@ class LogReading:
 
 # In ``extra`` of a report whose script could not be written: why.
 UNWRITTEN = "repro_unwritten"
+# Beginning of the reason of ``compat`` that names what a profile does not state.
+UNSTATED = "it is not stated: "
 
 
 # How often a failure was seen before, where last, and what solved it.

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity, Source, list_names, plural
-from aotidoctor.model.fleet import UNSTATED
 from aotidoctor.model.record import record
-from aotidoctor.model.report import Diagnosis, Report, Status
+from aotidoctor.model.report import UNSTATED, Diagnosis, Report, Status
 from aotidoctor.reports import package_view, run_view
 from aotidoctor.reports.executorch_view import executorch_summary
 from aotidoctor.reports.run_view import first_failed, last_words, outcome_failed, run_ending
