@@ -84,13 +84,12 @@ async def _describe(system: HTTPFileSystem, url: str) -> HttpFile:
         if answer.status not in _WITHOUT_PARTS:
             return _file(system, url, answer)
     async with _answer(system, url, None) as answer:
-        answer.raise_for_status()
         return _file(system, url, answer)
 
 
 def _file(system: HTTPFileSystem, url: str, answer: ClientResponse) -> HttpFile:
     answer.raise_for_status()
-    part = _PART.fullmatch(answer.headers.get("Content-Range", "")) if answer.status == 206 else None
+    part = _part_of(answer)
     if answer.status == 206:
         size = int(part[3]) if part is not None and part[3] != "*" else None
     else:
@@ -104,6 +103,11 @@ def _file(system: HTTPFileSystem, url: str, answer: ClientResponse) -> HttpFile:
         has_ranges=part is not None and size is not None and not packed,
         _system=system,
     )
+
+
+def _part_of(answer: ClientResponse) -> re.Match[str] | None:
+    """First byte, last byte and size of the file, where the answer is a part of it."""
+    return _PART.fullmatch(answer.headers.get("Content-Range", "")) if answer.status == 206 else None
 
 
 def _encoding(answer: ClientResponse) -> str | None:
@@ -170,7 +174,7 @@ async def _part(system: HTTPFileSystem, url: str, start: int, end: int) -> bytes
 
     async with _answer(system, url, (start, end)) as answer:
         answer.raise_for_status()
-        part = _PART.fullmatch(answer.headers.get("Content-Range", "")) if answer.status == 206 else None
+        part = _part_of(answer)
         if part is None or int(part[1]) != start or int(part[2]) != end - 1 or _encoding(answer) is not None:
             raise AnswerError(f"the server does not send the part that was asked for: bytes {start} to {end - 1}")
         return await asyncio.wait_for(_read(answer, end - start), WAIT_S + (end - start) / SLOWEST)
