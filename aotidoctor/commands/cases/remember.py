@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 from aotidoctor.commands.cases.case_store import CaseQuery, CaseStore, digest, open_store
 from aotidoctor.fleet.results import read_results, result_facts
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.record import JsonObject, objects
+from aotidoctor.model.record import JsonObject, as_object, objects
+from aotidoctor.model.record_json import to_json
 from aotidoctor.model.report import CASES_SCHEMA, CaseNote, CaseRecord, Sighting
 from aotidoctor.reports.json.json_report import dump_json
 from aotidoctor.reports.redact.private_words import Identity
@@ -238,8 +239,6 @@ def merge(store: CaseStore, other: str) -> tuple[int, int]:
     seen = noted = 0
     with open_store(other) as source:
         for page in source.pages():
-            cases = objects(json.loads(document(page)).get("cases"))
-            numbered = zip(cases, page, strict=True)
-            more = store.add([_cleaned(case, f"{other}: case {record.number}") for case, record in numbered])
+            more = store.add([_cleaned(as_object(to_json(each)), f"{other}: case {each.number}") for each in page])
             seen, noted = seen + more[0], noted + more[1]
     return seen, noted
