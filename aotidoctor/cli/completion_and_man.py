@@ -98,9 +98,12 @@ def _known_values() -> Mapping[str, tuple[str, ...]]:
 
 def _choices(param: _Param, value: str) -> tuple[str, ...]:
     """The values that a shell may offer: those of the type, else those that are known for the metavar."""
-    return tuple(str(getattr(one, "value", one)) for one in getattr(param.type, "choices", ())) or _known_values().get(
-        value, ()
-    )
+    return _values_of(param) or _known_values().get(value, ())
+
+
+def _values_of(param: _Param) -> tuple[str, ...]:
+    """All values that the type has."""
+    return tuple(str(getattr(one, "value", one)) for one in getattr(param.type, "choices", ()))
 
 
 def _all(table: Mapping[str, CommandEntry], above: tuple[str, ...]) -> Iterator[Described]:
@@ -143,8 +146,7 @@ def _one(path: tuple[str, ...], entry: CommandEntry) -> Described:
 
 def _option(param: _Param) -> Word:
     takes = not (getattr(param, "is_flag", False) or getattr(param, "count", False))
-    own = "|".join(str(getattr(one, "value", one)) for one in getattr(param.type, "choices", ()))
-    value = (param.metavar or own or param.type.name.upper()) if takes else ""
+    value = (param.metavar or "|".join(_values_of(param)) or param.type.name.upper()) if takes else ""
     names = sorted((*param.opts, *param.secondary_opts), key=lambda name: (name.startswith("--no-"), -len(name)))
     return Word(
         names=tuple(names), help=_help(param), value=value, choices=_choices(param, value), is_file=_is_file(value)
