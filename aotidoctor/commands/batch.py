@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
@@ -15,6 +13,7 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING
 
+from aotidoctor.files import open_regular
 from aotidoctor.fleet.cache import Cache
 from aotidoctor.fleet.dask_cluster import Patience
 from aotidoctor.fleet.digest import Settings, host_digest, settings_json, tool_digest
@@ -24,7 +23,7 @@ from aotidoctor.fleet.pool import Limits, Pool
 from aotidoctor.fleet.results import ResultsFolder, read_fleet
 from aotidoctor.interruption import held, interruptible
 from aotidoctor.model.case import Options
-from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.errors import CannotExamineError, UsageError, examining
 from aotidoctor.model.fleet import FleetRun, FleetSummary
 from aotidoctor.model.record import record
 from aotidoctor.triage.open_case import host_of
@@ -118,13 +117,9 @@ def _item_options(item: FleetItem, settings: Settings) -> Options:
 def _classify(item: FleetItem, options: Options, argv: tuple[str, ...], environ: Environ) -> Report:
     from aotidoctor.commands.classify import classify
 
-    try:
-        descriptor = os.open(item.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:
-        raise CannotExamineError(f"{item.path}: {getattr(error, 'strerror', None) or error}") from error
-    with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise CannotExamineError(f"{item.path} is not a regular file")
+    with examining(item.path):
+        stream = open_regular(item.path)
+    with stream:
         return classify(
             stream,
             item.path,
