@@ -6,7 +6,7 @@ at that line, and the releases in which the cause is known and fixed, compared w
 Sentences are filled with the values that the line has, and no others. The runtime prints dtypes and devices as
 numbers of c10 (``expected: 4(at::kLong), but got: 3``); the sentences want ``int64`` and ``int32``. A command that
 would have to make up a value is left out. Titles and remedies for the kinds of a cause that a log tells apart are in
-``splits.toml``, read when a log has a diagnosis.
+``splits``.
 """
 
 from __future__ import annotations
@@ -14,123 +14,16 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from pathlib import Path
+from dataclasses import replace
 
 from aotidoctor.diagnosis.playbooks import NAME, fill_text, find_playbook, subject_of, title_of
 from aotidoctor.logs.executorch import error_code
 from aotidoctor.logs.judgement import is_fixed
-from aotidoctor.logs.patterns import (
-    LEAST_CONFIDENCE,
-    LEAST_SUSPICION,
-    NAMED_CONFIDENCE,
-    KnownIssue,
-    bound_repeats,
-    known_issue,
-)
-from aotidoctor.model import load_toml
+from aotidoctor.logs.patterns import LEAST_CONFIDENCE, LEAST_SUSPICION, NAMED_CONFIDENCE, KnownIssue, known_issue
+from aotidoctor.logs.splits import kind_of, split_of
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity, shorten
 from aotidoctor.model.report import Diagnosis, LogEvent, LogMatch, LogReading, Playbook, Remedy, Status
 from aotidoctor.model.torch_names import DEVICE_TYPES, SCALAR_NAMES, scalar_type
-
-# Mangled C++ names: the nested name, without parameters; operators, template arguments and substitutions end it.
-_ITANIUM = re.compile(r"_{1,2}Z(?P<special>T[VTIS]|GV)?(?:N[KVrRO]{0,3}|St)?(?=\d|S[tabsiod])")
-_MSVC = re.compile(r"\?{1,2}(?P<own>[A-Za-z_]\w*)@(?P<outer>(?:[A-Za-z_]\w*@){0,8})@")
-_STANDARD = {"St": "std", "Sa": "std::allocator", "Ss": "std::string", "Sb": "std::basic_string"}
-_SPECIAL = {"TV": "vtable for ", "TT": "VTT for ", "TI": "typeinfo for ", "TS": "typeinfo name for ", "GV": "guard of "}
-_PART = re.compile(r"(?P<length>\d{1,3})|(?P<maker>[CD][0-4])|(?P<standard>S[tabs])")
-_MOST_PARTS = 12
-
-
-def demangle(symbol: str) -> str:
-    """The C++ name of a mangled ``symbol``; ``symbol`` itself where it is not mangled or not understood."""
-    head = _ITANIUM.match(symbol)
-    if head is None:
-        msvc = _MSVC.match(symbol)
-        return symbol if msvc is None else "::".join([*reversed(msvc["outer"].split("@")[:-1]), msvc["own"]])
-    is_nested = head[0].endswith(tuple("NKVrRO")) and "N" in head[0]
-    parts = ["std"] if head[0].endswith("St") else []
-    at = head.end()
-    while len(parts) < _MOST_PARTS and (part := _PART.match(symbol, at)) is not None:
-        at = part.end()
-        if part["length"]:
-            end = at + int(part["length"])
-            if end > len(symbol):
-                # A number that is no length.
-                break
-            parts.append(symbol[at:end])
-            at = end
-        elif part["standard"]:
-            parts.append(_STANDARD[part["standard"]])
-        else:
-            # A constructor or a destructor has the name of its class.
-            own = parts[-1] if parts else ""
-            parts.append(own if part["maker"].startswith("C") or not own else f"~{own}")
-        if not is_nested:
-            break
-    name = "::".join(part for part in parts if part and part != "__cxx11")
-    return f"{_SPECIAL.get(head['special'] or '', '')}{name}" if name else symbol
-
-
-# Kinds of a cause. dyld shows the underscore that C names have on macOS.
-_C_SYMBOL = re.compile(r"(?:undefined symbol: |[Ss]ymbol not found: _)([A-Za-z_]\w{1,200})")
-_SYMBOL = re.compile(r"(?<![\w?])(?:_{1,2}Z\w{3,400}|\?{1,2}[A-Za-z_]\w{0,200}@[\w@]{1,200})")
-
-
-@dataclass(frozen=True)
-class CauseKind:
-    """A kind of a cause. ``title``, ``remedy`` and ``command`` are as in a playbook; empty ones are the playbook's.
-
-    ``message``: empty where patterns name the kind among their facts. ``elsewhere``: of a failure without a trace of
-    AOTInductor, whose advice must not name a package. ``carrier``: of code in no package; what is empty stays so.
-    """
-
-    cause: str
-    kind: str
-    message: str = "(?!)"
-    title: str = ""
-    remedy: str = ""
-    command: str = ""
-    elsewhere: bool = False
-    carrier: bool = False
-
-    @cached_property
-    def words(self) -> re.Pattern[str]:
-        """The compiled expression for such a message; its named groups are facts."""
-        return re.compile(bound_repeats(self.message), re.MULTILINE)
-
-
-def kind_of(cause: str, text: str, *, elsewhere: bool = False) -> dict[str, FactValue]:
-    """The kind of ``cause`` that ``text`` is about, as facts; empty where there are no kinds or none fits."""
-    facts: dict[str, FactValue] = {}
-    for one in splits():
-        hit = one.words.search(text) if one.cause == cause and (elsewhere or not one.elsewhere) else None
-        if hit is not None:
-            facts = {"split": one.kind, **{name: value for name, value in hit.groupdict().items() if value}}
-            break
-    if cause in ("abi-mismatch", "undefined-symbol-link"):
-        # A symbol of C++ as it is written in the source; else one of C, as shims are.
-        symbol, plain = _SYMBOL.search(text), _C_SYMBOL.search(text)
-        if symbol is not None:
-            facts["demangled"] = demangle(symbol[0])
-        elif plain is not None:
-            facts["demangled"] = plain[1]
-    return facts
-
-
-def split_of(cause: str, facts: Mapping[str, FactValue]) -> CauseKind | None:
-    """The kind that ``kind_of`` found; None without one."""
-    kind = facts.get("split")
-    return next((one for one in splits() if (one.cause, one.kind) == (cause, kind)), None)
-
-
-@lru_cache(maxsize=1)
-def splits() -> tuple[CauseKind, ...]:
-    """The kinds of causes in ``splits.toml``, in its order."""
-    table = load_toml(Path(__file__).with_name("splits.toml").read_text(encoding="utf-8"))
-    return tuple(CauseKind(**entry) for entry in table["split"])
-
 
 # Sentences.
 _SCALAR = re.compile(r"^(?P<number>\d+)?\(?(?:at::)?k?(?P<name>[A-Za-z]\w*)?\)?$")
@@ -278,7 +171,6 @@ _KERNEL = re.compile(r"\b(?:cpp|triton)_(?:[a-z]+_)*?fused_\w+")
 # A frame of the model below those of PyTorch: ``forward (/home/me/model.py:10)``.
 _USERS_FRAME = re.compile(r"forward \((?:[^\n()]{0,400}[/\\])?(?P<file>[^\n/\\()]{1,120}\.py):(?P<line>\d{1,7})\)")
 _RELEASE = re.compile(r" \((?:torch |Triton )?\d+\.\d+(?!\d)[^()]*\)$")
-_NO_SPLIT = CauseKind(cause="", kind="", message="")
 _MOST_MATCHES, _MOST_UNKNOWN, _MOST_CAUSES = 12, 5, 5
 # Advice that takes a package for granted, and what stands there instead where nothing in a log is AOTInductor's.
 _OF_PACKAGES = re.compile(r"(?i:\bpackages?\b(?! (?:list|index|manager))|\.pt2\b|aoti|\bcompile[ds]? again)")
@@ -435,7 +327,7 @@ def _origin_file(source: str) -> str:
 def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> Diagnosis:
     lead, values = evidence[0], evidence_values(evidence[0])
     stage, line = lead.facts.get("stage"), lead.source.line if isinstance(lead.source, FileSource) else None
-    split = split_of(playbook.cause, lead.facts) or _NO_SPLIT
+    split = split_of(playbook.cause, lead.facts)
     elsewhere = bool(lead.facts.get("elsewhere")) and not split.carrier
     remedy = fill_text(split.remedy or playbook.remedy, values)
     command = command_of(split.command or ("" if split.carrier else playbook.command), values)

@@ -6,7 +6,7 @@ import pytest
 
 from aotidoctor.commands.classify import classify_text
 from aotidoctor.diagnosis.playbooks import find_playbook
-from aotidoctor.logs.diagnose_log import demangle, kind_of, splits
+from aotidoctor.logs.splits import demangle, kind_of, splits
 
 SO = "/opt/venv/lib/python3.10/site-packages/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so"
 KINDS = {

@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 import aotidoctor
-from aotidoctor.logs.diagnose_log import splits
 from aotidoctor.logs.origins import origins
 from aotidoctor.logs.patterns import bound_repeats, load_patterns
+from aotidoctor.logs.splits import splits
 from aotidoctor.model import LatePattern
 from tests.optional import needs
 from tests.unit.patterns import pump
