@@ -7,7 +7,7 @@ No document is above 8 MB: beyond that, long lists and texts are cut, and the do
 of a stranger can ask for a report of a hundred megabytes (thousands of inputs, names of a megabyte).
 
 The exit status is the same for every format. `--help` loads this module, so it imports nothing but the standard
-library and ``model``.
+library, ``model`` and ``interruption``.
 """
 
 from __future__ import annotations
@@ -101,11 +101,6 @@ def size(count: int) -> str:
 def seconds(value: float) -> str:
     """Seconds for a person: ``0.14 s``, ``12.3 s``."""
     return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
-
-
-def short_name(name: str, limit: int = 56) -> str:
-    """A kernel's name in a table: of a long one the beginning and the number at its end."""
-    return name if len(name) <= limit else f"{name[: limit - 9]}…{name[-8:]}"
 
 
 # Records with some of their texts replaced.

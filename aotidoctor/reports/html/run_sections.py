@@ -38,14 +38,14 @@ from aotidoctor.reports.html.html_blocks import (
     texts,
 )
 from aotidoctor.reports.localization_view import kernel_value_rows, took_text
-from aotidoctor.reports.text import one_line, seconds, short_name
+from aotidoctor.reports.text import one_line, seconds
 
 if TYPE_CHECKING:
     from aotidoctor.model.localization import OutputComparison
 
 
 # Numbers of the drawings.
-_ROWS = 40
+_ROWS, _NAME = 40, 52
 _MISSING = "No drawing: {}. The numbers are in the table. Drawings need matplotlib: pip install matplotlib"
 
 
@@ -55,7 +55,7 @@ def plot_value_rows(place: Localization) -> tuple[ValueRow, ...]:
     for call in place.values:
         outs = [buffer for buffer in call.wrote if buffer.seen]
         for at, buffer in enumerate(outs):
-            name = short_name(one_line(call.name), 52) if at == 0 else ""
+            name = _short_name(one_line(call.name)) if at == 0 else ""
             bad = call.name == place.first_bad
             # What no node has is common among intermediates; it is told of the call in question only.
             error = buffer.error if bad or buffer.agrees else None
@@ -74,6 +74,11 @@ def plot_value_rows(place: Localization) -> tuple[ValueRow, ...]:
                 )
             )
     return tuple(rows)
+
+
+def _short_name(name: str) -> str:
+    """A kernel's name beside a drawing: of a long one the beginning and the number at its end."""
+    return name if len(name) <= _NAME else f"{name[: _NAME - 9]}…{name[-8:]}"
 
 
 def _finite(value: float | None) -> float | None:
