@@ -71,9 +71,8 @@ def classify(
         raise CannotExamineError(f"{name} is empty: {_SIGNAL}")
     findings = with_ids(log_findings(reading))
     verdict, diagnoses = judge_log(reading, log_diagnoses(findings))
-    failed = bool(reading.unknown) or any(match.event.level == "error" for match in reading.matches)
     # A failure counts as an error even where its cause is only suspected.
-    if verdict == "unknown" or (failed and not any(item.severity is Severity.ERROR for item in findings)):
+    if verdict == "unknown" or (reading.has_failure and not any(item.severity is Severity.ERROR for item in findings)):
         findings = [replace(item, severity=Severity.ERROR) if item.code == UNKNOWN else item for item in findings]
     nothing_run = NotChecked(
         code="AD-RUN", name="runs", reason="`classify` does not execute anything; use `aotidoctor run`"

@@ -223,7 +223,7 @@ def judge_log(reading: LogReading, diagnoses: tuple[Diagnosis, ...]) -> tuple[st
     """The verdict on a log, and the causes to show: where nothing failed, none below ``NAMED_CONFIDENCE``."""
     if diagnoses and diagnoses[0].confidence >= NAMED_CONFIDENCE:
         return "problem", diagnoses
-    if reading.unknown or any(match.event.level == "error" for match in reading.matches):
+    if reading.has_failure:
         return "unknown", diagnoses
     return "unknown" if reading.out_of_time else "healthy", ()
 
@@ -242,14 +242,15 @@ def _known_evidence(match: LogMatch, reading: LogReading) -> Evidence:
         "stage": pattern.stage or event.stage,
     }
     # The known issue of a match: some are told apart by where the message comes from, not by its words.
-    issue = known_issue("\n".join((match.event.text, *match.event.frames)), match.pattern.cause)
+    text = "\n".join((event.text, *event.frames))
+    issue = known_issue(text, pattern.cause)
     facts |= {key: value for key, value in _more(match, reading, issue).items() if value}
-    text = "\n".join((event.text, *event.frames[:_FRAMES]))
-    facts = {**kind_of(pattern.cause, text, elsewhere=not reading.names_aoti), **facts}
-    where = next((_USERS_FRAME.fullmatch(frame) for frame in event.frames if _is_users(frame)), None)
-    if where is not None:
-        facts.setdefault("where", f"{where['file']}, line {where['line']}")
-    kernel = _KERNEL.search("\n".join((event.text, *event.frames)))
+    short = "\n".join((event.text, *event.frames[:_FRAMES]))
+    facts = {**kind_of(pattern.cause, short, elsewhere=not reading.names_aoti), **facts}
+    where = next(filter(None, map(_users_place, event.frames)), "")
+    if where:
+        facts.setdefault("where", where)
+    kernel = _KERNEL.search(text)
     if kernel is not None:
         facts.setdefault("kernel", kernel[0])
     message, code = _message(match, reading.versions, issue), facts.get("error_code")
@@ -360,9 +361,10 @@ def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> D
     )
 
 
-def _is_users(frame: str) -> bool:
-    """Whether it is the forward of a file that is not in a folder of installed packages."""
-    return _USERS_FRAME.fullmatch(frame) is not None and "-packages" not in frame and "/torch/" not in frame
+def _users_place(frame: str) -> str:
+    """File and line of a forward, if the file is not in a folder of installed packages; empty for other frames."""
+    found = None if "-packages" in frame or "/torch/" in frame else _USERS_FRAME.fullmatch(frame)
+    return f"{found['file']}, line {found['line']}" if found is not None else ""
 
 
 def with_ids(findings: Sequence[Evidence]) -> list[Evidence]:

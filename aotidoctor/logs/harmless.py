@@ -258,9 +258,9 @@ _PROBES = re.compile(
     r"\bNCCL INFO\b|(?i:\b(?:skipp(?:ing|ed)|skip) (?:the )?(?:import|load|regist)|\boptional\b|\bfall(?:ing|s)? back\b"
     r"|\b(?:ignor(?:ing|ed)|prob(?:ing|ed))\b|\bwill (?:be disabled|not be (?:available|used))\b)"
 )
-# A warning about something that the program may do without.
 # What a runtime logs as news, and goes on with the wrong data.
 _SILENT = "not found or update fn is null"
+# A warning about something that the program may do without.
 _OPTIONAL = "you can ignore this warning"
 # The beginning of a line that is the failure itself, at any level.
 _BEGINS = re.compile(

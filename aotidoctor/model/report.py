@@ -304,6 +304,11 @@ class LogReading:
     out_of_time: bool = False
     names_aoti: bool = True
 
+    @property
+    def has_failure(self) -> bool:
+        """Whether something failed, and is not only warned of."""
+        return bool(self.unknown) or any(match.event.level == "error" for match in self.matches)
+
 
 # In ``extra`` of a report whose script could not be written: why.
 UNWRITTEN = "repro_unwritten"
