@@ -23,6 +23,7 @@ from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.localization import Chain, Frame, Localization
 from aotidoctor.model.report import Diagnosis, LogEvent, LogReading, Report
 from aotidoctor.triage import open_case
+from aotidoctor.triage.missing_file import no_such_file
 from aotidoctor.triage.state import Session
 from aotidoctor.triage.static_checks import name_causes, run_checks
 
@@ -44,11 +45,11 @@ def resolve_names(report: Report, package: str, inputs: str | None, environ: Map
     """``report`` with names of the package ``package``. Raises CannotExamineError."""
     case, unread = open_case.open_case(package, inputs, report.case.options, environ)
     if case.artifact.kind is ArtifactKind.MISSING:
-        raise CannotExamineError(f"no such file: {package}")
+        raise CannotExamineError(no_such_file(package, "--package"))
     if case.artifact.kind is ArtifactKind.UNREADABLE:
         raise CannotExamineError(f"{package}: {case.artifact.problem}")
-    if (error := case.inputs_error) is not None and error.kind in ("missing", "unreadable"):
-        raise CannotExamineError(f"no such file: {inputs}" if error.kind == "missing" else str(error))
+    if inputs is not None and (error := case.inputs_error) is not None and error.kind in ("missing", "unreadable"):
+        raise CannotExamineError(no_such_file(inputs, "--inputs") if error.kind == "missing" else str(error))
     reading = report.log
     if reading is None or case.contract is None:
         reason = case.artifact.problem or "it contains no sources of generated code"

@@ -21,6 +21,7 @@ def folder(tmp_path, monkeypatch):
     shutil.copy(DATA / "inputs" / "args.pt", "sample.pt")
     for name in ("host.json", "crash.log", "case.zip", "cases.pt2"):
         (tmp_path / name).write_text("{}")
+    (tmp_path / "server.log").write_text("RuntimeError: index out of bounds: 0 <= tmp7 < 100L\n")
     return tmp_path
 
 
@@ -60,6 +61,14 @@ SLIPS = {
     "setup of verify": (("verify", "program.pt2", "--setup", "ops.py"), "no such file: ops.py (--setup)"),
     "no log": (("classify", "gone.log"), "no such file: gone.log"),
     "a log": (("classify", "crsh.log"), "no such file: crsh.log; did you mean crash.log?"),
+    "package of a log": (
+        ("classify", "server.log", "--package", "rankr.pt2"),
+        "no such file: rankr.pt2 (--package); did you mean ranker.pt2?",
+    ),
+    "inputs of a log": (
+        ("classify", "server.log", "--package", "ranker.pt2", "--inputs", "smple.pt"),
+        "no such file: smple.pt (--inputs); did you mean sample.pt?",
+    ),
     "no bundle": (("analyze", "cse.zip"), "no such file: cse.zip; did you mean case.zip?"),
     "of its kind": (("check", "cse.pt2"), "no such file: cse.pt2; did you mean cases.pt2?"),
 }
