@@ -81,7 +81,9 @@ def defer_interrupts() -> Iterator[None]:
                 handlers[number] = handler
                 signal.signal(number, lambda this, _frame: came.append(this))
     try:
-        yield
+        # Nor is one raised here that came before, and that a finalizer swallowed.
+        with interruption.held():
+            yield
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)

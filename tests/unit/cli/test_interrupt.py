@@ -139,6 +139,24 @@ def test_a_request_that_a_finalizer_swallows_comes_again():
     assert (done.stdout, done.stderr, done.returncode) == ("SIGTERM 143\n", "", 0)
 
 
+CLEANING = FINALIZER.replace(
+    "        time.sleep(60)",
+    """
+        from aotidoctor.runner.child_ending import defer_interrupts
+
+        with defer_interrupts():
+            time.sleep(4 * interruption._LOOK_S)
+            print("cleaned up")
+        time.sleep(60)
+""",
+)
+
+
+def test_a_request_that_comes_again_does_not_cut_the_cleaning_up_in_half():
+    done = subprocess.run([sys.executable, "-c", CLEANING], capture_output=True, text=True, timeout=50, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == ("cleaned up\nSIGTERM 143\n", "", 0)
+
+
 ENDLESS = """
 import os, signal, time
 from aotidoctor import interruption
