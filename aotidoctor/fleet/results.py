@@ -4,7 +4,7 @@ A line is appended by one ``write`` of the kernel, after the report that it name
 that can be read stands for a report that is there, and at most the last line can be torn: the next writer cuts it off,
 readers skip it.
 
-The folder may come from somebody else: everything in it is opened by the folder's descriptor, and no link is followed.
+The folder may come from somebody else: who writes there opens everything by its descriptor, and follows no link.
 """
 
 from __future__ import annotations
