@@ -36,12 +36,12 @@ def run(case: Case) -> Findings:
     """Findings from the trees if there is a call spec, from the bare count otherwise."""
     if case.contract is None or case.inputs is None:
         return FIND.unchecked(missing_reason(case))
-    overlay = overlay_of(case)
+    overlay, raises = overlay_of(case), call_error(case)
     if overlay is None:
         given, wanted = len(case.inputs.tensors()), case.contract.n_inputs
         kind = "few" if given < wanted else "many"
         observed, expected = plural(given, "tensor"), plural(wanted, "tensor")
-        found = FIND.error(kind, "args", observed=observed, expected=expected, facts={"raises": call_error(case)})
+        found = FIND.error(kind, "args", observed=observed, expected=expected, facts={"raises": raises})
         return [found] if given != wanted else []
     swapped = swapped_paths(overlay)
     return [
@@ -51,7 +51,7 @@ def run(case: Case) -> Findings:
                 difference.path,
                 observed=difference.observed,
                 expected=difference.expected,
-                facts={"path": difference.path, "raises": call_error(case)},
+                facts={"path": difference.path, "raises": raises},
             )
             for difference in overlay.of("count")
         ),
@@ -61,7 +61,7 @@ def run(case: Case) -> Findings:
                 pair.path,
                 observed=describe_tensor(pair.value),
                 expected="no tensor: this leaf was a plain value (or None) at export",
-                facts={"path": pair.path, "tensor_for_constant": True, "raises": call_error(case)},
+                facts={"path": pair.path, "tensor_for_constant": True, "raises": raises},
             )
             for pair in overlay.pairs
             if pair.spec.kind == "constant" and isinstance(pair.value, TensorDesc) and pair.path not in swapped

@@ -27,6 +27,7 @@ def run(case: Case) -> Findings:
     overlay = overlay_of(case)
     if overlay is None:
         return FIND.unchecked(missing_reason(case))
+    raises = call_error(case)
     return [
         FIND.error(
             difference.kind,
@@ -37,7 +38,7 @@ def run(case: Case) -> Findings:
                 "keys_observed": difference.keys_observed[:MOST_KEYS],
                 "keys_expected": difference.keys_expected[:MOST_KEYS],
                 "path": difference.path,
-                "raises": call_error(case),
+                "raises": raises,
             },
         )
         for difference in overlay.of("kwargs")

@@ -38,7 +38,7 @@ def run(case: Case) -> Findings:
     overlay = overlay_of(case)
     if overlay is None:
         return FIND.unchecked(missing_reason(case))
-    swapped = swapped_paths(overlay)
+    swapped, raises = swapped_paths(overlay), call_error(case)
     return [
         FIND.error(
             KINDS.get(pair.value.type, "number"),
@@ -50,7 +50,7 @@ def run(case: Case) -> Findings:
                 "path": pair.path,
                 "expected_dtype": pair.spec.dtype,
                 "observed_type": pair.value.type,
-                "raises": call_error(case),
+                "raises": raises,
             },
         )
         for pair in overlay.pairs

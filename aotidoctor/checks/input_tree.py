@@ -29,7 +29,7 @@ def run(case: Case) -> Findings:
     overlay = overlay_of(case)
     if overlay is None:
         return FIND.unchecked(missing_reason(case))
-    found = []
+    raises, found = call_error(case), []
     for difference in overlay.of("tree"):
         note = FIND.info if difference.kind == "object" else FIND.warn
         state = note if difference.harmless else FIND.error
@@ -44,7 +44,7 @@ def run(case: Case) -> Findings:
                     "keys_expected": difference.keys_expected[:MOST_KEYS],
                     "path": difference.path,
                     "harmless": difference.harmless,
-                    "raises": call_error(case),
+                    "raises": raises,
                 },
             )
         )
