@@ -150,8 +150,13 @@ def _names(case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[str, C
         )
     # Parts of modules of which the package has other parts.
     modules = {name.rpartition(".")[0] for name in wanted} - {""}
-    small = {name: spec for name, spec in given.items() if name not in wanted and name.rpartition(".")[0] in modules}
-    literals = {name: values for name, spec in small.items() if (values := _literals(case, spec))}
+    small = {
+        name: len(spec.values)
+        for name, spec in given.items()
+        if name not in wanted and name.rpartition(".")[0] in modules and len(spec.values) > 1
+    }
+    written = _written_vectors(case) if small else {}
+    literals = {name: written[length] for name, length in small.items() if length in written}
     for name, values in literals.items():
         yield _literal_evidence(case, given[name], values)
     other = [
@@ -168,14 +173,16 @@ def _names(case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[str, C
         )
 
 
-def _literals(case: Case, spec: ConstantSpec) -> list[tuple[float, ...]]:
-    """Vectors of the generated code that have as many elements as this small tensor of the file."""
-    if len(spec.values) < 2 or case.model is None:
-        return []
+def _written_vectors(case: Case) -> dict[int, list[tuple[float, ...]]]:
+    """Vectors of the generated code by their number of elements."""
+    if case.model is None:
+        return {}
     from aotidoctor.readers.contract.written_constants import constant_vectors
 
-    source = "\n".join((case.model.wrapper_cpp or "", *case.model.kernel_sources.values()))
-    return [vector for vector in constant_vectors(source) if len(vector) == len(spec.values)]
+    found: dict[int, list[tuple[float, ...]]] = {}
+    for vector in constant_vectors("\n".join((case.model.wrapper_cpp or "", *case.model.kernel_sources.values()))):
+        found.setdefault(len(vector), []).append(vector)
+    return found
 
 
 def _literal_evidence(case: Case, spec: ConstantSpec, found: Sequence[tuple[float, ...]]) -> Evidence:
