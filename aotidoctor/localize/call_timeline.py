@@ -100,16 +100,15 @@ def origin_of(case: Case, kernel: str, made: KernelCall | None = None) -> Kernel
     alike = [call for call in calls if call.name == kernel]
     information = case.model.kernel_information if case.model is not None else {}
     entries = [facts for key, facts in information.items() if key.rpartition(":")[0] == kernel]
-    places = [_where(facts.get("stack_traces", ())) for facts in entries]
     at = next((at for at, call in enumerate(alike) if call is made), None)
-    where = places[0] if len(set(places)) == 1 else None
-    if at is not None and len(places) == len(alike):
-        where = places[at]
-    origins = alike[0].origins if len({call.origins for call in alike}) == 1 else ()
-    if made is not None:
-        origins = made.origins
-    if origins:
-        return KernelOrigin(operators=tuple(dict.fromkeys(origins)), where=where)
+    if at is not None and len(entries) == len(alike):
+        entries = [entries[at]]
+    places = {_where(facts.get("stack_traces", ())) for facts in entries}
+    where = places.pop() if len(places) == 1 else None
+    origins = {made.origins} if made is not None else {call.origins for call in alike}
+    operators = origins.pop() if len(origins) == 1 else ()
+    if operators:
+        return KernelOrigin(operators=tuple(dict.fromkeys(operators)), where=where)
     # `scale` -> `zoo::scale` for the custom operators of the package.
     targets = case.contract.custom_ops if case.contract is not None else ()
     custom = {target.partition("::")[2].partition(".")[0]: target for target in targets if "::" in target}

@@ -278,8 +278,8 @@ def _is_node(case: Case, watched: WatchedValues, call: KernelValues, buffer: Buf
     if call.kind != CallKind.KERNEL.value:
         # A product that a later kernel adds the bias to: the program knows the sum only.
         product = _PRODUCT.fullmatch(call.name)
-        operators = _origin(case, watched, call).operators
-        return not (product is not None and bool(operators) and f"aten.{product[1]}" not in operators)
+        operators = _origin(case, watched, call).operators if product is not None else ()
+        return product is None or not operators or f"aten.{product[1]}" in operators
     read = [b for b in call.read if b.seen]
     if buffer.inf and not any(b.inf for b in read):
         return False
