@@ -248,7 +248,7 @@ def merged_violations(archive: ProgramArchive) -> list[Violation]:
             target=path,
             facts={**merged_facts(path, other)},
         )
-        for path, other in merged_inputs(archive, read_examples(archive)).items()
+        for path, other in merged_inputs(archive, read_examples).items()
     ]
 
 

@@ -251,7 +251,7 @@ def read_merged(path: str | None, reference: ExportedFacts | None) -> Mapping[st
     from aotidoctor.readers.package.merged_inputs import merged_inputs
 
     archive = read_program_archive(path)
-    return {} if isinstance(archive, str) else merged_inputs(archive, read_examples(archive))
+    return {} if isinstance(archive, str) else merged_inputs(archive, read_examples)
 
 
 def setup_loads(setup: str | None) -> bool | None:

@@ -9,8 +9,6 @@ import hashlib
 import mmap
 import os
 import stat
-import tempfile
-from pathlib import Path
 
 from aotidoctor.model.artifact import ProgramArchive
 from aotidoctor.model.errors import InputsError
@@ -38,7 +36,10 @@ def read_inputs(path: str, *, trust_pickle: bool = False, expected: Expected | N
     it. ``expected`` are the ``args`` and ``kwargs`` trees of the contract; they decide between readings that are both
     possible. Raises ``InputsError`` with the cause ``inputs-file-missing``, ``-corrupt``, ``-unsafe`` or ``-format``.
     """
-    data = _open(path)
+    return _read(path, _open(path), trust_pickle=trust_pickle, expected=expected)
+
+
+def _read(path: str, data: memoryview, *, trust_pickle: bool = False, expected: Expected | None = None) -> InputSet:
     try:
         content = _content(path, data, trusted=trust_pickle)
         root = content.tree
@@ -66,13 +67,11 @@ def read_examples(archive: ProgramArchive) -> dict[str, TensorDesc]:
     examples = archive.examples
     if examples is None or examples.size > READ_LIMIT:
         return {}
-    with tempfile.TemporaryDirectory(prefix="aotidoctor-") as room:
-        copy = Path(room) / "sample.pt"
-        try:
-            copy.write_bytes(_open(archive.path)[examples.offset : examples.offset + examples.size])
-            return dict(read_inputs(str(copy)).tensors())
-        except (InputsError, OSError):
-            return {}
+    try:
+        data = _open(archive.path)[examples.offset : examples.offset + examples.size]
+        return dict(_read(archive.path, data).tensors())
+    except InputsError:
+        return {}
 
 
 def _open(path: str) -> memoryview:

@@ -6,7 +6,6 @@ of a file of weights no values are read.
 
 from __future__ import annotations
 
-import io
 import mmap
 import struct
 import zipfile
@@ -28,6 +27,7 @@ from aotidoctor.readers.inputs.read_inputs import opener
 from aotidoctor.readers.inputs.tensor_values import FileStorage, MalformedError, decode
 from aotidoctor.readers.inputs.torch_files import (
     MAX_MEMBERS,
+    MappedPart,
     Members,
     corrupt_error,
     find_pickle,
@@ -49,7 +49,7 @@ def read_saved_state(path: str, state: PickledState) -> dict[str, ArchivePayload
 
 
 def _tensors(path: str, member: str, data: memoryview) -> dict[str, ArchivePayload]:
-    with zipfile.ZipFile(_Window(data)) as archive:
+    with zipfile.ZipFile(MappedPart(data)) as archive:
         infos = archive.infolist()
     if len(infos) > MAX_MEMBERS or len({info.filename for info in infos}) < len(infos):
         raise corrupt_error(path, member, f"{len(infos)} members, or two with one name", "a file of torch.save")
@@ -101,26 +101,6 @@ def _no_bytes(value: TensorDesc, storage: FileStorage | None) -> str | None:
     if storage is None or storage.data is None or not plain:
         return f"a tensor of a different kind ({value.layout})"
     return "values of a big-endian machine" if storage.big_endian else None
-
-
-class _Window(io.RawIOBase):
-    """A part of a mapped file as a file."""
-
-    def __init__(self, data: memoryview) -> None:
-        self._data = data
-        self._at = 0
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Go somewhere; ``whence`` as for files."""
-        self._at = max(0, offset + (0, self._at, len(self._data))[whence])
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        """Some bytes, from where it is."""
-        end = len(self._data) if size < 0 else self._at + size
-        found = bytes(self._data[self._at : end])
-        self._at += len(found)
-        return found
 
 
 # Files of weights.

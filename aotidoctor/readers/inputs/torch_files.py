@@ -9,6 +9,7 @@ recognised and named in the error.
 from __future__ import annotations
 
 import dataclasses
+import io
 import struct
 import zipfile
 import zlib
@@ -169,10 +170,30 @@ class Members:
             raise corrupt_error(self.path, info.filename, f"deflated data that does not inflate ({error})") from error
 
 
+class MappedPart(io.RawIOBase):
+    """A part of a mapped file as a file."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._at = 0
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go somewhere; ``whence`` as for files."""
+        self._at = max(0, offset + (0, self._at, len(self._data))[whence])
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        """Some bytes, from where it is."""
+        end = len(self._data) if size < 0 else self._at + size
+        found = bytes(self._data[self._at : end])
+        self._at += len(found)
+        return found
+
+
 def open_members(path: str, data: memoryview) -> Members:
     """The directory of the zip file. Raises ``InputsError`` when there is none, or it contradicts itself."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(MappedPart(data)) as archive:
             infos = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, OverflowError, struct.error) as error:
         if b"PK\x05\x06" not in bytes(data[-66_000:]):

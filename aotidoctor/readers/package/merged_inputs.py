@@ -9,7 +9,7 @@ from names it, for more than its shape or dtype. Nothing is executed.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from aotidoctor.model.artifact import ProgramArchive
 from aotidoctor.model.inputs import TensorDesc
@@ -23,10 +23,12 @@ _IDENTIFIER = re.compile(
 )
 
 
-def merged_inputs(archive: ProgramArchive, examples: Mapping[str, TensorDesc]) -> dict[str, str]:
+def merged_inputs(
+    archive: ProgramArchive, read_examples: Callable[[ProgramArchive], Mapping[str, TensorDesc]]
+) -> dict[str, str]:
     """The path of each such input, with the path of the input that stands in its place.
 
-    ``examples`` are the archive's example inputs.
+    ``read_examples`` gives the archive's example inputs; it is called where the other two signs are there.
     """
     graph = as_object(as_object(archive.document.get("graph_module")).get("graph"))
     nodes = [as_object(node) for node in as_list(graph.get("nodes"))[:MOST_NODES]]
@@ -37,6 +39,7 @@ def merged_inputs(archive: ProgramArchive, examples: Mapping[str, TensorDesc]) -
         return {}
     named = {name for line in _model_lines(nodes) for name in _IDENTIFIER.findall(line[:2000])}
     unread = [leaf for leaf in unread if leaf.name in named]
+    examples = read_examples(archive) if unread else {}
     found = {}
     for leaf in unread:
         own = examples.get(leaf.path)
