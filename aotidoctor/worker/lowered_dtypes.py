@@ -11,6 +11,7 @@ from typing import Any
 
 from aotidoctor.model.jobs import Recompile
 from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.tensors import short_name
 from aotidoctor.worker.user_code import load_setup
 
 
@@ -82,7 +83,7 @@ def _describe(stage: str, node: Any, dtype: Any, expected: Any) -> dict[str, Any
         "stage": stage,
         "operator": str(node.target),
         "node": node.name,
-        "dtype": str(dtype).removeprefix("torch."),
-        "expected": str(expected).removeprefix("torch."),
+        "dtype": short_name(dtype),
+        "expected": short_name(expected),
         "where": lines[-1][:200] if lines else None,
     }

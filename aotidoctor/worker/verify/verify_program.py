@@ -192,11 +192,11 @@ def _record_refusal(error: Exception, program: Any, records: ProgramViolations) 
         records.add("A12", "refused", target="the program", observed=observed, expected=expected)
         return
     name = mutated[1]
-    users = [node for node in program.graph.nodes if any(one.name == name for one in node.all_input_nodes)]
+    users = (node for node in program.graph.nodes if any(one.name == name for one in node.all_input_nodes))
     records.add(
         "A12",
         "mutated-constant",
-        node=users[0] if users else None,
+        node=next(users, None),
         target=name,
         observed=f"the call writes to {name}, a tensor from outside of the module",
         expected="a buffer: only these may change",
