@@ -27,6 +27,7 @@ from aotidoctor.readers.inputs.torch_files import (
 
 SHA_LIMIT = 64 << 20
 READ_LIMIT = 8 << 20
+_ZIP = b"PK\x03\x04"
 
 
 def read_inputs(path: str, *, trust_pickle: bool = False, expected: Expected | None = None) -> InputSet:
@@ -69,7 +70,8 @@ def read_examples(archive: ProgramArchive) -> dict[str, TensorDesc]:
         return {}
     try:
         data = _open(archive.path)[examples.offset : examples.offset + examples.size]
-        return dict(_read(archive.path, data).tensors())
+        # What torch.save writes; of other formats, a document may be too long to be read at all.
+        return dict(_read(archive.path, data).tensors()) if bytes(data[:4]) == _ZIP else {}
     except InputsError:
         return {}
 
@@ -101,7 +103,7 @@ def _content(path: str, data: memoryview, *, trusted: bool) -> FileContent:
     if not len(data):
         raise corrupt_error(path, path, "an empty file")
     head = bytes(data[:512])
-    if head[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+    if head[:4] in (_ZIP, b"PK\x05\x06"):
         members = open_members(path, data)
         names = members.names()
         what = other_zip(names)

@@ -1,12 +1,14 @@
 """What torch.save writes, read without torch. The files come from ``tests/data/make_inputs.py``."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from aotidoctor.model.artifact import ExportedFacts, PickledState, ProgramArchive
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.inputs import PlainValue, TensorDesc
-from aotidoctor.readers.inputs.read_inputs import read_inputs
+from aotidoctor.readers.inputs.read_inputs import read_examples, read_inputs
 
 DATA = Path(__file__).parents[3] / "data" / "inputs"
 
@@ -145,3 +147,23 @@ def test_subclass_is_unsafe_and_described_when_trusted():
     ((_, tensor),) = inputs.tensors()
     assert isinstance(tensor, TensorDesc)
     assert (tensor.subclass, inputs.globals, inputs.trusted) == ("Wrapped", ("__main__.Wrapped",), True)
+
+
+def examples(path, content):
+    """Those of an archive in which they lie between other members."""
+    path.write_bytes(b"before" + content + b"after")
+    where = PickledState(member="sample.pt", offset=len(b"before"), size=len(content))
+    facts = ExportedFacts(name="model")
+    return read_examples(
+        ProgramArchive(path=str(path), member="m.json", layout="pt2", facts=facts, document={}, examples=where)
+    )
+
+
+def test_examples_of_an_archive_are_read_where_they_lie(tmp_path):
+    content = (DATA / "pair.pt").read_bytes()
+    assert examples(tmp_path / "program.pt2", content) == dict(read("pair.pt").tensors())
+
+
+def test_examples_of_an_archive_are_a_file_of_torch_save(tmp_path):
+    """Too long a document of another format is nothing that ends the examination of the program."""
+    assert examples(tmp_path / "program.pt2", json.dumps(["a"] * 60_000).encode()) == {}
