@@ -319,18 +319,18 @@ class Bench:
         return outcome.error is None and target.exists()
 
     def _run(self, what: str, job: str, payload: Job, *, fresh: bool = False) -> Outcome:
+        left = self.left()
         self.on_event(Event(kind=EventKind.PROBE_START, name=PROBE))
         begun = time.monotonic()
         limit = self.timeout * (FRESH if fresh else 1.0)
-        left = self.left()
         timeout = limit if left is None else min(limit, left)
         # A driver must not be forked.
         fresh = fresh or device_of(self.case) != "cpu"
         outcome = self.runner.run(
             Request(probe=PROBE, job=job, payload=payload, fresh=fresh, timeout=timeout, purpose=what)
         )
-        if timeout < limit and isinstance(outcome.ending, TimedOut):
-            raise BudgetSpentError
         seconds = time.monotonic() - begun
         self.on_event(Event(kind=EventKind.PROBE_END, name=PROBE, seconds=seconds, verdict=what))
+        if timeout < limit and isinstance(outcome.ending, TimedOut):
+            raise BudgetSpentError
         return outcome

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from dataclasses import dataclass, field, replace
 
 import pytest
 
-from aotidoctor.commands.repro.attempts import CHECKS, CallEnding, Mode, modes
+from aotidoctor.commands.repro.attempts import CHECKS, Bench, BudgetSpentError, CallEnding, Mode, modes
 from aotidoctor.commands.repro.repro_script import Recipe
 from aotidoctor.model.artifact import ExportedFacts
 from aotidoctor.model.evidence import Evidence, Severity
+from aotidoctor.model.report import EventKind
+from aotidoctor.model.run import TimedOut
+from tests.unit.probes import outcomes
 from tests.unit.reports import builders
 
 BASE = Recipe(title="t", args="(x,)")
@@ -122,3 +126,25 @@ CRASH = CallEnding(kind="signalled", detail="SIGSEGV")
 def test_whether_a_script_ended_as_it_should(verdict, wanted, ending, matches):
     mode = Mode(name="m", recipe=replace(BASE, verdict=verdict), wanted=wanted)
     assert mode.matches(ending) is matches
+
+
+@dataclass
+class Hanging:
+    """A runner whose runs all reach their limit."""
+
+    limits: list[float] = field(default_factory=list)
+
+    def run(self, request):
+        self.limits.append(request.timeout)
+        return outcomes.outcome(ending=TimedOut(limit=request.timeout))
+
+
+@pytest.mark.parametrize(("seconds", "runs"), [(3600.0, 1), (0.0, 0)])
+def test_every_attempt_that_begins_has_an_end_also_where_the_budget_ends_it(tmp_path, seconds, runs):
+    events, runner = [], Hanging()
+    deadline = time.monotonic() + seconds
+    bench = Bench(case=CASE, runner=runner, folder=tmp_path, timeout=7200.0, on_event=events.append, deadline=deadline)
+    with pytest.raises(BudgetSpentError):
+        bench.ending(BASE, "unchanged")
+    assert [event.kind for event in events] == [EventKind.PROBE_START, EventKind.PROBE_END] * runs
+    assert [limit <= seconds for limit in runner.limits] == [True] * runs
