@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(Path(__file__).parent))
 
-from test_readme import _typed, demo_folder  # noqa: E402, F401
+from test_readme import _typed, demo_folder, run_python  # noqa: E402, F401
 
 pytestmark = pytest.mark.torch
 
@@ -46,13 +44,6 @@ def folder(demo_folder, tmp_path):  # noqa: F811
     return tmp_path
 
 
-def run(folder, *words):
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])))}
-    return subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, cwd=folder, env=environ, timeout=280, check=False
-    )
-
-
 def asserted(block):
     """``report.cause   # 'input-dtype'`` as an assertion."""
     return re.sub(r"^(report\.\S+) +# (['\"].*)$", r"assert \1 == \2, \1", block, flags=re.M)
@@ -61,7 +52,7 @@ def asserted(block):
 def test_the_library(folder):
     (block,) = blocks("python.md")
     assert asserted(block).count("assert ") == 3
-    done = run(folder, "-c", GIVEN + asserted(block))
+    done = run_python(["-c", GIVEN + asserted(block)], folder)
     # The last line raises.
     assert "ProblemFoundError" in done.stderr
     assert "PROBLEM  input-dtype" in done.stdout
@@ -71,12 +62,12 @@ def test_the_library(folder):
 def test_the_validator_and_the_stamp(folder):
     validator, stamp = blocks("how-to/prevent.md")
     assert _typed(["contract", "model.pt2", "--emit", "python", "-o", "model_inputs.py"], folder).returncode == 0
-    done = run(folder, "-c", GIVEN + validator)
+    done = run_python(["-c", GIVEN + validator], folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[:2] == ["input-dtype", "kwargs['ids']"]
     # What it compiles into is not of the demo's folder.
     (folder / "model.pt2").unlink()
-    done = run(folder, "-c", f"import aotidoctor{GIVEN}{stamp}")
+    done = run_python(["-c", f"import aotidoctor{GIVEN}{stamp}"], folder)
     assert done.returncode == 0, done.stderr
     assert "aotidoctor" in _typed(["inspect", "model.pt2"], folder).stdout
     assert _typed(["check", "model.pt2", "-i", "good.pt", "--reference", "exported.pt2", "-q"], folder).returncode == 0
@@ -88,6 +79,6 @@ def test_pytest(folder):
         (folder / name).symlink_to((folder / source).resolve())
     assert _typed(["env", "--save", "production-host.json"], folder).returncode == 0
     (folder / "test_packages.py").write_text("\n\n".join(blocks("pytest.md")))
-    done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_packages.py")
+    done = run_python(["-m", "pytest", "-q", "-p", "no:cacheprovider", "test_packages.py"], folder)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 passed" in done.stdout

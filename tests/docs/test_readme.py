@@ -111,12 +111,18 @@ def _examine_two_nights(folder):
 
 
 def _typed(arguments, folder):
+    return run_python(["-m", "aotidoctor", *arguments], folder)
+
+
+def run_python(words, folder):
+    """``python words``, with aotidoctor as it is here."""
     return subprocess.run(
-        [sys.executable, "-m", "aotidoctor", *arguments],
+        [sys.executable, *words],
         capture_output=True,
         text=True,
         check=False,
         cwd=folder,
+        timeout=280,
         env={
             **os.environ,
             "COLUMNS": "120",

@@ -17,11 +17,15 @@ ROOT = Path(__file__).parent.parent.parent
 pytestmark = [pytest.mark.torch, pytest.mark.emulate]
 
 
-def aotidoctor(*words, cache):
+def run_python(*words, cache):
     paths = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
     environ = {**os.environ, "PYTHONPATH": paths, "XDG_CACHE_HOME": str(cache)}
-    command = [sys.executable, "-m", "aotidoctor", *words]
+    command = [sys.executable, *words]
     return subprocess.run(command, capture_output=True, text=True, env=environ, check=False, timeout=400)
+
+
+def aotidoctor(*words, cache):
+    return run_python("-m", "aotidoctor", *words, cache=cache)
 
 
 @pytest.mark.skipif(WITHOUT, reason=REASON)
@@ -45,8 +49,8 @@ def test_the_demo_names_the_element_and_proves_it(tmp_path):
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory):
     room = tmp_path_factory.mktemp("parts")
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))}
-    subprocess.run([sys.executable, ROOT / "tests/emulation/parts.py", room], env=environ, check=True, timeout=200)
+    made = run_python(ROOT / "tests/emulation/parts.py", room, cache=room)
+    assert made.returncode == 0, made.stderr
     return room
 
 
