@@ -10,6 +10,7 @@ import errno
 import os
 import sys
 from pathlib import Path
+from urllib.parse import unquote
 
 # Raised here for a whole path that stands in a file.
 _NAMED = "aotidoctor.named"
@@ -28,7 +29,11 @@ class _Confinement:
 
     def __call__(self, event: str, given: tuple[object, ...]) -> None:
         if event in _EVENTS and given and isinstance(path := given[0], (str, bytes)) and path:
-            self._refuse_outside(os.fsdecode(path), named=event == _NAMED)
+            name = os.fsdecode(path)
+            if event == "sqlite3.connect" and name.startswith("file:"):
+                # SQLite opens the file by itself, and this is its name as a URI.
+                name = unquote(name.removeprefix("file:").partition("?")[0])
+            self._refuse_outside(name, named=event == _NAMED)
 
     def _refuse_outside(self, path: str, *, named: bool) -> None:
         # Not normalised: ".." behind a link leads somewhere else.

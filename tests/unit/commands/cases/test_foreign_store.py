@@ -18,6 +18,7 @@ from aotidoctor.commands.cases.case_store import CaseQuery, open_store
 from aotidoctor.commands.cases.remember import all_cases, export_text, merge
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.report import CaseNote, CaseRecord, Sighting
+from aotidoctor.runner.own_command import RunningCommand
 
 A, B = "aotidoctor2:" + "a" * 16, "aotidoctor2:" + "b" * 16
 ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c"
@@ -237,3 +238,16 @@ def test_what_another_store_says_is_cleaned(tmp_path):
     change(other, "UPDATE cases SET signature = '../../x'")
     with open_store(str(tmp_path / "mine"), make=True) as mine, pytest.raises(CannotExamineError, match="signature"):
         merge(mine, str(other))
+
+
+@pytest.mark.parametrize(("name", "status"), [("link.sqlite", 4), ("own.sqlite", 0)])
+def test_a_confined_command_opens_no_store_that_lies_outside(tmp_path, name, status):
+    root = tmp_path / "the root"
+    root.mkdir()
+    for place in (tmp_path / "outside.sqlite", root / "own.sqlite"):
+        with open_store(str(place), make=True):
+            pass
+    (root / "link.sqlite").symlink_to(tmp_path / "outside.sqlite")
+    done = RunningCommand(["cases", "--cases", name], cwd=str(root), seconds=120.0, most=1 << 20).run()
+    assert done.status == status, done.stderr
+    assert ("leads out of the root folder" in done.stderr) == bool(status)
