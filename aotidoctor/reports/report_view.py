@@ -182,11 +182,10 @@ _STATE = (
 def _compat_rows(report: Report, compat: Compatibility) -> tuple[LabelledLine, ...]:
     """The way out of each cause, and of what is not stated; the reasons stand in the table."""
     refusals = {cause for answer in compat.answers for cause in answer.causes}
-    # A cause has one diagnosis.
-    remedies = {item.cause: item.remedy for item in report.diagnoses if item.cause in refusals}
+    remedies = {item.cause: item.remedy for item in reversed(report.diagnoses) if item.cause in refusals}
     steps = [
         (f"{cause}: {remedy.text}" if len(remedies) > 1 else remedy.text, remedy.command)
-        for cause, remedy in remedies.items()
+        for cause, remedy in reversed(remedies.items())
     ]
     if any(line.startswith(UNSTATED) for answer in compat.answers for line in answer.unknown):
         steps.append((_STATE, "aotidoctor env --save host.json"))
