@@ -102,6 +102,12 @@ REPORTS = (
         remedy=(("(x, x)", "(x, x.clone())"),),
     ),
     Report(
+        name="alias_named",
+        source="the report above, with other names",
+        asked=(_ask("verify exported.pt2", "export-specialization", subject="args[0]"),),
+        right=True,
+    ),
+    Report(
         name="unread_inputs",
         source="pytorch#144683: what looks alike",
         asked=(_ask("verify shape.pt2"), _ask("verify unused.pt2")),

@@ -126,11 +126,7 @@ def program_outputs(module: JsonObject) -> tuple[ProgramOutput, ...]:
 
 def program_constants(module: JsonObject) -> tuple[ProgramConstant, ...]:
     """Parameters, buffers, tensor constants and custom objects, in order of the signature."""
-    graph = as_object(module.get("graph"))
-    read = set(names_in(graph.get("outputs")))
-    for node in as_list(graph.get("nodes")):
-        for argument in as_list(as_object(node).get("inputs")):
-            read.update(names_in(as_object(argument).get("arg")))
+    read = read_names(module)
     found = []
     for spec in specs_of(module, "input_specs"):
         for kind, field in CONSTANT_KINDS.items():
@@ -179,6 +175,17 @@ def tensor_meta(value: JsonValue) -> ProgramTensor | None:
         stride=_sizes(meta.get("strides")),
         device=(kind if index is None else f"{kind}:{index}") or None,
     )
+
+
+def read_names(module: JsonObject) -> set[str]:
+    """Names of the values that a node or an output of the graph reads."""
+    graph = as_object(module.get("graph"))
+    found = set(names_in(graph.get("outputs")))
+    for node in as_list(graph.get("nodes")):
+        # Not of a whole input: its own name is that of a parameter of the operator.
+        for argument in as_list(as_object(node).get("inputs")):
+            found.update(names_in(as_object(argument).get("arg")))
+    return found
 
 
 def names_in(value: JsonValue, depth: int = 0) -> Iterator[str]:

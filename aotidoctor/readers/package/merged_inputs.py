@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from aotidoctor.model.artifact import ProgramArchive
 from aotidoctor.model.inputs import TensorDesc
-from aotidoctor.model.record import JsonObject, as_list, as_object
+from aotidoctor.model.record import JsonValue, as_list, as_object
 from aotidoctor.readers.package.blob import as_text
-from aotidoctor.readers.package.exported_program import MOST_NODES, names_in
+from aotidoctor.readers.package.exported_program import MOST_NODES, read_names
 
 _MOST_LINES = 20_000
 _IDENTIFIER = re.compile(
@@ -30,13 +30,13 @@ def merged_inputs(
 
     ``read_examples`` gives the archive's example inputs; it is called where the other two signs are there.
     """
-    graph = as_object(as_object(archive.document.get("graph_module")).get("graph"))
-    nodes = [as_object(node) for node in as_list(graph.get("nodes"))[:MOST_NODES]]
-    read = {*names_in([node.get("inputs") for node in nodes]), *names_in(graph.get("outputs"))}
+    module = as_object(archive.document.get("graph_module"))
+    read = read_names(module)
     tensors = [leaf for leaf in archive.facts.leaves if leaf.kind == "tensor"]
     unread = [leaf for leaf in tensors if leaf.name not in read]
     if not unread or len(unread) == len(tensors):
         return {}
+    nodes = as_list(as_object(module.get("graph")).get("nodes"))[:MOST_NODES]
     named = {name for line in _model_lines(nodes) for name in _IDENTIFIER.findall(line[:2000])}
     unread = [leaf for leaf in unread if leaf.name in named]
     examples = read_examples(archive) if unread else {}
@@ -53,11 +53,11 @@ def merged_inputs(
     return found
 
 
-def _model_lines(nodes: Sequence[JsonObject]) -> set[str]:
+def _model_lines(nodes: Sequence[JsonValue]) -> set[str]:
     """The lines of source code that the nodes come from."""
     lines: set[str] = set()
     for node in nodes:
-        trace = as_text(as_object(node.get("metadata")).get("stack_trace"))
+        trace = as_text(as_object(as_object(node).get("metadata")).get("stack_trace"))
         lines.update(line for line in trace.splitlines() if not line.lstrip().startswith("File "))
         if len(lines) > _MOST_LINES:
             break
