@@ -288,7 +288,6 @@ class Repro:
 
     ``certified`` is what was certified, or empty; then ``problem`` is the reason. ``inputs``, ``weights`` and
     ``environment`` describe the user's data in the folder; ``tried`` lists the attempts.
-    ``is_unwritten``: there is a script, and its folder could not be written.
     """
 
     certified: str = ""
@@ -299,7 +298,6 @@ class Repro:
     environment: str = ""
     files: tuple[str, ...] = ()
     tried: tuple[str, ...] = ()
-    is_unwritten: bool = False
 
 
 @record

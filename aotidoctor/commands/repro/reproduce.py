@@ -365,6 +365,9 @@ def repro(
                     )
             except KeyboardInterrupt:
                 report = replace(report, interrupted=True)
+            except OSError as error:
+                made = Repro(problem=f"{error.filename or directory}: {error.strerror or error}")
+                report = replace(report, extra={**report.extra, UNWRITTEN: made.problem})
         late = report.out_of_time or made.problem == BUDGET_SPENT
         return replace(report, extra={**report.extra, **outcome_texts(made, directory)}, out_of_time=late)
 
@@ -379,31 +382,24 @@ def repro_of_report(
     on_event: OnEvent | None = None,
     deadline: float | None = None,
 ) -> Repro:
-    """Make the script of a report, until ``deadline``."""
+    """Make the script of a report, until ``deadline``. Raises OSError where its folder cannot be written."""
     known = KnownFailure(signature=report.signature, diagnoses=report.diagnoses, findings=report.findings)
-    try:
-        return reproduce(
-            report.case,
-            known,
-            directory,
-            environ,
-            keep_weights=keep_weights,
-            redact=redact,
-            on_event=on_event,
-            deadline=deadline,
-        )
-    except OSError as error:
-        return Repro(problem=f"{error.filename or directory}: {error.strerror or error}", is_unwritten=True)
+    return reproduce(
+        report.case,
+        known,
+        directory,
+        environ,
+        keep_weights=keep_weights,
+        redact=redact,
+        on_event=on_event,
+        deadline=deadline,
+    )
 
 
 def outcome_texts(made: Repro, directory: Path) -> dict[str, str]:
     """The outcome as texts by name, for a report."""
     if not made.certified:
-        unwritten = {UNWRITTEN: made.problem} if made.is_unwritten else {}
-        return {
-            "repro": f"not certified, not written: {made.problem}",
-            "repro_tried": "\n".join(made.tried),
-        } | unwritten
+        return {"repro": f"not certified, not written: {made.problem}", "repro_tried": "\n".join(made.tried)}
     return {
         "repro": f"{directory / NAME}, certified: {made.certified}",
         "repro_ends": made.ending,

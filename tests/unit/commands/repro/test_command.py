@@ -11,14 +11,7 @@ import pytest
 from aotidoctor.cli.document_output import Show
 from aotidoctor.cli.execute import present_report
 from aotidoctor.commands.repro.repro_script import KnownFailure, Repro
-from aotidoctor.commands.repro.reproduce import (
-    hand_over,
-    outcome_line,
-    outcome_texts,
-    repro,
-    repro_of_report,
-    reproduce,
-)
+from aotidoctor.commands.repro.reproduce import hand_over, outcome_line, outcome_texts, repro, reproduce
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Host, Options
 from aotidoctor.model.errors import CannotExamineError, UsageError
@@ -113,8 +106,8 @@ def test_a_script_that_cannot_be_written_is_an_examination_that_did_not_end(tmp_
     full = OSError(28, "No space left on device", str(tmp_path / "out"))
     monkeypatch.setattr("aotidoctor.commands.repro.reproduce.reproduce", Mock(side_effect=full))
     report = builders.misleading()
-    made = repro_of_report(report, tmp_path / "out", {})
-    noted = replace(report, extra=outcome_texts(made, tmp_path / "out"))
+    monkeypatch.setattr("aotidoctor.commands.diagnose_package.diagnose", Mock(return_value=report))
+    noted = repro("model.pt2", None, Options(), tmp_path / "out", environ={})
     assert "No space left" in noted.extra["repro"]
     assert present_report(report, Show(), {}) == 1
     assert present_report(noted, Show(), {}) == 4
