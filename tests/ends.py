@@ -4,6 +4,9 @@ pytest-timeout (``timeout`` in pyproject.toml) interrupts a test that hangs, and
 is for whom that does not reach: a test that goes on all the same or hangs in native code, the tearing down after a
 failure, which pytest-timeout gives no limit, and threads that keep Python from ending. The process then writes its
 stacks to stderr and ends; where it is a worker of xdist's, the test has failed and the rest is given to another one.
+
+The first test that asks for the compiled models waits until all are there, which on a cold and busy machine takes
+longer than a test may: its limit then begins behind its fixtures, and these have an end of their own.
 """
 
 from __future__ import annotations
@@ -16,19 +19,27 @@ import pytest
 
 # On top of the limit of a test; and for Python to end after the last one.
 SPARE_S = 60.0
+# For the models to be compiled; the fixture has the name ``packages``.
+COMPILE_S = 1800.0
 
 
 class Ends:
     """A plugin: the second limit, of each step of a test by itself."""
 
-    def __init__(self, *, spare: float = SPARE_S) -> None:
+    def __init__(self, *, spare: float = SPARE_S, compiling: float = COMPILE_S) -> None:
         self._spare = spare
+        self._compiling = compiling
         # While a test is running, its output is captured.
         self._stderr = os.dup(2)
 
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            if _compiles(item) and item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(func_only=True))
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
-        return (yield from self._limited(item))
+        return (yield from self._limited(item, self._compiling if _compiles(item) else 0.0))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
@@ -42,9 +53,9 @@ class Ends:
     def pytest_unconfigure(self) -> None:
         self._later(self._spare)
 
-    def _limited(self, item: pytest.Item) -> Iterator[None]:
+    def _limited(self, item: pytest.Item, more: float = 0.0) -> Iterator[None]:
         if limit := limit_of(item):
-            self._later(limit + self._spare)
+            self._later(limit + more + self._spare)
         try:
             return (yield)
         finally:
@@ -52,6 +63,10 @@ class Ends:
 
     def _later(self, seconds: float) -> None:
         faulthandler.dump_traceback_later(seconds, file=self._stderr, exit=True)
+
+
+def _compiles(item: pytest.Item) -> bool:
+    return "packages" in getattr(item, "fixturenames", ())
 
 
 def limit_of(item: pytest.Item) -> float:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.ends import COMPILE_S
+
 with suppress(ImportError):
     # torch imports it when it loads a package, and it refuses to be imported after the distutils of Python itself.
     import setuptools  # noqa: F401
@@ -29,7 +31,6 @@ from warm_python import close
 from aotidoctor.runner.runner import Runner
 
 BUILDER = Path(build.__file__)
-SECONDS = 1800
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -54,7 +55,7 @@ def packages() -> Kit:
         missing = build.missing(cache)
         if missing:
             command = [sys.executable, str(BUILDER), str(cache), *missing]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_S, check=False)
             assert done.returncode == 0, done.stderr[-4000:]
     return Kit(cache=cache)
 
@@ -74,7 +75,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (shared / file).exists():
                 command = [sys.executable, str(script), str(shared), *words]
-                done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+                done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_S, check=False)
                 assert done.returncode == 0, done.stderr[-4000:]
         return shared
 

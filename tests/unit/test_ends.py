@@ -14,7 +14,7 @@ CONFTEST = """
 from tests.ends import Ends
 
 def pytest_configure(config):
-    config.pluginmanager.register(Ends(spare=1.0))
+    config.pluginmanager.register(Ends(spare=1.0, compiling=3.0))
 """
 HANGS = """
 import threading
@@ -92,3 +92,32 @@ def test_this_run_has_a_limit(request):
     assert request.config.pluginmanager.hasplugin("ends")
     assert float(request.config.getini("timeout")) > 0
     assert request.config.getini("timeout_method") == "signal"
+
+
+COMPILES = """
+import time, threading, pytest
+
+@pytest.fixture
+def packages(request):
+    time.sleep(2)
+    if request.node.name == "test_that_waits_for_ever":
+        threading.Event().wait()
+
+def test_that_waits(packages):
+    pass
+
+def test_that_hangs_behind_it(packages):
+    threading.Event().wait()
+
+def test_that_waits_for_ever(packages):
+    pass
+"""
+
+
+def test_the_time_in_which_models_are_compiled_is_not_that_of_a_test_and_has_an_end(tmp_path):
+    status, out, _ = run(tmp_path, "-n", "1", test_1=COMPILES)
+    assert status == 1, out
+    assert "1 passed" in out
+    assert "2 failed" in out
+    assert "Failed: Timeout (>1.0s) from pytest-timeout" in out
+    assert "crashed while running 'test_1.py::test_that_waits_for_ever'" in out
