@@ -60,10 +60,11 @@ def first_lines(done):
 
 
 @pytest.mark.parametrize("name", MISUSES)
-def test_what_is_wrong_and_what_to_do_next(name, room, command_line, monkeypatch):
+def test_what_is_wrong_and_what_to_do_next(name, room, command_line):
     words, said, step = MISUSES[name]
-    monkeypatch.setenv("COLUMNS", "200")
-    done = command_line(*words.split(), *([] if name == "no command" else ["-q"]), cwd=room)
+    # Given to the command: the line of commands keeps the environment in which the first test of a worker began it.
+    wide = {"COLUMNS": "200"}
+    done = command_line(*words.split(), *([] if name == "no command" else ["-q"]), cwd=room, env=wide)
     lines = first_lines(done)
     assert lines[0].startswith(said), done.stdout + done.stderr
     assert step in " ".join(lines)
