@@ -14,7 +14,7 @@ from dataclasses import replace
 from aotidoctor.model.case import Options, Tolerance, Tolerances, parse_tolerance
 from aotidoctor.model.errors import ArgumentError
 from aotidoctor.model.report import Report
-from aotidoctor.plugins.discover import found
+from aotidoctor.plugins.discover import find_plugins
 
 _DEFAULTS = Options()
 # What a seed of torch and a thread count of OpenMP can hold.
@@ -226,7 +226,7 @@ def case_memory(cases: PathLike | None) -> RememberReport:
 # Plugins: those that are installed, or none.
 def use_plugins(command: str, *, wanted: bool) -> AbstractContextManager[None]:
     """Use the installed plugins in the block; without any, this costs one look at folders. Raises ArgumentError."""
-    entries = found() if flag("no_plugins", wanted) else ()
+    entries = find_plugins() if flag("no_plugins", wanted) else ()
     if not entries:
         return nullcontext()
     from aotidoctor.plugins.proxies import plugins_of

@@ -313,10 +313,10 @@ def _bash_row(key: str, options: Sequence[str], below: Sequence[str], files: str
 
 
 def _zsh_row(key: str, options: Sequence[tuple[str, str]], below: Sequence[tuple[str, str]], files: str = "") -> str:
-    def described(words: Sequence[tuple[str, str]]) -> str:
+    def as_words(words: Sequence[tuple[str, str]]) -> str:
         return " ".join(shlex.quote(f"{name}:{text}" if text else name) for name, text in words)
 
-    return f"        {shlex.quote(key)}) options=({described(options)}); below=({described(below)}); files={files} ;;"
+    return f"        {shlex.quote(key)}) options=({as_words(options)}); below=({as_words(below)}); files={files} ;;"
 
 
 def _fill_script(script: str, commands: Sequence[Described], table: Sequence[str], values: Sequence[str]) -> str:

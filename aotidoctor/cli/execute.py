@@ -290,7 +290,7 @@ class Progress:
                     icon = mark if self._unicode else f"{word:<2}"
                     icon = f"\x1b[{tint}m{icon}\x1b[0m" if self._color else icon
                     # A verdict may quote what a child wrote.
-                    hidden = self._redactor().printed(event.verdict) if self._redactor else event.verdict
+                    hidden = self._redactor().redact_printed(event.verdict) if self._redactor else event.verdict
                     verdict = " ".join(hidden.split())
                     verdict = "".join(letter if letter.isprintable() else " " for letter in verdict)
                     if self._live and len(verdict) > (room := max(shutil.get_terminal_size().columns - 40, 20)):

@@ -420,9 +420,9 @@ def _parse_report_spec(text: str, *, plugins: bool) -> tuple[str, Path]:
     name, colon, path = text.partition(":")
     known = [*(kind.value for kind in _FILE_FORMATS), *EXTRAS]
     if plugins and name not in known:
-        from aotidoctor.plugins.discover import found
+        from aotidoctor.plugins.discover import find_plugins
 
-        known += [entry.name for entry in found() if entry.group == "reports"]
+        known += [entry.name for entry in find_plugins() if entry.group == "reports"]
     if not colon or not path or name not in known:
         hint = f"{text!r} is not FMT:PATH; formats of a file: {', '.join(known)}"
         raise typer.BadParameter(hint, param_hint="--report")

@@ -102,7 +102,7 @@ class SearchFolder:
     operators: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
 
-    def known(self, names: Sequence[str]) -> bool | None:
+    def answer_for(self, names: Sequence[str]) -> bool | None:
         """The answer for these operators; None if they were not tried."""
         return self.answers.get(_hash(names))
 
@@ -406,7 +406,7 @@ def _cut_down(
     try:
         names = next(search)
         while True:
-            failed = folder.known(names)
+            failed = folder.answer_for(names)
             if failed is None:
                 on_step(f"{len(names)} of {len(whole.operators)} operators")
                 with _room(folder) as room:
@@ -438,7 +438,7 @@ def _cut_down(
 
 def _whole(context: AttemptContext, folder: SearchFolder, wanted: Manner) -> PartResult:
     """Compile and call the whole program, which is the smallest part that fails until there is another."""
-    if folder.operators and folder.known(folder.operators):
+    if folder.operators and folder.answer_for(folder.operators):
         return PartResult(manner=wanted, operators=folder.operators, targets=folder.targets)
     with _room(folder) as room:
         tried = context.attempt(None, Path(room))

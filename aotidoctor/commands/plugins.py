@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from aotidoctor.plugins import API
-from aotidoctor.plugins.discover import PluginEntry, found
+from aotidoctor.plugins.discover import PluginEntry, find_plugins
 from aotidoctor.reports.text import one_line
 
 
@@ -31,7 +31,7 @@ class PluginList(TypedDict):
 
 def list_plugins(*, validate: bool) -> PluginList:
     """List all entry points; with ``validate`` each is imported in a process of its own."""
-    entries = found()
+    entries = find_plugins()
     problems: dict[PluginEntry, str] = {}
     if validate and entries:
         # Imported only where there are plugins.

@@ -39,7 +39,7 @@ class PluginEntry:
         return f"{self.distribution} {self.version}: {self.group} {self.name}"
 
 
-def found() -> tuple[PluginEntry, ...]:
+def find_plugins() -> tuple[PluginEntry, ...]:
     """Find all entry points of plugins, in a fixed order; of duplicates the one that Python would import first."""
     entries: dict[tuple[str, str, str], PluginEntry] = {}
     for folder in dict.fromkeys(import_path()):

@@ -25,7 +25,7 @@ from aotidoctor.model.record_json import RecordError, from_json
 from aotidoctor.model.report import Extensions, Report, playbook_file, use_extensions
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.plugins import GROUPS
-from aotidoctor.plugins.discover import PluginEntry, found
+from aotidoctor.plugins.discover import PluginEntry, find_plugins
 from aotidoctor.probes import LATER, PROBES
 from aotidoctor.probes.probe import History, Plan, Probe, Reuse
 from aotidoctor.runner.own_command import PluginError, PluginHost
@@ -330,7 +330,7 @@ def _plan(answer: JsonValue) -> Plan:
 
 def render_with(name: str, report: Report) -> str:
     """``report`` in the format of a plugin. Raises PluginError."""
-    entry = next((one for one in found() if one.group == "reports" and one.name == name), None)
+    entry = next((one for one in find_plugins() if one.group == "reports" and one.name == name), None)
     if entry is None:
         raise PluginError(f"no plugin has the format {name!r}")
     with PluginHost() as host:

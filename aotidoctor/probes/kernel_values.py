@@ -87,7 +87,7 @@ def read_values(case: Case, history: History, watched: WatchedValues, outcome: O
     for nan in (True, False):
         bad = first_nonfinite(case, watched, nan=nan) if not found else None
         if bad is not None:
-            found.append(_written(bad, outcome, nan=nan))
+            found.append(_bad_buffer(bad, outcome, nan=nan))
     found += _divergence(case, history, watched, outcome)
     return found or [note("clean", outcome, f"{len(watched.calls)} calls; no NaN or Inf reaches an output")]
 
@@ -99,7 +99,7 @@ def note(kind: str, outcome: Outcome, observed: str, **facts: FactValue) -> Evid
     )
 
 
-def _written(bad: FirstBad, outcome: Outcome, *, nan: bool) -> Evidence:
+def _bad_buffer(bad: FirstBad, outcome: Outcome, *, nan: bool) -> Evidence:
     what, count = ("NaN", bad.buffer.nan) if nan and bad.buffer.nan else ("Inf", bad.buffer.inf)
     if bad.source is not None:
         return note("propagated", outcome, f"{bad.call.name} reads {what} in {bad.source.name}", source=bad.source.name)

@@ -176,7 +176,7 @@ def _state(case: Case) -> tuple[str, ...]:
     if program is None:
         return ()
     calls = [at for at, call in enumerate(program.contract.kernels) if call.kind != "custom"]
-    written = {program.root(name) for at in calls for name in program.written(at)}
+    written = {program.root(name) for at in calls for name in program.tensors_written(at)}
     return tuple(one.fqn for name, one in program.constants.items() if name in written)
 
 

@@ -198,9 +198,9 @@ class ProcessObserver:
         os.write(self._stop[1], b".")
         # A process that hangs in the kernel may hold up who reads its files.
         self._thread.join(_LAST_LOOK_S)
-        return self.seen()
+        return self.facts_so_far()
 
-    def seen(self) -> ProcessFacts:
+    def facts_so_far(self) -> ProcessFacts:
         """All so far."""
         # Folders that the loader made since the beginning and did not remove.
         left: list[str] = []

@@ -401,7 +401,7 @@ def _stop(pid: int, observer: ProcessObserver, end: ProgramEnd, environ: Mapping
     """The stacks of the program at the time limit; then end it with all it started."""
     from aotidoctor.runner.core_file import running_sections
 
-    stacks = running_sections(observer.seen().holder or pid, environ)
+    stacks = running_sections(observer.facts_so_far().holder or pid, environ)
     below = observer.processes()
     send_signal(pid, signal.SIGTERM)
     if not reap_program(pid, _TERM_S, end):

@@ -129,7 +129,7 @@ def _standing(
     pid: int, observer: ProcessObserver, gdb: Debugger | None, run_dir: RunDir, environ: Mapping[str, str]
 ) -> tuple[str, str | None]:
     """The stacks of the program when its time is up, and a problem."""
-    target = observer.seen().holder or pid
+    target = observer.facts_so_far().holder or pid
     text = task_section(target)
     if gdb is not None and gdb.problem is None and target == pid:
         gdb.stacks()

@@ -94,10 +94,10 @@ class _ConfigReader:
     def _expect(self, *texts: str) -> ConfigToken:
         if self._token.text not in texts:
             wanted = " or ".join(f'"{text}"' for text in texts)
-            raise self._error(f"expected {wanted}, found {self._found()}")
+            raise self._error(f"expected {wanted}, found {self._token_text()}")
         return self._next()
 
-    def _found(self) -> str:
+    def _token_text(self) -> str:
         return f'"{self._token.text}"' if self._token.text else "the end of the file"
 
     def _error(self, message: str) -> TextFormatError:
@@ -112,7 +112,7 @@ class _ConfigReader:
         while self._token.text != end:
             name = self._token
             if not _IDENTIFIER.match(name.text):
-                raise self._error(f"expected the name of a field, found {self._found()}")
+                raise self._error(f"expected the name of a field, found {self._token_text()}")
             self._next()
             type_ = known.get(name.text)
             if type_ is None:
@@ -150,7 +150,7 @@ class _ConfigReader:
         token = self._token
         if type_.type == "string" or (unknown and token.text[:1] in QUOTES):
             if self._token.text[:1] not in QUOTES:
-                raise self._error(f"expected a string in quotes, found {self._found()}")
+                raise self._error(f"expected a string in quotes, found {self._token_text()}")
             parts = []
             # Strings that stand one after the other are one string.
             while self._token.text[:1] in QUOTES:

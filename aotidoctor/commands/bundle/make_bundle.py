@@ -100,7 +100,7 @@ def make_bundle(
     # ``password: None``, the folder ``/home/shared``.
     given = redactor.placeholders
     table = given.table()
-    words = [(given.known(name.kind, name.text) or f"<{name.kind}>", name) for name in redactor.names()]
+    words = [(given.placeholder_of(name.kind, name.text) or f"<{name.kind}>", name) for name in redactor.names()]
     words += [pair for pair in zip(table, given.names(), strict=True) if pair[1].kind in _ADDRESSES]
     looked_for = needles(words)
     members, dropped = _drop_private([*documents, *found], looked_for, wanted, redactor)

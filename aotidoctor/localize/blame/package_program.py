@@ -88,7 +88,7 @@ class PackageProgram:
             return {}
         return {one.name: (one, name) for one, name in zip(body.parameters, call.arguments, strict=False)}
 
-    def given(self, at: int) -> dict[str, int]:
+    def numbers_given(self, at: int) -> dict[str, int]:
         """The numbers that the call at ``at`` hands to its kernel, as far as the inputs tell them."""
         found = {}
         for parameter, text in self.arguments(at).values():
@@ -119,11 +119,11 @@ class PackageProgram:
         """The last call before ``before`` that writes to the memory of ``name``."""
         root = self.root(name)
         for at in range(before - 1, -1, -1):
-            if root in {self.root(one) for one in self.written(at)}:
+            if root in {self.root(one) for one in self.tensors_written(at)}:
                 return at
         return None
 
-    def written(self, at: int) -> tuple[str, ...]:
+    def tensors_written(self, at: int) -> tuple[str, ...]:
         """Tensors that the call at ``at`` writes to or makes."""
         call = self.call(at)
         if call.kind in GENERATED:
@@ -138,7 +138,7 @@ class PackageProgram:
         if call.kind in GENERATED:
             arguments = self.arguments(at).values()
             return tuple(name for one, name in arguments if one.pointer and (one.const or "in_out" in one.name))
-        written = set(self.written(at))
+        written = set(self.tensors_written(at))
         pairs = [(name, self.root(name)) for name in call.arguments if name not in written]
         return tuple(
             name for name, root in pairs if root in self.leaves or root in self.constants or root.startswith("buf")
@@ -263,7 +263,7 @@ class CallMemories:
         self._at = at
         self._depth = depth
         self._known: dict[str, OriginMemory | None] = {}
-        self.given = program.given(at)
+        self.given = program.numbers_given(at)
 
     def __call__(self, parameter: str) -> OriginMemory | None:
         """The memory behind ``parameter``; None where its values are not known."""
@@ -286,9 +286,9 @@ class CallMemories:
         leaf = self._program.leaves.get(self._program.root(name))
         if writer is None:
             return None if leaf is None else input_memory(leaf, self._program.tensors.get(leaf.path), pair[0])
-        return None if leaf is not None else self._written(writer, name)
+        return None if leaf is not None else self._buffer_content(writer, name)
 
-    def _written(self, writer: int, name: str) -> OriginMemory | None:
+    def _buffer_content(self, writer: int, name: str) -> OriginMemory | None:
         """What the call at ``writer`` put into the buffer ``name``."""
         root = self._program.root(name)
         for parameter, argument in self._program.arguments(writer).values():
@@ -378,7 +378,7 @@ class _Search:
         else:
             self.lost = True
 
-    def found(self) -> InputSources:
+    def sources(self) -> InputSources:
         """The sources that were followed to the end, if they are few."""
         if self.lost or not 0 < len(self.paths) <= _MOST:
             return InputSources()
@@ -405,11 +405,11 @@ def sources_of(program: PackageProgram, at: int, parameters: Sequence[str]) -> I
         if pair is None:
             return InputSources()
         search.tensor(pair[1], at, 0)
-    return search.found()
+    return search.sources()
 
 
 def tensor_sources(program: PackageProgram, at: int, name: str) -> InputSources:
     """The sources of the tensor ``name`` that the call at ``at`` reads."""
     search = _Search(program=program)
     search.tensor(name, at, 0)
-    return search.found()
+    return search.sources()

@@ -141,7 +141,7 @@ class PickleMachine:
         items, self.stack = self.stack, self.below.pop()
         return items
 
-    def found(self, module: str, name: str) -> PickleGlobal:
+    def note_global(self, module: str, name: str) -> PickleGlobal:
         """A global; noted when it is a foreign one."""
         full = global_name(module, name)
         if full not in SAFE_GLOBALS and full not in self.foreign and len(self.foreign) < MAX_FOREIGN:
@@ -324,14 +324,14 @@ def _marked_dict(machine: PickleMachine) -> None:
 
 def _global_lines(machine: PickleMachine) -> Value:
     module, name = machine.line(), machine.line()
-    return machine.found(module.decode("utf-8", "replace"), name.decode("utf-8", "replace"))
+    return machine.note_global(module.decode("utf-8", "replace"), name.decode("utf-8", "replace"))
 
 
 def _stack_global(machine: PickleMachine) -> None:
     name, module = machine.pop(), machine.pop()
     if not isinstance(name, str) or not isinstance(module, str):
         raise BadPickleError("the name of a global is not text")
-    machine.stack.append(machine.found(module, name))
+    machine.stack.append(machine.note_global(module, name))
 
 
 def _instance(machine: PickleMachine) -> None:
@@ -354,7 +354,7 @@ def _new_with_names(machine: PickleMachine) -> None:
 
 def _extension(size: int) -> Step:
     """A global by number, from a registry of the process that reads: foreign whatever it is."""
-    return _push(lambda machine: machine.found("copyreg", f"extension_{machine.number(size)}"))
+    return _push(lambda machine: machine.note_global("copyreg", f"extension_{machine.number(size)}"))
 
 
 def _pop(machine: PickleMachine) -> None:

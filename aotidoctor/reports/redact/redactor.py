@@ -109,7 +109,7 @@ class Placeholders:
         self._given[key], self._texts[placeholder] = placeholder, text
         return placeholder
 
-    def known(self, kind: str, text: str) -> str | None:
+    def placeholder_of(self, kind: str, text: str) -> str | None:
         """The placeholder that ``text`` has, None where it has none."""
         return self._given.get(_key(kind, text))
 
@@ -196,7 +196,7 @@ class Redactor:
             known = self._known[text] = self._settle(text)
         return known
 
-    def printed(self, text: str) -> str:
+    def redact_printed(self, text: str) -> str:
         """``text`` of a child redacted: lines that are nothing but numbers are tensor elements."""
         return self.text(ROW.sub("<values>", text))
 
@@ -294,7 +294,7 @@ class Redactor:
         if isinstance(value, Enum):
             result = value
         elif isinstance(value, str):
-            result = self.printed(value) if printed else self.text(value)
+            result = self.redact_printed(value) if printed else self.text(value)
         elif isinstance(value, InputsError):
             hidden = InputsError(
                 self.text(str(value)),
@@ -323,11 +323,11 @@ class Redactor:
         return self._walk(item, printed=key in _PRINTED)
 
     def _record(self, value: T) -> T:
-        def shown(name: str, item: object) -> object:
+        def redact_field(name: str, item: object) -> object:
             is_left = name in _OPAQUE and not self._strict
             return item if is_left else self._walk(item, printed=name in _PRINTED)
 
-        return replace_fields(value, shown)
+        return replace_fields(value, redact_field)
 
 
 def _names(identity: Identity) -> list[Name]:

@@ -130,10 +130,10 @@ def _symbols(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
         how, remedy = _why_absent(hook, INIT_FUNCTION)
         kind = {"mangled": "mangled", "hidden": "hidden"}.get(how, "no-init")
         message = f"{hook.path} does not export {INIT_FUNCTION}{_WHY[how]}"
-        yield init_remark(kind, given, message, remedy, seen=_seen(hook), wanted=INIT_FUNCTION)
+        yield init_remark(kind, given, message, remedy, seen=_symbol_names(hook), wanted=INIT_FUNCTION)
     if RELEASE not in hook.symbols:
         how, remedy = _why_absent(hook, RELEASE)
-        kind, seen = "no-release", _seen(hook)
+        kind, seen = "no-release", _symbol_names(hook)
         message = f"{hook.path} does not export {RELEASE}{_WHY[how]}; whether the server then refuses the library is "
         message += "unknown, and what init allocated is never freed."
         if how == "absent" and OLD_RELEASE in hook.symbols:
@@ -161,7 +161,7 @@ def _why_absent(hook: HookLibrary, name: str) -> tuple[str, str]:
     return "absent", f"define {_SIGNATURES[name]}"
 
 
-def _seen(hook: HookLibrary) -> str:
+def _symbol_names(hook: HookLibrary) -> str:
     return ", ".join(hook.symbols) or f"no {SYMBOL_PART}*"
 
 

@@ -416,11 +416,11 @@ class Slicer(IndexExpressions):
         words = {one.arg: one.value for one in node.keywords}
         values = [self.value(one) for one in node.args]
 
-        def given(at: int, word: str) -> Any:
+        def argument(at: int, word: str) -> Any:
             return values[at] if len(values) > at else self.value(words[word]) if word in words else None
 
         pointer = values[0] if values else None
-        mask = given(1 if name == "load" else 2, "mask")
+        mask = argument(1 if name == "load" else 2, "mask")
         if not isinstance(pointer, IndexPointer) or pointer.offset.rank < 0:
             offset = pointer.offset if isinstance(pointer, IndexPointer) else None
             raise Unsliceable(offset.what if offset is not None else "a pointer that is computed")
@@ -431,7 +431,7 @@ class Slicer(IndexExpressions):
         access = self._note(kind, node, argument=pointer.argument, index=pointer.offset, mask=mask)
         if name != "load":
             return opaque_node("what an atomic returns")
-        dtype, other = self.pointers[access.argument], given(2, "other")
+        dtype, other = self.pointers[access.argument], argument(2, "other")
         if dtype == "bf16":
             return opaque_node("a loaded bfloat16")
         other = other if isinstance(other, AddressNode) else None

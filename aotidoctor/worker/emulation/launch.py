@@ -236,7 +236,7 @@ class LaneLaunch:
         from triton.runtime import interpreter
 
         pointers = self.pointers()
-        given = self._given(pointers)
+        given = self._arguments(pointers)
         self.tiling = self.sizes.tiling(self.function.arg_names, given, self.grid)
         written = (one.tensor for name, one in pointers.items() if not name.startswith("in_ptr"))
         findings = LaneFindings(found=self.found, place=self._place)
@@ -274,7 +274,7 @@ class LaneLaunch:
 
     def prepare(self) -> None:
         """Find out how the grid may be cut, without running anything."""
-        self.tiling = self.sizes.tiling(self.function.arg_names, self._given(self.pointers()), self.grid)
+        self.tiling = self.sizes.tiling(self.function.arg_names, self._arguments(self.pointers()), self.grid)
 
     def pointers(self) -> dict[str, Pointer]:
         """Its arguments that are pointers, by the kernel's names."""
@@ -291,7 +291,7 @@ class LaneLaunch:
                 )
         return made
 
-    def _given(self, pointers: Mapping[str, Pointer]) -> dict[str, Any]:
+    def _arguments(self, pointers: Mapping[str, Pointer]) -> dict[str, Any]:
         """The arguments as the interpreter takes them, without the block sizes."""
         import numpy as np
         import triton.language as tl

@@ -13,7 +13,7 @@ import pytest
 
 import aotidoctor
 from aotidoctor.plugins import discover, proxies
-from aotidoctor.plugins.discover import found
+from aotidoctor.plugins.discover import find_plugins
 from aotidoctor.reports.json.schema import schema
 from aotidoctor.runner.own_command import PluginHost
 
@@ -225,7 +225,7 @@ def test_a_pattern_that_takes_for_ever_is_refused(install, tmp_path, monkeypatch
     monkeypatch.setattr(proxies, "DESCRIBE_S", 3.0)
     monkeypatch.syspath_prepend(str(site))
     with PluginHost() as host:
-        ((_, problem),) = proxies.load_plugins(found(), host).broken
+        ((_, problem),) = proxies.load_plugins(find_plugins(), host).broken
     assert "no answer within 3 s" in problem
 
 
@@ -260,7 +260,7 @@ def test_nothing_is_started_where_nothing_is_installed():
 
 def test_the_library(acme, monkeypatch):
     monkeypatch.syspath_prepend(str(acme))
-    assert {entry.name for entry in found()} == {"acme", "acme-csv"}
+    assert {entry.name for entry in find_plugins()} == {"acme", "acme-csv"}
     used = aotidoctor.check(CUDA, host=HOST)
     assert (used.cause, "acme_aoti" in used.extra["plugins"]) == ("acme-batch-limit", True)
     unused = aotidoctor.check(CUDA, host=HOST, no_plugins=True)
@@ -276,4 +276,4 @@ def test_entry_points_of_strangers_are_text(tmp_path, monkeypatch):
         b"[aotidoctor.checks]\n\xff\xfe = \x00\n= x\na = b c d\n[aotidoctor.checks\nok = m:n\n" + b"x" * 10**6
     )
     monkeypatch.setattr(discover, "import_path", lambda: [str(tmp_path), "/no/such", str(info / "entry_points.txt")])
-    assert [(entry.name, entry.target, entry.version) for entry in found()] in ([], [("ok", "m:n", "?")])
+    assert [(entry.name, entry.target, entry.version) for entry in find_plugins()] in ([], [("ok", "m:n", "?")])

@@ -33,7 +33,7 @@ def observe(tmp_path):
             for _ in range(looks):
                 observer.look()
             process.stdin.close()
-        return observer.seen()
+        return observer.facts_so_far()
 
     return observe
 
@@ -87,7 +87,7 @@ def test_a_folder_that_the_loader_left(tmp_path):
     observer = ProcessObserver(os.getpid(), str(tmp_path))
     left = tmp_path / "aotinductor_during" / "m" / "data" / "aotinductor" / "model"
     left.mkdir(parents=True)
-    assert observer.seen().left == (str(left),)
+    assert observer.facts_so_far().left == (str(left),)
 
 
 def test_it_is_told_when_a_package_is_unpacked(tmp_path, package):
@@ -116,4 +116,4 @@ def test_a_process_that_is_gone(tmp_path):
     process.wait()
     observer = ProcessObserver(process.pid, str(tmp_path))
     observer.look()
-    assert observer.seen().opened == ()
+    assert observer.facts_so_far().opened == ()

@@ -60,7 +60,7 @@ def test_hides(text, expected):
 )
 def test_leaves_what_diagnoses_need(text):
     assert redactor().text(text) == text
-    assert redactor().printed(text) == text
+    assert redactor().redact_printed(text) == text
 
 
 @pytest.mark.parametrize(("user", "home"), [("root", "/root"), ("a", "/home/a"), ("model", "/home/model")])
@@ -79,7 +79,7 @@ def test_a_home_folder_that_is_no_secret_is_left_alone():
 
 def test_printed_rows_of_numbers_are_tensor_elements():
     printed = "ok\n 1.5 -2.5e-3 nan\nColumns 1 to 10-1.1258 -1.1524\nMean value: 0.09\n[ CPUFloatType{4,16} ]"
-    assert redactor().printed(printed) == "ok\n<values>\n<values>\nMean value: 0.09\n[ CPUFloatType{4,16} ]"
+    assert redactor().redact_printed(printed) == "ok\n<values>\n<values>\nMean value: 0.09\n[ CPUFloatType{4,16} ]"
     assert redactor().text("2.36") == "2.36"
 
 
@@ -137,8 +137,8 @@ PIECES = st.sampled_from([*NAMES, *SECRETS, *VALUES, *GLUE])
 def test_redacting_twice_is_once(text):
     once = redactor().text(text)
     assert redactor().text(once) == once
-    printed = redactor().printed(text)
-    assert redactor().printed(printed) == printed
+    printed = redactor().redact_printed(text)
+    assert redactor().redact_printed(printed) == printed
 
 
 @given(st.lists(PIECES, max_size=14).map("".join))
