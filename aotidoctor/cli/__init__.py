@@ -225,7 +225,7 @@ GROUPS = {
 }
 COMMANDS = {name: entry for commands in GROUPS.values() for name, entry in commands.items()}
 
-_STATUS = """\b
+STATUSES = """\b
 Exit status: 0 nothing found, 1 problem found and named, 2 usage error,
 3 failure reproduced but unexplained, 4 could not examine, 5 internal error,
 6 out of time (partial report), 130 interrupted, 143 and 129 ended by SIGTERM and
@@ -255,7 +255,7 @@ def build_app() -> typer.Typer:
         pretty_exceptions_enable=False,
         pretty_exceptions_show_locals=False,
         no_args_is_help=True,
-        epilog=_STATUS,
+        epilog=STATUSES,
         context_settings=CONTEXT,
     )
     app.callback()(_root)

@@ -68,7 +68,10 @@ InputsPattern = Annotated[
 Hosts = Annotated[
     list[str] | None,
     typer.Option(
-        "--host", metavar="PROFILE", help="Examine for this machine: a file of `env --save`, or a name; repeatable."
+        "--host",
+        metavar="PROFILE",
+        help="Examine for this machine: a file of `env --save`, or a name; repeatable.",
+        autocompletion=opt.offer(opt.known_hosts),
     ),
 ]
 Jobs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Number of processes. [default: one per processor]")]
@@ -282,6 +285,7 @@ ReportTo = Annotated[
     typer.Option(
         "--report",
         metavar="FMT:PATH",
+        autocompletion=opt.offer(opt.known_formats),
         help="Also write a file in a format (not rich); repeatable.",
         rich_help_panel=opt.OUTPUT,
     ),

@@ -157,12 +157,13 @@ def group(groups: Mapping[str, Mapping[str, CommandEntry]]) -> type[TyperGroup]:
             self, ctx: typer.Context, args: list[str]
         ) -> tuple[str | None, TyperCommand | None, list[str]]:
             """The command that is named; a file in its place is one to check."""
-            if args and args[0] not in table and not args[0].startswith("-") and Path(args[0]).exists():
+            is_stray = args and args[0] not in table and not args[0].startswith("-") and Path(args[0]).exists()
+            if is_stray and not ctx.resilient_parsing:
                 raise _USAGE(f"No command is named. Did you mean: aotidoctor check {' '.join(map(shlex.quote, args))}")
             return super().resolve_command(ctx, args)  # type: ignore[return-value]
 
         def format_options(self, ctx: typer.Context, formatter: _Formatter) -> None:  # type: ignore[override]
-            """Typer's own completion is not shown: `completion` also knows causes, hosts and formats."""
+            """Typer's options for completion are not shown: `completion` prints the same scripts."""
             for param in self.params:
                 param.hidden = param.name in ("install_completion", "show_completion")  # type: ignore[attr-defined]
             super().format_options(ctx, formatter)  # type: ignore[arg-type]
@@ -171,7 +172,7 @@ def group(groups: Mapping[str, Mapping[str, CommandEntry]]) -> type[TyperGroup]:
             """Write one section per heading: a line for each command, and one for all that are minor."""
             for heading, commands in groups.items():
                 minor = [name for name, entry in commands.items() if entry.minor]
-                rows = [(name, _summary(load(name, commands[name]))) for name in commands if name not in minor]
+                rows = [(name, summary(load(name, commands[name]))) for name in commands if name not in minor]
                 with formatter.section(heading):
                     formatter.write_dl(rows)
                     if minor:
@@ -180,7 +181,7 @@ def group(groups: Mapping[str, Mapping[str, CommandEntry]]) -> type[TyperGroup]:
     return LazyGroup
 
 
-def _summary(command: TyperCommand) -> str:
+def summary(command: TyperCommand) -> str:
     """The first line of a command's help."""
     return " ".join((command.help or "").partition("\n\n")[0].split())
 
@@ -193,6 +194,13 @@ def _with_words(words: Mapping[str, CommandEntry]) -> type[TyperCommand]:
 
     class Words(_Command):
         """Hands over to the word's own command."""
+
+        def shell_complete(self, ctx: typer.Context, incomplete: str) -> list[object]:  # type: ignore[override]
+            """The words and the options that begin so."""
+            found = super().shell_complete(ctx, incomplete)
+            # The class of what click offers, which has no public name in Typer.
+            offered = type(super().shell_complete(ctx, "-")[0])
+            return [*found, *(offered(word) for word in words if word.startswith(incomplete))]
 
         def make_context(  # type: ignore[override]
             self, info_name: str | None, args: list[str], parent: typer.Context | None = None, **extra: object

@@ -83,6 +83,34 @@ def split_names(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+# Values that completion offers. They are looked up when TAB asks for them.
+def offer(values: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """What completes the value of an option: those of ``values`` that begin with what is typed."""
+
+    def beginning_with(incomplete: str) -> list[str]:
+        return [value for value in values() if value.startswith(incomplete)]
+
+    return beginning_with
+
+
+def known_hosts() -> tuple[str, ...]:
+    """The names that stand for a profile."""
+    from aotidoctor.readers.host.profiles import built_in_profiles
+
+    return ("here", *built_in_profiles())
+
+
+def known_formats() -> tuple[str, ...]:
+    """The beginnings of what ``--report`` takes."""
+    return tuple(f"{kind}:" for kind in (*(kind.value for kind in _FILE_FORMATS), *EXTRAS))
+
+
+def _known_probes() -> list[str]:
+    from aotidoctor.probes import PROBES
+
+    return [probe.name for probe in PROBES]
+
+
 # Headings of the options in --help; a command's own options have none of these.
 _CASE, _REFERENCE, _LIMITS, _PROBES, OUTPUT = "Case", "Reference", "Limits", "Probes", "Output"
 Package = Annotated[str, typer.Argument(metavar="PACKAGE", help="The .pt2 file (or what should be one).")]
@@ -111,6 +139,7 @@ Host = Annotated[
         "--host",
         metavar="PROFILE",
         help="Check against a different machine: a file of `env --save`, or a built-in name.",
+        autocompletion=offer(known_hosts),
         rich_help_panel=_CASE,
     ),
 ]
@@ -187,10 +216,24 @@ Threads = Annotated[
     typer.Option(min=1, max=_MAX_THREADS, metavar="N", help="Number of threads to run with.", rich_help_panel=_LIMITS),
 ]
 Probes = Annotated[
-    str | None, typer.Option("--probes", metavar="A,B", help="Run only these probes.", rich_help_panel=_PROBES)
+    str | None,
+    typer.Option(
+        "--probes",
+        metavar="A,B",
+        help="Run only these probes.",
+        autocompletion=offer(_known_probes),
+        rich_help_panel=_PROBES,
+    ),
 ]
 SkipProbes = Annotated[
-    str | None, typer.Option("--skip-probes", metavar="A,B", help="Skip these probes.", rich_help_panel=_PROBES)
+    str | None,
+    typer.Option(
+        "--skip-probes",
+        metavar="A,B",
+        help="Skip these probes.",
+        autocompletion=offer(_known_probes),
+        rich_help_panel=_PROBES,
+    ),
 ]
 Emulate = Annotated[
     EmulateWhen,
@@ -240,6 +283,7 @@ ReportTo = Annotated[
         "--report",
         metavar="FMT:PATH",
         help="Also write a report (json, md, html, sarif, junit, github), a bundle:FILE or a repro:DIR; repeatable.",
+        autocompletion=offer(known_formats),
         rich_help_panel=OUTPUT,
     ),
 ]

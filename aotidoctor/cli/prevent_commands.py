@@ -159,6 +159,7 @@ ReportTo = Annotated[
     typer.Option(
         "--report",
         metavar="FMT:PATH",
+        autocompletion=opt.offer(opt.known_formats),
         help="Also write json, md or html to a file; repeatable.",
         rich_help_panel=opt.OUTPUT,
     ),
@@ -272,7 +273,12 @@ def _print_progress(row: SweepRow, at: int, of: int) -> None:
 Packages = Annotated[list[str], typer.Argument(metavar="PACKAGE...", help="The .pt2 files.")]
 Hosts = Annotated[
     list[str] | None,
-    typer.Option("--host", metavar="PROFILE", help="A file of `env --save`, a built-in name, or here; repeatable."),
+    typer.Option(
+        "--host",
+        metavar="PROFILE",
+        help="A file of `env --save`, a built-in name, or here; repeatable.",
+        autocompletion=opt.offer(opt.known_hosts),
+    ),
 ]
 Torches = Annotated[
     list[str] | None,
@@ -340,7 +346,14 @@ def stamp(
 
 
 FIX_SCHEMA = "aotidoctor.fix/1"
-Name = Annotated[str, typer.Argument(metavar="FIX", help="execstack: clears the flag for an executable stack.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="FIX",
+        help="execstack: clears the flag for an executable stack.",
+        autocompletion=opt.offer(lambda: ("execstack",)),
+    ),
+]
 FixOutput = Annotated[
     str, typer.Option("--output", "-o", metavar="FILE", help="Path of the repaired copy.", rich_help_panel=opt.OUTPUT)
 ]

@@ -256,7 +256,7 @@ def analyze(sent: BundleOrReport, *, cases: opt.Cases = None, show: Show) -> Non
 
 
 _KINDS = "A report (JSON), a bundle, a package, `env --json` of a host, or `here` for this one."
-One = Annotated[str, typer.Argument(metavar="A", help=_KINDS)]
+One = Annotated[str, typer.Argument(metavar="A", help=_KINDS, autocompletion=opt.offer(lambda: ("here",)))]
 OtherSide = Annotated[
     str, typer.Argument(metavar="B", help="What to compare with A; if one of the two fails, that one.")
 ]
@@ -348,7 +348,17 @@ StoreFile = Annotated[str | None, typer.Option("--cases", metavar="FILE", envvar
 Signature = Annotated[
     str | None, typer.Option(metavar="SIGNATURE", help="Only cases with this exact or family signature.")
 ]
-Cause = Annotated[str | None, typer.Option(metavar="CAUSE", help="Only cases with this cause.")]
+
+
+def _causes() -> list[str]:
+    from aotidoctor.model.report import playbook_files
+
+    return [path.stem for path in playbook_files()]
+
+
+Cause = Annotated[
+    str | None, typer.Option(metavar="CAUSE", help="Only cases with this cause.", autocompletion=opt.offer(_causes))
+]
 Subject = Annotated[str | None, typer.Option(metavar="TEXT", help="Only cases with this text in a subject.")]
 SearchWords = Annotated[
     str | None, typer.Option(metavar="WORDS", help="Only cases with all these words, or beginnings of words.")

@@ -98,11 +98,19 @@ def _save(path: str, *, redact: bool) -> None:
     write_stderr(f"aotidoctor: profile written to {path}\n")
 
 
+def _topics() -> tuple[str, ...]:
+    from aotidoctor.commands.explain import topics
+
+    return topics()
+
+
 def explain(
     topic: Annotated[
         str | None,
         typer.Argument(
-            metavar="[CAUSE|CODE|SYMPTOM]", help="Such as input-stride, AD-IN-014, segfault. [default: all symptoms]"
+            metavar="[CAUSE|CODE|SYMPTOM]",
+            help="Such as input-stride, AD-IN-014, segfault. [default: all symptoms]",
+            autocompletion=opt.offer(_topics),
         ),
     ] = None,
     *,
