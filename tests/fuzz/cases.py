@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,14 +15,14 @@ from tests.fuzz.server import Answer, ask
 _FORMATS = ("md", "html", "sarif", "junit", "rich", "github")
 
 
-def run_case(seed: int, number: int) -> Answer:
-    """Make case ``number`` of ``seed`` in a temporary folder and ask it."""
+def run_case(seed: int, number: int, asked: Callable[[tuple[str, ...], Path], Answer] = ask) -> Answer:
+    """Make case ``number`` of ``seed`` in a temporary folder and ask it, without more in a fork of its own."""
     rng = random.Random(f"{seed}/{number}")
     with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
         folder = Path(name)
         words = rng.choices(list(_MAKERS), weights=_MAKERS.values())[0](folder, rng)
         shown = ("--json",) if words[0] == "diff" or rng.random() < 0.85 else ("--format", rng.choice(_FORMATS))
-        return ask((*words, *shown), folder)
+        return asked((*words, *shown), folder)
 
 
 def _put(folder: Path, seed: seeds.Seed, rng: random.Random, *, damaged: bool = True, name: str | None = None) -> str:

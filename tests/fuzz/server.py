@@ -1,5 +1,6 @@
-"""A fork server around the command line: one process imports everything, each case is a fork of it in a folder of its own.
+"""The command line asked without a start of Python for each case: one process imports everything, forks of it answer.
 
+``ask`` forks for one case, ``ask_here`` asks in this process, which is such a fork. Each case has a folder of its own.
 A case is good when it ends with a status that is documented, one valid document on stdout, no traceback, within its time
 and memory, and has written nothing, started nothing, unpickled nothing and loaded nothing native.
 """
@@ -11,13 +12,17 @@ import importlib
 import json
 import os
 import pkgutil
+import re
 import resource
+import signal
 import sys
+import threading
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from tests.unit.reports.test_controls import OBEYED
@@ -25,11 +30,16 @@ from tests.unit.reports.test_controls import OBEYED
 STATUSES = {0, 1, 3, 4, 6}
 CPU_S, MEMORY = 3.0, 300 << 20
 _KILL_S = 15
+# What no CPU time ends: a read from a pipe, a wait for a lock.
+LONGEST_WAIT_S = 90
 _FORBIDDEN = (
     "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty", "socket.connect", "socket.bind",
     "pickle.find_class", "ctypes.dlopen", "os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.symlink",
     "os.link", "os.truncate", "os.chmod", "os.chown", "shutil.rmtree", "os.kill",
 )  # fmt: skip
+OUT, ERR = ".stdout", ".stderr"
+OF_TIME, OF_MEMORY = " of CPU time", " of memory"
+_watching: list[bool] = []
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -63,32 +73,54 @@ def warm_up() -> None:
 
 def ask(words: tuple[str, ...], folder: Path) -> Answer:
     """Run ``aotidoctor`` with ``words`` in a fork whose working directory is ``folder``."""
-    out, err = folder / ".stdout", folder / ".stderr"
     before = _tree(folder)
     pid = os.fork()
     if pid == 0:
-        _child(words, folder, out, err)
+        _child(words, folder)
+    ended = threading.Event()
+    killer = threading.Thread(target=lambda: ended.wait(LONGEST_WAIT_S) or os.kill(pid, signal.SIGKILL))
+    killer.start()
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    ended.set()
+    killer.join()
     _, status, used = os.wait4(pid, 0)
-    code = os.waitstatus_to_exitcode(status)
+    seconds, memory = used.ru_utime + used.ru_stime, used.ru_maxrss << 10
+    return _answer(words, folder, before, os.waitstatus_to_exitcode(status), seconds, memory)
+
+
+def ask_here(words: tuple[str, ...], folder: Path) -> Answer:
+    """Likewise in this process, whose standard streams are lost; what no longer belongs to a case is left as it was.
+
+    The memory is the most that this process had meanwhile: a fault of cost counts where ``ask`` finds it, too.
+    """
+    if words[0] == "verify":
+        # It starts a process, which is forbidden here, and changes the search path.
+        return ask(words, folder)
+    before = _tree(folder)
+    began = time.process_time()
+    resource.setrlimit(resource.RLIMIT_CPU, (int(began) + _KILL_S, resource.RLIM_INFINITY))
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    status = _run(words, folder, partial(_app(), prog_name="aotidoctor"), watched=True)
+    os.chdir("/")
+    seconds = time.process_time() - began
+    peak = re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))
+    return _answer(words, folder, before, status, seconds, int(peak[1]) << 10 if peak else 0)
+
+
+def _answer(words, folder: Path, before: list, status: int, seconds: float, memory: int) -> Answer:
+    out, err = folder / OUT, folder / ERR
     stdout, stderr = out.read_bytes(), err.read_bytes()
     out.unlink()
     err.unlink()
-    seconds = used.ru_utime + used.ru_stime
-    faults = list(_faults(words, code, stdout, stderr))
+    faults = list(_faults(words, status, stdout, stderr))
     if seconds > CPU_S:
-        faults.append(f"{seconds:.1f} s of CPU time")
-    if used.ru_maxrss << 10 > MEMORY:
-        faults.append(f"{used.ru_maxrss >> 10} MB of memory")
+        faults.append(f"{seconds:.1f} s{OF_TIME}")
+    if memory > MEMORY:
+        faults.append(f"{memory >> 20} MB{OF_MEMORY}")
     if _tree(folder) != before:
         faults.append(f"files: {sorted(set(_tree(folder)) ^ set(before))}")
     return Answer(
-        words=words,
-        status=code,
-        seconds=seconds,
-        memory=used.ru_maxrss << 10,
-        stdout=stdout,
-        stderr=stderr,
-        faults=tuple(faults),
+        words=words, status=status, seconds=seconds, memory=memory, stdout=stdout, stderr=stderr, faults=tuple(faults)
     )
 
 
@@ -96,42 +128,63 @@ def _tree(folder: Path) -> list[tuple[str, int]]:
     return sorted((str(path), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file())
 
 
-def _child(words: tuple[str, ...], folder: Path, out: Path, err: Path) -> None:
+def _child(words: tuple[str, ...], folder: Path) -> None:
     status = 70
-    try:
-        for number, path in ((1, out), (2, err)):
-            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        sys.stdin = os.fdopen(0)
-        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
-        os.chdir(folder)
+    with suppress(BaseException):
         resource.setrlimit(resource.RLIMIT_CPU, (_KILL_S, _KILL_S))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        sys.argv = ["aotidoctor", *words]
         if words[0] == "verify":
             # What the archive answers by itself, as where there is no torch. Its child is meant to be started, and ends.
             sys.path[:] = [place for place in sys.path if not Path(place, "torch").exists()]
-        from aotidoctor.__main__ import main
-
-        if words[0] != "verify":
-            sys.addaudithook(_watch)
         # What the process that it comes from left for its own end (folders to remove) is not the command's.
         atexit._clear()
-        main()
+        from aotidoctor.__main__ import main
+
+        _app()
+        status = _run(words, folder, main, watched=words[0] != "verify")
+    os._exit(status)
+
+
+def _run(words: tuple[str, ...], folder: Path, command: Callable[[], object], *, watched: bool) -> int:
+    """The exit status of a command that writes into files of ``folder``."""
+    for number, path in ((1, folder / OUT), (2, folder / ERR), (0, os.devnull)):
+        opened = os.open(path, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(opened, number)
+        os.close(opened)
+    sys.stdin = os.fdopen(0, closefd=False)
+    sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
+    os.chdir(folder)
+    sys.argv = ["aotidoctor", *words]
+    _watching.append(watched)
+    try:
+        command()
         status = 0
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
     except BaseException:
+        status = 1
         with suppress(BaseException):
             traceback.print_exc()
     finally:
         with suppress(BaseException):
             sys.stdout.flush()
             sys.stderr.flush()
-        os._exit(status)
+        _watching.pop()
+    return status
+
+
+@lru_cache(maxsize=1)
+def _app():
+    from aotidoctor.cli import build_app
+
+    # It cannot be taken away again, and looks only where a command is watched.
+    sys.addaudithook(_watch)
+    return build_app()
 
 
 def _watch(event: str, given: tuple) -> None:
+    if not _watching or not _watching[-1]:
+        return
     if event == "open":
         path, mode, flags = given
         writes = isinstance(flags, int) and flags & _WRITES and not str(path).startswith("/dev/")
