@@ -22,7 +22,7 @@ FUZZ_RUNS ?= 200
 GPU_PYTHON ?= python3
 GPU_OUT ?= gpu-outcomes
 
-.PHONY: demo test test-fast coverage docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial trial-emulation trial-reports triton test-emulation bench bench-fleet install clean
+.PHONY: demo test test-fast test-portable coverage docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial trial-emulation trial-reports triton test-emulation bench bench-fleet install clean
 
 # What it takes to run it; what it takes to test it comes on top.
 $(BIN)/.runnable: pyproject.toml
@@ -56,6 +56,14 @@ coverage: install
 # The site in build/site; a link that leads nowhere fails.
 docs: install
 	$(BIN)/mkdocs build --quiet --strict
+
+# The static commands without POSIX, and in WebAssembly by Pyodide (14 MB from npm, once).
+PYODIDE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/aotidoctor-pyodide
+$(PYODIDE)/node_modules/pyodide/package.json:
+	npm install --silent --no-audit --no-fund --prefix $(PYODIDE) pyodide@314.0.7
+
+test-portable: install $(PYODIDE)/node_modules/pyodide/package.json
+	AOTIDOCTOR_PYODIDE=$(abspath $(PYODIDE)) $(BIN)/python -m pytest -p no:xdist tests/e2e/test_portable.py
 
 # Damaged files through every command that runs nothing: FUZZ_CASES=20000 make fuzz. A bad case is repeated by its number.
 fuzz: install

@@ -53,7 +53,8 @@ def _leave(ended: SystemExit) -> NoReturn:
     """
     requested = signal_status(0)
     code = requested or (0 if ended.code is None else ended.code)
-    if not isinstance(code, int) or (threading.active_count() > 1 and not requested):
+    # WebAssembly's only process is the page.
+    if not isinstance(code, int) or sys.platform == "emscripten" or (threading.active_count() > 1 and not requested):
         raise SystemExit(code) from None
     atexit._run_exitfuncs()
     try:

@@ -15,10 +15,18 @@ import errno
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+# What Windows lacks has no effect there.
+O_BINARY, O_CLOEXEC, O_DIRECTORY, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_PATH = (
+    int(getattr(os, name, 0))
+    for name in ("O_BINARY", "O_CLOEXEC", "O_DIRECTORY", "O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK", "O_PATH")
+)
+_BY_DESCRIPTOR = os.open in os.supports_dir_fd and O_DIRECTORY != 0
 
 _DRAFT = re.compile(r"\.aotidoctor\.\d+\.[0-9a-f]{8}")
 _DESCRIPTORS = {"/dev/stdout": 1, "/dev/stderr": 2}
@@ -51,25 +59,93 @@ def write_file(path: str | Path, data: str | bytes, *, mode: int | None = None) 
         stream.write(encoded)
 
 
+class Folder:
+    """An open folder, and what is done with the names in it: no link is followed, whoever made the folder.
+
+    By its descriptor where the system opens folders (not on Windows), so that nobody can put another in its place.
+    """
+
+    def __init__(self, path: str | Path, *, inside: Folder | None = None) -> None:
+        """Open ``path``; below ``inside``, which may be another's, no link. Raises OSError."""
+        self._path: str = os.fspath(path) if inside is None else inside._place(os.fspath(path))
+        self._descriptor: int | None = None
+        with _errors_of(path):
+            if _BY_DESCRIPTOR:
+                # To go through a folder one need not be allowed to list it.
+                flags = O_PATH | O_DIRECTORY | O_CLOEXEC | (O_NOFOLLOW if inside is not None else 0)
+                self._descriptor = os.open(path, flags, dir_fd=None if inside is None else inside._descriptor)
+            elif not stat.S_ISDIR(Path(self._path).stat(follow_symlinks=inside is None).st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+
+    def close(self) -> None:
+        """Close it."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def open(self, name: str, flags: int, mode: int = 0o666) -> int:
+        """The descriptor of a file in it. Raises OSError."""
+        if not O_NOFOLLOW and os.path.islink(self._place(name)):  # noqa: PTH114
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+        return os.open(self._place(name), flags | O_CLOEXEC | O_NOFOLLOW | O_BINARY, mode, dir_fd=self._descriptor)
+
+    def stat(self, name: str) -> os.stat_result:
+        """What is called so, a link itself. Raises OSError."""
+        return os.stat(self._place(name), dir_fd=self._descriptor, follow_symlinks=False)
+
+    def make(self, name: str) -> None:
+        """Make a folder in it. Raises OSError."""
+        os.mkdir(self._place(name), dir_fd=self._descriptor)
+
+    def replace(self, old: str, new: str) -> None:
+        """Give ``old`` the name ``new``. Raises OSError."""
+        os.replace(self._place(old), self._place(new), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+
+    def remove(self, name: str) -> None:
+        """Remove a file. Raises OSError."""
+        os.unlink(self._place(name), dir_fd=self._descriptor)
+
+    def names(self) -> list[str]:
+        """The names of what is in it. Raises OSError."""
+        if self._descriptor is None:
+            return [entry.name for entry in Path(self._path).iterdir()]
+        listed = os.open(".", os.O_RDONLY | O_DIRECTORY | O_CLOEXEC, dir_fd=self._descriptor)
+        try:
+            return os.listdir(listed)  # noqa: PTH208 - by its descriptor
+        finally:
+            os.close(listed)
+
+    def _place(self, name: str) -> str:
+        return name if self._descriptor is not None else os.path.join(self._path, name)  # noqa: PTH118
+
+
+def is_mine(found: os.stat_result) -> bool:
+    """Whether this user owns a file. On Windows files have no such number: what the user reaches is taken as his."""
+    return not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
+
+
 @contextmanager
-def whole_file(path: str | Path, *, mode: int | None = None, folder: int | None = None) -> Iterator[BinaryIO]:
+def whole_file(path: str | Path, *, mode: int | None = None, folder: Folder | None = None) -> Iterator[BinaryIO]:
     """Yield a stream whose content is the file at ``path`` from the end of the block on; unchanged if the block raises.
 
-    ``folder`` is the descriptor of the folder that ``path`` is relative to. Raises OSError, for all but files, too.
+    Relative to ``folder``, where one is given. Raises OSError, for all but files, too.
     """
     head, name = os.path.split(os.fspath(path))
     draft = f".aotidoctor.{os.getpid()}.{os.urandom(4).hex()}"
-    with _errors_of(path):
-        place = os.open(head or ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    place = folder
+    if place is None or head:
+        with _errors_of(path):
+            place = Folder(head or ".", inside=folder)
     try:
         with _errors_of(path):
             old = _file_in(place, name)
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             # A file that others may not read is not readable to them for a moment, either.
-            descriptor = os.open(draft, flags, 0o600 if old is not None else mode or 0o666, dir_fd=place)
+            descriptor = place.open(
+                draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600 if old is not None else mode or 0o666
+            )
         try:
             with os.fdopen(descriptor, "w+b") as stream:
-                if old is not None:
+                if old is not None and _BY_DESCRIPTOR:
                     if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
                         with suppress(OSError):
                             os.fchown(descriptor, old.st_uid, old.st_gid)
@@ -78,13 +154,14 @@ def whole_file(path: str | Path, *, mode: int | None = None, folder: int | None 
             with _errors_of(path):
                 # What has come there in the meantime is looked at once more.
                 _file_in(place, name)
-                os.replace(draft, name, src_dir_fd=place, dst_dir_fd=place)
+                place.replace(draft, name)
         except BaseException:
             with suppress(OSError):
-                os.unlink(draft, dir_fd=place)
+                place.remove(draft)
             raise
     finally:
-        os.close(place)
+        if place is not folder:
+            place.close()
 
 
 def is_draft(name: str) -> bool:
@@ -92,38 +169,52 @@ def is_draft(name: str) -> bool:
     return _DRAFT.fullmatch(name) is not None
 
 
-def remove_drafts(folder: int) -> None:
+def remove_drafts(folder: Folder) -> None:
     """Remove what killed processes have left in ``whole_file``; only for a folder without other writers.
 
     Raises OSError.
     """
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if is_draft(entry.name):
-                os.unlink(entry.name, dir_fd=folder)
+    for name in filter(is_draft, folder.names()):
+        folder.remove(name)
 
 
-def open_folder(path: str | Path, *, folder: int | None = None) -> int:
-    """The descriptor of a folder; of one inside ``folder``, which may be another's, no link. Raises OSError."""
-    with _errors_of(path):
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (os.O_NOFOLLOW if folder is not None else 0)
-        return os.open(path, flags, dir_fd=folder)
-
-
-def open_regular(path: str | Path, *, folder: int | None = None) -> BinaryIO:
+def open_regular(path: str | Path, *, folder: Folder | None = None) -> BinaryIO:
     """A regular file, to read; inside ``folder``, which may be another's, no link.
 
     A named pipe does not make it wait. Raises OSError, for everything that is no regular file, too.
     """
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | (os.O_NOFOLLOW if folder is not None else 0)
+    flags = os.O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_BINARY
     with _errors_of(path):
-        descriptor = os.open(path, flags, dir_fd=folder)
+        descriptor = os.open(path, flags) if folder is None else folder.open(os.fspath(path), flags)
         try:
             _demand_file(os.fstat(descriptor).st_mode)
             return os.fdopen(descriptor, "rb")
         except BaseException:
             os.close(descriptor)
             raise
+
+
+def read_range(descriptor: int, size: int, at: int) -> bytes:
+    """Up to ``size`` bytes from ``at`` on. Where the system cannot do both at once, the position moves."""
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, size, at)
+    os.lseek(descriptor, at, os.SEEK_SET)
+    return os.read(descriptor, size)
+
+
+def lock_file(descriptor: int) -> None:
+    """Hold a file alone until it is closed. Raises OSError where another process does.
+
+    WebAssembly knows no locks, and no second process.
+    """
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    elif sys.platform != "emscripten":
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextmanager
@@ -137,10 +228,10 @@ def _errors_of(path: str | Path) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def _file_in(folder: int, name: str) -> os.stat_result | None:
+def _file_in(folder: Folder, name: str) -> os.stat_result | None:
     """The file that would be replaced; None where there is none. Raises OSError for what is no file."""
     try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        found = folder.stat(name)
     except FileNotFoundError:
         return None
     _demand_file(found.st_mode)
@@ -161,7 +252,7 @@ def _open_stream(path: str | Path) -> int | None:
             if _is_stream(os.lstat(path).st_mode):
                 try:
                     # Without waiting: a named pipe that nobody reads would hold the process for ever.
-                    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC)
+                    descriptor = os.open(path, os.O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC)
                 except OSError as error:
                     if error.errno == errno.ENXIO:
                         raise OSError(errno.ENXIO, "nobody reads this pipe") from error

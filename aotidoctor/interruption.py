@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# SIGHUP is not on Windows.
+NUMBERS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 # A signal so soon after the first is the same request, sent to the process and to its group.
 SAME_REQUEST_S = 0.05
 # From the first request to the end of the process, whatever it does: a reader of stdout may have stopped reading.
@@ -95,8 +96,9 @@ def _on_request(number: int, _frame: FrameType | None) -> None:
     now = time.monotonic()
     if _state.number is None:
         _state.number, _state.since, _state.pending = number, now, True
-        signal.signal(signal.SIGALRM, _on_tick)
-        signal.setitimer(signal.ITIMER_REAL, _LOOK_S, _LOOK_S)
+        if hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGALRM, _on_tick)
+            signal.setitimer(signal.ITIMER_REAL, _LOOK_S, _LOOK_S)
         _raise_pending()
     elif now - _state.since >= SAME_REQUEST_S:
         # The warm worker sees it, kills what it has started and removes the files.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import os
-import resource
 import select
 import socket
 import sys
@@ -56,6 +55,8 @@ _PATHS = ("path", "package", "inputs", "reference", "setup", "host")
 def main(number: int) -> NoReturn:
     """Serve the link ``number`` to its end."""
     # A crash of this process is told by its end; its core would be that of an interpreter.
+    import resource
+
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     gc.set_threshold(_COLLECT_EVERY)
     with socket.socket(fileno=number) as ours:

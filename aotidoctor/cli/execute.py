@@ -16,9 +16,9 @@ ends. ``--quiet`` writes nothing.
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import platform
-import resource
 import shutil
 import signal
 import stat
@@ -99,6 +99,8 @@ class _Watchdog:
         self.last_seconds += more * CPU_S
 
 
+# Windows and WebAssembly have no timer of CPU time: what is read there has no limit but those of each reader.
+_HAS_TIMER = hasattr(signal, "setitimer") and sys.platform != "emscripten"
 _ACTIVE: list[_Watchdog] = []
 # What the process held before the command: the report is made within the same bounds as the rest.
 _BEFORE: list[int] = []
@@ -107,7 +109,7 @@ _BEFORE: list[int] = []
 @contextmanager
 def within_limits(paths: Sequence[str] | None = None) -> Iterator[None]:
     """Limit CPU time and memory of the block by the size of ``paths`` (None: the words). Raises LimitReachedError."""
-    if threading.current_thread() is not threading.main_thread():
+    if not _HAS_TIMER or threading.current_thread() is not threading.main_thread():
         yield
         return
     scale = max(1.0, _size(_words() if paths is None else paths) / ORDINARY)
@@ -127,7 +129,7 @@ def within_limits(paths: Sequence[str] | None = None) -> Iterator[None]:
 @contextmanager
 def report_limited(paths: Sequence[str] | None = None) -> Iterator[None]:
     """Limit the making of a report in the same way. Raises LimitReachedError."""
-    if threading.current_thread() is not threading.main_thread():
+    if not _HAS_TIMER or threading.current_thread() is not threading.main_thread():
         yield
         return
     scale = max(1.0, _size(_words() if paths is None else paths) / ORDINARY)
@@ -156,8 +158,7 @@ def count_stream_bytes(size: int) -> None:
 
 
 def _cpu_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
+    return time.process_time()
 
 
 def _resident() -> int:
@@ -167,7 +168,7 @@ def _resident() -> int:
             pages = stream.read().split()
     except OSError:
         return 0
-    return (int(pages[1]) - int(pages[2])) * resource.getpagesize()
+    return (int(pages[1]) - int(pages[2])) * mmap.PAGESIZE
 
 
 def _memory_before() -> int:

@@ -290,7 +290,7 @@ def _triage_patients(show: Show, environ: Mapping[str, str], *, cuda: bool) -> I
     # `--help` does not need the stages.
     from aotidoctor.commands import demo as demo_module
 
-    with demo_module.warm_runner(environ) as runner:
+    with exit_on_error(), demo_module.warm_runner(environ) as runner:
         for patient in (demo_module.CUDA_CASE,) if cuda else demo_module.DEMO_CASES:
             triage = demo_module.triage_cuda if cuda else partial(demo_module.triage_demo_case, patient)
             progress = make_progress(sys.stderr, environ, quiet=show.detail < 0, redact=show.redact)

@@ -20,10 +20,18 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.document_output import IssueForm, Show, render_report, warn, write_report, write_stderr
+from aotidoctor.cli.document_output import (
+    IssueForm,
+    Show,
+    exit_on_error,
+    render_report,
+    warn,
+    write_report,
+    write_stderr,
+)
 from aotidoctor.cli.options import make_show
 from aotidoctor.model.run import ProgramToWatch, WatchedProgram
-from aotidoctor.runner.watch import exit_like, is_good_ending, run_watched
+from aotidoctor.runner import demand_linux
 
 if TYPE_CHECKING:
     from aotidoctor.model.case import Options
@@ -85,6 +93,10 @@ def watch(
     )
     show = replace(show, cases=cases)
     given = ProgramToWatch(argv=tuple(program), limit=timeout, core=core)
+    with exit_on_error():
+        demand_linux()
+    from aotidoctor.runner.watch import is_good_ending, run_watched
+
     watched = run_watched(given, os.environ, keep=always)
     if watched.exec_error is not None:
         write_stderr(f"aotidoctor: watch: {watched.exec_error}\n")
@@ -179,4 +191,6 @@ def reads_input() -> bool:
 
 def _leave(watched: WatchedProgram) -> NoReturn:
     """End as the program did, without the interpreter's own tidying up: there is nothing to tidy."""
+    from aotidoctor.runner.watch import exit_like
+
     os._exit(exit_like(watched))

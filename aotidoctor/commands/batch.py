@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
@@ -19,7 +20,7 @@ from aotidoctor.fleet.dask_cluster import Patience
 from aotidoctor.fleet.digest import Settings, host_digest, settings_json, tool_digest
 from aotidoctor.fleet.flow import FleetFlow, FleetTally, FlowContext, JudgingEngine
 from aotidoctor.fleet.items import FOR_HOSTS, FleetItem, ItemSearch, find_items
-from aotidoctor.fleet.pool import Limits, Pool
+from aotidoctor.fleet.pool import Limits, Pool, SameProcess
 from aotidoctor.fleet.results import ResultsFolder, read_fleet
 from aotidoctor.interruption import held, interruptible
 from aotidoctor.model.case import Options
@@ -263,6 +264,8 @@ def _engine(
             patience=Patience(workers=request.worker_timeout, look=min(Patience().look, request.worker_timeout / 4)),
             on_warning=on_warning,
         )
+    if not sys.platform.startswith("linux"):
+        return SameProcess(settings_json(settings))
     return Pool(request.jobs, limits, environ, settings_json(settings))
 
 

@@ -14,6 +14,7 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from pathlib import Path
 
+from aotidoctor.files import O_BINARY, O_CLOEXEC, O_NONBLOCK
 from aotidoctor.fleet.items import EXECUTING, FleetItem
 from aotidoctor.model.case import Host, TmpdirState
 from aotidoctor.model.record import JsonObject, record
@@ -86,7 +87,7 @@ def content_digest(path: str) -> tuple[str, int]:
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
         return _folder_digest(path)
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_BINARY)
     with open(descriptor, "rb", buffering=0) as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise NotReadableError(f"{path} is not a regular file")

@@ -14,11 +14,13 @@ import select
 import signal
 import socket
 import struct
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from aotidoctor.model.fleet import KILLED, OUT_OF_MEMORY, TIMED_OUT
@@ -255,6 +257,50 @@ class Pool:
         how = f"was killed by {name}" if name is not None else f"ended with status {status}"
         why = f"the process that examined it {how}, {attempts} times"
         yield PoolAnswer(job=job, lost=KILLED, problem=why, seconds=seconds, attempts=attempts)
+
+
+class SameProcess:
+    """Judge in this process, one item after the other: where there is no Linux to watch and kill others.
+
+    A context manager with the interface of ``Pool``. Limits of time and memory are those of the commands themselves.
+    """
+
+    def __init__(self, settings: JsonObject) -> None:
+        self._settings = settings
+        self._waiting: deque[PoolJob] = deque()
+
+    def __enter__(self) -> Self:
+        """The pool itself; the judge is loaded with the first item."""
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Nothing is left to end."""
+
+    @property
+    def pending(self) -> int:
+        """Jobs without an answer."""
+        return len(self._waiting)
+
+    @property
+    def room(self) -> int:
+        """Jobs that may be submitted now."""
+        return 1 - len(self._waiting)
+
+    def submit(self, job: PoolJob) -> None:
+        """Add a job."""
+        self._waiting.append(job)
+
+    def wait(self) -> Iterator[PoolAnswer]:
+        """The answer to the next job."""
+        if not self._waiting:
+            return
+        child = import_module(CHILD)
+        started, words, job = time.monotonic(), sys.argv, self._waiting.popleft()
+        try:
+            message, body = child.Judge(child.read_settings(self._settings)).answer(job.message)
+        finally:
+            sys.argv = words
+        yield PoolAnswer(job=job, message=message, body=body, seconds=time.monotonic() - started)
 
 
 def processors() -> int:

@@ -9,7 +9,6 @@ The folder may come from somebody else: who writes there opens everything by its
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from aotidoctor.checks.matching.package_facts import device_of, main_object
-from aotidoctor.files import open_folder, open_regular, remove_drafts, whole_file
+from aotidoctor.files import O_NONBLOCK, Folder, lock_file, open_regular, read_range, remove_drafts, whole_file
 from aotidoctor.fleet.items import FleetItem
 from aotidoctor.model.errors import CannotExamineError, UsageError, examining
 from aotidoctor.model.fleet import REPORTS_FOLDER, RESULTS_FILE, RUN_FILE, SCHEMA, Fact, FleetResult, FleetRun
@@ -127,7 +126,7 @@ _LARGEST_RUN = 8 << 20
 # How `result_line` begins.
 _BEGINNING = f'{{"schema":"{SCHEMA}","item":"'.encode()
 _ITEM_DIGITS = frozenset("0123456789abcdef")
-_MADE = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_MADE = os.O_CREAT | O_NONBLOCK
 
 
 @dataclass(slots=True)
@@ -248,28 +247,32 @@ class ResultsFolder:
         self._places: dict[str, tuple[int, int]] = {}
         self.kept: dict[str, str] = {}
         self._open = ExitStack()
-        self._place = self._reports = self._descriptor = -1
+        self._place: Folder
+        self._reports: Folder
+        self._descriptor = -1
         self._end = 0
 
     def __enter__(self) -> Self:
         """Make or open it. Raises UsageError where it is in use or of another version, OSError where it cannot be."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
-            self._place = self._close_later(stack, open_folder(self._folder))
+            self._place = Folder(self._folder)
+            stack.callback(self._place.close)
             self._look()
             with suppress(FileExistsError):
-                os.mkdir(REPORTS_FOLDER, dir_fd=self._place)
-            self._reports = self._close_later(stack, open_folder(REPORTS_FOLDER, folder=self._place))
-            lock = self._close_later(stack, os.open(".lock", os.O_RDWR | _MADE, 0o644, dir_fd=self._place))
+                self._place.make(REPORTS_FOLDER)
+            self._reports = Folder(REPORTS_FOLDER, inside=self._place)
+            stack.callback(self._reports.close)
+            lock = self._close_later(stack, self._place.open(".lock", os.O_RDWR | _MADE, 0o644))
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock_file(lock)
             except OSError as error:
                 raise UsageError(f"{self._folder}: another `aotidoctor batch` is writing there") from error
             self._look()
             # What a process that was killed in the middle of a write has left.
             remove_drafts(self._place)
             remove_drafts(self._reports)
-            descriptor = os.open(RESULTS_FILE, os.O_RDWR | os.O_APPEND | _MADE, 0o644, dir_fd=self._place)
+            descriptor = self._place.open(RESULTS_FILE, os.O_RDWR | os.O_APPEND | _MADE, 0o644)
             self._descriptor = self._close_later(stack, descriptor)
             with open_regular(RESULTS_FILE, folder=self._place) as stream:
                 for at, result, line in _scan(stream, self._folder / RESULTS_FILE, None):
@@ -299,7 +302,7 @@ class ResultsFolder:
         except FileNotFoundError:
             with suppress(FileNotFoundError):
                 # An empty one is ours: nobody was there to judge.
-                if os.stat(RESULTS_FILE, dir_fd=self._place, follow_symlinks=False).st_size:
+                if self._place.stat(RESULTS_FILE).st_size:
                     raise UsageError(
                         f"{self._folder} has a {RESULTS_FILE} without a {RUN_FILE}; give another folder with -o"
                     ) from None
@@ -321,7 +324,7 @@ class ResultsFolder:
         self.append(result)
         if report is None:
             with suppress(OSError):
-                os.unlink(name, dir_fd=self._reports)
+                self._reports.remove(name)
 
     def append(self, result: FleetResult) -> None:
         """One more line, whose report stays as it is. Raises OSError, after which the file is as it was before."""
@@ -342,12 +345,12 @@ class ResultsFolder:
     def line(self, item: str) -> FleetResult:
         """The line of ``item`` that counts. Raises KeyError where there is none."""
         at, size = self._places[item]
-        return read_line(os.pread(self._descriptor, size, at))
+        return read_line(read_range(self._descriptor, size, at))
 
     def has_report(self, item: str) -> bool:
         """Whether the report of ``item`` is there."""
         try:
-            return stat.S_ISREG(os.stat(f"{item}.json", dir_fd=self._reports, follow_symlinks=False).st_mode)
+            return stat.S_ISREG(self._reports.stat(f"{item}.json").st_mode)
         except OSError:
             return False
 
@@ -356,15 +359,14 @@ class ResultsFolder:
         with whole_file(RESULTS_FILE, folder=self._place) as stream:
             for item in order:
                 at, size = self._places[item]
-                stream.write(os.pread(self._descriptor, size, at))
+                stream.write(read_range(self._descriptor, size, at))
             stream.flush()
             os.fsync(stream.fileno())
         wanted = set(order)
-        with os.scandir(self._reports) as entries:
-            for entry in entries:
-                stem, _, ending = entry.name.partition(".")
-                if is_item(stem) and ending == "json" and stem not in wanted:
-                    os.unlink(entry.name, dir_fd=self._reports)
+        for name in self._reports.names():
+            stem, _, ending = name.partition(".")
+            if is_item(stem) and ending == "json" and stem not in wanted:
+                self._reports.remove(name)
 
 
 def _whole_lines(descriptor: int) -> int:
@@ -372,7 +374,7 @@ def _whole_lines(descriptor: int) -> int:
     end = os.fstat(descriptor).st_size
     while end > 0:
         start = max(0, end - (1 << 16))
-        found = os.pread(descriptor, end - start, start).rfind(b"\n")
+        found = read_range(descriptor, end - start, start).rfind(b"\n")
         if found >= 0:
             return start + found + 1
         end = start

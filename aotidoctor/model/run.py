@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 RUN_VARIABLE = "AOTIDOCTOR_RUN"
 """The environment variable by which everything that a run started is found; its value is the run's own."""
 
-STACKS_SIGNAL = signal.SIGRTMAX - 3
+STACKS_SIGNAL = int(getattr(signal, "SIGRTMAX", 64)) - 3
 """The parent sends it at a timeout: faulthandler then writes the Python stacks to stderr."""
 
 NO_TORCH = 120

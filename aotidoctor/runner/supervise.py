@@ -8,7 +8,6 @@ instead, its tail and size noted before; what is written between the look and th
 
 from __future__ import annotations
 
-import fcntl
 import os
 import struct
 import time
@@ -68,6 +67,8 @@ class ChildOutput:
 
 def _punch(path: Path, end: int) -> bool:
     """Make a hole of the file up to ``end``; False where that cannot be done."""
+    import fcntl
+
     with path.open("r+b") as stream:
         try:
             fcntl.ioctl(stream, _FS_IOC_UNRESVSP64, struct.pack(_SPACE, 0, os.SEEK_SET, 0, end - end % _BLOCK, 0, 0))

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from aotidoctor.files import is_mine
 from aotidoctor.model.record import JsonObject
 
 
@@ -35,7 +36,7 @@ def make_private(folder: Path, root: Path) -> None:
     for level in _levels(folder, root):
         level.mkdir(mode=0o700, exist_ok=True)
         found = level.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        if not stat.S_ISDIR(found.st_mode) or not is_mine(found):
             raise PermissionError(f"{level} is not a folder of this user")
         if stat.S_IMODE(found.st_mode) != 0o700:
             level.chmod(0o700)
@@ -66,7 +67,7 @@ def _is_ours(path: Path) -> bool:
     except OSError:
         return False
     kind_is_plain = stat.S_ISDIR(found.st_mode) or stat.S_ISREG(found.st_mode)
-    return kind_is_plain and found.st_uid == os.geteuid() and not stat.S_IMODE(found.st_mode) & 0o022
+    return kind_is_plain and is_mine(found) and not stat.S_IMODE(found.st_mode) & 0o022
 
 
 # Cache.

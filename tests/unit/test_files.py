@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from aotidoctor.files import open_folder, open_regular, remove_drafts, whole_file, write_file
+from aotidoctor.files import Folder, open_regular, remove_drafts, whole_file, write_file
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes a device node, or gives a file away")
 NULL, FULL = os.makedev(1, 3), os.makedev(1, 7)
@@ -198,26 +198,26 @@ def test_a_folder_from_elsewhere_leads_nowhere_else(tmp_path):
     (mine / "file").write_text("mine")
     (theirs / "reports").symlink_to(mine)
     (theirs / "link").symlink_to(mine / "file")
-    place = open_folder(theirs)
+    place = Folder(theirs)
     with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
-        open_folder("reports", folder=place)
+        Folder("reports", inside=place)
     with pytest.raises(OSError, match="Too many levels"):
         open_regular("link", folder=place)
     with pytest.raises(OSError, match="symbolic link"), whole_file("link", folder=place):
         pass
-    os.close(place)
+    place.close()
     assert (mine / "file").read_text() == "mine"
     # A folder that the user names himself may be a link.
-    os.close(open_folder(theirs / "reports"))
+    Folder(theirs / "reports").close()
 
 
 def test_only_drafts_are_removed(tmp_path):
     names = [".aotidoctor.1.00000000", ".aotidoctor.12345.abcdef01", ".aotidoctor.1.0000000g", ".aotidoctor", "file"]
     for name in names:
         (tmp_path / name).write_text("")
-    place = open_folder(tmp_path)
+    place = Folder(tmp_path)
     remove_drafts(place)
-    os.close(place)
+    place.close()
     assert sorted(os.listdir(tmp_path)) == sorted(names[2:])
 
 

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from aotidoctor.files import O_BINARY, O_CLOEXEC, O_NOFOLLOW, O_NONBLOCK, is_mine
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.record import JsonObject, record
 from aotidoctor.model.report import Report
@@ -166,7 +167,7 @@ _LARGEST_MAP = 8 << 20
 def read_map(path: Path) -> Placeholders:
     """The placeholders of an earlier bundle; none where there is no file yet. Raises UsageError."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_BINARY)
     except FileNotFoundError:
         return Placeholders()
     except OSError as error:
@@ -175,7 +176,7 @@ def read_map(path: Path) -> Placeholders:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise UsageError(f"{path} cannot be used as a map: it is not a file")
-        if found.st_uid != os.geteuid():
+        if not is_mine(found):
             raise UsageError(f"{path} cannot be used as a map: it belongs to a different user")
         with os.fdopen(os.dup(descriptor), "rb") as stream:
             data = stream.read(_LARGEST_MAP + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from collections.abc import Mapping
 
@@ -30,7 +31,11 @@ def read_host(*, artifact: Artifact | None, environ: Mapping[str, str], survey: 
     folder is compared with its unpacked size. With ``survey``, the libraries that packages usually need are looked up:
     a profile of this machine is then of use for any package. Raises nothing for a machine that lacks something.
     """
-    name = os.uname()
+    if not sys.platform.startswith("linux"):
+        from aotidoctor.readers.host.other_systems import read_other_host
+
+        return read_other_host(environ)
+    name = platform.uname()
     cpu = read_cpu()
     memory = read_memory()
     torch = find_torch(sys.path)
@@ -38,7 +43,7 @@ def read_host(*, artifact: Artifact | None, environ: Mapping[str, str], survey: 
     glibc = glibc_version()
     stack, why = executable_stack(glibc, environ)
     return Host(
-        system=name.sysname,
+        system=name.system,
         machine=name.machine,
         python=".".join(str(part) for part in sys.version_info[:3]),
         cpu_model=cpu.model,
@@ -69,7 +74,7 @@ def read_host(*, artifact: Artifact | None, environ: Mapping[str, str], survey: 
         in_container=in_container(environ),
         distribution=distribution(),
         # As ``platform.platform()`` has it, which would read the interpreter's file for it.
-        platform=f"{name.sysname}-{name.release}-{name.machine}" + (f"-with-glibc{glibc}" if glibc else ""),
+        platform=f"{name.system}-{name.release}-{name.machine}" + (f"-with-glibc{glibc}" if glibc else ""),
         packages=relevant_packages(sys.path),
         abi_versions=linkage.abi_versions,
         executable_stack=stack,

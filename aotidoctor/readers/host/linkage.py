@@ -9,6 +9,7 @@ be seen from files.
 from __future__ import annotations
 
 import os
+import platform
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -103,7 +104,7 @@ def _link(process: _LoaderProcess, artifact: Artifact | None, torch: Path | None
         return replace(found, problem="torch is not installed, so its libraries cannot be inspected")
     compiled = [item for model in (artifact.models if artifact else ()) for item in model.shared_objects]
     objects = [item for item in compiled if item.format == "elf" and not item.problem][:_OBJECT_LIMIT]
-    foreign = sorted({str(item.machine) for item in objects} - {"None", os.uname().machine})
+    foreign = sorted({str(item.machine) for item in objects} - {"None", platform.machine()})
     if foreign:
         return replace(found, problem=f"the package's code is for {', '.join(foreign)}")
     return _look_up(process, objects, found) if objects else found

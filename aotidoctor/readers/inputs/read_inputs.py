@@ -10,6 +10,7 @@ import mmap
 import os
 import stat
 
+from aotidoctor.files import O_BINARY, O_NONBLOCK
 from aotidoctor.model.artifact import ProgramArchive
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.inputs import InputSet, Leaf, PlainValue, TensorDesc
@@ -96,7 +97,7 @@ def _open(path: str) -> memoryview:
 
 def opener(path: str, flags: int) -> int:
     """Open without waiting for the other end of a named pipe."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    return os.open(path, flags | O_NONBLOCK | O_BINARY)
 
 
 def _content(path: str, data: memoryview, *, trusted: bool) -> FileContent:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from aotidoctor.files import O_BINARY, O_CLOEXEC, O_NONBLOCK, read_range
 from aotidoctor.model.record import JsonValue, record
 
 CHUNK = 1 << 20
@@ -68,13 +69,13 @@ def file_blob(descriptor: int, size: int) -> Blob:
         wanted = min(length, size - start)
         if start < 0 or wanted <= 0:
             return b""
-        data = os.pread(descriptor, wanted, start)
+        data = read_range(descriptor, wanted, start)
         if not 0 < len(data) < wanted:
             return data
         # It may give less (2 GiB limit, network file systems): go on until there is no more.
         parts, got = [data], len(data)
         while data and got < wanted:
-            data = os.pread(descriptor, wanted - got, start + got)
+            data = read_range(descriptor, wanted - got, start + got)
             parts.append(data)
             got += len(data)
         return b"".join(parts)
@@ -86,7 +87,7 @@ def file_blob(descriptor: int, size: int) -> Blob:
 def opened_blob(path: str | Path) -> Iterator[tuple[Blob, int]]:
     """The file at ``path`` with its mode; opening a named pipe does not wait. Raises OSError."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_BINARY)
     except ValueError as error:
         # A NUL character.
         raise OSError(errno.EINVAL, str(error)) from error
@@ -102,7 +103,7 @@ def path_blob(path: str, size: int) -> Blob:
 
     def read_at(start: int, length: int) -> bytes:
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDONLY | O_CLOEXEC | O_BINARY)
         except OSError:
             return b""
         try:

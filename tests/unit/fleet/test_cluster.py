@@ -47,7 +47,8 @@ class Dask:
             [*command, "--no-dashboard"], cwd=self._folder, env=environment,
             stdout=subprocess.DEVNULL, stderr=(self._folder / f"{which}.err").open("ab"),
         )  # fmt: skip
-        while not self._file.exists():
+        # It is there before it is written.
+        while not self._file.exists() or not self._file.read_text().endswith("}"):
             assert process.poll() is None, (self._folder / f"{which}.err").read_text()
             time.sleep(0.05)
         return process
