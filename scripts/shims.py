@@ -1,11 +1,11 @@
-"""Write the table of C shims, ``aotidoctor/readers/releases/shims.txt``, from the headers of release wheels.
+"""Add releases to the table of C shims, ``aotidoctor/readers/releases/shims.txt``, from the headers of their wheels.
 
     python scripts/shims.py FOLDER|WHEEL...           the wheels, or folders that they were unpacked to
-    python scripts/shims.py --download DIR 2.6.0 ...   get the wheels first, into DIR
+    python scripts/shims.py --download DIR 2.16.0      get the wheels first, into DIR
 
 A release is known by the version in its ``torch/version.py``. Headers are the same on every platform, so the smallest
-wheels are downloaded: those for macOS, 65 to 130 MB each. All releases are given at once: a shim belongs to the first
-whose headers declare it.
+wheels are downloaded: those for macOS, 65 to 130 MB each. A shim belongs to the first release whose headers declare
+it, and so does a function of the package itself. What the table has of other releases stays.
 """
 
 from __future__ import annotations
@@ -20,14 +20,18 @@ from pathlib import Path
 
 TABLE = Path(__file__).resolve().parent.parent / "aotidoctor" / "readers" / "releases" / "shims.txt"
 HEADERS = re.compile(
-    r"torch/include/torch/csrc/(?:inductor/aoti_torch/(?:c/shim|generated/c_shim)|stable/c/shim)\w*\.h"
+    r"torch/include/torch/csrc/(?:inductor/(?:aoti_torch/(?:c/shim|generated/c_shim)|aoti_runtime/interface)"
+    r"|stable/c/shim)\w*\.h"
 )
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 SHIM = re.compile(r"\bAOTI_TORCH_EXPORT\b[^;{}]*?\b((?:aoti_)?torch_\w+)\s*\(")
+# What every package exports; the interface for arrays is compiled in on demand only.
+EXPORTED = re.compile(r"\bAOTIRuntimeError\s+(AOTInductorModel(?!\w*Arrayref)\w+)\s*\(")
 VERSION = re.compile(r"__version__ = ['\"](\d+)\.(\d+)\.")
 PLATFORMS = ("macosx_11_0_arm64", "macosx_14_0_arm64")
 HEAD = """\
 # C shims of libtorch, by the first release of torch whose headers declare them; "-" before a name: gone since then.
+# "+" before a name: a function that every package exports from then on.
 # Written by scripts/shims.py from the headers of {versions}.
 """
 
@@ -61,7 +65,9 @@ def read_release(place: Path) -> tuple[Release, frozenset[str]]:
             found = VERSION.search(text)
             release = (int(found[1]), int(found[2])) if found else release
         else:
-            shims.update(SHIM.findall(COMMENT.sub(" ", text)))
+            plain = COMMENT.sub(" ", text)
+            shims.update(SHIM.findall(plain))
+            shims.update(f"+{name}" for name in EXPORTED.findall(plain))
     if release is None or not shims:
         raise SystemExit(f"{place}: observed {len(shims)} shims of release {release}, expected a wheel of torch")
     return release, frozenset(shims)
@@ -83,6 +89,24 @@ def changes(releases: Mapping[Release, frozenset[str]]) -> Iterator[tuple[Releas
         before = shims
 
 
+def table_with(table: str, releases: Mapping[Release, frozenset[str]]) -> str:
+    """The text of the table with ``releases`` for what it says of them; each other release keeps what it has."""
+    known: dict[Release, frozenset[str]] = {}
+    names: frozenset[str] = frozenset()
+    for section in table.split("\n[")[1:]:
+        head, *lines = section.split()
+        major, _, minor = head.strip("]").partition(".")
+        names = (names - {line[1:] for line in lines if line.startswith("-")}) | {
+            line for line in lines if not line.startswith("-")
+        }
+        known[int(major), int(minor)] = names
+    every = {**known, **releases}
+    made = [HEAD.format(versions=", ".join(f"{major}.{minor}" for major, minor in sorted(every))).rstrip("\n")]
+    for (major, minor), lines in changes(every):
+        made += [f"[{major}.{minor}]", *lines]
+    return "\n".join(made) + "\n"
+
+
 def download(folder: Path, versions: list[str]) -> list[Path]:
     """The wheels of ``versions``."""
     flags = [flag for platform in PLATFORMS for flag in ("--platform", platform)]
@@ -95,18 +119,14 @@ def download(folder: Path, versions: list[str]) -> list[Path]:
 
 
 def main() -> None:
-    """Read all releases, write the table."""
+    """Read the releases, write the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("places", nargs="+", help="wheels, folders, or with --download versions")
     parser.add_argument("--download", type=Path, metavar="DIR")
     given = parser.parse_args()
     places = download(given.download, given.places) if given.download else [Path(place) for place in given.places]
     releases = dict(read_release(place) for place in places)
-    names = ", ".join(f"{major}.{minor}" for major, minor in sorted(releases))
-    lines = [HEAD.format(versions=names).rstrip("\n")]
-    for (major, minor), shims in changes(releases):
-        lines += [f"[{major}.{minor}]", *shims]
-    TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    TABLE.write_text(table_with(TABLE.read_text(encoding="utf-8"), releases), encoding="utf-8")
 
 
 if __name__ == "__main__":

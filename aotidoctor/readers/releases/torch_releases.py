@@ -1,5 +1,7 @@
 """Tell which releases of torch may have built a package, and which release first had a C shim.
 
+All that a new release adds to this is its section of ``shims.txt``.
+
 A package records no release. Witnesses for "this one or later": a C shim that it imports, a function that its shared
 object exports, the layout of the archive, a key of the metadata. Witnesses for "earlier than this one": a function
 that every package of that release exports and this one does not, and again the layout. The table of shims, beside
@@ -19,17 +21,21 @@ from aotidoctor.model.record import record
 
 # C shims: the first release whose headers declare each.
 Release = tuple[int, int]
-_TABLE = "shims.txt"
+_TABLE = Path(__file__).with_name("shims.txt")
 _PREFIXES = ("aoti_torch_", "torch_")
 
 
 @record
 class ShimTable:
-    """``first`` maps a shim to the release that brought it, ``gone`` to the one that dropped it."""
+    """``first`` maps a shim to the release that brought it, ``gone`` to the one that dropped it.
+
+    ``exported`` are functions that every package exports, each from a release on.
+    """
 
     first: Mapping[str, Release]
     gone: Mapping[str, Release]
     releases: tuple[Release, ...]
+    exported: tuple[tuple[Release, str], ...]
 
     def has(self, name: str, release: Release) -> bool | None:
         """Whether ``release`` has the shim; None when neither the shim nor so new a release is in the table."""
@@ -49,15 +55,18 @@ def shim_table() -> ShimTable:
     first: dict[str, Release] = {}
     gone: dict[str, Release] = {}
     releases: list[Release] = []
-    for line in Path(__file__).with_name(_TABLE).read_text(encoding="ascii").splitlines():
+    exported: list[tuple[Release, str]] = []
+    for line in _TABLE.read_text(encoding="ascii").splitlines():
         if line.startswith("["):
             major, _, minor = line.strip("[]").partition(".")
             releases.append((int(major), int(minor)))
         elif line.startswith("-"):
             gone[line[1:]] = releases[-1]
+        elif line.startswith("+"):
+            exported.append((releases[-1], line[1:]))
         elif not line.startswith("#"):
             first[line] = releases[-1]
-    return ShimTable(first=first, gone=gone, releases=tuple(releases))
+    return ShimTable(first=first, gone=gone, releases=tuple(releases), exported=tuple(exported))
 
 
 def newest_release(names: Iterable[str]) -> tuple[Release, str] | None:
@@ -79,17 +88,7 @@ def release_text(release: Release) -> str:
 
 
 # Releases that may have built a package.
-_CONTAINER = "AOTInductorModelContainer"
-# One function per release that every package exports from then on.
-_EXPORTED: tuple[tuple[Release, str], ...] = (
-    ((2, 7), f"{_CONTAINER}RunSingleThreaded"),
-    ((2, 8), f"{_CONTAINER}ExtractConstantsMap"),
-    ((2, 10), f"{_CONTAINER}GetConstantsBlobSize"),
-    ((2, 13), "AOTInductorModelCreateV2"),
-    ((2, 14), f"{_CONTAINER}CreateWithExternalConstants"),
-    ((2, 15), f"{_CONTAINER}SetUseStreamAffinity"),
-)
-_ALWAYS = f"{_CONTAINER}Run"
+_ALWAYS = "AOTInductorModelContainerRun"
 _PLATFORM_KEY = "AOTI_PLATFORM"
 # The loader of 2.7 looks for its files where the layout without a prefix has them.
 PREFIX: Release = (2, 8)
@@ -171,7 +170,7 @@ def _witnesses(model: ModelEntry, compiled: SharedObject | None) -> Iterator[Rel
     exported = compiled.defined_entry_points
     if _ALWAYS not in exported:
         return
-    for release, name in _EXPORTED:
+    for release, name in shim_table().exported:
         if name in exported:
             yield ReleaseWitness(what=f"it exports {name}", least=release)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,43 @@ def test_the_script_reads_wheels_and_folders(script, tmp_path):
         ((2, 6), ["aoti_torch_one", "aoti_torch_two"]),
         ((2, 7), ["torch_list", "-aoti_torch_two"]),
     ]
+
+
+INTERFACE = "torch/include/torch/csrc/inductor/aoti_runtime/interface.h"
+
+
+def test_a_release_that_is_added_by_the_script_is_known_everywhere(script, tmp_path, monkeypatch):
+    """What CONTRIBUTING says of a new release of torch: its section of the table is all that the readers need."""
+    table = script.TABLE.read_text()
+    assert script.table_with(table, {}) == table
+    had = {name for name in torch_releases.shim_table().first if name not in torch_releases.shim_table().gone}
+    kept, dropped = had - {"aoti_torch_xpu_geqrf"}, "aoti_torch_xpu_geqrf"
+    functions = [*(name for _, name in torch_releases.shim_table().exported), "AOTInductorModelContainerThink"]
+    interface = "\n".join(f"AOTI_API AOTIRuntimeError\n{name}(\n    int a);" for name in functions)
+    more = "AOTI_API AOTIRuntimeError AOTInductorModelRunMinimalArrayrefInterfaceV3(int a);"
+    files = {HEADER: declared(*kept, "aoti_torch_cpu_think"), INTERFACE: f"{interface}\n{more}"}
+    release, names = script.read_release(wheel(tmp_path / "torch.whl", "2.16.0", files))
+    made = script.table_with(table, {release: names})
+    assert made.partition("\n[2.16]\n")[2].split() == [
+        "+AOTInductorModelContainerThink", "aoti_torch_cpu_think", f"-{dropped}",
+    ]  # fmt: skip
+    (tmp_path / "shims.txt").write_text(made)
+    model, compiled = opened(next(path for path in PACKAGES if path.parts[-3].startswith("2.15")))
+    assert built_by(model, compiled).least == (2, 15)
+    newer = replace(compiled, defined_entry_points=(*compiled.defined_entry_points, "AOTInductorModelContainerThink"))
+    importing = replace(
+        compiled, undefined=(*compiled.undefined, replace(compiled.undefined[0], name="aoti_torch_cpu_think"))
+    )
+    monkeypatch.setattr(torch_releases, "_TABLE", tmp_path / "shims.txt")
+    torch_releases.shim_table.cache_clear()
+    try:
+        assert torch_releases.shim_table().has(dropped, (2, 16)) is False
+        assert torch_releases.shim_table().has("aoti_torch_cpu_think", (2, 16)) is True
+        assert (built_by(model, compiled).least, built_by(model, compiled).before) == ((2, 15), (2, 16))
+        assert built_by(model, newer).because == "it exports AOTInductorModelContainerThink"
+        assert loads_from(model, importing) == ((2, 16), "it imports aoti_torch_cpu_think")
+    finally:
+        torch_releases.shim_table.cache_clear()
 
 
 def test_the_script_refuses_what_is_no_wheel_of_torch(script, tmp_path):
