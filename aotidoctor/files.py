@@ -17,7 +17,7 @@ import re
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -122,6 +122,18 @@ class Folder:
 def is_mine(found: os.stat_result) -> bool:
     """Whether this user owns a file. On Windows files have no such number: what the user reaches is taken as his."""
     return not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
+
+
+def append_to_file(path: str | Path, text: str) -> None:
+    """Add ``text`` to the end of a file, which is made if there is none, or to a device or pipe. Raises OSError."""
+    descriptor = _open_stream(path)
+    if descriptor is None:
+        head, name = os.path.split(os.fspath(path))
+        with _errors_of(path), closing(Folder(head or ".")) as place:
+            _file_in(place, name)
+            descriptor = place.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | O_NONBLOCK | O_NOCTTY)
+    with os.fdopen(descriptor, "ab") as stream:
+        stream.write(text.encode("utf-8", "replace"))
 
 
 @contextmanager
@@ -229,7 +241,7 @@ def _errors_of(path: str | Path) -> Iterator[None]:
 
 
 def _file_in(folder: Folder, name: str) -> os.stat_result | None:
-    """The file that would be replaced; None where there is none. Raises OSError for what is no file."""
+    """The file that would be replaced or made longer; None where there is none. Raises OSError for what is no file."""
     try:
         found = folder.stat(name)
     except FileNotFoundError:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from aotidoctor.files import write_file
+from aotidoctor.files import append_to_file, write_file
 from aotidoctor.model.record import JsonObject, JsonValue, as_object, objects
 from aotidoctor.reports.text import one_line, plain
 from aotidoctor.runner.own_command import ExaminedPath, run_each
@@ -69,9 +69,8 @@ def main(words: Sequence[str] | None = None) -> int:
     sys.stdout.write(f"{sum(not one.status for one in ended)} of {len(ended)} passed\n")
     if reports is not None:
         _join(reports, [_name(one.path) for one in ended])
-    if given.summary:
-        _summarise(Path(given.summary), ended)
-    return max(one.status for one in ended)
+    unwritten = _summarise(given.summary, ended) if given.summary else 0
+    return max(unwritten, *(one.status for one in ended))
 
 
 def _short(one: ExaminedPath, command: str) -> str:
@@ -99,8 +98,7 @@ def _batch(items: Sequence[str], more: Sequence[str], reports: Path | None, summ
     done = run_each(["batch", *places, *more, *folder, "--format", "md"], "batch")
     sys.stdout.write(f"{done.output}\n")
     if summary is not None:
-        with Path(summary).open("a", encoding="utf-8") as stream:
-            stream.write(f"{plain(done.output)[:_SUMMARY]}\n")
+        return max(done.status, _append(summary, f"{plain(done.output)[:_SUMMARY]}\n"))
     return done.status
 
 
@@ -161,7 +159,7 @@ def _driver(run: JsonObject) -> JsonObject:
     return as_object(as_object(run.get("tool")).get("driver"))
 
 
-def _summarise(path: Path, ended: Sequence[ExaminedPath]) -> None:
+def _summarise(path: str, ended: Sequence[ExaminedPath]) -> int:
     lines = ((one, (line.strip() for line in one.output.splitlines() if line.strip())) for one in ended)
     headed = [(one, next(found, "")) for one, found in lines]
     rows = [f"| {_cell(one.path)} | {one.status} | {_cell(headline)} |" for one, headline in headed]
@@ -170,8 +168,16 @@ def _summarise(path: Path, ended: Sequence[ExaminedPath]) -> None:
         if one.status and len(text) < _SUMMARY:
             output = plain(one.output)[:_PART].replace("```", "'''")
             text += f"\n<details><summary>{_cell(one.path)}</summary>\n\n```text\n{output}\n```\n</details>\n"
-    with path.open("a", encoding="utf-8") as stream:
-        stream.write(text[:_SUMMARY])
+    return _append(path, text[:_SUMMARY])
+
+
+def _append(path: str, text: str) -> int:
+    """Exit status 4 where the summary cannot be written."""
+    try:
+        append_to_file(path, text)
+    except OSError as error:
+        return _fail(f"--summary {path}: {error.strerror}", _NOTHING)
+    return 0
 
 
 def _cell(text: str) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aotidoctor.checks.registry import CHECKS
 from aotidoctor.commands.diagnose_package import REFERENCE_MODULES, runner_or_new
 from aotidoctor.diagnosis.rank import with_paths
+from aotidoctor.files import open_regular
 from aotidoctor.model.answers import JudgedProgram
 from aotidoctor.model.artifact import ArtifactKind, ExportedFacts
 from aotidoctor.model.case import Case, Options
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 NAME = "verify"
 INSTALL = "pip install 'aotidoctor[torch]'"
 # This check expects an AOTInductor package, which an exported program is not.
+_LARGEST_SHAPES = 1 << 20
 _WRONG_KIND = "AD-ART-002"
 
 
@@ -129,7 +130,11 @@ def read_dynamic_shapes(path: str | None) -> JsonValue:
     if path is None:
         return None
     try:
-        found: JsonValue = json.loads(Path(path).read_text(encoding="utf-8"))
+        with open_regular(path) as stream:
+            data = stream.read(_LARGEST_SHAPES + 1)
+        if len(data) > _LARGEST_SHAPES:
+            raise UsageError(f"{path}: larger than {_LARGEST_SHAPES:,} bytes")
+        found: JsonValue = json.loads(data)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:

@@ -14,10 +14,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aotidoctor.commands.cases.case_store import CaseQuery, CaseStore, digest, open_store
+from aotidoctor.files import open_regular
 from aotidoctor.fleet.results import read_results, result_facts
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.record import JsonObject, as_object, objects
@@ -174,7 +174,7 @@ def all_cases() -> CaseQuery:
 def import_file(store: CaseStore, path: str, redactor: Redactor) -> tuple[int, int]:
     """Add the cases of a document; return how many sightings and notes were new. Raises CannotExamineError."""
     try:
-        with Path(path).open("rb") as stream:
+        with open_regular(path) as stream:
             data = stream.read(_LARGEST + 1)
         found = json.loads(data) if len(data) <= _LARGEST else None
     except OSError as error:

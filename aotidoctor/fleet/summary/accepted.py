@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
-from pathlib import Path
 
+from aotidoctor.files import open_regular
 from aotidoctor.model import load_toml
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.fleet_summary import Acceptance
@@ -28,7 +28,7 @@ _KEYS = frozenset((*_ABOUT, "items", "reason", "until"))
 def read_accepted(path: str, today: date) -> tuple[Acceptance, ...]:
     """The entries of the file. Raises UsageError, which names the entry and what is wrong with it."""
     try:
-        with Path(path).open("rb") as stream:
+        with open_regular(path) as stream:
             data = stream.read(_LARGEST + 1)
         if len(data) > _LARGEST:
             raise UsageError(f"{path}: larger than {_LARGEST:,} bytes")

@@ -80,7 +80,7 @@ def read_examples(archive: ProgramArchive) -> dict[str, TensorDesc]:
 def _open(path: str) -> memoryview:
     """The bytes of a regular file; large files are mapped, not read."""
     try:
-        with open(path, "rb", opener=opener) as stream:
+        with open(path, "rb", opener=_without_waiting) as stream:
             status = os.fstat(stream.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise wrong_format_error(path, "no regular file", expected="a file")
@@ -95,7 +95,7 @@ def _open(path: str) -> memoryview:
         raise missing_error(path, getattr(error, "strerror", None) or str(error), kind="unreadable") from error
 
 
-def opener(path: str, flags: int) -> int:
+def _without_waiting(path: str, flags: int) -> int:
     """Open without waiting for the other end of a named pipe."""
     return os.open(path, flags | O_NONBLOCK | O_BINARY)
 

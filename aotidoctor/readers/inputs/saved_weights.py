@@ -14,6 +14,7 @@ from math import prod
 from pathlib import Path
 from typing import BinaryIO
 
+from aotidoctor.files import open_regular
 from aotidoctor.model.artifact import ArchivePayload, PickledState, StorageContent, StoredTensor
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.model.errors import CannotExamineError, InputsError
@@ -23,7 +24,6 @@ from aotidoctor.model.torch_names import ITEMSIZE, SAFETENSORS_DTYPES, contiguou
 from aotidoctor.readers.inputs.describe_pickle import Describer, TensorReader
 from aotidoctor.readers.inputs.other_formats import is_safetensors, known_sizes, read_header
 from aotidoctor.readers.inputs.pickle_machine import load_pickle
-from aotidoctor.readers.inputs.read_inputs import opener
 from aotidoctor.readers.inputs.tensor_values import FileStorage, MalformedError, decode
 from aotidoctor.readers.inputs.torch_files import (
     MAX_MEMBERS,
@@ -117,7 +117,7 @@ def read_weights(path: str) -> tuple[ConstantSpec, ...]:
     """
     try:
         size = Path(path).stat().st_size
-        with open(path, "rb", opener=opener) as stream:
+        with open_regular(path) as stream:
             head = stream.read(_HEAD)
             if is_safetensors(memoryview(head)):
                 length = int.from_bytes(head[:8], "little")

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from aotidoctor.cli import build_app
+from aotidoctor.cli import build_app, each
+from aotidoctor.runner.own_command import ExaminedPath
 
 DATA = Path(__file__).parents[2] / "data"
 PACKAGE = str(DATA / "releases" / "2.8.0" / "dyn" / "model.pt2")
@@ -120,3 +121,46 @@ def test_pages_are_not_written_through_links(tmp_path, name):
     (tmp_path / "place").mkdir()
     (tmp_path / "place" / name).symlink_to(tmp_path / "mine")
     assert outcome(FOLDERS["man"], tmp_path / "place").exit_code == 4
+
+
+READ = {
+    "weights": ("check", PACKAGE, "--weights", "PLACE"),
+    "cases": ("cases", "import", "PLACE", "--cases", "STORE"),
+    "accepted": ("fleet", "RESULTS", "--accepted", "PLACE"),
+    "dynamic shapes": ("verify", PROGRAM, "--dynamic-shapes", "PLACE"),
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("command", READ)
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path, command):
+    os.mkfifo(tmp_path / "place")
+    results = tmp_path / "results"
+    if command == "accepted":
+        CliRunner().invoke(build_app(), ["batch", PACKAGE, "--no-cache", "-o", str(results)])
+    words = [str(results) if word == "RESULTS" else word for word in READ[command]]
+    result = outcome(words, tmp_path / "place")
+    assert result.exit_code in (2, 4)
+    assert "it is a pipe" in result.output
+
+
+@pytest.mark.parametrize(("kind", "status"), [("null", 0), ("full", 4), ("pipe", 4), ("link", 4), ("folder", 4)])
+def test_a_summary_of_each_is_added_to_files_only(tmp_path, kind, status, monkeypatch, capsys):
+    KINDS[kind](tmp_path / "place")
+    before = os.lstat(tmp_path / "place")
+    monkeypatch.setattr(each, "run_each", lambda words, path: ExaminedPath(path=path, status=0, output="fine"))
+    assert each.main(["check", PACKAGE, "--summary", str(tmp_path / "place")]) == status
+    after = os.lstat(tmp_path / "place")
+    assert (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode)
+    assert not (tmp_path / "mine").exists()
+    assert ("place" in capsys.readouterr().err) == bool(status)
+
+
+def test_a_summary_of_each_comes_after_what_the_file_has(tmp_path, monkeypatch):
+    (tmp_path / "place").write_text("before\n")
+    monkeypatch.setattr(each, "run_each", lambda words, path: ExaminedPath(path=path, status=0, output="fine"))
+    for _ in range(2):
+        assert each.main(["check", PACKAGE, "--summary", str(tmp_path / "place")]) == 0
+    text = (tmp_path / "place").read_text()
+    assert text.startswith("before\n### aotidoctor")
+    assert text.count("### aotidoctor") == 2
