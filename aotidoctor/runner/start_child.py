@@ -38,7 +38,8 @@ class ForkServerLostError(Exception):
 WORKER = str(Path(__file__).absolute().parent.parent / "worker" / "__main__.py")
 
 # numpy's OpenBLAS would start threads while torch is imported, and a process with threads cannot be forked soundly.
-ONLY_FORKSERVER = {"OPENBLAS_NUM_THREADS": "1"}
+# OpenMP's threads would wait for each other by spinning: where others need the cores, a call takes three times as long.
+ONLY_FORKSERVER = {"OPENBLAS_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
 # -u also takes the buffer from C's stdout: what a child printed before it died is then in the file.
 FLAGS = ("-u",)
 # The warm worker answers within milliseconds, unless a child has stopped it or the host is busy.

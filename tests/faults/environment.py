@@ -9,6 +9,7 @@ core = resource.getrlimit(resource.RLIMIT_CORE)[0]
 RESULT = {
     "a": os.environ.get("A"),
     "b": os.environ.get("B"),
+    "wait_policy": os.environ.get("OMP_WAIT_POLICY"),
     "core": core,
     # Of this process, or of the one that stands between it and the command.
     "session": os.getsid(0) in (os.getpid(), os.getppid()),

@@ -66,6 +66,16 @@ def test_the_forkserver_has_no_threads_when_it_forks(runner: Runner) -> None:
     assert runner._launcher.facts["threads"] == 1
 
 
+def test_threads_of_a_fork_wait_without_spinning_and_its_environment_is_the_users(tmp_base: Path) -> None:
+    environ = {**os.environ, "TMPDIR": str(tmp_base), "OMP_DISPLAY_ENV": "VERBOSE", "OMP_WAIT_POLICY": "active"}
+    with Runner(environ=environ) as made:
+        outcome = made.run(request("environment"))
+        shown = (made._launcher._work_dir / "stderr").read_text()
+    assert outcome.forked
+    assert outcome.result["wait_policy"] == "active"
+    assert "GOMP_SPINCOUNT = '0'" in shown
+
+
 @pytest.mark.parametrize(
     "name",
     [
