@@ -184,6 +184,7 @@ def bundle(
         with_saved_report,
     )
     from aotidoctor.reports.json.json_report import dump_json
+    from aotidoctor.triage.missing_file import unreadable_file
 
     opt.require_one_source(inputs, generate=wanted.generate)
     if run and from_ is not None:
@@ -197,6 +198,9 @@ def bundle(
         redact=redact,
         largest=max_size,
     )
+    for path in contents.logs:
+        if (problem := unreadable_file(path, "--log")) is not None:
+            _fail_bundle(problem)
     place = Path(output) if output is not None else Path(f"{Path(package).name or 'package'}.bundle.zip")
     target = BundleTarget(path=place, map_path=Path(map_) if map_ is not None else None, dry=dry_run)
     material: list[Material] = []

@@ -186,11 +186,10 @@ def log_findings(reading: LogReading) -> list[Evidence]:
             facts["frame"] = event.frames[0]
         facts |= {key: value for key, value in _more_of(event, reading).items() if value}
         message = f"{event.form}, logged {event.count} times" if event.count > 1 else event.form
-        message = f"{message}; code {code}" if (code := facts.get("error_code")) else message
         observed = _short(event.text.partition("\n")[0] or event.kind)
         found.append(Evidence(
             code=UNKNOWN, kind="unknown-failure", severity=Severity.WARN, subject=None, observed=observed, expected="",
-            message=message, source=FileSource(file=reading.name, line=event.first), facts=facts,
+            message=_with_code(message, facts), source=FileSource(file=reading.name, line=event.first), facts=facts,
         ))  # fmt: skip
     source = FileSource(file=reading.name)
     return found + [
@@ -228,6 +227,12 @@ def judge_log(reading: LogReading, diagnoses: tuple[Diagnosis, ...]) -> tuple[st
     return "unknown" if reading.out_of_time else "healthy", ()
 
 
+def is_lead(diagnosis: Diagnosis, findings: Sequence[Evidence]) -> bool:
+    """Whether a log alone names the cause, and not surely enough: among other things examined it is "perhaps"."""
+    known = {item.id for item in findings if item.code == KNOWN}
+    return diagnosis.confidence < NAMED_CONFIDENCE and known.issuperset(diagnosis.evidence)
+
+
 def _sure(item: Evidence) -> float:
     sure = item.facts.get("confidence")
     return sure if isinstance(sure, float) else 0.0
@@ -253,7 +258,6 @@ def _known_evidence(match: LogMatch, reading: LogReading) -> Evidence:
     kernel = _KERNEL.search(text)
     if kernel is not None:
         facts.setdefault("kernel", kernel[0])
-    message, code = _message(match, reading.versions, issue), facts.get("error_code")
     is_lead = match.confidence < LEAST_CONFIDENCE
     subject = facts.get("subject") or (facts.get("kernel") if pattern.cause in _OF_KERNELS else None)
     return Evidence(
@@ -263,10 +267,14 @@ def _known_evidence(match: LogMatch, reading: LogReading) -> Evidence:
         subject=subject if isinstance(subject, str) else None,
         observed=_short(match.text),
         expected="",
-        message=f"{message}; code {code}" if code else message,
+        message=_with_code(_message(match, reading.versions, issue), facts),
         source=FileSource(file=reading.name, line=match.line),
         facts=facts,
     )
+
+
+def _with_code(message: str, facts: Mapping[str, FactValue]) -> str:
+    return f"{message}; code {code}" if (code := facts.get("error_code")) else message
 
 
 def _more(match: LogMatch, reading: LogReading, issue: KnownIssue | None) -> dict[str, FactValue]:

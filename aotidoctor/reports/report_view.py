@@ -88,14 +88,21 @@ def headline(report: Report) -> Headline:
         case "problem":
             text = one_line(report.extra.get("origin") or "see the evidence")
             return Headline("PROBLEM", text, "bad")
-        case _ if report.log is not None and run_view.is_log(report):
-            return Headline("UNKNOWN", run_view.log_unknown(report.log, report.diagnoses), "unsure")
-        case _ if "unjudged" in report.extra:
-            return Headline("UNKNOWN", f"nothing wrong found; {report.extra['unjudged']}", "unsure")
-        case _ if not any(outcome_failed(outcome) for outcome in report.runs):
-            return Headline("UNKNOWN", "no verdict could be reached", "unsure")
         case _:
-            return Headline("UNKNOWN", "it fails, and no known cause explains why", "unsure")
+            return Headline("UNKNOWN", _unknown(report), "unsure")
+
+
+def _unknown(report: Report) -> str:
+    if report.diagnoses:
+        # No cause is sure enough to be named.
+        return f"perhaps {report.diagnoses[0].cause}: {one_line(report.diagnoses[0].title)}"
+    if report.log is not None and run_view.is_log(report):
+        return run_view.log_unknown(report.log)
+    if "unjudged" in report.extra:
+        return f"nothing wrong found; {report.extra['unjudged']}"
+    if not any(outcome_failed(outcome) for outcome in report.runs):
+        return "no verdict could be reached"
+    return "it fails, and no known cause explains why"
 
 
 def is_unexamined(report: Report) -> bool:

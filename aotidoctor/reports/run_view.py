@@ -6,7 +6,7 @@ The table of probes is AD-RUN-029: how often each probe failed, how, where, and 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from aotidoctor.model.evidence import Evidence, FileSource, Severity, plural
@@ -17,7 +17,7 @@ from aotidoctor.reports.package_view import dim_text
 from aotidoctor.reports.text import one_line, seconds, size
 
 if TYPE_CHECKING:
-    from aotidoctor.model.report import Diagnosis, LogEvent, LogReading
+    from aotidoctor.model.report import LogEvent, LogReading
     from aotidoctor.model.serving_config import NameRow
 
 
@@ -153,10 +153,8 @@ def log_without_failure(log: LogReading) -> str:
     return f"no failure found in {plural(log.lines, 'line')}{beside}"
 
 
-def log_unknown(log: LogReading, diagnoses: Sequence[Diagnosis] = ()) -> str:
-    """A failure, and no cause that is sure enough to be named."""
-    if diagnoses:
-        return f"perhaps {diagnoses[0].cause}: {one_line(diagnoses[0].title)}"
+def log_unknown(log: LogReading) -> str:
+    """A failure, and no cause."""
     failures = len(log.unknown) or 1
     them = "it" if failures == 1 else "them"
     return f"the log reports {plural(failures, 'failure')}, and no known cause explains {them}"

@@ -23,6 +23,7 @@ from aotidoctor.commands.bundle.bundle_members import (
     Piece,
     safe_name,
 )
+from aotidoctor.files import open_regular
 from aotidoctor.model import record_json
 from aotidoctor.model.artifact import RUNNABLE_KINDS
 from aotidoctor.model.inputs import TensorDesc
@@ -83,7 +84,7 @@ def decode_text(data: bytes) -> str:
 
 def _ends(path: Path, head: int, tail: int) -> tuple[bytes, int]:
     """The bytes of a file, without its middle if it is longer than ``head + tail``; and its size."""
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         size = stream.seek(0, 2)
         stream.seek(0)
         if size <= head + tail:

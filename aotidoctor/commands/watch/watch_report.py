@@ -34,7 +34,7 @@ from aotidoctor.commands.watch.used_packages import examine_packages, program_fa
 from aotidoctor.diagnosis.playbooks import find_playbook
 from aotidoctor.localize.culprit import localize
 from aotidoctor.localize.debugger_output import read_backtrace
-from aotidoctor.logs.diagnose_log import log_diagnoses, log_findings
+from aotidoctor.logs.diagnose_log import is_lead, log_diagnoses, log_findings
 from aotidoctor.logs.log_reading import read_log
 from aotidoctor.logs.log_with_package import CHECKED, translate_findings
 from aotidoctor.model.case import Options
@@ -254,6 +254,10 @@ def report_on_program(
     causes = (*found, *(one for one in name_causes(session) if one.cause not in known))
     named = with_blame([one for text in outputs for one in text.diagnoses], chain)
     diagnoses = merge_causes(causes, named, session.findings)
+    if not failed:
+        sure = (one for one in diagnoses if not is_lead(one, session.findings))
+        diagnoses = tuple(replace(one, rank=rank) for rank, one in enumerate(sure, start=1))
+    is_named = diagnoses and not is_lead(diagnoses[0], session.findings)
     # By probe; the backtrace is that of the run that a debugger saw.
     backtraces = [("backtrace", one) for one in session.runs if one.debugger_output]
     outcomes = dict(backtraces[:1]) | session.outcomes
@@ -261,7 +265,7 @@ def report_on_program(
         session,
         diagnoses,
         invocation,
-        verdict="problem" if diagnoses else "unknown" if failed else "healthy",
+        verdict="problem" if is_named else "unknown" if failed else "healthy",
         seconds=watched.seconds + invocation.seconds(),
         interrupted=interrupted,
         localization=localize(session.case, session.findings, outcomes, failed=failed),

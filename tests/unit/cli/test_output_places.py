@@ -144,6 +144,18 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path, command):
     assert "it is a pipe" in result.output
 
 
+@pytest.mark.timeout(60)
+def test_a_log_that_is_no_file_is_not_waited_for_and_one_that_is_not_there_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe.log")
+    words = ["bundle", PACKAGE, "-o", str(tmp_path / "sent.zip"), "--log"]
+    refused = CliRunner().invoke(build_app(), [*words, str(tmp_path / "pipes.log")])
+    assert refused.exit_code == 4
+    assert f"did you mean {tmp_path / 'pipe.log'}?" in refused.stderr
+    assert not (tmp_path / "sent.zip").exists()
+    made = CliRunner().invoke(build_app(), [*words, str(tmp_path / "pipe.log")])
+    assert "it is a pipe" in made.stdout
+
+
 @pytest.mark.parametrize(("kind", "status"), [("null", 0), ("full", 4), ("pipe", 4), ("link", 4), ("folder", 4)])
 def test_a_summary_of_each_is_added_to_files_only(tmp_path, kind, status, monkeypatch, capsys):
     KINDS[kind](tmp_path / "place")

@@ -7,6 +7,7 @@ import pytest
 
 from aotidoctor.commands.analyze.analyze import analyze, compare_verdicts
 from aotidoctor.commands.analyze.saved_report import SavedCause, read_runs
+from aotidoctor.commands.bundle.bundle_members import BundleContents
 from aotidoctor.commands.bundle.collect import NO_RUN
 from aotidoctor.model.case import Case
 from aotidoctor.model.run import Exited, NotStarted, OutOfMemory, Signalled, TimedOut
@@ -136,3 +137,20 @@ def test_a_bundle_without_a_run_is_not_called_healthy(at):
     assert analyze(at(packed({"report.json": json_.render_json(ran).encode()}))).verdict == "healthy"
     # The report of a check, by itself, is what it was.
     assert analyze(at(json_.render_json(quiet))).verdict == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("LLVM ERROR: unsupported opcode found in DIExpression", "unknown"),
+        ("RuntimeError: index out of bounds: 0 <= tmp2 < 100L", "problem"),
+    ],
+)
+def test_a_cause_that_a_log_in_the_bundle_only_suggests_is_perhaps(at, tmp_path, monkeypatch, line, verdict):
+    # Of files and runs there are none here.
+    monkeypatch.setattr("aotidoctor.commands.analyze.analyze.name_causes", lambda session, refuted: ())
+    (tmp_path / "x.log").write_text(f"{line}\n")
+    bundle = made(builders.report(), BundleContents(logs=(str(tmp_path / "x.log"),)))
+    again = analyze(at(bundle.data))
+    assert (again.verdict, len(again.diagnoses)) == (verdict, 1)
+    assert headline(again).text.startswith("perhaps ") == (verdict == "unknown")

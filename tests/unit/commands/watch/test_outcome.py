@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aotidoctor.commands.watch.program_outcome import Repeat, outcome_of, unread_output, with_named_packages
+from aotidoctor.commands.watch.watch_report import WatchRequest, report_on_program
 from aotidoctor.model.evidence import Severity
 from aotidoctor.model.run import (
     ChildError,
@@ -20,6 +21,7 @@ from aotidoctor.model.run import (
 from aotidoctor.probes import watched_program
 from aotidoctor.probes.probe import History
 from aotidoctor.probes.watched_program import last_exception
+from aotidoctor.reports.report_view import headline
 from tests.unit.probes.outcomes import case
 
 UNPACKED = "/tmp/aotinductor_MLjaeH/model/data/aotinductor/model"
@@ -147,3 +149,27 @@ def test_what_could_not_be_read_is_said_but_not_of_a_closed_stream():
     ]
     program = WatchedProgram(argv=("x",), ending=Exited(code=1, done=False), status=256, streams=tuple(streams))
     assert unread_output(program) == ("stdout is a device",)
+
+
+LEAD = "LLVM ERROR: unsupported opcode found in DIExpression"
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "verdict", "causes", "says"),
+    [
+        (LEAD, 1, "unknown", ["codegen-bug"], "perhaps codegen-bug: "),
+        (LEAD, 0, "healthy", [], "the program succeeded"),
+        (
+            "RuntimeError: index out of bounds: 0 <= tmp2 < 100L",
+            1,
+            "problem",
+            ["index-out-of-range"],
+            "index-out-of-range: ",
+        ),
+    ],
+)
+def test_a_cause_that_output_alone_suggests_is_perhaps(text, status, verdict, causes, says):
+    program = watched(f"{text}\n", ending=Exited(code=status, done=status == 0), status=status << 8)
+    report = report_on_program(program, WatchRequest(), argv=("watch",), environ={})
+    assert (report.verdict, [one.cause for one in report.diagnoses]) == (verdict, causes)
+    assert headline(report).text.startswith(says)
