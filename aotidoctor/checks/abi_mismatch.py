@@ -4,11 +4,13 @@ What it does
     Looks up each undefined symbol of the shared object in the libraries that the process would have, through their hash
     tables, with the version that the package requires. It also looks for the functions that torch will call in it. For
     a different machine, known from its profile, the versions of its libraries and of its torch are compared instead.
+    Code in an ExecuTorch program calls ExecuTorch's own runtime, whose functions are compared by its release.
 
 Why it matters
     Loading fails with "undefined symbol" or "version `GLIBC_2.38' not found". The cause is a different torch, a
     different C++ ABI, or an older C or C++ library than on the build host. A missing AOTInductorModelContainerRun is
-    only logged while loading; the call then jumps to address 0.
+    only logged while loading; the call then jumps to address 0. ExecuTorch loads code with a missing function, and the
+    first call ends the process with status 127.
 
 Example:
     aoti_torch_cpu_new_op: observed not provided by any library here, expected torch 2.14's libtorch_cpu.so
@@ -23,17 +25,26 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, link_to_profile, main_object
+from aotidoctor.checks.matching.package_facts import (
+    NO_MODEL,
+    NOT_STATED,
+    at_member,
+    device_of,
+    link_to_profile,
+    main_object,
+)
 from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.case import Case, MissingSymbol
 from aotidoctor.model.evidence import Evidence, list_names, plural
 from aotidoctor.readers.releases.torch_releases import (
     PREFIX,
+    Release,
     has_top_folder,
     is_shim,
     newest_release,
     release_of,
     release_text,
+    shim_table,
 )
 
 FIND = Finder("AD-HOST-006", "abi_mismatch")
@@ -55,6 +66,8 @@ def run(case: Case) -> Findings:
     if compiled is None:
         return FIND.unchecked(NO_MODEL if case.model is None else "the model has no shared object")
     entry_points = _loader_needs(case, compiled)
+    if case.artifact.executorch is not None:
+        return _in_executorch(case, compiled, entry_points)
     if case.host.profile is not None:
         linkage = link_to_profile(case.host, compiled)
         if linkage.unknown and not linkage.missing:
@@ -177,6 +190,86 @@ def _symbols(case: Case, compiled: SharedObject, missing: list[MissingSymbol]) -
                 "torch_shims": sum(name.startswith("aoti_torch_") for name in names),
                 "cxx11_abi_here": case.host.torch.cxx11_abi if case.host.torch else None,
                 "old_string_abi": any(name.endswith(_OLD_STRING_ABI) for name in names),
+            },
+        )
+    ]
+
+
+# Code in an ExecuTorch program.
+_METAL = "mps"
+
+
+def _runtime(case: Case, compiled: SharedObject) -> str:
+    """Which of ExecuTorch's runtimes has the functions that the code imports."""
+    return "windows" if compiled.format == "pe" else "metal" if device_of(case) == _METAL else "cuda"
+
+
+def _in_executorch(case: Case, compiled: SharedObject, entry_points: list[Evidence]) -> Findings:
+    """Findings about ExecuTorch's runtime, and of a profile about the versions of its libraries."""
+    found = [*entry_points, *_runtime_shims(case, compiled)]
+    unknown = _unknown_release(case, compiled)
+    if case.host.profile is not None:
+        others = tuple(ref for ref in compiled.undefined if not is_shim(ref.name))
+        linkage = link_to_profile(case.host, replace(compiled, undefined=others))
+        found += _versions(case, compiled.member, linkage.missing)
+        unknown = "; ".join(filter(None, (unknown, linkage.unknown)))
+    return found or (FIND.unchecked(unknown) if unknown else [])
+
+
+def newest_shim(case: Case, compiled: SharedObject) -> tuple[Release, str] | None:
+    """The release of ExecuTorch that first had all that the code imports, and the function that tells."""
+    return newest_release((ref.name for ref in compiled.undefined), _runtime(case, compiled))
+
+
+def _unknown_release(case: Case, compiled: SharedObject) -> str:
+    """What is not known of the shims where the host's release of ExecuTorch is not known; empty where it is."""
+    newest = newest_shim(case, compiled)
+    if newest is None or release_of(case.host.packages.get("executorch", "")) is not None:
+        return ""
+    needed = f"its runtime must be ExecuTorch {release_text(newest[0])} or later, which has {newest[1]}"
+    if case.host.profile is not None:
+        return f"the profile {case.host.profile}{NOT_STATED}executorch"
+    return f"{needed}; which one will run it is not known: give it as --host executorch-{release_text(newest[0])}"
+
+
+def _runtime_shims(case: Case, compiled: SharedObject) -> list[Evidence]:
+    """The finding for functions that ExecuTorch's runtime does not have, in the host's release or in any known one."""
+    runtime = _runtime(case, compiled)
+    table, here = shim_table(runtime), release_of(case.host.packages.get("executorch", ""))
+    last = table.releases[-1]
+    known = here is not None and here <= last
+    names = [ref.name for ref in compiled.undefined if not ref.weak and is_shim(ref.name)]
+    missing = [name for name in names if not table.has(name, here if here is not None and known else last)]
+    if not missing:
+        return []
+    newest = newest_release(missing, runtime) if all(name in table.first for name in missing) else None
+    if newest is not None:
+        expected = f"ExecuTorch {release_text(newest[0])} or later"
+    else:
+        expected = (
+            f"functions of ExecuTorch's {runtime} runtime, none of whose releases to {release_text(last)} has them"
+        )
+    whose = f"ExecuTorch {release_text(here)}" if here is not None and known else f"ExecuTorch to {release_text(last)}"
+    # What comes after the last one that is known may have them.
+    return [
+        (FIND.error if known else FIND.warn)(
+            "symbol",
+            newest[1] if newest is not None else missing[0],
+            observed=f"{plural(len(missing), 'function')} not in the runtime of {whose}: {list_names(missing, 3)}",
+            expected=expected,
+            source=at_member(case, compiled.member),
+            facts={
+                "symbols": tuple(missing[:20]),
+                "count": len(missing),
+                "executorch_here": case.host.packages.get("executorch"),
+                "executorch_needed": release_text(newest[0]) if newest is not None else None,
+                "torch_shims": len(missing),
+                "old_string_abi": False,
+                "outcome": f"symbol lookup error: undefined symbol: {missing[0]}, and the process ends with status 127",
+                "remedy": f"Run it with {expected}, or export it again for the release that runs it."
+                if newest is not None
+                else "Export it again for the runtime that runs it: the first call would end the process.",
+                "command": f"aotidoctor compat {case.artifact.path} --host executorch-{release_text(last)}",
             },
         )
     ]

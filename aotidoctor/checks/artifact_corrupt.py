@@ -51,7 +51,14 @@ def run(case: Case) -> Sequence[Evidence]:
         return [FIND.error(kind, artifact.path, observed=observed, expected=expected, source=whole, facts=facts)]
     if artifact.executorch is not None:
         keys = frozenset(key for delegate in artifact.executorch.delegates for key in delegate.other_keys)
-        return [found for item in (artifact.executorch, *case.data) for found in _executorch(item, keys)]
+        damaged = [found for item in (artifact.executorch, *case.data) for found in _executorch(item, keys)]
+        # Of code that was changed, the sha256 says all.
+        codes = {
+            blob.offset: blob.code
+            for blob in artifact.executorch.named
+            if blob.code is not None and blob.sha256 in (None, blob.promised) and not artifact.executorch.problem
+        }
+        return damaged + [found for code in codes.values() for found in _object(case, code)]
     found = []
     if problem is not None and artifact.members:
         # The archive's own directory: bytes before the archive are refused by the loader, a wrong count is not.

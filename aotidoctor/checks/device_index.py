@@ -2,7 +2,8 @@
 
 What it does
     Compares the index of --device with the devices of this host, and with the index of the inputs. A package for the
-    CPU takes no index at all.
+    CPU takes no index at all. The plan of an ExecuTorch method has the index: it is compared with the devices of the
+    host, and with the one that its backend was given at the export.
 
 Why it matters
     The CPU loader reports "Incorrect device passed to aoti_runner_cpu". A kernel on one GPU that receives a pointer
@@ -21,7 +22,7 @@ from __future__ import annotations
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import NO_MODEL, device_of, device_source
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import FileSource
+from aotidoctor.model.evidence import Evidence, FileSource
 
 FIND = Finder("AD-LOAD-004", "device_index")
 
@@ -30,6 +31,8 @@ def run(case: Case) -> Findings:
     """At most one finding about --device, and one per input elsewhere."""
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
+    if case.artifact.executorch is not None:
+        return _of_plan(case)
     device, count = device_of(case), len(case.host.gpus)
     text = (case.options.device or "").partition(":")[2]
     index = int(text) if text.isdecimal() else None
@@ -59,6 +62,32 @@ def run(case: Case) -> Findings:
             if tensor.device.startswith("cuda:") and tensor.device != used
         ]
     return found
+
+
+def _of_plan(case: Case) -> list[Evidence]:
+    """The devices that the plan of a method names, which the runtime takes whatever its backend was exported for."""
+    program, count = case.artifact.executorch, len(case.host.gpus)
+    method = program.method(case.model.name) if program is not None and case.model is not None else None
+    planned = method.devices if method is not None else ()
+    specs = [one.compile_specs.get("target_device") for one in method.delegates] if method is not None else []
+    source = FileSource(file=case.artifact.path)
+    found = [
+        FIND.error("index", name, observed=name, expected=f"0 to {count - 1}", source=source, facts={"gpus": count})
+        for name in planned
+        if (index := name.partition(":")[2]).isdecimal() and 0 < count <= int(index)
+    ]
+    return found + [
+        FIND.warn(
+            "target",
+            "target_device",
+            observed=f"{spec[:40]} as the backend's target",
+            expected=f"{planned[0]}, where the plan of the method puts its tensors and ExecuTorch runs it",
+            source=source,
+            facts={"target": spec[:40], "planned": planned[:20]},
+        )
+        for spec in dict.fromkeys(specs)
+        if spec and planned and spec not in planned
+    ]
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"))

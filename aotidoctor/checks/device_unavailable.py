@@ -37,14 +37,17 @@ def run(case: Case) -> Findings:
     reason = unavailable_reason(case)
     if reason is None:
         # The facts that a profile must state before the device is known to be there.
-        unknown = unstated_reason(case, "torch", "torch.cuda", "gpus") if device_of(case) in GPU_DEVICES else None
+        facts = ("gpus",) if case.artifact.executorch is not None else ("torch", "torch.cuda", "gpus")
+        unknown = unstated_reason(case, *facts) if device_of(case) in GPU_DEVICES else None
         return FIND.unchecked(unknown) if unknown is not None else []
     kind, words = reason
     device = device_of(case)
+    # An ExecuTorch program is checked where it was exported, and runs elsewhere.
+    elsewhere = case.artifact.executorch is not None and case.host.profile is None
     return [
-        FIND.error(
+        (FIND.warn if elsewhere else FIND.error)(
             kind,
-            DEVICE_KEY,
+            DEVICE_KEY if case.artifact.executorch is None else "device",
             observed=f"{device}",
             expected="a device of this host",
             message=f"the package is compiled for {device}, and {words}; contract, inputs and symbols are checked, "
@@ -61,7 +64,8 @@ def unavailable_reason(case: Case) -> tuple[str, str] | None:
     if device not in GPU_DEVICES:
         return None
     torch = case.host.torch
-    if "torch.cuda" in case.host.unstated:
+    # ExecuTorch's runtime of a device does not use torch.
+    if "torch.cuda" in case.host.unstated or case.artifact.executorch is not None:
         torch = None
     if torch is not None:
         built = {"cuda": bool(torch.cuda or torch.hip), "xpu": torch.xpu, "mps": case.host.system == "Darwin"}

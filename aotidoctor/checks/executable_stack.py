@@ -24,6 +24,11 @@ from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, main_o
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-HOST-015", "executable_stack")
+# Of code in an ExecuTorch program, whose sha256 is its name.
+_AT_START = {
+    "step": "Start the process that runs ExecuTorch with a stack that may hold code; the compiled code needs none.",
+    "remedy": "GLIBC_TUNABLES=glibc.rtld.execstack=2 ./your_program",
+}
 
 
 def run(case: Case) -> Findings:
@@ -45,7 +50,13 @@ def run(case: Case) -> Findings:
             observed="GNU_STACK RWE: it requests an executable stack",
             expected=f"GNU_STACK RW: {why}" if refused else "GNU_STACK RW, which every host accepts",
             source=at_member(case, compiled.member),
-            facts={"member": compiled.member, "permitted": permitted, "why": why, "glibc": case.host.glibc},
+            facts={
+                "member": compiled.member,
+                "permitted": permitted,
+                "why": why,
+                "glibc": case.host.glibc,
+                **(_AT_START if case.artifact.executorch is not None else {}),
+            },
         )
     ]
 

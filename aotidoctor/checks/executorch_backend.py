@@ -1,7 +1,8 @@
-"""An ExecuTorch program needs a backend that no release of ExecuTorch has.
+"""An ExecuTorch program needs a backend that the runtime of the host, or any release of ExecuTorch, does not have.
 
 What it does
-    Compares the ids of the delegates of a ``.pte`` with those of ExecuTorch's own backends.
+    Compares the ids of the delegates of a ``.pte`` with the backends of the runtime, where a profile of the host states
+    them, and with those of ExecuTorch's own.
 
 Why it matters
     The runtime refuses the method: "Backend CudoBackend is not registered", 0x20. Which backends a runtime has depends
@@ -17,13 +18,16 @@ When it is wrong
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 
 from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.matching.package_facts import NOT_STATED
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import FileSource, list_names
+from aotidoctor.model.evidence import Evidence, FileSource, list_names
 from aotidoctor.model.executorch import AOTI_BACKENDS
 
 FIND = Finder("AD-PTE-002", "executorch_backend")
+_ASK = "from executorch.runtime import Runtime; print(Runtime.get().backend_registry.registered_backend_names)"
 _KNOWN = AOTI_BACKENDS | {
     "XnnpackBackend", "CoreMLBackend", "MPSBackend", "QnnBackend", "VulkanBackend", "EthosUBackend", "ArmBackend",
     "VgfBackend", "NeuropilotBackend", "OpenvinoBackend", "EnnBackend", "NeutronBackend", "MLXBackend",
@@ -32,9 +36,14 @@ _KNOWN = AOTI_BACKENDS | {
 
 
 def run(case: Case) -> Findings:
-    """One finding per unknown backend."""
-    found = []
-    for name in _backends(case):
+    """One finding per backend that the host's runtime, or any, does not have."""
+    found, names = [], _backends(case)
+    stated = case.host.executorch_backends if case.host.profile is not None else ()
+    if stated:
+        return [_not_there(case, name, stated) for name in names if name not in stated]
+    if case.host.profile is not None and "executorch" not in case.host.packages:
+        return FIND.unchecked(f"the profile {case.host.profile}{NOT_STATED}executorch")
+    for name in names:
         if name in _KNOWN:
             continue
         near = difflib.get_close_matches(name[:100], sorted(_KNOWN), n=1, cutoff=0.8)
@@ -52,7 +61,27 @@ def run(case: Case) -> Findings:
                 facts={"backend": name[:100], "near": near[0] if near else None},
             )
         )
-    return found
+    return found or (FIND.unchecked(_not_known(case, names)) if names else [])
+
+
+def _not_there(case: Case, name: str, stated: Sequence[str]) -> Evidence:
+    name, there, host = name[:100], list_names(sorted(stated)), case.host.profile
+    return FIND.error(
+        "not-registered",
+        name,
+        observed=f"{name}, which the runtime of {host} does not register",
+        expected=f"one of {there}",
+        message=f"the program needs {name}, and the runtime of {host} has {there}: it refuses the method with "
+        "Backend is not registered, 0x20",
+        source=FileSource(file=case.artifact.path),
+        facts={
+            "backend": name,
+            "why": f"is not in the runtime of {host}",
+            "outcome": f"Backend {name} is not registered",
+            "step": f"Run it with an ExecuTorch that was built with {name}, or export it for a backend that is there.",
+            "remedy": f'python -c "{_ASK}"',
+        },
+    )
 
 
 def _backends(case: Case) -> tuple[str, ...]:
@@ -60,15 +89,11 @@ def _backends(case: Case) -> tuple[str, ...]:
     return tuple(dict.fromkeys(delegate.backend for delegate in program.delegates)) if program is not None else ()
 
 
-def _not_asked(case: Case) -> str | None:
-    """The backends of the runtime, which is not started."""
-    names = _backends(case)
-    if not names:
-        return None
-    ask = "executorch.runtime.Runtime.get().backend_registry.registered_backend_names"
-    return f"whether the runtime has {list_names(names)} is not known; ask it: {ask}"
+def _not_known(case: Case, names: Sequence[str]) -> str:
+    """Why nothing can be said: a profile is silent, or the runtime would have to be started."""
+    if case.host.profile is not None:
+        return f"the profile {case.host.profile}{NOT_STATED}executorch_backends"
+    return f"whether the runtime has {list_names(names)} is not known; ask it: python -c '{_ASK}'"
 
 
-CHECK = FIND.check(
-    run, cause="backend-unsupported", needs=("artifact_missing", "artifact_wrong_kind"), partly=_not_asked
-)
+CHECK = FIND.check(run, cause="backend-unsupported", needs=("artifact_missing", "artifact_wrong_kind"))

@@ -16,11 +16,12 @@ When it is wrong
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.call_overlay import contract_source, leaf_check, tensor_pairs
+from aotidoctor.checks.matching.call_overlay import TensorPair, contract_source, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import describe_spec
 from aotidoctor.model.evidence import Evidence, FactValue
@@ -29,9 +30,15 @@ FIND = Finder("AD-IN-017", "input_range")
 
 
 def run(case: Case) -> Findings:
-    """One finding per dim outside its range, one for a batch of one. Warnings only: a run shows whether it matters."""
+    """One finding per dim outside its range, one for a batch of one. Warnings: a run shows whether it matters.
+
+    Only ExecuTorch, which holds the memory of an input, certainly refuses one that is too large for it.
+    """
     found = []
     for pair in tensor_pairs(case, "stride"):
+        if (capacity := _capacity(case, pair)) is not None and pair.tensor.numel > capacity:
+            found.append(_beyond_capacity(case, pair, capacity))
+            continue
         for at, (dim, size) in enumerate(zip(pair.spec.dims or (), pair.tensor.shape, strict=False)):
             low, high = dim.min, dim.max
             if dim.static is not None:
@@ -54,6 +61,35 @@ def run(case: Case) -> Findings:
                 )
             )
     return list(_one_batch(found))
+
+
+def _capacity(case: Case, pair: TensorPair) -> int | None:
+    """The elements that the plan of an ExecuTorch method has room for; None where nothing is planned."""
+    if case.artifact.executorch is None or pair.spec.dims is None:
+        return None
+    sizes = [dim.static if dim.static is not None else dim.max for dim in pair.spec.dims]
+    return None if None in sizes else math.prod(size for size in sizes if size is not None)
+
+
+def _beyond_capacity(case: Case, pair: TensorPair, capacity: int) -> Evidence:
+    # The dim that is farthest beyond its bound.
+    over = [
+        (size - dim.max, at)
+        for at, (dim, size) in enumerate(zip(pair.spec.dims or (), pair.tensor.shape, strict=True))
+        if dim.max is not None
+    ]
+    at = max(over)[1]
+    dim, size = (pair.spec.dims or ())[at], pair.tensor.shape[at]
+    return FIND.error(
+        "capacity",
+        f"{pair.path}.shape[{at}]",
+        observed=f"{size}: {pair.tensor.numel} elements",
+        expected=f"at most {dim.max}, and at most {capacity} elements in {describe_spec(pair.spec)}",
+        message=f"{pair.path} has {pair.tensor.numel} elements {pair.tensor.shape}, and the method's plan has room for "
+        f"{capacity}: ExecuTorch refuses it (Attempted to resize a bounded tensor, 0x10)",
+        source=contract_source(case, pair.spec),
+        facts=pair.facts(dim=at, size=size, low=dim.min, high=dim.max, symbol=None),
+    )
 
 
 def _one_batch(findings: Sequence[Evidence]) -> Iterator[Evidence]:

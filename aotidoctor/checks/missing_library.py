@@ -27,8 +27,9 @@ from aotidoctor.checks.matching.package_facts import (
     has_library,
     main_object,
 )
+from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import list_names
+from aotidoctor.model.evidence import Evidence, list_names, plural
 
 FIND = Finder("AD-HOST-005", "missing_library")
 _OF_A_DEVICE = ("libcuda.so", "libcudart.so", "libtorch_cuda", "libc10_cuda", "libnv", "libcu", "libtorch_xpu",
@@ -41,7 +42,7 @@ def run(case: Case) -> Findings:
     if compiled is None:
         return FIND.unchecked(NO_MODEL if case.model is None else "the model has no shared object")
     if host.profile is None and not host.libraries:
-        return FIND.unchecked(host.symbols_problem or "libraries were not resolved")
+        return _unlinked(case, compiled) or FIND.unchecked(host.symbols_problem or "libraries were not resolved")
     missing: list[str] = []
     unknown: list[str] = []
     # The absence of a device is a finding already, which explains its libraries.
@@ -53,7 +54,7 @@ def run(case: Case) -> Findings:
     if unknown and not missing:
         return FIND.unchecked(f"the profile {host.profile}{NOT_STATED}{list_names(unknown)}")
     given = {path.rpartition("/")[2] for path in case.options.custom_op_libraries}
-    return [
+    return _unlinked(case, compiled) + [
         # The loader takes a library that is loaded already by its soname, which is mostly its file name.
         (FIND.info if name in given else FIND.error)(
             "needed",
@@ -67,4 +68,29 @@ def run(case: Case) -> Findings:
     ]
 
 
-CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "platform_mismatch"))
+def _unlinked(case: Case, compiled: SharedObject) -> list[Evidence]:
+    """A note about functions of CUDA's runtime in code that names no library for them."""
+    names = [ref.name for ref in compiled.undefined if ref.name.startswith("cuda") and ref.library is None]
+    if not names or any(name.startswith(("libcudart", "libtorch")) for name in compiled.needed):
+        return []
+    return [
+        FIND.info(
+            "unlinked",
+            "libcudart",
+            observed=f"{plural(len(names), 'function')} of CUDA's runtime without a library: {list_names(names, 3)}",
+            expected="libcudart in the process that loads the code",
+            source=at_member(case, compiled.member),
+            facts={"symbols": tuple(names[:20]), "count": len(names)},
+        )
+    ]
+
+
+def _not_resolved(case: Case) -> str | None:
+    """The libraries of the process that runs an ExecuTorch program, which is not this one."""
+    compiled = main_object(case)
+    if case.artifact.executorch is None or compiled is None or case.host.profile is not None or not compiled.needed:
+        return None
+    return f"whether the process that runs ExecuTorch finds {list_names(compiled.needed, 8)} is not known"
+
+
+CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "platform_mismatch"), partly=_not_resolved)

@@ -28,10 +28,12 @@ DEFAULT = "model"
 
 def run(case: Case) -> Findings:
     """At most one finding."""
-    if not is_package(case):
+    program = case.artifact.executorch
+    if not is_package(case) and program is None:
         return FIND.unchecked(NO_PACKAGE)
     names = [model.name for model in case.artifact.models]
-    wanted = case.options.model_name or DEFAULT
+    # A method is named with each call.
+    wanted = case.options.model_name or (DEFAULT if program is None else next(iter(names), DEFAULT))
     if not names or wanted in names:
         return []
     choose = case.options.model_name is None and len(names) > 1

@@ -37,7 +37,7 @@ def run(case: Case) -> Findings:
     # Of code that was changed, the header proves nothing.
     named = (blob for blob in program.named if blob.sha256 in (None, blob.promised)) if program is not None else ()
     codes = (blob.code for blob in named if blob.code is not None)
-    for item in case.model.shared_objects if case.model is not None else codes:
+    for item in codes if program is not None else case.model.shared_objects if case.model is not None else ():
         if item.format in _FORMATS and item.format != host_format:
             kind, observed, expected = "file-format", _FORMATS[item.format], _FORMATS[host_format]
         elif item.bits not in (None, 64):

@@ -26,10 +26,24 @@ train_mode reference_mismatch
 stamp_mismatch
 """
 # What is asked of an ExecuTorch program or its data; the others are about packages.
-EXECUTORCH_CHECKS = frozenset(
-    {
-        *("artifact_missing", "artifact_wrong_kind", "artifact_corrupt", "artifact_incomplete", "platform_mismatch"),
-        *("executorch_data", "executorch_backend"),
-    }
-)
+_OF_EXECUTORCH_FILE = """
+artifact_wrong_kind artifact_missing
+artifact_corrupt artifact_incomplete model_name platform_mismatch executorch_data executorch_backend
+"""
+_OF_EXECUTORCH_CODE = """
+device_unavailable gpu_arch_mismatch missing_library abi_mismatch executable_stack device_index
+"""
+_OF_EXECUTORCH_METHOD = """
+inputs_file input_kwargs input_tree input_order input_nontensor input_count input_device input_dtype input_rank
+input_shape input_stride input_range input_nan
+"""
+
+
+def executorch_checks(*, code: bool, method: bool) -> frozenset[str]:
+    """Names of the checks of an ExecuTorch file, those of AOTInductor code and those of a method's inputs with them."""
+    return frozenset(
+        f"{_OF_EXECUTORCH_FILE}{_OF_EXECUTORCH_CODE if code else ''}{_OF_EXECUTORCH_METHOD if method else ''}".split()
+    )
+
+
 CHECKS: tuple[Check, ...] = tuple(import_module(f"aotidoctor.checks.{name}").CHECK for name in _ORDER.split())

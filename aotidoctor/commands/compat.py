@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from aotidoctor.checks.abi_mismatch import newest_shim
 from aotidoctor.checks.driver_mismatch import OLDEST_DRIVER
 from aotidoctor.checks.matching.package_facts import NOT_STATED, device_of, main_object
 from aotidoctor.model.artifact import ArtifactKind
@@ -17,7 +18,7 @@ from aotidoctor.model.report import UNSTATED, Report
 from aotidoctor.model.torch_names import foreign
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.host.profiles import HERE, for_artifact
-from aotidoctor.readers.releases.torch_releases import Release, built_by, loads_from, release_text
+from aotidoctor.readers.releases.torch_releases import BuiltBy, Release, built_by, loads_from, release_text
 from aotidoctor.triage import open_case
 from aotidoctor.triage.finish import Invocation, finish
 from aotidoctor.triage.missing_file import no_such_file
@@ -27,9 +28,10 @@ from aotidoctor.triage.static_checks import CheckResult, name_causes, run_host_c
 # A package runs only if these checks have answers; others concern the moment, not the machine.
 DECISIVE = frozenset((
     "torch_missing", "device_unavailable", "driver_mismatch", "gpu_arch_mismatch", "isa_mismatch", "missing_library",
-    "abi_mismatch", "executable_stack",
+    "abi_mismatch", "executable_stack", "executorch_backend",
 ))  # fmt: skip
-_NO_TORCH = "torch_missing"
+# Warnings in a report of a file, and no run without it.
+_NEEDED = ("torch_missing", "device_unavailable")
 _UNREAD = "AD-READ-HOST"
 
 
@@ -68,7 +70,8 @@ def compat(
         artifact, model, contract = open_case.open_package(path, model_name, unread)
         host = targets[0].host or read_host(artifact=artifact, environ=environ)
         options = Options(model_name=model_name)
-        cases.append(Case(artifact=artifact, host=host, options=options, model=model, contract=contract))
+        case = Case(artifact=artifact, host=host, options=options, model=model, contract=contract)
+        cases.append(open_case.with_executorch(case, unread))
     session = Session(case=cases[0], runner=None, not_checked=unread)
     answers = [_answer(session, case, target, environ) for case in cases for target in targets]
     found = Compatibility(needs=tuple(_needs(case) for case in cases), answers=tuple(answers))
@@ -113,7 +116,7 @@ def _answer(session: Session, case: Case, target: TargetHost, environ: Mapping[s
         host = read_host(artifact=case.artifact, environ=environ)
     answers = run_host_checks(replace(case, host=host))
     found = [(one, item) for one in answers if not isinstance(one.found, NotChecked) for item in one.found]
-    refused = [(one, item) for one, item in found if item.severity is Severity.ERROR or one.check.name == _NO_TORCH]
+    refused = [(one, item) for one, item in found if item.severity is Severity.ERROR or one.check.name in _NEEDED]
     warned = [(one, item) for one, item in found if item.severity is Severity.WARN]
     steps = [str(item.facts["provided"]) for _, item in found if "provided" in item.facts]
     # A finding that prevents a run is an error, and each names its package and host.
@@ -158,7 +161,14 @@ def _unknown(answers: Sequence[CheckResult]) -> list[str]:
     return [*(unstated if len(others) < len(reasons) else ()), *dict.fromkeys(others)]
 
 
+# Kernels of these are in every runtime of ExecuTorch.
+_BUILT_IN = ("aten::", "et_copy::", "executorch_prim::", "dim_order_ops::", "quantized_decomposed::")
+
+
 def _operators(case: Case) -> list[str]:
+    if (program := case.artifact.executorch) is not None:
+        named = dict.fromkeys(name for method in program.methods for name in method.operators)
+        return [name for name in named if not name.startswith(_BUILT_IN)]
     if case.model is None:
         return []
     targets = [node.target for node in case.model.extern_nodes]
@@ -167,10 +177,17 @@ def _operators(case: Case) -> list[str]:
 
 def _needs(case: Case) -> PackageNeeds:
     compiled, model = main_object(case), case.model
+    program = case.artifact.executorch
+    backends = tuple(dict.fromkeys(one.backend for one in program.delegates)) if program is not None else ()
+    if program is not None and program.problem is None and compiled is None:
+        return PackageNeeds(package=case.artifact.path, backends=backends)
     if model is None:
         problem = case.artifact.problem or f"no model could be read from the file ({case.artifact.kind.value})"
         return PackageNeeds(package=case.artifact.path, problem=problem)
-    built, least = built_by(model, compiled), loads_from(model, compiled)
+    # Code for ExecuTorch's runtime does not tell which torch generated it.
+    built = built_by(model, compiled) if program is None else BuiltBy()
+    least = loads_from(model, compiled) if program is None else None
+    shim = newest_shim(case, compiled) if program is not None and compiled is not None else None
     needs = case.contract.needs if case.contract is not None else None
     libraries = compiled.needed if compiled is not None else ()
     # The oldest driver for the CUDA runtime that the package is linked to.
@@ -189,6 +206,8 @@ def _needs(case: Case) -> PackageNeeds:
         built_before_because=built.before_because,
         torch_least=_text(least[0]) if least else None,
         torch_least_because=least[1] if least else "",
+        executorch_least=_text(shim[0]) if shim is not None else None,
+        backends=backends,
         abi_versions=_newest_versions([ref.version for ref in compiled.undefined if ref.version]) if compiled else (),
         libraries=libraries,
         isa=needs.isa if needs is not None else (),

@@ -161,7 +161,8 @@ class SharedObject:
     ``format`` is ``elf``, ``pe``, ``macho`` or ``unknown``. ``machine`` is as ``platform.machine()`` prints it
     (``x86_64``, ``aarch64``...). ``constants_span`` is the size in bytes between ``_binary_constants_bin_start`` and
     ``_end`` (None when the symbols are absent). ``executable_stack`` says whether it asks for a stack that may hold
-    code. ``problem`` says why parsing stopped, None when it did not.
+    code. ``gpu_targets`` are the GPUs that code linked into it is for. ``problem`` says why parsing stopped, None when
+    it did not.
     """
 
     member: str
@@ -180,6 +181,7 @@ class SharedObject:
     has_debug_lines: bool = False
     truncated_at: int | None = None
     executable_stack: bool | None = None
+    gpu_targets: tuple[str, ...] = ()
     problem: str | None = None
 
 

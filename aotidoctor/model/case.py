@@ -168,7 +168,8 @@ class Host:
 
     ``abi_versions`` maps a family of symbol versions to the newest one here (``GLIBCXX`` to ``3.4.30``).
     ``executable_stack`` says whether a library that asks for an executable stack is loaded here, None where that is
-    not known; ``executable_stack_why`` is the reason.
+    not known; ``executable_stack_why`` is the reason. ``executorch_backends`` are those that its ExecuTorch registers,
+    which only a profile states.
 
     ``profile`` is None for this machine, else the name of the profile that describes another one. ``unstated`` are the
     fields that the profile says nothing about: their values here are defaults, not facts.
@@ -205,6 +206,7 @@ class Host:
     abi_versions: Mapping[str, str] = field(default_factory=dict)
     executable_stack: bool | None = None
     executable_stack_why: str | None = None
+    executorch_backends: tuple[str, ...] = ()
     profile: str | None = None
     unstated: frozenset[str] = frozenset()
 

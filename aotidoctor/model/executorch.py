@@ -18,15 +18,18 @@ EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
 class PlanTensor:
     """A tensor of a method's plan. ``shape`` holds upper bounds where ``dynamic``; ``fqn`` is set for a constant.
 
-    ``external`` tells that its data are in a ``.ptd`` file.
+    ``unbounded`` tells a dynamic one whose sizes are only those of the export.
+    ``external`` tells that its data are in a ``.ptd`` file, ``device`` is the one that it is on (``cuda:0``).
     """
 
     dtype: str
     shape: tuple[int, ...]
     dim_order: tuple[int, ...] = ()
     dynamic: bool = False
+    unbounded: bool = False
     fqn: str | None = None
     external: bool = False
+    device: str = "cpu"
 
 
 @record
@@ -47,7 +50,10 @@ class Delegate:
 
 @record
 class PteMethod:
-    """A method; an input or output that is no tensor is the name of its type (``Int``)."""
+    """A method; an input or output that is no tensor is the name of its type (``Int``).
+
+    ``devices`` are those beside the CPU that tensors of its plan are on.
+    """
 
     name: str
     inputs: tuple[PlanTensor | str, ...] = ()
@@ -55,6 +61,7 @@ class PteMethod:
     delegates: tuple[Delegate, ...] = ()
     operators: tuple[str, ...] = ()
     external: tuple[PlanTensor, ...] = ()
+    devices: tuple[str, ...] = ()
 
 
 @record
@@ -62,7 +69,7 @@ class NamedBlob:
     """Data under a key. ``offset`` is in the file; ``tensor`` is its layout, None for bytes of a backend.
 
     ``promised`` is the sha256 in its key, ``sha256`` that of its bytes, None where they were not read. ``code``
-    is what the header of a code blob tells.
+    is the library that it is, where it is code.
     """
 
     key: str
@@ -100,6 +107,16 @@ class ExecutorchFile:
     def keys(self) -> frozenset[str]:
         """Keys of its data."""
         return frozenset(blob.key for blob in self.named)
+
+    def method(self, name: str | None) -> PteMethod | None:
+        """The method called ``name`` (default ``forward``), else the only one there is, else None."""
+        found = next((one for one in self.methods if one.name == (name or "forward")), None)
+        return self.methods[0] if found is None and name is None and len(self.methods) == 1 else found
+
+    def code_of(self, method: PteMethod) -> tuple[NamedBlob, ...]:
+        """The AOTInductor code that the method runs, as far as it is in this file."""
+        keys = {delegate.code_key for delegate in method.delegates}
+        return tuple(blob for blob in self.named if blob.key in keys and blob.code is not None)
 
     @property
     def delegates(self) -> tuple[Delegate, ...]:

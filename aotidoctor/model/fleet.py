@@ -159,7 +159,8 @@ class PackageNeeds:
 
     ``built_least`` and ``built_before`` are releases of torch (``2.13``) with what they rest on: it was built by the
     former or later, and by one before the latter; None where nothing tells. ``torch_least`` is the oldest release that
-    can load it. ``abi_versions`` are the newest symbol versions that it asks for (``GLIBC_2.34``). ``isa`` are CPU
+    can load it, ``executorch_least`` the oldest release of ExecuTorch whose runtime can, with the ``backends`` needed.
+    ``abi_versions`` are the newest symbol versions that it asks for (``GLIBC_2.34``). ``isa`` are CPU
     flags, ``gpu_targets`` architectures of its GPU code. ``executable_stack`` says whether it asks for one.
     ``threads`` is the least number of threads that one of its kernels has room for, None where it does not matter.
     """
@@ -173,6 +174,8 @@ class PackageNeeds:
     built_before_because: str = ""
     torch_least: str | None = None
     torch_least_because: str = ""
+    executorch_least: str | None = None
+    backends: tuple[str, ...] = ()
     abi_versions: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
     isa: tuple[str, ...] = ()

@@ -34,7 +34,8 @@ def _plan_text(value: PlanTensor | str) -> str:
         return value
     order = value.dim_order
     layout = f" order {','.join(map(str, order))}" if order != tuple(range(len(order))) else ""
-    return f"{'at most ' if value.dynamic else ''}{value.dtype}[{', '.join(map(str, value.shape))}]{layout}"
+    bound = "" if not value.dynamic else "any size of " if value.unbounded else "at most "
+    return f"{bound}{value.dtype}[{', '.join(map(str, value.shape))}]{layout}"
 
 
 def executorch_rows(found: ExecutorchFile) -> tuple[tuple[str, str], ...]:

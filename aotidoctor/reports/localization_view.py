@@ -339,9 +339,12 @@ def _needs(item: PackageNeeds) -> Iterator[tuple[str, str]]:
         yield "built by", built
     if item.torch_least is not None:
         yield "torch", f"{item.torch_least} or later: {item.torch_least_because}"
+    if item.executorch_least is not None:
+        yield "ExecuTorch", f"{item.executorch_least} or later, by the functions that it imports"
     native = " (compiled with -march=native: the build host's CPU decides)" if item.march_native else ""
     rest = (
-        ("device", item.device or "not told"),
+        ("backends", ", ".join(item.backends)),
+        ("device", item.device or ("not told" if not item.backends else "")),
         ("machine", item.machine or ""),
         ("C/C++ libs", ", ".join(item.abi_versions)),
         ("CPU", (f"{', '.join(item.isa)}{native}" if item.isa else native.strip())),

@@ -13,21 +13,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from aotidoctor.model.artifact import ArtifactKind, StorageContent
+from aotidoctor.model.artifact import ArtifactKind, ModelEntry
 from aotidoctor.model.case import Case, Host, Options, file_of, user_function
 from aotidoctor.model.errors import CannotExamineError, InputsError, LimitReachedError, UsageError
-from aotidoctor.model.evidence import NotChecked, describe_failure
+from aotidoctor.model.evidence import NotChecked, describe_failure, list_names, shorten
 from aotidoctor.readers.host.host_facts import read_host
-from aotidoctor.readers.package.read_package import read_artifact, read_damage, read_exported
+from aotidoctor.readers.package.read_package import MAX_MODELS, read_artifact, read_damage, read_exported
 from aotidoctor.triage.limit import limit_not_checked
 from aotidoctor.triage.missing_file import examining_file, refuse_missing_code, unreadable_file
 
 if TYPE_CHECKING:
-    from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry, StampSeen
+    from aotidoctor.model.artifact import Artifact, ExportedFacts, StampSeen
     from aotidoctor.model.contract import ModelContract
-    from aotidoctor.model.executorch import ExecutorchFile
+    from aotidoctor.model.executorch import ExecutorchFile, PteMethod
     from aotidoctor.model.inputs import Container, InputSet
     from aotidoctor.model.record import JsonObject
+    from aotidoctor.readers.package.blob import Blob
 
 T = TypeVar("T")
 HERE_NAME = "here"
@@ -117,47 +118,87 @@ def with_library_texts(case: Case, failed: list[NotChecked]) -> Case:
     if case.contract is not None or case.artifact.kind is not ArtifactKind.BARE_SO:
         return case
     from aotidoctor.readers.contract.sourceless_contract import library_contract
+    from aotidoctor.readers.package.blob import path_blob
     from aotidoctor.readers.package.shared_object import read_texts
 
-    texts = read_texts(case.artifact.path, case.artifact.size)
+    texts = read_texts(path_blob(case.artifact.path, case.artifact.size))
     found = _read_guarded("contract", partial(library_contract, texts, "model"), None, failed)
     known = replace(case, contract=with_reference(found, case.reference))
     return case if found is None else with_inputs(known, case.inputs if case.inputs_path is None else None)
 
 
+EXECUTORCH_KINDS = (ArtifactKind.EXECUTORCH_PROGRAM, ArtifactKind.EXECUTORCH_DATA)
+
+
 def with_executorch(case: Case, failed: list[NotChecked]) -> Case:
-    """Add what an ExecuTorch file holds, and its data files; what is not examined of them goes to ``failed``."""
-    kinds = (ArtifactKind.EXECUTORCH_PROGRAM, ArtifactKind.EXECUTORCH_DATA)
-    if case.artifact.kind not in kinds:
+    """Add what an ExecuTorch file holds, the contract of its method, and its data files.
+
+    What is not examined of them goes to ``failed``.
+    """
+    if case.artifact.kind not in EXECUTORCH_KINDS:
         return case
-    verify = case.options.verify_data
-    found = _read_guarded("executorch", partial(_executorch_file, case.artifact.path, verify=verify), None, failed)
-    if found is None:
+    verify, name = case.options.verify_data, case.options.model_name
+    read = _read_guarded("executorch", partial(_executorch_file, case.artifact.path, name, verify), None, failed)
+    if read is None:
         return case
-    read = (
-        _read_guarded("data", partial(_executorch_file, path, verify=verify), None, failed)
-        for path in case.options.data
-    )
-    if case.inputs_path is not None or case.inputs is not None:
-        reason = "inputs are not compared with the methods of an ExecuTorch program"
+    found, contract = read
+    data = [
+        _read_guarded("data", partial(_executorch_file, path, None, verify), None, failed) for path in case.options.data
+    ]
+    models = tuple(_method_entry(found, method) for method in found.methods[:MAX_MODELS])
+    unnamed = contract is None or contract.args is None
+    if unnamed and found.methods and (case.inputs_path is not None or case.inputs is not None):
+        names = list_names([shorten(method.name, 60) for method in found.methods])
+        reason = f"inputs are compared with the method that --model-name names: one of {names}"
         failed.append(NotChecked(code="AD-PTE-IN", name="executorch_inputs", reason=reason))
-    if any(blob.code is not None for blob in found.named):
-        reason = "of the AOTInductor code inside only format, machine and sha256 are read: no kernels, libraries, shims"
-        failed.append(NotChecked(code="AD-PTE-CODE", name="executorch_code", reason=reason))
-    artifact = replace(case.artifact, executorch=found)
-    return replace(case, artifact=artifact, data=tuple(item for item in read if item is not None))
+    case = replace(
+        case,
+        artifact=replace(case.artifact, executorch=found, models=models),
+        model=next((one for one in models if contract is not None and one.name == contract.model_name), None),
+        contract=contract,
+        data=tuple(item[0] for item in data if item is not None),
+    )
+    return with_inputs(case, case.inputs if case.inputs_path is None else None)
 
 
-def _executorch_file(path: str, *, verify: bool) -> ExecutorchFile:
-    from aotidoctor.readers.executorch.read_executorch import read_executorch
+def _method_entry(program: ExecutorchFile, method: PteMethod) -> ModelEntry:
+    codes = tuple(blob.code for blob in program.code_of(method) if blob.code is not None)
+    targets = dict.fromkeys(target for code in codes for target in code.gpu_targets)
+    return ModelEntry(
+        name=method.name, layout="executorch", members=(), shared_objects=codes, gpu_targets=tuple(targets)
+    )
+
+
+def _executorch_file(path: str, method: str | None, verify: bool) -> tuple[ExecutorchFile, ModelContract | None]:
     from aotidoctor.readers.package.blob import opened_blob, registered_source
 
     if (remote := registered_source(path)) is not None:
-        return read_executorch(path, StorageContent(remote.size, remote.read_at), verify=verify)
+        return _executorch_content(path, remote, method, verify)
     with examining_file(path), opened_blob(path) as (blob, mode):
         if not stat.S_ISREG(mode):
             raise CannotExamineError(f"{path}: not a regular file")
-        return read_executorch(path, StorageContent(blob.size, blob.read_at), verify=verify)
+        return _executorch_content(path, blob, method, verify)
+
+
+def _executorch_content(
+    path: str, content: Blob, name: str | None, verify: bool
+) -> tuple[ExecutorchFile, ModelContract | None]:
+    """The file, and the contract of its method ``name``, without a call spec where it might be another one."""
+    from aotidoctor.readers.contract.sourceless_contract import library_contract
+    from aotidoctor.readers.executorch.method_contract import method_contract
+    from aotidoctor.readers.executorch.read_executorch import blob_of, read_executorch
+    from aotidoctor.readers.package.shared_object import read_texts
+
+    found = read_executorch(path, content, verify=verify)
+    named = found.method(name)
+    method = named or next((one for one in found.methods if name is None and found.code_of(one)), None)
+    if method is None:
+        return found, None
+    blobs = found.code_of(method)
+    code = library_contract(read_texts(blob_of(content, blobs[0])), method.name) if len(blobs) == 1 else None
+    targets = [target for blob in blobs if blob.code is not None for target in blob.code.gpu_targets]
+    contract = method_contract(found, method, code, targets)
+    return found, contract if named is not None else replace(contract, args=None, kwargs=None)
 
 
 def open_package(

@@ -33,11 +33,12 @@ def run_checks(session: Session) -> None:
     Findings of a check stand also where a part of the wrapper that it reads was not understood; that part is reported.
     """
     # Not at the top: importing them all is most of the start of `env` and `inspect`.
-    from aotidoctor.checks.registry import CHECKS, EXECUTORCH_CHECKS
+    from aotidoctor.checks.registry import CHECKS
 
     failed: set[str] = set()
+    asked = _executorch_checks(session.case)
     for check in (*CHECKS, *current_extensions().checks):
-        if session.case.artifact.executorch is not None and check.name not in EXECUTORCH_CHECKS:
+        if asked is not None and check.name not in asked:
             session.not_checked.append(replace(check.unchecked(_NO_PACKAGE), moot=True))
             continue
         blocked = next((name for name in check.needs if name in failed), None)
@@ -55,6 +56,16 @@ def run_checks(session: Session) -> None:
         session.add(result)
         if any(item.severity is Severity.ERROR for item in result):
             failed.add(check.name)
+
+
+def _executorch_checks(case: Case) -> frozenset[str] | None:
+    """Names of the checks that are about an ExecuTorch file; None for anything else."""
+    if case.artifact.executorch is None:
+        return None
+    from aotidoctor.checks.registry import executorch_checks
+
+    code = case.model is not None and bool(case.model.shared_objects)
+    return executorch_checks(code=code, method=case.contract is not None and case.contract.args is not None)
 
 
 def overlooked_by_checks(case: Case) -> list[NotChecked]:
@@ -93,6 +104,8 @@ def name_causes(session: Session, *, refuted: tuple[str, ...] = ()) -> tuple[Dia
 
 # Checks of file and host, to see whether a package fits another host.
 FIT_STAGES = ("artifact", "host")
+# Data are beside a program, a model and a device are what a call asks for.
+NOT_OF_A_HOST = frozenset({"executorch_data", "model_name", "device_index"})
 
 
 @record
@@ -111,7 +124,10 @@ def run_host_checks(case: Case) -> tuple[CheckResult, ...]:
     session = Session(case=case, runner=None)
     failed: set[str] = set()
     answers = []
-    for check in (check for check in CHECKS if check.stage in FIT_STAGES):
+    asked = _executorch_checks(replace(case, contract=None))
+    for check in CHECKS:
+        if check.stage not in FIT_STAGES if asked is None else check.name not in asked - NOT_OF_A_HOST:
+            continue
         blocked = next((name for name in check.needs if name in failed), None)
         found = check.unchecked(f"{blocked} failed") if blocked else run_check(check, session)
         if blocked or (not isinstance(found, NotChecked) and any(item.severity is Severity.ERROR for item in found)):

@@ -1,21 +1,33 @@
 """ExecuTorch files around the real ones of tests/data/executorch: other code under a right key, and bytes changed.
 
 Those were written by executorch 1.4.1 (``to_edge_transform_and_lower`` with CudaPartitioner, XnnpackPartitioner or none);
-the code of cuda_mlp.pte and cuda_legacy.pte was cut to its first 2,050 bytes by ``with_code``.
+in the files of the CUDA ones the code was cut to its first 2,050 bytes by ``with_code``, and ``content`` puts it back. It is
+in tests/data/executorch_code, stripped; that for Windows has zeros for machine code.
 """
 
 from __future__ import annotations
 
 import hashlib
+import lzma
 import re
 import struct
+from functools import cache
 from pathlib import Path
 
 DATA = Path(__file__).parents[1] / "data" / "executorch"
+CODE = DATA.with_name("executorch_code")
 
 
+@cache
 def content(name):
-    return (DATA / name).read_bytes()
+    data = (DATA / name).read_bytes()
+    return with_code(data, library("cuda_mlp.so")) if name in ("cuda_mlp.pte", "cuda_legacy.pte") else data
+
+
+@cache
+def library(name):
+    """``cuda_mlp.so``, or ``cuda_windows.dll`` of another program."""
+    return lzma.decompress((CODE / f"{name}.xz").read_bytes())
 
 
 def put(data, at, new):

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.artifacts.executorch import content
+
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 sys.path.insert(0, str(Path(__file__).parent))
@@ -131,7 +133,7 @@ def workshop(demo_folder, tmp_path_factory):  # noqa: F811
     config.write_text(config.read_text().replace('"ranker"', '"mlp"'))
     _write_npz(place / "sample.npz")
     for name, source in {"model.pte": "cuda_mlp.pte", "weights.ptd": "cuda_mlp.ptd"}.items():
-        shutil.copyfile(ROOT / "tests" / "data" / "executorch" / source, place / name)
+        (place / name).write_bytes(content(source))
     (place / "fleet.csv").write_text("package,inputs\nmodel.pt2,sample.pt\n")
     (place / "accepted.toml").write_text(
         '[[accept]]\ncause = "weights-not-loaded"\nreason = "known"\nuntil = 2999-12-31\n'

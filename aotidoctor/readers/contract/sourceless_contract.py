@@ -20,7 +20,7 @@ leaves are called.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from aotidoctor.model.contract import ConstantSpec, Dim, HostNeeds, LeafSpec, ModelContract, OutputSpec, Reading
@@ -155,6 +155,9 @@ def _needs(metadata: JsonValue) -> HostNeeds:
 
 # From the texts of a bare library.
 MOST_INPUTS = 10_000
+MOST_NAMES = 100_000
+_CONSTANT = re.compile(rb"[A-Za-z_][\w.]{0,500}")
+_NO_IDENTIFIER = re.compile(r"\W")
 _SPEC = b'[1, {"type": '
 _NAME = re.compile(rb"arg(\d{1,6})_1")
 _OF_INPUT = re.compile(
@@ -178,6 +181,8 @@ class _Texts:
     low: dict[int, set[int]] = field(default_factory=dict)
     high: dict[int, set[int]] = field(default_factory=dict)
     stepped: dict[int, set[int]] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    n_outputs: int = 0
     expected: dict[bytes, set[int]] = field(default_factory=dict)
 
 
@@ -199,9 +204,11 @@ def library_contract(found: Iterable[bytes], name: str) -> ModelContract | None:
     inputs: list[JsonValue] = [_input(at, one, texts) for at, one in enumerate(names)]
     result: JsonObject = {
         "n_inputs": n_inputs,
+        "n_outputs": texts.n_outputs or None,
         "call_spec": [call, after[0] if after else ""],
         "inputs": inputs,
-        "problems": ["read from the texts of a library: its kernels, strides and outputs are not known"],
+        "constants": [{"name": name, "original_fqn": fqn} for name, fqn in _constant_names(texts.names)],
+        "problems": ["read from the texts of a library: no kernels, no strides, no sizes of outputs and constants"],
     }
     return replace(recovered_contract(name, result), source="library")
 
@@ -214,10 +221,27 @@ def _leaves(spec: str) -> int | None:
     return count_leaves(args) + count_leaves(kwargs)
 
 
+def _constant_names(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """``(l1_weight, l1.weight)`` for each constant; the linker keeps one text of a name that is the same in both."""
+    at = 0
+    while at < len(texts):
+        name = texts[at]
+        other = texts[at + 1] if at + 1 < len(texts) else ""
+        paired = other != name and _NO_IDENTIFIER.sub("_", other) == name
+        yield name, other if paired else name
+        at += 2 if paired else 1
+
+
 def _take(found: Iterable[bytes], texts: _Texts) -> None:
+    before_outputs = False
     for text in found:
         if text.startswith(b"arg") and (name := _NAME.fullmatch(text)) is not None:
             texts.numbers.add(int(name[1]))
+            texts.names.clear()
+            before_outputs = texts.n_outputs == 0
+        elif text == b"output%d" % texts.n_outputs:
+            texts.n_outputs += 1
+            before_outputs = False
         elif text.startswith(b"expected") and (expected := _EXPECTED.fullmatch(text)) is not None:
             texts.expected.setdefault(expected["how"], set()).add(int(expected["value"]))
         elif text.startswith(b"(at::k") and (dtype := _DTYPE.fullmatch(text)) is not None:
@@ -233,6 +257,8 @@ def _take(found: Iterable[bytes], texts: _Texts) -> None:
                 kinds |= {b"dim value is too large": texts.high, b"unmatched stride value": texts.stepped}
                 dims = kinds.get(one["what"], {})
                 dims.setdefault(at, set()).add(int(one["dim"]))
+        elif before_outputs and _CONSTANT.fullmatch(text) is not None and len(texts.names) < MOST_NAMES:
+            texts.names.append(text.decode())
 
 
 def _input(at: int, name: str, texts: _Texts) -> JsonObject:

@@ -11,39 +11,157 @@ segments. A delegate of AOTInductor code has a payload of two keys, or none and 
 
 from __future__ import annotations
 
-import hashlib
 import re
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from aotidoctor.model.artifact import SharedObject, StorageContent
+from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.executorch import AOTI_BACKENDS, Delegate, ExecutorchFile, NamedBlob, PlanTensor, PteMethod
 from aotidoctor.model.torch_names import scalar_type
-from aotidoctor.readers.executorch.flatbuffer import MOST_ITEMS, FlatBuffer, FlatbufferError, Table
+from aotidoctor.readers.package.blob import Blob
+from aotidoctor.readers.package.package_models import read_library
 
+# A flatbuffer of a stranger: every offset, vector and depth is checked before it is followed. Offsets go forward only,
+# so no walk comes back to where it was; a budget of reads bounds what many references to the same table cost. Nothing is
+# read that is not asked for: pages of 64 KiB, of which only so many are kept.
+_PAGE = 1 << 16
+_MOST_PAGES = 512
+_MOST_READS = 1_500_000
+MOST_ITEMS = 200_000
+_MOST_TEXT = 1024
+
+
+class FlatbufferError(ValueError):
+    """The bytes are not the flatbuffer that was expected; the text says where."""
+
+
+class FlatBuffer:
+    """``size`` bytes of a file from ``start`` on. Every read raises FlatbufferError outside of them."""
+
+    def __init__(self, read_at: Callable[[int, int], bytes], start: int, size: int) -> None:
+        self._read_at, self._start, self.size = read_at, start, size
+        self._pages: dict[int, bytes] = {}
+        self._reads = 0
+
+    def data(self, at: int, length: int) -> bytes:
+        """``length`` bytes at ``at``."""
+        self._reads += 1 + length // 64
+        if self._reads > _MOST_READS:
+            raise FlatbufferError("more references than a program has")
+        if at < 0 or length < 0 or at + length > self.size:
+            raise FlatbufferError(f"offset {at:,} + {length:,} leads beyond the {self.size:,} bytes of the flatbuffer")
+        number, inside = divmod(at, _PAGE)
+        if inside + length <= _PAGE:
+            found = self._page(number)[inside : inside + length]
+        else:
+            found = self._read_at(self._start + at, length)
+        if len(found) < length:
+            raise FlatbufferError(f"the file ends before offset {at + length:,} of the flatbuffer")
+        return found
+
+    def number(self, at: int, code: str) -> int:
+        """The integer at ``at``; ``code`` as in ``struct``."""
+        return int(struct.unpack("<" + code, self.data(at, struct.calcsize("<" + code)))[0])
+
+    def follow(self, at: int) -> int:
+        """Target of the offset at ``at``, which is forward."""
+        step = self.number(at, "I")
+        if step < 4:
+            raise FlatbufferError(f"the offset at {at:,} leads nowhere")
+        return at + step
+
+    def _page(self, number: int) -> bytes:
+        page = self._pages.get(number)
+        if page is None:
+            if len(self._pages) >= _MOST_PAGES:
+                self._pages.clear()
+            at = number * _PAGE
+            page = self._pages[number] = self._read_at(self._start + at, min(_PAGE, self.size - at))
+        return page
+
+
+class Table:
+    """A table at ``at``: fields by their number in the schema."""
+
+    def __init__(self, buffer: FlatBuffer, at: int) -> None:
+        self.buffer, self.at = buffer, at
+        vtable = at - buffer.number(at, "i")
+        length = buffer.number(vtable, "H")
+        if length < 4 or length % 2:
+            raise FlatbufferError(f"the table at {at:,} has a vtable of {length} bytes")
+        self._fields = struct.unpack(f"<{length // 2 - 2}H", buffer.data(vtable, length)[4:])
+
+    def field(self, index: int) -> int | None:
+        """Place of the field, None where the table has none."""
+        inside = self._fields[index] if index < len(self._fields) else 0
+        return self.at + inside if inside else None
+
+    def number(self, index: int, code: str, default: int = 0) -> int:
+        """An integer."""
+        at = self.field(index)
+        return default if at is None else self.buffer.number(at, code)
+
+    def table(self, index: int) -> Table | None:
+        """A table, None where there is none."""
+        at = self.field(index)
+        return None if at is None else Table(self.buffer, self.buffer.follow(at))
+
+    def tables(self, index: int) -> Iterator[Table]:
+        """The tables of a vector."""
+        start, count = self.vector(index, 4)
+        for item in range(count):
+            yield Table(self.buffer, self.buffer.follow(start + 4 * item))
+
+    def vector(self, index: int, item_size: int) -> tuple[int, int]:
+        """Place and number of the items; none where there is no vector."""
+        at = self.field(index)
+        if at is None:
+            return 0, 0
+        place = self.buffer.follow(at)
+        count = self.buffer.number(place, "I")
+        if count * item_size > self.buffer.size - place - 4:
+            raise FlatbufferError(f"the vector of {count:,} items at {place:,} leads beyond the flatbuffer")
+        return place + 4, count
+
+    def numbers(self, index: int, code: str, most: int) -> tuple[int, ...]:
+        """The integers of a vector of at most ``most``."""
+        size = struct.calcsize("<" + code)
+        start, count = self.vector(index, size)
+        if count > most:
+            raise FlatbufferError(f"a vector of {count:,} integers, where at most {most:,} are read")
+        return struct.unpack(f"<{count}{code}", self.buffer.data(start, count * size)) if count else ()
+
+    def text(self, index: int) -> str:
+        """A string or a vector of bytes as text, cut to 1,024 bytes."""
+        start, count = self.vector(index, 1)
+        return self.buffer.data(start, min(count, _MOST_TEXT)).decode("utf-8", "replace") if count else ""
+
+
+# The files.
 PROGRAM, DATA = b"ET12", b"FT01"
 PROGRAM_HEADER, DATA_HEADER = b"eh00", b"FH01"
 # Bytes whose sha256 is taken without being asked for, and the most of a payload that is searched for keys.
 HASH_LIMIT = 64 << 20
 _PAYLOAD_LIMIT, _PAYLOADS_LIMIT = 4 << 20, 64 << 20
-_CHUNK = 1 << 20
 # Of a file made to cost much; a program has a few of each.
 _MOST_METHODS, _MOST_DELEGATES, _MOST_SPECS, _MOST_DIMS, _MOST_VALUES = 1024, 16_384, 256, 64, 4096
+# Pieces of code that are read; each may cost a look through 64 MiB.
+_MOST_LIBRARIES = 16
 
 # The union of a value's types in program.fbs, in order.
 _TYPES = (
     *("None", "Null", "Int", "Bool", "Double", "Tensor", "String"),
     *("IntList", "DoubleList", "BoolList", "TensorList", "OptionalTensorList"),
 )
-_TENSOR = 5
+_TENSOR, _UNBOUNDED = 5, 2
 _AOTI_KEY = re.compile(r"([0-9a-f]{64})(?:_(?:so|weights)_blob)?")
 # A string of a flatbuffer: its length, 64 hexadecimal digits, a zero.
 _XNNPACK_KEY = re.compile(rb"\x40\0\0\0([0-9a-f]{64})\0")
-_MACHINES = {3: "i686", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
+_DEVICES = ("cpu", "cuda")
 
 
-def read_executorch(path: str, content: StorageContent, *, verify: bool = False) -> ExecutorchFile:
+def read_executorch(path: str, content: Blob, *, verify: bool = False) -> ExecutorchFile:
     """Facts of the file. ``verify`` takes the sha256 of all data that a key promises, however large."""
     head = content.read_at(0, 64)
     program = head[4:8] == PROGRAM or head[8:12] == PROGRAM_HEADER
@@ -86,7 +204,7 @@ def _header(head: bytes, size: int, *, program: bool) -> tuple[int, int, int]:
     return min(end, size), base, max(end, base + data)
 
 
-def _read_root(found: ExecutorchFile, root: Table, base: int, content: StorageContent) -> ExecutorchFile:
+def _read_root(found: ExecutorchFile, root: Table, base: int, content: Blob) -> ExecutorchFile:
     """The tables of a program or of a data file."""
     spots = [
         (base + segment.number(0, "Q"), segment.number(1, "Q"))
@@ -144,6 +262,7 @@ def _named(item: Table, spots: list[tuple[int, int]]) -> NamedBlob:
 def _method(plan: Table, payload: Callable[[int, int], bytes | None]) -> PteMethod:
     name = plan.text(0)
     values = [_value(item) for item in _some(plan, 2, MOST_ITEMS)]
+    tensors = [value for value in values if isinstance(value, PlanTensor)]
 
     def among(index: int) -> tuple[PlanTensor | str, ...]:
         listed = plan.numbers(index, "i", _MOST_VALUES)
@@ -156,7 +275,8 @@ def _method(plan: Table, payload: Callable[[int, int], bytes | None]) -> PteMeth
         outputs=among(4),
         delegates=tuple(_delegate(item, name, payload) for item in _some(plan, 7, _MOST_DELEGATES)),
         operators=tuple(dict.fromkeys(operators)),
-        external=tuple(value for value in values if isinstance(value, PlanTensor) and value.external),
+        external=tuple(value for value in tensors if value.external),
+        devices=tuple(dict.fromkeys(value.device for value in tensors if value.device != "cpu")),
     )
 
 
@@ -173,13 +293,20 @@ def _value(item: Table) -> PlanTensor | str:
         shape=_sizes(tensor, 2),
         dim_order=_order(tensor, 3),
         dynamic=tensor.number(8, "b") != 0,
+        unbounded=tensor.number(8, "b") == _UNBOUNDED,
         fqn=(extra.text(1) or None) if extra is not None else None,
         external=extra is not None and extra.number(2, "b") == 1,
+        device=_device(extra.number(3, "b"), extra.number(4, "b")) if extra is not None else "cpu",
     )
 
 
 def _dtype(number: int) -> str:
     return scalar_type(number) or f"scalar type {number}"
+
+
+def _device(number: int, index: int) -> str:
+    name = _DEVICES[number] if 0 <= number < len(_DEVICES) else f"device type {number}"
+    return name if number == 0 else f"{name}:{index}"
 
 
 def _sizes(table: Table, index: int) -> tuple[int, ...]:
@@ -211,48 +338,35 @@ def _delegate(item: Table, method: str, payload: Callable[[int, int], bytes | No
 
 
 # The bytes behind the keys.
-def _with_digests(found: ExecutorchFile, content: StorageContent, *, verify: bool) -> ExecutorchFile:
+def blob_of(content: Blob, blob: NamedBlob) -> Blob:
+    """The bytes of ``blob``, of which nothing is read before it is asked for."""
+    return content.part(blob.offset, max(min(blob.size, content.size - blob.offset), 0))
+
+
+def _with_digests(found: ExecutorchFile, content: Blob, *, verify: bool) -> ExecutorchFile:
     """Add the sha256 of what a key promises, the smallest first, and what the code blobs are."""
     code = {delegate.code_key for delegate in found.delegates}
     # Blobs that overlap could be many times the file.
     left, unhashed = (max(HASH_LIMIT, 2 * content.size) if verify else HASH_LIMIT), 0
     done: dict[tuple[int, int], str] = {}
+    libraries: dict[tuple[int, int], SharedObject] = {}
     for blob in sorted(found.named, key=lambda blob: blob.size):
         place = (blob.offset, blob.size)
+        if blob.key in code and place not in libraries and len(libraries) < _MOST_LIBRARIES:
+            libraries[place] = read_library(blob_of(content, blob), blob.key)
         if blob.promised is None or place in done:
             continue
         if blob.size > left:
             unhashed += blob.size
             continue
         left -= blob.size
-        done[place] = _sha256(content, *place)
+        done[place] = blob_of(content, blob).sha256()
     named = tuple(
         replace(
             blob,
             sha256=done.get((blob.offset, blob.size)) if blob.promised else None,
-            code=_object(content, blob) if blob.key in code else None,
+            code=libraries.get((blob.offset, blob.size)) if blob.key in code else None,
         )
         for blob in found.named
     )
     return replace(found, named=named, unhashed=unhashed)
-
-
-def _sha256(content: StorageContent, offset: int, size: int) -> str:
-    digest, at = hashlib.sha256(), 0
-    while at < size and (chunk := content.read_at(offset + at, min(_CHUNK, size - at))):
-        digest.update(chunk)
-        at += len(chunk)
-    return digest.hexdigest()
-
-
-def _object(content: StorageContent, blob: NamedBlob) -> SharedObject:
-    """What the first bytes of a library tell: its format, and for ELF the machine."""
-    head = content.read_at(blob.offset, min(blob.size, 20))
-    if head.startswith(b"\x7fELF") and len(head) == 20:
-        number = int.from_bytes(head[18:20], "little")
-        machine = _MACHINES.get(number, f"ELF machine {number}")
-        return SharedObject(
-            member=blob.key, format="elf", size=blob.size, machine=machine, bits=32 if head[4] == 1 else 64
-        )
-    pe, macho = head.startswith(b"MZ"), head.startswith((b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"))
-    return SharedObject(member=blob.key, format="pe" if pe else "macho" if macho else "unknown", size=blob.size)

@@ -168,6 +168,8 @@ _ENTRY_POINT = b"AOTInductor"
 _CONSTANTS = (b"_binary_constants_bin_start\0", b"_binary_constants_bin_end\0")
 _KERNEL = re.compile(rb"\0((?:cpp|triton)_\w+)(?=\0)")
 _MANGLED_CALL = re.compile(rb"\0_Z(\d+)call_(triton_\w+)(?=\0)")
+# A kernel whose code was linked in as a file of its own.
+_EMBEDDED = re.compile(rb"\0__(triton_\w+)_start(?=\0)")
 
 
 @record
@@ -205,13 +207,14 @@ def read_dynamic_symbols(elf: Elf, dynamic: Dynamic) -> DynamicSymbols:
 def read_kernel_symbols(elf: Elf, dynamic: Dynamic) -> tuple[str, ...]:
     """Names of generated kernels, from the string table of ``.symtab`` or, when stripped, of ``.dynsym``.
 
-    CUDA packages have no symbol called like the kernel, but a mangled ``call_<kernel>`` template for each.
+    CUDA packages have no symbol called like the kernel, but a mangled ``call_<kernel>`` template for each, and where
+    its code is linked in, ``__<kernel>_start``.
     """
     section = elf.section(".strtab")
     strings = dynamic.strings
     if section is not None and section.size <= _MAX_SYMBOL_STRINGS:
         strings = elf.blob.read_at(section.offset, section.size)
-    names = {name.decode("ascii") for name in _KERNEL.findall(strings)}
+    names = {name.decode("ascii") for name in _KERNEL.findall(strings) + _EMBEDDED.findall(strings)}
     for length, text in _MANGLED_CALL.findall(strings):
         # The number is the length of the name, "call_" included; template arguments follow.
         names.add(text[: max(int(length[:6]) - 5, 0)].decode("ascii"))

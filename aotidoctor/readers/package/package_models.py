@@ -17,6 +17,7 @@ import json
 import re
 import struct
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
 
 from aotidoctor.model.artifact import ExternNode, Metadata, ModelEntry, SharedObject
 from aotidoctor.model.record import JsonValue, as_list, as_object
@@ -35,6 +36,9 @@ _BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__"
 _PTX, _CUBIN = 1, 2
 _ACCELERATED = 0x800
 _MAX_FAT_ENTRIES = 256
+# Of a library that is looked through for GPU code, and the most pieces of it.
+EMBEDDED_LIMIT = 64 << 20
+_MAX_EMBEDDED = 65_536
 
 # EF_AMDGPU_MACH of LLVM's AMDGPU usage page, GPUs that PyTorch supports.
 _GFX = {
@@ -77,6 +81,22 @@ def gpu_targets(blob: Blob) -> tuple[str, ...]:
     if head.startswith(_BUNDLE):
         return _bundle_targets(blob.read_at(0, 1 << 16))
     return ()
+
+
+def embedded_targets(blob: Blob) -> tuple[str, ...]:
+    """Targets of the fat binaries that are linked into a library, in the order of the file."""
+    data = blob.read_at(0, min(blob.size, EMBEDDED_LIMIT))
+    found: list[str] = []
+    at = data.find(_FATBIN)
+    for _ in range(_MAX_EMBEDDED):
+        if at < 0:
+            break
+        # Version 1, a header of 16 bytes, and what follows is in the file: not just four bytes of something else.
+        version, header, size = struct.unpack_from("<HHQ", data[at + 4 : at + 16].ljust(12, b"\0"))
+        real = version == 1 and header == 16 and size <= blob.size - at - 16
+        found += gpu_targets(blob.part(at, size + 16)) if real else ()
+        at = data.find(_FATBIN, at + (16 + size if real else 4))
+    return tuple(dict.fromkeys(found))
 
 
 def _elf_target(head: bytes) -> str | None:
@@ -270,6 +290,7 @@ def build_model(name: str, layout: str, root: str, items: Sequence[PackageMember
     extern_member, extern_nodes, extern_problem = _read_extern(items)
     gpu = [item for item in items if item.name.endswith(SUFFIXES)]
     targets = [target for item in gpu if (blob := item.open()) is not None for target in gpu_targets(blob)]
+    targets += [target for shared in objects for target in shared.gpu_targets]
     metadata = [item for item in items if item.name.endswith(SUFFIX)]
     _count(counts, "unread_metadata", max(len(metadata) - MAX_METADATA, 0))
     files = [item.name for item in items]
@@ -337,10 +358,18 @@ def _libraries(items: Sequence[PackageMember]) -> list[PackageMember]:
     return sorted(own, key=lambda item: ".wrapper." not in item.name)
 
 
+def read_library(blob: Blob, member: str) -> SharedObject:
+    """One shared object, with the GPUs that code inside it is for."""
+    found = read_shared_object(blob, member)
+    # Kernels in files of their own leave no code of theirs in a library that launches them.
+    launches = any(ref.name == "cuModuleLoadData" for ref in found.undefined)
+    return replace(found, gpu_targets=embedded_targets(blob)) if launches else found
+
+
 def _read_object(item: PackageMember) -> SharedObject:
     blob = item.open()
     if blob is not None:
-        return read_shared_object(blob, item.name)
+        return read_library(blob, item.name)
     why = (
         f"compressed and larger than {INFLATE_LIMIT >> 20} MiB: not unpacked"
         if item.member.size > INFLATE_LIMIT

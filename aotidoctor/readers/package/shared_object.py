@@ -1,4 +1,4 @@
-"""Read the facts of a shared object in place: ELF in full, PE and Mach-O only as "not for this platform".
+"""Read the facts of a shared object in place: ELF in full, of PE machine and imports, of Mach-O the machine.
 
 Debug facilities are compiled in and cannot be switched on afterwards, so it matters which are there. Imported shims
 tell most; strings of the read-only data tell the rest (the printer's level 3 only calls ``printf``).
@@ -15,7 +15,7 @@ from pathlib import Path
 from aotidoctor.model.artifact import DebugFeatures, SharedObject, SymbolRef
 from aotidoctor.model.printer_lines import LAUNCH_MARK
 from aotidoctor.model.record import record
-from aotidoctor.readers.package.blob import Blob, opened_blob, path_blob
+from aotidoctor.readers.package.blob import Blob, opened_blob
 from aotidoctor.readers.package.elf import DAMAGED, PT_LOAD, SHT_NOBITS, SHT_NULL, Elf, read_elf
 from aotidoctor.readers.package.elf_symbols import (
     exported_names,
@@ -86,11 +86,7 @@ def read_shared_object(blob: Blob, member: str) -> SharedObject:
         case "elf":
             return _read_elf_object(blob, base)
         case "pe":
-            offset = int(struct.unpack_from("<I", head, 60)[0])
-            if offset + 6 > len(head):
-                return base
-            machine = int(struct.unpack_from("<H", head, offset + 4)[0])
-            return replace(base, machine=_PE_MACHINES.get(machine, hex(machine)))
+            return _read_pe(blob, base)
         case "macho":
             if len(head) < 12:
                 return base
@@ -102,6 +98,60 @@ def read_shared_object(blob: Blob, member: str) -> SharedObject:
             bits = 64 if cpu & 0x01000000 else 32
             return replace(base, machine=_MACHO_CPUS.get(cpu, hex(cpu)), bits=bits)
     return replace(base, problem=f"not a shared object: begins with {head[:8].hex(' ') or 'nothing'}")
+
+
+# A Windows library: section headers of 40 bytes, import descriptors of 20.
+_MOST_PE_SECTIONS, _MOST_DLLS, _MOST_IMPORTS = 96, 64, 4096
+
+
+def _pe_sections(blob: Blob) -> tuple[int, int, list[tuple[bytes, int, int, int]]]:
+    """Machine, address of the imports (0 without), and sections as ``(name, address, offset, size)``."""
+    coff = int.from_bytes(blob.read_at(60, 4), "little") + 4
+    machine, count, optional = struct.unpack("<HH12xH", blob.read_at(coff, 18).ljust(18, b"\0"))
+    head = blob.read_at(coff + 20, min(optional, 256))
+    imports = int.from_bytes(head[120:124], "little")
+    table = blob.read_at(coff + 20 + optional, 40 * min(count, _MOST_PE_SECTIONS))
+    rows = struct.iter_unpack("<8s4I16x", table[: len(table) // 40 * 40])
+    # 64-bit ones only.
+    return (
+        machine,
+        imports if head.startswith(b"\x0b\x02") else 0,
+        [(name, at, start, size) for name, _, at, size, start in rows],
+    )
+
+
+def _read_pe(blob: Blob, base: SharedObject) -> SharedObject:
+    machine, imports, sections = _pe_sections(blob)
+
+    def data(address: int, size: int) -> bytes:
+        inside = ((at, start, length) for _, at, start, length in sections if at <= address < at + length)
+        at, start, length = next(inside, (address, 0, 0))
+        return blob.read_at(start + address - at, min(size, length - (address - at)))
+
+    def text(address: int) -> str:
+        return data(address, 512).partition(b"\0")[0].decode("ascii", "backslashreplace")
+
+    libraries: list[str] = []
+    wanted: list[SymbolRef] = []
+    for number in range(_MOST_DLLS if imports else 0):
+        names, _, _, library, table = struct.unpack("<5I", data(imports + 20 * number, 20).ljust(20, b"\0"))
+        if not library:
+            break
+        libraries.append(text(library))
+        entries = data(names or table, 8 * _MOST_IMPORTS)
+        for (entry,) in struct.iter_unpack("<Q", entries[: len(entries) // 8 * 8]):
+            if entry == 0 or len(wanted) >= _MOST_IMPORTS:
+                break
+            # The highest bit tells a function without a name.
+            if entry >> 63 == 0:
+                wanted.append(SymbolRef(name=text(entry + 2), library=libraries[-1]))
+    return replace(
+        base,
+        machine=_PE_MACHINES.get(machine, hex(machine)),
+        bits=64 if imports else None,
+        needed=tuple(libraries),
+        undefined=tuple(wanted),
+    )
 
 
 def _read_elf_object(blob: Blob, base: SharedObject) -> SharedObject:
@@ -227,13 +277,15 @@ def read_named_symbols(path: str, part: str) -> NamedSymbols:
 LARGEST = 8 << 20
 
 
-def read_texts(path: str, size: int) -> Iterator[bytes]:
-    """The texts of the ELF file at ``path`` of ``size`` bytes, in order; none of another file."""
-    blob = path_blob(path, size)
+def read_texts(blob: Blob) -> Iterator[bytes]:
+    """The texts of a library, ELF or PE, in order; none of another file."""
     try:
-        sections = read_elf(blob).sections
+        if blob.read_at(0, 2) == b"MZ":
+            spots = [(start, size) for name, _, start, size in _pe_sections(blob)[2] if name.startswith(b".rdata")]
+        else:
+            spots = [(one.offset, one.size) for one in read_elf(blob).sections if one.name.startswith(".rodata")]
     except DAMAGED:
         return
-    for section in sections:
-        if section.name.startswith(".rodata") and section.size <= LARGEST:
-            yield from blob.read_at(section.offset, section.size).split(b"\0")
+    for start, size in spots:
+        if size <= LARGEST:
+            yield from blob.read_at(start, size).split(b"\0")

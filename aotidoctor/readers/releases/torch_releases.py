@@ -22,6 +22,7 @@ from aotidoctor.model.record import record
 # C shims: the first release whose headers declare each.
 Release = tuple[int, int]
 _TABLE = Path(__file__).with_name("shims.txt")
+_EXECUTORCH_TABLE = _TABLE.with_name("executorch_shims.txt")
 _PREFIXES = ("aoti_torch_", "torch_")
 
 
@@ -49,29 +50,36 @@ def is_shim(name: str) -> bool:
     return name.startswith(_PREFIXES)
 
 
-@lru_cache(maxsize=1)
-def shim_table() -> ShimTable:
-    """The table of shims that is in this package."""
+@lru_cache
+def shim_table(runtime: str | None = None) -> ShimTable:
+    """The table in this package: libtorch's, or that of ExecuTorch's runtime ``cuda``, ``metal`` or ``windows``."""
     first: dict[str, Release] = {}
     gone: dict[str, Release] = {}
     releases: list[Release] = []
     exported: list[tuple[Release, str]] = []
-    for line in _TABLE.read_text(encoding="ascii").splitlines():
+    ours = runtime is None
+    table = _TABLE if runtime is None else _EXECUTORCH_TABLE
+    for line in table.read_text(encoding="ascii").splitlines():
         if line.startswith("["):
-            major, _, minor = line.strip("[]").partition(".")
-            releases.append((int(major), int(minor)))
+            name, _, release = line.strip("[]").rpartition(" ")
+            ours = name == (runtime or "")
+            if ours:
+                major, _, minor = release.partition(".")
+                releases.append((int(major), int(minor)))
+        elif not ours or line.startswith("#"):
+            continue
         elif line.startswith("-"):
             gone[line[1:]] = releases[-1]
         elif line.startswith("+"):
             exported.append((releases[-1], line[1:]))
-        elif not line.startswith("#"):
+        else:
             first[line] = releases[-1]
     return ShimTable(first=first, gone=gone, releases=tuple(releases), exported=tuple(exported))
 
 
-def newest_release(names: Iterable[str]) -> tuple[Release, str] | None:
+def newest_release(names: Iterable[str], runtime: str | None = None) -> tuple[Release, str] | None:
     """The newest release that one of ``names`` needs, and that name; None when none is in the table."""
-    table = shim_table().first
+    table = shim_table(runtime).first
     found = [(table[name], name) for name in names if name in table]
     return max(found, key=lambda entry: entry[0]) if found else None
 

@@ -92,7 +92,8 @@ def show_package(report: Report, out: Layout, detail: int) -> None:
         _model(model, out, chosen=len(artifact.models) > 1 and model.name == loaded)
     if artifact.executorch is not None:
         _first("ExecuTorch", executorch_rows(artifact.executorch), out, detail)
-        return
+        if contract is None:
+            return
     if contract is None:
         out.title("Contract")
         out.paragraph("not readable from this file without running it")
@@ -173,16 +174,15 @@ def _archive(artifact: Artifact, out: Layout) -> None:
 
 
 def _model(model: ModelEntry, out: Layout, *, chosen: bool) -> None:
-    rows = [
-        ("layout", model.layout),
-        ("weights", model.weights_location),
-        ("sources", f"{plural(len(model.kernel_sources), 'file')}" + ("" if model.wrapper_cpp else ", no wrapper.cpp")),
-    ]
+    sources = f"{plural(len(model.kernel_sources), 'file')}" + ("" if model.wrapper_cpp else ", no wrapper.cpp")
+    packed = model.layout != "executorch"
+    rows = [("layout", model.layout), ("weights", model.weights_location), ("sources", sources)] if packed else []
     for item in model.shared_objects:
         words = (item.format, item.machine, f"{item.bits} bit" if item.bits else None, size(item.size), item.problem)
         rows.append(("library", ", ".join(word for word in words if word)))
         rows.append(("needs", ", ".join(item.needed)))
         rows.append(("compiled in", _features(item)))
+        rows += package_view.code_rows(item)
     for metadata in model.metadata:
         text = metadata.problem or ", ".join(f"{key}={value}" for key, value in metadata.values.items())
         rows.append(("metadata", text))

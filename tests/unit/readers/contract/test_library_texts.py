@@ -15,6 +15,7 @@ from aotidoctor.model.contract import describe_spec
 from aotidoctor.readers.contract.read_contract import read_contract
 from aotidoctor.readers.contract.sourceless_contract import library_contract
 from aotidoctor.readers.inputs.read_inputs import read_inputs
+from aotidoctor.readers.package.blob import path_blob
 from aotidoctor.readers.package.read_package import read_artifact
 from aotidoctor.readers.package.shared_object import read_texts
 from tests.unit.checks.input_builders import call, tensor
@@ -24,7 +25,7 @@ PACKAGES = sorted(RELEASES.glob("*/*/model.pt2"))
 
 
 def told_by(artifact):
-    return library_contract(read_texts(artifact.path, artifact.size), "model")
+    return library_contract(read_texts(path_blob(artifact.path, artifact.size)), "model")
 
 
 @pytest.fixture
@@ -47,6 +48,8 @@ def test_it_is_what_the_wrapper_says(package, library):
     wrapper, found = read_contract(artifact, artifact.models[0]), told_by(library(package))
     assert (found.source, found.n_inputs, found.in_spec) == ("library", wrapper.n_inputs, wrapper.in_spec)
     assert [leaf.path for leaf in found.tensor_leaves()] == [leaf.path for leaf in wrapper.tensor_leaves()]
+    assert found.n_outputs in (wrapper.n_outputs, None)
+    assert [spec.fqn for spec in found.constants] == [spec.fqn for spec in wrapper.constants]
     checked = "2.6." not in str(package)
     for known, leaf in zip(wrapper.tensor_leaves(), found.tensor_leaves(), strict=True):
         assert (leaf.rank is not None) == checked

@@ -7,15 +7,15 @@ import struct
 
 import pytest
 
-from aotidoctor.model.artifact import StorageContent
 from aotidoctor.readers.executorch.read_executorch import read_executorch
-from tests.artifacts.executorch import DATA, code_at, content, put, with_code
+from aotidoctor.readers.package.blob import bytes_blob
+from tests.artifacts.executorch import DATA, code_at, content, library, put, with_code
 
 FILES = sorted(path.name for path in DATA.iterdir())
 
 
 def read(data, **more):
-    return read_executorch("m.pte", StorageContent(len(data), lambda at, size: data[at : at + size]), **more)
+    return read_executorch("m.pte", bytes_blob(data), **more)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -77,18 +77,42 @@ def test_layout_of_tensors_in_a_data_file():
 def test_sha256_of_large_data_is_taken_only_if_asked_for(monkeypatch):
     monkeypatch.setattr("aotidoctor.readers.executorch.read_executorch.HASH_LIMIT", 1000)
     data = content("cuda_mlp.pte")
-    assert (read(data).unhashed, read(data).named[0].sha256) == (2050, None)
+    assert (read(data).unhashed, read(data).named[0].sha256) == (len(library("cuda_mlp.so")), None)
     assert read(data, verify=True).named[0].sha256 == read(data).named[0].promised
 
 
-def test_code_of_windows_is_told():
-    (blob,) = read(with_code(content("cuda_mlp.pte"), b"MZ" + bytes(500))).named
-    assert (blob.code.format, blob.sha256) == ("pe", blob.promised)
+def test_code_is_read_as_the_library_that_it_is():
+    (blob,) = read(content("cuda_mlp.pte")).named
+    code = blob.code
+    assert (code.format, code.machine, code.executable_stack, code.problem) == ("elf", "x86_64", True, None)
+    assert (code.gpu_targets, len(code.kernel_symbols)) == (("sm_90a", "compute_90"), 4)
+    assert "libcuda.so.1" in code.needed
+    assert "AOTInductorModelContainerRun" in code.defined_entry_points
+    assert {"aoti_torch_get_numel", "cudaMalloc"} <= {ref.name for ref in code.undefined}
+
+
+def test_code_of_windows_has_its_imports_and_gpu_code():
+    (blob,) = read(with_code(content("cuda_mlp.pte"), library("cuda_windows.dll"))).named
+    code = blob.code
+    assert (code.format, code.machine, code.bits, blob.sha256) == ("pe", "AMD64", 64, blob.promised)
+    assert code.needed == ("aoti_cuda_shims.dll", "nvcuda.dll", "cudart64_13.dll", "KERNEL32.dll", "msvcrt.dll")
+    shims = [ref.name for ref in code.undefined if ref.library == "aoti_cuda_shims.dll"]
+    assert (len(shims), shims[-1]) == (25, "aoti_torch_get_numel")
+    assert code.gpu_targets == ("sm_90a", "compute_90")
+
+
+@pytest.mark.parametrize("step", [1, 3, 7])
+def test_damaged_imports_of_windows_raise_nothing(step):
+    data = library("cuda_windows.dll")
+    start = struct.unpack_from("<I", data, 60)[0]
+    for at in range(start, start + 600, step):
+        (blob,) = read(with_code(content("cuda_mlp.pte"), put(data, at, b"\xff\xff\xff\xff"))).named
+        assert blob.code.format in ("pe", "unknown")
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_cut_file_is_never_whole(name):
-    data = content(name)
+    data = (DATA / name).read_bytes()
     for size in range(8, len(data), 61):
         found = read(data[:size])
         assert found.kind in ("truncated", "malformed"), size
