@@ -23,8 +23,8 @@ from aotidoctor.readers.package.blob import Blob
 from aotidoctor.readers.package.package_models import read_library
 
 # A flatbuffer of a stranger: every offset, vector and depth is checked before it is followed. Offsets go forward only,
-# so no walk comes back to where it was; a budget of reads bounds what many references to the same table cost. Nothing is
-# read that is not asked for: pages of 64 KiB, of which only so many are kept.
+# so no walk comes back to where it was; a budget of reads bounds what many references to the same table cost. Nothing
+# is read that is not asked for: pages of 64 KiB, of which only so many are kept.
 _PAGE = 1 << 16
 _MOST_PAGES = 512
 _MOST_READS = 1_500_000
