@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
-from aotidoctor.model.case import Options, Tolerance, Tolerances, parse_tolerance
+from aotidoctor.model.case import FIELDS, Options, Tolerance, Tolerances, parse_tolerance
 from aotidoctor.model.errors import ArgumentError
 from aotidoctor.model.report import Report
 from aotidoctor.plugins.discover import find_plugins
@@ -119,29 +119,29 @@ def emulation(where: str, value: object) -> str:
     return str(value)
 
 
-_READERS: Mapping[str, tuple[str, Callable[[str, object], object]]] = {
-    "model_name": ("model_name", text),
-    "device": ("device", text),
-    "setup": ("setup", path),
-    "custom_op_library": ("custom_op_libraries", paths),
-    "reference": ("reference", path),
-    "host": ("host", path),
-    "weights": ("weights", path),
-    "data": ("data", paths),
-    "verify_data": ("verify_data", flag),
-    "generate": ("generate", flag),
-    "seed": ("seed", count(0, _MAX_SEED)),
-    "timeout": ("timeout", seconds),
-    "budget": ("budget", seconds),
-    "repeat": ("repeat", count(1)),
-    "jobs": ("jobs", count(1)),
-    "threads": ("threads", count(1, _MAX_THREADS)),
-    "memory_limit": ("memory_limit", count(1)),
-    "emulate": ("emulate", emulation),
-    "trust_pickle": ("trust_pickle", flag),
-    "probes": ("rungs", texts),
-    "skip_probes": ("skip_rungs", texts),
-    "shrink": ("shrink", flag),
+_READERS: Mapping[str, Callable[[str, object], object]] = {
+    "model_name": text,
+    "device": text,
+    "setup": path,
+    "custom_op_library": paths,
+    "reference": path,
+    "host": path,
+    "weights": path,
+    "data": paths,
+    "verify_data": flag,
+    "generate": flag,
+    "seed": count(0, _MAX_SEED),
+    "timeout": seconds,
+    "budget": seconds,
+    "repeat": count(1),
+    "jobs": count(1),
+    "threads": count(1, _MAX_THREADS),
+    "memory_limit": count(1),
+    "emulate": emulation,
+    "trust_pickle": flag,
+    "probes": texts,
+    "skip_probes": texts,
+    "shrink": flag,
 }
 
 
@@ -158,8 +158,7 @@ def options_of(base: Options | None, given: Mapping[str, object]) -> Options:
     for name, value in given.items():
         if value is None or name in ("rtol", "atol"):
             continue
-        field, read = _READERS[name]
-        found = read(name, value)
+        field, found = FIELDS.get(name, name), _READERS[name](name, value)
         if found != getattr(_DEFAULTS, field):
             chosen[field] = found
     rtol, atol = (given.get(name) for name in ("rtol", "atol"))
@@ -184,8 +183,8 @@ def option_words(given: Mapping[str, object]) -> tuple[str, ...]:
     found: list[str] = []
     for name, value in given.items():
         option = f"--{name.rstrip('_').replace('_', '-')}"
-        field = _READERS[name][0] if name in _READERS else None
-        if value is None or value is False or (field is not None and value == getattr(_DEFAULTS, field)):
+        is_default = name in _READERS and value == getattr(_DEFAULTS, FIELDS.get(name, name))
+        if value is None or value is False or is_default:
             continue
         if value is True:
             found.append(option)

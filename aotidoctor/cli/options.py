@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -29,7 +29,7 @@ from aotidoctor.cli.document_output import (
     Show,
     chosen_format,
 )
-from aotidoctor.model.case import Options, Tolerance, Tolerances, parse_tolerance
+from aotidoctor.model.case import FIELDS, Options, Tolerance, Tolerances, parse_tolerance
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.report import Report
 
@@ -333,7 +333,6 @@ Cases = Annotated[
 CommandFunction = Callable[..., None]  # type: ignore[explicit-any]  # each has options of its own
 # What is given to these came through Typer.
 ShowMaker = Callable[..., Show]  # type: ignore[explicit-any]
-OptionsMaker = Callable[..., Options]  # type: ignore[explicit-any]
 # Formats of --report: what a file can hold. `rich` depends on the terminal, so it is not one of them.
 _FILE_FORMATS = tuple(kind for kind in Format if kind is not Format.RICH)
 # What --output writes: a report to read and one to keep.
@@ -347,8 +346,8 @@ def with_options(*protected: str, case: str = "", **defaults: object) -> Callabl
     is a file in what ``folder`` names. An option that the command declares itself stays its own and is no part of
     ``show``. ``defaults`` are those options of the case that differ here.
     """
-    declared = {each.name: each for each in parameters(_make_options)}
-    options = [declared[name].replace(default=defaults.get(name, declared[name].default)) for name in case.split()]
+    declared = [_case_option(name) for name in case.split()]
+    options = [each.replace(default=defaults.get(each.name, each.default)) for each in declared]
 
     def decorate(function: CommandFunction) -> CommandFunction:
         stated: list[Parameter] = []
@@ -362,12 +361,11 @@ def with_options(*protected: str, case: str = "", **defaults: object) -> Callabl
             for each in parameters(make_show)
             if shows and each.kind is Parameter.KEYWORD_ONLY and each.name not in taken
         ]
-        make_wanted: OptionsMaker = _make_options
         make_output: ShowMaker = make_show
 
         def call(given: dict[str, object]) -> None:
             wanted = {each.name: given.pop(each.name) for each in options}
-            function(**given, **({"wanted": make_wanted(**wanted)} if options else {}))
+            function(**given, **({"wanted": _make_options(wanted)} if options else {}))
 
         @wraps(function)
         def command(**given: object) -> None:
@@ -473,59 +471,35 @@ def _parse_report_spec(text: str, *, plugins: bool) -> tuple[str, Path]:
     return name, Path(path)
 
 
-# Options of a case.
-def _make_options(
-    *,
-    generate: Generate = False,
-    model_name: ModelName = None,
-    device: Device = None,
-    setup: Setup = None,
-    custom_op_library: CustomOpLibrary = None,
-    reference: Reference = None,
-    host: Host = None,
-    weights: Weights = None,
-    data: Data = None,
-    verify_data: VerifyData = False,
-    rtol: Rtol = None,
-    atol: Atol = None,
-    trust_pickle: TrustPickle = False,
-    seed: Seed = 0,
-    timeout: Timeout = 60.0,
-    budget: Budget = None,
-    repeat: Repeat = 2,
-    jobs: Jobs = 1,
-    threads: Threads = None,
-    memory_limit: MemoryLimit = None,
-    emulate: Emulate = EmulateWhen.AUTO,
-    emulate_kernel: EmulateKernel = None,
-    probes: Probes = None,
-    skip_probes: SkipProbes = None,
-    shrink: Shrink = False,
-) -> Options:
-    return Options(
-        model_name=model_name,
-        device=device,
-        setup=setup,
-        custom_op_libraries=tuple(custom_op_library or ()),
-        reference=reference,
-        host=host,
-        weights=weights,
-        data=tuple(data or ()),
-        verify_data=verify_data,
-        tolerances=tolerances(rtol, atol),
-        generate=generate,
-        seed=seed,
-        timeout=timeout,
-        budget=budget,
-        repeat=repeat,
-        jobs=jobs,
-        threads=threads,
-        trust_pickle=trust_pickle,
-        rungs=split_names(probes),
-        skip_rungs=split_names(skip_probes) or (),
-        memory_limit=memory_limit,
-        # A kernel that is named is to be emulated, whatever this machine has.
-        emulate=emulate.value if emulate_kernel is None else EmulateWhen.ALWAYS.value,
-        emulate_kernel=emulate_kernel,
-        shrink=shrink,
-    )
+# Options of a case, in the order in which help shows them. Names and defaults are those of ``Options``.
+_CASE_OPTIONS: Mapping[str, object] = {
+    "generate": Generate, "model_name": ModelName, "device": Device, "setup": Setup,
+    "custom_op_library": CustomOpLibrary, "reference": Reference, "host": Host, "weights": Weights, "data": Data,
+    "verify_data": VerifyData, "rtol": Rtol, "atol": Atol, "trust_pickle": TrustPickle, "seed": Seed,
+    "timeout": Timeout, "budget": Budget, "repeat": Repeat, "jobs": Jobs, "threads": Threads,
+    "memory_limit": MemoryLimit, "emulate": Emulate, "emulate_kernel": EmulateKernel, "probes": Probes,
+    "skip_probes": SkipProbes, "shrink": Shrink,
+}  # fmt: skip
+_DEFAULTS = Options()
+
+
+def _case_option(name: str) -> Parameter:
+    """The option ``name`` as a parameter of a command."""
+    value = getattr(_DEFAULTS, FIELDS.get(name, name), None)
+    default = EmulateWhen(value) if name == "emulate" else None if value == () else value
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=_CASE_OPTIONS[name])
+
+
+def _make_options(given: Mapping[str, object]) -> Options:
+    """The options of a case that Typer read, as one value."""
+    chosen = {FIELDS.get(name, name): value for name, value in given.items() if value is not None}
+    rtol, atol = (chosen.pop(name, None) for name in ("rtol", "atol"))
+    for name, value in chosen.items():
+        if name in ("rungs", "skip_rungs"):
+            chosen[name] = split_names(str(value))
+        elif isinstance(value, list):
+            chosen[name] = tuple(value)
+        elif isinstance(value, EmulateWhen):
+            # A kernel that is named is to be emulated, whatever this machine has.
+            chosen[name] = EmulateWhen.ALWAYS.value if "emulate_kernel" in chosen else value.value
+    return Options(**chosen, tolerances=tolerances(rtol, atol))  # type: ignore[arg-type]  # Typer read each

@@ -263,6 +263,10 @@ class Options:
         return self.rungs is not None and probe in self.rungs
 
 
+# The fields of options and arguments that have another name.
+FIELDS = {"custom_op_library": "custom_op_libraries", "probes": "rungs", "skip_probes": "skip_rungs"}
+
+
 @record
 class Case:
     """Artifact, contract, inputs and host. ``model`` is the entry the loader would take, None if it would find none.
