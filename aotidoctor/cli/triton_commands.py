@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aotidoctor.cli import TRITON_WORDS
+from aotidoctor import cli
 from aotidoctor.cli import options as opt
 from aotidoctor.cli.document_output import FailOn, Format, Show, write_output, write_stdout
 from aotidoctor.cli.execute import argv, execute, make_progress, present_report, report_of_work
@@ -29,7 +29,7 @@ Repository = Annotated[
     typer.Argument(
         metavar="REPOSITORY|MODEL_DIR",
         help="A model repository, or the folder of one model.",
-        autocompletion=opt.offer(lambda: TRITON_WORDS),
+        autocompletion=opt.offer(lambda: cli.TRITON_WORDS),
     ),
 ]
 
