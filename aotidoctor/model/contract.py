@@ -172,7 +172,8 @@ class KernelCall:
 
     ``kind`` is ``cpp`` (generated C++), ``triton``, ``extern`` (``aoti_torch_*`` shim) or ``custom`` (proxy executor).
     ``origins`` are ATen names (``aten.mm``). ``grid``, ``warps``, ``shared`` are launch settings of a Triton kernel,
-    as text; ``guarded`` tells that the wrapper leaves out a launch with an empty grid.
+    as text; ``guarded`` tells that the wrapper leaves out a launch with an empty grid; ``unchecked`` that it does not
+    look at the status that the operator returns, so that an error of the operator leaves an unfinished output.
     """
 
     name: str
@@ -186,6 +187,7 @@ class KernelCall:
     shared: str | None = None
     device_code: str | None = None
     guarded: bool = False
+    unchecked: bool = False
 
 
 @record

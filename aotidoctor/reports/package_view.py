@@ -180,9 +180,10 @@ def constant_text(constant: ConstantSpec) -> str:
 
 
 def kernel_text(kernel: KernelCall) -> str:
-    """Kind, ATen origins, and how it is launched, as far as that is a matter of a GPU."""
+    """Kind, ATen origins, how it is launched as far as a GPU matters, and whether it may fail in silence."""
     origins = f"{kernel.kind}: {', '.join(kernel.origins)}" if kernel.origins else kernel.kind
-    return "; ".join(part for part in (origins, launch_text(kernel)) if part)
+    silent = "status not checked: if it fails, its output is unfinished and nothing is raised"
+    return "; ".join(part for part in (origins, launch_text(kernel), silent if kernel.unchecked else "") if part)
 
 
 def launch_text(kernel: KernelCall) -> str:

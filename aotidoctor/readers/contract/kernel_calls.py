@@ -65,6 +65,8 @@ def read_kernels(
             arguments=tuple(str(aliases.get(argument, argument)) for argument in arguments_of(call)),
             origins=call.origins,
             source_nodes=call.source_nodes,
+            # Only functions of the runtime return a status.
+            unchecked=kind in ("extern", "custom") and not call.checked,
         )
         if launch is not None:
             one = replace(

@@ -337,16 +337,23 @@ class _BodyReader:
         if found is None:
             return False
         self.old.item(text)
-        return read_alias(self.body, found[1] + found[2], self._note_use) or self._called(found[1], found[2], text)
+        return read_alias(self.body, found[1] + found[2], self._note_use) or self._called(
+            found[1], found[2], text, checked=True
+        )
 
-    def _called(self, function: str, arguments: str, text: str) -> bool:
+    def _called(self, function: str, arguments: str, text: str, *, checked: bool = False) -> bool:
         self._note_use(text)
         if is_runtime(function):
             return True
         origins, nodes = self._comment
         self._comment = ((), ())
         call = RawCall(
-            function=function, arguments=arguments[1:-1], line=self._number, origins=origins, source_nodes=nodes
+            function=function,
+            arguments=arguments[1:-1],
+            line=self._number,
+            origins=origins,
+            source_nodes=nodes,
+            checked=checked,
         )
         self.body.calls.append(call)
         if not read_view(self.body, function + arguments):

@@ -58,13 +58,17 @@ class Assertion:
 
 @record
 class RawCall:
-    """A call: the function, the text of its arguments, its line and the comment above it."""
+    """A call: the function, the text of its arguments, its line and the comment above it.
+
+    ``checked``: the statement looks at the status that the function returns.
+    """
 
     function: str
     arguments: str
     line: int
     origins: tuple[str, ...] = ()
     source_nodes: tuple[str, ...] = ()
+    checked: bool = False
 
 
 @record

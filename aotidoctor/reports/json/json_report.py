@@ -142,7 +142,7 @@ def _stamp(seen: StampSeen) -> dict[str, object]:
 # Contract, inputs and host. A report of `run` or `check` shows this many constants and kernels; `inspect` shows all.
 _LISTED = 50
 _CONSTANT = "name original_fqn dtype shape stride device_type data_size kind from_folded"
-_KERNEL = "name kind line origins source_nodes arguments grid warps shared device_code"
+_KERNEL = "name kind line origins source_nodes arguments grid warps shared device_code unchecked"
 
 
 def contract_json(found: ModelContract | None, *, whole: bool) -> dict[str, object] | None:

@@ -277,3 +277,16 @@ def test_what_two_products_say_differently_stays_open(contract_of_text, tmp_path
     path.write_text(text.replace(line, f"{line}\n{other}"), encoding="utf-8")
     (leaf,) = contract_of_text(path).tensor_leaves()
     assert (leaf.dtype, leaf.rank) == ("float32", None)
+
+
+@every("path", TEXTS, ids=named)
+def test_calls_whose_status_nobody_checks(path, contract_of_text):
+    """The code of no release looks at the status of a scatter up to 2.13, and of the proxy executor up to 2.12."""
+    calls = [kernel for kernel in contract_of_text(path).kernels if kernel.kind in ("extern", "custom")]
+    last = {"custom": (2, 12), "extern": (2, 13)}
+    wanted = {
+        call.name
+        for call in calls
+        if (call.kind == "custom" or "scatter" in call.name) and release_of(path) <= last[call.kind]
+    }
+    assert {call.name for call in calls if call.unchecked} == wanted
