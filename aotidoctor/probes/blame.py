@@ -158,7 +158,7 @@ def _chain_title(failure: Failure, chain: Chain) -> str | None:
     if failure.kind == OFFSETS:
         return f"{named}: {chain.what}"
     if failure.kind == "assertion":
-        return f"{named}, expected {failure.condition}"
+        return f"{named}, expected {failure.condition}{origin}"
     if failure.kind == "division":
         return f"{named} in {chain.kernel}" if chain.direct else f"{named} gives a zero in {chain.kernel}"
     same = [element.value for element in chain.elements] == [chain.index]

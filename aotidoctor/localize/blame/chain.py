@@ -5,8 +5,9 @@ Everything is read from the package and the inputs; nothing is run. What cannot 
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from aotidoctor.localize.blame.failing_elements import (
@@ -34,6 +35,7 @@ from aotidoctor.localize.call_timeline import origin_of
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
+from aotidoctor.model.expr import evaluate, parse_expr
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.localization import Chain, Element
 from aotidoctor.model.record import record
@@ -117,26 +119,41 @@ def source_lines(information: Mapping[str, tuple[str, ...]], chosen: Sequence[st
 
 
 # Assertions about a number that the model takes out of a tensor.
-_SYMBOL = re.compile(r"\bu\d+\b")
+_NAME = re.compile(r"\b[a-z]\w*\d\b")
+_SIDES = re.compile(r"(?P<left>[^<>=!]{1,160}) (?P<sign><=|>=|<|>|==|!=) (?P<right>[^<>=!]{1,160})")
+_HOLDS: Mapping[str, Callable[[int, int], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
 _ITEM, _OPERATORS = "aoti_torch_item_", ("aten.item",)
 
 
 def assertion_chain(program: PackageProgram, failure: Failure) -> Chain | None:
-    """The chain of ``Expected u0 <= 16 but received 40``; None when the number cannot be traced to a tensor."""
-    at = _item(program, failure.condition or "")
+    """The chain of ``Expected u0 < s17 but received 3``; None when the number cannot be traced to a tensor.
+
+    The number that is printed is that of one of the names, whichever comes first: of a size, it is not the model's.
+    """
+    condition = failure.condition or ""
+    names = set(_NAME.findall(condition))
+    sizes = {name: program.sizes[name] for name in sorted(names & program.sizes.keys())}
+    own = names - sizes.keys()
+    at = _item(program, min(own)) if len(own) == 1 else None
     if at is None or failure.value is None:
         return None
+    symbol = own.pop()
     call = program.call(at)
     name = call.arguments[0]
     information = information_of(program.case.model, call)
     leaf = program.leaves.get(program.root(name))
     element = None
     if leaf is not None and program.writer(name, at) is None:
-        element = _element(leaf.path, program.tensors.get(leaf.path), failure.value)
+        element = _element(leaf.path, program.tensors.get(leaf.path), failure, symbol, sizes)
     sources = tensor_sources(program, at, name)
+    value = element.value if element is not None else failure.value if _printed(program, condition) == symbol else None
+    got = f", got {value}" if value is not None else ""
     return Chain(
         kernel=None,
-        what=f"expected {failure.condition}, got {failure.value}",
+        what=f"expected {condition}{got}",
+        origin=", ".join(f"{one} = {number}" for one, number in sizes.items()) or None,
         elements=() if element is None else (element,),
         count=0 if element is None else 1,
         sources=sources.paths,
@@ -147,27 +164,42 @@ def assertion_chain(program: PackageProgram, failure: Failure) -> Chain | None:
     )
 
 
-def _item(program: PackageProgram, condition: str) -> int | None:
-    """The call that takes the one number of ``condition`` out of a tensor."""
-    symbols = set(_SYMBOL.findall(condition))
-    if len(symbols) != 1:
-        return None
-    symbol = symbols.pop()
+def _printed(program: PackageProgram, condition: str) -> str | None:
+    """The name whose number the wrapper prints where ``condition`` does not hold."""
+    text = (program.case.model.wrapper_cpp if program.case.model is not None else None) or ""
+    _, found, rest = text.partition(f'"Expected {condition} but received " + std::to_string(')
+    return rest.partition(")")[0] if found else None
+
+
+def _item(program: PackageProgram, symbol: str) -> int | None:
+    """The call that takes the number called ``symbol`` out of a tensor."""
     for at, call in enumerate(program.contract.kernels):
         if call.name.startswith(_ITEM) and {f"&{symbol}_raw", f"&{symbol}"} & set(call.arguments[1:]):
             return at
     return None
 
 
-def _element(path: str, tensor: TensorDesc | None, value: int) -> Element | None:
-    """The element that holds ``value``: the only one of the tensor, or the only one with that value."""
-    values = tensor.elements() if tensor is not None and tensor.elements is not None else None
-    if tensor is None or values is None:
+def _element(
+    path: str, tensor: TensorDesc | None, failure: Failure, symbol: str, sizes: Mapping[str, int]
+) -> Element | None:
+    """The element that the condition is about: the only one that breaks it, or the only one with the printed value."""
+    numbers = tensor.elements() if tensor is not None and tensor.elements is not None else None
+    if tensor is None or numbers is None:
         return None
-    places = [at for at, one in enumerate(values) if one == value]
+    values = [int(one) for one in numbers]
+    condition = failure.condition or ""
+    broken = [at for at, one in enumerate(values) if _holds(condition, {**sizes, symbol: one}) is False]
+    places = broken if sizes else [at for at, one in enumerate(values) if one == failure.value]
     if len(places) != 1:
         return None
-    return Element(path=path, index=tuple(index_at(places[0], tensor.shape)), value=value)
+    return Element(path=path, index=tuple(index_at(places[0], tensor.shape)), value=values[places[0]])
+
+
+def _holds(condition: str, values: Mapping[str, int]) -> bool | None:
+    """Whether ``u0 < s17`` holds for these values; None where it is not understood."""
+    sides = _SIDES.fullmatch(condition)
+    left, right = (evaluate(parse_expr(sides[key]), values) if sides else None for key in ("left", "right"))
+    return None if sides is None or left is None or right is None else _HOLDS[sides["sign"]](left, right)
 
 
 # The chain. Functions that count a division by zero; the operators of C++ end in a signal instead.

@@ -10,12 +10,12 @@ from aotidoctor.diagnosis.playbooks import load_playbooks
 from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.diagnosis.treatments import plan_treatment
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.inputs import ValueStats
+from aotidoctor.model.inputs import TensorDesc, ValueStats
 from aotidoctor.model.localization import Chain
 from aotidoctor.model.run import Signalled
 from aotidoctor.probes import blame, plain_run
 from aotidoctor.probes.probe import History, Reuse
-from tests.unit.localize.kernels import case_of, floats, integers
+from tests.unit.localize.kernels import case_of, floats, integers, text
 from tests.unit.probes.outcomes import case, history, outcome, raised
 
 EMBEDDING = "cpp_fused__softmax_embedding_mul_0"
@@ -158,6 +158,29 @@ def test_a_broken_promise():
     found = first_of(division(4, 5, 6, 7, 8, 9, 10, 11), raised("Expected u0 <= 16 but received 40"))
     assert (found.cause, found.subject) == ("runtime-assert", "args[2]")
     assert found.title.endswith("args[2] = 40, expected u0 <= 16")
+
+
+@pytest.mark.parametrize(("printed", "received"), [("u0", 5), ("s77", 3)])
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_the_number_of_a_condition_with_two_names_is_derived_from_the_inputs(printed, received, shape):
+    """The code prints the first of its names in some order: `Expected u0 < s77 but received 3` is about 5."""
+    wrapper = text("assert_operand.wrapper").replace("std::to_string(u0)", f"std::to_string({printed})")
+    values = integers(5, 2, shape=shape) if shape else integers(5, shape=())
+    found = first_of(
+        case_of("assert_operand", floats(3, 4), values, wrapper=wrapper),
+        raised(f"Expected u0 < s77 but received {received}"),
+    )
+    assert (found.cause, found.subject) == ("runtime-assert", "args[1]")
+    assert found.title.endswith(f"args[1]{'[0]' if shape else ''} = 5, expected u0 < s77 (s77 = 3)")
+
+
+def test_a_number_that_is_not_printed_and_not_in_the_inputs_is_not_named():
+    wrapper = text("assert_operand.wrapper").replace("std::to_string(u0)", "std::to_string(s77)")
+    unknown = TensorDesc(dtype="int64", shape=(), stride=())
+    run = raised("Expected u0 < s77 but received 3")
+    found = ask(case_of("assert_operand", floats(3, 4), unknown, wrapper=wrapper), run)[-1]
+    assert found.facts["chain"].startswith("expected u0 < s77 ← computed from args[1]; bound from s77 = 3")
+    assert found.facts["value"] is None
 
 
 @pytest.mark.parametrize("run", [outcome(), raised("out of memory"), raised("index out of range in self")])
