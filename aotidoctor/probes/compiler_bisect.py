@@ -28,7 +28,7 @@ from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.probe import History, Probe, evidence, unasked
 from aotidoctor.probes.recompiled import CODE as RECOMPILED
-from aotidoctor.probes.recompiled import compile_request, read_compile
+from aotidoctor.probes.recompiled import COMPARISON, compile_request, read_compile
 
 CODE, NAME = "AD-RUN-018", "compiler_bisect"
 WORDS = {
@@ -45,14 +45,18 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if not history.has(RECOMPILED, "differs"):
         return unasked(CODE, NAME, "the compiler of this host was not found to produce the wrong numbers")
     if not case.options.localize and case.options.budget is None:
-        words = ["aotidoctor", "localize", case.artifact.path]
-        words += ["--inputs", case.inputs_path] if case.inputs_path else []
-        words += ["--reference", case.options.reference] if case.options.reference else []
-        words += ["--setup", case.options.setup] if case.options.setup else []
         seconds = next((item.facts.get("bisect_seconds") for item in history.of(RECOMPILED)), None)
         estimate = f", in about {seconds:.0f} s" if isinstance(seconds, float) else ""
-        return unasked(CODE, NAME, f"this takes many compiles: `{shlex.join(words)}` runs them{estimate}")
+        return unasked(CODE, NAME, f"this takes many compiles: `{_localize_command(case)}` runs them{estimate}")
     return compile_request(case, NAME, "part of the compiler disabled", provenance=False)
+
+
+def _localize_command(case: Case) -> str:
+    words = ["aotidoctor", "localize", case.artifact.path]
+    words += ["--inputs", case.inputs_path] if case.inputs_path else []
+    words += ["--reference", case.options.reference] if case.options.reference else []
+    words += ["--setup", case.options.setup] if case.options.setup else []
+    return shlex.join(words)
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
@@ -73,6 +77,34 @@ def faulty_step_evidence(outcome: Outcome, facts: Mapping[str, FactValue]) -> Ev
         expected="right numbers with all of them on",
         facts={**facts, "word": word},
     )
+
+
+def wrong_kernel_evidence(case: Case, history: History, outcome: Outcome) -> list[Evidence]:
+    """The finding where only the compiler is left: the package made here has the same wrong bits.
+
+    The reference has the values of a float64 run, the package has not, and no custom operator is in between. Which
+    step of the compiler is wrong is not known.
+    """
+    judged = next((item for item in history.of(COMPARISON) if item.facts.get("verdict") == "package-wrong"), None)
+    places = history.of("AD-RUN-016", "diverges")
+    custom = case.contract is None or case.contract.custom_ops
+    if judged is None or custom or not all(item.facts.get("certain") for item in places):
+        return []
+    return [
+        evidence(
+            CODE,
+            "kernel",
+            Severity.ERROR,
+            outcome,
+            subject=places[0].subject if places else judged.subject,
+            observed=f"{judged.observed}; the same bits when compiled here",
+            expected="the numbers of the exported program",
+            facts={
+                "workaround": "use other operators in its place, or another release (not tried)",
+                "command": f"{_localize_command(case)}   # names the lowering, decomposition or pass",
+            },
+        )
+    ]
 
 
 def dtypes_request(case: Case) -> Request:

@@ -24,6 +24,7 @@ When it is wrong
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -36,7 +37,7 @@ from aotidoctor.model.run import Outcome, Request, Signalled, TimedOut
 from aotidoctor.probes.payload import reference_comparison, run_request, stored_rows
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
-from aotidoctor.probes.reference_findings import CODE, is_another_program, output_finding, weights_finding
+from aotidoctor.probes.reference_findings import CODE, FURTHER, is_another_program, output_finding, weights_finding
 from aotidoctor.probes.symptoms import recognise
 
 NAME, EMULATION = "reference", "emulation"
@@ -52,6 +53,19 @@ LACKING = (
     "op-unsupported-device", "class-missing", "unsupported-device-key",
 )  # fmt: skip
 PLAYBOOKS = ("index-out-of-bounds", "integer-division", "runtime-assert")
+# What export found that the sizes must fulfil: Guard failed: x.size()[0] % 2 == 0
+_GUARD = re.compile(r"Guard failed: ([^\n]{1,240})")
+_SIZED = re.compile(r"\b([A-Za-z_]\w{0,60})\.size\(\)")
+# A sum, a product or a remainder that must be equal to something. Equal sizes and fixed ones are for the checks.
+_BRANCH = re.compile(r"[%*/+-][^=\n]{1,80} == |== [^\n]{1,80}[%*/+-]")
+GUARDED = (
+    "Call it with sizes for which `{condition}` holds: the model took that branch at export, and the package has no "
+    "other. For all sizes, write the branch without an `if` on a size (torch.where, torch.cond), and export again."
+)
+MODEL_REFUSES = (
+    "The model asks for this itself: the inputs that it was exported with are refused with the same message. Change "
+    "the arguments of that call in the model, and export again."
+)
 
 
 def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
@@ -117,7 +131,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         expected = "a reference that can run"
         return [evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected=expected)]
     if result.get("error"):
-        return [_raised(history, result, outcome)]
+        return [_raised(case, history, result, outcome)]
     if outcome.request.job == ALONE:
         observed, expected = "the reference returns for these inputs", "what the package does not"
         return [evidence(CODE, "returns", Severity.INFO, outcome, observed=observed, expected=expected)]
@@ -134,7 +148,14 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     return found
 
 
-def _raised(history: History, result: JsonObject, outcome: Outcome) -> Evidence:
+def _guarded(case: Case, condition: str) -> str | None:
+    """The user's path of the first input that a guard names."""
+    leaves = case.reference.leaves if case.reference is not None else ()
+    name = _SIZED.search(condition)
+    return next((leaf.path for leaf in leaves if name is not None and leaf.name == name[1]), None)
+
+
+def _raised(case: Case, history: History, result: JsonObject, outcome: Outcome) -> Evidence:
     """The reference refuses these inputs: an error, unless it is another program or lacks something here."""
     error = str(result["error"])[:300]
     symptom = recognise(error)
@@ -142,20 +163,33 @@ def _raised(history: History, result: JsonObject, outcome: Outcome) -> Evidence:
         expected = "a reference that can run"
         return evidence(CODE, "unavailable", Severity.WARN, outcome, observed=error, expected=expected)
     refused = result.get("refused")
-    # A guard of the program may be narrower than what its code can do; a size out of its range is an error.
-    guard = "Guard failed" in error
-    harmless = is_another_program(history.findings) or (guard and not history.has(RANGE, "low", "high"))
-    name = symptom.name if symptom.name in PLAYBOOKS else "guard" if guard else "refused"
+    # Bounds of the program may be narrower than what its code can do; a size out of its range is an error.
+    guard = _GUARD.search(error)
+    bound = guard is not None and _BRANCH.search(guard[1]) is None
+    harmless = is_another_program(history.findings) or (bound and not history.has(RANGE, "low", "high"))
+    name = symptom.name if symptom.name in PLAYBOOKS else "refused"
+    name = name if guard is None else "bound" if harmless or bound else "guard"
     facts: dict[str, FactValue] = {"error": error, "symptom": name}
     subject = None
-    if isinstance(refused, dict):
-        paths, element = _names(refused.get("paths")), refused.get("element")
+    if guard is not None:
+        subject, condition = _guarded(case, guard[1]), guard[1]
+        # Text of the program: nothing of it belongs into a command.
+        facts |= {"path": subject, "remedy": GUARDED.format(condition=condition[:160])}
+    elif isinstance(refused, dict):
+        always, operator = refused.get("always") is True, refused.get("operator")
+        paths, element = () if always else _names(refused.get("paths")), refused.get("element")
         subject = paths[0] if len(paths) == 1 else None
-        facts |= {"operator": str(refused.get("operator")), "paths": paths, "path": subject}
-        if isinstance(element, str):
+        facts |= {"paths": paths, "path": subject}
+        facts |= {"operator": operator} if isinstance(operator, str) else {}
+        if always:
+            subject = str(facts.get("operator", "the model"))
+            line = f"# {error.splitlines()[0][:120]}: in forward, whatever the inputs are"
+            facts |= {"symptom": (name := "refused"), "remedy": MODEL_REFUSES, "command": line}
+        elif isinstance(element, str):
             value = refused.get("value")
             facts |= {"element": element, "value": value if isinstance(value, int | float) else None}
     place = f" ({facts['element']} = {facts['value']})" if "element" in facts else f" ({subject})" if subject else ""
+    what = "its own example inputs as well" if facts.get("remedy") == MODEL_REFUSES else "these inputs"
     by = "" if history.plain is None or not succeeded(history.plain) else ", while the package returned"
     return evidence(
         CODE,
@@ -163,7 +197,7 @@ def _raised(history: History, result: JsonObject, outcome: Outcome) -> Evidence:
         Severity.WARN if harmless else Severity.ERROR,
         outcome,
         subject=subject,
-        observed=f"the reference refuses these inputs{by}: {error}{place}",
+        observed=f"the reference refuses {what}{by}: {error}{place}",
         expected="outputs",
         facts={**facts, "line": error},
     )
@@ -214,10 +248,21 @@ def _numbers(case: Case, history: History, outcome: Outcome) -> list[Evidence]:
     if isinstance(unchanged, list) and unchanged:
         notes.append(f"not in float64: {', '.join(map(str, unchanged[:4]))}")
     found = output_finding(outputs, source, note="".join(f"; {item}" for item in notes), another=another)
+    casts = _names(judge.get("casts")) if isinstance(judge, dict) else ()
+    if casts and found.kind == "precision" and _leaves_rounding_out(found):
+        left_out = f"the program rounds to {' and '.join(casts)} in between, and the package does not"
+        expected = f"{found.expected}; they come with emulate_precision_casts=True in inductor_configs"
+        found = replace(found, severity=Severity.WARN, observed=f"{found.observed}; {left_out}", expected=expected)
     if not weights.names:
         return [found]
     named = weights_finding(weights, outputs, source)
     return [named] if found.severity is Severity.ERROR else [found, named]
+
+
+def _leaves_rounding_out(found: Evidence) -> bool:
+    """Whether the package has the float64 numbers of the program without its roundings, and the reference has not."""
+    ours, theirs = found.facts.get("error"), found.facts.get("reference_error")
+    return isinstance(ours, float) and isinstance(theirs, float) and ours <= FURTHER < theirs
 
 
 def _mutation(item: JsonObject, outcome: Outcome) -> Evidence:

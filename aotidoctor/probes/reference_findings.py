@@ -12,6 +12,9 @@ from aotidoctor.model.localization import OutputComparison
 CODE = "AD-RUN-011"
 EXPECTED = "the reference's outputs"
 FURTHER = 64
+# From such a relative error on, not even the first digit is right.
+HOPELESS = 0.1
+_EPS = {"float64": 2**-52, "float32": 2**-23, "float16": 2**-10, "bfloat16": 2**-7}
 _REMEDIES = {
     "flipped-bit": "The file is damaged: get the package again, and compare checksums after the copy.",
     "cast": "Cast the model before the export, and compile from that export.",
@@ -43,8 +46,9 @@ def output_finding(
             "agrees", None, observed=f"within tolerance{note}", expected="agreement", source=source, facts=facts
         )
     worst = max(wrong or imprecise, key=_rank)
-    # Rounding is no fault; a wrong reference, or a tolerance of the user's that is not met, is a warning.
-    loud = any(item.asked or item.verdict == "reference-imprecise" for item in imprecise)
+    # Rounding is no fault; a wrong reference, numbers without a right digit, or a tolerance of the user's that is not
+    # met, is a warning.
+    loud = any(item.asked or item.verdict == "reference-imprecise" or _is_noise(item) for item in imprecise)
     kind, severity = "precision", Severity.WARN if loud else Severity.INFO
     if wrong:
         kind, severity = "nan" if worst.nan_differs else "differs", Severity.ERROR
@@ -131,6 +135,8 @@ def _judge_output(item: OutputComparison) -> str:
     errors = f"off by {_eps(item.error)} eps from float64, the reference by {_eps(item.reference_error)}"
     explains = f"rounding in {item.reference_dtype} explains {_eps(item.allowed)}"
     match item.verdict:
+        case "both-within" if _is_noise(item):
+            return f"{errors}: no digit of either is right, the model magnifies rounding (is a matrix singular?)"
         case "both-within":
             return f"{errors}: both within what {item.reference_dtype} can do here ({_eps(item.allowed)})"
         case "reference-imprecise":
@@ -138,6 +144,12 @@ def _judge_output(item: OutputComparison) -> str:
         case "package-wrong":
             return f"{errors} ({explains})"
     return f"{errors}: {item.reason} ({_eps(item.allowed)})"
+
+
+def _is_noise(item: OutputComparison) -> bool:
+    """Whether package and reference are both so far from float64 that what they return is rounding."""
+    nearer = min(item.error or 0.0, item.reference_error or 0.0)
+    return item.verdict == "both-within" and nearer * _EPS.get(item.reference_dtype, 0.0) > HOPELESS
 
 
 def _eps(value: float | None) -> str:

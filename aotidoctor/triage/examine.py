@@ -30,7 +30,7 @@ from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.jobs import change_fields
 from aotidoctor.model.report import Diagnosis
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes import blame, mutation, printed_launches, printed_values, recompiled, shrink
+from aotidoctor.probes import blame, compiler_bisect, mutation, printed_launches, printed_values, recompiled, shrink
 from aotidoctor.probes.probe import Probe, unasked
 from aotidoctor.probes.recompiled import compile_of
 from aotidoctor.probes.reference_findings import is_another_program
@@ -299,6 +299,9 @@ def _treat_causes(session: Session) -> tuple[Diagnosis, ...]:
         proven = {**recompile_and_bisect.recompile_proof(session), **recompile_and_bisect.bisect_proof(session)}
         known = verdicts.confirmed
         how = {cause: f"{known[cause]}; {words}" if cause in known else words for cause, words in proven.items()}
+        if known.get(recompile_and_bisect.RECOMPILE_CAUSE) and session.history().has(compiler_bisect.CODE, "kernel"):
+            # The program's values in place of the kernel's heal it: proof of the kernel, whoever is blamed for it.
+            how.setdefault(recompile_and_bisect.BISECT_CAUSE, known[recompile_and_bisect.RECOMPILE_CAUSE])
         no_remedies = tuple(cause for cause in verdicts.shown if cause not in proven)
         verdicts = replace(verdicts, confirmed={**known, **how}, shown=no_remedies)
     shrink_inputs(session)

@@ -120,6 +120,8 @@ def _recompile(session: Session, cache: CompileCache, plan: Request) -> Recompil
     session.ended(probe.name, ran.seconds + cached.seconds, finding.observed, ok=finding.kind == "agrees")
     if finding.facts.get("same_outputs") is True:
         session.findings[:] = as_same_program(session.findings)
+        if finding.kind == "differs":
+            session.add(compiler_bisect.wrong_kernel_evidence(session.case, session.history(), ran))
     if finding.kind == "differs" and session.history().has(recompiled.COMPARISON, *recompiled.OTHER_TYPES):
         _name_wrong_dtype(session)
     return replace(made, kind=finding.kind)

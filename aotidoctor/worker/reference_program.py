@@ -99,8 +99,25 @@ def call_reference(reference: LoadedReference, call: ModelCall) -> tuple[dict[st
     except Exception as error:
         from aotidoctor.worker.refused_values import refused_values
 
-        return {"error": error_text(error), "refused": refused_values(reference.call, call, str(error))}, None
+        refused = refused_values(reference.call, call, str(error))
+        refused["always"] = _refuses_its_examples(reference, str(error))
+        return {"error": error_text(error), "refused": refused}, None
     return {"outputs": [describe(path, leaf, values=True) for path, leaf in result_tensors(theirs)]}, theirs
+
+
+def _refuses_its_examples(reference: LoadedReference, message: str) -> bool:
+    """Whether a program raises the same for the inputs that it was exported with: then no input is at fault."""
+    import torch
+
+    if reference.program is None or reference.program.example_inputs is None:
+        return False
+    args, kwargs = reference.program.example_inputs
+    try:
+        with torch.no_grad():
+            reference.call(*args, **kwargs)
+    except Exception as error:
+        return str(error) == message
+    return False
 
 
 def _why_not_callable(function: Callable[..., Any], call: ModelCall) -> str | None:

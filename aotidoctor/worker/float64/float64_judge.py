@@ -23,7 +23,8 @@ elements that are off than there are hanging ones, and more than 4 times as many
 
 The program is run in float64 once, and then with noise, unless every output is within rounding whatever the noise is.
 Part of the result: ``float64`` with ``runs`` (1, and those with noise), ``kept`` (operators that were run in their own
-dtype), or ``problem`` (the reason why there is none). Each leaf gets the facts of ``judge_leaf``.
+dtype) and ``casts`` (dtypes that the program rounds to), or ``problem`` (the reason why there is none). Each leaf gets
+the facts of ``judge_leaf``.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from aotidoctor.model.record import record
 from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.float64.float64_run import NoDoubleRunError, RoundingNoise, run_program, widen
 from aotidoctor.worker.reference_program import LoadedReference
-from aotidoctor.worker.tensors import dense, iterate_leaves
+from aotidoctor.worker.tensors import dense, iterate_leaves, short_name
 
 # The verdict on one output.
 FACTOR = 4.0
@@ -201,7 +202,22 @@ def judge(
             continue
         ours, theirs, best, *noisy = (side[path] for side in sides if path in side)
         leaf.update(judge_leaf(ours, theirs, best, None if moved is None else noisy))
-    return {"problem": None, "runs": len(sides) - 2, "kept": own_dtype}
+    return {"problem": None, "runs": len(sides) - 2, "kept": own_dtype, "casts": _roundings(reference)}
+
+
+def _roundings(reference: LoadedReference) -> list[str]:
+    """The dtypes that the program rounds wider numbers to: the compiler may leave that out."""
+    found: dict[str, None] = {}
+    for node in reference.program.graph.nodes if reference.program is not None else ():
+        val, before = (one.meta.get("val") if one is not None else None for one in (node, _only_input(node)))
+        if isinstance(val, torch.Tensor) and isinstance(before, torch.Tensor) and val.dtype in _FLOORS:
+            found |= {short_name(val.dtype): None} if before.dtype in (torch.float32, torch.float64) else {}
+    return list(found)
+
+
+def _only_input(node: Any) -> Any:
+    inputs = node.all_input_nodes
+    return inputs[0] if len(inputs) == 1 else None
 
 
 def _no_judge(leaves: list[dict[str, Any]], problem: str) -> dict[str, Any]:

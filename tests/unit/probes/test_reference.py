@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from aotidoctor.diagnosis.playbooks import load_playbooks
 from aotidoctor.diagnosis.rank import diagnose
+from aotidoctor.model.artifact import ExportedFacts, ProgramLeaf
 from aotidoctor.model.case import Options, Tolerance, Tolerances
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.run import Request, Signalled, TimedOut
@@ -64,6 +67,8 @@ def test_rounding_is_no_excuse_for_another_program(known, changes, kind):
         (ROUNDING, "precision", "info", None, "both within what float32 can do here (200)"),
         (CLOSER, "precision", "warn", None, "the package is the closer one"),
         ({**ROUNDING, "asked": True}, "precision", "warn", None, "both within"),
+        # Off by as much as the numbers are big: an eps of float32 is 1.2e-7.
+        ({**ROUNDING, "error": 8e6, "reference_error": 8e6}, "precision", "warn", None, "no digit of either is right"),
         ({}, "differs", "error", "numeric-difference", "off by 4e+03 eps from float64, the reference by 0.5"),
         (NOBODY, "differs", "error", "numeric-difference", "random numbers"),
         ({"what": "nan"}, "nan", "error", "numeric-difference", "1 NaN and 0 Inf, the reference has 0 and 0"),
@@ -77,6 +82,23 @@ def test_one_finding_for_the_outputs(changes, kind, severity, cause, observed):
     assert (item.kind, item.severity.value) == (kind, severity)
     assert observed in item.observed
     assert causes([item]) == ([cause] if cause else [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "casts", "loud"),
+    [
+        ({**ROUNDING, "error": 0.2, "reference_error": 800.0}, ["float16"], True),
+        ({**ROUNDING, "error": 0.2, "reference_error": 800.0}, [], False),
+        ({**ROUNDING, "error": 700.0, "reference_error": 800.0}, ["float16"], False),
+    ],
+)
+def test_a_rounding_of_the_program_that_the_package_leaves_out(changes, casts, loud):
+    ran = compared(leaf(**{"nan": [0, 0], **changes}))
+    result = {"reference": {**ran.result["reference"], "float64": {"casts": casts}}}
+    (item,) = reference.read(case(), history(), outcome("reference", result=result))
+    assert (item.kind, item.severity is Severity.WARN) == ("precision", loud)
+    assert ("rounds to float16 in between" in item.observed) is loud
+    assert ("emulate_precision_casts" in item.expected) is loud
 
 
 @pytest.mark.parametrize(
@@ -191,3 +213,52 @@ def test_the_request_holds_what_was_asked_for():
     assert (request.payload.rtol, request.payload.atol) == (((None, 0.1), ("result", 0.2)), ())
     assert (request.payload.measure, request.payload.calls) == (True, 1)
     assert Options().tolerances.of("result", 0) is None
+
+
+def refusal(error, *known, program=(), **refused):
+    ran = outcome("reference", result={"reference": {"error": error, "refused": refused}})
+    made = replace(case(), reference=ExportedFacts(name="model", leaves=program))
+    (item,) = reference.read(made, history(*known), ran)
+    return item
+
+
+X = ProgramLeaf(name="x", path="args[0]", kind="tensor")
+OUT_OF_RANGE = Evidence(code="AD-IN-017", kind="low", severity=Severity.WARN, subject="args[0].shape[0]", observed="", expected="", id="E1")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("condition", "known", "severity", "cause"),
+    [
+        ("x.size()[0] % 2 == 0", (), "error", "export-specialization"),
+        ("4*x.size()[0] == y.size()[1]", (), "error", "export-specialization"),
+        # The code may well compute what a bound refuses: a batch of 1 of 2..64.
+        ("x.size()[0] >= 2", (), "warn", None),
+        ("x.size()[0] // 5 != 1", (), "warn", None),
+        ("x.size()[0] == 4", (), "warn", None),
+        ("x.size()[0] % 2 == 0", (ANOTHER,), "warn", None),
+    ],
+)
+def test_a_branch_that_the_program_has_not_is_a_fault_of_the_export(condition, known, severity, cause):
+    item = refusal(f"AssertionError: Guard failed: {condition}", *known, program=(X,))
+    assert (item.severity.value, item.facts["path"]) == (severity, "args[0]")
+    assert causes([item]) == ([cause] if cause else [])
+    assert condition in item.facts["remedy"]
+
+
+def test_a_size_out_of_its_range_stays_an_error():
+    item = refusal("AssertionError: Guard failed: x.size()[0] >= 2", OUT_OF_RANGE, program=(X,))
+    assert (item.severity.value, item.facts["symptom"]) == ("error", "bound")
+
+
+@pytest.mark.parametrize("always", [True, False])
+def test_a_program_that_refuses_its_own_example_is_at_fault_itself(always):
+    item = refusal(
+        "RuntimeError: smooth_l1_loss does not support negative values for beta.",
+        operator="aten.smooth_l1_loss.default",
+        paths=["args[0]", "args[1]"],
+        always=always,
+    )
+    (found,) = diagnose([replace(item, id="E1")], load_playbooks({"AD-RUN-011"}))
+    assert found.cause == "operator-refused"
+    assert found.subject == ("aten.smooth_l1_loss.default" if always else None)
+    assert ("Change the arguments of that call in the model" in found.remedy.text) is always

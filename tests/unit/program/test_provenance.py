@@ -94,6 +94,10 @@ def held(fqn="l.weight", *shape, dtype="float32"):
     return {"constants": (ProgramConstant(name="p", fqn=fqn, kind="parameter", tensor=tensor),)}
 
 
+def result(dtype):
+    return {"outputs": (ProgramOutput(kind="user_output", name="out", tensor=spec(dtype=dtype).tensor),)}
+
+
 WEIGHT = ("l.weight", "parameter", "float32", (12, 16))
 
 
@@ -139,6 +143,10 @@ WEIGHT = ("l.weight", "parameter", "float32", (12, 16))
         (contract(n_outputs=2), program(), ["outputs count"]),
         (contract(n_outputs=None), program(), []),
         (contract(outputs=(OutputSpec(index=0, path="result", dtype="int64"),)), program(), ["outputs dtype"]),
+        # A reduction of a small dtype is promoted by some lowerings; of a float it never is.
+        (contract(outputs=(OutputSpec(index=0, path="result", dtype="int64"),)), program(**result("int8")), ["outputs dtype hint"]),
+        (contract(outputs=(OutputSpec(index=0, path="result", dtype="bool"),)), program(**result("uint8")), ["outputs dtype hint"]),
+        (contract(outputs=(OutputSpec(index=0, path="result", dtype="float32"),)), program(**result("int8")), ["outputs dtype"]),
         (contract(outputs=(OutputSpec(index=0, path="result", shape=("s0", "5L")),)), program(), ["outputs shape"]),
         (contract(outputs=(OutputSpec(index=0, path="result", shape=("s0",)),)), program(), ["outputs shape"]),
         (contract(**constants(WEIGHT)), program(**held()), []),

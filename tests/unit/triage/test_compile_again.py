@@ -240,3 +240,26 @@ def test_a_package_without_the_printer_says_nothing(tmp_path, cache):
     examine.print_values(session, cache)
     assert (len(compiler.compiled), compiler.called) == (1, 0)
     assert "level 1 was not compiled in" in session.not_checked[-1].reason
+
+
+@pytest.mark.parametrize(
+    ("facts", "custom_ops", "where", "named"),
+    [
+        ({"verdict": "package-wrong"}, (), "cpp_fused_div_0", "cpp_fused_div_0"),
+        ({"verdict": "package-wrong"}, (), None, "result"),
+        # No float64 run says who is wrong; an operator of somebody's may be.
+        ({"verdict": "unknown"}, (), "cpp_fused_div_0", None),
+        ({"verdict": "package-wrong"}, ("lab::op",), "cpp_fused_div_0", None),
+    ],
+)
+def test_the_same_wrong_bits_from_this_compiler_are_its_fault(tmp_path, cache, facts, custom_ops, where, named):
+    session, _ = session_of(tmp_path, Compiler(wrong=0), localize=False)
+    session.case = replace(session.case, contract=replace(session.case.contract, custom_ops=custom_ops))
+    session.findings[:] = [replace(item, facts=facts) for item in session.findings]
+    if where is not None:
+        session.add(
+            [replace(session.findings[0], code="AD-RUN-016", kind="diverges", subject=where, facts={"certain": True})]
+        )
+    assert recompile_and_bisect.recompile(session, cache).kind == "differs"
+    found = told(session, "AD-RUN-018")
+    assert (found.kind, found.subject) == ("kernel", named) if named else found is None

@@ -393,3 +393,16 @@ def test_only_one_parameter_at_a_time_is_there_in_float64(monkeypatch):
     run_program(program, ModelCall(args=(x,), kwargs={}))
     assert len(made) == 12
     assert most[0] <= 2
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype", "casts"),
+    [
+        (lambda x: x.to(torch.float16).float() * 2, torch.float32, ["float16"]),
+        (lambda x: x.to(torch.bfloat16).sum(1), torch.float32, ["bfloat16"]),
+        (lambda x: x * 2, torch.float32, []),
+        (lambda x: (x * 2).float(), torch.float16, []),
+    ],
+)
+def test_dtypes_that_the_program_rounds_to(function, dtype, casts):
+    assert judged(function, (X.to(dtype),), function)["float64"]["casts"] == casts
