@@ -17,7 +17,7 @@ class Question:
     """A command line about a report, and its right answer.
 
     ``causes`` are the right causes (none: nothing is wrong), ``subject`` is part of the subject or the title, ``says``
-    are words of the first diagnosis, and ``never`` is nowhere in the report.
+    are words of the first diagnosis (of the findings, where nothing is wrong), and ``never`` is nowhere in the report.
     """
 
     words: str
@@ -195,6 +195,157 @@ REPORTS = (
         right=True,
         source="pytorch#153411",
         asked=(_ask(CLASSIFY, "unbacked-symint", "export-unsupported", never=("torch._check(",)),),
+    ),
+    Report(
+        name="remainder_inf",
+        right=True,
+        source="pytorch#198057",
+        asked=(
+            _ask(REFERENCE, "codegen-bug", subject="remainder", never=("contains NaN or Inf", "different program")),
+            _ask(AGAINST, never=("different program",)),
+        ),
+    ),
+    Report(
+        name="floor_divide",
+        right=True,
+        source="pytorch#197895",
+        asked=(
+            _ask(REFERENCE, "codegen-bug", subject="aten.div", never=("different program",)),
+            _ask(AGAINST, never=("different program",)),
+        ),
+    ),
+    Report(
+        name="remainder_half",
+        source="pytorch#186875, #183083",
+        asked=(_ask(REFERENCE, "codegen-bug", subject="remainder", never=("different program",)),),
+    ),
+    Report(
+        name="bmm_int8",
+        right=True,
+        source="pytorch#191308",
+        asked=(
+            _ask(REFERENCE, "codegen-bug", subject="bmm", says=("int8",), never=("different program", "eval mode")),
+            _ask(AGAINST, never=("different program",)),
+        ),
+    ),
+    Report(
+        name="half_roundtrip",
+        right=True,
+        source="pytorch#185337",
+        asked=(
+            _ask(REFERENCE, says=("emulate_precision_casts",), never=("different program",)),
+        ),
+    ),
+    Report(
+        name="embedding_negative",
+        right=True,
+        source="pytorch#183608",
+        asked=(_ask(REFERENCE, "index-out-of-range", "operator-refused", subject="args[0]", never=("newer torch",)),),
+    ),
+    Report(
+        name="index_add_negative",
+        right=True,
+        source="pytorch#185885",
+        asked=(_ask(REFERENCE, "index-out-of-range", "operator-refused", subject="args[1]", never=("newer torch",)),),
+    ),
+    Report(
+        name="smooth_l1_beta",
+        right=True,
+        source="pytorch#194501",
+        asked=(_ask(REFERENCE, "operator-refused", says=("negative values for beta",), never=("Give the model values",)),),
+    ),
+    Report(
+        name="linear_half",
+        right=True,
+        source="pytorch#141865",
+        asked=(
+            _ask("check model.pt2 -i sample.pt", "input-dtype", subject="args[0]"),
+            _ask(REFERENCE, "input-dtype", subject="args[0]"),
+        ),
+    ),
+    Report(
+        name="inverse_singular",
+        right=True,
+        source="pytorch#150165",
+        asked=(_ask(REFERENCE, says=("no digit of either is right",), never=("different program",)),),
+    ),
+    Report(
+        name="dim_one",
+        right=True,
+        source="pytorch#181097",
+        asked=(
+            _ask(REFERENCE, "export-specialization", "input-range", "input-shape", subject="args[", never=("codegen-bug",)),
+        ),
+    ),
+    Report(
+        name="dataclass_input",
+        right=True,
+        source="pytorch#147400",
+        asked=(_ask(CLASSIFY, "export-unsupported", "pytree-class-missing", subject="Settings", says=("register_",), never=NOT_EXPORT),),
+    ),
+    Report(
+        name="cond_constant",
+        right=True,
+        source="pytorch#180354",
+        asked=(
+            _ask(CLASSIFY, "export-unsupported", "lowering-failure", "packaging-bug", says=("torch.tensor",), never=NOT_EXPORT),
+        ),
+    ),
+    Report(
+        name="parity_branch",
+        right=True,
+        source="pytorch#138847",
+        asked=(
+            _ask(REFERENCE, "export-specialization", "input-divisibility", "input-range", "input-shape", subject="args[0]", never=("codegen-bug",)),
+        ),
+    ),
+    Report(
+        name="cond_check",
+        right=True,
+        source="pytorch#147991",
+        asked=(_ask(CLASSIFY, "export-specialization", subject="sequence_length", says=("min=6",), never=(*NOT_EXPORT, "Dim.AUTO")),),
+    ),
+    Report(
+        name="batch_of_one",
+        right=True,
+        source="pytorch#133653",
+        asked=(_ask(CLASSIFY, "export-specialization", subject="batch", says=("example",), never=NOT_EXPORT),),
+    ),
+    Report(
+        name="class_on_load",
+        right=True,
+        source="pytorch#140615",
+        asked=(_ask(RUN, "pytree-class-missing", subject="detector.Boxes"),),
+    ),
+    Report(
+        name="int_argument",
+        right=True,
+        source="pytorch#130152",
+        asked=(_ask(REFERENCE, "input-constant-changed", subject="args[1]"),),
+    ),
+    Report(
+        name="mask_slice",
+        right=True,
+        source="pytorch#140011",
+        asked=(_ask(CLASSIFY, "export-specialization", subject="seq_len", never=(*NOT_EXPORT, "Dim.AUTO")),),
+    ),
+    Report(
+        name="randn_forward",
+        right=True,
+        source="pytorch#151525",
+        asked=(_ask(REFERENCE, "nondeterministic", never=("codegen-bug", "different program")),),
+    ),
+    Report(
+        name="fmod_zero",
+        right=True,
+        source="pytorch#154420",
+        asked=(_ask(RUN, "integer-division", subject="args[1]"),),
+    ),
+    Report(
+        name="assert_operand",
+        right=True,
+        source="pytorch: torch/_inductor/ir.py, AssertScalar",
+        asked=(_ask(RUN, "runtime-assert", subject="args[1]", says=("= 5",)),),
     ),
     *(
         Report(

@@ -85,6 +85,8 @@ def judge(question: Question, status: str, output: str) -> list[str]:
     findings = [item for item in answer.get("findings") or () if not item["code"].startswith("AD-LOG")]
     advice = [{key: value for key, value in item.items() if key != "looked_like"} for item in diagnoses]
     report = json.dumps([advice, answer.get("headline"), findings])
+    if not question.causes:
+        wrong += [f"does not say {text!r}" for text in question.says if text not in json.dumps(findings)]
     return wrong + [f"says {text!r}" for text in question.never if text in report]
 
 
