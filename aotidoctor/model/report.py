@@ -310,6 +310,8 @@ class LogReading:
         return bool(self.unknown) or any(match.event.level == "error" for match in self.matches)
 
 
+# In ``extra`` of a report: which of its runs were not confined, and why.
+NOT_CONFINED = "not_confined"
 # In ``extra`` of a report whose script could not be written: why.
 UNWRITTEN = "repro_unwritten"
 # Beginning of the reason of ``compat`` that names what a profile does not state.

@@ -11,7 +11,7 @@ from aotidoctor.model.answers import Called, ObservedTensor, parse_answer
 from aotidoctor.model.case import Case, user_function
 from aotidoctor.model.jobs import InputsSource, Run, StoredConstant, UserCode, change_fields
 from aotidoctor.model.record import JsonObject
-from aotidoctor.model.run import Outcome, Request
+from aotidoctor.model.run import NotStarted, Outcome, Request
 
 
 def device_of(case: Case) -> str:
@@ -56,15 +56,43 @@ def base_payload(case: Case) -> Run:
         threads=case.options.threads,
         calls=2,
         weights=case.options.weights,
-        confine=_may_confine(case),
+        confine=not _why_free(case),
     )
 
 
-def _may_confine(case: Case) -> bool:
-    """Whether no run of the case needs a driver, a compiler or code of the user's own, which may need anything."""
-    own = user_code(case) != UserCode() or user_function(case.options.reference or "") is not None
-    compiled_here = case.model is not None and case.model.cpp_only and not case.model.shared_objects
-    return device_of(case) == "cpu" and not own and not compiled_here
+def _why_free(case: Case) -> str:
+    """What may need anything, so that no run of the case is confined; empty where there is nothing of the kind."""
+    if user_code(case) != UserCode() or user_function(case.options.reference or "") is not None:
+        return "code of your own is executed"
+    if device_of(case) != "cpu":
+        return "a GPU is used"
+    if case.model is not None and case.model.cpp_only and not case.model.shared_objects:
+        return "the package is compiled when it is loaded"
+    return ""
+
+
+# Jobs that load a package, and what others do that may need anything.
+_LOADING = ("run", "printed", "recover", "load_time", "op_inputs", "rehearse")
+_FREE = {
+    "reference": "the reference is called",
+    "verify": "the exported program is loaded",
+    "op_alone": "one operator is called",
+    "hook": "code of your own is executed",
+    **dict.fromkeys(("cut", "recompile", "lowered_dtypes"), "the exported program is compiled"),
+}
+_WARNING = "not confined: "
+
+
+def unconfined_runs(case: Case, runs: Sequence[Outcome]) -> str:
+    """Which runs could do what this user may do, and why; empty where all that executed a package was confined."""
+    reasons: dict[str, list[str]] = {}
+    for outcome in runs:
+        job = outcome.request.job
+        reason = _FREE.get(job, "") or (_why_free(case) if job in _LOADING else "")
+        by_child = next((text.removeprefix(_WARNING) for text in outcome.warnings if text.startswith(_WARNING)), "")
+        if (reason or by_child) and not isinstance(outcome.ending, NotStarted):
+            reasons.setdefault(by_child or reason, []).append(outcome.id)
+    return "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
 
 
 def stored_rows(case: Case) -> tuple[StoredConstant, ...] | None:

@@ -15,7 +15,7 @@ from functools import partial
 from aotidoctor.model.evidence import plural
 from aotidoctor.model.fleet import DocumentComparison
 from aotidoctor.model.record import record
-from aotidoctor.model.report import Report
+from aotidoctor.model.report import NOT_CONFINED, Report
 from aotidoctor.model.run import Outcome
 from aotidoctor.reports import localization_view, package_view, report_view, run_view
 from aotidoctor.reports.localization_view import (
@@ -327,7 +327,8 @@ def runs_section(report: Report, budget: Budget, *, printed: bool = True) -> str
     headings = ("", "Probe", "Environment", "Ended", "In", "Time", "Setting took effect")
     listed = section("Runs", headings, rows, budget)
     parts = [_print_output(outcome, budget) for outcome in report.runs[: budget.rows]] if printed else []
-    return "\n\n".join(part for part in (listed, *parts) if part)
+    free = f"Confined: all but {prose(report.extra[NOT_CONFINED], 400)}" if NOT_CONFINED in report.extra else ""
+    return "\n\n".join(part for part in (listed, free, *parts) if part)
 
 
 def _effect(outcome: Outcome, budget: Budget) -> str:

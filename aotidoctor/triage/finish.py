@@ -14,7 +14,7 @@ from aotidoctor.model.artifact import RUNNABLE_KINDS, ArtifactKind
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.inputs import A_PACKAGE
 from aotidoctor.model.record import record
-from aotidoctor.model.report import Extensions, Report, current_extensions
+from aotidoctor.model.report import NOT_CONFINED, Extensions, Report, current_extensions
 from aotidoctor.triage.limit import LIMIT_CODE
 from aotidoctor.triage.missing_file import no_such_file
 from aotidoctor.version import __version__
@@ -95,9 +95,19 @@ def finish(
         cannot_examine=cannot_examine,
         localization=localization,
         log=log,
-        extra={**(extra or {}), **_of_plugins(added)},
+        extra={**(extra or {}), **_unconfined(found), **_of_plugins(added)},
     )
     return with_fingerprint(report)
+
+
+def _unconfined(found: Session | StaticResult) -> dict[str, str]:
+    if not found.runs:
+        return {}
+    # Imported only where something was executed.
+    from aotidoctor.probes.payload import unconfined_runs
+
+    free = unconfined_runs(found.case, found.runs)
+    return {NOT_CONFINED: free} if free else {}
 
 
 def session_report(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -70,3 +71,18 @@ def test_what_a_library_writes_when_it_is_loaded_does_not_reach_the_users_files(
 def test_code_of_the_users_own_and_gpus_are_not_confined(packages, options, confined):
     case, _ = open_case(str(packages.package("linear")), None, Options(), dict(os.environ))
     assert base_payload(replace(case, options=Options(**options))).confine is confined
+
+
+@pytest.mark.parametrize("words", [(), ("--setup", "setup.py"), ("--reference", "build.py:build")])
+def test_the_report_says_which_runs_are_not_confined(packages, command_line, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    Path("setup.py").write_text("")
+    Path("build.py").write_text("def build(x):\n    return x\n")
+    model = str(packages.package("linear")), "--inputs", str(packages.sample_path("linear")), *words
+    done = command_line("run", *model, "--report", "md:x.md", "--report", "html:x.html", "--json")
+    document = json.loads(done.stdout)
+    names = ", ".join(run["id"] for run in document["runs"])
+    free = f"{names} (code of your own is executed)" if words else ""
+    assert document["extra"].get("not_confined", "") == free
+    for text in (Path("x.md").read_text(), Path("x.html").read_text(), command_line("run", *model).stdout):
+        assert ("Confined: all but R" in text or "Confined    all but R" in text) == bool(words)

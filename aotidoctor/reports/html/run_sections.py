@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from aotidoctor.model.evidence import plural
 from aotidoctor.model.localization import Localization, TimelineEntry
-from aotidoctor.model.report import Report
+from aotidoctor.model.report import NOT_CONFINED, Report
 from aotidoctor.model.run import Outcome
 from aotidoctor.reports import localization_view, run_view
 from aotidoctor.reports.html import html_blocks
@@ -356,8 +356,10 @@ def run_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
     first = run_view.first_failed(runs)
     folded = tuple(_run(outcome, known, _ROOM if outcome is first else room) for outcome in runs)
     more = len(report.runs) - len(runs)
+    free = report.extra.get(NOT_CONFINED)
     return (
         *folded,
+        *((NoteBlock(body=html_blocks.line(f"Confined: all but {free}", 2000), tone="dim"),) if free else ()),
         *((NoteBlock(body=html_blocks.line(f"and {plural(more, 'more run')}"), tone="dim"),) if more else ()),
     )
 

@@ -23,7 +23,7 @@ from rich.text import Text
 
 from aotidoctor.model.evidence import shorten
 from aotidoctor.model.record import record
-from aotidoctor.model.report import LogReading, Report
+from aotidoctor.model.report import NOT_CONFINED, LogReading, Report
 from aotidoctor.model.run import Outcome
 from aotidoctor.reports import run_view
 from aotidoctor.reports.text import Headline, head, neutral, one_line, plain, seconds, tail
@@ -275,6 +275,8 @@ def show_runs(report: Report, out: Layout, detail: int) -> None:
         ended = Text(run_view.run_ending(outcome), style=style)
         rows.append((outcome.id, name, ended, outcome.stage, seconds(outcome.seconds), effect))
     out.table(("", "Probe", "Ended", "In", "Time", "Setting took effect"), rows)
+    if NOT_CONFINED in report.extra:
+        out.paragraph(f"Confined: all but {one_line(report.extra[NOT_CONFINED])}")
     failed = run_view.first_failed(report.runs)
     for outcome in report.runs if detail > 0 else [failed] if failed else []:
         # What a child said: the start of its exception or the end of its output, or all that was kept.

@@ -16,7 +16,7 @@ from aotidoctor.model.artifact import Artifact, ModelEntry, SharedObject
 from aotidoctor.model.case import Host
 from aotidoctor.model.contract import ModelContract
 from aotidoctor.model.evidence import Severity, list_names, plural
-from aotidoctor.model.report import Report
+from aotidoctor.model.report import NOT_CONFINED, Report
 from aotidoctor.reports import package_view, report_view, run_view
 from aotidoctor.reports.executorch_view import executorch_rows
 from aotidoctor.reports.package_view import DEBUG_SETTINGS, LeafRow, finding_text, leaf_rows
@@ -361,6 +361,8 @@ def _calm(report: Report, out: Layout) -> None:
             ended.setdefault(run_view.run_ending(outcome), []).append(outcome.request.probe)
         spent = seconds(sum(outcome.seconds for outcome in report.runs))
         out.row("Ran", "; ".join(f"{', '.join(names)}: {ending}" for ending, names in ended.items()) + f"; {spent}")
+        if NOT_CONFINED in report.extra:
+            out.row("Confined", f"all but {one_line(report.extra[NOT_CONFINED])}")
 
 
 def _evidence(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
