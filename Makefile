@@ -22,7 +22,7 @@ FUZZ_RUNS ?= 200
 GPU_PYTHON ?= python3
 GPU_OUT ?= gpu-outcomes
 
-.PHONY: demo test test-fast test-portable coverage docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial trial-emulation trial-reports triton test-emulation bench bench-fleet install clean
+.PHONY: demo test web test-fast test-portable coverage docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial trial-emulation trial-reports triton test-emulation bench bench-fleet install clean
 
 # What it takes to run it; what it takes to test it comes on top.
 $(BIN)/.runnable: pyproject.toml
@@ -112,6 +112,11 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The page for dropped files as static files, for any server; npm fetches Pyodide once.
+WEB ?= site/web
+web: install
+	$(BIN)/aotidoctor web --build $(WEB)
 
 # The pictures in the README; needs Chromium with its driver.
 picture: install

@@ -201,6 +201,7 @@ GROUPS = {
             ("aotidoctor env", "aotidoctor env --save host.json", "aotidoctor env --host debian-13"),
         ),
         "demo": CommandEntry("tool_commands:demo", ("aotidoctor demo",)),
+        "web": CommandEntry("tool_commands:web", ("aotidoctor web", "aotidoctor web --build site/")),
         "mcp": CommandEntry(
             "tool_commands:mcp", ("aotidoctor mcp --root models", "aotidoctor mcp --root models --allow-run")
         ),

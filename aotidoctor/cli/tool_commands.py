@@ -1,4 +1,4 @@
-"""``aotidoctor inspect``, ``env``, ``explain``, ``schema``, ``plugins``, ``mcp``, ``demo``: other commands."""
+"""``aotidoctor inspect``, ``env``, ``explain``, ``schema``, ``plugins``, ``web``, ``mcp``, ``demo``: other commands."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from aotidoctor.cli.document_output import (
 from aotidoctor.cli.execute import argv, execute, make_progress, report_of_work
 from aotidoctor.cli.options import make_show, with_options
 from aotidoctor.files import write_file
+from aotidoctor.interruption import interruptible
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import AotidoctorError, CannotExamineError
 from aotidoctor.model.report import Report
@@ -220,6 +221,36 @@ Cuda = Annotated[
 OfFleet = Annotated[
     bool, typer.Option("--fleet", help="Instead, check 60 packages of two nights and show what is new; needs pandas.")
 ]
+
+
+def web(
+    *,
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0: any that is free.")] = 0,
+    build: Annotated[
+        str | None, typer.Option("--build", metavar="DIR", help="Write the page as static files instead, for a server.")
+    ] = None,
+) -> None:
+    """Serve a page that examines dropped files in the browser.
+
+    The page runs Python in WebAssembly: files are read where they are, and nothing is sent anywhere. It can do what
+    check, classify, analyze and triton do. The first call fetches Pyodide by npm (14 MB). Only this machine can reach
+    it, at the address that is printed.
+    """
+    from aotidoctor.cli.web import site
+
+    with exit_on_error():
+        folder = Path(build) if build is not None else site.site_folder(os.environ)
+        try:
+            site.build_site(folder)
+        except OSError as error:
+            raise CannotExamineError(f"could not write {folder}: {error.strerror or error}") from error
+        if build is not None:
+            write_stdout(f"{folder}: serve these files from any server, or `python -m http.server -d {folder}`\n")
+            return
+        with site.SiteServer(folder, port) as server, interruptible():
+            write_stdout(f"{server.address}\n")
+            sys.stdout.flush()
+            server.serve_forever()
 
 
 def demo(

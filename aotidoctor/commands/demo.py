@@ -207,7 +207,7 @@ def _build(workshop: Path, environ: Mapping[str, str], on_event: OnEvent) -> Non
 
 # --cuda: a package compiled for CUDA, and one id beyond its table.
 
-_CUDA_FILES = Path(__file__).resolve().parent / "demo_cuda.pt2.xz"
+CUDA_FILES = Path(__file__).resolve().parent / "demo_cuda.pt2.xz"
 CUDA_ROWS = 100
 CUDA_CASE = DemoCase(
     title="The one that needs no GPU",
@@ -234,7 +234,7 @@ def prepare_cuda(environ: Mapping[str, str]) -> Path:
     if place.is_dir() and not is_private(place, root):
         shutil.rmtree(place, ignore_errors=True)
     make_private(place, root)
-    _write_new(place / CUDA_CASE.package, lzma.decompress(_CUDA_FILES.read_bytes()))
+    _write_new(place / CUDA_CASE.package, lzma.decompress(CUDA_FILES.read_bytes()))
     ids = [[(17 * row + 5 * column) % CUDA_ROWS for column in range(7)] for row in range(5)]
     ids[2][3] = CUDA_ROWS
     _write_new(place / CUDA_CASE.inputs, json.dumps({"args": [ids]}).encode())

@@ -7,7 +7,8 @@ standard error, and nothing else.
 The companion is a second process of aotidoctor itself; what kills it leaves this one alone. It finds ``aotidoctor``
 where this process has it, and nothing in the caller's directory. It ends when its link does.
 
-``notify`` calls a command of the user's when something new appears, with a document on its standard input.
+``pack_npm`` fetches a package of npm, for the page in the browser. ``notify`` calls a command of the user's when
+something new appears, with a document on its standard input.
 
 ``guard`` loads this module in the user's program: nothing but the standard library is imported.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -182,3 +184,21 @@ def notify(argv: Sequence[str], document: bytes, environ: Mapping[str, str], *, 
             with suppress(subprocess.TimeoutExpired):
                 child.wait(_REAP_S)
     return f"exit status {child.returncode}" if child.returncode else ""
+
+
+# Files that are fetched once.
+_NPM_S = 300.0
+
+
+def pack_npm(package: str, folder: str) -> None:
+    """Put the archive of ``package`` (``name@version``) into ``folder``. Raises OSError with what npm printed."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise FileNotFoundError("npm is needed once, to fetch it: https://nodejs.org")
+    command = [npm, "pack", "--silent", package, "--pack-destination", folder]
+    try:
+        subprocess.run(command, check=True, capture_output=True, timeout=_NPM_S, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError(f"npm took more than {_NPM_S:.0f} s") from error
+    except subprocess.CalledProcessError as error:
+        raise OSError(f"npm: {error.stderr.decode(errors='replace').strip()[-300:]}") from error

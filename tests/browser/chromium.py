@@ -34,8 +34,10 @@ class Page:
     def __init__(self, driver: webdriver.Chrome) -> None:
         self.driver = driver
 
-    def open(self, path: Path, *, width: int = 1280, height: int = 900, dark: bool = False, media: str = "") -> None:
-        """Open a file, with empty logs."""
+    def open(
+        self, path: Path | str, *, width: int = 1280, height: int = 900, dark: bool = False, media: str = ""
+    ) -> None:
+        """Open a file or an address, with empty logs."""
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.command("Emulation.setEmulatedMedia", media=media, features=features)
         self.command(
@@ -44,7 +46,7 @@ class Page:
         self.driver.get("about:blank")
         self.driver.get_log("browser")
         self.driver.get_log("performance")
-        self.driver.get(path.as_uri())
+        self.driver.get(path if isinstance(path, str) else path.as_uri())
 
     def command(self, name: str, **parameters: object) -> dict:
         """A command of the DevTools protocol."""

@@ -92,9 +92,10 @@ def _reached(module):
 
 
 def _imports(module):
-    """What a file says it imports of the folder."""
+    """What a file says it imports of the folder; nothing for a folder in it, and for the root, which is lazy."""
     found = set()
-    for node in ast.walk(ast.parse((Path(cli.__file__).parent / f"{module}.py").read_text())):
+    file = Path(cli.__file__).parent / f"{module}.py"
+    for node in ast.walk(ast.parse(file.read_text() if file.exists() else "")):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("aotidoctor.cli"):
             below = node.module.removeprefix("aotidoctor.cli").lstrip(".")
             found |= {below} if below else {alias.name for alias in node.names}

@@ -1,0 +1,1 @@
+"""A page in the browser that examines dropped files itself: nothing is sent anywhere."""
