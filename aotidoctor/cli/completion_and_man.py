@@ -31,9 +31,15 @@ def completion(shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bas
     TAB asks aotidoctor itself, so that causes, hosts, probes and formats are those of the installed version.
     """
     script = get_completion_script(prog_name="aotidoctor", complete_var="_AOTIDOCTOR_COMPLETE", shell=shell.value)
-    write_stdout(f"{script}\n")
+    write_stdout(f"{script}\n{_AUTOLOADED if shell is Shell.ZSH else ''}")
 
 
+# In a folder of fpath the script is the function for the first TAB, which would define the function for the next ones.
+_AUTOLOADED = """
+if [[ $funcstack[1] = _aotidoctor ]]; then
+  _aotidoctor_completion
+fi
+"""
 # The command man.
 Folder = Annotated[
     str | None,
