@@ -20,7 +20,8 @@ from aotidoctor.__main__ import COLLECT_EVERY
 from tests.e2e.foundry.place import cache_dir
 from tests.ends import Ends
 
-USUAL = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL, signal.SIGQUIT: signal.SIG_DFL}
+USUAL = {signal.SIGINT: signal.default_int_handler}
+USUAL |= {getattr(signal, name): signal.SIG_DFL for name in ("SIGHUP", "SIGQUIT") if hasattr(signal, name)}
 
 TESTS = Path(__file__).parent
 SOURCES = TESTS.parent / "aotidoctor"
@@ -95,13 +96,13 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are processors: there is always a test that waits for something."""
-    return len(os.sched_getaffinity(0)) + 1
+    return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(autouse=True)
 def usual_signals() -> Iterator[None]:
     """Of a suite that nohup, a shell's background or perf starts, some signals are ignored or blocked: no test sees it."""
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_sigmask"):
         yield
         return
     ignored = [number for number in USUAL if signal.getsignal(number) is signal.SIG_IGN]

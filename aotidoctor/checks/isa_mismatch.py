@@ -19,6 +19,8 @@ When it is wrong
 
 from __future__ import annotations
 
+from itertools import chain
+
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import (
     NO_MODEL,
@@ -67,7 +69,8 @@ def run(case: Case) -> Findings:
         return FIND.unchecked(unstated_reason(case, "cpu_flags") or "this host does not report its CPU flags")
     value, member = metadata_value(case, KEY)
     if case.contract is not None and case.contract.needs.isa:
-        lacking = tuple(name for name in case.contract.needs.isa if name not in case.host.cpu_flags)
+        others = {flag for name, table in _TABLES.items() if name != machine for flag in chain(*table.values())}
+        lacking = tuple(name for name in case.contract.needs.isa if name not in case.host.cpu_flags | others)
         return _findings(case, case.contract.needs.isa, lacking, (), at_member(case, case.contract.member))
     names = tuple((value or "").split())
     if not names:
