@@ -13,10 +13,11 @@ for (const name of readdirSync("/")) {
   if (!own.has(name)) python.FS.mkdir(`/${name}`);
   python.FS.mount(python.FS.filesystems.NODEFS, { root: `/${name}` }, `/${name}`);
 }
-python.globals.set("words", python.toPy([commands, answers, source, site]));
+// What is redacted are the names of this user and home.
+python.globals.set("words", python.toPy([commands, answers, source, site, process.env.HOME ?? "/"]));
 await python.runPythonAsync(`
-import sys
-commands, answers, source, site = words
+import os, sys
+commands, answers, source, site, os.environ["HOME"] = words
 sys.dont_write_bytecode = True
 sys.path[:0] = [source, source + "/tests/portable"]
 sys.path.append(site)
