@@ -38,6 +38,8 @@ _KNOWN = AOTI_BACKENDS | {
 def run(case: Case) -> Findings:
     """One finding per backend that the host's runtime, or any, does not have."""
     found, names = [], _backends(case)
+    if not names:
+        return []
     stated = case.host.executorch_backends if case.host.profile is not None else ()
     if stated:
         return [_not_there(case, name, stated) for name in names if name not in stated]

@@ -112,6 +112,12 @@ def test_unknown_backend_is_a_warning_with_the_nearest_name(check):
     assert (finding.code, finding.severity, finding.facts["near"]) == ("AD-PTE-002", Severity.WARN, "CudaBackend")
 
 
+def test_of_another_package_nothing_is_said_of_executorch(tmp_path):
+    (tmp_path / "model.pt2").write_bytes(build_zip(archive_parts(model_parts())))
+    report = aotidoctor.check(tmp_path / "model.pt2", host="debian-13")
+    assert not [item for item in (*report.findings, *report.not_checked) if item.code.startswith("AD-PTE")]
+
+
 @pytest.fixture
 def call(check, tmp_path):
     """The findings of a call of ``cuda_mlp.pte`` (``float32[2..64, 32]``), or of another file, with these tensors."""
