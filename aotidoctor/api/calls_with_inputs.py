@@ -254,8 +254,8 @@ def check(
 
     No child process, no torch, nothing executed. Arguments that are objects are described where they are: nothing is
     copied but the values of small tensors, which are looked at. Arguments and errors are those of ``diagnose``;
-    ``host`` is the profile of another machine, ``data`` are the ``.ptd`` files of an ExecuTorch program, of which
-    ``verify_data`` compares every sha256.
+    ``host`` is the profile of another machine, ``data`` are the ``.ptd`` files of an ExecuTorch program;
+    ``verify_data`` compares every checksum of a package or sha256 of those, however large.
 
     >>> report = aotidoctor.check("model.pt2", args=(x.t().contiguous().t(), *args[1:]), kwargs={"ids": ids})
     >>> report.cause, report.diagnoses[0].subject

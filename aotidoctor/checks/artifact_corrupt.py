@@ -15,8 +15,9 @@ Example:
     expected intact data
 
 When it is wrong
-    A shared object that lost only its debug sections still runs; that is a warning. For a package above 1 GiB, the
-    largest members are listed as not checked. A repack that wrote new checksums after the damage hides it.
+    A shared object that lost only its debug sections still runs; that is a warning. Of a package above 64 MiB (1 GiB
+    where it is also run) the largest members are listed as not checked, unless a sample of them has pages of zeros; add
+    `--verify-data`. A repack that wrote new checksums after the damage hides it.
 """
 
 from __future__ import annotations
@@ -188,7 +189,7 @@ def _not_compared(case: Case) -> str | None:
     instead = (
         "to compare them, download the file"
         if "://" in artifact.path
-        else f"to compare them: python -m zipfile --test {path}"
+        else f"to compare them: aotidoctor check {path} --verify-data"
     )
     return f"the checksums of {plural(len(unread), 'member')} ({total:,} bytes) were not compared; {instead}"
 

@@ -158,7 +158,9 @@ Data = Annotated[
 VerifyData = Annotated[
     bool,
     typer.Option(
-        "--verify-data", help="Compare the sha256 of all ExecuTorch data, however large.", rich_help_panel=_CASE
+        "--verify-data",
+        help="Compare the checksums of all members, or the sha256 of all ExecuTorch data, however large.",
+        rich_help_panel=_CASE,
     ),
 ]
 Rtol = Annotated[

@@ -18,6 +18,7 @@ from aotidoctor.model.case import Case, Options
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.report import Event, EventKind, OnEvent, Report, current_extensions
 from aotidoctor.readers.host.host_facts import read_host
+from aotidoctor.readers.package.zip_archive import DEFAULT_CRC_LIMIT, QUICK_CRC_LIMIT
 from aotidoctor.triage import open_case
 from aotidoctor.triage.finish import Invocation, session_report
 from aotidoctor.triage.state import Session
@@ -72,7 +73,10 @@ def diagnose(
                 runs.prewarm()
 
         with interruptible():
-            case, unread = open_case.open_case(path, inputs_path, options, environ, on_contents=prewarm, live=live)
+            limit = QUICK_CRC_LIMIT if static_only else DEFAULT_CRC_LIMIT
+            case, unread = open_case.open_case(
+                path, inputs_path, options, environ, crc_limit=limit, on_contents=prewarm, live=live
+            )
         deadline = None if options.budget is None else time.monotonic() + options.budget
         session = Session(case=case, runner=runs, on_event=notify, deadline=deadline, not_checked=unread)
         try:
@@ -129,7 +133,7 @@ def _examine(session: Session, command: str) -> tuple[tuple[Diagnosis, ...], boo
 def inspect(path: str, options: Options, *, argv: tuple[str, ...] = (), environ: Mapping[str, str]) -> Report:
     """Report a package's contents, contract and needs; execute nothing and judge the artifact only."""
     invocation = Invocation("inspect", argv)
-    case, unread = open_case.open_case(path, None, options, environ)
+    case, unread = open_case.open_case(path, None, options, environ, crc_limit=QUICK_CRC_LIMIT)
     case = open_case.with_executorch(open_case.with_library_texts(case, unread), unread)
     session = Session(case=case, runner=None)
     run_checks(session)
@@ -173,7 +177,7 @@ def plan(
     from aotidoctor.triage.run_probes import check_probe_names, plan_lines
 
     invocation = Invocation("run", argv)
-    case, unread = open_case.open_case(path, inputs_path, options, environ, live=live)
+    case, unread = open_case.open_case(path, inputs_path, options, environ, crc_limit=QUICK_CRC_LIMIT, live=live)
     check_probe_names(case)
     session = Session(case=case, runner=None, not_checked=unread)
     run_checks(session)

@@ -225,7 +225,8 @@ class Options:
     tells when a CUDA package is carried out on the CPU: ``always``, ``auto`` (where it cannot run here, or failed
     without an explanation) or ``never``; ``emulate_kernel`` is the kernel that a GPU elsewhere has named.
     ``imports`` are modules that every child imports first: setups of plugins. ``data`` are the ``.ptd`` files of an
-    ExecuTorch program; ``verify_data`` compares all checksums in it and in them, however large the data are.
+    ExecuTorch program; ``verify_data`` compares all checksums in it and in them, or of a package's members, however
+    large they are.
     """
 
     model_name: str | None = None

@@ -19,6 +19,7 @@ from aotidoctor.model.errors import CannotExamineError, InputsError, LimitReache
 from aotidoctor.model.evidence import NotChecked, describe_failure, list_names, shorten
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.package.read_package import MAX_MODELS, read_artifact, read_damage, read_exported
+from aotidoctor.readers.package.zip_archive import DEFAULT_CRC_LIMIT, NO_CRC_LIMIT
 from aotidoctor.triage.limit import limit_not_checked
 from aotidoctor.triage.missing_file import examining_file, refuse_missing_code, unreadable_file
 
@@ -41,12 +42,14 @@ def open_case(
     options: Options,
     environ: Mapping[str, str],
     *,
+    crc_limit: int = DEFAULT_CRC_LIMIT,
     on_contents: Callable[[Artifact], None] | None = None,
     live: InputSet | None = None,
 ) -> tuple[Case, list[NotChecked]]:
     """Read everything that can be read. ``on_contents`` gets the artifact before its checksums are compared.
 
-    ``live`` are inputs that are described already, in place of a file's.
+    ``crc_limit`` is that of ``read_artifact``, without ``--verify-data``. ``live`` are inputs that are described
+    already, in place of a file's.
 
     A reader that fails by a fault of its own costs only what it would have read, and becomes a ``NotChecked``.
 
@@ -55,7 +58,8 @@ def open_case(
     """
     refuse_missing_code(options)
     failed: list[NotChecked] = []
-    artifact, model, contract = open_package(path, options.model_name, failed, on_contents=on_contents)
+    limit = NO_CRC_LIMIT if options.verify_data else crc_limit
+    artifact, model, contract = open_package(path, options.model_name, failed, crc_limit=limit, on_contents=on_contents)
     host = _read_guarded("host", partial(host_of, options, artifact, environ), _bare_host(options.host), failed)
     reference = _read_guarded("reference", partial(read_reference, options.reference), None, failed)
     none: Mapping[str, str] = {}
@@ -206,10 +210,11 @@ def open_package(
     model_name: str | None,
     failed: list[NotChecked],
     *,
+    crc_limit: int = DEFAULT_CRC_LIMIT,
     on_contents: Callable[[Artifact], None] | None = None,
 ) -> tuple[Artifact, ModelEntry | None, ModelContract | None]:
     """Read the file alone: artifact, the model that would be loaded, its contract. Failures go to ``failed``."""
-    artifact = read_artifact(path, on_contents=on_contents)
+    artifact = read_artifact(path, crc_limit=crc_limit, on_contents=on_contents)
     model = select_model(artifact, model_name)
     if model is None:
         return artifact, None, None

@@ -271,10 +271,10 @@ def read_artifact(
 ) -> Artifact:
     """Read what is at ``path``: a file of any kind or a directory.
 
-    Checksums are compared for members of ``crc_limit`` bytes in total, shared objects and small members first; the
-    others are listed in ``unread_crc``. ``sha256`` is set for files up to 64 MiB. ``on_contents`` gets the artifact of
-    what can be read before either, which may take long. Nothing is raised for content: a file that cannot be opened
-    gives ``MISSING`` or ``UNREADABLE``.
+    Checksums are compared for members of ``crc_limit`` bytes in total, shared objects and small members first, and for
+    doubtful ones (``crc_states``); the others are listed in ``unread_crc``. ``sha256`` is set for files up to 64 MiB.
+    ``on_contents`` gets the artifact of what can be read before either, which may take long. Nothing is raised for
+    content: a file that cannot be opened gives ``MISSING`` or ``UNREADABLE``.
     """
     remote = registered_source(path)
     if remote is not None:

@@ -98,7 +98,7 @@ def test_garbled_deflate_stream(tmp_path):
 
 
 def test_members_beyond_the_limit_are_listed(tmp_path):
-    parts = [*package_parts(), Part("model/data/weights/weight_0", bytes(100_000))]
+    parts = [*package_parts(), Part("model/data/weights/weight_0", b"weights" * 15_000)]
     found = read(tmp_path, parts, crc_limit=50_000)
     assert found.unread_crc == ("model/data/weights/weight_0",)
     assert found.bad_crc == ()
@@ -115,6 +115,19 @@ def test_a_flipped_bit_in_a_large_member_is_found(tmp_path):
     found = read_artifact(str(tmp_path / "model.pt2"))
     assert found.bad_crc == ("model/data/weights/weight_0",)
     assert found.unread_crc == ()
+
+
+@pytest.mark.parametrize("broke_off", [0, 1, 500_000, 995_000])
+def test_zeros_beyond_the_limit_make_a_member_doubtful(tmp_path, broke_off):
+    """A copy that broke off leaves zeros to the end, or somewhere before it."""
+    data = bytearray(b"weights" * 150_000)
+    data[broke_off : broke_off + 50_000] = bytes(min(50_000, len(data) - broke_off))
+    healthy = Part("model/data/weights/weight_0", bytes(data))
+    damaged = Part("model/data/weights/weight_1", bytes(data), crc=1)
+    found = read(tmp_path, [*package_parts(), healthy, damaged], crc_limit=50_000)
+    assert found.bad_crc == ("model/data/weights/weight_1",)
+    assert found.unread_crc == ()
+    assert read(tmp_path, [*package_parts(), damaged], crc_limit=0).bad_crc == ()
 
 
 def test_shared_object_comes_before_small_members(tmp_path):
