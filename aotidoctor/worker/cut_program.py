@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 import mmap
+import typing
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -111,6 +112,26 @@ def _map_member(data: mmap.mmap, entry: ZipEntry, meta: Any) -> Any:
 
 # The program from its file.
 _LONGEST = 400
+_SCHEMA = "torch._export.serde.schema"
+
+
+@contextmanager
+def _known_type_hints() -> Iterator[None]:
+    """Let torch find out the types of each class of its schema once, not for each object: a quarter of the time."""
+    original, known = typing.get_type_hints, dict[Any, dict[str, Any]]()
+
+    def get_type_hints(obj: Any, *args: Any, **options: Any) -> dict[str, Any]:
+        if getattr(obj, "__module__", None) != _SCHEMA:
+            return original(obj, *args, **options)
+        if obj not in known:
+            known[obj] = original(obj, *args, **options)
+        return known[obj]
+
+    typing.get_type_hints = get_type_hints
+    try:
+        yield
+    finally:
+        typing.get_type_hints = original
 
 
 class _ExceptionCollector(logging.Handler):
@@ -138,7 +159,7 @@ def load_program(path: Path) -> Any:
     log = logging.getLogger("torch.export")
     log.addHandler(collector)
     try:
-        with map_payloads(path):
+        with map_payloads(path), _known_type_hints():
             return torch.export.load(str(path))
     except RuntimeError as error:
         if not collector.exceptions:
