@@ -38,7 +38,7 @@ from aotidoctor.worker.channel import Channel, ChannelLostError
 # Limits, death with the parent, the marker of the run.
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_M_MMAP_THRESHOLD = -3
+_M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -3, -1
 _M_PERTURB = -6
 
 
@@ -131,6 +131,14 @@ def fill_new_memory(byte: int) -> bool:
     libc = ctypes.CDLL(None)
     threshold = libc.mallopt(_M_MMAP_THRESHOLD, 32 * 1024 * 1024)
     return bool(threshold) and bool(libc.mallopt(_M_PERTURB, byte ^ 0xFF))
+
+
+def keep_memory() -> None:
+    """Let glibc reuse large blocks; otherwise each comes from the kernel, which fills its pages with zeros first."""
+    with suppress(AttributeError):  # Another C library has no such switches.
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_MMAP_THRESHOLD, 1 << 30)
+        mallopt(_M_TRIM_THRESHOLD, 1 << 30)
 
 
 def heap_checks_loaded() -> bool:

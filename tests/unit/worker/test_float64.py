@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import pytest
 
@@ -406,3 +408,26 @@ def test_only_one_parameter_at_a_time_is_there_in_float64(monkeypatch):
 )
 def test_dtypes_that_the_program_rounds_to(function, dtype, casts):
     assert judged(function, (X.to(dtype),), function)["float64"]["casts"] == casts
+
+
+REUSE = """
+import resource
+from aotidoctor.worker.serve import keep_memory
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    bytearray(64 << 20)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+faults()
+usual = faults()
+keep_memory()
+faults()
+print(usual, faults())
+"""
+
+
+def test_large_blocks_are_reused_and_not_taken_from_the_kernel_each_time():
+    done = subprocess.run([sys.executable, "-c", REUSE], capture_output=True, text=True, check=True)
+    usual, then = map(int, done.stdout.split())
+    assert then * 50 < usual
