@@ -55,14 +55,18 @@ def leaves(report: Report) -> tuple[tuple[str, LeafSpec | None, LeafValue | None
     """Path, what is expected and what was passed for it, in the order of ``leaf_rows``."""
     contract, inputs = report.case.contract, report.case.inputs
     given = dict(inputs.leaves()) if inputs is not None else {}
+    if contract is not None and _subjects(report, "nested-alike"):
+        # Each tensor has the place that its number gives it.
+        given = dict(zip((spec.path for spec in contract.leaves), given.values(), strict=False))
     specs = {spec.path: spec for spec in contract.leaves} if contract is not None else {}
-    objects = _objects(report)
+    objects = _subjects(report, "object")
     paths = (path for path in dict.fromkeys((*specs, *given)) if path not in objects)
     return tuple((path, specs.get(path), given.get(path)) for path in paths)
 
 
-def _objects(report: Report) -> frozenset[str | None]:
-    return frozenset(item.subject for item in report.findings if (item.code, item.kind) == ("AD-IN-002", "object"))
+def _subjects(report: Report, kind: str) -> frozenset[str | None]:
+    """Where the tree of the call differs in this way."""
+    return frozenset(item.subject for item in report.findings if (item.code, item.kind) == ("AD-IN-002", kind))
 
 
 def _row(report: Report, path: str, spec: LeafSpec | None, value: LeafValue | None) -> LeafRow:
@@ -85,7 +89,7 @@ def unexpected_text(report: Report) -> str:
 
 def missing_text(report: Report, path: str) -> str:
     """Text for a leaf that was not passed."""
-    inside = any(path.startswith((f"{name}.", f"{name}[")) for name in _objects(report))
+    inside = any(path.startswith((f"{name}.", f"{name}[")) for name in _subjects(report, "object"))
     return "inside an object" if inside else "missing"
 
 

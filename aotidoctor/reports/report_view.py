@@ -388,9 +388,8 @@ def source_text(source: Source | None) -> str:
 
 
 def short_source(source: Source | None) -> str:
-    """``source_text`` without folders, and without the middle of a long hash."""
-    text = source_text(source).rpartition("/")[2]
-    return text if len(text) <= 44 else f"{text[:8]}…{text[-30:]}"
+    """``source_text`` without folders."""
+    return source_text(source).rpartition("/")[2]
 
 
 def adds_nothing(finding: Evidence) -> bool:

@@ -27,6 +27,7 @@ from aotidoctor.model.inputs import (
     TensorDesc,
     Tree,
     child_path,
+    walk_call,
 )
 from aotidoctor.model.record import record
 
@@ -112,7 +113,40 @@ def overlay_call(contract: ModelContract, inputs: InputSet) -> Overlay:
     for name, spec in zip(contract.kwargs.keys, contract.kwargs.children, strict=True):
         if name in given_kwargs:
             _overlay_tree(overlay, contract, spec, given_kwargs[name], f"kwargs[{name!r}]")
-    return overlay
+    first = next((difference for difference in overlay.differences if not difference.harmless), None)
+    if first is None or (pairs := _pairs_in_order(contract, inputs)) is None:
+        return overlay
+    alike = Overlay(pairs=pairs)
+    alike.add("tree", "nested-alike", first.path, first.observed, first.expected, harmless=True)
+    return alike
+
+
+def _pairs_in_order(contract: ModelContract, inputs: InputSet) -> list[Pair] | None:
+    """Pairs by the order of the tensors, which is all that the runtime goes by; None where it may be another call.
+
+    Sequences that are nested in another way change nothing as long as every tensor fits the place that it gets. The
+    keys of a mapping may stand for another order.
+    """
+    wanted, given = contract.kwargs, inputs.kwargs
+    if contract.args is None or wanted is None or set(wanted.keys) != set(given.keys):
+        return None
+    ordered = Container(
+        type="dict", keys=wanted.keys, children=tuple(given.children[given.keys.index(key)] for key in wanted.keys)
+    )
+    trees: list[Tree[int] | Tree[LeafValue]] = [contract.args, inputs.args, *wanted.children, *ordered.children]
+    found = list(walk_call(inputs.args, ordered))
+    if len(found) != len(contract.leaves) or not all(map(_is_of_sequences, trees)):
+        return None
+    pairs = [
+        Pair(spec=spec, path=path, value=value)
+        for spec, (path, value) in zip(contract.leaves, found, strict=True)
+        if isinstance(value, TensorDesc) and fits(spec, value)
+    ]
+    return pairs if len(pairs) == len(found) else None
+
+
+def _is_of_sequences(tree: Tree[int] | Tree[LeafValue]) -> bool:
+    return isinstance(tree, Leaf) or (_family(tree.type) == "sequence" and all(map(_is_of_sequences, tree.children)))
 
 
 def _overlay_signature(overlay: Overlay, args: Container[int], kwargs: Container[int], inputs: InputSet) -> None:

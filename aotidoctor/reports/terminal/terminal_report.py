@@ -373,7 +373,14 @@ def _evidence(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
     out.title("Evidence")
     for item in listed:
         source = report_view.source_text(item.source) if detail > 0 else report_view.short_source(item.source)
-        where = " · ".join(word for word in (one_line(item.subject or ""), source) if word)
+        subject = one_line(item.subject or "")
+        # Each of the two may be the other without its folders.
+        names = [
+            one
+            for one in (subject, source)
+            if one and not any(f"/{other}".endswith(f"/{one}") for other in (subject, source) if other != one)
+        ]
+        where = " · ".join(dict.fromkeys(names))
         severity = (f"{item.severity.value:<6}", STYLES[item.severity.value])
         out.pair(Text.assemble(f" {item.id:<4}", severity, f"{item.code} {item.kind}"), Text(where, style="dim"))
         message = "" if detail <= 0 and report_view.adds_nothing(item) else item.message

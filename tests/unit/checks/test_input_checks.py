@@ -211,7 +211,7 @@ def test_no_error(contract, inputs, expected):
             id="extra-key",
         ),
         pytest.param(
-            contract_of([X16]), call(tensor(16, 16)), ("input_tree", "nesting", "args[0]"), id="flat-for-nested"
+            contract_of([X16]), call(tensor(16, 8)), ("input_tree", "nesting", "args[0]"), id="flat-for-nested"
         ),
         pytest.param(
             contract_of({"a": X16}), call([tensor(16, 16)]), ("input_tree", "type", "args[0]"), id="list-for-dict"
@@ -307,6 +307,36 @@ def test_nan_is_a_warning_and_inf_a_note():
         ("input_nan", "nan", "args[0]", "warn"),
         ("input_nan", "inf", "args[1]", "info"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("contract", "inputs"),
+    [
+        (contract_of(X16, X16), call([tensor(16, 16), tensor(16, 16)])),
+        (contract_of([X16, X16]), call(tensor(16, 16), tensor(16, 16))),
+        (contract_of(X16, (X16, X16)), call((tensor(16, 16), tensor(16, 16)), tensor(16, 16))),
+        (contract_of(X16, s=X16), call([[tensor(16, 16)]], s=tensor(16, 16))),
+        (contract_of(X16, a=X16, s=X16), call([tensor(16, 16)], s=tensor(16, 16), a=tensor(16, 16))),
+    ],
+)
+def test_sequences_that_are_nested_in_another_way_are_a_note(contract, inputs):
+    (note,) = found(contract, inputs)
+    assert (*note[:2], note[3]) == ("input_tree", "nested-alike", "info")
+
+
+@pytest.mark.parametrize(
+    ("contract", "inputs"),
+    [
+        (contract_of(X16, X16), call([tensor(16, 16)])),
+        (contract_of(X16, X16), call([tensor(16, 16), tensor(16, 8)])),
+        (contract_of(X16, X16), call({"b": tensor(16, 16), "a": tensor(16, 16)})),
+        (contract_of({"a": X16, "b": X16}), call(tensor(16, 16), tensor(16, 16))),
+        (contract_of(X16, X16), call([tensor(16, 16), None])),
+        (contract_of(X16, s=X16), call([tensor(16, 16), tensor(16, 16)])),
+    ],
+)
+def test_another_number_of_tensors_keys_and_tensors_that_do_not_fit_are_faults(contract, inputs):
+    assert any(item[3] == "error" for item in found(contract, inputs))
 
 
 def test_object_of_a_registered_class_is_not_looked_into():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from aotidoctor.model.case import Options
 from aotidoctor.model.evidence import FileSource, RunSource, Severity
@@ -12,6 +14,7 @@ from aotidoctor.model.report import Remedy, Status
 from aotidoctor.model.run import Exited
 from aotidoctor.reports import report_view
 from aotidoctor.reports.report_view import WATCHED
+from aotidoctor.reports.terminal.terminal_report import render_terminal
 from tests.unit.reports import builders
 
 
@@ -53,10 +56,15 @@ def test_sources(source, text):
     assert report_view.short_source(source) == text.removeprefix("a/")
 
 
-def test_a_long_hash_loses_its_middle():
-    name = "c" * 50 + ".wrapper.cpp"
-    short = report_view.short_source(FileSource(file=f"x/{name}", line=12))
-    assert short == "cccccccc…" + f"{name}:12"[-30:]
+def test_the_name_of_a_member_is_whole_and_stands_there_once():
+    name = "c" * 50 + ".wrapper.so"
+    assert report_view.short_source(FileSource(file=f"x/{name}", line=12)) == f"{name}:12"
+    finding = builders.misleading().findings[0]
+    findings = (replace(finding, subject=f"data/{name}", source=FileSource(file=f"m/data/{name}")),)
+    for width in (40, 200):
+        console = Console(file=io.StringIO(), width=width)
+        render_terminal(replace(builders.misleading(), findings=findings), console)
+        assert "".join(console.file.getvalue().split()).count(name) == 1
 
 
 def test_the_evidence_that_tells_more_than_the_symptom_goes_first():
