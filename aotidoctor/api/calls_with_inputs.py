@@ -126,6 +126,7 @@ def diagnose(
     setup: PathLike | None = None,
     custom_op_library: PathLike | tuple[PathLike, ...] | list[PathLike] | None = None,
     reference: PathLike | None = None,
+    model: PathLike | None = None,
     host: PathLike | None = None,
     weights: PathLike | None = None,
     rtol: ToleranceLike | None = None,
@@ -171,6 +172,7 @@ def diagnose(
         setup: a Python file that the child imports first.
         custom_op_library: libraries of custom operators, loaded first.
         reference: ``exported.pt2`` or ``module.py:function`` to compare with.
+        model: ``module.py:function`` of the model, or one that returns it: shows which stage is at fault.
         host: a profile; only with ``plan``.
         weights: .safetensors or a state dict to load.
         rtol: a number for all outputs, ``{"result[0]": 1e-3}``, or texts as on the command line.

@@ -125,6 +125,7 @@ _READERS: Mapping[str, Callable[[str, object], object]] = {
     "setup": path,
     "custom_op_library": paths,
     "reference": path,
+    "model": path,
     "host": path,
     "weights": path,
     "data": paths,

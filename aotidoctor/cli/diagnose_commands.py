@@ -28,13 +28,14 @@ from aotidoctor.model.report import Report
     "package",
     "inputs",
     "reference",
+    "model",
     "host",
     "setup",
     "custom_op_library",
     "weights",
     "cases",
-    case="generate model_name device setup custom_op_library reference host weights rtol atol trust_pickle seed "
-    "timeout budget repeat jobs threads memory_limit emulate probes skip_probes shrink",
+    case="generate model_name device setup custom_op_library reference model host weights rtol atol trust_pickle "
+    "seed timeout budget repeat jobs threads memory_limit emulate probes skip_probes shrink",
 )
 def run(
     package: opt.Package,
@@ -105,10 +106,11 @@ def check(package: opt.Package, inputs: opt.Inputs = None, *, wanted: Options, s
     "package",
     "inputs",
     "reference",
+    "model",
     "setup",
     "custom_op_library",
-    case="model_name device setup custom_op_library reference trust_pickle timeout budget threads memory_limit emulate "
-    "emulate_kernel shrink",
+    case="model_name device setup custom_op_library reference model trust_pickle timeout budget threads memory_limit "
+    "emulate emulate_kernel shrink",
 )
 def localize(package: opt.Package, inputs: opt.RequiredInputs, *, wanted: Options, show: Show) -> None:
     """Find the place of a failure: kernel, operator, value, line of the source.

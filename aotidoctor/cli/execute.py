@@ -44,12 +44,11 @@ from aotidoctor.interruption import held, interruptible, requested_signal
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Host
 from aotidoctor.model.errors import AotidoctorError, LimitReachedError, UsageError
-from aotidoctor.model.evidence import NotChecked, whereabouts
+from aotidoctor.model.evidence import LIMIT_CODE, NotChecked, whereabouts
 from aotidoctor.model.record import record
 from aotidoctor.model.report import UNWRITTEN, Event, EventKind, OnEvent, Report
 from aotidoctor.reports.redact.redactor import Redactor, redact_private
 from aotidoctor.reports.text import CANNOT_EXAMINE, INTERNAL_ERROR, exit_status, neutral
-from aotidoctor.triage import limit
 from aotidoctor.version import __version__
 
 # Limits of CPU time and memory.
@@ -408,7 +407,7 @@ def interrupted_report(command: str, path: str) -> Report:
 
 def with_left_out(report: Report, name: str, reason: str) -> Report:
     """``report`` with what a limit left out."""
-    return replace(report, out_of_time=True, not_checked=(NotChecked(code=limit.LIMIT_CODE, name=name, reason=reason),))
+    return replace(report, out_of_time=True, not_checked=(NotChecked(code=LIMIT_CODE, name=name, reason=reason),))
 
 
 def stand_in_report(command: str, path: str) -> Report:

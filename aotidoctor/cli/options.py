@@ -129,7 +129,15 @@ Reference = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="exported.pt2 to compare with, or module.py:function: called as the package is, or returns a program.",
+        help="exported.pt2 to compare with, or file.py:function: called as the package is, or returns a program.",
+        rich_help_panel=_REFERENCE,
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE.py:FUNCTION",
+        help="The model: called as the package is, or returns a model or (model, args). Shows whose fault it is.",
         rich_help_panel=_REFERENCE,
     ),
 ]
@@ -476,8 +484,8 @@ def _parse_report_spec(text: str, *, plugins: bool) -> tuple[str, Path]:
 # Options of a case, in the order in which help shows them. Names and defaults are those of ``Options``.
 _CASE_OPTIONS: Mapping[str, object] = {
     "generate": Generate, "model_name": ModelName, "device": Device, "setup": Setup,
-    "custom_op_library": CustomOpLibrary, "reference": Reference, "host": Host, "weights": Weights, "data": Data,
-    "verify_data": VerifyData, "rtol": Rtol, "atol": Atol, "trust_pickle": TrustPickle, "seed": Seed,
+    "custom_op_library": CustomOpLibrary, "reference": Reference, "model": Model, "host": Host, "weights": Weights,
+    "data": Data, "verify_data": VerifyData, "rtol": Rtol, "atol": Atol, "trust_pickle": TrustPickle, "seed": Seed,
     "timeout": Timeout, "budget": Budget, "repeat": Repeat, "jobs": Jobs, "threads": Threads,
     "memory_limit": MemoryLimit, "emulate": Emulate, "emulate_kernel": EmulateKernel, "probes": Probes,
     "skip_probes": SkipProbes, "shrink": Shrink,

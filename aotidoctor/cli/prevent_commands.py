@@ -60,7 +60,8 @@ Against = Annotated[
     "model_name",
     "setup",
     "custom_op_library",
-    case="model_name setup custom_op_library timeout memory_limit",
+    "model",
+    case="model_name model setup custom_op_library timeout memory_limit",
     timeout=300.0,
 )
 def verify(

@@ -9,7 +9,6 @@ from io import BufferedReader, BytesIO, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from aotidoctor.diagnosis.signing import with_fingerprint
 from aotidoctor.logs.diagnose_log import UNKNOWN, judge_log, log_diagnoses, log_findings, next_steps, with_ids
 from aotidoctor.logs.log_reading import read_log
 from aotidoctor.model.artifact import Artifact, ArtifactKind
@@ -17,7 +16,7 @@ from aotidoctor.model.case import Case, Host, Options
 from aotidoctor.model.errors import CannotExamineError, examining
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.report import Report
-from aotidoctor.triage.finish import Invocation, StaticResult, finish
+from aotidoctor.triage.finish import Invocation, StaticResult, finish, with_fingerprint
 from aotidoctor.triage.missing_file import examining_file
 
 if TYPE_CHECKING:

@@ -61,6 +61,9 @@ def diagnose(
     inputs that are already described; a run needs them as a file.
     """
     invocation = Invocation("check" if static_only else command, argv)
+    if options.reference is None and options.model is not None:
+        # The model is the reference of the package as well where there is no program.
+        options = replace(options, reference=options.model)
     notify = on_event or (lambda _event: None)
     modules = early_modules(options)
     # What was found is not lost while the child processes are ended.

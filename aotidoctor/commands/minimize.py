@@ -24,6 +24,7 @@ from aotidoctor.commands.diagnose_package import REFERENCE_MODULES
 from aotidoctor.files import is_draft, open_regular, write_file
 from aotidoctor.interruption import interruptible
 from aotidoctor.localize.comparison import FINE, read_comparison
+from aotidoctor.localize.stages import DECOMPOSED, EXPORTED, read_stage
 from aotidoctor.model.answers import PartCut, parse_answer
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case, Options
@@ -36,6 +37,7 @@ from aotidoctor.probes import recompiled
 from aotidoctor.probes.payload import inputs_source, run_request, user_code
 from aotidoctor.probes.probe import succeeded
 from aotidoctor.probes.shrink import signature_of
+from aotidoctor.probes.stages import stage_request
 from aotidoctor.runner.runner import Runner
 from aotidoctor.triage import open_case
 from aotidoctor.triage.compile_cache import CompileCache, open_cache
@@ -47,23 +49,16 @@ Names = tuple[str, ...]
 Search = Generator[Names, bool, Names]
 
 
-def fewest_operators(operators: Sequence[str]) -> Search:
-    """Search for the fewest operators that fail; ``operators`` are all of them in order, which are known to fail."""
+def fewest_operators(operators: Sequence[str], suspects: Sequence[str] = ()) -> Search:
+    """Search for the fewest operators that fail; ``operators`` are all of them in order, which are known to fail.
+
+    ``suspects`` are tried alone first.
+    """
     names = tuple(operators)
-    low, high = 0, len(names)
-    # From the end.
-    while high - low > 1:
-        middle = (low + high) // 2
-        failed = yield names[:middle]
-        low, high = (low, middle) if failed else (middle, high)
-    names = names[:high]
-    low, high = 0, len(names)
-    # From the beginning.
-    while high - low > 1:
-        middle = (low + high) // 2
-        failed = yield names[middle:]
-        low, high = (middle, high) if failed else (low, middle)
-    names = names[low:]
+    if 0 < len(suspects) < len(names) and (yield tuple(suspects)):
+        names = tuple(suspects)
+    else:
+        names = yield from _halved(names)
     # From the middle, by delta debugging: leave out one of n groups; if none can be, make twice as many groups.
     groups = 2
     while len(names) > 1:
@@ -78,6 +73,23 @@ def fewest_operators(operators: Sequence[str]) -> Search:
                 break
             groups = min(groups * 2, len(names))
     return names
+
+
+def _halved(names: Names) -> Search:
+    low, high = 0, len(names)
+    # From the end.
+    while high - low > 1:
+        middle = (low + high) // 2
+        failed = yield names[:middle]
+        low, high = (low, middle) if failed else (middle, high)
+    names = names[:high]
+    low, high = 0, len(names)
+    # From the beginning.
+    while high - low > 1:
+        middle = (low + high) // 2
+        failed = yield names[middle:]
+        low, high = (middle, high) if failed else (low, middle)
+    return names[low:]
 
 
 # The folder of a search: its answers, and the smallest part that fails.
@@ -247,6 +259,13 @@ class AttemptContext:
             raise OutOfTimeError(outcome.ending.reason)
         return manner_of(case, outcome)
 
+    def suspects(self, whole: PartResult) -> Names:
+        """The operators whose decomposition gives other values than they do; nothing is compiled for that."""
+        request = stage_request(self.session.case, DECOMPOSED, EXPORTED)
+        wrong = read_stage(DECOMPOSED, self._run(request)).operator
+        pairs = zip(whole.operators, whole.targets, strict=False)
+        return tuple(name for name, target in pairs if target == wrong)
+
     def attempt(self, names: Sequence[str] | None, room: Path) -> PartResult:
         """Make and call the part with these operators (None: all) in ``room``. Raises OutOfTimeError."""
         case = self.session.case
@@ -401,9 +420,12 @@ def _cut_down(
     context: AttemptContext, folder: SearchFolder, whole: PartResult, wanted: Manner, on_step: OnStep
 ) -> Minimized:
     """Run the search, and store each answer at once."""
-    search, ending, reason = fewest_operators(whole.operators), "smallest", None
+    ending, reason = "smallest", None
     compiled = int(whole.package is not None)
     try:
+        on_step("the program after its decompositions")
+        with interruptible():
+            search = fewest_operators(whole.operators, context.suspects(whole))
         names = next(search)
         while True:
             failed = folder.answer_for(names)

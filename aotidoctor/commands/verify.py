@@ -97,7 +97,10 @@ def verify(
         runs.prewarm()
         artifact = read_artifact(question.path)
         host = read_host(artifact=artifact, environ=environ)
-        case = Case(artifact=artifact, host=host, options=question.options)
+        options = question.options
+        if options.model is not None:
+            options = replace(options, reference=question.program)
+        case = Case(artifact=artifact, host=host, options=options)
         session = Session(case=case, runner=runs, on_event=on_event or (lambda _event: None))
         if artifact.kind is ArtifactKind.MISSING:
             problem: str | None = no_such_file(question.path)
@@ -111,7 +114,16 @@ def verify(
                 _judge(session, question, declared)
             except KeyboardInterrupt:
                 interrupted = True
-    diagnoses = _causes(session, question)
+    diagnoses, localization = _causes(session, question), None
+    if question.options.model is not None:
+        from aotidoctor.localize.stages import custody
+        from aotidoctor.model.localization import Localization
+        from aotidoctor.probes import stages
+        from aotidoctor.triage.treated_run import TreatmentVerdicts, apply_verdicts
+
+        confirmed, untried = stages.proof(session.findings), stages.untried(session.findings)
+        diagnoses = apply_verdicts(diagnoses, TreatmentVerdicts(confirmed=confirmed, shown=untried))
+        localization = Localization(stages=custody(session.findings, session.outcomes))
     if not interrupted:
         problem = problem or _unanswered_reason(session)
     return finish(
@@ -121,6 +133,7 @@ def verify(
         verdict="problem" if is_other_program(session.findings) else None,
         interrupted=interrupted,
         cannot_examine=problem,
+        localization=localization,
         extra=verify_stages.verifier_result(session.runs) | origin_sentence(session.findings),
     )
 
@@ -154,6 +167,11 @@ def _judge(session: Session, question: VerifyRequest, declared: JsonValue) -> No
         if any(item.severity is Severity.ERROR for item in session.findings):
             return
     programs = _judge_rebuilt(session, question, declared)
+    if session.case.options.model is not None:
+        # Imported only where something is executed.
+        from aotidoctor.triage.examine import follow_stages
+
+        follow_stages(session)
     if question.is_function:
         if question.against is not None:
             session.not_checked.append(
@@ -255,6 +273,9 @@ def _unanswered_reason(session: Session) -> str | None:
     """The reason why no findings do not mean a healthy program; None if all was answered, or there is a fault."""
     if any(item.severity is Severity.ERROR for item in session.findings):
         return None
+    model = next((item.reason for item in session.not_checked if item.name == "stage eager"), None)
+    if model is not None:
+        return f"--model: {model}"
     against = next((item.reason for item in session.not_checked if item.name == AGAINST), None)
     if against is not None:
         return f"not compared with the package: {against}"

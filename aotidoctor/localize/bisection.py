@@ -4,6 +4,8 @@ The compiler works in stages: passes over the program's graph, decompositions, p
 lowerings that turn each operator into loops. Its switch turns off all steps of one stage from a number on. The stages
 are tried from the last to the first. Where turning off *all* lowerings heals, the graph before them was right, so an
 earlier stage is not at fault; turning off an earlier stage might heal as well, because other operators come out of it.
+Where it is known whether the decomposed program is right, the search starts there: with the decompositions if it is
+wrong, else with all passes off, which tells the passes from the lowerings.
 
 A size is cut for its symbol, hence in every input that shows it. First it is cut from its end, then from its start, so
 that the remaining rows are those that the failure needs, with their values: they fail, and with one less in either
@@ -30,8 +32,12 @@ STAGES: tuple[tuple[str, str], ...] = (
     ("inductor", "pre_grad_passes"),
 )
 """Backend and subsystem as the switch names them."""
+PASSES = ("post_grad_passes", "joint_graph_passes", "pre_grad_passes")
+NO_PASSES = "passes"
+"""A stage of ours: all steps of ``PASSES``, which are off or on together."""
 GOOD, BAD, FAILED = "good", "bad", "failed"
 ALL_OFF = -1
+WITHOUT_PASSES = f"{NO_PASSES}:{ALL_OFF}"
 
 
 @record
@@ -77,11 +83,26 @@ class StepNotFound:
 
 
 def next_step(
-    steps: Mapping[str, Sequence[CompilerStep]], answers: Mapping[str, str]
+    steps: Mapping[str, Sequence[CompilerStep]], answers: Mapping[str, str], *, decomposed: bool | None = None
 ) -> BisectionStep | WrongStep | StepNotFound:
-    """The next question, or the result. ``steps``: of a whole compile, by stage; ``answers``: by the question's key."""
-    tried, failed = [], []
-    for backend, subsystem in STAGES:
+    """The next question, or the result. ``steps``: of a whole compile, by stage; ``answers``: by the question's key.
+
+    ``decomposed`` is whether the decomposed program is right, None where that is not known.
+    """
+    tried: list[str] = []
+    failed: list[str] = []
+    order = STAGES
+    if decomposed is not None:
+        order = tuple(sorted(STAGES, key=lambda stage: (stage[1] == "decomposition") is decomposed))
+    passes = [step for name in PASSES for step in steps.get(name, ())]
+    if decomposed and passes:
+        without = answers.get(WITHOUT_PASSES)
+        if without is None:
+            return _bisection_step("inductor", NO_PASSES, ALL_OFF, {**steps, NO_PASSES: passes}, answers)
+        if without in (GOOD, BAD):
+            order = tuple(stage for stage in order if (stage[1] in PASSES) is (without == GOOD))
+            tried += [name for name in PASSES if without == BAD and steps.get(name)]
+    for backend, subsystem in order:
         count = len(steps.get(subsystem, ()))
         if count == 0:
             continue

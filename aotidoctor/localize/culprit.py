@@ -25,6 +25,7 @@ from dataclasses import replace
 from aotidoctor.localize.call_timeline import timeline
 from aotidoctor.localize.comparison import read_comparison
 from aotidoctor.localize.debugger_output import Backtrace, KernelTask, read_backtrace
+from aotidoctor.localize.stages import custody
 from aotidoctor.localize.watched_values import read_watched
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
@@ -258,6 +259,7 @@ def _state(tasks: Sequence[KernelTask], machine: str | None) -> str | None:
 _CHECKED_HEAP = "where the checked heap stopped it"
 # Which trail names the culprit, the surest first: code, kinds (empty: all), and what it did.
 _TRAILS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("AD-RUN-038", ("exported", "decomposed"), "the first stage that gives other values than the one before"),
     ("AD-RUN-018", ("found",), "the result is right without this step of the compiler"),
     ("AD-RUN-015", (), "called alone, on the arguments that the package passed"),
     ("AD-RUN-016", ("nan", "inf", "diverges"), "the first call that wrote bad values, from good ones"),
@@ -315,6 +317,7 @@ def localize(
         first_bad=_fact(findings, "AD-RUN-016", "kernel"),
         bisected=_fact(findings, "AD-RUN-018", "name"),
         comparison=read_comparison(compared) if (compared := outcomes.get("reference")) is not None else (),
+        stages=custody(findings, outcomes),
     )
     return None if found == Localization() else found
 

@@ -224,6 +224,7 @@ class Options:
     against the reference's; ``measure`` asks for their distance from a float64 run also where they agree. ``emulate``
     tells when a CUDA package is carried out on the CPU: ``always``, ``auto`` (where it cannot run here, or failed
     without an explanation) or ``never``; ``emulate_kernel`` is the kernel that a GPU elsewhere has named.
+    ``model`` is the ``module.py:function`` of the model that was exported.
     ``imports`` are modules that every child imports first: setups of plugins. ``data`` are the ``.ptd`` files of an
     ExecuTorch program; ``verify_data`` compares all checksums in it and in them, or of a package's members, however
     large they are.
@@ -234,6 +235,7 @@ class Options:
     setup: str | None = None
     custom_op_libraries: tuple[str, ...] = ()
     reference: str | None = None
+    model: str | None = None
     generate: bool = False
     seed: int = 0
     timeout: float = 60.0

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
+from aotidoctor.model.errors import LimitReachedError
 from aotidoctor.model.record import JsonValue, record
 
 
@@ -135,6 +136,16 @@ class NotChecked:
     def is_fault(self) -> bool:
         """True where aotidoctor itself failed: that says nothing about the model."""
         return self.reason.startswith(FAILED_HERE)
+
+
+LIMIT_CODE = "AD-LIMIT"
+
+
+def limit_not_checked(name: str, reached: LimitReachedError) -> NotChecked:
+    """Note that a limit of time or memory left ``name`` out. Raises ``reached`` where only the report may follow."""
+    if reached.final:
+        raise reached
+    return NotChecked(code=LIMIT_CODE, name=name, reason=str(reached))
 
 
 @record(kw_only=False)

@@ -196,6 +196,22 @@ class Verify(Job):
 
 
 @record
+class Stage(Job):
+    """Compute one ``stage`` of the way from ``model`` (``module.py:function``) to its package, as of ``program``.
+
+    ``before`` is the stage that it is held against, None for the first. ``inputs`` None are the examples of the model's
+    function, else those of the program. A program that is exported here is written to ``keep``.
+    """
+
+    stage: str
+    before: str | None = None
+    model: str | None = None
+    program: str | None = None
+    inputs: InputsSource | None = None
+    keep: str | None = None
+
+
+@record
 class SaveInputs(Job):
     """Write the inputs to ``target``; ``paths`` names the leaves that are wanted, None all of them."""
 
@@ -231,7 +247,7 @@ class Script(Job):
 
 # In this order, one that is read from JSON is recognised by its fields.
 Payload = (
-    Script | DemoBuild | Hook | SaveInputs | Verify | Cut | Recompile | OneOperator | Job | Operators | Run
+    Script | DemoBuild | Hook | SaveInputs | Stage | Verify | Cut | Recompile | OneOperator | Job | Operators | Run
 )  # fmt: skip
 
 

@@ -410,13 +410,31 @@ class OutputComparison:
 
 
 @record
+class CustodyStage:
+    """A stage between a model and its package, held ``against`` the one before (None: alone).
+
+    ``verdict`` is ``agrees``, ``differs``, ``raises``, ``undecided`` or ``not looked at``; ``observed`` says by how
+    much, what it raises, or why not. ``operator`` and ``where`` are the place; ``first`` is the first that breaks it.
+    """
+
+    name: str
+    verdict: str
+    against: str | None = None
+    observed: str = ""
+    operator: str | None = None
+    where: str | None = None
+    run: str | None = None
+    first: bool = False
+
+
+@record
 class Localization:
     """The place of a failure.
 
     ``culprit`` is the kernel, operator or node; ``how`` says which method named it; ``chain`` is the blame chain in one
     line (kernel ← input element; bound; origin), ``check`` the check at its start. ``fault_address`` and
     ``fault_target`` are the address of a memory fault and what lies there. ``notes`` say what the watched run left out.
-    ``comparison`` is the comparison with the reference, output by output.
+    ``comparison`` is that with the reference, output by output; ``stages`` are those from the model on.
     """
 
     culprit: str | None = None
@@ -433,3 +451,4 @@ class Localization:
     first_bad: str | None = None
     bisected: str | None = None
     comparison: tuple[OutputComparison, ...] = ()
+    stages: tuple[CustodyStage, ...] = ()

@@ -13,7 +13,7 @@ over_read cuda_blocking cuda_no_caching launch_trace core_dump sanitizer cuda_va
 sub_batch threads kernel_values growth load_time op_inputs op_alone backtrace malloc_checks cpp_stack kernel_inputs
 """
 # These run after the others, each in a part of the pipeline of its own: an answer takes a chain of runs.
-_LATER = "printed_values recompiled compiler_bisect printed_launches shrink"
+_LATER = "stages printed_values recompiled compiler_bisect printed_launches shrink"
 PROBES: tuple[Probe, ...] = tuple(import_module(f"{__name__}.{name}").PROBE for name in _ORDER.split())
 LATER: tuple[Probe, ...] = tuple(import_module(f"{__name__}.{name}").PROBE for name in _LATER.split())
 

@@ -37,6 +37,7 @@ WORDS = {
     "post_grad_passes": "post-grad pass",
     "joint_graph_passes": "joint-graph pass",
     "pre_grad_passes": "pre-grad pass",
+    "passes": "passes of the graph",
 }
 
 

@@ -62,7 +62,8 @@ def base_payload(case: Case) -> Run:
 
 def _why_free(case: Case) -> str:
     """What may need anything, so that no run of the case is confined; empty where there is nothing of the kind."""
-    if user_code(case) != UserCode() or user_function(case.options.reference or "") is not None:
+    functions = (case.options.reference, case.options.model)
+    if user_code(case) != UserCode() or any(user_function(one or "") is not None for one in functions):
         return "code of your own is executed"
     if device_of(case) != "cpu":
         return "a GPU is used"
@@ -75,6 +76,7 @@ def _why_free(case: Case) -> str:
 _LOADING = ("run", "printed", "recover", "load_time", "op_inputs", "rehearse")
 _FREE = {
     "reference": "the reference is called",
+    "stage": "the model is called",
     "verify": "the exported program is loaded",
     "op_alone": "one operator is called",
     "hook": "code of your own is executed",

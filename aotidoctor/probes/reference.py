@@ -131,7 +131,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         expected = "a reference that can run"
         return [evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected=expected)]
     if result.get("error"):
-        return [_raised(case, history, result, outcome)]
+        return [raised_evidence(case, history, result, outcome)]
     if outcome.request.job == ALONE:
         observed, expected = "the reference returns for these inputs", "what the package does not"
         return [evidence(CODE, "returns", Severity.INFO, outcome, observed=observed, expected=expected)]
@@ -155,7 +155,9 @@ def _guarded(case: Case, condition: str) -> str | None:
     return next((leaf.path for leaf in leaves if name is not None and leaf.name == name[1]), None)
 
 
-def _raised(case: Case, history: History, result: JsonObject, outcome: Outcome) -> Evidence:
+def raised_evidence(
+    case: Case, history: History, result: JsonObject, outcome: Outcome, *, who: str = "the reference"
+) -> Evidence:
     """The reference refuses these inputs: an error, unless it is another program or lacks something here."""
     error = str(result["error"])[:300]
     symptom = recognise(error)
@@ -189,6 +191,11 @@ def _raised(case: Case, history: History, result: JsonObject, outcome: Outcome) 
             value = refused.get("value")
             facts |= {"element": element, "value": value if isinstance(value, int | float) else None}
     place = f" ({facts['element']} = {facts['value']})" if "element" in facts else f" ({subject})" if subject else ""
+    # An exported program has no lines of the user's.
+    where = result.get("where")
+    if isinstance(where, str):
+        facts["where"] = where
+        place += f" at {where}"
     what = "its own example inputs as well" if facts.get("remedy") == MODEL_REFUSES else "these inputs"
     by = "" if history.plain is None or not succeeded(history.plain) else ", while the package returned"
     return evidence(
@@ -197,7 +204,7 @@ def _raised(case: Case, history: History, result: JsonObject, outcome: Outcome) 
         Severity.WARN if harmless else Severity.ERROR,
         outcome,
         subject=subject,
-        observed=f"the reference refuses {what}{by}: {error}{place}",
+        observed=f"{who} refuses {what}{by}: {error}{place}",
         expected="outputs",
         facts={**facts, "line": error},
     )

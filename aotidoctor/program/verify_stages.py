@@ -291,6 +291,8 @@ ADVICE: Mapping[tuple[str, str], Advice] = {
         remedy="Register a fake kernel for {subject}: shapes and dtypes of its results, without computing them.",
         command="torch.library.register_fake('{subject}')(lambda x: torch.empty_like(x))",
     ),
+    ("AD-RUN-038", "exported"): Advice(looked_like="returns, with other numbers than the model"),
+    ("AD-RUN-038", "decomposed"): Advice(looked_like="returns when compiled, with other numbers than the program"),
     ("VERIFY-A12", "mutated-constant"): Advice(
         looked_like="compiling fails: mutating a non-functional tensor with a functional tensor is not allowed",
         remedy="Register the tensor in the module with register_buffer, read it from self in forward, and export "

@@ -274,6 +274,28 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
 
 
+# The stages between the model and its package.
+STAGES_TITLE = "Whose fault"
+STAGE_HEADINGS = ("", "Stage", "Verdict", "Against", "Observed", "Operator", "Where")
+
+
+def stage_rows(report: Report) -> list[tuple[str, ...]]:
+    """One row per stage, marked ``x`` at the first that breaks it; empty where none was looked at."""
+    found = report.localization.stages if report.localization is not None else ()
+    return [
+        (
+            _WRONG if row.first else "",
+            row.name,
+            row.verdict,
+            row.against or "",
+            one_line(row.observed, 300) + (f" [{row.run}]" if row.run else ""),
+            one_line(row.operator or ""),
+            one_line(row.where or ""),
+        )
+        for row in found
+    ]
+
+
 # Packages against hosts, for `compat`.
 COMPAT_HEADINGS = ("Package", "Host", "Answer", "Because")
 COMPAT_MATRIX = "Packages and hosts"

@@ -20,9 +20,12 @@ from aotidoctor.model.run import Outcome
 from aotidoctor.reports import localization_view, package_view, report_view, run_view
 from aotidoctor.reports.localization_view import (
     COMPARISON_HEADINGS,
+    STAGE_HEADINGS,
+    STAGES_TITLE,
     comparison_reasons,
     comparison_rows,
     kernel_value_rows,
+    stage_rows,
 )
 from aotidoctor.reports.package_view import DEBUG_SETTINGS
 from aotidoctor.reports.report_view import headline
@@ -178,10 +181,11 @@ def place_sections(report: Report, budget: Budget) -> list[str]:
 
 
 def comparison_section(report: Report, budget: Budget) -> str:
-    """The outputs against the reference's."""
+    """The stages from the model on, and the outputs against the reference's."""
+    stages = section(STAGES_TITLE, STAGE_HEADINGS, cells(stage_rows(report), budget), budget)
     columns = section("Against the reference", COMPARISON_HEADINGS, cells(comparison_rows(report), budget), budget)
     return "\n\n".join(
-        part for part in (columns, *(prose(text) for text in comparison_reasons(report) if columns)) if part
+        part for part in (stages, columns, *(prose(text) for text in comparison_reasons(report) if columns)) if part
     )
 
 

@@ -12,8 +12,11 @@ question; see ``localize.bisection`` and ``probes.shrink``. Imported only by com
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from aotidoctor.localize.bisection import (
     CuttableSize,
@@ -26,17 +29,28 @@ from aotidoctor.localize.bisection import (
     steps_of,
 )
 from aotidoctor.localize.comparison import compare_code
+from aotidoctor.localize.stages import AGREES, UNSEEN, outcome_name, read_stage
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.jobs import change_fields
 from aotidoctor.model.report import Diagnosis
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes import blame, compiler_bisect, mutation, printed_launches, printed_values, recompiled, shrink
+from aotidoctor.probes import (
+    blame,
+    compiler_bisect,
+    mutation,
+    printed_launches,
+    printed_values,
+    recompiled,
+    shrink,
+    stages,
+)
 from aotidoctor.probes.probe import Probe, unasked
 from aotidoctor.probes.recompiled import compile_of
 from aotidoctor.probes.reference_findings import is_another_program
 from aotidoctor.probes.settings_took_effect import add_effect
 from aotidoctor.triage import recompile_and_bisect, treated_run
 from aotidoctor.triage.compile_cache import CachedCompile, CompileCache, open_cache
+from aotidoctor.triage.open_case import read_reference
 from aotidoctor.triage.recompile_and_bisect import PATIENCE, model_in, obtain_package, run_planned
 from aotidoctor.triage.run_probes import check_probe_names, recover_contract, run_probes, skip_probes
 from aotidoctor.triage.state import Session
@@ -213,6 +227,45 @@ def _fails(session: Session, search: _ShrinkAnswers, parts: DimRanges) -> bool |
     return search.answers[key]
 
 
+# Stages between the model and its package.
+STAGES_PROBE = stages.PROBE
+
+
+@contextmanager
+def stages_followed(session: Session) -> Iterator[None]:
+    """Follow the stages; in the block a program that they exported here is that of a case without one."""
+    case = session.case
+    with TemporaryDirectory(prefix="aotidoctor-", ignore_cleanup_errors=True) as room:
+        run_planned(session, STAGES_PROBE, lambda _plan: follow_stages(session, room))
+        program = f"{room}/exported.pt2"
+        if case.reference is None and Path(program).is_file():
+            options = replace(case.options, reference=program)
+            session.case = replace(case, options=options, reference=read_reference(program))
+        try:
+            yield
+        finally:
+            session.case = case
+
+
+def follow_stages(session: Session, room: str | None = None) -> None:
+    """Hold each stage against the one before, the cheapest first, until one breaks it; adds the finding."""
+    outcome = None
+    while (request := stages.next_request(session.case, session.history(), room)) is not None:
+        name = outcome_name(stages.stage_of(request))
+        session.begins(name)
+        outcome = session.run(request)
+        if outcome is None:
+            session.leave_out(STAGES_PROBE.code, name, session.refusal())
+            break
+        session.outcomes[name] = outcome
+        row = read_stage(stages.stage_of(request), outcome)
+        session.ended(name, outcome.seconds, f"{row.verdict}: {row.observed}", ok=row.verdict == AGREES)
+        if row.verdict == UNSEEN:
+            session.leave_out(STAGES_PROBE.code, name, row.observed)
+    if outcome is not None:
+        session.add(stages.read(session.case, session.history(), outcome))
+
+
 # Examination. These show the failure as it is, and do not repeat a call that failed.
 FIRST = ("plain_run", "blame", "loaded_weights", "mutation", "values")
 
@@ -253,11 +306,12 @@ def _check(session: Session) -> None:
 def _treated_early(session: Session) -> treated_run.TreatmentVerdicts | None:
     """Treat a failure whose message names the faulty element; None unless the treatment proves it.
 
-    No other probe could then change the diagnosis. With ``--localize``, ``--shrink`` or ``--probes`` they run all the
-    same.
+    No other probe could then change the diagnosis. With ``--localize``, ``--shrink``, ``--probes`` or ``--model`` they
+    run all the same.
     """
     options = session.case.options
-    if options.localize or options.shrink or options.rungs is not None or not session.history().has(blame.CODE):
+    wanted = options.localize or options.shrink or options.rungs is not None or options.model is not None
+    if wanted or not session.history().has(blame.CODE):
         return None
     diagnoses = name_causes(session)
     named = {item.id for item in session.findings if item.code == blame.CODE and item.facts.get("path") is not None}
@@ -288,21 +342,29 @@ def _treat_causes(session: Session) -> tuple[Diagnosis, ...]:
     if verdicts.harmless or verdicts.refuted:
         diagnoses = name_causes(session, refuted=verdicts.refuted)
     before = len(session.findings)
-    print_values(session)
-    if recompile_and_bisect.RECOMPILE_CAUSE in verdicts.confirmed and is_another_program(session.findings):
-        session.not_checked.append(unasked(recompiled.CODE, recompiled.NAME, ANOTHER))
-    elif (made := recompile_and_bisect.recompile(session)) is not None:
-        recompile_and_bisect.bisect(session, made)
-    print_launches(session)
+    given = session.case.reference
+    with stages_followed(session):
+        print_values(session)
+        if recompile_and_bisect.RECOMPILE_CAUSE in verdicts.confirmed and is_another_program(session.findings):
+            session.not_checked.append(unasked(recompiled.CODE, recompiled.NAME, ANOTHER))
+        elif (made := recompile_and_bisect.recompile(session)) is not None and given is not None:
+            recompile_and_bisect.bisect(session, made)
+        print_launches(session)
     if len(session.findings) > before:
         diagnoses = name_causes(session, refuted=verdicts.refuted)
-        proven = {**recompile_and_bisect.recompile_proof(session), **recompile_and_bisect.bisect_proof(session)}
+        proven = {
+            **recompile_and_bisect.recompile_proof(session),
+            **stages.proof(session.findings),
+            **recompile_and_bisect.bisect_proof(session),
+        }
         known = verdicts.confirmed
         how = {cause: f"{known[cause]}; {words}" if cause in known else words for cause, words in proven.items()}
         if known.get(recompile_and_bisect.RECOMPILE_CAUSE) and session.history().has(compiler_bisect.CODE, "kernel"):
             # The program's values in place of the kernel's heal it: proof of the kernel, whoever is blamed for it.
             how.setdefault(recompile_and_bisect.BISECT_CAUSE, known[recompile_and_bisect.RECOMPILE_CAUSE])
         no_remedies = tuple(cause for cause in verdicts.shown if cause not in proven)
+        bisected = recompile_and_bisect.bisect_proof(session)
+        no_remedies += tuple(cause for cause in stages.untried(session.findings) if cause not in bisected)
         verdicts = replace(verdicts, confirmed={**known, **how}, shown=no_remedies)
     shrink_inputs(session)
     return treated_run.apply_verdicts(diagnoses, verdicts)

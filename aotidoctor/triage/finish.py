@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from aotidoctor.diagnosis.signing import with_fingerprint
 from aotidoctor.model.artifact import RUNNABLE_KINDS, ArtifactKind
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.evidence import LIMIT_CODE, Evidence, NotChecked, Severity
 from aotidoctor.model.inputs import A_PACKAGE
 from aotidoctor.model.record import record
 from aotidoctor.model.report import NOT_CONFINED, Extensions, Report, current_extensions
-from aotidoctor.triage.limit import LIMIT_CODE
 from aotidoctor.triage.missing_file import no_such_file
 from aotidoctor.version import __version__
 
@@ -110,6 +108,17 @@ def _unconfined(found: Session | StaticResult) -> dict[str, str]:
     return {NOT_CONFINED: free} if free else {}
 
 
+def with_fingerprint(report: Report) -> Report:
+    """Add both fingerprints to ``report``, where it has a failure."""
+    if not report.diagnoses and all(item.severity is not Severity.ERROR for item in report.findings):
+        return report
+    # Imported only for a failure.
+    from aotidoctor.diagnosis.failure_signature import fingerprint
+
+    made = fingerprint(report.diagnoses, report.findings, report.runs, report.localization, report.log)
+    return replace(report, fingerprint=made, signature=made.exact)
+
+
 def session_report(
     session: Session, diagnoses: tuple[Diagnosis, ...], invocation: Invocation, *, interrupted: bool = False
 ) -> Report:
@@ -170,6 +179,9 @@ def cannot_examine_reason(session: Session, diagnoses: tuple[Diagnosis, ...]) ->
 
 def _comparison_problem(session: Session) -> str | None:
     """The reason why there are no numbers to compare with: without any, "healthy" must not mean "the same numbers"."""
+    unasked = next((item.reason for item in session.not_checked if item.name == "stage eager"), None)
+    if unasked is not None:
+        return f"--model: {unasked}"
     found = {(item.code, item.kind): item.observed for item in session.findings}
     # Codes and kinds of the probe that compares with the reference.
     unavailable, raises = ("AD-RUN-011", "unavailable"), ("AD-RUN-011", "raises")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from aotidoctor.model.case import Options
+from aotidoctor.model.case import Options, file_of
 from aotidoctor.model.errors import CannotExamineError, examining
 
 _MOST_NAMES = 2000
@@ -68,9 +68,11 @@ def examining_file(path: str) -> Iterator[None]:
 
 
 def refuse_missing_code(options: Options) -> None:
-    """Raise CannotExamineError for a setup file or a library of operators that is not there."""
+    """Raise CannotExamineError for a setup file, a model's file or a library of operators that is not there."""
     setup = options.setup if options.setup is not None and options.setup.endswith(".py") else None
-    named = [(setup, "--setup"), *((library, "--custom-op-library") for library in options.custom_op_libraries)]
+    model = None if options.model is None else file_of(options.model)
+    libraries = ((library, "--custom-op-library") for library in options.custom_op_libraries)
+    named = [(setup, "--setup"), (model, "--model"), *libraries]
     for path, option in named:
         if path is not None and (problem := unreadable_file(path, option)) is not None:
             raise CannotExamineError(problem)

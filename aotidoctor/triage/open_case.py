@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, TypeVar
 from aotidoctor.model.artifact import ArtifactKind, ModelEntry
 from aotidoctor.model.case import Case, Host, Options, file_of, user_function
 from aotidoctor.model.errors import CannotExamineError, InputsError, LimitReachedError, UsageError
-from aotidoctor.model.evidence import NotChecked, describe_failure, list_names, shorten
+from aotidoctor.model.evidence import NotChecked, describe_failure, limit_not_checked, list_names, shorten
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.package.read_package import MAX_MODELS, read_artifact, read_damage, read_exported
 from aotidoctor.readers.package.zip_archive import DEFAULT_CRC_LIMIT, NO_CRC_LIMIT
-from aotidoctor.triage.limit import limit_not_checked
 from aotidoctor.triage.missing_file import examining_file, refuse_missing_code, unreadable_file
 
 if TYPE_CHECKING:

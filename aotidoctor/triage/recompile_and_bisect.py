@@ -21,6 +21,7 @@ from aotidoctor.localize.bisection import (
     BAD,
     FAILED,
     GOOD,
+    WITHOUT_PASSES,
     BisectionStep,
     StepNotFound,
     WrongStep,
@@ -28,6 +29,7 @@ from aotidoctor.localize.bisection import (
     next_step,
 )
 from aotidoctor.localize.comparison import CodeComparison, compare_code
+from aotidoctor.localize.stages import AGREES, DECOMPOSED, DIFFERS, known_stages
 from aotidoctor.model.answers import Compiled, CompilerStep, parse_answer
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import ModelContract
@@ -247,6 +249,7 @@ class CompilerSearch:
 
     ``answers`` include those of earlier calls; ``runs`` maps those of this call to the ids of their runs. ``last`` is
     the last run, ``whole`` the id of the run with the whole compiler on, ``count`` the number of answers in this call.
+    ``decomposed`` is whether the decomposed program is right, None where that is not known.
     """
 
     made: Recompiled
@@ -255,6 +258,7 @@ class CompilerSearch:
     answers: dict[str, str]
     last: Outcome
     whole: str
+    decomposed: bool | None = None
     runs: dict[str, str] = field(default_factory=dict)
     count: int = 0
     seconds: float = 0.0
@@ -278,7 +282,16 @@ def bisect_proof(session: Session) -> dict[str, str]:
 def _bisect(session: Session, made: Recompiled, cache: CompileCache, plan: Request) -> None:
     key = key_of(made.key, session.case.generated, files=(session.case.inputs_path,))
     whole = session.outcomes[recompiled.NAME]
-    search = CompilerSearch(made=made, compile=plan, key=key, answers=cache.answers(key), last=whole, whole=whole.id)
+    stage = known_stages(session.outcomes).get(DECOMPOSED)
+    search = CompilerSearch(
+        made=made,
+        compile=plan,
+        key=key,
+        answers=cache.answers(key),
+        last=whole,
+        whole=whole.id,
+        decomposed=None if stage is None or stage.verdict not in (AGREES, DIFFERS) else stage.verdict == AGREES,
+    )
     while isinstance(step := _next(search), BisectionStep):
         reason = _ask(session, cache, search, step)
         if reason is not None:
@@ -293,11 +306,14 @@ def _bisect(session: Session, made: Recompiled, cache: CompileCache, plan: Reque
             session.add([compiler_bisect.faulty_step_evidence(search.last, _bisect_facts(search, step))])
         case StepNotFound():
             session.add([compiler_bisect.not_found_evidence(search.last, step.tried, step.failed, search.count)])
+    if (without := search.answers.get(WITHOUT_PASSES)) in (GOOD, BAD):
+        last = session.findings[-1]
+        session.findings[-1] = replace(last, facts={**last.facts, "without_passes": without})
 
 
 def _next(search: CompilerSearch) -> BisectionStep | WrongStep | StepNotFound:
     """Next step. A healing step is run again in this call where only an earlier call had its answer."""
-    step = next_step(search.made.steps, search.answers)
+    step = next_step(search.made.steps, search.answers, decomposed=search.decomposed)
     if isinstance(step, WrongStep) and f"{step.subsystem}:{step.heals_at}" not in search.runs:
         known = len(search.answers)
         steps = len(search.made.steps[step.subsystem])

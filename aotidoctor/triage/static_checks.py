@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aotidoctor.model.errors import LimitReachedError
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity, describe_failure
+from aotidoctor.model.evidence import Evidence, NotChecked, Severity, describe_failure, limit_not_checked
 from aotidoctor.model.record import record
 from aotidoctor.model.report import current_extensions
-from aotidoctor.triage.limit import limit_not_checked
 from aotidoctor.triage.state import Session
 
 if TYPE_CHECKING:

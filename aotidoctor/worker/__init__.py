@@ -25,6 +25,7 @@ JOBS: dict[str, tuple[str, str, type[jobs.Job]]] = {
     "recover": ("aotidoctor.worker.recover", "recover", jobs.Run),
     "rehearse": ("aotidoctor.worker.server_rehearsal", "rehearse", jobs.Run),
     "reference": ("aotidoctor.worker.run_reference", "reference", jobs.Run),
+    "stage": ("aotidoctor.worker.stages", "stage", jobs.Stage),
     "demo_build": ("aotidoctor.worker.demo_build", "demo_build", jobs.DemoBuild),
     "verify": ("aotidoctor.worker.verify.verify_program", "verify", jobs.Verify),
     "save_inputs": ("aotidoctor.worker.call", "save_inputs", jobs.SaveInputs),

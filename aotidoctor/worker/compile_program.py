@@ -26,6 +26,8 @@ from aotidoctor.worker.user_code import load_setup
 
 # The compiler's bisect switch.
 _MOST_STEPS = 20_000
+# All passes together; the switch itself knows one kind of them at a time.
+_PASSES = ("post_grad_passes", "joint_graph_passes", "pre_grad_passes")
 _VARIABLES = ("TORCH_BISECT_BACKEND", "TORCH_BISECT_SUBSYSTEM", "TORCH_BISECT_MAX")
 
 
@@ -46,7 +48,8 @@ def count_steps(switch: dict[str, Any] | None) -> Iterator[dict[str, list[dict[s
         return
     bisector = module.CompilerBisector
     original = bisector.__dict__["disable_subsystem"]
-    if switch is not None:
+    no_passes = switch is not None and switch["subsystem"] == "passes"
+    if switch is not None and not no_passes:
         for name, value in zip(_VARIABLES, (switch["backend"], switch["subsystem"], str(switch["max"])), strict=True):
             os.environ[name] = value
         # The module may have been imported before, and remembers the values of that time.
@@ -59,7 +62,7 @@ def count_steps(switch: dict[str, Any] | None) -> Iterator[dict[str, list[dict[s
         found = steps.setdefault(subsystem, [])
         if len(found) < _MOST_STEPS:
             found.append(_describe_step(backend, debug_info))
-        return original.__func__(cls, backend, subsystem, debug_info)
+        return (no_passes and subsystem in _PASSES) or original.__func__(cls, backend, subsystem, debug_info)
 
     bisector.disable_subsystem = classmethod(disable_subsystem)
     try:

@@ -1,9 +1,9 @@
 """Compile one small model and save the files that the demo breaks; job ``demo_build``.
 
 The model has a dynamic batch, an embedding and a nested argument. It is compiled twice: with its weights inside, and
-with its weights beside the code, which the ordinary loader does not load. The other files are a model folder of
-Triton, with a wrong configuration that the server accepts, a program that calls the model, and its output for a bad
-id.
+with its weights beside the code, which the ordinary loader does not load. The other files are its source, a model
+folder of Triton, with a wrong configuration that the server accepts, a program that calls the model, and its output for
+a bad id.
 
 A module of its own: ``commands.demo`` reads this file to decide whether files from an earlier build are still valid.
 """
@@ -25,6 +25,7 @@ WITHOUT_WEIGHTS = "separate_weights.pt2"
 REFERENCE = "exported.pt2"
 GOOD, TRANSPOSED, NARROW_IDS, BAD_ID = "good.pt", "transposed.pt", "int32_ids.pt", "bad_id.pt"
 PROGRAM, LOG = "app.py", "crash.log"
+SOURCE = "model.py"
 
 ROWS = 100
 # Named as the documentation has it, with the type that the client happens to send, and merged with other requests.
@@ -41,6 +42,33 @@ output [
 ]
 instance_group [ { kind: KIND_CPU } ]
 parameters { key: "INFERENCE_MOD" value { string_value: "true" } }
+"""
+MODEL = """\
+import torch
+
+
+class Ranker(torch.nn.Module):
+    activation = staticmethod(torch.relu)
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(100, 16)
+        self.head = torch.nn.Linear(16, 4)
+
+    def forward(self, x, affine, *, ids):
+        hidden = x * affine["scale"] + affine["shift"] + self.embedding(ids)
+        return self.head(self.activation(hidden)).softmax(-1)
+
+
+def ranker():
+    torch.manual_seed(0)
+    return Ranker().eval()
+
+
+def edited():
+    model = ranker()
+    model.activation = torch.nn.functional.gelu  # changed after the export
+    return model
 """
 # Somebody's program, which knows nothing of aotidoctor.
 APP = """\
@@ -73,6 +101,7 @@ def demo_build(payload: DemoBuild, channel: Channel) -> dict[str, Any]:
     exported = _export_ranker(x, affine, ids)
     separate = payload.part == "separate_weights"
     if not separate:
+        (folder / SOURCE).write_text(MODEL, encoding="utf-8")
         _save(folder / GOOD, x, affine, ids)
         _save(folder / TRANSPOSED, x.t().contiguous().t(), affine, ids)
         _save(folder / NARROW_IDS, x, affine, ids.to(torch.int32))
@@ -142,17 +171,8 @@ def _save(path: Path, x: Any, affine: dict[str, Any], ids: Any) -> None:
 def _export_ranker(x: Any, affine: dict[str, Any], ids: Any) -> Any:
     import torch
 
-    class Ranker(torch.nn.Module):  # type: ignore[misc]  # torch is not analysed
-        def __init__(self) -> None:
-            super().__init__()
-            self.embedding = torch.nn.Embedding(ROWS, 16)
-            self.head = torch.nn.Linear(16, 4)
-
-        def forward(self, x: Any, affine: dict[str, Any], *, ids: Any) -> Any:
-            hidden = x * affine["scale"] + affine["shift"] + self.embedding(ids)
-            return self.head(torch.relu(hidden)).softmax(-1)
-
-    torch.manual_seed(0)
+    names: dict[str, Any] = {"__name__": "model"}
+    exec(compile(MODEL, SOURCE, "exec"), names)  # noqa: S102 - our own text
     batch = torch.export.Dim("batch", min=2, max=64)
     shapes = {"x": {0: batch}, "affine": {"scale": None, "shift": None}, "ids": {0: batch}}
-    return torch.export.export(Ranker().eval(), (x, affine), {"ids": ids}, dynamic_shapes=shapes)
+    return torch.export.export(names["ranker"](), (x, affine), {"ids": ids}, dynamic_shapes=shapes)

@@ -1,12 +1,13 @@
 """Load the program that a package was made from, and call it.
 
 The reference is an exported program (``exported.pt2``) or a function (``module.py:function``): of the arguments of the
-package, or of none, if it returns an exported program or a model.
+package, or of none, if it returns an exported program, a model, or a model with example inputs.
 """
 
 from __future__ import annotations
 
 import inspect
+import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,14 +23,21 @@ from aotidoctor.worker.tensors import describe, result_tensors
 from aotidoctor.worker.user_code import load_setup, users_directory
 from aotidoctor.worker.weights import program_tensors
 
+# In the paths of files that are not the user's.
+_NOT_THE_USERS = ("/torch/", "/aotidoctor/")
+
 
 @record
 class LoadedReference:
-    """``call`` runs it; ``program`` is the exported program (None for a function), ``tensors`` its tensors by name."""
+    """``call`` runs it; ``program`` is the exported program (None for a function), ``tensors`` its tensors by name.
+
+    ``example`` are args and kwargs that the user's function returned beside it.
+    """
 
     call: Callable[..., Any]
     program: Any = None
     tensors: dict[str, Any] = field(default_factory=dict)
+    example: tuple[Any, Any] | None = None
 
 
 # References that a process loaded before it was forked.
@@ -67,7 +75,10 @@ def _program_reference(program: Any) -> LoadedReference:
 
 
 def _function_reference(function: Callable[..., Any], channel: Channel) -> LoadedReference:
-    """The function itself, or, of one without parameters, the exported program or the model that it returns."""
+    """The function itself, or, of one without parameters, the exported program or the model that it returns.
+
+    It may return ``(model, args)`` or ``(model, args, kwargs)``: the model with example inputs.
+    """
     import torch
 
     try:
@@ -80,14 +91,18 @@ def _function_reference(function: Callable[..., Any], channel: Channel) -> Loade
         made = function()
     if isinstance(made, torch.export.ExportedProgram):
         return _program_reference(made)
-    return LoadedReference(call=made if isinstance(made, torch.nn.Module) else function)
+    if isinstance(made, tuple) and len(made) in (2, 3) and callable(made[0]):
+        args = made[1] if isinstance(made[1], tuple | list) else (made[1],)
+        return LoadedReference(call=made[0], example=(tuple(args), made[2] if len(made) == 3 else {}))
+    # A function that computes something from nothing is the model of a package without inputs.
+    return LoadedReference(call=made if callable(made) else function)
 
 
 def call_reference(reference: LoadedReference, call: ModelCall) -> tuple[dict[str, Any], Any]:
     """Call the reference: facts of the outputs or the ``error``, and the outputs (None when it raised).
 
     A function that does not take these arguments is ``unavailable``; of an error, ``refused`` has the operator and the
-    inputs that it refused.
+    inputs that it refused, and ``where`` is the user's line.
     """
     import torch
 
@@ -101,7 +116,7 @@ def call_reference(reference: LoadedReference, call: ModelCall) -> tuple[dict[st
 
         refused = refused_values(reference.call, call, str(error))
         refused["always"] = _refuses_its_examples(reference, str(error))
-        return {"error": error_text(error), "refused": refused}, None
+        return {"error": error_text(error), "where": users_line(error), "refused": refused}, None
     return {"outputs": [describe(path, leaf, values=True) for path, leaf in result_tensors(theirs)]}, theirs
 
 
@@ -136,3 +151,17 @@ def error_text(error: Exception) -> str:
     """Type and message of an exception of the reference, which is also printed with its traceback."""
     traceback.print_exception(error)
     return f"{type(error).__name__}: {error}"[:16384]
+
+
+def users_line(error: Exception) -> str | None:
+    """``model.py:12, in forward: y = self.conv(x)`` of the innermost frame of the user's code; None without one."""
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if is_users_file(one.filename)]
+    if not frames:
+        return None
+    last = frames[-1]
+    return f"{last.filename.rpartition('/')[2]}:{last.lineno}, in {last.name}: {(last.line or '').strip()[:200]}"
+
+
+def is_users_file(file: str) -> bool:
+    """Whether a frame's code is neither PyTorch's, nor ours, nor Python's own."""
+    return not (file.startswith(("<", f"{sys.base_prefix}/lib/")) or any(part in file for part in _NOT_THE_USERS))

@@ -94,6 +94,17 @@ def test_the_lowering_that_is_wrong_here(packages: Kit, case_dir: Path, home: Pa
     item = found(report, "AD-RUN-018")
     assert (item["kind"], item["subject"]) == ("found", "aten.erf.default"), item
     assert item["facts"]["subsystem"] == "lowerings"
+    assert item["facts"]["without_passes"] == "bad"
+    stages = [(row["name"], row["verdict"], row["first"]) for row in report["localization"]["stages"]]
+    assert stages == [
+        ("eager", "not looked at", False),
+        ("exported", "not looked at", False),
+        ("decomposed", "agrees", False),
+        ("lowered", "differs", True),
+        ("without passes", "differs", False),
+        ("one step off", "agrees", False),
+        ("package", "differs", False),
+    ]
     first = report["diagnoses"][0]
     told = (first["cause"], first["subject"], first["status"])
     assert told == ("codegen-bug", "aten.erf.default", "confirmed"), report["diagnoses"]

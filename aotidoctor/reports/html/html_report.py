@@ -377,6 +377,7 @@ def _sections(report: Report, known: frozenset[str]) -> Iterator[PageSection]:
     yield PageSection(id="log", title="Log", blocks=log_blocks(report.log))
     yield PageSection(id="serving", title="Serving", blocks=package_sections.serving_blocks(report))
     yield PageSection(id="compat", title="Packages and hosts", blocks=package_sections.compat_blocks(report))
+    yield PageSection(id="stages", title="Whose fault", blocks=package_sections.stage_blocks(report))
     yield PageSection(id="comparison", title="Against the reference", blocks=package_sections.comparison_blocks(report))
     contract = PageSection(
         id="contract",

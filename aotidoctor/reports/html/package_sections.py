@@ -35,7 +35,14 @@ from aotidoctor.reports.html.html_blocks import (
     texts,
 )
 from aotidoctor.reports.html.run_sections import error_figure
-from aotidoctor.reports.localization_view import COMPARISON_HEADINGS, comparison_reasons, comparison_rows
+from aotidoctor.reports.localization_view import (
+    COMPARISON_HEADINGS,
+    STAGE_HEADINGS,
+    STAGES_TITLE,
+    comparison_reasons,
+    comparison_rows,
+    stage_rows,
+)
 from aotidoctor.reports.package_view import DEBUG_SETTINGS
 
 # The contract beside the inputs. All other findings speak of the leaf as a whole.
@@ -226,6 +233,15 @@ def plan_blocks(report: Report, known: Collection[str]) -> tuple[Block, ...]:
         if report.plan
         else ()
     )
+
+
+def stage_blocks(report: Report) -> tuple[Block, ...]:
+    """The stages from the model to its package."""
+    rows = stage_rows(report)
+    if not rows:
+        return ()
+    lines = texts([row[1:] for row in rows], tones=[_TONES[row[0]] for row in rows])
+    return (TableBlock(label=STAGES_TITLE, headings=STAGE_HEADINGS[1:], rows=lines, stacks=True),)
 
 
 def comparison_blocks(report: Report) -> tuple[Block, ...]:

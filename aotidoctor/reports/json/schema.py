@@ -243,6 +243,10 @@ _COMPARISON = record_of(
     },
 )
 
+_CUSTODY_STAGE = record_of(
+    {**each("name verdict observed", TEXT), **each("against operator where run", TEXT_OR_NULL), "first": FLAG}
+)
+
 _LOCALIZATION = nullable(
     record_of(
         {"culprit": TEXT_OR_NULL, "how": TEXT, "chain": TEXT_OR_NULL},
@@ -256,6 +260,7 @@ _LOCALIZATION = nullable(
             "notes": TEXTS,
             **each("first_bad bisected", TEXT_OR_NULL),
             "comparison": array_of(_COMPARISON),
+            "stages": array_of(_CUSTODY_STAGE),
         },
     )
 )

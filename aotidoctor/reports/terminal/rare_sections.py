@@ -16,9 +16,12 @@ from aotidoctor.model.report import Report
 from aotidoctor.reports import localization_view, run_view
 from aotidoctor.reports.localization_view import (
     COMPARISON_HEADINGS,
+    STAGE_HEADINGS,
+    STAGES_TITLE,
     comparison_reasons,
     comparison_rows,
     kernel_value_rows,
+    stage_rows,
 )
 from aotidoctor.reports.terminal.terminal_layout import STYLES, Layout, capture_for_stream, capture_plain
 from aotidoctor.reports.text import one_line
@@ -69,6 +72,18 @@ def _mark_row(row: Sequence[str]) -> list[Text]:
 # Section "Against the reference". Below this width the last columns would push the others together.
 _WIDE_VALUES, _NARROW = 110, 8
 _COMPARISON_STYLES = {"": "", "!": "yellow", "x": "red"}
+
+
+def show_stages(report: Report, out: Layout) -> None:
+    """A table of the stages; columns that are empty for all of them are left out."""
+    rows = stage_rows(report)
+    if not rows:
+        return
+    out.title(STAGES_TITLE)
+    parts = [at for at in range(len(STAGE_HEADINGS)) if any(row[at] for row in rows)]
+    headings = [STAGE_HEADINGS[at] for at in parts]
+    styled = ([Text(row[at], style=_COMPARISON_STYLES[row[0]]) for at in parts] for row in rows)
+    out.table(headings, styled, whole=[heading for heading in headings if heading != "Observed"])
 
 
 def show_comparison(report: Report, out: Layout) -> None:

@@ -320,8 +320,9 @@ def _case(report: Report, out: Layout, *, calm: bool, detail: int) -> None:
             out.pair(Text(f" {number:>2}."), Text(one_line(step, 400)))
     if report.localization is not None:
         # What only a run finds: outputs beside the reference's, and the place of the failure.
-        from aotidoctor.reports.terminal.rare_sections import show_comparison, show_place
+        from aotidoctor.reports.terminal.rare_sections import show_comparison, show_place, show_stages
 
+        show_stages(report, out)
         show_comparison(report, out)
         if not calm or report.command == "localize":
             show_place(report.localization, out, detail=detail)

@@ -29,6 +29,7 @@ the facts of ``judge_leaf``.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -240,9 +241,12 @@ def _run_float64(reference: LoadedReference, call: ModelCall) -> tuple[Any, list
     if reference.program is None:
         # A function is called with float64 inputs; it may refuse them, or compute in float32 all the same.
         wide = call.rebuilt(lambda _, leaf: widen(leaf, copy=True))
+        function: Any = reference.call
         try:
+            if isinstance(function, torch.nn.Module):
+                function = copy.deepcopy(function).double()
             with torch.no_grad():
-                result = reference.call(*wide.args, **wide.kwargs)
+                result = function(*wide.args, **wide.kwargs)
         except Exception as error:
             raise NoDoubleRunError(
                 f"the function refuses float64 inputs ({type(error).__name__}: {error})"[:200]

@@ -205,20 +205,27 @@ def _program_values(node: Any, value: Any) -> list[ProgramValue]:
         target = ".".join(text.split(".")[:2]) if "." in text else getattr(node.target, "__name__", text)
     else:
         target = "input" if node.op == "placeholder" else "weight"
-    # The innermost line of the user's code (not PyTorch's): ``model.py:12``.
-    lines = [line.strip() for line in str(node.meta.get("stack_trace") or "").splitlines()]
-    frames = [line for line in lines if line.startswith('File "')]
-    where = None
-    if frames:
-        own = [line for line in frames if "/torch/" not in line] or frames
-        file, _, rest = own[-1].removeprefix('File "').partition('", line ')
-        where = f"{file.rpartition('/')[2]}:{rest.partition(',')[0]}"
+    where = source_place(node)
     parts = value if isinstance(value, tuple | list) else (value,)
     tensors = [one for one in parts if isinstance(one, torch.Tensor) and one.device.type != "meta"]
-    return [
-        ProgramValue(name=node.name, target=target, where=where, value=copy, marks=_marks(_plain(copy)))
-        for copy in (one.detach().clone() for one in tensors)
-    ]
+    return [program_value(node.name, target, where, one) for one in tensors]
+
+
+def source_place(node: Any) -> str | None:
+    """``model.py:12``, the innermost line of the user's code (not PyTorch's) that made a node."""
+    lines = [line.strip() for line in str(node.meta.get("stack_trace") or "").splitlines()]
+    frames = [line for line in lines if line.startswith('File "')]
+    if not frames:
+        return None
+    own = [line for line in frames if "/torch/" not in line] or frames
+    file, _, rest = own[-1].removeprefix('File "').partition('", line ')
+    return f"{file.rpartition('/')[2]}:{rest.partition(',')[0]}"
+
+
+def program_value(name: str, target: str, where: str | None, tensor: Any) -> ProgramValue:
+    """The record of a copy of ``tensor``."""
+    copied = tensor.detach().clone()
+    return ProgramValue(name=name, target=target, where=where, value=copied, marks=_marks(_plain(copied)))
 
 
 def _plain(tensor: Any) -> Any:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.localize.bisection import ALL_OFF, BisectionStep, StepNotFound, WrongStep, most_steps, next_step
+from aotidoctor.localize.bisection import (
+    ALL_OFF,
+    NO_PASSES,
+    PASSES,
+    BisectionStep,
+    StepNotFound,
+    WrongStep,
+    most_steps,
+    next_step,
+)
 from aotidoctor.model.answers import CompilerStep
 
 
@@ -99,6 +108,48 @@ def test_what_was_answered_is_not_asked_again():
     found, asked = search(of, wrong("lowerings", 11), known)
     assert found.number == 11
     assert asked == all_asked[3:]
+
+
+STEPS = steps(lowerings=4, post_grad_passes=3, joint_graph_passes=2, decomposition=5, pre_grad_passes=1)
+
+
+def guided(answer, *, decomposed):
+    """The result, and the questions that turn a whole stage off."""
+    known, asked = {}, []
+    while isinstance(step := next_step(STEPS, known, decomposed=decomposed), BisectionStep):
+        asked.append((step.subsystem, step.max))
+        known[step.key] = answer(step.subsystem, step.max)
+        assert len(asked) < 60
+    return step, [name for name, at in asked if at == ALL_OFF]
+
+
+def test_where_the_decomposed_program_is_wrong_the_search_starts_with_the_decompositions():
+    found, asked = guided(wrong("decomposition", 2), decomposed=False)
+    assert (found.subsystem, found.number, asked) == ("decomposition", 2, ["decomposition"])
+
+
+@pytest.mark.parametrize("passes", PASSES)
+def test_where_all_passes_off_heal_only_passes_are_asked(passes):
+    def answer(subsystem, at):
+        return "good" if subsystem == NO_PASSES else wrong(passes, 0)(subsystem, at)
+
+    found, asked = guided(answer, decomposed=True)
+    assert (found.subsystem, found.number) == (passes, 0)
+    assert asked == [NO_PASSES, *PASSES[: PASSES.index(passes) + 1]]
+
+
+def test_where_passes_are_right_none_of_them_is_asked_alone():
+    found, asked = guided(wrong("lowerings", 3), decomposed=True)
+    assert (found.subsystem, found.number, asked) == ("lowerings", 3, [NO_PASSES, "lowerings"])
+    nowhere, asked = guided(lambda *_: "bad", decomposed=True)
+    assert asked == [NO_PASSES, "lowerings", "decomposition"]
+    assert set(nowhere.tried) == {*PASSES, "lowerings", "decomposition"}
+
+
+def test_where_the_passes_cannot_be_turned_off_together_each_is_asked():
+    found, asked = guided(wrong("pre_grad_passes", 0, broken={(NO_PASSES, ALL_OFF)}), decomposed=True)
+    assert found.subsystem == "pre_grad_passes"
+    assert asked == [NO_PASSES, "lowerings", *PASSES]
 
 
 def test_a_question_tells_how_far_it_is():

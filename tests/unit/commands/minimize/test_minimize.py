@@ -48,6 +48,20 @@ def test_only_the_culprits_are_left(culprits):
     assert all(names and len(set(names)) == len(names) for names in asked)
 
 
+def test_suspects_are_tried_alone_first(tmp_path):
+    shop = Shop(("wrong", "numbers"), lambda names: "n17" in names)
+    shop.suspected = ("n17",)
+    found = _search(shop, folder(tmp_path), lambda _: None)
+    assert (found.operators, shop.asked) == (("n17",), [None, ("n17",)])
+
+
+def test_suspects_that_are_innocent_cost_one_question(tmp_path):
+    shop = Shop(("wrong", "numbers"), lambda names: "n17" in names)
+    shop.suspected = ("n3", "n4")
+    found = _search(shop, folder(tmp_path), lambda _: None)
+    assert (found.operators, shop.asked[1]) == (("n17",), ("n3", "n4"))
+
+
 def test_one_operator_takes_a_question_per_halving():
     _, asked = searched(lambda names: "n17" in names)
     assert len(asked) <= 14
@@ -71,11 +85,16 @@ def test_what_is_returned_failed_also_where_longer_parts_do_not():
 class Shop:
     """Fails as told, without a compiler."""
 
+    suspected: tuple[str, ...] = ()
+
     def __init__(self, wanted, fails, budget=10**6):
         self.wanted, self.fails, self.left, self.asked = wanted, fails, budget, []
 
     def whole(self):
         return self.wanted
+
+    def suspects(self, _whole):
+        return self.suspected
 
     def attempt(self, names, room: Path):
         self.left -= 1

@@ -1,0 +1,217 @@
+"""Which stage between the model and its package breaks it?
+
+What it does
+    Calls the model of --model on the inputs, its exported program, and that program after the compiler's
+    decompositions, each in a child, on the same inputs and weights, and compares each with the stage before. A float64
+    run of the stage before decides whether a difference is more than rounding. Where the program differs from the
+    model, or there is none, the model is exported here as well, strictly and not. Of a stage that differs, the first
+    operator that gives other values is named. Nothing is compiled.
+
+Why it matters
+    Whose fault it is decides what helps: the model's own error, a Python branch that export fixed, a decomposition, or
+    the code that was compiled. The stage before is the proof that the fault is not older.
+
+Example
+    aten.gelu.default: observed decomposed differs from exported, result: max |difference| 0.0058, expected what
+    exported computes
+
+When it is wrong
+    A model that is another one at each call (random numbers, a counter in Python) differs from its program by right.
+    Weights of the model that differ from the program's are replaced by those. An export here has this call's sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from aotidoctor.localize.stages import (
+    AGREES,
+    DECOMPOSED,
+    EAGER,
+    EXPORTED,
+    NOT_STRICT,
+    OF_EXPORT,
+    RAISES,
+    STRICT,
+    first_broken,
+    known_stages,
+    next_stage,
+)
+from aotidoctor.model.case import Case
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.jobs import Stage, change_fields
+from aotidoctor.model.localization import CustodyStage
+from aotidoctor.model.run import Outcome, Request
+from aotidoctor.probes.payload import inputs_source, reference_comparison, user_code
+from aotidoctor.probes.probe import History, Probe, evidence, unasked
+from aotidoctor.probes.recompiled import COMPARISON, WRONG
+from aotidoctor.probes.reference import raised_evidence
+
+CODE, NAME = "AD-RUN-038", "stages"
+_OF_MODEL = (
+    "The model itself raises, without export and compiler: correct the line that is named, or give it other inputs."
+)
+_SAME_MESSAGE = "model(*args, **kwargs)   # the same message"
+_OWN_DECOMPOSITION = "program = program.run_decompositions({torch.ops.%s: your_own})"
+
+
+def plan(case: Case, history: History) -> Request | NotChecked:
+    """Plan the first stage if a model was given, or the package is known to differ from its program."""
+    if case.inputs is None and case.generated is None:
+        return unasked(CODE, NAME, "there are no inputs")
+    if case.options.model is None and case.options.reference is None:
+        reason = (
+            "model, export, decomposition, lowering and package could not be told apart: "
+            "--model file.py:function and --reference exported.pt2 would do so"
+        )
+        return unasked(CODE, NAME, reason, moot=False)
+    if case.options.model is None and not history.has(COMPARISON, *WRONG):
+        return unasked(CODE, NAME, "the package was not found to differ from the reference, and there is no --model")
+    return next_request(case, history) or unasked(CODE, NAME, "the reference is a function, which has no stages")
+
+
+def next_request(case: Case, history: History, room: str | None = None) -> Request | None:
+    """The request for the next stage; None where another one would add nothing.
+
+    A program that is exported here is written to the folder ``room``.
+    """
+    asked = next_stage(
+        known_stages(history.outcomes),
+        has_model=case.options.model is not None,
+        has_program=program_of(case) is not None,
+    )
+    if asked is None:
+        return None
+    request = stage_request(case, *asked)
+    keep = f"{room}/exported.pt2" if room is not None and asked[0] in (NOT_STRICT, STRICT) else None
+    return replace(request, payload=change_fields(request.payload, {"keep": keep}))
+
+
+def stage_of(request: Request) -> str:
+    """The stage that a request computes."""
+    return request.payload.stage if isinstance(request.payload, Stage) else ""
+
+
+def program_of(case: Case) -> str | None:
+    """What may be the exported program of the case: an archive, or a function that makes one."""
+    return case.options.reference if case.options.reference != case.options.model else None
+
+
+def stage_request(case: Case, stage: str, before: str | None) -> Request:
+    """The request to compute ``stage`` and hold it against ``before``."""
+    options = case.options
+    payload = Stage(
+        code=user_code(case),
+        stage=stage,
+        before=before,
+        model=options.model,
+        program=program_of(case),
+        inputs=inputs_source(case),
+    )
+    what = f"{stage} against {before}" if before is not None else f"the model by itself ({stage})"
+    return Request(
+        probe=NAME,
+        job="stage",
+        payload=payload,
+        timeout=options.timeout,
+        memory_limit=options.memory_limit,
+        purpose=what,
+    )
+
+
+def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
+    """The finding of all stages so far: the first that breaks it, else that all agree."""
+    rows = [*known_stages(history.outcomes).values()]
+    first = first_broken(rows)
+    if first is None:
+        done = ", ".join(row.name for row in rows if row.verdict == AGREES)
+        if not done:
+            return ()
+        return [evidence(CODE, "agrees", Severity.INFO, outcome, observed=f"{done} agree", expected="agreement")]
+    if first.name == EAGER:
+        if history.has(COMPARISON, "raises"):
+            return ()
+        raised = raised_evidence(case, history, reference_comparison(outcome), outcome, who="the model itself")
+        return [replace(raised, facts={**raised.facts, "remedy": _OF_MODEL, "command": _SAME_MESSAGE})]
+    # A program that PyTorch cannot decompose has a finding of its own.
+    if first.verdict == RAISES and (first.name != EXPORTED or history.has(COMPARISON, "raises")):
+        return ()
+    kind = "exported" if first.name in OF_EXPORT else DECOMPOSED
+    facts: dict[str, FactValue] = {
+        "stage": first.name,
+        "against": first.against,
+        "operator": first.operator,
+        "where": first.where,
+        "name": first.operator,
+        **(_export_facts(rows) if kind == "exported" else _decomposition_facts(first)),
+    }
+    at = f" ({first.where})" if first.where else ""
+    return [
+        evidence(
+            CODE,
+            kind,
+            Severity.ERROR,
+            outcome,
+            subject=first.operator,
+            observed=f"{first.name} {first.verdict}{at}: {first.observed}",
+            expected=f"what {first.against} computes",
+            facts={key: value for key, value in facts.items() if value is not None},
+        )
+    ]
+
+
+def _export_facts(rows: Sequence[CustodyStage]) -> dict[str, FactValue]:
+    """What helps where the program is not what the model computes, as far as it was tried."""
+    here = {row.name: row for row in rows}
+    agreeing = next((name for name in (NOT_STRICT, STRICT) if name in here and here[name].verdict == AGREES), None)
+    if agreeing is None:
+        return {
+            "remedy": "Export itself changes it: find the line that depends on Python values or on "
+            "torch.compiler.is_exporting(), and write it with tensors (torch.cond, torch.where). Tried: exported here, "
+            f"{' and '.join(name for name in (NOT_STRICT, STRICT) if name in here)}, it does not agree.",
+            "command": "torch.cond(pred, true_fn, false_fn, operands)   # in forward, in place of the Python branch",
+        }
+    return {
+        "remedy": f"Export this model again. Tried: exported here ({agreeing}, these sizes) it agrees with the model. "
+        "The program has other Python values (a branch that export fixed), or is of another version of the model.",
+        "command": f"ep = torch.export.export(model, args, strict={agreeing == STRICT})",
+        "tried": True,
+    }
+
+
+def _decomposition_facts(first: CustodyStage) -> dict[str, FactValue]:
+    own = _OWN_DECOMPOSITION % (first.operator or "aten.OPERATOR.default")
+    return {"workaround": f"{own}, then compile", "command": f"{own}   # before compiling it"}
+
+
+_CAUSES = {"exported": "export-specialization", DECOMPOSED: "codegen-bug"}
+
+
+def proof(findings: Sequence[Evidence]) -> dict[str, str]:
+    """Cause proven by its stage and the one before, with how; empty without one."""
+    item = _first_finding(findings)
+    if item is None:
+        return {}
+    before, stage = item.facts["against"], item.facts["stage"]
+    return {_CAUSES[item.kind]: f"{before} is right and {stage} is not, on the same inputs and weights"}
+
+
+def untried(findings: Sequence[Evidence]) -> tuple[str, ...]:
+    """The cause that is proven while its remedy was not tried; empty where it was."""
+    item = _first_finding(findings)
+    return () if item is None or item.facts.get("tried") else (_CAUSES[item.kind],)
+
+
+def _first_finding(findings: Sequence[Evidence]) -> Evidence | None:
+    return next((item for item in findings if item.code == CODE and item.kind in _CAUSES), None)
+
+
+PROBE = Probe(
+    code=CODE,
+    name=NAME,
+    asks="which stage between the model and its package breaks it?",
+    asked_when="when --model was given, or the package differs from its exported program",
+    plan=plan,
+    read=read,
+)
