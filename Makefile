@@ -120,7 +120,7 @@ web: install
 
 # The pictures in the README; needs Chromium with its driver.
 picture: install
-	$(BIN)/python -m tests.browser.picture .github/report.png docs/fleet.png
+	$(BIN)/python -m tests.browser.picture .github/report.png docs/fleet.png docs/page.png
 
 # Real architectures through every command; needs a network once, some GB of disk and hours. MODELS are names or traits.
 TRIAL_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/aotidoctor-trial/venv

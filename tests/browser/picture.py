@@ -1,4 +1,4 @@
-"""The pictures of the README: ``make picture``, or ``python -m tests.browser.picture .github/report.png docs/fleet.png``.
+"""The pictures of the README and docs: ``make picture``, or ``python -m tests.browser.picture REPORT FLEET PAGE``.
 
 That of a fleet is the page of ``aotidoctor demo --fleet``. The report is a real one: ``aotidoctor run model.pt2 --inputs int32_ids.pt --report html:report.html`` on the model that
 ``aotidoctor demo`` compiles.
@@ -10,8 +10,10 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
+from aotidoctor.cli.web import site
 from aotidoctor.commands import demo
 from tests.browser.chromium import chromium
 
@@ -47,10 +49,29 @@ def picture(report: Path, profile: Path, last: str = LAST) -> bytes:
         return page.picture(WIDTH, round(float(str(end))) + 20)
 
 
+def page_for_files(profile: Path) -> bytes:
+    """The page of ``aotidoctor web`` with the answer to its example."""
+    from tests.browser import test_web_page as steps
+
+    with tempfile.TemporaryDirectory() as folder:
+        site.build_site(Path(folder))
+        with site.SiteServer(Path(folder), 0) as server, chromium(profile) as page:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            page.open(server.address, width=WIDTH, height=900)
+            steps.until_ready(page)
+            steps.answer(page, lambda: page.ask("document.getElementById('example').click()"))
+            steps.headline(page)
+            png = page.picture(WIDTH, 900)
+            server.shutdown()
+    return png
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
         here = Path(scratch)
         report = picture(real_report(here), here / "profile")
         fleet = picture(real_fleet(here), here / "profile", "K1")
+        dropped = page_for_files(here / "profile")
     Path(sys.argv[1]).write_bytes(report)
     Path(sys.argv[2]).write_bytes(fleet)
+    Path(sys.argv[3]).write_bytes(dropped)

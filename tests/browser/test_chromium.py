@@ -220,7 +220,7 @@ def packages_of_the_demo(monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_dir()))
 
 
-@pytest.mark.parametrize("name", [".github/report.png", "docs/fleet.png"])
+@pytest.mark.parametrize("name", [".github/report.png", "docs/fleet.png", "docs/page.png"])
 def test_the_pictures_of_the_readme(name):
     path = Path(__file__).parents[2] / name
     assert path.stat().st_size < 300_000
