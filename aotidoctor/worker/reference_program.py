@@ -17,6 +17,7 @@ from typing import Any
 from aotidoctor.model.case import user_function
 from aotidoctor.model.jobs import Job, UserCode
 from aotidoctor.model.record import record
+from aotidoctor.readers.package.zip_archive import DEFAULT_CRC_LIMIT
 from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.tensors import describe, result_tensors
@@ -50,8 +51,8 @@ def share_reference(spec: str, channel: Channel) -> None:
         _shared[spec] = load_reference(spec, channel)
 
 
-def load_reference(spec: str, channel: Channel) -> LoadedReference:
-    """Load an exported program, or the function in ``module.py:function``."""
+def load_reference(spec: str, channel: Channel, *, crc_limit: int = DEFAULT_CRC_LIMIT) -> LoadedReference:
+    """Load an exported program, undamaged as far as ``crc_limit`` goes, or the function in ``module.py:function``."""
     if spec in _shared:
         return _shared[spec]
     if (named := user_function(spec)) is not None:
@@ -61,13 +62,19 @@ def load_reference(spec: str, channel: Channel) -> LoadedReference:
     if not (channel.user_cwd / spec).is_file():
         # Opening a named pipe would wait until the time is up.
         raise FileNotFoundError(f"no such file: {spec}")
-    from aotidoctor.readers.package.read_package import read_damage
+    if damaged := damage_error(spec, channel, crc_limit=crc_limit):
+        raise damaged
     from aotidoctor.worker.cut_program import load_program
 
-    # PyTorch compares no checksum: damage would be taken for a fault of the package.
-    if damage := read_damage(str(channel.user_cwd / spec)):
-        raise ValueError(f"{spec} {damage}")
     return _program_reference(load_program(channel.user_cwd / spec))
+
+
+def damage_error(spec: str, channel: Channel, *, crc_limit: int = DEFAULT_CRC_LIMIT) -> ValueError | None:
+    """The damage of an exported program: PyTorch compares no checksum, and it would pass for the package's fault."""
+    from aotidoctor.readers.package.read_package import read_damage
+
+    damage = None if user_function(spec) is not None else read_damage(str(channel.user_cwd / spec), crc_limit)
+    return ValueError(f"{spec} {damage}") if damage else None
 
 
 def _program_reference(program: Any) -> LoadedReference:

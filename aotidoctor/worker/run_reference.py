@@ -26,10 +26,18 @@ from typing import Any
 from aotidoctor.model.case import Tolerance, Tolerances
 from aotidoctor.model.jobs import Run
 from aotidoctor.readers.contract.written_constants import MOST, constant_numbers, constant_vectors, is_typed
+from aotidoctor.readers.package.zip_archive import QUICK_CRC_LIMIT
 from aotidoctor.worker.call import ModelCall, read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.load_package import LoadedModel
-from aotidoctor.worker.reference_program import LoadedReference, call_reference, error_text, load_reference
+from aotidoctor.worker.reference_program import (
+    LoadedReference,
+    call_reference,
+    damage_error,
+    error_text,
+    load_reference,
+)
+from aotidoctor.worker.serve import keep_memory
 from aotidoctor.worker.tensors import (
     compare_leaf,
     compare_outputs,
@@ -192,26 +200,51 @@ def check_reference(
     ``reference`` holds ``error`` (text) when the reference raised, ``unavailable`` (text) when there is none to run,
     else the facts of ``compare_outputs``, ``mutation``, ``alias``, and, where the outputs differ, ``float64``.
     ``outputs`` is the result of ``make_calls``: the inputs as they were before, and the package's first result.
-    """
-    from aotidoctor.worker.float64.float64_run import snapshot_buffers
 
+    The checksums of large members of the program are compared only where something differs.
+    """
+    # The call under examination is over.
+    keep_memory()
+    spec = payload.reference or ""
     try:
-        reference = load_reference(payload.reference or "", channel)
+        reference = load_reference(spec, channel, crc_limit=QUICK_CRC_LIMIT)
     except Exception as error:
-        return {"reference": {"unavailable": error_text(error)}}
+        return {"reference": {"unavailable": error_text(damage_error(spec, channel) or error)}}
     result = _compare_weights(payload, model, reference.tensors) if reference.tensors else {}
+    weights = result.get("weights", [])
+    equal = bool(weights) and all(item["equal"] for item in weights)
+    if not equal and (damaged := damage_error(spec, channel)):
+        return {"reference": {"unavailable": error_text(damaged)}}
     if call is None or outputs is None:
         return result
     channel.put(**result)
+    facts = _compare_calls(payload, model, reference, call, outputs=outputs, weights=weights, channel=channel)
+    if equal and not facts.get("agrees") and (damaged := damage_error(spec, channel)):
+        facts = {"unavailable": error_text(damaged)}
+    return result | {"reference": facts}
+
+
+def _compare_calls(
+    payload: Run,
+    model: LoadedModel,
+    reference: LoadedReference,
+    call: ModelCall,
+    *,
+    outputs: Any,
+    weights: list[dict[str, Any]],
+    channel: Channel,
+) -> OutputFacts:
+    """Call the reference and compare; differences of written constants are added to ``weights``."""
+    from aotidoctor.worker.float64.float64_run import snapshot_buffers
+
     saved, ours = outputs
     given = saved or call
     again, before = given.copy(), given.digests()
     state = snapshot_buffers(reference.call) if reference.program is not None else []
     facts, theirs = call_reference(reference, given)
     if theirs is None:
-        return result | {"reference": facts}
+        return facts
     facts = compare_outputs(ours, theirs, requested_tolerances(payload))
-    weights = result.get("weights", [])
     if not facts["agrees"] and again is not None:
         written = _compare_with_written(payload, model, reference, again, ours=ours, weights=weights, state=state)
         if written is not None and treat.loads_weights_of(payload):
@@ -227,7 +260,7 @@ def check_reference(
         payload, facts, reference, again, results=(ours, theirs), weights=weights, state=state, channel=channel
     )
     settle_verdicts(facts)
-    return result | {"reference": facts}
+    return facts
 
 
 def _other_in_its_place(payload: Run, reference: LoadedReference, call: ModelCall, ours: Any) -> dict[str, str] | None:

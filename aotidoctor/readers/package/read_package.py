@@ -311,15 +311,15 @@ def read_exported(path: str) -> tuple[ExportedFacts, ...]:
         return ()
 
 
-def read_damage(path: str) -> str | None:
-    """The damage of an archive in words, as far as ``DEFAULT_CRC_LIMIT`` goes; None also where it cannot be read."""
+def read_damage(path: str, crc_limit: int = DEFAULT_CRC_LIMIT) -> str | None:
+    """The damage of an archive in words, as far as ``crc_limit`` goes; None also where it cannot be read."""
     try:
         if not Path(path).is_file():
             return None
         with opened_blob(path) as (blob, _):
             directory = read_zip_directory(blob)
             entries = directory.entries if directory is not None else ()
-            states = crc_states(blob, entries, DEFAULT_CRC_LIMIT)
+            states = crc_states(blob, entries, crc_limit)
     except (OSError, ValueError):
         return None
     return describe_damage([entry.name for entry, state in zip(entries, states, strict=True) if state is CrcState.BAD])

@@ -38,7 +38,6 @@ from aotidoctor.model.record import record
 from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.float64.float64_run import NoDoubleRunError, RoundingNoise, run_program, widen
 from aotidoctor.worker.reference_program import LoadedReference
-from aotidoctor.worker.serve import keep_memory
 from aotidoctor.worker.tensors import dense, iterate_leaves, short_name
 
 # The verdict on one output.
@@ -189,8 +188,6 @@ def judge(
     reference: LoadedReference, call: ModelCall, results: tuple[Any, Any], leaves: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """Add the verdict to each of ``leaves``; return the facts of the runs. Never raises."""
-    # The call under examination is over.
-    keep_memory()
     try:
         exact, own_dtype = _run_float64(reference, call)
         moved = _results_with_noise(reference, call, (*results, exact), leaves)

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aotidoctor.model.case import GRID, Tolerance, Tolerances, agrees_within
+from aotidoctor.worker import run_reference
 from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.run_reference import check_reference, compare_aliases, compare_mutation
 from aotidoctor.worker.tensors import compare_outputs, needed_atol, settle_verdicts
@@ -236,9 +237,15 @@ class Counting(torch.nn.Module):
         return torch.exp(x * self.w) + self.count, self.count
 
 
-def checked(tmp_path, ours, held=None, **payload):
+def checked(tmp_path, ours, held=None, *, flipped=None, **payload):
+    """``flipped``: a bit of this weight of the program is flipped in the file."""
     program = torch.export.export(Counting(), (X,))
     torch.export.save(program, tmp_path / "exported.pt2")
+    if flipped is not None:
+        bits = program.state_dict[flipped].detach().numpy().tobytes()
+        whole = (tmp_path / "exported.pt2").read_bytes()
+        at = whole.index(bits, whole.index(b"data/weights/"))
+        (tmp_path / "exported.pt2").write_bytes(whole[:at] + bytes([bits[0] ^ 64]) + whole[at + 1 :])
     channel = Channel(tmp_path)
     held = {"w": torch.ones(4) * 3, "count": torch.zeros(1)} if held is None else held
     result = check_reference(
@@ -275,6 +282,17 @@ def test_other_weights_are_explanation_enough(tmp_path):
     assert channel.stages == []
     assert "different weights" in result["reference"]["float64"]["problem"]
     assert [item["equal"] for item in result["weights"]] == [False, True]
+
+
+@pytest.mark.parametrize("held", [{"w": torch.ones(4) * 3, "count": torch.zeros(1)}, {"count": torch.zeros(1)}])
+def test_damage_of_a_large_program_is_found_where_something_differs(tmp_path, monkeypatch, held):
+    """Its checksums are not compared before that: by weights that differ, or by outputs alone."""
+    monkeypatch.setattr(run_reference, "QUICK_CRC_LIMIT", 0)
+    right = (torch.exp(X * 3) + 1, torch.ones(1))
+    result, _ = checked(tmp_path, right, held, flipped="w")
+    assert list(result["reference"]) == ["unavailable"]
+    assert "exported.pt2 is damaged: the data of " in result["reference"]["unavailable"]
+    assert checked(tmp_path, right, held)[0]["reference"]["agrees"] is True
 
 
 def test_payload_tolerances(tmp_path):
