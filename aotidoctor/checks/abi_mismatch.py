@@ -5,6 +5,7 @@ What it does
     tables, with the version that the package requires. It also looks for the functions that torch will call in it. For
     a different machine, known from its profile, the versions of its libraries and of its torch are compared instead.
     Code in an ExecuTorch program calls ExecuTorch's own runtime, whose functions are compared by its release.
+    Of an artifact of torch.compile it compares the torch, Python, toolkit and Triton that made it.
 
 Why it matters
     Loading fails with "undefined symbol" or "version `GLIBC_2.38' not found". The cause is a different torch, a
@@ -36,6 +37,7 @@ from aotidoctor.checks.matching.package_facts import (
 from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.case import Case, MissingSymbol
 from aotidoctor.model.evidence import Evidence, list_names, plural
+from aotidoctor.model.precompiled import Precompiled
 from aotidoctor.readers.releases.torch_releases import (
     PREFIX,
     Release,
@@ -57,11 +59,15 @@ ENTRY_POINTS = (
 )
 GLOBALLY = "import ctypes, torch; ctypes.CDLL(torch.__path__[0] + '/lib/libtorch.so', mode=ctypes.RTLD_GLOBAL)"
 _OF_TORCH = ("libtorch", "libc10")
+_MAKE_AGAIN = "Make the file again with the torch, Python and Triton that will load it."
+_KEY = "python -c 'from torch._inductor.codecache import torch_key; print(torch_key().hex())'"
 _OLD_STRING_ABI = ("Ss", "SsE")
 
 
 def run(case: Case) -> Findings:
     """One finding per missing version, and one for all symbols without a version."""
+    if case.artifact.precompiled is not None:
+        return _made_by(case, case.artifact.precompiled)
     compiled = main_object(case)
     if compiled is None:
         return FIND.unchecked(NO_MODEL if case.model is None else "the model has no shared object")
@@ -78,6 +84,79 @@ def run(case: Case) -> Findings:
     plain = [symbol for symbol in case.host.missing_symbols if symbol.version is None]
     versioned = [symbol for symbol in case.host.missing_symbols if symbol.version is not None]
     return [*entry_points, *_versions(case, compiled.member, versioned), *_symbols(case, compiled, plain)]
+
+
+# Since then a file of aot_compile begins with a mark.
+_MARKED: Release = (2, 15)
+
+
+def _made_by(case: Case, found: Precompiled) -> Findings:
+    """The versions of the process that made an artifact of torch.compile: its loader wants the very same."""
+    host, torch = case.host, case.host.torch
+    here = {
+        "torch": torch.version if torch is not None else None,
+        "python": None if "python" in host.unstated else host.python,
+        "toolkit": (torch.cuda or torch.xpu) if torch is not None else None,
+        "triton": ".".join(host.packages["triton"].split(".")[:2]) if "triton" in host.packages else None,
+    }
+    evidence, unknown = [], []
+    for function in found.functions[:1]:
+        compared = ("torch", "python", *(("toolkit", "triton") if function.device_type in ("cuda", "xpu") else ()))
+        made = {name: getattr(function, name) for name in compared}
+        for name, version in made.items():
+            if version is None or _same_version(version, here[name]):
+                continue
+            if here[name] is None:
+                unknown.append(f"{name} {version}")
+                continue
+            evidence.append(
+                FIND.error(
+                    f"made-by-{name}",
+                    name,
+                    observed=f"made by {name} {version}",
+                    expected=f"{name} {here[name]}, as here",
+                    message=f"the file was made by {name} {version}, and this host has {here[name]}: its loader "
+                    "refuses any other version, and names that of this host as if it were the file's",
+                    source=at_member(case, None),
+                    facts={"what": name, "made": version, "here": here[name] or "", "remedy": _MAKE_AGAIN},
+                )
+            )
+    if not evidence:
+        evidence += _mark(case, found)
+    if evidence:
+        return evidence
+    if found.damage is not None:
+        return []
+    if found.torch_key is not None or found.form in ("mega-cache", "standalone-unpacked", "vllm-cache"):
+        key = f" ({found.torch_key[:16]}...)" if found.torch_key else ""
+        unknown.append(f"the torch that made it, of which it has only a hash{key}; that torch prints its own: {_KEY}")
+    return FIND.unchecked(f"not compared: {'; '.join(unknown)}") if unknown else []
+
+
+def _mark(case: Case, found: Precompiled) -> list[Evidence]:
+    """The mark at the beginning of a file of aot_compile, which old releases do not read and new ones want."""
+    release = release_of(case.host.torch.version) if case.host.torch is not None else None
+    aot = found.form.startswith("aot-compile") and found.damage is None
+    if not aot or release is None or found.magic == (release >= _MARKED):
+        return []
+    mark, wanted = ("with" if marked else "without" for marked in (found.magic, not found.magic))
+    return [
+        FIND.error(
+            "made-by-torch",
+            "torch",
+            observed=f"a file {mark} the mark PT2AOT",
+            expected=f"one {wanted} it, for torch {release_text(release)}",
+            source=at_member(case, None),
+            facts={"what": "torch", "remedy": _MAKE_AGAIN},
+        )
+    ]
+
+
+def _same_version(made: str, here: str | None) -> bool:
+    """Exactly the same; a host that states less (``2.14``, ``2.14.1`` without a build) fits all that it may be."""
+    if here is None or "+" in here:
+        return made == here
+    return f"{made.partition('+')[0]}.".startswith(f"{here}.")
 
 
 def _loader_needs(case: Case, compiled: SharedObject) -> list[Evidence]:

@@ -31,6 +31,7 @@ from aotidoctor.model.artifact import ArtifactKind, CrcState, SharedObject
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, plural, shorten
 from aotidoctor.model.executorch import ExecutorchFile
+from aotidoctor.model.precompiled import Precompiled
 
 FIND = Finder("AD-ART-003", "artifact_corrupt")
 
@@ -60,6 +61,8 @@ def run(case: Case) -> Sequence[Evidence]:
             if blob.code is not None and blob.sha256 in (None, blob.promised) and not artifact.executorch.problem
         }
         return damaged + [found for code in codes.values() for found in _object(case, code)]
+    if artifact.precompiled is not None:
+        return _precompiled(artifact.path, artifact.precompiled)
     found = []
     if problem is not None and artifact.members:
         # The archive's own directory: bytes before the archive are refused by the loader, a wrong count is not.
@@ -85,6 +88,27 @@ def run(case: Case) -> Sequence[Evidence]:
             if item.member not in artifact.names_symlink:
                 found += _object(case, item)
     return found
+
+
+def _precompiled(path: str, found: Precompiled) -> list[Evidence]:
+    """Damage of an artifact of torch.compile."""
+    if found.damage is None:
+        return []
+    kind = {"checksum": "crc", "header": "identifier"}.get(found.kind or "", found.kind or "malformed")
+    silent = (
+        "; load_cache_artifacts returns None, and everything is compiled again" if found.form == "mega-cache" else ""
+    )
+    return [
+        FIND.error(
+            kind,
+            path,
+            observed=found.damage,
+            expected="format version 01" if found.kind == "header" else _COMPLETE,
+            message=f"{path}: {found.damage}{silent}",
+            source=FileSource(file=path),
+            facts={"form": found.form},
+        )
+    ]
 
 
 def _executorch(item: ExecutorchFile, keys: frozenset[str]) -> list[Evidence]:
@@ -181,6 +205,8 @@ def _not_compared(case: Case) -> str | None:
     if artifact.executorch is not None:
         unhashed = sum(item.unhashed for item in (artifact.executorch, *case.data))
         return f"the sha256 of {unhashed:,} bytes was not compared; add --verify-data" if unhashed else None
+    if artifact.precompiled is not None and artifact.precompiled.unread:
+        return f"not read: {'; '.join(artifact.precompiled.unread[:5])}"
     if not artifact.unread_crc:
         return None
     unread = frozenset(artifact.unread_crc)

@@ -23,8 +23,9 @@ from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, is_package, loader_metadata
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FileSource, shorten
+from aotidoctor.model.evidence import Evidence, FileSource, plural, shorten
 from aotidoctor.model.executorch import ExecutorchFile
+from aotidoctor.model.precompiled import FORMS, Precompiled
 
 FIND = Finder("AD-ART-008", "artifact_incomplete")
 PROXY = "aoti_torch_proxy_executor_call_function"
@@ -35,6 +36,8 @@ def run(case: Case) -> Findings:
     """One finding per missing member."""
     if case.artifact.executorch is not None:
         return _code(case.artifact.executorch)
+    if case.artifact.precompiled is not None:
+        return _precompiled(case.artifact.path, case.artifact.precompiled)
     if case.model is None or not is_package(case):
         return FIND.unchecked(NO_MODEL)
     model, found = case.model, []
@@ -82,6 +85,35 @@ def _code(program: ExecutorchFile) -> list[Evidence]:
         )
         for key in missing
     ]
+
+
+def _precompiled(path: str, found: Precompiled) -> list[Evidence]:
+    """Parts of an artifact of torch.compile that are not there, and paths that lead out of it."""
+    source, what = FileSource(file=path), FORMS[found.form]
+    evidence = [
+        FIND.error(
+            "no-part",
+            shorten(name, 90),
+            observed="not there" if ": " not in name else name.partition(": ")[2],
+            expected=f"what the loader of {what} reads",
+            message=f"{path}: {name}",
+            source=source,
+            facts={"what": "artifact", "form": found.form},
+        )
+        for name in found.missing[:20]
+    ]
+    if found.stale:
+        evidence.append(
+            FIND.warn(
+                "stale-path",
+                shorten(found.stale[0], 90),
+                observed=f"{plural(len(found.stale), 'path')} that lead out of this folder",
+                expected="paths within it: the folder was moved, and vLLM loads by the old path",
+                source=source,
+                facts={"what": "folder", "paths": found.stale[:20]},
+            )
+        )
+    return evidence
 
 
 def _folder(model: ModelEntry) -> str:

@@ -25,6 +25,7 @@ from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FileSource
 from aotidoctor.model.executorch import ExecutorchFile
+from aotidoctor.model.precompiled import FORMS
 
 FIND = Finder("AD-ART-002", "artifact_wrong_kind")
 EXPECTED = "an AOTInductor package"
@@ -90,6 +91,20 @@ _KINDS = {
         "examine it with its program: aotidoctor check model.pte --data FILE",
         "aotidoctor check model.pte --data model.pt2",
     ),
+    **{
+        kind: (
+            f"no package but {what}",
+            "examine it with aotidoctor check or inspect; run --trust-pickle loads and calls it",
+            "aotidoctor check model.pt2",
+        )
+        for kind, what in (
+            (ArtifactKind.AOT_COMPILED, FORMS["aot-compile"]),
+            (ArtifactKind.COMPILED_ARTIFACT, FORMS["standalone-cache"]),
+            (ArtifactKind.COMPILE_CACHE, "a compile cache of torch or vLLM"),
+            (ArtifactKind.PRECOMPILE_CODE, FORMS["precompile-code"]),
+            (ArtifactKind.PRECOMPILE_CACHE, FORMS["precompile-cache"]),
+        )
+    },
     ArtifactKind.OTHER: ("a file of an unknown format", "check which file the build was meant to ship", _LOOK),
 }
 
@@ -103,7 +118,7 @@ def run(case: Case) -> Sequence[Evidence]:
     artifact = case.artifact
     if artifact.executorch is not None:
         return [_foreign(item) for item in case.data if item.kind == "foreign" or item.program]
-    if artifact.kind not in _KINDS:
+    if artifact.kind not in _KINDS or artifact.precompiled is not None:
         return []
     what, remedy, command = _KINDS[artifact.kind]
     if artifact.kind is ArtifactKind.TEXT and _LOG.search(f"{artifact.path}\n{artifact.first_line or ''}"):

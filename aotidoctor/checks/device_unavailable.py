@@ -32,7 +32,7 @@ FIND = Finder("AD-HOST-003", "device_unavailable")
 
 def run(case: Case) -> Findings:
     """At most one finding."""
-    if case.model is None:
+    if case.model is None and case.artifact.precompiled is None:
         return FIND.unchecked(NO_MODEL)
     reason = unavailable_reason(case)
     if reason is None:

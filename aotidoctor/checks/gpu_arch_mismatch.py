@@ -23,6 +23,7 @@ from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, device
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case, Gpu
 from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.precompiled import Precompiled
 
 FIND = Finder("AD-HOST-004", "gpu_arch_mismatch")
 KEY = "AOTI_COMPUTE_CAPABILITY"
@@ -30,6 +31,8 @@ KEY = "AOTI_COMPUTE_CAPABILITY"
 
 def run(case: Case) -> Findings:
     """One finding per missing GPU code file, and at most one about the compute capability."""
+    if case.artifact.precompiled is not None:
+        return _made_on(case, case.artifact.precompiled)
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
     if device_of(case) != "cuda":
@@ -68,6 +71,26 @@ def run(case: Case) -> Findings:
         facts={"package": capability, "gpu": gpu.compute_capability, "gpu_name": gpu.name},
     )
     return [*missing, found]
+
+
+def _made_on(case: Case, found: Precompiled) -> Findings:
+    """The name of the GPU that an artifact of torch.compile was made on: its loader wants the same."""
+    made = next((one.gpu for one in found.functions if one.gpu and one.device_type in ("cuda", "xpu")), None)
+    if made is None or not case.host.gpus or any(gpu.name == made for gpu in case.host.gpus):
+        return []
+    here = case.host.gpus[0].name
+    return [
+        FIND.error(
+            "gpu-name",
+            made,
+            observed=f"made on {made}",
+            expected=f"{here}, as here",
+            message=f"the file was made on {made}, and this host has {here}: its loader refuses any other GPU, and its "
+            "message swaps the two names",
+            source=at_member(case, None),
+            facts={"made": made, "here": here, "remedy": f"Make the file again on {here}."},
+        )
+    ]
 
 
 def runs_on(compiled: str, gpu: str, *, has_ptx: bool) -> bool:

@@ -43,6 +43,8 @@ def run(case: Case) -> Findings:
         if pair.spec.kind != "constant" or not isinstance(value, PlainValue):
             continue
         baked = known.constant_inputs.get(pair.spec.path) if known is not None else None
+        if case.artifact.precompiled is not None and (function := case.artifact.precompiled.function) is not None:
+            baked = function.baked.get(pair.spec.generated_name or "")
         if baked is None:
             text = describe_plain(value)
             found.append(

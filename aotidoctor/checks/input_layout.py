@@ -23,18 +23,41 @@ FIND = Finder("AD-IN-007", "input_layout")
 
 
 def run(case: Case) -> Findings:
-    """One finding per tensor that is not strided."""
+    """One finding per tensor that is not strided, or whose requires_grad a guard refuses."""
+    found = case.artifact.precompiled.function if case.artifact.precompiled is not None else None
+    grads = found.requires_grad if found is not None else {}
     return [
-        FIND.error(
-            "nested" if pair.tensor.layout in ("nested", "jagged") else "sparse",
-            pair.path,
-            observed=f"layout {pair.tensor.layout}",
-            expected="strided",
-            source=contract_source(case, pair.spec),
-            facts=pair.facts(observed_layout=pair.tensor.layout),
-        )
-        for pair in tensor_pairs(case)
-        if pair.tensor.layout != "strided"
+        *(
+            FIND.error(
+                "requires-grad",
+                pair.path,
+                observed=f"requires_grad={pair.tensor.requires_grad}",
+                expected=f"requires_grad={grads[name]}, as when it was compiled",
+                source=contract_source(case, pair.spec),
+                message=f"{pair.path} has requires_grad={pair.tensor.requires_grad}, and the guards of the compiled "
+                f"function want {grads[name]}",
+                facts=pair.facts(
+                    what="requires_grad",
+                    remedy=f"Pass {pair.path}.{'requires_grad_()' if grads[name] else 'detach()'}.",
+                ),
+            )
+            for pair in tensor_pairs(case)
+            if (name := pair.spec.generated_name or "") in grads
+            and pair.spec.used is not False
+            and pair.tensor.requires_grad != grads[name]
+        ),
+        *(
+            FIND.error(
+                "nested" if pair.tensor.layout in ("nested", "jagged") else "sparse",
+                pair.path,
+                observed=f"layout {pair.tensor.layout}",
+                expected="strided",
+                source=contract_source(case, pair.spec),
+                facts=pair.facts(observed_layout=pair.tensor.layout),
+            )
+            for pair in tensor_pairs(case)
+            if pair.tensor.layout != "strided"
+        ),
     ]
 
 

@@ -17,6 +17,8 @@ When it is wrong
 from __future__ import annotations
 
 import math
+import operator
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -25,6 +27,8 @@ from aotidoctor.checks.matching.call_overlay import TensorPair, contract_source,
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import describe_spec
 from aotidoctor.model.evidence import Evidence, FactValue
+from aotidoctor.model.expr import evaluate, parse_expr
+from aotidoctor.model.precompiled import CompiledFunction
 
 FIND = Finder("AD-IN-017", "input_range")
 
@@ -32,8 +36,11 @@ FIND = Finder("AD-IN-017", "input_range")
 def run(case: Case) -> Findings:
     """One finding per dim outside its range, one for a batch of one. Warnings: a run shows whether it matters.
 
-    Only ExecuTorch, which holds the memory of an input, certainly refuses one that is too large for it.
+    Only ExecuTorch, which holds the memory of an input, certainly refuses one that is too large for it, and a function
+    of aot_compile, which evaluates its guards at each call.
     """
+    if case.artifact.precompiled is not None and (function := case.artifact.precompiled.function) is not None:
+        return list(_guards(case, function))
     found = []
     for pair in tensor_pairs(case, "stride"):
         if (capacity := _capacity(case, pair)) is not None and pair.tensor.numel > capacity:
@@ -90,6 +97,48 @@ def _beyond_capacity(case: Case, pair: TensorPair, capacity: int) -> Evidence:
         source=contract_source(case, pair.spec),
         facts=pair.facts(dim=at, size=size, low=dim.min, high=dim.max, symbol=None),
     )
+
+
+# A relation between numbers, once the sizes stand in place of their names.
+_SIZE = re.compile(r"(L(?:\[[^\[\]]{1,60}\]){1,8})\.(size|stride)\(\)\[(\d{1,3})\]")
+_PARTS = re.compile(r" (<=|>=|==|!=|<|>) ")
+_HOLDS = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+
+
+def _guards(case: Case, function: CompiledFunction) -> Iterator[Evidence]:
+    """One finding per guard about sizes that does not hold; those that other checks name are left to them."""
+    pairs = {pair.spec.generated_name: pair for pair in tensor_pairs(case, "stride")}
+
+    def value(hit: re.Match[str]) -> str:
+        pair = pairs.get(hit[1])
+        sizes = () if pair is None else pair.tensor.shape if hit[2] == "size" else pair.tensor.stride or ()
+        return str(sizes[int(hit[3])]) if int(hit[3]) < len(sizes) else hit[0]
+
+    for guard in function.guards:
+        places = _SIZE.findall(guard)
+        parts = _PARTS.split(_SIZE.sub(value, guard))
+        if not places or len(parts) < 3 or " == " in guard:
+            continue
+        numbers = [evaluate(parse_expr(part), {}) for part in parts[::2]]
+        pair = pairs.get(places[0][0])
+        for low, sign, high in zip(numbers, parts[1::2], numbers[1:], strict=False):
+            if low is not None and high is not None and pair is not None and not _HOLDS[sign](low, high):
+                yield FIND.error(
+                    "guard",
+                    f"{pair.path}.shape[{places[0][2]}]",
+                    observed=f"{low} {sign} {high}, which does not hold",
+                    expected=guard,
+                    message=f"{pair.path}: the guard {guard} does not hold: {low} {sign} {high}",
+                    facts=pair.facts(guard=guard),
+                )
+                break
 
 
 def _one_batch(findings: Sequence[Evidence]) -> Iterator[Evidence]:

@@ -22,6 +22,7 @@ from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import metadata_value
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case
+from aotidoctor.model.precompiled import Precompiled
 
 FIND = Finder("AD-HOST-016", "load_call")
 # There is no other release of 2.10.
@@ -32,6 +33,8 @@ _STEP = "import torch._inductor.codecache before aoti_load_package"
 
 def run(case: Case) -> Findings:
     """At most one finding, a note."""
+    if case.artifact.precompiled is not None:
+        return _of_process(case.artifact.precompiled)
     version = case.host.torch.version.partition("+")[0] if case.host.torch is not None else ""
     if version not in _AFFECTED or case.artifact.kind is not ArtifactKind.AOTI_PACKAGE:
         return []
@@ -48,6 +51,40 @@ def run(case: Case) -> Findings:
             facts={"provided": _STEP},
         )
     ]
+
+
+def _of_process(found: Precompiled) -> Findings:
+    """What a process must bring to load and call a function of aot_compile: objects, and whether gradients are on."""
+    if not found.form.startswith("aot-compile"):
+        return []
+    function = next(iter(found.functions), None)
+    notes = []
+    for name in function.external[:20] if function is not None else ():
+        step = f"torch.compiler.load_compiled_function(file, external_data={{{name!r}: ...}})"
+        notes.append(
+            FIND.info(
+                "external",
+                name,
+                observed="an object that the file names and does not hold",
+                expected=step,
+                message=f"the loader must be given {name}, which the file does not hold: {step}",
+                facts={"provided": step},
+            )
+        )
+    if function is not None and function.grad_mode is not None:
+        mode = "on" if function.grad_mode else "off"
+        step = "call it outside of torch.no_grad()" if function.grad_mode else "call it under torch.no_grad()"
+        notes.append(
+            FIND.info(
+                "grad-mode",
+                "gradients",
+                observed=f"compiled with gradients {mode}",
+                expected=step,
+                message=f"compiled with gradients {mode}, and any other call is refused: {step}",
+                facts={"provided": step},
+            )
+        )
+    return notes
 
 
 CHECK = FIND.check(

@@ -46,4 +46,13 @@ def executorch_checks(*, code: bool, method: bool) -> frozenset[str]:
     )
 
 
+# What is asked of an artifact of torch.compile.
+PRECOMPILED_CHECKS = frozenset(
+    {
+        *("artifact_missing", "artifact_wrong_kind", "artifact_corrupt", "artifact_incomplete"),
+        *("torch_missing", "device_unavailable", "gpu_arch_mismatch", "abi_mismatch", "load_call"),
+        "threads_exceed_build",
+        *(name for name in _ORDER.split() if name.startswith("input") and name != "input_merged"),
+    }
+)
 CHECKS: tuple[Check, ...] = tuple(import_module(f"aotidoctor.checks.{name}").CHECK for name in _ORDER.split())

@@ -22,12 +22,15 @@ from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import at_member, unstated_reason
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import plural
+from aotidoctor.model.precompiled import Precompiled
 
 FIND = Finder("AD-HOST-010", "threads_exceed_build")
 
 
 def run(case: Case) -> Findings:
     """One finding per kernel."""
+    if (found := case.artifact.precompiled) is not None:
+        return _guard(case, found)
     contract = case.contract
     if contract is None:
         return FIND.unchecked("the package has no kernel sources to read the thread count from")
@@ -48,6 +51,29 @@ def run(case: Case) -> Findings:
         )
         for kernel, baked in contract.needs.baked_threads.items()
         if threads > baked
+    ]
+
+
+def _guard(case: Case, found: Precompiled) -> Findings:
+    """A function of aot_compile holds the number of threads in a guard: it refuses fewer as well."""
+    wanted = next((one.threads for one in found.functions if one.threads is not None), None)
+    threads = case.options.threads or case.host.threads
+    if wanted is not None and case.options.threads is None and (reason := unstated_reason(case, "threads")) is not None:
+        return FIND.unchecked(reason)
+    if wanted is None or wanted == threads:
+        return []
+    what = "the precompiled function"
+    return [
+        FIND.error(
+            "guard",
+            what,
+            observed=plural(threads, "thread"),
+            expected=f"{wanted}, as in the process that compiled it",
+            message=f"it was compiled in a process with {plural(wanted, 'thread')}, and its guards refuse {threads}: "
+            f"call torch.set_num_threads({wanted}) first",
+            source=at_member(case, None),
+            facts={"baked": wanted, "threads": threads, "kernel": what, "chosen": case.options.threads is not None},
+        )
     ]
 
 

@@ -71,7 +71,7 @@ def compat(
         host = targets[0].host or read_host(artifact=artifact, environ=environ)
         options = Options(model_name=model_name)
         case = Case(artifact=artifact, host=host, options=options, model=model, contract=contract)
-        cases.append(open_case.with_executorch(case, unread))
+        cases.append(open_case.with_precompiled(open_case.with_executorch(case, unread), unread))
     session = Session(case=cases[0], runner=None, not_checked=unread)
     answers = [_answer(session, case, target, environ) for case in cases for target in targets]
     found = Compatibility(needs=tuple(_needs(case) for case in cases), answers=tuple(answers))
@@ -181,6 +181,13 @@ def _needs(case: Case) -> PackageNeeds:
     backends = tuple(dict.fromkeys(one.backend for one in program.delegates)) if program is not None else ()
     if program is not None and program.problem is None and compiled is None:
         return PackageNeeds(package=case.artifact.path, backends=backends)
+    if (found := case.artifact.precompiled) is not None:
+        made = next(iter(found.functions), None)
+        facts = (("torch", "torch"), ("Python", "python"), ("toolkit", "toolkit"), ("Triton", "triton"), ("GPU", "gpu"))
+        stated = [f"{label} {value}" for label, name in facts if (value := getattr(made, name, None))]
+        threads = [f"{made.threads} threads"] if made is not None and made.threads is not None else []
+        exactly = ", ".join([*stated, *threads]) or "the torch that made it, of which it states only a hash"
+        return PackageNeeds(package=case.artifact.path, device=device_of(case), exactly=exactly)
     if model is None:
         problem = case.artifact.problem or f"no model could be read from the file ({case.artifact.kind.value})"
         return PackageNeeds(package=case.artifact.path, problem=problem)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 from aotidoctor.interruption import held, interruptible
@@ -35,6 +36,8 @@ REFERENCE_MODULES = ("torch.export.pt2_archive._package", "torch._export.serde.s
 _OPERATOR_MODULES = ("torch._dynamo",)
 
 _NOT_EXECUTED_EXECUTORCH = "`check` executes nothing; an ExecuTorch program runs in its runtime"
+# Least seconds for a load that compiles.
+_LOAD_S = 300.0
 # Checks of the file alone.
 _OF_THE_FILE = ("AD-ART", "AD-PTE")
 NOT_EXECUTED = "`check` does not execute the package; use `aotidoctor run`"
@@ -114,6 +117,10 @@ def _examine(session: Session, command: str) -> tuple[tuple[Diagnosis, ...], boo
     error = session.case.inputs_error
     # Without the inputs there is no call to examine: a load would only make the user wait for the answer.
     no_inputs = error is not None and error.kind in ("missing", "unreadable")
+    if session.runner is None or command == "run":
+        session.case = open_case.with_precompiled(session.case, session.not_checked)
+    if session.case.artifact.precompiled is not None and session.runner is not None and not no_inputs:
+        return _call_precompiled(session)
     if session.runner is not None and not no_inputs:
         # Imported only where something is executed.
         from aotidoctor.triage import examine
@@ -133,11 +140,45 @@ def _examine(session: Session, command: str) -> tuple[tuple[Diagnosis, ...], boo
     return name_causes(session), False
 
 
+def _call_precompiled(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
+    """Load and call an artifact of torch.compile in a child; a failure is read as a log of it would be."""
+    from aotidoctor.logs.diagnose_log import log_diagnoses, log_findings
+    from aotidoctor.logs.log_reading import read_log
+    from aotidoctor.model.jobs import change_fields
+    from aotidoctor.probes import plain_run
+    from aotidoctor.triage.compile_cache import open_cache
+
+    run_checks(session)
+    plan = plain_run.plan(session.case, session.history())
+    if isinstance(plan, NotChecked):
+        session.not_checked.append(plan)
+        return name_causes(session), False
+    # Its load compiles C++, and the first one the headers of torch.
+    payload = change_fields(plan.payload, {"cache": str(open_cache().compiler)})
+    try:
+        outcome = session.run(replace(plan, payload=payload, timeout=max(plan.timeout, _LOAD_S)))
+    except KeyboardInterrupt:
+        return name_causes(session), True
+    if outcome is None:
+        session.leave_out(plain_run.CODE, plain_run.NAME, session.refusal())
+        return name_causes(session), False
+    session.outcomes[plain_run.NAME] = outcome
+    session.add(plain_run.read(session.case, session.history(), outcome))
+    found = name_causes(session)
+    if found or outcome.error is None:
+        return found, False
+    reading = read_log(BytesIO(outcome.error.traceback.encode()), plain_run.NAME)
+    before = len(session.findings)
+    session.add(log_findings(reading))
+    return tuple(log_diagnoses(session.findings[before:])), False
+
+
 def inspect(path: str, options: Options, *, argv: tuple[str, ...] = (), environ: Mapping[str, str]) -> Report:
     """Report a package's contents, contract and needs; execute nothing and judge the artifact only."""
     invocation = Invocation("inspect", argv)
     case, unread = open_case.open_case(path, None, options, environ, crc_limit=QUICK_CRC_LIMIT)
     case = open_case.with_executorch(open_case.with_library_texts(case, unread), unread)
+    case = open_case.with_precompiled(case, unread)
     session = Session(case=case, runner=None)
     run_checks(session)
     # A choice between several models is no fault of a package that is not called.

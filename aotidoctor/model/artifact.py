@@ -15,6 +15,7 @@ from aotidoctor.model.record import JsonObject, record
 
 if TYPE_CHECKING:
     from aotidoctor.model.executorch import ExecutorchFile
+    from aotidoctor.model.precompiled import Precompiled
 
 
 # An exported program as its JSON describes it.
@@ -101,11 +102,23 @@ class ArtifactKind(enum.Enum):
     TRUNCATED_ZIP = "truncated-zip"
     EXECUTORCH_PROGRAM = "executorch-program"
     EXECUTORCH_DATA = "executorch-data"
+    AOT_COMPILED = "aot-compiled"
+    COMPILED_ARTIFACT = "compiled-artifact"
+    COMPILE_CACHE = "compile-cache"
+    PRECOMPILE_CODE = "precompile-code"
+    PRECOMPILE_CACHE = "precompile-cache"
     OTHER = "other"
 
 
 RUNNABLE_KINDS = frozenset({ArtifactKind.AOTI_PACKAGE, ArtifactKind.AOTI_DIRECTORY, ArtifactKind.BARE_SO})
 """Kinds that can be loaded and called."""
+PRECOMPILED_KINDS = frozenset(
+    {
+        *(ArtifactKind.AOT_COMPILED, ArtifactKind.COMPILED_ARTIFACT, ArtifactKind.COMPILE_CACHE),
+        *(ArtifactKind.PRECOMPILE_CODE, ArtifactKind.PRECOMPILE_CACHE),
+    }
+)
+"""What torch.compile leaves behind: no packages, read by a reader of their own."""
 
 
 class CrcState(enum.Enum):
@@ -277,7 +290,7 @@ class Artifact:
     ``unread_crc`` lists members too large to be read for their CRC. ``overlapping`` lists members whose bytes another
     member claims too. ``counts`` counts lines or members that were met and not understood. ``other_contents`` says in
     words what the archive holds besides compiled models and exported programs. ``executorch`` is the content of an
-    ExecuTorch file, for those who read it.
+    ExecuTorch file, ``precompiled`` that of an artifact of torch.compile, for those who read them.
     """
 
     path: str
@@ -305,6 +318,7 @@ class Artifact:
     counts: Mapping[str, int] = field(default_factory=dict)
     other_contents: tuple[str, ...] = ()
     executorch: ExecutorchFile | None = None
+    precompiled: Precompiled | None = None
 
     @property
     def unpacked_size(self) -> int:

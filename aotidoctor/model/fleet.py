@@ -163,6 +163,7 @@ class PackageNeeds:
     ``abi_versions`` are the newest symbol versions that it asks for (``GLIBC_2.34``). ``isa`` are CPU
     flags, ``gpu_targets`` architectures of its GPU code. ``executable_stack`` says whether it asks for one.
     ``threads`` is the least number of threads that one of its kernels has room for, None where it does not matter.
+    ``exactly`` is what the loader of an artifact of torch.compile wants no other of.
     """
 
     package: str
@@ -185,6 +186,7 @@ class PackageNeeds:
     custom_ops: tuple[str, ...] = ()
     threads: int | None = None
     executable_stack: bool | None = None
+    exactly: str | None = None
     problem: str | None = None
 
 

@@ -94,7 +94,8 @@ class Run(Job):
     the value printer in the package, ``unbuffered`` lets each of its lines out at once. ``targets`` are operators.
     ``emulate_way`` is ``auto``, ``full`` or ``quick``; ``keep_outputs`` a file for what came out. ``share_reference``
     loads the program once for later calls. ``tmpdir`` is the user's, of which compile caches are read. ``confine``:
-    nothing of the user's own is executed, and nothing is compiled.
+    nothing of the user's own is executed, and nothing is compiled. Of an artifact of torch.compile ``grad_mode`` is
+    that of the call, None as it is, and ``cache`` a folder of the compiler's.
     """
 
     package: str = ""
@@ -134,6 +135,8 @@ class Run(Job):
     emulate_way: str = "auto"
     keep_outputs: str | None = None
     confine: bool = False
+    grad_mode: bool | None = None
+    cache: str | None = None
     rehearsal: JsonObject | None = None
 
 

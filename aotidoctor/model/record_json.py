@@ -30,8 +30,8 @@ Maker = Callable[..., object]  # type: ignore[explicit-any]  # each record has f
 _INTEGERS = 1 << 64
 # inputs after record: of two names the last counts.
 _MODULES = (
-    "jobs", "record", "inputs", "expr", "artifact", "contract", "errors", "evidence", "executorch", "case",
-    "localization", "report", "run",
+    "jobs", "record", "inputs", "expr", "artifact", "contract", "errors", "evidence", "executorch", "precompiled",
+    "case", "localization", "report", "run",
 )  # fmt: skip
 _FLOATS = {
     "NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf,

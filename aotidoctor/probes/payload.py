@@ -57,7 +57,14 @@ def base_payload(case: Case) -> Run:
         calls=2,
         weights=case.options.weights,
         confine=not _why_free(case),
+        grad_mode=_grad_mode(case),
     )
+
+
+def _grad_mode(case: Case) -> bool | None:
+    """Whether gradients are on in the call that the guards of a compiled function want; None for the process's own."""
+    found = case.artifact.precompiled
+    return found.function.grad_mode if found is not None and found.function is not None else None
 
 
 def _why_free(case: Case) -> str:
@@ -69,6 +76,8 @@ def _why_free(case: Case) -> str:
         return "a GPU is used"
     if case.model is not None and case.model.cpp_only and not case.model.shared_objects:
         return "the package is compiled when it is loaded"
+    if case.artifact.precompiled is not None:
+        return "a precompiled artifact unpacks itself into compile caches"
     return ""
 
 

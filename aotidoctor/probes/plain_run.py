@@ -31,6 +31,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import OutputSpec
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.expr import Expr, Sym, evaluate, parse_expr
+from aotidoctor.model.precompiled import CALLABLE_FORMS, FORMS
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
 from aotidoctor.model.torch_names import ITEMSIZE, foreign
 from aotidoctor.probes.dead_context import dead_context_facts, first_error_symptom, text_before_dead_context
@@ -126,7 +127,12 @@ def reason_not_to_run(case: Case, history: History) -> str | None:
     forbidding = history.errors(*FORBIDDING)
     if forbidding:
         return f"the package is not executed: {forbidding[0].message}"
-    if case.artifact.kind not in RUNNABLE_KINDS:
+    if (found := case.artifact.precompiled) is not None:
+        if found.form not in CALLABLE_FORMS:
+            return f"{FORMS[found.form]} is not called with tensors alone"
+        if not case.options.trust_pickle:
+            return "loading it executes whatever its pickle holds: add --trust-pickle if you trust it"
+    elif case.artifact.kind not in RUNNABLE_KINDS:
         return f"the file is not an AOTI package ({case.artifact.kind.value})"
     if case.artifact.kind is ArtifactKind.BARE_SO and case.inputs is None:
         return "a bare .so is only run with inputs"

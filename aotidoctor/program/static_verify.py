@@ -50,7 +50,7 @@ from aotidoctor.program.signature_rules import (
 )
 from aotidoctor.program.value_rules import NodeLocation, ViolationCollector, check_devices, check_dtypes, check_symbols
 from aotidoctor.readers.inputs.read_inputs import read_examples
-from aotidoctor.readers.package.merged_inputs import merged_inputs
+from aotidoctor.readers.package.exported_program import merged_inputs
 
 # Signature.
 _ARGUMENTS = {"custom_obj": "CustomObjArgument", "token": "TokenArgument"}

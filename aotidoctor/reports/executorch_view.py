@@ -1,9 +1,10 @@
-"""Show what an ExecuTorch program or data file holds, on one line and as rows."""
+"""Show what a file holds that is no package, on one line and as rows: of ExecuTorch, or of torch.compile."""
 
 from __future__ import annotations
 
 from aotidoctor.model.evidence import list_names, plural, shorten
 from aotidoctor.model.executorch import Delegate, ExecutorchFile, PlanTensor, PteMethod
+from aotidoctor.model.precompiled import FORMS, CompiledFunction, Precompiled
 from aotidoctor.reports.text import one_line
 
 _METHODS_SUMMED = 3
@@ -61,3 +62,58 @@ def _delegate_text(delegate: Delegate) -> str:
     specs = (f"{key}={value}" for key, value in delegate.compile_specs.items())
     keys = (f"{label} {key}" for label, key in (("code", delegate.code_key), ("weights", delegate.weights_key)) if key)
     return "; ".join(word for word in (delegate.backend, ", ".join(specs), *keys, delegate.problem) if word)
+
+
+def precompiled_summary(found: Precompiled) -> str:
+    """What the artifact is, the call of its function, and who made it, on one line."""
+    parts = [FORMS[found.form]]
+    if found.functions:
+        first = found.functions[0]
+        several = f" and {len(found.functions) - 1} more" if len(found.functions) > 1 else ""
+        parts.append(
+            f"{one_line(_call_text(first), 120)}{several}{f' on {first.device_type}' if first.device_type else ''}"
+        )
+        if first.torch is not None:
+            parts.append(f"made by torch {first.torch}{f', Python {first.python}' if first.python else ''}")
+    if found.entries:
+        parts.append(plural(len(found.entries), "cache entry", "cache entries"))
+    return one_line("; ".join(parts), 300)
+
+
+def precompiled_rows(found: Precompiled) -> tuple[tuple[str, str], ...]:
+    """All of an artifact of torch.compile, as labelled lines."""
+    rows = [("form", FORMS[found.form]), ("key", found.key or ""), ("torch key", found.torch_key or "")]
+    for one in found.functions:
+        state = [f"{one.threads} threads"] if one.threads is not None else []
+        state += [f"gradients {'on' if one.grad_mode else 'off'}"] if one.grad_mode is not None else []
+        made = (("torch", one.torch), ("Python", one.python), ("toolkit", one.toolkit), ("Triton", one.triton))
+        rows += [
+            ("function", _call_text(one)),
+            ("  source", one.source or ""),
+            ("  backend", one.backend or ""),
+            ("  device", one.device_type or ""),
+            ("  made by", ", ".join(f"{name} {version}" for name, version in made if version)),
+            ("  GPU", one.gpu or ""),
+            ("  guarded state", ", ".join(state)),
+            ("  the loader gives", list_names(one.external, 8)),
+            *(("  guard", guard) for guard in one.guards),
+        ]
+    counted: dict[str, list[int]] = {}
+    for entry in found.entries:
+        counted.setdefault(entry.type, []).append(entry.size)
+    rows += [
+        ("cache", f"{kind}: {plural(len(sizes), 'entry', 'entries')}, {sum(sizes):,} bytes")
+        for kind, sizes in counted.items()
+    ]
+    rows += [("path out of it", path) for path in found.stale]
+    return tuple((label, one_line(text)) for label, text in rows if text)
+
+
+def _call_text(function: CompiledFunction) -> str:
+    marks = {2: "*", 4: "**"}
+    shown = []
+    for at, one in enumerate(function.parameters[:16]):
+        earlier = {other.kind for other in function.parameters[:at]}
+        shown += ["*"] if one.kind == 3 and not earlier & {2, 3} else []
+        shown.append(f"{marks.get(one.kind, '')}{one.name}{f'={one.default}' if one.default is not None else ''}")
+    return f"{function.name}({', '.join(shown)})"

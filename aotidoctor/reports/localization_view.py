@@ -365,6 +365,7 @@ def _needs(item: PackageNeeds) -> Iterator[tuple[str, str]]:
         yield "ExecuTorch", f"{item.executorch_least} or later, by the functions that it imports"
     native = " (compiled with -march=native: the build host's CPU decides)" if item.march_native else ""
     rest = (
+        ("exactly", item.exactly or ""),
         ("backends", ", ".join(item.backends)),
         ("device", item.device or ("not told" if not item.backends else "")),
         ("machine", item.machine or ""),

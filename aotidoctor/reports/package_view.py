@@ -26,7 +26,7 @@ from aotidoctor.model.inputs import LeafValue, PlainValue, TensorDesc
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.torch_names import is_row_major
-from aotidoctor.reports.executorch_view import executorch_summary
+from aotidoctor.reports.executorch_view import executorch_summary, precompiled_summary
 from aotidoctor.reports.text import one_line, size
 
 # The contract beside the inputs. How generated code rounds a quotient up.
@@ -220,6 +220,8 @@ def contract_summary(case: Case) -> str:
     """Kind, models, and the size of the contract on one line."""
     if case.artifact.executorch is not None:
         return executorch_summary(case.artifact.executorch)
+    if case.artifact.precompiled is not None:
+        return precompiled_summary(case.artifact.precompiled)
     models = plural(len(case.artifact.models), "model")
     contract = case.contract
     if contract is None:

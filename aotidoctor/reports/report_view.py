@@ -14,7 +14,7 @@ from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity,
 from aotidoctor.model.record import record
 from aotidoctor.model.report import UNSTATED, Diagnosis, Report, Status
 from aotidoctor.reports import package_view, run_view
-from aotidoctor.reports.executorch_view import executorch_summary
+from aotidoctor.reports.executorch_view import executorch_summary, precompiled_summary
 from aotidoctor.reports.run_view import first_failed, last_words, outcome_failed, run_ending
 from aotidoctor.reports.text import Headline, one_line
 
@@ -429,8 +429,10 @@ def artifact_text(report: Report) -> str:
         return f"{one_line(artifact.path)} (missing)"
     size = "" if artifact.kind is ArtifactKind.DIRECTORY else f", {artifact.size:,} bytes"
     # The headline of `inspect` says it.
-    content = artifact.executorch if report.command != "inspect" or report.diagnoses else None
-    what = f": {executorch_summary(content)}" if content is not None else ""
+    what = ""
+    if report.command != "inspect" or report.diagnoses:
+        what = f": {executorch_summary(artifact.executorch)}" if artifact.executorch is not None else ""
+        what = f": {precompiled_summary(artifact.precompiled)}" if artifact.precompiled is not None else what
     return f"{one_line(artifact.path)} ({artifact.kind.value}{size}){what}"
 
 

@@ -13,11 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from aotidoctor.model.artifact import ArtifactKind, ModelEntry
+from aotidoctor.model.artifact import PRECOMPILED_KINDS, ArtifactKind, ModelEntry, StorageContent
 from aotidoctor.model.case import Case, Host, Options, file_of, user_function
 from aotidoctor.model.errors import CannotExamineError, InputsError, LimitReachedError, UsageError
 from aotidoctor.model.evidence import NotChecked, describe_failure, limit_not_checked, list_names, shorten
 from aotidoctor.readers.host.host_facts import read_host
+from aotidoctor.readers.package.blob import opened_blob, registered_source
 from aotidoctor.readers.package.read_package import MAX_MODELS, read_artifact, read_damage, read_exported
 from aotidoctor.readers.package.zip_archive import DEFAULT_CRC_LIMIT, NO_CRC_LIMIT
 from aotidoctor.triage.missing_file import examining_file, refuse_missing_code, unreadable_file
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from aotidoctor.model.contract import ModelContract
     from aotidoctor.model.executorch import ExecutorchFile, PteMethod
     from aotidoctor.model.inputs import Container, InputSet
+    from aotidoctor.model.precompiled import Precompiled
     from aotidoctor.model.record import JsonObject
     from aotidoctor.readers.package.blob import Blob
 
@@ -164,6 +166,36 @@ def with_executorch(case: Case, failed: list[NotChecked]) -> Case:
     return with_inputs(case, case.inputs if case.inputs_path is None else None)
 
 
+def with_precompiled(case: Case, failed: list[NotChecked]) -> Case:
+    """Add what an artifact of torch.compile holds, and the contract of a call of it; nothing is unpickled."""
+    if case.artifact.kind not in PRECOMPILED_KINDS:
+        return case
+    from aotidoctor.readers.inputs.compiled_function import function_contract, sort_functions
+
+    found = _read_guarded("precompiled", partial(_precompiled, case), None, failed)
+    if found is None:
+        return case
+    # A function takes an argument by position or by name: the inputs tell in which way it is called.
+    found = sort_functions(found, case.inputs)
+    case = replace(case, artifact=replace(case.artifact, precompiled=found))
+    if found.function is None:
+        return case
+    contract = _read_guarded("contract", partial(function_contract, found.function, case.inputs), None, failed)
+    return replace(case, contract=contract)
+
+
+def _precompiled(case: Case) -> Precompiled:
+    from aotidoctor.readers.inputs.precompiled import read_precompiled
+
+    path, verify = case.artifact.path, case.options.verify_data
+    if (remote := registered_source(path)) is not None:
+        return read_precompiled(case.artifact, StorageContent(remote.size, remote.read_at), verify=verify)
+    if Path(path).is_dir():
+        return read_precompiled(case.artifact, None)
+    with examining_file(path), opened_blob(path) as (blob, _):
+        return read_precompiled(case.artifact, StorageContent(blob.size, blob.read_at), verify=verify)
+
+
 def _method_entry(program: ExecutorchFile, method: PteMethod) -> ModelEntry:
     codes = tuple(blob.code for blob in program.code_of(method) if blob.code is not None)
     targets = dict.fromkeys(target for code in codes for target in code.gpu_targets)
@@ -173,7 +205,6 @@ def _method_entry(program: ExecutorchFile, method: PteMethod) -> ModelEntry:
 
 
 def _executorch_file(path: str, method: str | None, verify: bool) -> tuple[ExecutorchFile, ModelContract | None]:
-    from aotidoctor.readers.package.blob import opened_blob, registered_source
 
     if (remote := registered_source(path)) is not None:
         return _executorch_content(path, remote, method, verify)
@@ -293,7 +324,7 @@ def read_merged(path: str | None, reference: ExportedFacts | None) -> Mapping[st
         return {}
     from aotidoctor.readers.inputs.read_inputs import read_examples
     from aotidoctor.readers.package.constants import read_program_archive
-    from aotidoctor.readers.package.merged_inputs import merged_inputs
+    from aotidoctor.readers.package.exported_program import merged_inputs
 
     archive = read_program_archive(path)
     return {} if isinstance(archive, str) else merged_inputs(archive, read_examples)

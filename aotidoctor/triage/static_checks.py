@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 
 # Per check: no report is read further, and no treatment needs more.
 MOST_FINDINGS = 300
-_NO_PACKAGE = "an ExecuTorch file is no AOTInductor package"
+# What a fault of an artifact of torch.compile looks like, by stage; the playbooks speak of packages.
+_LOOKED_LIKE = {
+    "artifact": "_pickle.UnpicklingError, an AssertionError without text, or a silent compile",
+    "host": "Compile package was created with a different ... version, or GuardManager check failed",
+    "inputs": "RuntimeError: GuardManager check failed, TypeError: missing a required argument, or wrong numbers",
+}
+_NO_PACKAGE = "the file is no AOTInductor package"
 
 
 def run_checks(session: Session) -> None:
@@ -35,7 +41,7 @@ def run_checks(session: Session) -> None:
     from aotidoctor.checks.registry import CHECKS
 
     failed: set[str] = set()
-    asked = _executorch_checks(session.case)
+    asked = _asked_checks(session.case)
     for check in (*CHECKS, *current_extensions().checks):
         if asked is not None and check.name not in asked:
             session.not_checked.append(replace(check.unchecked(_NO_PACKAGE), moot=True))
@@ -57,12 +63,14 @@ def run_checks(session: Session) -> None:
             failed.add(check.name)
 
 
-def _executorch_checks(case: Case) -> frozenset[str] | None:
-    """Names of the checks that are about an ExecuTorch file; None for anything else."""
+def _asked_checks(case: Case) -> frozenset[str] | None:
+    """Names of the checks that are about such a file; None for a package, which all are about."""
+    from aotidoctor.checks.registry import PRECOMPILED_CHECKS, executorch_checks
+
+    if case.artifact.precompiled is not None:
+        return PRECOMPILED_CHECKS
     if case.artifact.executorch is None:
         return None
-    from aotidoctor.checks.registry import executorch_checks
-
     code = case.model is not None and bool(case.model.shared_objects)
     return executorch_checks(code=code, method=case.contract is not None and case.contract.args is not None)
 
@@ -98,7 +106,23 @@ def name_causes(session: Session, *, refuted: tuple[str, ...] = ()) -> tuple[Dia
     from aotidoctor.diagnosis.playbooks import load_playbooks
     from aotidoctor.diagnosis.rank import diagnose
 
-    return diagnose(session.findings, load_playbooks(loud), refuted=refuted, case=session.case)
+    found = diagnose(session.findings, load_playbooks(loud), refuted=refuted, case=session.case)
+    if session.case.artifact.precompiled is None:
+        return found
+    return tuple(_of_precompiled(one, session.findings) for one in found)
+
+
+def _of_precompiled(diagnosis: Diagnosis, findings: Sequence[Evidence]) -> Diagnosis:
+    """The diagnosis in the words of its finding where that has some: the playbooks speak of packages."""
+    lead = next((item for item in findings if item.id in diagnosis.evidence), None)
+    title = (lead.message if lead is not None else "") or diagnosis.title.replace("the package", "the file")
+    remedy, step = diagnosis.remedy, lead.facts.get("remedy") if lead is not None else None
+    return replace(
+        diagnosis,
+        title=title,
+        looked_like=_LOOKED_LIKE.get(diagnosis.stage, diagnosis.looked_like),
+        remedy=replace(remedy, text=step, command="") if isinstance(step, str) and remedy is not None else remedy,
+    )
 
 
 # Checks of file and host, to see whether a package fits another host.
@@ -123,7 +147,7 @@ def run_host_checks(case: Case) -> tuple[CheckResult, ...]:
     session = Session(case=case, runner=None)
     failed: set[str] = set()
     answers = []
-    asked = _executorch_checks(replace(case, contract=None))
+    asked = _asked_checks(replace(case, contract=None))
     for check in CHECKS:
         if check.stage not in FIT_STAGES if asked is None else check.name not in asked - NOT_OF_A_HOST:
             continue

@@ -107,6 +107,17 @@ def _describe_step(backend: str, debug_info: Any) -> dict[str, str]:
     return {**facts, "target": str(target)[:200], **({"where": lines[-1][:300]} if lines else {})}
 
 
+def use_compiler_cache(folder: str) -> None:
+    """Let Inductor keep precompiled headers, and what it learnt of this CPU, in a folder that outlives this process."""
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+    from torch._inductor import codecache
+
+    headers = Path(folder) / "precompiled_headers"
+    for name, place in (("_HEADER_DIR", headers), ("_HEADER_LOCK_DIR", headers / "locks")):
+        if hasattr(codecache, name):
+            setattr(codecache, name, str(place))
+
+
 def recompile(payload: Recompile, channel: Channel) -> dict[str, Any]:
     """Compile ``payload.reference`` to ``payload.target``.
 
@@ -122,14 +133,7 @@ def recompile(payload: Recompile, channel: Channel) -> dict[str, Any]:
     from torch._inductor import aoti_compile_and_package, config
 
     if payload.cache:
-        folder = Path(payload.cache)
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
-        from torch._inductor import codecache
-
-        headers = folder / "precompiled_headers"
-        for name, place in (("_HEADER_DIR", headers), ("_HEADER_LOCK_DIR", headers / "locks")):
-            if hasattr(codecache, name):
-                setattr(codecache, name, str(place))
+        use_compiler_cache(payload.cache)
     channel.enter("load_reference")
     program = torch.export.load(str(channel.user_cwd / payload.reference))
     channel.enter("compile")

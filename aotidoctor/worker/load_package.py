@@ -23,6 +23,7 @@ import ctypes
 import mmap
 import os
 import re
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -305,6 +306,42 @@ def load_model(payload: Run, path: Path) -> LoadedModel:
     arguments: tuple[Any, ...] = (str(path), payload.model_name, False, 1, index)
     loader = AOTIModelPackageLoader(*arguments[: accepted_arguments(AOTIModelPackageLoader.__init__)])
     return LoadedModel(loader, directory=path if path.is_dir() else newest_unpacked())
+
+
+def load_compiled(path: Path, setup: Any, grad_mode: bool | None, folder: Path) -> Callable[..., Any]:
+    """The function of an artifact of torch.compile, called with gradients on or off as its guards want.
+
+    What it closes over is ``external_data`` of the setup file, the module of a module's functions is ``model``.
+    """
+    import torch
+
+    head = b""
+    if path.is_file():
+        with path.open("rb") as file:
+            head = file.read(64)
+    call: Callable[..., Any]
+    if path.is_dir():
+        # Its loader makes the folder its cache, and writes into it.
+        copy = Path(shutil.copytree(path, folder / "artifact", symlinks=True))
+        call = torch._inductor.CompiledArtifact.load(path=str(copy), format="unpacked")
+    elif b"CompiledArtifact" in head[:40]:
+        call = torch._inductor.CompiledArtifact.load(path=str(path), format="binary")
+    elif head[11:12] == b"]":
+        if not hasattr(setup, "model"):
+            raise RuntimeError(
+                "the file holds a module's functions: --setup FILE.py with the module as `model` loads it"
+            )
+        call = torch.compile(setup.model, fullgraph=True)
+        call._load_aot_compiled_module(path.read_bytes())  # type: ignore[attr-defined]
+    else:
+        with path.open("rb") as file:
+            call = torch.compiler.load_compiled_function(file, external_data=getattr(setup, "external_data", None))
+
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        with torch.set_grad_enabled(torch.is_grad_enabled() if grad_mode is None else grad_mode):
+            return call(*args, **kwargs)
+
+    return compiled
 
 
 def load_library(path: Path, device: str, index: int | None = None, cubins: Path | None = None) -> Any:

@@ -30,13 +30,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from aotidoctor.model.artifact import RUNNABLE_KINDS
 from aotidoctor.model.jobs import Run
 from aotidoctor.model.printer_lines import KEPT, SAVED_FILE, SAVED_FILES
 from aotidoctor.model.run import PRIVATE_PREFIX
 from aotidoctor.worker.call import ModelCall, limit_file_size, make_calls, make_cuda_calls, read_call, set_threads
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.forkserver import keep_files, start_keeper
-from aotidoctor.worker.load_package import DEFAULT_TMPDIR, LoadedModel, load_model
+from aotidoctor.worker.load_package import DEFAULT_TMPDIR, LoadedModel, load_compiled, load_model
 from aotidoctor.worker.sandbox import confine_run
 from aotidoctor.worker.serve import fill_new_memory, heap_checks_loaded
 from aotidoctor.worker.tensors import describe, digest
@@ -63,6 +64,16 @@ def run(payload: Run, channel: Channel) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     channel.enter("load")
     _fill_memory(payload, channel)
+    if payload.kind not in (kind.value for kind in RUNNABLE_KINDS):
+        if payload.cache:
+            from aotidoctor.worker.compile_program import use_compiler_cache
+
+            use_compiler_cache(payload.cache)
+        function = load_compiled(channel.user_cwd / payload.package, module, payload.grad_mode, channel.run_dir)
+        if call is not None:
+            channel.put(inputs=call.describe(values=False))
+            make_calls(function, replace(call, described=call.describe(values=False)), payload, channel)
+        return {}
     model = load_model(payload, channel.user_cwd / payload.package)
     _trace(model, payload, channel)
     _send_facts(channel, facts, call_spec=list(model.loader.get_call_spec()), metadata=model.get_metadata())

@@ -24,6 +24,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import warm  # noqa: E402
 from test_readme import SESSIONS, _typed, demo_folder  # noqa: E402, F401
 
+from tests.artifacts import precompiled  # noqa: E402
+
 CONSOLE = re.compile(r"^( *)```console\n.*?```", re.S | re.M)
 # What a session or another test runs already, or what needs a network or a server.
 ELSEWHERE = {
@@ -31,6 +33,7 @@ ELSEWHERE = {
     "aotidoctor demo --fleet": "tests/e2e/test_demo_fleet.py",
     "aotidoctor watch -- ./server": "there is no server: the same with a program of ours is a session",
     "aotidoctor run --reference": "a row of a table: the command and its files are in others",
+    "aotidoctor run function.bin --inputs sample.pt --trust-pickle": "tests/e2e/test_precompiled.py, for the same torch",
     "kubectl": "there is no pod: classify reads a pipe in tests/unit/cli/test_classify.py",
 }
 OUTSIDE = ("s3://", "s3-fleet", "tcp://")
@@ -134,6 +137,7 @@ def workshop(demo_folder, tmp_path_factory):  # noqa: F811
     _write_npz(place / "sample.npz")
     for name, source in {"model.pte": "cuda_mlp.pte", "weights.ptd": "cuda_mlp.ptd"}.items():
         (place / name).write_bytes(content(source))
+    (place / "function.bin").write_bytes(precompiled.content("aot_fn"))
     (place / "fleet.csv").write_text("package,inputs\nmodel.pt2,sample.pt\n")
     (place / "accepted.toml").write_text(
         '[[accept]]\ncause = "weights-not-loaded"\nreason = "known"\nuntil = 2999-12-31\n'

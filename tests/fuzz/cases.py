@@ -31,8 +31,10 @@ def _put(folder: Path, seed: seeds.Seed, rng: random.Random, *, damaged: bool = 
     return name or seed.name
 
 
-def _package(folder: Path, rng: random.Random) -> tuple[str, ...]:
-    words = (rng.choice(("check", "inspect", "compat")), _put(folder, rng.choice(seeds.packages()), rng))
+def _package(
+    folder: Path, rng: random.Random, made: Callable[[], tuple[seeds.Seed, ...]] = seeds.packages
+) -> tuple[str, ...]:
+    words = (rng.choice(("check", "inspect", "compat")), _put(folder, rng.choice(made()), rng))
     if words[0] == "check" and rng.random() < 0.6:
         words += ("--inputs", _put(folder, rng.choice(seeds.inputs()), rng, damaged=rng.random() < 0.3))
     return words
@@ -70,6 +72,10 @@ def _executorch(folder: Path, rng: random.Random) -> tuple[str, ...]:
     return ("check", program, "--data", _put(folder, rng.choice(data), rng, name="data.ptd"), "--verify-data")
 
 
+def _precompiled(folder: Path, rng: random.Random) -> tuple[str, ...]:
+    return _package(folder, rng, seeds.precompiled)
+
+
 def _saved(folder: Path, rng: random.Random) -> tuple[str, ...]:
     report = seeds.Seed("json", "report.json", rng.choice(_reports()))
     match rng.randrange(4):
@@ -102,4 +108,4 @@ def _reports() -> tuple[bytes, ...]:
     return tuple(made)
 
 
-_MAKERS = {_package: 6, _inputs: 5, _log: 3, _served: 3, _program: 2, _executorch: 3, _saved: 4}
+_MAKERS = {_package: 6, _inputs: 5, _log: 3, _served: 3, _program: 2, _executorch: 3, _precompiled: 3, _saved: 4}

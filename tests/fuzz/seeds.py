@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from tests.artifacts import precompiled as precompiled_files
 from tests.artifacts.packages import EXTERN, LEAF, archive_parts, model_parts, wrapper_cpp
 from tests.artifacts.zips import build_zip
 
@@ -85,6 +86,18 @@ def programs() -> tuple[Seed, ...]:
     """Exported programs: archives, and the documents in them as archives."""
     found = [path for path in sorted(DATA.rglob("exported.pt2")) if path.stat().st_size < _LARGEST]
     return tuple(Seed("zip", "exported.pt2", path.read_bytes()) for path in found)
+
+
+@lru_cache(maxsize=1)
+def precompiled() -> tuple[Seed, ...]:
+    """Artifacts of torch.compile: pickles, frames, and the pair of torch.compiler.precompile."""
+    made = [Seed("pickle", f"{name}.bin", precompiled_files.content(name)) for name in precompiled_files.NAMES]
+    code = precompiled_files.CODE
+    made.append(Seed("any", "m.py", code.encode()))
+    made.append(
+        Seed("zip", "m.cache", precompiled_files.cache_of(code, precompiled_files.mega_cache({"inductor": []})))
+    )
+    return tuple(seed for seed in made if len(seed.data) < _LARGEST)
 
 
 @lru_cache(maxsize=1)

@@ -168,7 +168,7 @@ class PickleMachine:
     def call(self, *, new: bool = False) -> None:
         """Replace a function and its argument tuple by the record of the call."""
         args, function = self.pop(), self.pop()
-        if not isinstance(args, tuple) or not isinstance(function, PickleGlobal):
+        if not isinstance(args, tuple) or not isinstance(function, PickleGlobal | PickleCall):
             raise BadPickleError("something that is not a function is called")
         self.stack.append(PickleCall(function, args, new=new))
 

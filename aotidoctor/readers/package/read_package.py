@@ -7,6 +7,7 @@ the kind, then the models.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
@@ -71,6 +72,8 @@ def with_contents(base: Artifact, items: Sequence[PackageMember]) -> Artifact:
     if version is None and kind is ArtifactKind.AOTI_PACKAGE:
         version = marker(items, None, "version")
     problem = base.problem
+    if kind is ArtifactKind.TORCH_SAVE and any(map(_is_precompile_cache, items)):
+        kind = ArtifactKind.PRECOMPILE_CACHE
     if problem is None and kind is ArtifactKind.ZIP and any("data/executorch/" in name for name in names):
         problem = "a PT2 archive for ExecuTorch"
     return replace(
@@ -85,6 +88,12 @@ def with_contents(base: Artifact, items: Sequence[PackageMember]) -> Artifact:
         exported=read_programs(items, counts),
         counts=counts,
     )
+
+
+def _is_precompile_cache(item: PackageMember) -> bool:
+    """Whether it is the pickle of a dict that begins as the cache of torch.compiler.precompile does."""
+    blob = item.open() if item.name.endswith("data.pkl") and item.member.data_offset is not None else None
+    return blob is not None and b"torch.compiler.precompile" in blob.read_at(0, 256)
 
 
 def read_programs(items: Sequence[PackageMember], counts: Counts) -> tuple[ExportedFacts, ...]:
@@ -187,6 +196,8 @@ def unchecked_items(path: str, blob: Blob) -> list[PackageMember] | None:
 MAX_FILES = 10_000
 MAX_DEPTH = 12
 BARE_MODEL = "model"
+# Folders of standalone_compile, and of vLLM.
+_OF_CACHE = re.compile(r"^(?:aotautograd|fxgraph)/|(?:^|/)vllm_compile_cache\.py$|(?:^|/)rank_\d{1,6}_\d{1,6}/model$")
 
 
 def read_directory(base: Artifact) -> Artifact:
@@ -202,7 +213,11 @@ def read_directory(base: Artifact) -> Artifact:
         problem=problem,
     )
     found = with_contents(listed, [item for item in items if not item.member.is_symlink])
-    kind = ArtifactKind.AOTI_DIRECTORY if found.models else ArtifactKind.DIRECTORY
+    if found.models:
+        kind = ArtifactKind.AOTI_DIRECTORY
+    else:
+        names = [item.name for item in items]
+        kind = ArtifactKind.COMPILE_CACHE if any(map(_OF_CACHE.search, names)) else ArtifactKind.DIRECTORY
     return replace(found, kind=kind)
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from aotidoctor.model.artifact import StampSeen
     from aotidoctor.model.executorch import ExecutorchFile
+    from aotidoctor.model.precompiled import Precompiled
     from aotidoctor.model.run import Ending, Outcome
     from aotidoctor.model.serving_config import NameRow, NameTable
 
@@ -94,6 +95,28 @@ def artifact_json(case: Case) -> dict[str, object]:
         **pick_fields(found, "first_line link_target problem counts other_contents"),
         **({"stamp": _stamp(case.stamp)} if case.stamp is not None else {}),
         **({"executorch": _executorch(found.executorch, case)} if found.executorch is not None else {}),
+        **({"precompiled": _precompiled(found.precompiled)} if found.precompiled is not None else {}),
+    }
+
+
+def _precompiled(found: Precompiled) -> dict[str, object]:
+    """The content of an artifact of torch.compile."""
+    names = (
+        "name source backend device_type python torch toolkit triton gpu threads grad_mode baked requires_grad graph"
+    )
+    return {
+        **pick_fields(found, "form torch_key key magic kind damage missing stale unread"),
+        "functions": [
+            {
+                **pick_fields(one, names),
+                "parameters": [pick_fields(parameter, "name kind default") for parameter in one.parameters],
+                "guards": one.guards[:NAMES_LISTED],
+                "external": one.external[:NAMES_LISTED],
+            }
+            for one in found.functions
+        ],
+        "entries": [record_json(entry) for entry in found.entries[:NAMES_LISTED]],
+        "n_entries": len(found.entries),
     }
 
 

@@ -64,6 +64,7 @@ ARTIFACT = nullable(
             "other_contents": TEXTS,
             "stamp": OPEN,
             "executorch": OPEN,
+            "precompiled": OPEN,
         },
     )
 )

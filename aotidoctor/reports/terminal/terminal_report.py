@@ -18,7 +18,7 @@ from aotidoctor.model.contract import ModelContract
 from aotidoctor.model.evidence import Severity, list_names, plural
 from aotidoctor.model.report import NOT_CONFINED, Report
 from aotidoctor.reports import package_view, report_view, run_view
-from aotidoctor.reports.executorch_view import executorch_rows
+from aotidoctor.reports.executorch_view import executorch_rows, precompiled_rows
 from aotidoctor.reports.package_view import DEBUG_SETTINGS, LeafRow, finding_text, leaf_rows
 from aotidoctor.reports.report_view import headline
 from aotidoctor.reports.terminal.terminal_layout import (
@@ -94,6 +94,11 @@ def show_package(report: Report, out: Layout, detail: int) -> None:
         _first("ExecuTorch", executorch_rows(artifact.executorch), out, detail)
         if contract is None:
             return
+    if artifact.precompiled is not None:
+        _first("Compiled code", precompiled_rows(artifact.precompiled), out, detail)
+        if contract is not None:
+            _inputs(contract, out)
+        return
     if contract is None:
         out.title("Contract")
         out.paragraph("not readable from this file without running it")
