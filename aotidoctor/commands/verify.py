@@ -12,9 +12,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aotidoctor.checks.registry import CHECKS
+from aotidoctor.commands.classify import classify_text
 from aotidoctor.commands.diagnose_package import REFERENCE_MODULES, runner_or_new
 from aotidoctor.diagnosis.rank import with_paths
 from aotidoctor.files import open_regular
+from aotidoctor.logs.diagnose_log import KNOWN, log_diagnoses
+from aotidoctor.logs.patterns import NAMED_CONFIDENCE
 from aotidoctor.model.answers import JudgedProgram
 from aotidoctor.model.artifact import ArtifactKind, ExportedFacts
 from aotidoctor.model.case import Case, Options
@@ -46,6 +49,7 @@ from aotidoctor.triage.finish import Invocation, finish
 from aotidoctor.triage.missing_file import no_such_file, refuse_missing_code
 from aotidoctor.triage.state import Session
 from aotidoctor.triage.static_checks import name_causes, run_check
+from aotidoctor.triage.try_remedies import ProgramSource, try_remedies
 
 if TYPE_CHECKING:
     from aotidoctor.runner.runner import Runner
@@ -88,7 +92,7 @@ def verify(
     on_event: OnEvent | None = None,
     runner: Runner | None = None,
 ) -> Report:
-    """Judge the program. It is not run, but rebuilding it executes its pickled parts."""
+    """Judge the program: rebuilding it executes its pickled parts. It is run where a remedy of a cause is tried."""
     invocation = Invocation(NAME, argv)
     declared = read_dynamic_shapes(question.dynamic_shapes)
     refuse_missing_code(question.options)
@@ -124,6 +128,16 @@ def verify(
         confirmed, untried = stages.proof(session.findings), stages.untried(session.findings)
         diagnoses = apply_verdicts(diagnoses, TreatmentVerdicts(confirmed=confirmed, shown=untried))
         localization = Localization(stages=custody(session.findings, session.outcomes))
+    if not interrupted and diagnoses:
+        raised = verify_stages.raised_error(next(iter(session.runs), None))
+        message = raised.message if raised is not None else ""
+        program = question.options.model or question.program
+        is_function = question.is_function or question.options.model is not None
+        source = ProgramSource(program=program, is_function=is_function, message=message)
+        try:
+            diagnoses = try_remedies(session, diagnoses, source)
+        except KeyboardInterrupt:
+            interrupted = True
     if not interrupted:
         problem = problem or _unanswered_reason(session)
     return finish(
@@ -200,7 +214,12 @@ def _judge_rebuilt(session: Session, question: VerifyRequest, declared: JsonValu
         return ()
     outcome = _ask_child(session, question, declared)
     programs = verify_stages.judged_programs(outcome)
-    if not programs:
+    if (raised := verify_stages.raised_error(outcome)) is not None:
+        # What torch.export refuses is read as the log that the user would have, by the same table of messages.
+        if raised.by == "export":
+            session.add(classify_text(raised.traceback.encode(), "traceback")[0])
+        session.add([verify_stages.raised_evidence(raised, question.program)])
+    elif not programs:
         # With the install line where torch turns out to be what is missing.
         error = outcome.error if outcome is not None else None
         lacks = error is not None and error.type == "ModuleNotFoundError" and "'torch'" in error.message
@@ -250,8 +269,10 @@ def _ask_child(session: Session, question: VerifyRequest, declared: JsonValue) -
         )
     )
     if outcome is not None:
+        raised = verify_stages.raised_error(outcome)
         verdict = "rebuilt" if verify_stages.judged_programs(outcome) else verify_stages.why_no_answer(outcome)
-        session.ended(NAME, outcome.seconds, verdict, ok=outcome.error is None)
+        words = verify_stages.raised_evidence(raised, question.program).observed if raised is not None else verdict
+        session.ended(NAME, outcome.seconds, words, ok=outcome.error is None and raised is None)
     return outcome
 
 
@@ -265,6 +286,11 @@ def _causes(session: Session, question: VerifyRequest) -> tuple[Diagnosis, ...]:
         # A command must not write over the file that only makes the program.
         reference=None if question.is_function else ExportedFacts(name=""),
     )
+    logged = [item for item in session.findings if item.code == KNOWN]
+    if logged and (causes := log_diagnoses(logged)) and causes[0].confidence >= NAMED_CONFIDENCE:
+        raised = verify_stages.raised_error(session.runs[0])
+        words = verify_stages.raised_evidence(raised, question.program).observed if raised is not None else ""
+        return tuple(replace(item, looked_like=words) for item in causes)
     found = name_causes(Session(case=named, runner=None, findings=session.findings))
     return tuple(with_paths(item, named) for item in with_advice(found, session.findings))
 

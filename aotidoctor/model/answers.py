@@ -315,10 +315,39 @@ class JudgedProgram:
 
 
 @record
+class RaisedError:
+    """What a function of the user's raised instead of returning a program, at ``where`` in the user's code.
+
+    ``by`` is ``model`` where plain PyTorch raises for the same inputs, ``export`` where only the export does, and
+    ``function`` where it raises by itself.
+    """
+
+    type: str = ""
+    message: str = ""
+    traceback: str = ""
+    where: str = ""
+    by: str = "function"
+
+
+@record
 class Verified:
-    """The programs of an archive, in order."""
+    """The programs of an archive, in order; of a function that raised, its error."""
 
     programs: tuple[JudgedProgram, ...] = ()
+    raised: RaisedError | None = None
+
+
+@record
+class RemedyTried:
+    """An attempt that came to its end: whether the outputs agree with those of plain PyTorch, and which do not.
+
+    ``second`` is another call: what it was, and what came of it. Without ``compiled`` only the export was compared.
+    """
+
+    agrees: bool | None = None
+    differs: str = ""
+    compiled: bool = False
+    second: JsonObject | None = None
 
 
 # Which parts an answer has.
@@ -335,6 +364,7 @@ ANSWERS: Mapping[str, tuple[type, ...]] = {
     "recompile": (Acted, Compiled),
     "cut": (Acted, PartCut),
     "hook": (Acted, HookCalled),
+    "try_remedy": (RemedyTried,),
     "verify": (Verified,),
 }
 

@@ -215,6 +215,21 @@ class Stage(Job):
 
 
 @record
+class TryRemedy(Job):
+    """Export the model of ``program`` again with ``steps`` carried out, compile it, and compare it with eager.
+
+    ``program`` is an archive or ``module.py:function``. ``inputs`` None are the examples of the export. ``cache`` is a
+    folder that compiles share; without ``compiles`` the exported program is compared.
+    """
+
+    program: str
+    steps: tuple[JsonObject, ...]
+    inputs: InputsSource | None = None
+    cache: str | None = None
+    compiles: bool = True
+
+
+@record
 class SaveInputs(Job):
     """Write the inputs to ``target``; ``paths`` names the leaves that are wanted, None all of them."""
 
@@ -250,7 +265,8 @@ class Script(Job):
 
 # In this order, one that is read from JSON is recognised by its fields.
 Payload = (
-    Script | DemoBuild | Hook | SaveInputs | Stage | Verify | Cut | Recompile | OneOperator | Job | Operators | Run
+    Script | DemoBuild | Hook | SaveInputs | Stage | TryRemedy | Verify | Cut | Recompile | OneOperator | Job
+    | Operators | Run
 )  # fmt: skip
 
 

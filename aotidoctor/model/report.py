@@ -165,11 +165,15 @@ class Treatment:
 
 @record
 class Remedy:
-    """Advice to the user. ``verified`` is True only when a child run with it succeeded and one without it failed."""
+    """Advice to the user. ``verified`` is True only when a child run with it succeeded and one without it failed.
+
+    ``tried`` says of advice about the model, its export or its compile whether it was tried, and what came of it.
+    """
 
     text: str
     command: str = ""
     verified: bool = False
+    tried: str = ""
 
 
 @record

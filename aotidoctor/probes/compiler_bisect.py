@@ -136,7 +136,7 @@ def wrong_dtype_evidence(outcome: Outcome) -> list[Evidence]:
             facts={
                 **facts,
                 "workaround": f"give it another dtype in the model and cast the result, `{name}({given}, ...)"
-                f".to(torch.{expected})`, and export again (not tried: it needs the model)",
+                f".to(torch.{expected})`, and export again",
                 "command": f"out = torch.{name}({given}, ...).to(torch.{expected})   # {line}",
             },
         )

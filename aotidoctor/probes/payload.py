@@ -89,6 +89,7 @@ _FREE = {
     "verify": "the exported program is loaded",
     "op_alone": "one operator is called",
     "hook": "code of your own is executed",
+    "try_remedy": "the model is exported and compiled again",
     **dict.fromkeys(("cut", "recompile", "lowered_dtypes"), "the exported program is compiled"),
 }
 _WARNING = "not confined: "

@@ -14,7 +14,6 @@ from math import prod
 from aotidoctor.model.artifact import ProgramArchive, ProgramLeaf
 from aotidoctor.model.evidence import NotChecked, Violation, list_names
 from aotidoctor.model.record import JsonValue, as_list, as_object, record
-from aotidoctor.model.report import merged_facts
 from aotidoctor.model.torch_names import ITEMSIZE
 from aotidoctor.program.archive_graph import (
     NAMELESS,
@@ -48,7 +47,14 @@ from aotidoctor.program.signature_rules import (
     check_signature,
     check_size,
 )
-from aotidoctor.program.value_rules import NodeLocation, ViolationCollector, check_devices, check_dtypes, check_symbols
+from aotidoctor.program.value_rules import (
+    NodeLocation,
+    ViolationCollector,
+    add_merged,
+    check_devices,
+    check_dtypes,
+    check_symbols,
+)
 from aotidoctor.readers.inputs.read_inputs import read_examples
 from aotidoctor.readers.package.exported_program import merged_inputs
 
@@ -239,17 +245,10 @@ def judge_static(archive: ProgramArchive) -> StaticReading:
 
 def merged_violations(archive: ProgramArchive) -> list[Violation]:
     """Inputs that export took for another one."""
-    return [
-        Violation(
-            code="VERIFY-A13",
-            kind="merged",
-            observed=f"never read: {other} stands in its place",
-            expected="an input that the program reads",
-            target=path,
-            facts={**merged_facts(path, other)},
-        )
-        for path, other in merged_inputs(archive, read_examples).items()
-    ]
+    found = ViolationCollector()
+    for path, other in merged_inputs(archive, read_examples).items():
+        add_merged(path, other, found)
+    return found.items
 
 
 def _note(code: str, why: str) -> NotChecked:

@@ -16,6 +16,7 @@ from functools import partial
 from aotidoctor.model.artifact import SizeRange
 from aotidoctor.model.evidence import FactValue, Violation, Where
 from aotidoctor.model.record import record
+from aotidoctor.model.report import merged_facts
 
 # Collected violations. A program with ten thousand bad nodes has one fault; the others are only counted.
 MAX_EACH = 50
@@ -282,6 +283,12 @@ def add_custom(call: NodeCall, found: ViolationCollector) -> None:
     """Report an operator that is not PyTorch's own; ``target`` is its qualified name."""
     expected = "that it is registered wherever the package is loaded"
     _add(call, found)("A03", "custom-op", observed=f"{call.target} is called by name", expected=expected)
+
+
+def add_merged(path: str, other: str, found: ViolationCollector) -> None:
+    """Report an input that export took for another one."""
+    observed, expected = f"never read: {other} stands in its place", "an input that the program reads"
+    found.add("A13", "merged", target=path, observed=observed, expected=expected, **merged_facts(path, other))
 
 
 def _add(call: NodeCall, found: ViolationCollector) -> partial[None]:

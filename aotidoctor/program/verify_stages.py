@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from aotidoctor.model.answers import JudgedProgram, Verified, parse_answer
+from aotidoctor.model.answers import JudgedProgram, RaisedError, Verified, parse_answer
 from aotidoctor.model.artifact import ArchivePayloads, Artifact, ArtifactKind, PickledState, ProgramArchive
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, Severity, Violation
@@ -67,6 +67,28 @@ def violation_evidence(found: Violation, path: str, *, accepted: bool = False) -
 def judged_programs(outcome: Outcome | None) -> tuple[JudgedProgram, ...]:
     """Programs that the child judged; empty where it did not get there."""
     return parse_answer(Verified, outcome.result).programs if outcome is not None else ()
+
+
+def raised_error(outcome: Outcome | None) -> RaisedError | None:
+    """What the user's function raised instead of returning a program."""
+    return parse_answer(Verified, outcome.result).raised if outcome is not None else None
+
+
+def raised_evidence(raised: RaisedError, function: str) -> Evidence:
+    """The finding for a function that raised."""
+    lines = [line.strip() for line in raised.message.splitlines() if line.strip()]
+    what = {"model": "the model", "export": "torch.export", "function": "the function"}[raised.by]
+    found = violation_evidence(
+        Violation(
+            code="VERIFY-L07",
+            kind=raised.by,
+            observed=f"{raised.type}: {lines[0]}" if lines else raised.type,
+            expected="an exported program",
+            target=raised.where or function,
+        ),
+        function,
+    )
+    return replace(found, facts={**found.facts, "by": what})
 
 
 def why_no_answer(outcome: Outcome | None) -> str:
@@ -251,9 +273,10 @@ _SAVE = "torch.export.save(torch.export.export(model, args), 'exported.pt2')"
 
 @record
 class Advice:
-    """Texts that replace the playbook's, unless empty; ``{subject}`` is that of the finding."""
+    """Texts that replace those of playbook and diagnosis, unless empty; ``{subject}`` is that of the finding."""
 
     looked_like: str = ""
+    confirmation: str = ""
     remedy: str = ""
     command: str = ""
 
@@ -301,8 +324,21 @@ ADVICE: Mapping[tuple[str, str], Advice] = {
     ),
     ("VERIFY-A12", "refused"): Advice(
         looked_like="compiling fails, mostly with the same message",
-        remedy="Change the line of the model that the message names, and export again. Not tried: it needs the model.",
+        remedy="Change the line of the model that the message names, and export again.",
         command="aotidoctor verify exported.pt2 -v",
+    ),
+    ("VERIFY-A13", "merged"): Advice(
+        looked_like="no error: the package never reads the one input, and computes with the other in its place"
+    ),
+    ("VERIFY-L07", "function"): Advice(
+        looked_like="the exception of the function itself",
+        confirmation="it was called, and raises before torch.export is called",
+        remedy="Correct the function at {subject}: it raises before there is a program.",
+        command="python -c 'import model; model.make()'",
+    ),
+    ("VERIFY-L07", "model"): Advice(
+        looked_like="the same exception in plain PyTorch",
+        confirmation="the model was called without torch.export, with the same inputs, and raises as well",
     ),
     ("VERIFY-A11", "symbolic-input"): Advice(
         looked_like="compiling fails (Expected a proper Tensor but got None), or each call gets the sample's number",
@@ -335,4 +371,5 @@ def _advise_diagnosis(diagnosis: Diagnosis, lead: Evidence | None) -> Diagnosis:
         command=advice.command.replace("{subject}", subject) or diagnosis.remedy.command,
     )
     looked_like = message if isinstance(message, str) else advice.looked_like or diagnosis.looked_like
-    return replace(diagnosis, looked_like=looked_like, remedy=remedy)
+    confirmation = advice.confirmation or diagnosis.confirmation
+    return replace(diagnosis, looked_like=looked_like, remedy=remedy, confirmation=confirmation)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity, Source, list_names, plural
 from aotidoctor.model.record import record
-from aotidoctor.model.report import UNSTATED, Diagnosis, Report, Status
+from aotidoctor.model.report import UNSTATED, Diagnosis, Remedy, Report, Status
 from aotidoctor.reports import package_view, run_view
 from aotidoctor.reports.executorch_view import executorch_summary, precompiled_summary
 from aotidoctor.reports.run_view import first_failed, last_words, outcome_failed, run_ending
@@ -256,11 +256,18 @@ def _diagnosis_rows(report: Report, diagnosis: Diagnosis) -> tuple[LabelledLine,
         LabelledLine(label="How sure", text=how_sure(diagnosis)),
         LabelledLine(label="What to do", text=one_line(diagnosis.remedy.text, 600)),
         LabelledLine(label="", text=diagnosis.remedy.command, is_code=True),
-        LabelledLine(label="", text="Tried: with it the failure is gone." if diagnosis.remedy.verified else ""),
+        LabelledLine(label="", text=one_line(tried_line(diagnosis.remedy), 600)),
         LabelledLine(label="Not checked", text=inputs_not_checked),
         *[LabelledLine(label="" if at else "Try next", text=step) for at, step in enumerate(steps[:2])],
     ]
     return tuple(row for row in rows if row.text)
+
+
+def tried_line(remedy: Remedy) -> str:
+    """Whether the remedy was tried, and what came of it, as a sentence; empty where that is no question."""
+    if remedy.tried:
+        return f"{remedy.tried[:1].upper()}{remedy.tried[1:]}."
+    return "Tried: with it the failure is gone." if remedy.verified else ""
 
 
 def _program_rows(report: Report) -> list[LabelledLine]:

@@ -30,6 +30,7 @@ from aotidoctor.localize.bisection import (
 )
 from aotidoctor.localize.comparison import compare_code
 from aotidoctor.localize.stages import AGREES, UNSEEN, outcome_name, read_stage
+from aotidoctor.model.case import user_function
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.jobs import change_fields
 from aotidoctor.model.report import Diagnosis
@@ -44,6 +45,7 @@ from aotidoctor.probes import (
     shrink,
     stages,
 )
+from aotidoctor.probes.payload import inputs_source
 from aotidoctor.probes.probe import Probe, unasked
 from aotidoctor.probes.recompiled import compile_of
 from aotidoctor.probes.reference_findings import is_another_program
@@ -55,6 +57,7 @@ from aotidoctor.triage.recompile_and_bisect import PATIENCE, model_in, obtain_pa
 from aotidoctor.triage.run_probes import check_probe_names, recover_contract, run_probes, skip_probes
 from aotidoctor.triage.state import Session
 from aotidoctor.triage.static_checks import name_causes, run_checks
+from aotidoctor.triage.try_remedies import ProgramSource, try_remedies
 
 # Values of kernels.
 VALUES_PROBE = printed_values.PROBE
@@ -367,7 +370,13 @@ def _treat_causes(session: Session) -> tuple[Diagnosis, ...]:
         no_remedies += tuple(cause for cause in stages.untried(session.findings) if cause not in bisected)
         verdicts = replace(verdicts, confirmed={**known, **how}, shown=no_remedies)
     shrink_inputs(session)
-    return treated_run.apply_verdicts(diagnoses, verdicts)
+    named, options = treated_run.apply_verdicts(diagnoses, verdicts), session.case.options
+    program = options.model or options.reference
+    if program is None:
+        return named
+    is_function = user_function(program) is not None
+    source = ProgramSource(program=program, is_function=is_function, inputs=inputs_source(session.case))
+    return try_remedies(session, named, source)
 
 
 def _accept_intended_mutations(session: Session) -> None:

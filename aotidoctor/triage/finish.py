@@ -51,6 +51,36 @@ class StaticResult:
     out_of_time: bool = False
 
 
+# Causes whose remedies are about the model, its export or its compile.
+OF_THE_MODEL = frozenset(
+    {
+        "autotune-failure",
+        "backend-unsupported",
+        "codegen-bug",
+        "custom-op-fake-kernel",
+        "custom-op-no-kernel",
+        "dtype-unsupported",
+        "dynamic-shape-codegen",
+        "export-specialization",
+        "export-unsupported",
+        "lowering-failure",
+        "missing-c-shim",
+        "train-mode",
+        "unbacked-symint",
+        "user-triton-kernel",
+    }
+)
+NEEDS_MODEL = "not tried: needs the model"
+
+
+def _mark_untried(diagnosis: Diagnosis) -> Diagnosis:
+    """Say of advice about the model that nobody tried it."""
+    remedy = diagnosis.remedy
+    if diagnosis.cause not in OF_THE_MODEL or remedy.verified or remedy.tried:
+        return diagnosis
+    return replace(diagnosis, remedy=replace(remedy, tried=NEEDS_MODEL))
+
+
 def finish(
     found: Session | StaticResult,
     diagnoses: tuple[Diagnosis, ...],
@@ -72,6 +102,7 @@ def finish(
     report is partial, else ``healthy``; without a ``stage`` it is that of the first cause.
     """
     added = current_extensions()
+    diagnoses = tuple(map(_mark_untried, diagnoses))
     late = out_of_time or found.out_of_time
     partial = interrupted or late or cannot_examine is not None
     failed = partial or any(item.severity is Severity.ERROR for item in found.findings)

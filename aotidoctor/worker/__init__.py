@@ -27,6 +27,7 @@ JOBS: dict[str, tuple[str, str, type[jobs.Job]]] = {
     "reference": ("aotidoctor.worker.run_reference", "reference", jobs.Run),
     "stage": ("aotidoctor.worker.stages", "stage", jobs.Stage),
     "demo_build": ("aotidoctor.worker.demo_build", "demo_build", jobs.DemoBuild),
+    "try_remedy": ("aotidoctor.worker.verify.export_again", "try_remedy", jobs.TryRemedy),
     "verify": ("aotidoctor.worker.verify.verify_program", "verify", jobs.Verify),
     "save_inputs": ("aotidoctor.worker.call", "save_inputs", jobs.SaveInputs),
     "setup_only": ("aotidoctor.worker.user_code", "setup_only", jobs.Job),

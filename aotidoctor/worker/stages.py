@@ -110,9 +110,9 @@ class _Way:
         if self.model is None:
             raise ValueError(f"there is nothing to make {name} of")
         if name == "eager":
-            return LoadedReference(call=_copied(self.model.call))
+            return LoadedReference(call=copied(self.model.call))
         own = self.call.copy() or self.call
-        made = torch.export.export(_as_module(self.model.call), own.args, own.kwargs, strict=name == "strict")
+        made = torch.export.export(as_module(self.model.call), own.args, own.kwargs, strict=name == "strict")
         return LoadedReference(call=made.module(), program=made)
 
 
@@ -137,11 +137,12 @@ def _load_way(payload: Stage, channel: Channel) -> _Way:
     return _Way(model=model, program=program, call=call, weights=weights)
 
 
-def _as_module(function: Callable[..., Any]) -> Any:
+def as_module(function: Callable[..., Any]) -> Any:
+    """A copy of a module, or a module around another callable."""
     import torch
 
     if isinstance(function, torch.nn.Module):
-        return _copied(function)
+        return copied(function)
 
     class Called(torch.nn.Module):  # type: ignore[misc,unused-ignore]  # torch.export takes modules only
         def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -150,7 +151,7 @@ def _as_module(function: Callable[..., Any]) -> Any:
     return Called()
 
 
-def _copied(function: Callable[..., Any]) -> Any:
+def copied(function: Callable[..., Any]) -> Any:
     """A copy of a module, whose buffers a call may change; a function, or what cannot be copied, as it is."""
     with suppress(Exception):
         return copy.deepcopy(function)
@@ -189,7 +190,7 @@ def _first_missing(before: LoadedReference, made: LoadedReference, call: ModelCa
     theirs = _record_operators(made.call, call)
     candidates = Candidates()
     candidates.add(theirs)
-    ours = _record_operators(_copied(before.call), call)
+    ours = _record_operators(copied(before.call), call)
     for at, one in enumerate(ours):
         found = candidates.closest(one.value)
         if found.get("agrees") or (not found and not one.value.is_floating_point()):

@@ -18,6 +18,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+from aotidoctor.triage.finish import OF_THE_MODEL
 from tests.e2e.foundry.place import cache_dir
 from tests.reports.cases import HERE, REPORTS, Question, Report
 
@@ -81,6 +82,9 @@ def judge(question: Question, status: str, output: str) -> list[str]:
         wrong = [] if question.subject in named else [f"subject {named!r} lacks {question.subject!r}"]
         wrong += [f"does not say {text!r}" for text in question.says if text not in json.dumps(first)]
         wrong += [] if status == "1" or first.get("severity") == "warn" else [f"exit {status}, not 1"]
+    # Advice about the model says whether it was tried.
+    unmarked = [item["cause"] for item in diagnoses if item["cause"] in OF_THE_MODEL and not is_marked(item["remedy"])]
+    wrong += [f"remedy not marked: {cause}" for cause in unmarked]
     # What a log is quoted with is not what is said of it.
     findings = [item for item in answer.get("findings") or () if not item["code"].startswith("AD-LOG")]
     advice = [{key: value for key, value in item.items() if key != "looked_like"} for item in diagnoses]
@@ -88,6 +92,11 @@ def judge(question: Question, status: str, output: str) -> list[str]:
     if not question.causes:
         wrong += [f"does not say {text!r}" for text in question.says if text not in json.dumps(findings)]
     return wrong + [f"says {text!r}" for text in question.never if text in report]
+
+
+def is_marked(remedy: dict[str, object]) -> bool:
+    """Whether a remedy says that it was tried, or that it was not."""
+    return bool(remedy["verified"] or remedy["tried"])
 
 
 def answers(report: Report, ask: Ask) -> Iterator[tuple[Question, list[str]]]:

@@ -108,4 +108,26 @@ When it is wrong
     needs another path fails there.
 """,
     ),
+    ExportRule(
+        code="VERIFY-L07",
+        name="function_raised",
+        severities=error_severities("function", "model", "export"),
+        names_target=True,
+        page="""The function that makes the program raised.
+
+What it does
+    Calls the function of `module.py:function`. If torch.export raised in it, calls the model with the same inputs in
+    plain PyTorch: what raises there as well is the model's own error (kind model), else torch.export refuses the model
+    (kind export). What it raised elsewhere is the function's (kind function).
+
+Why it matters
+    There is no program. No option of the exporter or the compiler helps against an error of the model.
+
+Example:
+    conv.py:7, in forward: observed RuntimeError: expected input[1, 5, 8, 8] to have 3 channels, but got 5 channels
+
+When it is wrong
+    A model that behaves differently at its second call raises for another reason.
+""",
+    ),
 )

@@ -255,10 +255,9 @@ def verdict(report: Report, known: Collection[str]) -> VerdictBlock:
         because = first.confirmation or "gone with the treatment, back without it"
     else:
         because = f"to confirm: {first.would_confirm}" if first.would_confirm else ""
-    tried = _NOTHING
-    if first.remedy.verified:
-        runs = [name for name in _RUN.findall(first.confirmation) if name in known]
-        tried = Markup("Tried: with it the failure is gone. {}").format(html_blocks.links(runs[-1:]))
+    runs = [name for name in _RUN.findall(first.confirmation) if name in known] if first.remedy.verified else []
+    words = one_line(report_view.tried_line(first.remedy), 600)
+    tried = Markup("{} {}").format(words, html_blocks.links(runs[-1:])) if words else _NOTHING
     return replace(
         block,
         title=one_line(first.title, 600),

@@ -327,7 +327,7 @@ def report_document(report: Report) -> dict[str, object]:
         "diagnoses": [
             {
                 **pick_fields(diagnosis, "cause rank status confidence severity title looked_like subject evidence"),
-                "remedy": pick_fields(diagnosis.remedy, "text command verified"),
+                "remedy": pick_fields(diagnosis.remedy, "text command verified tried"),
                 **pick_fields(diagnosis, "confirmation would_confirm playbook"),
             }
             for diagnosis in report.diagnoses

@@ -178,7 +178,7 @@ _DIAGNOSIS = record_of(
         "looked_like": TEXT,
         "subject": TEXT_OR_NULL,
         "evidence": TEXTS,
-        "remedy": record_of({"text": TEXT, "command": TEXT, "verified": FLAG}),
+        "remedy": record_of({"text": TEXT, "command": TEXT, "verified": FLAG, "tried": TEXT}),
         "playbook": TEXT,
     },
     optional={"severity": one_of("info", "warn", "error"), "confirmation": TEXT, "would_confirm": TEXT},

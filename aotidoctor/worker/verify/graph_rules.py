@@ -303,3 +303,33 @@ def _refusal(check: Callable[[], object]) -> str | None:
     except Exception as error:
         return str(error) or type(error).__name__
     return None
+
+
+# Kernels of operators.
+COMPOSITE = ("CompositeImplicitAutograd", "CompositeExplicitAutograd")
+
+
+def has_fake(operator: Any) -> bool:
+    """Whether shapes and dtypes of its results can be computed without running it."""
+    import torch
+    from torch._library.simple_registry import singleton
+
+    name = operator.name()
+    if has_kernel(name, *COMPOSITE):
+        return True
+    entry = singleton._data.get(operator._schema.name)
+    fake = getattr(entry, "fake_impl", None)
+    if fake is not None and fake.kernel is not None:
+        return True
+    defined = torch._library.custom_ops.OPDEFS.get(operator._schema.name)
+    if defined is not None:
+        return getattr(defined, "_abstract_fn", None) is not None or not operator._schema.returns
+    # The entry of a removed fake kernel stays in the dispatcher.
+    return fake is None and has_kernel(name, "Meta")
+
+
+def has_kernel(name: str, *keys: str) -> bool:
+    """Whether the operator ``name`` has a kernel under one of the dispatch keys."""
+    import torch
+
+    return any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in keys)

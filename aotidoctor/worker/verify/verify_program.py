@@ -13,18 +13,20 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from aotidoctor.model.case import user_function
 from aotidoctor.model.evidence import describe_failure
-from aotidoctor.model.jobs import Job, UserCode, Verify
+from aotidoctor.model.jobs import Verify
 from aotidoctor.program.signature_rules import check_signature
 from aotidoctor.program.value_rules import (
     SWITCHES,
     NodeCall,
     add_custom,
+    add_merged,
     check_devices,
     check_dtypes,
     check_symbols,
@@ -32,11 +34,15 @@ from aotidoctor.program.value_rules import (
 )
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.user_code import load_setup
+from aotidoctor.worker.verify.export_again import describe_error, merged_leaves, run_function
 from aotidoctor.worker.verify.graph_rules import (
+    COMPOSITE,
     ProgramViolations,
     as_place,
     check_graph,
     first_line,
+    has_fake,
+    has_kernel,
     operator_name,
     program_graphs,
     rule_call,
@@ -57,7 +63,6 @@ from aotidoctor.worker.verify.program_view import (
 )
 
 # Rules A02, A03 and A07.
-_COMPOSITE = ("CompositeImplicitAutograd", "CompositeExplicitAutograd")
 _KEYS = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU", "mps": "MPS", "meta": "Meta"}
 
 
@@ -106,35 +111,9 @@ def _check_custom(calls: list[tuple[str, Any]], missing: list[str], records: Pro
             add("no-fake", observed=f"{name} has no fake kernel", expected=expected)
         device = _device(node)
         key = _KEYS.get(device) if device is not None else None
-        if key is not None and not _has(name, key, *_COMPOSITE):
+        if key is not None and not has_kernel(name, key, *COMPOSITE):
             expected = f"a kernel for {device}, where its arguments are"
             add("no-kernel", observed=f"{name} has no kernel for {device}", expected=expected, device=device)
-
-
-def has_fake(operator: Any) -> bool:
-    """Whether shapes and dtypes of its results can be computed without running it."""
-    import torch
-    from torch._library.simple_registry import singleton
-
-    name = operator.name()
-    if _has(name, *_COMPOSITE):
-        return True
-    entry = singleton._data.get(operator._schema.name)
-    fake = getattr(entry, "fake_impl", None)
-    if fake is not None and fake.kernel is not None:
-        return True
-    defined = torch._library.custom_ops.OPDEFS.get(operator._schema.name)
-    if defined is not None:
-        return getattr(defined, "_abstract_fn", None) is not None or not operator._schema.returns
-    # The entry of a removed fake kernel stays in the dispatcher.
-    return fake is None and _has(name, "Meta")
-
-
-def _has(name: str, *keys: str) -> bool:
-    """Whether the operator has a kernel under one of the keys."""
-    import torch
-
-    return any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in keys)
 
 
 def _device(node: Any) -> str | None:
@@ -347,9 +326,15 @@ def verify(payload: Verify, channel: Channel) -> dict[str, Any]:
     channel.enter("load")
     records = ProgramViolations()
     if (named := user_function(payload.program)) is not None:
-        path, function = named
-        program = getattr(load_setup(Job(code=UserCode(setup=path)), channel), function)()
-        loaded = [LoadedProgram(name=function, program=program, verifiers=[kind() for kind in program.verifiers])]
+        run = run_function(payload.program, channel)
+        if run.error is not None:
+            return {"programs": [], "raised": describe_error(run.error, run.exported)}
+        program = run.returned
+        with suppress(Exception):
+            # Of an archive the parent looks for these.
+            if (merged := merged_leaves(run)) is not None:
+                add_merged(*merged, records)
+        loaded = [LoadedProgram(name=named[1], program=program, verifiers=[kind() for kind in program.verifiers])]
     else:
         loaded = load_programs(Path(channel.user_cwd / payload.program), records)
     channel.enter("judge")

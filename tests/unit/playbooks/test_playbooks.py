@@ -41,7 +41,7 @@ OTHERS = (
     "runtime-assert operator-refused kernel-crash mixed-device model-hang killed threading memory-leak nan-produced overflow "
     "weights-differ codegen-bug numeric-difference nondeterministic uninitialized-read train-mode output-alias output-spec "
     "serving-config export-unsupported export-specialization unbacked-symint missing-c-shim large-weights dtype-unsupported "
-    "lowering-failure dynamic-shape-codegen autotune-failure user-triton-kernel triton-version arch-flags packaging-bug "
+    "lowering-failure model-error dynamic-shape-codegen autotune-failure user-triton-kernel triton-version arch-flags packaging-bug "
     "undefined-symbol-link backend-unsupported host-application performance"
 )
 
