@@ -25,6 +25,7 @@ from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import (
     NO_MODEL,
     at_member,
+    has_code_for,
     machine_name,
     main_object,
     metadata_value,
@@ -63,7 +64,7 @@ def run(case: Case) -> Findings:
         return FIND.unchecked(NO_MODEL)
     machine = machine_name(case.host.machine)
     compiled = main_object(case)
-    if compiled is not None and compiled.machine and machine_name(compiled.machine) != machine:
+    if compiled is not None and not has_code_for(compiled, machine):
         return FIND.unchecked(f"the code is for {compiled.machine}")
     if not case.host.cpu_flags:
         return FIND.unchecked(unstated_reason(case, "cpu_flags") or "this host does not report its CPU flags")

@@ -17,9 +17,12 @@ When it is wrong
 
 from __future__ import annotations
 
+import re
+
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, machine_name, metadata_value
-from aotidoctor.model.case import Case
+from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, has_code_for, machine_name, metadata_value
+from aotidoctor.model.artifact import SharedObject
+from aotidoctor.model.case import Case, Host
 from aotidoctor.model.evidence import Evidence, shorten
 
 FIND = Finder("AD-HOST-001", "platform_mismatch")
@@ -38,14 +41,16 @@ def run(case: Case) -> Findings:
     named = (blob for blob in program.named if blob.sha256 in (None, blob.promised)) if program is not None else ()
     codes = (blob.code for blob in named if blob.code is not None)
     for item in codes if program is not None else case.model.shared_objects if case.model is not None else ():
-        if item.format in _FORMATS and item.format != host_format:
-            kind, observed, expected = "file-format", _FORMATS[item.format], _FORMATS[host_format]
-        elif item.bits not in (None, 64):
-            kind, observed, expected = "bits", f"{item.bits}-bit code", "64-bit code"
-        elif item.machine is not None and machine_name(item.machine) != machine_name(machine):
-            kind, observed, expected = "elf-machine", f"machine {item.machine}", machine
-        else:
+        if (differs := _difference(case.host, item, host_format)) is None:
             continue
+        kind, observed, expected = differs
+        facts = {"package_machine": item.machine, "package_format": item.format, "host_machine": machine}
+        if kind == "unsigned":
+            facts |= {"advice": "Sign the library in the package again.", "step": "codesign --sign - model.wrapper.so"}
+        elif kind == "file-format" and case.host.profile is None and case.host.system != "Linux":
+            # Whoever sends packages for a server is at a laptop.
+            words = "Name the machine that it is for, to judge package and inputs; to run it here, compile it here."
+            facts |= {"advice": words, "step": "aotidoctor check model.pt2 --host ubuntu-24.04"}
         found.append(
             FIND.error(
                 kind,
@@ -53,10 +58,36 @@ def run(case: Case) -> Findings:
                 observed=observed,
                 expected=expected,
                 source=at_member(case, item.member),
-                facts={"package_machine": item.machine, "package_format": item.format, "host_machine": machine},
+                facts=facts,
             )
         )
     return found or _metadata(case)
+
+
+def _difference(host: Host, item: SharedObject, host_format: str) -> tuple[str, str, str] | None:
+    """``(kind, observed, expected)`` of the first thing that keeps the object from being loaded there."""
+    if item.format in _FORMATS and item.format != host_format:
+        return "file-format", _FORMATS[item.format], _FORMATS[host_format]
+    if item.bits not in (None, 64):
+        return "bits", f"{item.bits}-bit code", "64-bit code"
+    if not has_code_for(item, host.machine):
+        return "elf-machine", f"machine {' and '.join(item.machines) or item.machine}", host.machine
+    if (here := _earlier_macos(host, item)) is not None:
+        return "system", f"code for macOS {item.least_system} and later", f"code for macOS {here} or earlier"
+    if item.signed is False and machine_name(host.machine) == "aarch64":
+        return "unsigned", "code without a signature", "signed code"
+    return None
+
+
+def _earlier_macos(host: Host, item: SharedObject) -> str | None:
+    """The macOS of the host, where the object demands a later one."""
+    stated = re.match(r"macOS-(\d+)(?:\.(\d+))?", host.platform or "")
+    if stated is None or item.least_system is None:
+        return None
+    # A profile that states the first number only may be any of its releases.
+    here = tuple(int(number) for number in stated.groups() if number is not None)
+    least = tuple(map(int, item.least_system.split(".")))[: len(here)]
+    return ".".join(map(str, here)) if least > here else None
 
 
 def _metadata(case: Case) -> list[Evidence]:

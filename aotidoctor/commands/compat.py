@@ -142,7 +142,11 @@ def _answer(session: Session, case: Case, target: TargetHost, environ: Mapping[s
         unknown=tuple(unknown),
         provided=(
             *(f"{', '.join(operators[:5])} must be registered there" for _ in operators[:1]),
-            *(f"{one.check.cause} is possible: {item.observed}" for one, item in warned),
+            *(
+                f"{one.check.cause} is possible: {item.observed}"
+                for one, item in warned
+                if not item.facts.get("harmless")
+            ),
             *steps,
         ),
     )

@@ -174,8 +174,9 @@ class SharedObject:
     ``format`` is ``elf``, ``pe``, ``macho`` or ``unknown``. ``machine`` is as ``platform.machine()`` prints it
     (``x86_64``, ``aarch64``...). ``constants_span`` is the size in bytes between ``_binary_constants_bin_start`` and
     ``_end`` (None when the symbols are absent). ``executable_stack`` says whether it asks for a stack that may hold
-    code. ``gpu_targets`` are the GPUs that code linked into it is for. ``problem`` says why parsing stopped, None when
-    it did not.
+    code. ``gpu_targets`` are the GPUs that code linked into it is for. Of a Mach-O file ``machines`` are all that a
+    universal one has code for, ``least_system`` is the oldest macOS that loads it (``12.0``), and ``signed`` whether it
+    has a signature. ``problem`` says why parsing stopped, None when it did not.
     """
 
     member: str
@@ -195,6 +196,9 @@ class SharedObject:
     truncated_at: int | None = None
     executable_stack: bool | None = None
     gpu_targets: tuple[str, ...] = ()
+    machines: tuple[str, ...] = ()
+    least_system: str | None = None
+    signed: bool | None = None
     problem: str | None = None
 
 

@@ -6,11 +6,17 @@ import json
 import lzma
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from aotidoctor.checks.matching.package_facts import has_library
 from aotidoctor.commands.demo import CUDA_FILES
+from aotidoctor.model.case import Host, TorchBuild
+from tests.artifacts.mach_o import ARM64, X86_64, mach_o, universal
+from tests.artifacts.packages import archive_parts, model_parts
+from tests.artifacts.zips import build_zip
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
@@ -74,3 +80,38 @@ def test_this_machine_is_read(folder):
     saved = json.loads((folder / "host.json").read_text(encoding="utf-8"))["host"]
     assert saved["system"] in ("Linux", "Darwin", "Windows")
     assert saved["cores"] >= 1
+
+
+MACS = {
+    # What the library is, and what its package answers on macos-15-arm64 with torch 2.13.
+    "fits": (mach_o(), "runs", []),
+    "universal": (universal((X86_64, mach_o(X86_64)), (ARM64, mach_o())), "runs", []),
+    "for Intel": (mach_o(X86_64), "refused", ["platform-mismatch"]),
+    "unsigned": (mach_o(signed=False), "refused", ["platform-mismatch"]),
+    "for a later macOS": (mach_o(least=(16, 0)), "refused", ["platform-mismatch"]),
+    "a library of the build machine": (
+        mach_o(needed=("/opt/homebrew/lib/libomp.dylib", "/opt/x.dylib")),
+        "unknown",
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MACS)
+def test_a_package_of_a_mac_is_judged_for_macs_and_others(name, tmp_path):
+    library, answer, causes = MACS[name]
+    (tmp_path / "m.pt2").write_bytes(build_zip([*archive_parts(), *model_parts(so=library)]))
+    hosts = ["--host", "macos-15-arm64", "--host", "windows-11-x86_64", "--host", "ubuntu-24.04", "--torch", "2.13"]
+    there, *others = ask(tmp_path, "compat", "m.pt2", *hosts, "--json")[1]["compat"]["answers"]
+    assert (there["answer"], there["causes"]) == (answer, causes)
+    assert [(one["answer"], one["causes"]) for one in others] == [("refused", ["platform-mismatch"])] * 2
+
+
+def test_libraries_of_windows_are_known():
+    host = Host(
+        system="Windows", machine="AMD64", python="3.13", profile="desk", torch=TorchBuild(version="2.13.0", path="")
+    )
+    known = {name: has_library(host, name) for name in ("KERNEL32.dll", "torch_cpu.dll", "VCRUNTIME140.dll", "vcruntime140d.dll",
+                                                       "libstdc++-6.dll", "api-ms-win-crt-heap-l1-1-0.dll", "own.dll")}  # fmt: skip
+    assert list(known.values()) == [True, True, True, False, False, True, None]
+    assert has_library(replace(host, torch=None), "torch_cpu.dll") is None

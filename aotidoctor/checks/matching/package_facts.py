@@ -6,6 +6,7 @@ of files.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from aotidoctor.model.artifact import ArtifactKind, Metadata, ModelEntry, SharedObject, SymbolRef
@@ -84,6 +85,12 @@ def machine_name(name: str) -> str:
     return _MACHINES.get(name.lower(), name.lower())
 
 
+def has_code_for(item: SharedObject, machine: str) -> bool:
+    """Whether the object runs on this machine; a universal one runs on several. True where its header does not say."""
+    machines = item.machines or ((item.machine,) if item.machine else ())
+    return not machines or machine_name(machine) in map(machine_name, machines)
+
+
 def main_object(case: Case) -> SharedObject | None:
     """The shared object that would be loaded: the last wrapper by its name, else the last one; None without any."""
     objects = case.model.shared_objects if case.model else ()
@@ -101,6 +108,17 @@ def unstated_reason(case: Case, *facts: str) -> str | None:
 _OF_TORCH = frozenset(("libtorch.so", "libtorch_cpu.so", "libc10.so"))
 _OF_CUDA_TORCH = ("libtorch_cuda.so", "libc10_cuda.so")
 _OF_C = ("libc.so.", "libm.so.", "libdl.so.", "libpthread.so.", "librt.so.", "ld-linux")
+# Windows and macOS themselves; Python on Windows brings the runtime of the compiler, torch's wheel the other libraries.
+_OF_WINDOWS = frozenset((
+    "kernel32.dll", "user32.dll", "advapi32.dll", "ntdll.dll", "msvcrt.dll", "ucrtbase.dll", "ws2_32.dll",
+    "shell32.dll", "ole32.dll", "bcrypt.dll", "dbghelp.dll", "psapi.dll", "vcruntime140.dll", "vcruntime140_1.dll",
+))  # fmt: skip
+_OF_TORCH_ELSEWHERE = frozenset((
+    "torch.dll", "torch_cpu.dll", "c10.dll", "libiomp5md.dll", "msvcp140.dll", "libtorch.dylib", "libtorch_cpu.dylib",
+    "libc10.dylib", "libomp.dylib",
+))  # fmt: skip
+# The debug runtime of Visual Studio, and MinGW's libraries, are only where somebody put them.
+_NOT_ON_WINDOWS = re.compile(r"(?:vcruntime140|msvcp140|ucrtbase)d\.dll|lib(?:gcc_s_\w+|stdc\+\+|winpthread)-\d+\.dll")
 _OF_FAMILY = {"libstdc++.so.6": "GLIBCXX", "libgcc_s.so.1": "GCC", "libgomp.so.1": "GOMP"}
 # C++ symbols of libtorch come and go without notice.
 _OF_LIBTORCH = ("_ZN2at", "_ZNK2at", "_ZN3c10", "_ZNK3c10", "_ZN5torch", "_ZNK5torch", "_ZTIN3c10", "_ZTVN3c10")
@@ -118,6 +136,8 @@ def has_library(host: Host, name: str) -> bool | None:
     """Whether the machine has the library; None if its profile does not say."""
     if name in host.libraries:
         return host.libraries[name] is not None
+    if host.system in ("Windows", "Darwin"):
+        return _has_elsewhere(host, name)
     if name in _OF_TORCH:
         return True if host.torch is not None else None
     if name in _OF_CUDA_TORCH:
@@ -127,6 +147,17 @@ def has_library(host: Host, name: str) -> bool | None:
     if name.startswith(_OF_C):
         return True if host.glibc else None
     return True if _OF_FAMILY.get(name) in host.abi_versions else None
+
+
+def _has_elsewhere(host: Host, name: str) -> bool | None:
+    base = name.rpartition("/")[2].lower()
+    if base in _OF_TORCH_ELSEWHERE:
+        return True if host.torch is not None else None
+    if host.system == "Darwin":
+        return True if name.startswith(("/usr/lib/", "/System/Library/")) else None
+    if _NOT_ON_WINDOWS.fullmatch(base):
+        return False
+    return True if base in _OF_WINDOWS or base.startswith("api-ms-win-") else None
 
 
 def link_to_profile(host: Host, compiled: SharedObject) -> ProfileLinkage:

@@ -1,4 +1,4 @@
-"""Read the facts of a shared object in place: ELF in full, of PE machine and imports, of Mach-O the machine.
+"""Read the facts of a shared object in place: ELF in full, of PE machine and imports, of Mach-O what its loader reads.
 
 Debug facilities are compiled in and cannot be switched on afterwards, so it matters which are there. Imported shims
 tell most; strings of the read-only data tell the rest (the printer's level 3 only calls ``printf``).
@@ -88,15 +88,10 @@ def read_shared_object(blob: Blob, member: str) -> SharedObject:
         case "pe":
             return _read_pe(blob, base)
         case "macho":
-            if len(head) < 12:
-                return base
-            # The first number of a thin file is in its own byte order; a universal file is big-endian and lists
-            # several.
-            universal = head.startswith(b"\xca\xfe\xba\xbe")
-            order = ">" if universal or head.startswith(b"\xfe\xed") else "<"
-            cpu = int(struct.unpack_from(f"{order}I", head, 8 if universal else 4)[0])
-            bits = 64 if cpu & 0x01000000 else 32
-            return replace(base, machine=_MACHO_CPUS.get(cpu, hex(cpu)), bits=bits)
+            try:
+                return _read_macho(blob, base)
+            except struct.error:
+                return replace(base, problem="Mach-O header: cut")
     return replace(base, problem=f"not a shared object: begins with {head[:8].hex(' ') or 'nothing'}")
 
 
@@ -152,6 +147,94 @@ def _read_pe(blob: Blob, base: SharedObject) -> SharedObject:
         needed=tuple(libraries),
         undefined=tuple(wanted),
     )
+
+
+# A macOS library: load commands after the header, and a table of symbols of 16 bytes each.
+_MOST_COMMANDS, _LARGEST_COMMANDS, _MOST_SYMBOLS = 1024, 1 << 20, 65536
+_LC_SYMTAB, _LC_RPATH, _LC_BUILD_VERSION, _LC_SIGNATURE = 0x2, 0x1C, 0x32, 0x1D
+_LC_LOADS = frozenset((0xC, 0x18, 0x1F, 0x20, 0x23))
+_MACHO_64 = b"\xcf\xfa\xed\xfe"
+_ENTRY_POINT = "_AOTInductor"
+
+
+def _read_macho(blob: Blob, base: SharedObject) -> SharedObject:
+    """A thin file, or the first slice of a universal one, whose machines are all listed. Raises struct.error."""
+    if blob.read_at(0, 4) == b"\xca\xfe\xba\xbe":
+        (count,) = struct.unpack(">I", blob.read_at(4, 4))
+        slices = [struct.unpack(">5I", blob.read_at(8 + 20 * at, 20)) for at in range(min(count, 19))]
+        machines = tuple(_MACHO_CPUS.get(cpu, hex(cpu)) for cpu, *_ in slices)
+        known = replace(base, machine=machines[0] if machines else None, machines=machines)
+        try:
+            return replace(_read_thin(blob.part(*slices[0][2:4]), known), machines=machines)
+        except (IndexError, struct.error):
+            return replace(known, problem="Mach-O: its first slice is cut")
+    return _read_thin(blob, base)
+
+
+def _read_thin(blob: Blob, base: SharedObject) -> SharedObject:
+    # The first number is in the byte order of the file.
+    order = ">" if blob.read_at(0, 2) == b"\xfe\xed" else "<"
+    (cpu,) = struct.unpack(f"{order}I", blob.read_at(4, 4))
+    known = replace(base, machine=_MACHO_CPUS.get(cpu, hex(cpu)), bits=64 if cpu & 0x01000000 else 32)
+    if blob.read_at(0, 4) != _MACHO_64:
+        return known
+    count, size = struct.unpack("<II", blob.read_at(16, 8))
+    commands = blob.read_at(32, min(size, _LARGEST_COMMANDS))
+    needed: list[str] = []
+    paths: list[str] = []
+    least, is_signed, symbols = None, False, (0, 0, 0, 0)
+    at = 0
+    for _ in range(min(count, _MOST_COMMANDS)):
+        kind, length = struct.unpack_from("<II", commands, at)
+        # The highest bit says that the loader must know the command.
+        kind &= 0x7FFFFFFF
+        if kind in _LC_LOADS or kind == _LC_RPATH:
+            (start,) = struct.unpack_from("<I", commands, at + 8)
+            name = commands[at + start : at + length].partition(b"\0")[0].decode("utf-8", "backslashreplace")
+            (paths if kind == _LC_RPATH else needed).append(name)
+        elif kind == _LC_BUILD_VERSION:
+            (version,) = struct.unpack_from("<I", commands, at + 12)
+            least = f"{version >> 16}.{version >> 8 & 0xFF}"
+        elif kind == _LC_SYMTAB:
+            symbols = struct.unpack_from("<4I", commands, at + 8)
+        is_signed = is_signed or kind == _LC_SIGNATURE
+        if length < 8:
+            break
+        at += length
+    undefined, defined = _macho_symbols(blob, symbols, needed)
+    return replace(
+        known,
+        type="dyn",
+        needed=tuple(needed),
+        runpath=tuple(paths),
+        undefined=undefined,
+        defined_entry_points=tuple(name[1:] for name in defined if name.startswith(_ENTRY_POINT)),
+        least_system=least,
+        signed=is_signed,
+    )
+
+
+def _macho_symbols(
+    blob: Blob, table: tuple[int, ...], libraries: Sequence[str]
+) -> tuple[tuple[SymbolRef, ...], list[str]]:
+    """The symbols that come from elsewhere, without the underscore of C, and the names of those that it exports."""
+    start, count, strings, size = table
+    texts = blob.read_at(strings, min(size, LARGEST))
+    undefined, defined = [], []
+    rows = blob.read_at(start, 16 * min(count, _MOST_SYMBOLS))
+    for name_at, kind, _, about, _ in struct.iter_unpack("<IBBHQ", rows[: len(rows) // 16 * 16]):
+        # Debugging entries, and what is not visible outside.
+        if kind & 0xE0 or not kind & 1:
+            continue
+        end = texts.find(b"\0", name_at)
+        name = texts[name_at : max(end, name_at)].decode("utf-8", "backslashreplace")
+        if kind & 0x0E:
+            defined.append(name)
+        else:
+            number = about >> 8
+            library = libraries[number - 1] if 0 < number <= len(libraries) else None
+            undefined.append(SymbolRef(name=name.removeprefix("_"), library=library, weak=bool(about & 0x40)))
+    return tuple(undefined), defined
 
 
 def _read_elf_object(blob: Blob, base: SharedObject) -> SharedObject:

@@ -12,6 +12,7 @@ from aotidoctor.model.artifact import SharedObject
 from aotidoctor.readers.package.blob import bytes_blob
 from aotidoctor.readers.package.shared_object import read_shared_object
 from tests.artifacts.elfs import EM_AARCH64, EM_S390, ENTRY_POINTS, Undefined, build_elf
+from tests.artifacts.mach_o import ARM64, X86_64, mach_o, universal
 
 
 def read(data: bytes) -> SharedObject:
@@ -182,3 +183,33 @@ def test_other_platforms():
 def test_empty_and_tiny():
     assert read(b"").problem == "not a shared object: begins with nothing"
     assert "cut at 40 bytes" in read(build_elf()[:40]).problem
+
+
+def test_of_a_mac_library_what_its_loader_reads():
+    symbols = [("AOTInductorModelContainerRun", 0), ("aoti_torch_empty_strided", 1), ("malloc", 2)]
+    found = read(mach_o(needed=("@rpath/libtorch_cpu.dylib", "/usr/lib/libSystem.B.dylib"), symbols=symbols))
+    assert (found.format, found.machine, found.bits, found.problem) == ("macho", "arm64", 64, None)
+    assert found.needed == ("@rpath/libtorch_cpu.dylib", "/usr/lib/libSystem.B.dylib")
+    assert (found.runpath, found.least_system, found.signed) == (("@loader_path",), "12.0", True)
+    assert found.defined_entry_points == ("AOTInductorModelContainerRun",)
+    assert [(one.name, one.library) for one in found.undefined] == [
+        ("aoti_torch_empty_strided", "@rpath/libtorch_cpu.dylib"),
+        ("malloc", "/usr/lib/libSystem.B.dylib"),
+    ]
+    assert read(mach_o(signed=False)).signed is False
+
+
+def test_a_universal_library_lists_its_machines():
+    found = read(universal((X86_64, mach_o(X86_64)), (ARM64, mach_o())))
+    assert (found.machine, found.machines) == ("x86_64", ("x86_64", "arm64"))
+
+
+@pytest.mark.parametrize("at", range(0, 600, 7))
+def test_a_damaged_mac_library_is_read_as_far_as_it_goes(at):
+    whole = universal((X86_64, mach_o(X86_64)), (ARM64, mach_o(symbols=[("f", 1)])))
+    data = bytearray(whole)
+    for place in (at, 4096 + at):
+        if place < len(data):
+            data[place] ^= 0xFF
+    assert read(bytes(data)).format in ("macho", "unknown")
+    assert read(whole[: 4096 + at]).format == "macho"
