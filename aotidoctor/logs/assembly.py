@@ -170,9 +170,9 @@ class Matcher:
             and not any(one.search(around) for one in pattern.not_near)
         ]
         if any(pattern.record.cause == "numeric-difference" for pattern, _ in hits):
-            from aotidoctor.logs.complaints import is_within_tolerance
+            from aotidoctor.logs.complaints import within_tolerance
 
-            is_allowed = is_within_tolerance(text)
+            is_allowed = within_tolerance(text) is True
             hits = [one for one in hits if one[0].record.cause != "numeric-difference" or not is_allowed]
         hits.sort(key=lambda item: (-item[0].record.confidence, -len(item[0].record.regex)))
         best: dict[str, LogMatch] = {}

@@ -5,7 +5,7 @@ everyday words of one: ``failed``, ``cannot``, ``not found``, a number that is N
 count, nor do the lines of ``harmless``, nor a complaint that is followed by a success.
 
 Numbers complain without a word: memory that grows from line to line (peaks do not count: they grow with every larger
-input), the time of the compiled program beside that of eager, a difference beside its tolerance. A paste that was cut
+input), a difference beside its tolerance. A paste that was cut
 may name its cause in the user's own words: a title, a sentence around a traceback. Those are read where the printed
 lines show no more than a place, and where the few lines do not look like a failure.
 """
@@ -142,23 +142,7 @@ _PEAK = re.compile(r"\b(?:max|peak|total|limit|device|available|free|host)\w{0,2
 _LEAST, _GROWTH, _BEFORE, _ABOUT_EQUAL = 3, 1.25, 24, 0.99
 
 
-_FREE = re.compile(
-    r"\bfree (?:gpu |cuda |device )?(?:v?ram|mem(?:ory)?)\W{1,4}(?P<value>\d{1,12}(?:\.\d{1,6})?)", re.IGNORECASE
-)
-# The least number of values of free memory that never rise, and by how much they fall.
-_MANY_NUMBERS, _FALLS = 4, 0.95
-_WAITS, _WAIT, _DIGITS = 5, re.compile(r"\bwait(?:ing)? for\b", re.IGNORECASE), re.compile(r"\d+")
 _NUMBER = r"(?P<{}>\d{{1,9}}(?:\.\d{{1,12}})?(?:e[-+]?\d{{1,3}})?)"
-# A subject and its time; of a rate, more is better.
-_TIME = re.compile(
-    r"\b(?P<who>(?:compiled|torch[.]compile|inductor)(?: model| version)?|aoti\w{0,12}|eager(?: mode| model)?)\W{1,6}"
-    + _NUMBER.format("value")
-    + r"(?P<unit> ?(?:it|tok\w{0,4}|tokens?|samples|images|frames|req)/s"
-    r"| ?(?:[mun]?s|sec(?:onds?)?)\b|(?! ?[A-Za-z\d.]))",
-    re.IGNORECASE,
-)
-_SPEEDUP = re.compile(r"\bspeed-?up\W{1,4}(?P<value>0\.\d{1,6}) ?x?\b", re.IGNORECASE)
-_SLOWER = 1.25
 # A difference, and how much of it is allowed.
 _BEYOND = re.compile(
     r"\b(?:diff(?:erence)?|error|deviation)s?\b[^\d\n]{1,30}"
@@ -169,44 +153,10 @@ _BEYOND = re.compile(
 )
 
 
-def is_slower(text: str) -> bool:
-    """Whether a line gives the time of a compiled program and that of eager, and the former is longer."""
-    if (speedup := _SPEEDUP.search(text)) is not None:
-        return float(speedup["value"]) * _SLOWER < 1
-    times = {hit["who"].lower().startswith("eager"): hit for hit in _TIME.finditer(text)}
-    rates = {"/" in hit["unit"] for hit in times.values()}
-    if len(times) < 2 or len(rates) > 1:
-        return False
-    eager, compiled = float(times[True]["value"]), float(times[False]["value"])
-    return (eager > _SLOWER * compiled) if True in rates else (compiled > _SLOWER * eager > 0)
-
-
-def exceeds_tolerance(text: str) -> bool:
-    """Whether a line names a difference that exceeds the tolerance it names."""
-    return not all(_are_within_limits(text))
-
-
-def is_within_tolerance(text: str) -> bool:
-    """Whether each difference in ``text`` is within the tolerance named beside it; False without any."""
-    allowed = _are_within_limits(text)
-    return bool(allowed) and all(allowed)
-
-
-def _are_within_limits(text: str) -> list[bool]:
-    return [float(hit["value"]) <= float(hit["most"]) for hit in _BEYOND.finditer(text)]
-
-
-def is_shrinking(texts: Iterable[str]) -> bool:
-    """Whether the free memory that the lines report only shrinks."""
-    values = [float(hit["value"]) for text in texts if (hit := _FREE.search(text)) is not None]
-    falls = all(before >= after for before, after in pairwise(values))
-    return len(values) >= _MANY_NUMBERS and falls and values[-1] <= _FALLS * values[0]
-
-
-def is_waiting(texts: Sequence[str]) -> bool:
-    """Whether the last lines are the same message of waiting, over and over."""
-    last = {_DIGITS.sub("", text) for text in texts[-_WAITS:]}
-    return len(texts) >= _WAITS and len(last) == 1 and _WAIT.search(last.pop()) is not None
+def within_tolerance(text: str) -> bool | None:
+    """Whether each difference in ``text`` is within the tolerance named beside it; None without any."""
+    allowed = [float(hit["value"]) <= float(hit["most"]) for hit in _BEYOND.finditer(text)]
+    return all(allowed) if allowed else None
 
 
 def growing_measure(texts: Iterable[str]) -> str:
@@ -444,12 +394,9 @@ def title_failure(lines: Sequence[LogLine]) -> LogFailure | None:
     found = find_title(lines, (), is_healthy=True)
     if found is not None:
         return found
-    # Numbers complain without a word: first those of one line, then those of all.
-    for line in filled:
-        kind = "slower" if is_slower(line.text) else "beyond" if exceeds_tolerance(line.text) else ""
-        if kind:
-            return replace(_failure_at(lines, line), kind=kind)
+    beyond = next((line for line in filled if within_tolerance(line.text) is False), None)
+    if beyond is not None:
+        return replace(_failure_at(lines, beyond), kind="beyond")
     texts = [line.text for line in filled]
-    grows = (has_mark("\n".join(texts)) and growing_measure(texts)) or is_shrinking(texts)
-    kind = "growing" if grows else "waiting" if is_waiting(texts) else ""
-    return replace(_failure_at(lines, filled[-1]), kind=kind) if kind else None
+    grows = has_mark("\n".join(texts)) and growing_measure(texts)
+    return replace(_failure_at(lines, filled[-1]), kind="growing") if grows else None

@@ -317,7 +317,9 @@ _MARK = re.compile(
     r"|ProcessGroup[A-Z]\w{2,8}\.[ch]pp|NCCL (?:WARN|error)"
     r"|#ttg\.|\btt\.func\b"
     r"|Compile package was created with|GuardManager check failed|\b(?:ViewAndMutationMeta|InputAliasInfo)\b"
-    r"|missing value for argument|invalid combination of arg|input batch_size|scalar type \w+ but (?:found|got)"
+    r"|missing value for argument|invalid combination of arg|input batch_size|scalar type \w+;? but (?:found|got)"
+    # Operators that speak of their arguments, and the tracer of TorchScript.
+    r"|RuntimeError: [a-z][a-z\d_]{2,40}(?:\(\))?:? (?:[Ee]xpect\w{0,6} |input )|\btraced functions\b"
     r"|\b(?:MPS|XPU|HPU|NPU|CUDA) (?:[Tt]ensors?|backend|framework)|AITemplate"
     # The sources of tch-rs, as cargo keeps them.
     r"|\btch-\d[\d.]{0,12}[/\\]src[/\\]"

@@ -5,9 +5,8 @@ process (rank, container, pid) is its origin; a thread makes a stream of its own
 where levels stand (behind a time, in brackets, in a field of a record), in the notations of common loggers, without
 knowing the logger.
 
-Web pages, editors and translated tools change the spelling of a line: entities of HTML become characters, the quotes of
-editors and of other languages those of ASCII. Compilers, linkers, loaders and shells print in the language of their
-user: their fixed phrases are translated back into English (``languages.toml``), so that one pattern matches all.
+Web pages and editors change the spelling of a line: entities of HTML become characters, the quotes of editors and of
+other languages those of ASCII.
 """
 
 from __future__ import annotations
@@ -17,10 +16,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from pathlib import Path
-
-from aotidoctor.model import load_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,46 +50,13 @@ _SIGNS = str.maketrans(
         "\u2026": "...",
     }
 )
-# The level of a diagnostic, behind a place or the name of a tool.
-_FOREIGN_LEVEL = re.compile(
-    r"(?P<before>(?::\d+|\(\d+(?:,\d+)?\)|(?:\+\+|gcc|clang|ld|cc1plus|collect2|nvcc|cl)(?:\.\w+)?) ?:\s?)"
-    r"(?P<fatal>fataler |fatal |schwerwiegender |致命|致命的な)?"
-    r"(?:erreur(?: fatale)?|Fehler|errore(?: fatale| irreversibile)?|erro(?: fatal)?|fout|error fatal|ошибка|错误|錯誤"
-    r"|エラー|오류|błąd|помилка|hata|fel) ?: ?"
-)
-_FATAL = ("fatal", "schwer", "irrevers", "致命")
-# ASCII words of which one is in every phrase that may come without another sign.
-_FOREIGN = re.compile(
-    r"rreur|ehler|erro(?:re)?\b|\bfout\b|\bfel ?:|nicht|keine|Abgebrochen|Abandon|Abortado|Speicher|Permi|introuvable|"
-    r"encontra|sin definir|Aucun|ne peut|No existe|No queda|esist|inexist|trova|angegeben|fehlgeschlagen|di paging|"
-    r"application Win32|insuffi|insuficiente"
-)
 
 
 def plain_spelling(text: str) -> str:
-    """``text`` with ASCII quotes, and with the fixed phrases of tools in English."""
+    """``text`` with the characters that entities of HTML stand for, and with ASCII quotes, dashes and spaces."""
     if "&" in text and _ENTITY.search(text) is not None:
         text = html.unescape(text)
-    if text.isascii():
-        return _english(text) if _FOREIGN.search(text) is not None else text
-    return _english(text.translate(_SIGNS))
-
-
-def _english(text: str) -> str:
-    text = _FOREIGN_LEVEL.sub(
-        lambda hit: f"{hit['before']}{'fatal ' if any(word in hit[0] for word in _FATAL) else ''}error: ", text
-    )
-    for phrase, english in _phrases():
-        if phrase.search(text) is not None:
-            # French has a space before its colons.
-            text = phrase.sub(english, text).replace(" : ", ": ")
-    return text
-
-
-@lru_cache(maxsize=1)
-def _phrases() -> tuple[tuple[re.Pattern[str], str], ...]:
-    table = load_toml(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
-    return tuple((re.compile(phrase), entry["english"]) for entry in table["phrase"] for phrase in entry["phrases"])
+    return text if text.isascii() else text.translate(_SIGNS)
 
 
 # Log levels.

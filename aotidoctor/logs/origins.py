@@ -3,21 +3,13 @@
 A message may be new and its place be known: the innermost frame of torch or Triton, the type of the exception, the kind
 of name in it. That makes a suspicion and no more. The tables are ``messages.toml``, ``origins.toml`` and, for lines of
 prose, ``summaries.toml``; they are read when they are first needed.
-
-A log without a stack may still have a message of torch 2.13 or of a Triton of that time; ``scripts/printed.py`` took
-them from the sources. Of each, the table ``printed.bin`` has the numbers of its words, five in a row, that no other
-package prints; what stands between the holes of a message is the same for everybody who pastes it.
 """
 
 from __future__ import annotations
 
 import re
-import sys
-import zlib
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -50,72 +42,6 @@ def is_prose(found: LogFailure) -> bool:
     return (
         _CODE.search(first) is None and sum(_PROSE_WORD.search(word) is not None for word in first.split()) >= _SENTENCE
     )
-
-
-# The source file that prints a message.
-MESSAGE_TABLE = Path(__file__).with_name("printed.bin")
-_WORD = re.compile(r"[A-Za-z_][\w.]*")
-_RUN = 5
-# The lines of a message, and the words of a line, that are looked up.
-_LINES, _WORDS = 12, 200
-_ORDER = sys.byteorder
-
-
-def word_runs(text: str) -> list[int]:
-    """The CRC-32 of each run of five words in a line, in order."""
-    words = [word.strip("._").lower() for word in _WORD.findall(text)[:_WORDS]]
-    return [zlib.crc32(" ".join(words[at : at + _RUN]).encode()) for at in range(len(words) - _RUN + 1)]
-
-
-def packed_runs(places: Mapping[int, str]) -> bytes:
-    """The bytes of a table: the names of places, then the numbers of runs in order, then the place of each."""
-    names = sorted(set(places.values()))
-    number = {name: at for at, name in enumerate(names)}
-    keys = sorted(places)
-    head = "\n".join(names).encode()
-    head += b"\n" * (4 - (len(head) + 8) % 4)
-    sizes = len(head).to_bytes(4, "little") + len(keys).to_bytes(4, "little")
-    body = b"".join(key.to_bytes(4, "little") for key in keys)
-    return sizes + head + body + b"".join(number[places[key]].to_bytes(2, "little") for key in keys)
-
-
-@dataclass(frozen=True)
-class MessageOrigins:
-    """The table of runs of words: ``keys`` in order, and for each the index of its place in ``names``."""
-
-    names: Sequence[str]
-    keys: Sequence[int]
-    places: Sequence[int]
-
-    def place(self, key: int) -> str:
-        """The file that has this run of words; empty where none is known."""
-        at = bisect_left(self.keys, key)
-        return self.names[self.places[at]] if at < len(self.keys) and self.keys[at] == key else ""
-
-
-@lru_cache(maxsize=1)
-def _message_table() -> MessageOrigins:
-    from array import array
-
-    raw = MESSAGE_TABLE.read_bytes()
-    head, count = (int.from_bytes(raw[at : at + 4], "little") for at in (0, 4))
-    start = 8 + head
-    keys, places = array("I"), array("H")
-    keys.frombytes(raw[start : start + 4 * count])
-    places.frombytes(raw[start + 4 * count : start + 6 * count])
-    if _ORDER == "big":
-        keys.byteswap()
-        places.byteswap()
-    return MessageOrigins(names=raw[8:start].decode().strip().split("\n"), keys=keys, places=places)
-
-
-def message_origin(text: str) -> str:
-    """The source file that prints most of the words of a message; empty where none is known."""
-    known = _message_table()
-    found = Counter(
-        place for line in text.split("\n", _LINES)[:_LINES] for key in word_runs(line) if (place := known.place(key))
-    )
-    return max(found, key=lambda place: (found[place], place)) if found else ""
 
 
 # Places.
@@ -172,8 +98,6 @@ _STANDARD = re.compile(
     r"|^_check(?:_\w{1,40})? \([^\n]{0,300}torch/__init__\.py:"
 )
 _DEEPEST, _MESSAGE_LINES = 60, 6
-# The confidence of a place that is known from the words of a message only.
-_BY_WORDS = 0.42
 # How the reason of an entry begins whose words many messages have.
 _IN_PASSING = "the message mentions"
 _TABLES = ("messages", "origins", "summaries")
@@ -236,18 +160,7 @@ def match_origin(found: LogFailure, number: int, around: str, *, is_failure: boo
     if not stack and _FRAME.match(found.text) is not None:
         # A traceback that a logger printed line by line: a line of it is not a failure of its own.
         stack = [f"{hit['name']} ({hit['file']}:{hit['line']})" for hit in _FRAME.finditer(around)][::-1]
-    # A message that torch prints is a sign of torch, and its file a place if there is no other.
-    printed = message_origin(found.text)
-    around = f"{around}\n{printed}" if printed else around
-    entries = _candidate_entries(is_failure=is_failure, prose=prose)
-    match = _first_fitting_origin(found, number, around, stack, entries)
-    if match is None and printed and not stack:
-        match = _first_fitting_origin(found, number, around, [f"? (/{printed}:0)"], entries)
-        match = replace(match, confidence=min(match.confidence, _BY_WORDS)) if match is not None else None
-    if match is None or not printed or ("frame" in match.facts and stack):
-        return match
-    facts = {name: value for name, value in match.facts.items() if name != "frame"}
-    return replace(match, facts={**facts, "printed_by": printed})
+    return _first_fitting_origin(found, number, around, stack, _candidate_entries(is_failure=is_failure, prose=prose))
 
 
 @lru_cache(maxsize=4)

@@ -44,7 +44,7 @@ WIDE_OPEN = (
     "nvrtc-half-conversion", "b-o-rust-mac-lssl",
 )  # fmt: skip
 # Healthy, and called unknown: steps that wait.
-WAITING = ("b-h-anomaly-sanity", "b-h-tgi-waiting-4-shards")
+WAITING = ("b-h-anomaly-sanity",)
 # Of the fresh ones, what is not right yet; some labels could as well be others. None of them is called healthy, nor sick.
 OPEN = (
     "metaflow-tmp", "sgpt-cache", "gg-hip-gmake", "gg-metal-registers", "vc4c-killed", "cutorch-lua-35",
@@ -59,12 +59,12 @@ RECENT_OPEN = (
 NUMBERS = ("abort-backward-leak", "randn-differs-after-compile", "dynamo-batch-growth")
 # Healthy, and called unknown for the heading of an empty list.
 EMPTY = ("trt-fx-subgraphs", "h-sdwebui-comfy-ipc")
-# Of the latest ones what is not right yet, and those in which no failure is seen: numbers only, a server that leaves, a
-# notice.
+# Of the latest ones what is not right yet, and those in which no failure is seen: numbers only, a server that leaves or
+# waits, a notice.
 LATEST_OPEN = ("hawp-view762", "xpu-test-tril-lost", "trtis-perf-shape1", "ax-map-segment", "trtis-unexpected-size-map")
 LATEST_NUMBERS = (
     "v100-compiled-74x", "torchtune-recompiles-slow", "torchchat-compile-in-loop",
-    "tis-ensemble-silent-unload", "flux-skip-cudagraph",
+    "tis-ensemble-silent-unload", "flux-skip-cudagraph", "minkowski-free-ram-drops", "tgi-shard-waiting-forever",
 )  # fmt: skip
 NOT_RIGHT = (*RECENT_OPEN, *LATEST_OPEN, *WIDE_OPEN, *AFTER_OPEN)
 UNSEEN_FAILURES = (*NUMBERS, *LATEST_NUMBERS, *AFTER_NUMBERS)

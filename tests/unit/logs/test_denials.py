@@ -84,7 +84,6 @@ CAUSES = {
     "max abs error 2.4e-3 (tolerance 1e-5)": "numeric-difference",
     "invalid: no schema for op": "custom-op-missing",
     "unexpected: no output": "serving-config",
-    "3 is not a valid exception context": "export-unsupported",
 }  # fmt: skip
 
 

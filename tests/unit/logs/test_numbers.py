@@ -1,4 +1,4 @@
-"""Numbers that complain without a word: times, differences, what is free."""
+"""Numbers that complain without a word: memory that grows, values that are none."""
 
 from __future__ import annotations
 
@@ -15,23 +15,9 @@ def told(text):
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        ("\n".join(f"12:0{at}:01 INFO waiting for shard {at % 2} to be ready..." for at in range(6)), "unknown"),
-        ("import torch\n" + "\n".join(f"INFO torch: waiting for rank {at} of 4" for at in range(6)), "unknown"),
-        ("\n".join(f"12:0{at}:01 INFO waiting for shard {at % 2} to be ready..." for at in range(3)), None),
-        ("\n".join(f"INFO waiting for shard {at}" for at in range(6)) + "\nINFO all shards are up", None),
-        ("compiled 812 ms, eager 211 ms", "performance"),
-        ("eager: 9.2 it/s, torch.compile: 3.1 it/s", "performance"),
-        ("torch.compile speedup: 0.31x", "performance"),
-        ("compiled 81 ms, eager 211 ms", None),
-        ("eager: 3.2 it/s, torch.compile: 9.1 it/s", None),
-        ("torch.compile speedup: 2.31x", None),
-        ("eager 100 samples, compiled 200 samples", None),
-        ("torch.export took 3.2 s; compile 41 s; eager 0.8 s", None),
         ("step 1: loss 0.3\ntorch.compile: compiled 12 graphs, 0 graph breaks", None),
         ("max abs diff 12.5 between eager and compiled (tolerance 1e-3)", "numeric-difference"),
         ("max abs diff 1e-6 between eager and compiled (tolerance 1e-3)", None),
-        ("\n".join(f"Free GPU ram: {size}" for size in (13722.5, 13722.5, 12800.5, 12100)), "unknown"),
-        ("\n".join(f"Free GPU ram: {size}" for size in (13722.5, 12800.5, 13722.5, 12100)), None),
         ("\n".join(f"torch call {at}: memory {at * 900 + 800} MB" for at in range(5)), "memory-leak"),
         ("\n".join(f"torch call {at}: memory {at % 2 * 900 + 800} MB" for at in range(5)), None),
         (

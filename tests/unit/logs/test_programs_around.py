@@ -134,9 +134,6 @@ WINDOWS = (
         "missing-library",
         '[WinError 126] Le module spécifié est introuvable. Error loading "D:\\venv\\torch\\lib\\fbgemm.dll" or one of its dependencies.',
     ),
-    ("missing-library", "DLL load failed while importing _C: 找不到指定的模块。"),
-    ("missing-library", "DLL load failed while importing _C: Não foi possível encontrar o módulo especificado."),
-    ("abi-mismatch", "DLL load failed while importing _C: Die angegebene Prozedur wurde nicht gefunden."),
     ("abi-mismatch", "DLL load failed while importing libtorch_ops: 动态链接库(DLL)初始化例程失败。"),
 )
 
