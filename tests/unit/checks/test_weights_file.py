@@ -11,8 +11,9 @@ from aotidoctor.checks import weights_file
 from aotidoctor.model.case import Options
 from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.readers.inputs.saved_weights import read_weights
+from aotidoctor.readers.releases.torch_releases import shim_table
 from tests.optional import needs
-from tests.unit.checks.package_builders import ENTRY_POINTS, contract, with_object
+from tests.unit.checks.package_builders import contract, with_object
 from tests.unit.checks.package_builders import case as package_case
 from tests.unit.probes.outcomes import case as any_case
 
@@ -100,20 +101,10 @@ def test_a_subclass_keeps_its_name(tmp_path):
     assert [one.name for one in read_weights(str(path))] == ["l.weight", "l.bias"]
 
 
-CONTAINER = "AOTInductorModelContainer"
-
-
-SINCE_2_8 = (
-    "ExtractConstantsMap", "FreeInactiveConstantBuffer", "GetConstantDataSize", "UpdateUserManagedConstantBuffer",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("exported", "told"), [((), True), (("RunSingleThreaded",), True), (("RunSingleThreaded", *SINCE_2_8), False)]
-)
-def test_what_is_computed_once_of_weights_is_noted(exported, told):
+@pytest.mark.parametrize(("release", "told"), [((2, 6), True), ((2, 7), True), ((2, 8), False), ((2, 13), False)])
+def test_what_is_computed_once_of_weights_is_noted(release, told):
     """The runtime of 2.6 and 2.7, which is in the package, folds in the first call; that of 2.8 after each load."""
-    names = (*ENTRY_POINTS, *(f"{CONTAINER}{name}" for name in exported))
+    names = tuple(name for since, name in shim_table().exported if since <= release)
     constants = (spec("l.weight"), replace(spec("folded"), from_folded=True))
     given = package_case(
         with_object(defined_entry_points=names), contract=contract(constants=constants), options={"weights": "w.pt"}
