@@ -13,8 +13,8 @@ from aotidoctor.model.contract import ConstantSpec
 from aotidoctor.readers.inputs.saved_weights import read_weights
 from aotidoctor.readers.releases.torch_releases import shim_table
 from tests.optional import needs
-from tests.unit.checks.package_builders import contract, with_object
 from tests.unit.checks.package_builders import case as package_case
+from tests.unit.checks.package_builders import contract, with_object
 from tests.unit.probes.outcomes import case as any_case
 
 
