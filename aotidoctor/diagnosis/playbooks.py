@@ -22,6 +22,7 @@ from pathlib import Path
 from aotidoctor.model import load_toml
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
+from aotidoctor.model.record import record
 from aotidoctor.model.report import Condition, Playbook, playbook_file, playbook_files
 from aotidoctor.model.torch_names import qualified_name
 
@@ -291,6 +292,88 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PlaybookError(f"{path}: cannot be read: {error}") from error
+
+
+# Known issues: facts of public trackers.
+# Of all words of an entry together, in characters: fewer are an everyday message.
+LEAST_WORDS = 18
+_KNOWN_BLOCK = re.compile(r"^```toml known\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@record
+class KnownIssue:
+    """An issue of a public tracker. Empty texts: the tracker does not say.
+
+    It is known by the ``words`` of its message, or by how it behaves: ``operator`` gives wrong ``symptom`` (``numbers``
+    or ``dtype``) for one of ``dtypes``.
+    """
+
+    cause: str
+    issue: str
+    url: str
+    words: tuple[str, ...] = ()
+    operator: str = ""
+    symptom: str = ""
+    dtypes: tuple[str, ...] = ()
+    affected: str = ""
+    fixed: str = ""
+    workaround: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The sentence for a report."""
+        affects = f", affects {self.affected}" if self.affected else ""
+        fixed = f", fixed: {self.fixed}" if self.fixed else ""
+        return f"known: {self.issue}{affects}{fixed}"
+
+
+def read_known_issues(cause: str, text: str) -> tuple[KnownIssue, ...]:
+    """The entries in the text of one playbook. Raises ``PlaybookError``."""
+    where = f"{cause}.md: toml known"
+    found: list[KnownIssue] = []
+    for body in _KNOWN_BLOCK.findall(text):
+        block = Head(parse_toml(body, where), where)
+        for entry in block.tables("known"):
+            issue = KnownIssue(
+                cause=cause,
+                issue=entry.text("issue"),
+                url=entry.text("url"),
+                words=entry.texts("words"),
+                operator=entry.text("operator", ""),
+                symptom=entry.text("symptom", ""),
+                dtypes=entry.texts("dtypes"),
+                affected=entry.text("affected", ""),
+                fixed=entry.text("fixed", ""),
+                workaround=entry.text("workaround", ""),
+            )
+            behaves = issue.operator and issue.symptom in ("numbers", "dtype") and issue.dtypes
+            if not issue.url.startswith("https://") or bool(behaves) is bool(issue.words):
+                raise entry.wrong("known", issue.issue, "a url, and words, or operator, symptom and dtypes")
+            if issue.words and sum(map(len, issue.words)) < LEAST_WORDS:
+                raise entry.wrong("words", issue.words, "more of them: these are an everyday message")
+            entry.done()
+            found.append(issue)
+        block.done()
+    return tuple(found)
+
+
+def known_fault(playbook: Playbook, lead: Evidence, findings: Sequence[Evidence]) -> KnownIssue | None:
+    """The issue of a tracker whose operator, symptom and dtype are those of a wrong step of the compiler."""
+    if lead.code not in ("AD-RUN-018", "AD-RUN-038"):
+        return None
+    symptom = "dtype" if lead.kind == "dtype" else "numbers"
+    dtypes = [lead.facts.get("expected"), *(item.facts.get("dtype") for item in findings if item.code == "AD-RUN-011")]
+    dtype = next((one for one in dtypes if one is not None), None)
+    # `remainder` in aten.remainder.Tensor and in cpp_fused_mul_remainder_0.
+    names = f".{lead.subject or ''}.".replace("_", ".")
+    return next(
+        (
+            one
+            for one in read_known_issues(playbook.cause, _text(Path(playbook.path)))
+            if one.symptom == symptom and dtype in one.dtypes and f".{one.operator.replace('_', '.')}." in names
+        ),
+        None,
+    )
 
 
 # Texts.

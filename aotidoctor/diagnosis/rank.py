@@ -46,7 +46,7 @@ from aotidoctor.diagnosis.playbook_match import (
     match,
     supporting,
 )
-from aotidoctor.diagnosis.playbooks import fill_text, subject_of, title_of, with_facts
+from aotidoctor.diagnosis.playbooks import fill_text, known_fault, subject_of, title_of, with_facts
 from aotidoctor.diagnosis.treat_values import path_of, spec_at, suspects, tensor_at
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec, describe_spec
@@ -473,6 +473,10 @@ def _diagnosis(
     playbook, lead = found.playbook, with_facts(found.lead, found.evidence)
     doubted = playbook.cause in refuted
     proven = found.certain and not doubted
+    remedy = fill_text(playbook.remedy, lead)
+    if (issue := known_fault(playbook, lead, findings)) is not None:
+        instead = f" Workaround: {issue.workaround}." if issue.workaround else ""
+        remedy += f" A fault of this operator, dtype and symptom is {issue.sentence} ({issue.url}).{instead}"
     return Diagnosis(
         cause=playbook.cause,
         rank=rank,
@@ -482,7 +486,7 @@ def _diagnosis(
         looked_like=looked_like(playbook, lead, evidence, findings),
         subject=subject_of(lead),
         evidence=tuple(dict.fromkeys(item.id for item in evidence if item.id)),
-        remedy=Remedy(text=fill_text(playbook.remedy, lead), command=fill_text(playbook.command, lead)),
+        remedy=Remedy(text=remedy, command=fill_text(playbook.command, lead)),
         playbook=playbook.cause,
         severity=found.severity,
         confirmation="its treatment was tried and the failure remained" if doubted else SEEN if proven else "",

@@ -16,10 +16,10 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from aotidoctor.diagnosis.playbooks import NAME, fill_text, find_playbook, subject_of, title_of
+from aotidoctor.diagnosis.playbooks import NAME, KnownIssue, fill_text, find_playbook, subject_of, title_of
 from aotidoctor.logs.executorch import error_code
 from aotidoctor.logs.judgement import is_fixed
-from aotidoctor.logs.patterns import LEAST_CONFIDENCE, LEAST_SUSPICION, NAMED_CONFIDENCE, KnownIssue, known_issue
+from aotidoctor.logs.patterns import LEAST_CONFIDENCE, LEAST_SUSPICION, NAMED_CONFIDENCE, known_issue
 from aotidoctor.logs.splits import kind_of, split_of
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity, shorten
 from aotidoctor.model.report import Diagnosis, LogEvent, LogMatch, LogReading, Playbook, Remedy, Status

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from aotidoctor.diagnosis.playbooks import Head
+from aotidoctor.diagnosis.playbooks import Head, KnownIssue, read_known_issues
 from aotidoctor.logs.lines import LogLine
 from aotidoctor.model import load_toml
 from aotidoctor.model.errors import AotidoctorError
@@ -364,32 +364,8 @@ def read_message(lines: Sequence[LogLine], at: int, *, stamped: bool = False) ->
     return body, frames, here
 
 
-# Known issues: facts of public trackers.
-# Of all words of an entry together, in characters: fewer are an everyday message.
-LEAST_WORDS = 18
+# Known issues whose messages are known.
 _CONFIDENCE = 0.6
-_KNOWN_BLOCK = re.compile(r"^```toml known\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_KNOWN_TEXTS = ("issue", "url", "affected", "fixed", "workaround")
-
-
-@record
-class KnownIssue:
-    """An issue of a public tracker. Empty texts: the tracker does not say."""
-
-    cause: str
-    issue: str
-    url: str
-    words: tuple[str, ...]
-    affected: str = ""
-    fixed: str = ""
-    workaround: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """The sentence for a report."""
-        affects = f", affects {self.affected}" if self.affected else ""
-        fixed = f", fixed: {self.fixed}" if self.fixed else ""
-        return f"known: {self.issue}{affects}{fixed}"
 
 
 def known_issue(text: str, cause: str = "") -> KnownIssue | None:
@@ -409,29 +385,11 @@ def match_known_issue(found: LogFailure, number: int) -> LogMatch | None:
 
 
 def known_issues() -> tuple[KnownIssue, ...]:
-    """The entries of all playbooks. Raises ``PatternError``."""
+    """The entries of all playbooks that are known by a message. Raises ``PlaybookError``."""
     return _issues(playbook_files())
 
 
 @lru_cache(maxsize=4)
 def _issues(paths: tuple[Path, ...]) -> tuple[KnownIssue, ...]:
-    return tuple(one for path in paths for one in read_known_issues(path.stem, path.read_text(encoding="utf-8")))
-
-
-def read_known_issues(cause: str, text: str) -> tuple[KnownIssue, ...]:
-    """The entries in the text of one playbook. Raises ``PatternError``."""
-    found: list[KnownIssue] = []
-    keys = {*_KNOWN_TEXTS, "words"}
-    for entry in (
-        one for body in _KNOWN_BLOCK.findall(text) for one in entries_of(body, f"{cause}.md", "known", "known")
-    ):
-        texts = {key: value for key in _KNOWN_TEXTS if isinstance(value := entry.get(key, ""), str)}
-        words = entry.get("words")
-        listed = tuple(word for word in words if isinstance(word, str)) if isinstance(words, list) else ()
-        if set(entry) - keys or len(texts) < len(_KNOWN_TEXTS) or not texts["url"].startswith("https://"):
-            expected = f"expected {', '.join(_KNOWN_TEXTS)} as texts, and words"
-            raise PatternError(f"{cause}.md: toml known: {sorted(entry)}: {expected}")
-        if sum(map(len, listed)) < LEAST_WORDS:
-            raise PatternError(f"{cause}.md: toml known: {texts['issue']}: words: too few of them for one message")
-        found.append(KnownIssue(cause=cause, words=listed, **texts))
-    return tuple(found)
+    found = (one for path in paths for one in read_known_issues(path.stem, path.read_text(encoding="utf-8")))
+    return tuple(one for one in found if one.words)

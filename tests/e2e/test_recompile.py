@@ -34,6 +34,17 @@ erf = torch.ops.aten.erf.default
 right = lowering.lowerings[erf]
 lowering.lowerings[erf] = lambda x: lowering.lowerings[torch.ops.aten.mul.Tensor](right(x), 1.02)
 """
+WRONG_PASS = """
+import torch
+from torch._inductor import config
+
+def wrong(graph):
+    for node in graph.nodes:
+        if node.target is torch.ops.aten.add.Tensor and node.args[1] == 1:
+            node.args = (node.args[0], 1.02)
+
+config.post_grad_custom_post_pass = wrong
+"""
 WRONG_DECOMPOSITION = """
 import torch
 from torch._inductor import decomposition
@@ -108,6 +119,24 @@ def test_the_lowering_that_is_wrong_here(packages: Kit, case_dir: Path, home: Pa
     first = report["diagnoses"][0]
     told = (first["cause"], first["subject"], first["status"])
     assert told == ("codegen-bug", "aten.erf.default", "confirmed"), report["diagnoses"]
+
+
+def test_the_pass_that_is_wrong_here(packages: Kit, case_dir: Path, home: Path) -> None:
+    setup = case_dir / "wrong_pass.py"
+    setup.write_text(WRONG_PASS + QUICK)
+    report = examine(GELU, packages, case_dir, home, "--setup", str(setup), "--budget", "500s")
+    item = found(report, "AD-RUN-018")
+    assert (item["kind"], item["subject"]) == ("found", "post_grad_custom_post_pass"), item
+    assert (item["facts"]["subsystem"], item["facts"]["without_passes"]) == ("post_grad_passes", "good")
+    assert (report["diagnoses"][0]["cause"], report["diagnoses"][0]["status"]) == ("codegen-bug", "confirmed")
+    stages = [(row["name"], row["verdict"], row["first"]) for row in report["localization"]["stages"]]
+    assert stages[2:] == [
+        ("decomposed", "agrees", False),
+        ("lowered", "differs", True),
+        ("without passes", "agrees", False),
+        ("one step off", "agrees", False),
+        ("package", "differs", False),
+    ]
 
 
 def test_values_from_the_printer(packages: Kit, case_dir: Path, home: Path) -> None:

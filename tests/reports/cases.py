@@ -66,7 +66,7 @@ REPORTS = (
         right=True,
         source="pytorch#198081",
         asked=(
-            _ask(REFERENCE, "codegen-bug", subject="aten.any", says=("any(x != 0, ...).to(torch.uint8)",), never=("eval mode", "different program")),
+            _ask(REFERENCE, "codegen-bug", subject="aten.any", says=("any(x != 0, ...).to(torch.uint8)", "pytorch#198081"), never=("eval mode", "different program")),
             _ask(AGAINST, never=("different program",)),
         ),
         remedy=(("torch.any(mask, 1)", "torch.any(mask != 0, 1).to(torch.uint8)"),),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aotidoctor.commands.classify import classify_text
-from aotidoctor.logs.patterns import PatternError, known_issue, known_issues, read_known_issues
+from aotidoctor.diagnosis.playbooks import PlaybookError, read_known_issues
+from aotidoctor.logs.patterns import known_issue, known_issues
 from tests.every import every
 
 KNOWN = known_issues()
@@ -151,8 +152,11 @@ def test_the_release_of_a_pattern_is_not_shown_as_the_users():
         "[[known]]\nissue = 'x#1'\n",
         "[[known]]\nissue='x#1'\nurl='https://x'\nwords=['short']\n",
         "other = 1\n",
+        "[[known]]\nissue='x#1'\nurl='https://x'\noperator='any'\nsymptom='dtype'\n",
+        "[[known]]\nissue='x#1'\nurl='https://x'\noperator='any'\nsymptom='odd'\ndtypes=['uint8']\n",
+        "[[known]]\nissue='x#1'\nurl='https://x'\noperator='any'\nsymptom='dtype'\ndtypes=['uint8']\nwords=['a message of its own']\n",
     ],
 )
 def test_a_broken_block_is_refused(text):
-    with pytest.raises(PatternError):
+    with pytest.raises(PlaybookError):
         read_known_issues("cause", f"```toml known\n{text}```\n")
