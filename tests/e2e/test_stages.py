@@ -56,6 +56,20 @@ def test_a_healthy_way_agrees_everywhere(verified):
     assert {stages[name].verdict for name in ("lowered", "package")} == {"not looked at"}
 
 
+@pytest.mark.parametrize("model", ["counting", "resizing"])
+def test_state_and_operators_of_many_parts_agree(verified, model):
+    _, stages = verified(f"{model}.pt2", model)
+    assert {stages[name].verdict for name in ("eager", "exported", "decomposed")} == {"agrees"}
+
+
+def test_random_numbers_are_nobodys_fault(verified):
+    report, stages = verified("dropping.pt2", "dropping")
+    assert (stages["exported"].verdict, stages["decomposed"].verdict) == ("agrees", "undecided")
+    assert stages["decomposed"].operator is None
+    assert not any(row.first for row in stages.values())
+    assert [item.kind for item in report.findings if item.code == "AD-RUN-038"] == ["agrees"]
+
+
 @pytest.mark.parametrize("model", ["without_example", "called"])
 def test_the_example_of_the_program_is_used_where_the_model_has_none(verified, model):
     report, stages = verified("healthy.pt2", model)

@@ -34,6 +34,45 @@ class Exporting(Chosen):
         return x + 1 if not torch.compiler.is_exporting() else x * 2
 
 
+class Counting(torch.nn.Module):
+    """It writes to its own buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x):
+        self.count.add_(1)
+        return x * self.count
+
+
+class Resizing(torch.nn.Module):
+    """Operators whose decompositions need other parts of the compiler."""
+
+    def forward(self, x):
+        image = x.reshape(1, 1, 8, 8)
+        return torch.nn.functional.interpolate(image, size=(5, 7), mode="bicubic"), torch.nn.functional.max_pool2d(
+            image, 2
+        )
+
+
+class Dropping(torch.nn.Module):
+    def forward(self, x):
+        return torch.nn.functional.dropout(x, 0.5, training=True)
+
+
+def counting():
+    return Counting(), (X,)
+
+
+def resizing():
+    return Resizing(), (X,)
+
+
+def dropping():
+    return Dropping(), (X,)
+
+
 def healthy():
     return Chosen(), (X,)
 
@@ -73,7 +112,7 @@ def wrong(x, approximate="none"):
 
 
 if __name__ == "__main__":
-    for name in ("healthy", "exporting"):
+    for name in ("healthy", "exporting", "counting", "resizing", "dropping"):
         model, args = globals()[name]()
         torch.export.save(torch.export.export(model, args), Path(sys.argv[1], f"{name}.pt2"))
     torch.save((X,), Path(sys.argv[1], "sample.pt"))
