@@ -22,7 +22,7 @@ FUZZ_RUNS ?= 200
 GPU_PYTHON ?= python3
 GPU_OUT ?= gpu-outcomes
 
-.PHONY: demo test web test-fast test-portable coverage docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial trial-emulation trial-reports triton test-emulation bench bench-fleet install clean
+.PHONY: demo test pyodide web test-fast test-portable coverage docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial trial-emulation trial-reports triton test-emulation bench bench-fleet install clean
 
 # What it takes to run it; what it takes to test it comes on top.
 $(BIN)/.runnable: pyproject.toml
@@ -62,7 +62,9 @@ PYODIDE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/aotidoctor-pyodide
 $(PYODIDE)/node_modules/pyodide/package.json:
 	npm install --silent --no-audit --no-fund --prefix $(PYODIDE) pyodide@314.0.7
 
-test-portable: install $(PYODIDE)/node_modules/pyodide/package.json
+pyodide: $(PYODIDE)/node_modules/pyodide/package.json
+
+test-portable: install pyodide
 	AOTIDOCTOR_PYODIDE=$(abspath $(PYODIDE)) $(BIN)/python -m pytest -p no:xdist tests/e2e/test_portable.py
 
 # Damaged files through every command that runs nothing: FUZZ_CASES=20000 make fuzz. A bad case is repeated by its number.
