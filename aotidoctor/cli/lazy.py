@@ -6,12 +6,13 @@ Apart from the table of commands, which imports it at start-up.
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, Protocol, cast
+from typing import IO, NamedTuple, Protocol, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -102,6 +103,28 @@ _USAGE = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
 _INPUTS = (".pt", ".pth", ".npz", ".npy", ".safetensors", ".json")
 
 
+class _WrongUse(_USAGE):  # type: ignore[valid-type,misc]
+    """An error of usage in three lines, itself first."""
+
+    def show(self, file: IO[str] | None = None) -> None:
+        """Print it."""
+        help_of = (
+            f"\n{self.ctx.get_usage()}\nTry '{self.ctx.command_path} -h' for help." if self.ctx is not None else ""
+        )
+        (file or sys.stderr).write(f"Error: {self.format_message()}{help_of}\n")
+
+
+@contextmanager
+def _in_few_lines() -> Iterator[None]:
+    try:
+        yield
+    except _USAGE as error:
+        if type(error).show is not _USAGE.show:
+            # Typer's own page of a command without arguments.
+            raise
+        raise _WrongUse(error.format_message(), error.ctx) from error
+
+
 class _Command(Sectioned):
     """A command that knows the file for which ``--inputs`` was forgotten."""
 
@@ -149,6 +172,16 @@ def group(groups: Mapping[str, Mapping[str, CommandEntry]]) -> type[TyperGroup]:
         def __init__(self, **settings: object) -> None:
             super().__init__(**settings)  # type: ignore[arg-type]
             self.commands = _Commands(table)  # type: ignore[assignment]  # nothing is added later
+
+        def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+            """Parse the options before the command."""
+            with _in_few_lines():
+                return super().parse_args(ctx, args)
+
+        def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
+            """Parse the words of the command, and run it."""
+            with _in_few_lines():
+                return super().invoke(ctx)
 
         def list_commands(self, _ctx: typer.Context) -> list[str]:  # type: ignore[override]
             return list(table)

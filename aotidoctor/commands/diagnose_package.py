@@ -115,13 +115,17 @@ def runner_or_new(
 def _examine(session: Session, command: str) -> tuple[tuple[Diagnosis, ...], bool]:
     """The causes, and whether the session was interrupted."""
     error = session.case.inputs_error
-    # Without the inputs there is no call to examine: a load would only make the user wait for the answer.
-    no_inputs = error is not None and error.kind in ("missing", "unreadable")
+    # Without the inputs there is no call to examine, without the reference nothing to compare with: a run would only
+    # make the user wait for the answer.
+    lacking = (
+        f"the inputs file could not be read: {error}" if error and error.kind in ("missing", "unreadable") else None
+    )
+    lacking = lacking or open_case.reference_problem(session.case.options.reference)
     if session.runner is None or command == "run":
         session.case = open_case.with_precompiled(session.case, session.not_checked)
-    if session.case.artifact.precompiled is not None and session.runner is not None and not no_inputs:
+    if session.case.artifact.precompiled is not None and session.runner is not None and lacking is None:
         return _call_precompiled(session)
-    if session.runner is not None and not no_inputs:
+    if session.runner is not None and lacking is None:
         # Imported only where something is executed.
         from aotidoctor.triage import examine
 
@@ -135,7 +139,7 @@ def _examine(session: Session, command: str) -> tuple[tuple[Diagnosis, ...], boo
         session.case = open_case.with_executorch(session.case, session.not_checked)
     run_checks(session)
     unexecuted = NOT_EXECUTED if session.case.artifact.executorch is None else _NOT_EXECUTED_EXECUTORCH
-    reason = unexecuted if session.runner is None else f"the inputs file could not be read: {error}"
+    reason = unexecuted if session.runner is None else str(lacking)
     session.not_checked.append(NotChecked(code="AD-RUN", name="runs", reason=reason))
     return name_causes(session), False
 

@@ -242,6 +242,16 @@ def _status(error: BaseException) -> int | None:
     return None
 
 
+def _reason_text(reason: OSError) -> str:
+    """What the system says, and what to look at."""
+    # Of the resolver, whose errors are below zero.
+    if (reason.errno or 0) < 0:
+        return f"{reason.strerror or reason}; is the name of the host right?"
+    if isinstance(reason, ConnectionRefusedError):
+        return "refused; does a server listen at this host and port?"
+    return clean_text(str(reason))[:200]
+
+
 def _remote_error(url: str, error: Exception) -> RemoteError:
     """The error in our words: the library's may hold the URL with all that is in it."""
     if isinstance(error, RemoteError):
@@ -252,7 +262,7 @@ def _remote_error(url: str, error: Exception) -> RemoteError:
     if _is_late(error):
         return RemoteError(f"{clean_url(url)}: the server does not answer")
     if (reason := getattr(error, "os_error", None)) is not None:
-        return RemoteError(f"{clean_url(url)}: no connection: {clean_text(str(reason))[:200]}")
+        return RemoteError(f"{clean_url(url)}: no connection: {_reason_text(reason)}")
     if isinstance(error, AnswerError):
         return RemoteError(f"{clean_url(url)}: {error}")
     if isinstance(error, FileNotFoundError) or status == 404:

@@ -112,6 +112,11 @@ def is_unexamined(report: Report) -> bool:
     return report.case.contract is None or report.cannot_examine.startswith("no such file")
 
 
+def is_other_file(report: Report) -> bool:
+    """Whether the file is none of those that are examined: what it is and what to do with it is all there is to say."""
+    return report.command != "compat" and bool(report.diagnoses) and report.diagnoses[0].cause == "artifact-wrong-kind"
+
+
 def _calm(report: Report) -> Headline:
     if report.command == "env":
         return Headline("HOST", package_view.host_summary(report.case.host), "good")

@@ -63,8 +63,8 @@ def read_repository(path: str) -> tuple[ModelFolder, ...]:
     if place.name == CONFIG and place.is_file():
         place = place.parent
     if not place.is_dir():
-        kind = "not a folder" if place.exists() else "no such folder"
-        raise CannotExamineError(f"{kind}: {path}")
+        what = f"not a folder: {path}; expected that of a model, with {CONFIG} and 1/model.pt2, or of several models"
+        raise CannotExamineError(what if place.exists() else f"no such folder: {path}")
     try:
         if (place / CONFIG).exists() or any(folder.name.isdecimal() for folder in _folders(place)):
             return (_read(place),)

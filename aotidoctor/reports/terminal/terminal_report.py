@@ -263,6 +263,13 @@ def render_terminal(report: Report, console: Console, *, detail: int = 0) -> Non
     if detail <= 0 and report_view.is_unexamined(report):
         out.headline(headline(report))
         return
+    if detail <= 0 and report_view.is_other_file(report):
+        out.headline(headline(report))
+        remedy = report.diagnoses[0].remedy
+        out.row("What to do", one_line(remedy.text))
+        if remedy.command:
+            out.code(remedy.command)
+        return
     _first_screen(report, out)
     if detail < 0:
         # Whether there is a script is what was asked.

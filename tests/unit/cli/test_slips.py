@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,40 @@ def test_no_host_is_invented(form):
         assert "Host" not in text
     host = json.loads(ask("classify", "gone.log", "--json").stdout)["host"]
     assert {"torch", "cores", "gpus"} <= {*host["unstated"]}
+
+
+MISUSES = {
+    "a folder": (("check", "folder"), 1, "find folder -name '*.pt2'"),
+    "a state dict": (("run", "weights.pt", "--inputs", "sample.pt"), 1, "torch.load('weights.pt')"),
+    "a reference that is not there": (
+        ("run", "ranker.pt2", "--inputs", "sample.pt", "--reference", "rankr.pt2"),
+        4,
+        "no such file: rankr.pt2 (--reference); did you mean ranker.pt2?",
+    ),
+    "an unknown option": (("check", "ranker.pt2", "--inputz", "x"), 2, "--inputs"),
+    "an unknown command": (("chek", "ranker.pt2"), 2, "'check'"),
+    "an unknown option of all": (("--verbos",), 2, "Try 'aotidoctor -h' for help."),
+    "an argument too many": (("check", "ranker.pt2", "sample.pt"), 2, "Did you mean --inputs sample.pt?"),
+    "no argument": (("diff", "ranker.pt2"), 2, "Missing argument 'B'."),
+    "a word of a command": (("triton", "names"), 2, "Usage: aotidoctor triton names [OPTIONS] {PACKAGE}"),
+    "no duration": (("run", "ranker.pt2", "--timeout", "long"), 2, "write 90, 90s, 5m or 1h"),
+    "no program behind it": (("compare", "ranker.pt2", "--inputs", "sample.pt"), 2, "such as exported.pt2"),
+    "a package to a server": (("triton", "ranker.pt2"), 4, "with config.pbtxt and 1/model.pt2"),
+    "nobody listens": (("check", "http://127.0.0.1:9/m.pt2"), 4, "does a server listen at this host and port?"),
+}
+
+
+@pytest.mark.parametrize("misuse", MISUSES)
+def test_a_misuse_is_answered_in_three_lines(folder, misuse):
+    (folder / "folder").mkdir()
+    with zipfile.ZipFile(folder / "weights.pt", "w") as archive:
+        archive.writestr("weights/data.pkl", b"\x80\x02}.")
+        archive.writestr("weights/version", b"3")
+    words, status, next_step = MISUSES[misuse]
+    done = CliRunner().invoke(build_app(), words, prog_name="aotidoctor")
+    assert done.exit_code == status, done.output
+    assert next_step in done.output
+    assert len(done.output.splitlines()) <= 3
 
 
 def test_what_was_read_is_shown_where_it_is_wanted():
