@@ -17,13 +17,14 @@ When it is wrong
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Finder
 from aotidoctor.checks.matching.package_facts import at_member
-from aotidoctor.model.artifact import ArtifactKind
+from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FileSource
+from aotidoctor.model.evidence import Evidence, FileSource, list_names, plural
 from aotidoctor.model.executorch import ExecutorchFile
 from aotidoctor.model.precompiled import FORMS
 
@@ -118,6 +119,8 @@ def run(case: Case) -> Sequence[Evidence]:
     artifact = case.artifact
     if artifact.executorch is not None:
         return [_foreign(item) for item in case.data if item.kind == "foreign" or item.program]
+    if artifact.kind is ArtifactKind.PACKAGE_FOLDER:
+        return [_folder(artifact)]
     if artifact.kind not in _KINDS or artifact.precompiled is not None:
         return []
     what, remedy, command = _KINDS[artifact.kind]
@@ -145,6 +148,22 @@ def run(case: Case) -> Sequence[Evidence]:
     ]
 
 
+def _folder(artifact: Artifact) -> Evidence:
+    """The packages of a folder, each an item of its own for what runs it."""
+    packages = [f"{model.name} (weights: {model.weights_location})" for model in artifact.models]
+    count, folder = plural(len(packages), "package"), shlex.quote(artifact.path)
+    return FIND.info(
+        artifact.kind.value,
+        artifact.path,
+        observed=f"a folder of {count}: {list_names(packages, 8)}",
+        expected=EXPECTED,
+        message=f"{artifact.path}: a folder of {count}: {list_names(packages, 8)}; --model-name examines one, "
+        f"aotidoctor batch {folder} all",
+        source=FileSource(file=artifact.path),
+        facts={"artifact_kind": artifact.kind.value, "packages": tuple(model.name for model in artifact.models[:50])},
+    )
+
+
 def _foreign(item: ExecutorchFile) -> Evidence:
     what = "an ExecuTorch program (.pte)" if item.program else f"a file with the identifier {item.identifier!r}"
     expected = "the data of an ExecuTorch program (.ptd)"
@@ -159,4 +178,12 @@ def _foreign(item: ExecutorchFile) -> Evidence:
     )
 
 
-CHECK = FIND.check(run, needs=("artifact_missing",))
+def _unchosen(case: Case) -> str | None:
+    """The packages of a folder, of which a check examines one."""
+    if case.artifact.kind is not ArtifactKind.PACKAGE_FOLDER or case.model is not None:
+        return None
+    names = list_names([model.name for model in case.artifact.models])
+    return f"none of its packages was examined: --model-name takes {names}"
+
+
+CHECK = FIND.check(run, needs=("artifact_missing",), partly=_unchosen)

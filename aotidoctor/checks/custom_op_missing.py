@@ -25,6 +25,14 @@ from aotidoctor.model.evidence import list_names
 from aotidoctor.model.torch_names import foreign
 
 FIND = Finder("AD-LOAD-001", "custom_op_missing")
+# What registers the operators of programs that put AOTInductor into packages of their own, by namespace.
+_PROVIDERS = {
+    "tensorrt": "import torch_tensorrt (engines of Torch-TensorRT)",
+    "fbgemm": "import fbgemm_gpu (embeddings of TorchRec, TorchEasyRec)",
+    "deepmd": "import deepmd.pt (DeePMD-kit)",
+    "torchvision": "import torchvision",
+    "torchao": "import torchao",
+}
 
 
 def run(case: Case) -> Findings:
@@ -36,6 +44,8 @@ def run(case: Case) -> Findings:
         return []
     given = [*case.options.custom_op_libraries, *((case.options.setup,) if case.options.setup else ())]
     state = FIND.info if given else FIND.warn
+    makers = dict.fromkeys(_PROVIDERS.get(name.partition("::")[0], "") for name in names)
+    known = "".join(f"; {maker}" for maker in makers if maker)
     return [
         state(
             "needs",
@@ -43,7 +53,7 @@ def run(case: Case) -> Findings:
             observed=f"{', '.join(given)}" if given else "no --setup and no --custom-op-library",
             expected=f"what registers {list_names(names)}",
             message=f"the package calls {list_names(names)}, which {'must be' if len(names) == 1 else 'each must be'} "
-            "registered before it is loaded",
+            f"registered before it is loaded{known}",
             source=at_member(case, case.model.extern_member),
             facts={"ops": tuple(names), "given": tuple(given)},
         )

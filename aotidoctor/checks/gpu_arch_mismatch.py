@@ -18,11 +18,13 @@ When it is wrong
 
 from __future__ import annotations
 
+import re
+
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, device_of, metadata_value
-from aotidoctor.model.artifact import ModelEntry
+from aotidoctor.model.artifact import ArtifactKind, ModelEntry
 from aotidoctor.model.case import Case, Gpu
-from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.evidence import Evidence, list_names
 from aotidoctor.model.precompiled import Precompiled
 
 FIND = Finder("AD-HOST-004", "gpu_arch_mismatch")
@@ -33,6 +35,8 @@ def run(case: Case) -> Findings:
     """One finding per missing GPU code file, and at most one about the compute capability."""
     if case.artifact.precompiled is not None:
         return _made_on(case, case.artifact.precompiled)
+    if case.artifact.kind is ArtifactKind.PACKAGE_FOLDER:
+        return _promised(case)
     if case.model is None:
         return FIND.unchecked(NO_MODEL)
     if device_of(case) != "cuda":
@@ -71,6 +75,30 @@ def run(case: Case) -> Findings:
         facts={"package": capability, "gpu": gpu.compute_capability, "gpu_name": gpu.name},
     )
     return [*missing, found]
+
+
+_PROMISE = re.compile(r"[-_.]sm_?(\d{2,3}[af]?)(?![0-9a-z])")
+
+
+def _promised(case: Case) -> Findings:
+    """A folder that is named after a GPU (``...-sm120-cu130``) and holds code for another one, or for none."""
+    promised = _PROMISE.search(case.artifact.path.lower())
+    held = {model.name: model.gpu_targets for model in case.artifact.models}
+    wrong = [name for name, targets in held.items() if promised and f"sm_{promised[1]}" not in targets]
+    if promised is None or not wrong:
+        return []
+    targets = list_names(held[wrong[0]]) or "no GPU code"
+    return [
+        FIND.warn(
+            "promise",
+            wrong[0],
+            observed=targets,
+            expected=f"sm_{promised[1]}, as the name of the folder says",
+            message=f"the folder is named after sm_{promised[1]}; {list_names(wrong)} has {targets}",
+            source=at_member(case, None),
+            facts={"promised": f"sm_{promised[1]}", "packages": tuple(wrong[:20])},
+        )
+    ]
 
 
 def _made_on(case: Case, found: Precompiled) -> Findings:

@@ -44,7 +44,7 @@ def run(case: Case) -> Findings:
             observed=f"models {list_names(names)}" if len(names) > 1 else f"only {names[0]!r}",
             expected=f"a model called {wanted}",
             message=f"the package has no model called {wanted}; it has {list_names(names)}: "
-            f"pass model_name={names[0]!r}",
+            f"torch._inductor.package.load_package(path, {names[0]!r}) loads one; aoti_load_package takes no name",
             source=at_member(case, None),
             facts={"wanted": wanted, "models": tuple(names), "suggestion": names[0]},
         )

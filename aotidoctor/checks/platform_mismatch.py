@@ -61,7 +61,27 @@ def run(case: Case) -> Findings:
                 facts=facts,
             )
         )
-    return found or _metadata(case)
+    return found or _compiler(case) or _metadata(case)
+
+
+def _compiler(case: Case) -> list[Evidence]:
+    """A package of sources that its load compiles with the compiler of another system."""
+    model = case.model
+    name = (model.compiler or "").replace("\\", "/").rpartition("/")[2].lower() if model is not None else ""
+    windows = "mingw32" in name or name.removesuffix(".exe") in ("cl", "clang-cl")
+    if not windows or case.host.system == "Windows":
+        return []
+    return [
+        FIND.error(
+            "compiler",
+            name,
+            observed="a compiler for Windows, which the load starts",
+            expected=f"one for {case.host.system}",
+            message=f"the load compiles the package with {name}, for Windows: what it makes is no library of this host",
+            source=at_member(case, model.wrapper_member if model is not None else None),
+            facts={"compiler": name},
+        )
+    ]
 
 
 def _difference(host: Host, item: SharedObject, host_format: str) -> tuple[str, str, str] | None:

@@ -46,6 +46,8 @@ def executorch_checks(*, code: bool, method: bool) -> frozenset[str]:
     )
 
 
+# What is asked of a folder of packages none of which is chosen.
+FOLDER_CHECKS = frozenset({"artifact_missing", "artifact_wrong_kind", "gpu_arch_mismatch"})
 # What is asked of an artifact of torch.compile.
 PRECOMPILED_CHECKS = frozenset(
     {

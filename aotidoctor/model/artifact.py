@@ -107,6 +107,7 @@ class ArtifactKind(enum.Enum):
     COMPILE_CACHE = "compile-cache"
     PRECOMPILE_CODE = "precompile-code"
     PRECOMPILE_CACHE = "precompile-cache"
+    PACKAGE_FOLDER = "package-folder"
     OTHER = "other"
 
 
@@ -236,7 +237,8 @@ class ModelEntry:
     ``sources`` maps member name to text for every ``.cpp`` (wrapper first). ``gpu_code`` are ``.cubin``, ``.fatbin``,
     ``.hsaco``, ``.spv``, ``.zebin`` members. ``layout`` is ``pt2`` (2.8+) or ``legacy`` (2.5 to 2.7) or ``bare``.
     ``root`` is the folder in the archive that holds its ``data/`` (``""`` for the top). ``build_folders`` are the
-    folders of headers and libraries that a package without a shared object hands to the compiler.
+    folders of headers and libraries that a package without a shared object hands to the compiler, ``compiler`` is its
+    name.
     """
 
     name: str
@@ -255,6 +257,7 @@ class ModelEntry:
     weights_location: str = "unknown"
     cpp_only: bool = False
     build_folders: tuple[str, ...] = ()
+    compiler: str | None = None
     kernel_information: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     root: str = ""
 

@@ -29,7 +29,7 @@ from aotidoctor.model.answers import Acted, Called, parse_answer
 from aotidoctor.model.artifact import RUNNABLE_KINDS, ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import OutputSpec
-from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity, list_names
 from aotidoctor.model.expr import Expr, Sym, evaluate, parse_expr
 from aotidoctor.model.precompiled import CALLABLE_FORMS, FORMS
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
@@ -132,6 +132,8 @@ def reason_not_to_run(case: Case, history: History) -> str | None:
             return f"{FORMS[found.form]} is not called with tensors alone"
         if not case.options.trust_pickle:
             return "loading it executes whatever its pickle holds: add --trust-pickle if you trust it"
+    elif case.artifact.kind is ArtifactKind.PACKAGE_FOLDER:
+        return f"a folder of packages is run one by one: {list_names([one.name for one in case.artifact.models])}"
     elif case.artifact.kind not in RUNNABLE_KINDS:
         return f"the file is not an AOTI package ({case.artifact.kind.value})"
     if case.artifact.kind is ArtifactKind.BARE_SO and case.inputs is None:

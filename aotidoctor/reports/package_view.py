@@ -225,7 +225,10 @@ def contract_summary(case: Case) -> str:
     models = plural(len(case.artifact.models), "model")
     contract = case.contract
     if contract is None:
-        return f"{case.artifact.kind.value} with {models}; no contract can be read from it"
+        names = list_names([model.name for model in case.artifact.models])
+        why = "no contract can be read from it"
+        several = len(case.artifact.models) > 1 and case.model is None
+        return f"{case.artifact.kind.value} with {models}; {f'--model-name shows one: {names}' if several else why}"
     parts = (plural(contract.n_inputs, "input"), plural(contract.n_outputs or len(contract.outputs), "output"))
     constants = plural(contract.n_constants or len(contract.constants), "constant")
     where = f" on {contract.needs.device_type}" if contract.needs.device_type else ""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.errors import LimitReachedError
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity, describe_failure, limit_not_checked
 from aotidoctor.model.record import record
@@ -65,8 +66,10 @@ def run_checks(session: Session) -> None:
 
 def _asked_checks(case: Case) -> frozenset[str] | None:
     """Names of the checks that are about such a file; None for a package, which all are about."""
-    from aotidoctor.checks.registry import PRECOMPILED_CHECKS, executorch_checks
+    from aotidoctor.checks.registry import FOLDER_CHECKS, PRECOMPILED_CHECKS, executorch_checks
 
+    if case.artifact.kind is ArtifactKind.PACKAGE_FOLDER and case.model is None:
+        return FOLDER_CHECKS
     if case.artifact.precompiled is not None:
         return PRECOMPILED_CHECKS
     if case.artifact.executorch is None:

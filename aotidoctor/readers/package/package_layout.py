@@ -220,6 +220,7 @@ _OTHER_CONTENTS = {
     "data/constants/custom_obj_": "custom objects",
     "xl_model_weights/": "weights in separate files",
     "extra/module_info.json": "module information",
+    "extra/": "extra files",
 }
 _TEXT_LIMIT = 256
 
@@ -250,9 +251,9 @@ def other_contents(names: Iterable[str]) -> tuple[str, ...]:
     """Contents of an archive besides compiled models and exported programs, in words, with the number of members."""
     found: dict[str, int] = {}
     for name in names:
-        for mark, words in _OTHER_CONTENTS.items():
-            if mark in name and not name.endswith("/"):
-                found[words] = found.get(words, 0) + 1
+        words = next((words for mark, words in _OTHER_CONTENTS.items() if mark in name), None)
+        if words is not None and not name.endswith("/"):
+            found[words] = found.get(words, 0) + 1
     return tuple(f"{words} ({count})" for words, count in found.items())
 
 

@@ -315,6 +315,7 @@ def build_model(name: str, layout: str, root: str, items: Sequence[PackageMember
         weights_location=weights_location(files, objects[0] if objects else None, text),
         cpp_only=cpp_only,
         build_folders=_build_folders(items) if cpp_only else (),
+        compiler=_compiler(items) if cpp_only else None,
         kernel_information=next(
             (parse_kernel_information(i.read(JSON_LIMIT)) for i in items if i.name.endswith("kernel_information.json")),
             {},
@@ -327,6 +328,15 @@ def _build_folders(items: Sequence[PackageMember]) -> tuple[str, ...]:
     flags = sorted((item for item in items if item.name.endswith(_FLAGS)), key=lambda item: ".wrapper" not in item.name)
     named = [folder for item in flags[:MAX_FLAGS] for folder in parse_build_folders(item.read(METADATA_LIMIT))]
     return tuple(dict.fromkeys(named))
+
+
+def _compiler(items: Sequence[PackageMember]) -> str | None:
+    """The compiler that the flags of the first source name."""
+    flags = next((item.read(METADATA_LIMIT) for item in items if item.name.endswith(_FLAGS[0])), None)
+    try:
+        return as_text(as_object(parse_json(flags or b"")).get("compiler"))[:300] or None
+    except JsonError:
+        return None
 
 
 def _read_sources(items: Sequence[PackageMember], counts: Counts) -> dict[str, str]:

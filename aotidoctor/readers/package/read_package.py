@@ -14,7 +14,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, ExportedFacts, Member
+from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, ExportedFacts, Member, ModelEntry
 from aotidoctor.readers.package.blob import Blob, opened_blob, path_blob, registered_source
 from aotidoctor.readers.package.package_layout import (
     HEAD_SIZE,
@@ -218,7 +218,20 @@ def read_directory(base: Artifact) -> Artifact:
     else:
         names = [item.name for item in items]
         kind = ArtifactKind.COMPILE_CACHE if any(map(_OF_CACHE.search, names)) else ArtifactKind.DIRECTORY
-    return replace(found, kind=kind)
+    if kind is not ArtifactKind.DIRECTORY:
+        return replace(found, kind=kind)
+    models = tuple(_packaged_models(items))
+    return replace(found, kind=ArtifactKind.PACKAGE_FOLDER if models else kind, models=models)
+
+
+def _packaged_models(items: Sequence[PackageMember]) -> Iterator[ModelEntry]:
+    """The models of the packages in a folder, such as one of ZeroGPU: ``package/submodules/NAME/package.pt2``."""
+    packages = [item.member for item in items if item.name.endswith(".pt2") and not item.member.is_symlink]
+    for member in packages[:MAX_MODELS]:
+        name = member.name.removeprefix("package/").removesuffix(".pt2").removesuffix("/package")
+        with suppress(OSError, ValueError), opened_blob(member.path) as (blob, _):
+            models = _read_file(Artifact(path=member.path, kind=ArtifactKind.OTHER, size=blob.size), blob)[0].models
+            yield from (replace(one, name=name if len(models) == 1 else f"{name}/{one.name}") for one in models)
 
 
 def read_bare_object(base: Artifact) -> Artifact:
