@@ -14,7 +14,6 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -183,8 +182,9 @@ class ForkServer:
         """End it. Its children die with it. It gets ``wait`` seconds to end those that it did not start itself."""
         self._link.close()
         if wait:
-            with suppress(subprocess.TimeoutExpired):
-                self.spawned.process.wait(wait)
+            watch = ProcessWatch(self.spawned.pid)
+            watch.wait(wait)
+            watch.close()
         self.spawned.process.kill()
         self.spawned.reap()
 
