@@ -18,6 +18,7 @@ from aotidoctor.model.artifact import RUNNABLE_KINDS, Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.report import Event, EventKind, OnEvent, Report, current_extensions
+from aotidoctor.model.run import BEHIND
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.package.zip_archive import DEFAULT_CRC_LIMIT, QUICK_CRC_LIMIT
 from aotidoctor.triage import open_case
@@ -95,9 +96,9 @@ def diagnose(
 
 
 def early_modules(options: Options) -> tuple[str, ...]:
-    """Modules that the warm worker imports with torch: most runs with these options would import them themselves."""
+    """Modules that the warm worker imports, early or behind the first run: most runs would import them themselves."""
     operators = _OPERATOR_MODULES if open_case.defines_operators(options.setup) else ()
-    return (REFERENCE_MODULES if options.reference is not None else ()) + operators
+    return operators + ((BEHIND, *REFERENCE_MODULES) if options.reference is not None else ())
 
 
 def runner_or_new(

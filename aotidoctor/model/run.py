@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 
 # What the runner and the worker agree on.
+BEHIND = "--behind"
+"""Among the modules that the warm worker imports: those after this word are not needed by the first run."""
+
 RUN_VARIABLE = "AOTIDOCTOR_RUN"
 """The environment variable by which everything that a run started is found; its value is the run's own."""
 

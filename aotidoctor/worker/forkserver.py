@@ -37,7 +37,7 @@ from typing import Any
 
 from aotidoctor.model.jobs import Run
 from aotidoctor.model.record_json import from_json
-from aotidoctor.model.run import RUN_VARIABLE
+from aotidoctor.model.run import BEHIND, RUN_VARIABLE
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.load_package import slot_address
 from aotidoctor.worker.serve import become_subreaper, serve, set_marker
@@ -189,6 +189,20 @@ ServeRequest = Callable[[Run, Channel], dict[str, Any]]
 _KEEPER_FOLDER = "kept-"
 # The end of a socket for a keeper of this process; one at most.
 _links: list[socket.socket] = []
+# Modules that the first run does not need.
+_behind: list[str] = []
+
+
+def _import_behind() -> None:
+    if not _behind:
+        return
+    gc.disable()
+    while _behind:
+        # Another release may lack it; the job that needs it will report that.
+        with suppress(Exception):
+            importlib.import_module(_behind.pop(0))
+    gc.freeze()
+    gc.enable()
 
 
 def offer_keeper(link: socket.socket) -> None:
@@ -240,6 +254,10 @@ def _become_keeper(link: socket.socket, ready_end: int, serve_request: ServeRequ
             os.dup2(null, number)
         os.write(ready_end, b"1")
         os.close(ready_end)
+        # The run that made this process calls the model now, so this costs no time where there is a core for it.
+        _import_behind()
+        if thread_count() > 1:
+            return
         while command := receive_message(link):
             if "fork" in command:
                 become = partial(_serve_fork, link, Path(command["fork"]), serve_request)
@@ -269,8 +287,15 @@ _KEEPER_S = 20.0
 
 
 def forkserver(fd: int, preload: tuple[str, ...]) -> None:
-    """Serve until the parent closes ``fd``. ``preload`` names the working directory, then modules to import early."""
+    """Serve until the parent closes ``fd``.
+
+    ``preload`` names the working directory, modules to import early, and after ``BEHIND`` those that the first run does
+    not need: its keeper imports them, and this process before it forks for another run.
+    """
     work_dir, *modules = preload
+    if BEHIND in modules:
+        at = modules.index(BEHIND)
+        _behind[:], modules = modules[at + 1 :], modules[:at]
     # First of all: it must be small, and this process must have one thread.
     start_reaper(fd, work_dir)
     children: set[int] = set()
@@ -285,10 +310,14 @@ def forkserver(fd: int, preload: tuple[str, ...]) -> None:
             _warm_up()
             gc.freeze()
             gc.enable()
+            first = True
             while command := receive_message(link):
                 if "of" in command:
                     send_message(link, _forward(command, keepers))
                 elif "fork" in command:
+                    if not first:
+                        _import_behind()
+                    first = False
                     send_message(link, _fork(link, command, children, keepers))
                 else:
                     send_message(link, reap_child(command["reap"], children))

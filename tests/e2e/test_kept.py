@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aotidoctor.model.jobs import InputsSource, Run, UserCode
-from aotidoctor.model.run import Exited, Request, Signalled
+from aotidoctor.model.run import BEHIND, Exited, Request, Signalled
 from aotidoctor.runner.runner import Runner
 
 pytestmark = [pytest.mark.torch]
@@ -96,6 +96,26 @@ def test_threads_of_a_setup_module_are_not_forked(runner, request_of, tmp_path) 
     outcome = runner.run(request_of(code=UserCode(setup=str(setup))))
     assert outcome.ending == Exited(code=0, done=True)
     assert outcome.result["kept"] is None
+
+
+@pytest.mark.parametrize("starts_thread", [False, True])
+def test_a_keeper_imports_what_the_first_run_does_not_need(starts_thread, request_of, tmp_path) -> None:
+    """A module that starts a thread ends it: it could not be forked soundly any more."""
+    thread = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
+    (tmp_path / "late.py").write_text(
+        f"import os\nopen(f'{tmp_path}/{{os.getpid()}}.imported', 'w').close()\n{thread if starts_thread else ''}"
+    )
+    (tmp_path / "runs").mkdir()
+    path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    environ = {**os.environ, "TMPDIR": str(tmp_path / "runs"), "PYTHONPATH": path}
+    with Runner(environ=environ, preload=(BEHIND, "late")) as runner:
+        first, second = runner.run(request_of()), runner.run(request_of())
+        by_keeper = (tmp_path / f"{first.result['kept']}.imported").exists()
+    assert by_keeper
+    assert second.ending == Exited(code=0, done=True)
+    assert ("load" in second.stages) is starts_thread
+    assert len(list(tmp_path.glob("*.imported"))) == 1 + starts_thread
+    assert list((tmp_path / "runs").iterdir()) == []
 
 
 def test_a_keeper_that_died_is_replaced(runner, request_of) -> None:

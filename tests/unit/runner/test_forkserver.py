@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from aotidoctor.model.jobs import Run, Script
-from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
+from aotidoctor.model.run import BEHIND, Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.runner.runner import Runner
 from tests.waiting import outlived, soon, state
 
@@ -185,6 +185,21 @@ def test_what_the_warm_worker_makes_while_it_imports_goes_with_it(tmp_path: Path
     assert outcome.forked
     assert Path(str(outcome.result["made"])).parent != Path(str(outcome.result["mine"])).parent
     assert list(base.iterdir()) == []
+
+
+def test_modules_that_the_first_run_does_not_need_are_imported_behind_it(tmp_path: Path) -> None:
+    """And one that fails keeps nothing from running."""
+    (tmp_path / "early.py").touch()
+    (tmp_path / "broken.py").write_text("raise RuntimeError('broken')\n")
+    (tmp_path / "late.py").touch()
+    (tmp_path / "ask.py").write_text("import sys\nRESULT = {name: name in sys.modules for name in ('early', 'late')}\n")
+    environ = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    asked = Request(probe="ask", job="script", payload=Script(path=str(tmp_path / "ask.py"), torch=True), timeout=20.0)
+    with Runner(environ=environ, preload=("early", BEHIND, "broken", "late")) as runner:
+        first, second = runner.run(asked), runner.run(asked)
+    assert first.forked
+    assert (first.result["early"], first.result["late"]) == (True, False)
+    assert (second.result["early"], second.result["late"]) == (True, True)
 
 
 # Both keep the process that made the child from doing anything.
