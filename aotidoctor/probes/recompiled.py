@@ -55,8 +55,7 @@ NO_GPU = "numbers are compared with a package compiled again only for the CPU: f
 
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan the compile if the package is wrong and only its code can be the reason."""
-    static = history.static_errors()
-    found = next((code for code, kind in EXPLAINED if history.has(code, kind)), None)
+    explained = explanation_of(history)
     if case.options.reference is None:
         reason = "no --reference was given"
     elif case.reference is None:
@@ -65,11 +64,17 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         reason = "the package was not found to differ from the reference"
     elif device_of(case) != "cpu":
         reason = NO_GPU
-    elif static or found:
-        reason = f"{static[0].code if static else found} explains wrong numbers already"
+    elif explained is not None:
+        reason = f"{explained} explains wrong numbers already"
     else:
         return compile_request(case, NAME, "the same program, compiled here")
     return unasked(CODE, NAME, reason)
+
+
+def explanation_of(history: History) -> str | None:
+    """The code of what explains wrong numbers already."""
+    static = history.static_errors()
+    return static[0].code if static else next((code for code, kind in EXPLAINED if history.has(code, kind)), None)
 
 
 def compile_of(request: Request) -> Recompile:

@@ -45,7 +45,7 @@ from aotidoctor.model.localization import CustodyStage
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import inputs_source, reference_comparison, user_code
 from aotidoctor.probes.probe import History, Probe, evidence, unasked
-from aotidoctor.probes.recompiled import COMPARISON, WRONG
+from aotidoctor.probes.recompiled import COMPARISON, WRONG, explanation_of
 from aotidoctor.probes.reference import raised_evidence
 
 CODE, NAME = "AD-RUN-038", "stages"
@@ -68,6 +68,8 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, reason, moot=False)
     if case.options.model is None and not history.has(COMPARISON, *WRONG):
         return unasked(CODE, NAME, "the package was not found to differ from the reference, and there is no --model")
+    if case.options.model is None and (explained := explanation_of(history)) is not None:
+        return unasked(CODE, NAME, f"{explained} explains wrong numbers already")
     return next_request(case, history) or unasked(CODE, NAME, "the reference is a function, which has no stages")
 
 
@@ -132,7 +134,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if first.name == EAGER:
         if history.has(COMPARISON, "raises"):
             return ()
-        raised = raised_evidence(case, history, reference_comparison(outcome), outcome, who="the model itself")
+        # A model that dies has no message.
+        said = reference_comparison(outcome) or {"error": first.observed}
+        raised = raised_evidence(case, history, said, outcome, who="the model itself")
         return [replace(raised, facts={**raised.facts, "remedy": _OF_MODEL, "command": _SAME_MESSAGE})]
     # A program that PyTorch cannot decompose has a finding of its own.
     if first.verdict == RAISES and (first.name != EXPORTED or history.has(COMPARISON, "raises")):

@@ -93,6 +93,13 @@ def test_the_models_own_error(verified):
     assert stages["exported"].verdict == "not looked at"
 
 
+def test_a_model_that_dies_dies_alone(verified):
+    report, stages = verified("healthy.pt2", "dying")
+    assert (stages["eager"].verdict, stages["eager"].observed) == ("raises", "killed by SIGSEGV")
+    assert stages["eager"].first
+    assert report.verdict == "problem"
+
+
 def test_a_branch_that_export_fixed(verified):
     report, stages = verified("healthy.pt2", "rectified")
     first = report.diagnoses[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -59,6 +61,16 @@ class Resizing(torch.nn.Module):
 class Dropping(torch.nn.Module):
     def forward(self, x):
         return torch.nn.functional.dropout(x, 0.5, training=True)
+
+
+class Dying(torch.nn.Module):
+    def forward(self, x):
+        os.kill(os.getpid(), signal.SIGSEGV)
+        return x
+
+
+def dying():
+    return Dying(), (X,)
 
 
 def counting():
