@@ -129,6 +129,7 @@ def diagnose(
     model: PathLike | None = None,
     host: PathLike | None = None,
     weights: PathLike | None = None,
+    data: PathLike | tuple[PathLike, ...] | list[PathLike] | None = None,
     rtol: ToleranceLike | None = None,
     atol: ToleranceLike | None = None,
     trust_pickle: bool = False,
@@ -175,6 +176,7 @@ def diagnose(
         model: ``module.py:function`` of the model, or one that returns it: shows which stage is at fault.
         host: a profile; only with ``plan``.
         weights: .safetensors or a state dict to load.
+        data: the ``.ptd`` file of an ExecuTorch program.
         rtol: a number for all outputs, ``{"result[0]": 1e-3}``, or texts as on the command line.
         atol: likewise, absolute.
         trust_pickle: unpickle an inputs file even if that runs code from it.

@@ -2,7 +2,8 @@
 
 What it does
     Lists the keys of the data that the methods of a ``.pte`` need and that it does not hold, and looks for each in the
-    ``.ptd`` files of ``--data``.
+    ``.ptd`` files of ``--data``. Tensors whose dtype a file states are looked through for NaN: 16 MiB, all with
+    ``--verify-data``.
 
 Why it matters
     With the ``.ptd`` of another model, or with none, ExecuTorch runs code of AOTInductor without an error and without
@@ -21,22 +22,23 @@ import shlex
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import FileSource, list_names, plural, shorten
-from aotidoctor.model.executorch import ExecutorchFile
+from aotidoctor.model.evidence import Evidence, FileSource, list_names, plural, shorten
+from aotidoctor.model.executorch import ExecutorchFile, NamedBlob
 
 FIND = Finder("AD-PTE-001", "executorch_data")
 
 
 def run(case: Case) -> Findings:
-    """At most one finding."""
+    """At most one finding about missing data, and one per tensor with NaN."""
     program = case.artifact.executorch
     if program is None or not program.program:
         return FIND.unchecked("--data is for an ExecuTorch program (.pte) only") if case.options.data else []
     if program.problem is not None and not program.methods:
         return FIND.unchecked("the methods of the program cannot be read")
     needed = program.needed_data
+    found = [_not_a_number(item.path, blob) for item in (program, *case.data) for blob in item.named if blob.nan]
     if not needed:
-        return []
+        return found
     names = list_names([shorten(key, 90) for key in needed], 3)
     if not case.options.data:
         what = f"the data that the program needs and does not hold ({names}) were not looked for"
@@ -47,11 +49,12 @@ def run(case: Case) -> Findings:
         return FIND.unchecked(f"{list_names([item.path for item in unread]) or 'the data'}: the keys cannot be read")
     missing = [key for key in needed if not any(key in item.keys for item in case.data)]
     if not missing:
-        return []
+        return found
     files = list_names([item.path for item in case.data])
     which = f"with only {len(needed) - len(missing)} of" if len(missing) < len(needed) else "without"
     observed = f"{files} {which} the {plural(len(needed), 'key')} that the program needs"
     return [
+        *found,
         FIND.error(
             "no-weights",
             shorten(missing[0], 90),
@@ -66,8 +69,29 @@ def run(case: Case) -> Findings:
                 "step": "Give ExecuTorch the .ptd file that the export of this program wrote.",
                 "remedy": f"aotidoctor check {shlex.quote(program.path)} --data the.ptd  # that of the same export",
             },
-        )
+        ),
     ]
+
+
+def _not_a_number(path: str, blob: NamedBlob) -> Evidence:
+    return FIND.warn(
+        "nan",
+        shorten(blob.key, 90),
+        observed=f"{blob.nan} NaN in {blob.size:,} bytes of {blob.tensor.dtype if blob.tensor is not None else '?'}",
+        expected="finite weights",
+        source=FileSource(file=path),
+        facts={"key": blob.key, "nan": blob.nan},
+    )
+
+
+def _not_read(case: Case) -> str | None:
+    """Weights of AOTInductor code have no dtypes in any of the files."""
+    keys = {delegate.weights_key for item in (case.artifact.executorch,) if item for delegate in item.delegates}
+    named = [blob for item in case.data for blob in item.named if blob.key in keys and blob.size]
+    if not named:
+        return None
+    count = plural(sum(blob.size for blob in named), "byte")
+    return f"{count} of weights of AOTInductor code: no file has their dtypes, so NaN is not looked for"
 
 
 def _outcome(program: ExecutorchFile) -> str:
@@ -79,4 +103,4 @@ def _outcome(program: ExecutorchFile) -> str:
     return "ExecuTorch refuses to load the method"
 
 
-CHECK = FIND.check(run, cause="weights-not-loaded", needs=("artifact_missing", "artifact_wrong_kind"))
+CHECK = FIND.check(run, cause="weights-not-loaded", needs=("artifact_missing", "artifact_wrong_kind"), partly=_not_read)

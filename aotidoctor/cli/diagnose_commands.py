@@ -33,8 +33,9 @@ from aotidoctor.model.report import Report
     "setup",
     "custom_op_library",
     "weights",
+    "data",
     "cases",
-    case="generate model_name device setup custom_op_library reference model host weights rtol atol trust_pickle "
+    case="generate model_name device setup custom_op_library reference model host weights data rtol atol trust_pickle "
     "seed timeout budget repeat jobs threads memory_limit emulate probes skip_probes shrink",
 )
 def run(

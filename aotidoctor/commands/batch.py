@@ -49,6 +49,7 @@ def argv_of(item: FleetItem) -> tuple[str, ...]:
     for option, value in (
         ("--package", item.package),
         ("--inputs", item.inputs),
+        ("--data", item.data),
         ("--reference", item.reference),
         ("--setup", item.setup),
         ("--host", item.host),
@@ -103,6 +104,7 @@ def _item_options(item: FleetItem, settings: Settings) -> Options:
         model_name=settings.model_name,
         device=settings.device,
         setup=item.setup,
+        data=(item.data,) if item.data is not None else (),
         reference=item.reference,
         host=item.host,
         generate=settings.generate and item.inputs is None,

@@ -17,6 +17,7 @@ from aotidoctor.interruption import held, interruptible
 from aotidoctor.model.artifact import RUNNABLE_KINDS, Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.evidence import NotChecked, Severity
+from aotidoctor.model.record import as_list
 from aotidoctor.model.report import Event, EventKind, OnEvent, Report, current_extensions
 from aotidoctor.model.run import BEHIND
 from aotidoctor.readers.host.host_facts import read_host
@@ -29,6 +30,7 @@ from aotidoctor.triage.static_checks import name_causes, overlooked_by_checks, r
 if TYPE_CHECKING:
     from aotidoctor.model.inputs import InputSet
     from aotidoctor.model.report import Diagnosis
+    from aotidoctor.model.run import Request
     from aotidoctor.runner.runner import Runner
 
 # Importing these takes seconds; the warm worker does it once, for all runs that compare with the reference.
@@ -126,6 +128,9 @@ def _examine(session: Session, command: str) -> tuple[tuple[Diagnosis, ...], boo
         session.case = open_case.with_precompiled(session.case, session.not_checked)
     if session.case.artifact.precompiled is not None and session.runner is not None and lacking is None:
         return _call_precompiled(session)
+    program = command == "run" and session.case.artifact.kind in open_case.EXECUTORCH_KINDS
+    if program and session.runner is not None and lacking is None:
+        return _run_method(session)
     if session.runner is not None and lacking is None:
         # Imported only where something is executed.
         from aotidoctor.triage import examine
@@ -176,6 +181,85 @@ def _call_precompiled(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
     before = len(session.findings)
     session.add(log_findings(reading))
     return tuple(log_diagnoses(session.findings[before:])), False
+
+
+# A program in ExecuTorch's own runtime.
+_RUNTIME = "executorch"
+# Static findings with which it must not, or cannot, run; without its weights it does.
+_FORBIDDING = ("AD-ART", "AD-HOST-001", "AD-PTE-002")
+
+
+def _run_method(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
+    """Check an ExecuTorch program, and call its method in the runtime of this Python, if there is one."""
+    session.case = open_case.with_executorch(session.case, session.not_checked)
+    run_checks(session)
+    request = _method_request(session)
+    try:
+        outcome = session.run(request) if not isinstance(request, str) else None
+    except KeyboardInterrupt:
+        return name_causes(session), True
+    if outcome is None:
+        reason = request if isinstance(request, str) else session.refusal()
+        session.leave_out("AD-RUN", "runs", reason)
+        return name_causes(session), False
+    from aotidoctor.commands.watch.watch_report import merge_causes
+    from aotidoctor.logs.diagnose_log import log_diagnoses, log_findings
+    from aotidoctor.logs.log_reading import read_log
+    from aotidoctor.probes import plain_run
+
+    session.outcomes[plain_run.NAME] = outcome
+    session.add([plain_run.read_ending(plain_run.CODE, session.case, outcome)])
+    if session.case.inputs is None and outcome.succeeded:
+        session.leave_out(
+            "AD-RUN", "calls", "the program was opened and no method loaded or called: no inputs were given"
+        )
+    backends = as_list(outcome.result.get("backends"))
+    program = session.case.artifact.executorch
+    if program is not None and all(delegate.backend in backends for delegate in program.delegates):
+        session.not_checked = [one for one in session.not_checked if one.name != "executorch_backend"]
+    if outcome.succeeded:
+        return name_causes(session), False
+    # Its runtime logs what it refuses, and raises only a number.
+    known = len(session.findings)
+    text = "\n".join((outcome.stderr_tail, outcome.error.message if outcome.error is not None else ""))
+    session.add(log_findings(read_log(BytesIO(text.encode()), "stderr")))
+    return merge_causes(name_causes(session), log_diagnoses(session.findings[known:]), session.findings), False
+
+
+def _method_request(session: Session) -> Request | str:
+    """The run of the method, or why there is none."""
+    from importlib.util import find_spec
+
+    from aotidoctor.model.jobs import ExecutorchRun
+    from aotidoctor.model.run import Request
+    from aotidoctor.probes.payload import inputs_source, user_code
+
+    case = session.case
+    if case.artifact.executorch is None or case.contract is None:
+        return "the file could not be read as an ExecuTorch program with a method to call"
+    forbidding = next(
+        (item for item in session.findings if item.severity is Severity.ERROR and item.code.startswith(_FORBIDDING)),
+        None,
+    )
+    if forbidding is not None:
+        return f"the program is not executed: {forbidding.message}"
+    if case.contract.args is None:
+        return "the program has several methods: --model-name names the one to call"
+    if len(case.options.data) > 1:
+        return "the runtime in Python takes one data file, and several were given"
+    if find_spec(_RUNTIME) is None:
+        return "ExecuTorch is not installed for this Python (pip install executorch): the program was only read"
+    payload = ExecutorchRun(
+        code=user_code(case),
+        program=case.artifact.path,
+        method=case.contract.model_name,
+        data=next(iter(case.options.data), None),
+        inputs=inputs_source(case),
+    )
+    timeout = case.options.timeout
+    return Request(
+        probe="plain_run", job="executorch", payload=payload, timeout=timeout, purpose="a call in ExecuTorch"
+    )
 
 
 def inspect(path: str, options: Options, *, argv: tuple[str, ...] = (), environ: Mapping[str, str]) -> Report:
@@ -229,6 +313,12 @@ def plan(
     case, unread = open_case.open_case(path, inputs_path, options, environ, crc_limit=QUICK_CRC_LIMIT, live=live)
     check_probe_names(case)
     session = Session(case=case, runner=None, not_checked=unread)
+    if case.artifact.kind in open_case.EXECUTORCH_KINDS:
+        session.case = open_case.with_executorch(case, session.not_checked)
     run_checks(session)
     report = session_report(session, name_causes(session), invocation)
-    return replace(report, plan=plan_lines(session))
+    if session.case.artifact.executorch is None:
+        return replace(report, plan=plan_lines(session))
+    request = _method_request(session)
+    answer = f"no - {request}" if isinstance(request, str) else "yes - does it load and answer?"
+    return replace(report, plan=(f"plain_run: {answer}",))

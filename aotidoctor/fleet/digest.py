@@ -141,7 +141,7 @@ def answer_key(item: FleetItem, contents: Sequence[str], settings: Settings, hos
     # The time that an item may take decides nothing but whether there is an answer.
     options = {name: value for name, value in settings_json(settings).items() if name != "item_timeout"}
     used = options if item.command in EXECUTING else {**options, "timeout": None, "repeat": None}
-    given = [name is not None for name in (item.package, item.inputs, item.reference, item.setup)]
+    given = [name is not None for name in (item.package, item.inputs, item.data, item.reference, item.setup)]
     # The end of its name may decide what a file is.
     ends = [os.path.splitext(path)[1] for path in item.files]
     decisive = [item.command, list(contents), given, ends, used, host, tool_digest()]

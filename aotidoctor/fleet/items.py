@@ -2,11 +2,11 @@
 
 A file is taken by what it is: a package is judged by the command of the batch, a log by `classify`, a bundle or a
 report by `analyze`; a ``.csv`` or ``.jsonl`` file is a manifest. Of a folder, the files that the command is for are
-taken: ``*.pt2``, for `classify` logs, for `triton` the folders of models.
+taken: ``*.pt2`` and ``*.pte``, for `classify` logs, for `triton` the folders of models.
 
 A manifest has one item per row. Columns, all optional but one of ``package`` and ``log``: ``package``, ``inputs``,
-``reference``, ``log``, ``setup``, ``host``, ``command``, ``labels`` (``team=vision;stage=prod``, in JSONL also an
-object), ``expected`` (a cause, or ``healthy``). Paths are relative to the manifest. A row with a log is for
+``data``, ``reference``, ``log``, ``setup``, ``host``, ``command``, ``labels`` (``team=vision;stage=prod``, in JSONL
+also an object), ``expected`` (a cause, or ``healthy``). Paths are relative to the manifest. A row with a log is for
 `classify` unless it names a command. A manifest may come from somebody else: it runs nothing that the command line
 did not ask for.
 """
@@ -21,6 +21,7 @@ import io
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
@@ -41,7 +42,7 @@ EXECUTING = frozenset({"run", "verify"})
 # Commands that judge for another machine.
 FOR_HOSTS = frozenset({"check", "compat"})
 # Fields that another process gets; only the results need the others.
-_SENT = ("command", "path", "package", "inputs", "reference", "setup", "host")
+_SENT = ("command", "path", "package", "inputs", "data", "reference", "setup", "host")
 
 
 @record
@@ -56,6 +57,7 @@ class FleetItem:
     path: str
     package: str | None = None
     inputs: str | None = None
+    data: str | None = None
     reference: str | None = None
     setup: str | None = None
     host: str | None = None
@@ -73,7 +75,9 @@ class FleetItem:
     def files(self) -> tuple[str, ...]:
         """The files whose contents decide the answer, the one that it is about first."""
         return tuple(
-            path for path in (self.path, self.package, self.inputs, self.reference, self.setup) if path is not None
+            path
+            for path in (self.path, self.package, self.inputs, self.data, self.reference, self.setup)
+            if path is not None
         )
 
 
@@ -90,8 +94,8 @@ def read_item(document: JsonObject) -> FleetItem:
 
 # Manifests.
 MANIFESTS = (".csv", ".jsonl")
-COLUMNS = ("package", "inputs", "reference", "log", "setup", "host", "command", "labels", "expected")
-_PATHS = ("package", "inputs", "reference", "log", "setup")
+COLUMNS = ("package", "inputs", "data", "reference", "log", "setup", "host", "command", "labels", "expected")
+_PATHS = ("package", "inputs", "data", "reference", "log", "setup")
 # Characters: what a line of the results, which repeats them, can hold several times.
 _LONGEST_ROW = 64 << 10
 Row = Mapping[str, JsonValue]
@@ -204,6 +208,7 @@ def _item(row: Row, place: str, folder: str, command: str) -> FleetItem:
         path=path,
         package=package if chosen == "classify" else None,
         inputs=paths.get("inputs"),
+        data=paths.get("data"),
         reference=paths.get("reference"),
         setup=paths.get("setup"),
         host=host,
@@ -243,7 +248,7 @@ def _below(folder: str, path: str) -> str:
 # Arguments of `batch`. Beside a package: its own inputs first, then those of the folder.
 OWN_INPUTS = ("{stem}.inputs.pt", "{stem}.inputs.npz", "{stem}.inputs.safetensors", "{stem}.inputs.json")
 FOLDER_INPUTS = ("sample.pt",)
-PACKAGES, LOGS = (".pt2",), (".log", ".txt", ".out", ".err")
+PACKAGES, LOGS = (".pt2", ".pte"), (".log", ".txt", ".out", ".err")
 CONFIG = "config.pbtxt"
 MOST_ITEMS = 1_000_000
 # The command that made a bundle names its members so.
@@ -370,7 +375,18 @@ def _model_folder_inputs(path: str) -> dict[str, str]:
 
 
 def _package(path: str, search: ItemSearch, labels: dict[str, str]) -> FleetItem:
-    return _with_inputs(FleetItem(command=search.command, path=path, labels=labels), search)
+    data = _data_beside(path) if path.endswith(".pte") and search.command in ("check", "run") else None
+    return _with_inputs(FleetItem(command=search.command, path=path, labels=labels, data=data), search)
+
+
+def _data_beside(path: str) -> str | None:
+    """The data file of an ExecuTorch program: where it is alone in a folder, the only one there."""
+    folder = os.path.dirname(path) or "."
+    with suppress(OSError), os.scandir(folder) as entries:
+        names = sorted(entry.name for entry in entries if entry.name.endswith((".pte", ".ptd")))
+        if len(names) == 2 and names[0].endswith(".ptd") != names[1].endswith(".ptd"):
+            return os.path.join(folder, next(name for name in names if name.endswith(".ptd")))
+    return None
 
 
 def _with_inputs(item: FleetItem, search: ItemSearch) -> FleetItem:

@@ -69,7 +69,8 @@ class NamedBlob:
     """Data under a key. ``offset`` is in the file; ``tensor`` is its layout, None for bytes of a backend.
 
     ``promised`` is the sha256 in its key, ``sha256`` that of its bytes, None where they were not read. ``code``
-    is the library that it is, where it is code.
+    is the library that it is, where it is code. ``nan`` counts the elements of ``tensor`` that are NaN, None where they
+    were not read.
     """
 
     key: str
@@ -79,6 +80,7 @@ class NamedBlob:
     promised: str | None = None
     sha256: str | None = None
     code: SharedObject | None = None
+    nan: int | None = None
 
 
 @record

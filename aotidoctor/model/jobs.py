@@ -239,6 +239,16 @@ class SaveInputs(Job):
 
 
 @record
+class ExecutorchRun(Job):
+    """Call ``method`` of the ExecuTorch program ``program``, whose data are in the file ``data``, if there is one."""
+
+    program: str
+    method: str
+    data: str | None = None
+    inputs: InputsSource | None = None
+
+
+@record
 class Hook(Job):
     """Call the init functions of ``library`` as the server would, for the version in ``folder``."""
 

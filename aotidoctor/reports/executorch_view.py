@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.evidence import list_names, plural, shorten
 from aotidoctor.model.executorch import Delegate, ExecutorchFile, PlanTensor, PteMethod
 from aotidoctor.model.precompiled import FORMS, CompiledFunction, Precompiled
@@ -54,8 +55,24 @@ def executorch_rows(found: ExecutorchFile) -> tuple[tuple[str, str], ...]:
         words = (_plan_text(blob.tensor) if blob.tensor is not None else "", *code)
         what = "".join(f", {word}" for word in words if word)
         rows.append(("data", f"{blob.key}: {blob.size:,} bytes{what}{proof}"))
+        if blob.code is not None:
+            rows += [(f"  {label}", text) for label, text in code_rows(blob.code)]
     rows += [("needs from a .ptd", key) for key in found.needed_data]
     return tuple(rows)
+
+
+def code_rows(item: SharedObject) -> tuple[tuple[str, str], ...]:
+    """What is linked into a library beside its machine code, and what it leaves to the process that loads it."""
+    kernels = plural(len(item.kernel_symbols), "kernel") if item.kernel_symbols else "code"
+    functions = [ref.name for ref in item.undefined if ref.name.startswith("cuda") and ref.library is None]
+    linked = any(name.startswith(("libcudart", "libtorch")) for name in item.needed)
+    rows = (
+        ("needs", ", ".join(item.needed)),
+        ("GPU code inside", f"{kernels} for {', '.join(item.gpu_targets)}" if item.gpu_targets else ""),
+        ("stack", "executable (GNU_STACK RWE)" if item.executable_stack else ""),
+        ("not linked", f"libcudart, of which it uses {list_names(functions, 3)}" if functions and not linked else ""),
+    )
+    return tuple(row for row in rows if row[1])
 
 
 def _delegate_text(delegate: Delegate) -> str:

@@ -18,6 +18,7 @@ from aotidoctor.model.record import record
 from aotidoctor.model.report import NOT_CONFINED, Report
 from aotidoctor.model.run import Outcome
 from aotidoctor.reports import localization_view, package_view, report_view, run_view
+from aotidoctor.reports.executorch_view import executorch_rows
 from aotidoctor.reports.localization_view import (
     COMPARISON_HEADINGS,
     STAGE_HEADINGS,
@@ -373,14 +374,17 @@ def contract_section(report: Report, budget: Budget) -> str:
 
 
 def _package(report: Report, budget: Budget) -> str:
-    contract = report.case.contract
+    contract, content = report.case.contract, report.case.artifact.executorch
+    parts = executorch_rows(content) if content is not None else ()
+    program = section("ExecuTorch", ("", ""), cells(parts, budget), budget)
     if contract is None:
-        return ""
+        return program
     outputs = ((item.path, package_view.output_text(item)) for item in contract.outputs)
     constants = ((item.fqn, package_view.constant_text(item)) for item in contract.constants)
     kernels = ((item.name, package_view.kernel_text(item)) for item in contract.kernels)
     needs = [(label, cell(text, budget.cell)) for label, text in package_view.needs_rows(contract)]
     sections = (
+        program,
         section("Outputs", ("", ""), cells(outputs, budget), budget),
         section("Constants", ("Name", ""), cells(constants, budget), budget),
         section("Calls, in order", ("Name", "Origin"), cells(kernels, budget), budget),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-from aotidoctor.model.artifact import Artifact, ArtifactKind, SharedObject
+from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Gpu, Host
 from aotidoctor.model.contract import (
     MOST_SIZES,
@@ -201,19 +201,6 @@ def launch_text(kernel: KernelCall) -> str:
     if kernel.shared not in (None, "0"):
         parts.append(f"{kernel.shared} bytes shared")
     return ", ".join(parts)
-
-
-def code_rows(item: SharedObject) -> tuple[tuple[str, str], ...]:
-    """What is linked into a library beside its machine code, and what it leaves to the process that loads it."""
-    kernels = plural(len(item.kernel_symbols), "kernel") if item.kernel_symbols else "code"
-    functions = [ref.name for ref in item.undefined if ref.name.startswith("cuda") and ref.library is None]
-    linked = any(name.startswith(("libcudart", "libtorch")) for name in item.needed)
-    rows = (
-        ("GPU code inside", f"{kernels} for {', '.join(item.gpu_targets)}" if item.gpu_targets else ""),
-        ("stack", "executable (GNU_STACK RWE)" if item.executable_stack else ""),
-        ("not linked", f"libcudart, of which it uses {list_names(functions, 3)}" if functions and not linked else ""),
-    )
-    return tuple(row for row in rows if row[1])
 
 
 def contract_summary(case: Case) -> str:

@@ -14,6 +14,7 @@ JOBS: dict[str, tuple[str, str, type[jobs.Job]]] = {
     "cut": ("aotidoctor.worker.cut_program", "cut", jobs.Cut),
     "run": ("aotidoctor.worker.run_model", "run", jobs.Run),
     "emulate": ("aotidoctor.worker.emulation.emulate", "emulate", jobs.Run),
+    "executorch": ("aotidoctor.worker.run_model", "executorch", jobs.ExecutorchRun),
     "hook": ("aotidoctor.worker.server_rehearsal", "hook", jobs.Hook),
     "load_time": ("aotidoctor.worker.run_model", "load_time", jobs.Run),
     "lowered_dtypes": ("aotidoctor.worker.lowered_dtypes", "lowered_dtypes", jobs.Recompile),

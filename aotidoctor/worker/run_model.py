@@ -1,4 +1,4 @@
-"""Load a package, call it, and report each step: jobs ``run``, ``printed`` and ``load_time``.
+"""Load a package, call it, and report each step: jobs ``run``, ``printed``, ``load_time`` and ``executorch``.
 
 Job ``run`` sends each part of the result at once (``channel.put``), so that a crash in the second call still leaves
 the outputs of the first. The stages are ``setup``, ``inputs``, ``load``, ``trace``, ``after_load``, ``constants``,
@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from aotidoctor.model.artifact import RUNNABLE_KINDS
-from aotidoctor.model.jobs import Run
+from aotidoctor.model.jobs import ExecutorchRun, Run
 from aotidoctor.model.printer_lines import KEPT, SAVED_FILE, SAVED_FILES
 from aotidoctor.model.run import PRIVATE_PREFIX
 from aotidoctor.worker.call import ModelCall, limit_file_size, make_calls, make_cuda_calls, read_call, set_threads
@@ -40,7 +40,7 @@ from aotidoctor.worker.forkserver import keep_files, start_keeper
 from aotidoctor.worker.load_package import DEFAULT_TMPDIR, LoadedModel, load_compiled, load_model
 from aotidoctor.worker.sandbox import confine_run
 from aotidoctor.worker.serve import fill_new_memory, heap_checks_loaded
-from aotidoctor.worker.tensors import describe, digest
+from aotidoctor.worker.tensors import describe, digest, result_tensors, walk_call
 from aotidoctor.worker.treatments import treat
 from aotidoctor.worker.user_code import after_load, defined_operators, load_setup
 from aotidoctor.worker.weights import describe_constants, describe_given_weights
@@ -387,3 +387,23 @@ def _time_opening(channel: Channel) -> list[tuple[float, float]]:
     except HooksUnavailableError as error:
         channel.warn(f"unpacking and linking could not be separated: {error}")
     return times
+
+
+# A method of an ExecuTorch program.
+def executorch(payload: ExecutorchRun, channel: Channel) -> dict[str, Any]:
+    """Load the program in ExecuTorch's own runtime and call the method twice, as job ``run`` calls a package."""
+    channel.enter("import")
+    runtime = import_module("executorch.extension.pybindings.portable_lib")
+    channel.put(backends=list(runtime._get_registered_backend_names()))
+    call = read_call(payload.inputs, channel) if payload.inputs is not None else None
+    channel.enter("load")
+    data = str(channel.user_cwd / payload.data) if payload.data is not None else None
+    program = runtime._load_for_executorch(str(channel.user_cwd / payload.program), data)
+    outputs: list[list[dict[str, Any]]] = []
+    for number in (1, 2) if call is not None else ():
+        channel.enter(f"run{number}")
+        given = [leaf for _, leaf in walk_call(call.args, call.kwargs)] if call is not None else []
+        answer = program.run_method(payload.method, given)
+        outputs.append([describe(path, tensor, values=True) for path, tensor in result_tensors(answer)])
+        channel.put(outputs=outputs)
+    return {}

@@ -69,7 +69,13 @@ def _executorch(folder: Path, rng: random.Random) -> tuple[str, ...]:
     if rng.random() < 0.5:
         return (rng.choice(("inspect", "check", "compat")), program)
     data = [seed for seed in seeds.executorch() if seed.name.endswith(".ptd")]
-    return ("check", program, "--data", _put(folder, rng.choice(data), rng, name="data.ptd"), "--verify-data")
+    words = ("check", program, "--data", _put(folder, rng.choice(data), rng, name="data.ptd"), "--verify-data")
+    if rng.random() < 0.5:
+        return words
+    (folder / "x.json").write_bytes(
+        b'{"args": [{"tensor": {"dtype": "float32", "shape": [4, 32], "low": 0, "high": 1}}]}'
+    )
+    return (*words, "--inputs", "x.json", "--host", rng.choice(("here", "executorch-1.3", "windows")))
 
 
 def _precompiled(folder: Path, rng: random.Random) -> tuple[str, ...]:

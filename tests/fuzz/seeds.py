@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tests.artifacts import precompiled as precompiled_files
+from tests.artifacts.executorch import content, library, with_code
 from tests.artifacts.packages import EXTERN, LEAF, archive_parts, model_parts, wrapper_cpp
 from tests.artifacts.zips import build_zip
 
@@ -104,4 +105,8 @@ def precompiled() -> tuple[Seed, ...]:
 def executorch() -> tuple[Seed, ...]:
     """ExecuTorch programs and their data, in this order."""
     found = sorted((DATA / "executorch").iterdir(), key=lambda path: (path.suffix == ".ptd", path.name))
-    return tuple(Seed("flatbuffer", path.name, path.read_bytes()) for path in found)
+    windows = with_code(content("cuda_mlp.pte"), library("cuda_windows.dll"))
+    return (
+        Seed("flatbuffer", "windows.pte", windows),
+        *(Seed("flatbuffer", one.name, content(one.name)) for one in found),
+    )

@@ -223,6 +223,15 @@ DIFFERENCE_RULES = {
     "machine": DifferenceRule(
         "package", "platform-mismatch", "decisive", "compiled code runs only on one architecture"
     ),
+    "backend": DifferenceRule(
+        "package", "backend-unsupported", "decisive", "the runtime must have every backend that the methods need"
+    ),
+    "data-key": DifferenceRule(
+        "package",
+        "weights-not-loaded",
+        "relevant",
+        "data are found by their keys, and the .ptd must be of the same export",
+    ),
     "needed": DifferenceRule(
         "package", "missing-library", "relevant", "the loader must find every library that the .so names"
     ),

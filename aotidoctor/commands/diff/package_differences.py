@@ -176,6 +176,8 @@ def compare_artifacts(
     one, two = _chosen(a), _chosen(b)
     if one is not None and two is not None:
         _models(tally, one, two)
+    if not a.at("executorch").missing and not b.at("executorch").missing:
+        _programs(tally, a.at("executorch"), b.at("executorch"))
     # Checksums that the archives themselves have; weights inside a .so have none.
     first, second = weights
     if first and second:
@@ -187,6 +189,25 @@ def compare_artifacts(
     for what in ("size", "n_members"):
         tally.skip("sizes and names of members", a.number(what), b.number(what))
     return False
+
+
+def _programs(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
+    """Compare two ExecuTorch files. Keys of data are mostly sha256, so other weights or code have another key."""
+    tally.compare("kind", "kind of ExecuTorch file", *("program" if x.flag("program") else "data" for x in (a, b)))
+    tally.compare("kind", "identifier", a.text("identifier"), b.text("identifier"))
+    methods = [{one.text("name") or "?": one for one in side.nodes("methods")} for side in (a, b)]
+    tally.members("models", "methods", *methods)
+    for name in methods[0].keys() & methods[1].keys():
+        delegates = [one[name].nodes("delegates") for one in methods]
+        backends = [tuple(item.text("backend") or "?" for item in listed) for listed in delegates]
+        tally.members("backend", f"{name}: backends", *backends)
+        for what in ("code_key", "weights_key"):
+            keys = [tuple(key for item in listed if (key := item.text(what)) is not None) for listed in delegates]
+            tally.members("data-key", f"{name}: {what.replace('_', ' ')}", *keys)
+        tally.members("operators", f"{name}: operators", *(one[name].texts("operators") for one in methods))
+    tally.members("data-key", "needed from a .ptd", a.texts("needed_data"), b.texts("needed_data"))
+    names = [tuple(one.text("key") or "?" for one in side.nodes("named")) for side in (a, b)]
+    tally.members("data-key", "keys of data", *names)
 
 
 def _chosen(artifact: DocumentNode) -> DocumentNode | None:

@@ -11,6 +11,7 @@ segments. A delegate of AOTInductor code has a payload of two keys, or none and 
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +20,7 @@ from dataclasses import replace
 from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.executorch import AOTI_BACKENDS, Delegate, ExecutorchFile, NamedBlob, PlanTensor, PteMethod
 from aotidoctor.model.torch_names import scalar_type
+from aotidoctor.readers.inputs.tensor_values import decode
 from aotidoctor.readers.package.blob import Blob
 from aotidoctor.readers.package.package_models import read_library
 
@@ -143,6 +145,9 @@ PROGRAM, DATA = b"ET12", b"FT01"
 PROGRAM_HEADER, DATA_HEADER = b"eh00", b"FH01"
 # Bytes whose sha256 is taken without being asked for, and the most of a payload that is searched for keys.
 HASH_LIMIT = 64 << 20
+# Likewise, bytes of tensors that are looked through for NaN.
+VALUES_LIMIT = 16 << 20
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
 _PAYLOAD_LIMIT, _PAYLOADS_LIMIT = 4 << 20, 64 << 20
 # Of a file made to cost much; a program has a few of each.
 _MOST_METHODS, _MOST_DELEGATES, _MOST_SPECS, _MOST_DIMS, _MOST_VALUES = 1024, 16_384, 256, 64, 4096
@@ -348,12 +353,17 @@ def _with_digests(found: ExecutorchFile, content: Blob, *, verify: bool) -> Exec
     code = {delegate.code_key for delegate in found.delegates}
     # Blobs that overlap could be many times the file.
     left, unhashed = (max(HASH_LIMIT, 2 * content.size) if verify else HASH_LIMIT), 0
+    of_values = content.size if verify else VALUES_LIMIT
     done: dict[tuple[int, int], str] = {}
+    nans: dict[str, int] = {}
     libraries: dict[tuple[int, int], SharedObject] = {}
     for blob in sorted(found.named, key=lambda blob: blob.size):
         place = (blob.offset, blob.size)
         if blob.key in code and place not in libraries and len(libraries) < _MOST_LIBRARIES:
             libraries[place] = read_library(blob_of(content, blob), blob.key)
+        if blob.tensor is not None and blob.tensor.dtype in _FLOATS and blob.size <= of_values:
+            of_values -= blob.size
+            nans[blob.key] = _count_nans(blob_of(content, blob), blob.tensor.dtype)
         if blob.promised is None or place in done:
             continue
         if blob.size > left:
@@ -366,7 +376,17 @@ def _with_digests(found: ExecutorchFile, content: Blob, *, verify: bool) -> Exec
             blob,
             sha256=done.get((blob.offset, blob.size)) if blob.promised else None,
             code=libraries.get((blob.offset, blob.size)) if blob.key in code else None,
+            nan=nans.get(blob.key),
         )
         for blob in found.named
     )
     return replace(found, named=named, unhashed=unhashed)
+
+
+def _count_nans(blob: Blob, dtype: str) -> int:
+    found = 0
+    for chunk in blob.chunks():
+        values = decode(dtype, chunk[: len(chunk) // 8 * 8]) or ()
+        # One that is not finite makes the sum so.
+        found += sum(map(math.isnan, values)) if not math.isfinite(sum(values)) else 0
+    return found

@@ -17,6 +17,7 @@ from aotidoctor.model.inputs import LeafValue, TensorDesc, ValueStats
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports import localization_view, package_view, report_view, run_view
+from aotidoctor.reports.executorch_view import executorch_rows
 from aotidoctor.reports.html import html_blocks
 from aotidoctor.reports.html.html_blocks import (
     Block,
@@ -302,10 +303,14 @@ def compat_blocks(report: Report) -> tuple[Block, ...]:
 
 
 def package_blocks(report: Report) -> tuple[Block, ...]:
-    """Build the blocks that only ``inspect`` shows: outputs, constants, calls, needs."""
-    contract = report.case.contract
-    if contract is None or report.command != "inspect":
+    """Build the blocks that only ``inspect`` shows: an ExecuTorch file, outputs, constants, calls, needs."""
+    contract, content = report.case.contract, report.case.artifact.executorch
+    if report.command != "inspect":
         return ()
+    rows = executorch_rows(content) if content is not None else ()
+    program = _named_table("ExecuTorch", ("Part", "What it is"), rows)
+    if contract is None:
+        return program
     outputs = [(item.path, package_view.output_text(item)) for item in contract.outputs]
     constants = [(item.fqn, package_view.constant_text(item)) for item in contract.constants]
     calls = [(item.name, package_view.kernel_text(item)) for item in contract.kernels]
@@ -315,7 +320,7 @@ def package_blocks(report: Report) -> tuple[Block, ...]:
         _named_table("Calls, in order", ("Call", "Made of"), calls),
         _named_table("Host requirements", ("Need", "What it is"), package_view.needs_rows(contract)),
     )
-    return tuple(block for blocks in tables for block in blocks)
+    return (*program, *(block for blocks in tables for block in blocks))
 
 
 def _named_table(label: str, headings: tuple[str, str], rows: Sequence[tuple[str, str]]) -> tuple[Block, ...]:

@@ -18,7 +18,7 @@ from aotidoctor.model.contract import ModelContract
 from aotidoctor.model.evidence import Severity, list_names, plural
 from aotidoctor.model.report import NOT_CONFINED, Report
 from aotidoctor.reports import package_view, report_view, run_view
-from aotidoctor.reports.executorch_view import executorch_rows, precompiled_rows
+from aotidoctor.reports.executorch_view import code_rows, executorch_rows, precompiled_rows
 from aotidoctor.reports.package_view import DEBUG_SETTINGS, LeafRow, finding_text, leaf_rows
 from aotidoctor.reports.report_view import headline
 from aotidoctor.reports.terminal.terminal_layout import (
@@ -88,7 +88,7 @@ def show_package(report: Report, out: Layout, detail: int) -> None:
     _archive(artifact, out)
     _stamp(report.case.stamp, out)
     loaded = report.case.model.name if report.case.model is not None else None
-    for model in artifact.models:
+    for model in artifact.models if artifact.executorch is None else ():
         _model(model, out, chosen=len(artifact.models) > 1 and model.name == loaded)
     if artifact.executorch is not None:
         _first("ExecuTorch", executorch_rows(artifact.executorch), out, detail)
@@ -179,15 +179,16 @@ def _archive(artifact: Artifact, out: Layout) -> None:
 
 
 def _model(model: ModelEntry, out: Layout, *, chosen: bool) -> None:
-    sources = f"{plural(len(model.kernel_sources), 'file')}" + ("" if model.wrapper_cpp else ", no wrapper.cpp")
-    packed = model.layout != "executorch"
-    rows = [("layout", model.layout), ("weights", model.weights_location), ("sources", sources)] if packed else []
+    rows = [
+        ("layout", model.layout),
+        ("weights", model.weights_location),
+        ("sources", f"{plural(len(model.kernel_sources), 'file')}" + ("" if model.wrapper_cpp else ", no wrapper.cpp")),
+    ]
     for item in model.shared_objects:
         words = (item.format, item.machine, f"{item.bits} bit" if item.bits else None, size(item.size), item.problem)
         rows.append(("library", ", ".join(word for word in words if word)))
-        rows.append(("needs", ", ".join(item.needed)))
+        rows += code_rows(item)
         rows.append(("compiled in", _features(item)))
-        rows += package_view.code_rows(item)
     for metadata in model.metadata:
         text = metadata.problem or ", ".join(f"{key}={value}" for key, value in metadata.values.items())
         rows.append(("metadata", text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import struct
 
@@ -15,6 +16,7 @@ from tests.artifacts.executorch import code_at, content, library, put, with_code
 from tests.artifacts.packages import archive_parts, model_parts
 from tests.artifacts.zips import build_zip
 
+HAS_RUNTIME = importlib.util.find_spec("executorch") is not None
 MLP, WEIGHTS = content("cuda_mlp.pte"), content("cuda_mlp.ptd")
 CODE = code_at(MLP)
 PAYLOAD = MLP.index(b"_so_blob\n") - 64
@@ -44,7 +46,7 @@ def test_program_with_its_data_is_healthy(check, name):
     # This host has no GPU, and the code is for one: it is no fault of the file.
     told = {"no-driver", "no-device", "asked-for", "unlinked"} if name.startswith("cuda") else set()
     assert {item.kind for item in report.findings} <= told
-    assert "executorch_data" not in {item.name for item in report.not_checked}
+    assert not any("--data" in item.reason for item in report.not_checked if item.name == "executorch_data")
 
 
 @pytest.mark.parametrize("name", ["cuda_mlp", "cuda_legacy", "portable_external", "xnnpack_external"])
@@ -229,6 +231,52 @@ def test_device_of_the_compile_spec_that_the_plan_does_not_have(check):
     assert (finding.kind, finding.severity, finding.facts["planned"]) == ("target", Severity.WARN, ("cuda:0",))
 
 
+def test_nan_in_tensors_of_a_data_file_is_a_warning(check):
+    weights = content("portable_external.ptd")
+    base = struct.unpack_from("<Q", weights, 32)[0]
+    report = check(content("portable_external.pte"), put(weights, base, struct.pack("<2f", float("nan"), float("nan"))))
+    (finding,) = report.findings
+    assert (finding.code, finding.kind, finding.severity, finding.facts["nan"]) == (
+        "AD-PTE-001",
+        "nan",
+        Severity.WARN,
+        2,
+    )
+    reasons = [item.reason for item in check(MLP, WEIGHTS).not_checked if item.name == "executorch_data"]
+    assert "NaN is not looked for" in reasons[0]
+
+
+def test_markdown_and_html_of_inspect_have_the_delegate_and_the_code(tmp_path):
+    (tmp_path / "m.pte").write_bytes(MLP)
+    report = aotidoctor.inspect(tmp_path / "m.pte")
+    for text in (report.to_markdown(), report.to_html(), report.to_text()):
+        assert "CudaBackend; method_name=forward" in text
+        assert "4 kernels for sm_90a, compute_90" in text
+        assert "l1.weight" in text
+
+
+def test_difference_of_two_programs_is_named_by_backend_and_keys(tmp_path):
+    (tmp_path / "a.pte").write_bytes(MLP)
+    (tmp_path / "b.pte").write_bytes(put(MLP, PAYLOAD + 73, b"0" * 64).replace(b"CudaBackend", b"XudaBackend"))
+    words = ["diff", str(tmp_path / "a.pte"), str(tmp_path / "b.pte"), "--json"]
+    found = json.loads(CliRunner().invoke(build_app(), words).stdout)
+    subjects = {item["subject"] for item in found["differences"]}
+    assert {"forward: backends", "forward: weights key", "needed from a .ptd"} <= subjects
+
+
+def test_batch_takes_programs_with_the_data_beside_them(tmp_path):
+    for name, data in (("good", "cuda_mlp"), ("bad", "cuda_legacy")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "m.pte").write_bytes(MLP)
+        (tmp_path / name / "w.ptd").write_bytes(content(f"{data}.ptd"))
+    (tmp_path / "list.csv").write_text("package,data\ngood/m.pte,bad/w.ptd\n")
+    words = ["batch", str(tmp_path / "good"), str(tmp_path / "bad"), str(tmp_path / "list.csv"), "--jobs", "1", "-q"]
+    CliRunner().invoke(build_app(), [*words, "-o", str(tmp_path / "results"), "--cache", str(tmp_path / "cache")])
+    lines = (tmp_path / "results" / "results.jsonl").read_text().splitlines()
+    answers = sorted((item["verdict"], item.get("cause")) for item in map(json.loads, lines))
+    assert answers == [("healthy", None), ("problem", "weights-not-loaded"), ("problem", "weights-not-loaded")]
+
+
 def test_contract_of_the_method_has_constants_outputs_and_bounds(tmp_path):
     (tmp_path / "m.pte").write_bytes(MLP)
     found = json.loads(aotidoctor.inspect(tmp_path / "m.pte").to_json())
@@ -284,11 +332,56 @@ def test_compat_judges_release_backends_and_system(tmp_path, name, host, answer,
         assert (needs["executorch_least"], needs["backends"], needs["torch_least"]) == ("1.4", ["CudaBackend"], None)
 
 
-def test_run_plan_says_what_it_is_instead(tmp_path):
-    (tmp_path / "m.pte").write_bytes(MLP)
+def test_plan_is_one_call_in_the_runtime_or_why_there_is_none(tmp_path):
+    (tmp_path / "m.pte").write_bytes(content("portable_methods.pte"))
     result = CliRunner().invoke(build_app(), ["run", "--plan", str(tmp_path / "m.pte"), "--json"])
-    assert "an ExecuTorch program (.pte)" in result.stdout
-    assert json.loads(result.stdout)["diagnoses"][0]["cause"] == "artifact-wrong-kind"
+    (line,) = json.loads(result.stdout)["plan"]
+    assert line.startswith("plain_run: yes" if HAS_RUNTIME else "plain_run: no - ExecuTorch is not installed")
+
+
+def test_foreign_program_is_not_executed(tmp_path):
+    (tmp_path / "m.pte").write_bytes(put(MLP, 4, b"ET99"))
+    result = CliRunner().invoke(build_app(), ["run", str(tmp_path / "m.pte"), "--json"])
+    answer = json.loads(result.stdout)
+    (reason,) = (item["reason"] for item in answer["not_checked"] if item["name"] == "runs")
+    assert answer["diagnoses"][0]["cause"] == "artifact-corrupt"
+    assert not answer["runs"]
+    assert "could not be read" in reason or "not executed" in reason
+
+
+@pytest.mark.skipif(HAS_RUNTIME, reason="ExecuTorch is here")
+def test_without_the_runtime_run_says_so_and_what_the_files_say(tmp_path):
+    (tmp_path / "m.pte").write_bytes(content("xnnpack_external.pte"))
+    (tmp_path / "w.ptd").write_bytes(content("portable_external.ptd"))
+    words = ["run", str(tmp_path / "m.pte"), "--data", str(tmp_path / "w.ptd"), "--json"]
+    answer = json.loads(CliRunner().invoke(build_app(), words).stdout)
+    (reason,) = (item["reason"] for item in answer["not_checked"] if item["name"] == "runs")
+    assert reason.startswith("ExecuTorch is not installed")
+    assert [item["cause"] for item in answer["diagnoses"]] == ["weights-not-loaded"]
+
+
+@pytest.mark.skipif(not HAS_RUNTIME, reason="ExecuTorch is not installed")
+@pytest.mark.parametrize(
+    ("program", "data", "shape", "cause"),
+    [
+        ("portable_methods.pte", None, (2, 8), None),
+        ("portable_methods.pte", None, (2, 9), "input-shape"),
+        ("portable_external.pte", "portable_external.ptd", (4, 32), None),
+        ("portable_external.pte", "portable_external.ptd", (100, 32), "input-range"),
+        ("xnnpack_external.pte", "xnnpack_external.ptd", (4, 32), None),
+        ("xnnpack_external.pte", "portable_external.ptd", (4, 32), "weights-not-loaded"),
+    ],
+)
+def test_run_calls_the_method_in_the_runtime(tmp_path, program, data, shape, cause):
+    (tmp_path / "m.pte").write_bytes(content(program))
+    (tmp_path / "x.json").write_text(json.dumps({"args": [{"tensor": f32(*shape)}]}))
+    if data is not None:
+        (tmp_path / "w.ptd").write_bytes(content(data))
+    report = aotidoctor.diagnose(
+        tmp_path / "m.pte", tmp_path / "x.json", data=tmp_path / "w.ptd" if data else None, timeout=200
+    )
+    (ended,) = (item for item in report.findings if item.code == "AD-RUN-001")
+    assert (report.cause, ended.kind == "ok") == (cause, cause is None)
 
 
 def test_saved_report_is_analyzed_without_another_cause(check, tmp_path):
