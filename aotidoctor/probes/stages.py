@@ -135,8 +135,8 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         if history.has(COMPARISON, "raises"):
             return ()
         # A model that dies has no message.
-        said = reference_comparison(outcome) or {"error": first.observed}
-        raised = raised_evidence(case, history, said, outcome, who="the model itself")
+        answer = reference_comparison(outcome) or {"error": first.observed}
+        raised = raised_evidence(case, history, answer, outcome, who="the model itself")
         return [replace(raised, facts={**raised.facts, "remedy": _OF_MODEL, "command": _SAME_MESSAGE})]
     # A program that PyTorch cannot decompose has a finding of its own.
     if first.verdict == RAISES and (first.name != EXPORTED or history.has(COMPARISON, "raises")):
