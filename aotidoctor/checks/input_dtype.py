@@ -39,7 +39,7 @@ def run(case: Case) -> Findings:
         wanted, given = pair.spec.dtype, pair.tensor.dtype
         if wanted in (None, given):
             continue
-        mask = is_mask_for(wanted or "", pair.tensor)
+        mask = is_mask_for(wanted or "", pair.tensor) and case.artifact.precompiled is None
         state = FIND.warn if mask or pair.spec.used is False else FIND.error
         found.append(
             state(

@@ -101,7 +101,7 @@ def test_the_version_in_the_message_is_that_of_the_process(name):
     assert str(lead.facts["loader"]) in diagnosis.title
     assert "not of" not in diagnosis.title
     assert "the process that loads the file" in diagnosis.remedy.text
-    assert "pickletools" in diagnosis.remedy.command
+    assert "aotidoctor inspect FILE" in diagnosis.remedy.command
 
 
 def test_the_gpus_of_the_message_are_exchanged():

@@ -10,6 +10,7 @@ from aotidoctor.checks import input_dtype
 from aotidoctor.model.contract import Reads
 from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.inputs import Container, PlainValue, ValueStats
+from aotidoctor.model.precompiled import CompiledFunction, Precompiled
 from tests.unit.checks.input_builders import CONSTANT, Spec, ask, call, case_of, contract_of, tensor
 
 X16 = Spec(16, 16)
@@ -411,3 +412,20 @@ ROW_SUM = (untold(("6*s0", "6"), dims=("s0",)), untold(("6*s0", "6")))
 def test_inputs_that_no_check_describes(inputs, given, expected):
     told = found(without_checks(*inputs), call(*given))
     assert told == ([(*expected, "error")] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("contract", "inputs", "expected"),
+    [
+        (
+            contract_of(Spec(4, dtype="bool")),
+            call(tensor(4, dtype="uint8")),
+            ("input_dtype", "dtype", "args[0]", "error"),
+        ),
+        (contract_of(Spec()), call(tensor(1)), ("input_rank", "rank", "args[0]", "error")),
+    ],
+)
+def test_guards_of_a_precompiled_function_take_nothing_for_harmless(contract, inputs, expected):
+    case = case_of(contract, inputs)
+    found = Precompiled(form="aot-compile", functions=(CompiledFunction(name="f"),))
+    assert expected in ask(replace(case, artifact=replace(case.artifact, precompiled=found)))

@@ -229,3 +229,14 @@ def test_nothing_is_loaded_without_trust(tmp_path):
     report = aotidoctor.diagnose(tmp_path / "m.bin", tmp_path / "x.json")
     assert report.runs == ()
     assert "--trust-pickle" in (report.cannot_examine or "") or report.verdict == "problem"
+
+
+def test_log_of_a_guard_over_threads_has_the_cause_of_the_check(tmp_path):
+    (tmp_path / "x.log").write_text(
+        'Traceback (most recent call last):\n  File "/srv/torch/_dynamo/aot_compile.py", line 243, in __call__\n'
+        "RuntimeError: GuardManager check failed, reason: GuardDebugInfo(\nresult=0,\n"
+        "verbose_code_parts=['GLOBAL_STATE changed: num_threads '],\nnum_guards_executed=2,\nuser_stack=None)\n"
+    )
+    report = aotidoctor.classify(tmp_path / "x.log")
+    assert report.cause == "threads-exceed-build"
+    assert "aotidoctor inspect FILE" in report.diagnoses[0].remedy.command
