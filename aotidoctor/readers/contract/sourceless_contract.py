@@ -159,6 +159,7 @@ MOST_NAMES = 100_000
 _CONSTANT = re.compile(rb"[A-Za-z_][\w.]{0,500}")
 _NO_IDENTIFIER = re.compile(r"\W")
 _SPEC = b'[1, {"type": '
+_BEGINNINGS = (b"arg", b"output", b"expected", b"(at::k", _SPEC, b"input_handles[")
 _NAME = re.compile(rb"arg(\d{1,6})_1")
 _OF_INPUT = re.compile(
     rb"input_handles\[(\d{1,6})\]: (?:unmatched dtype|(?P<what>unmatched (?:dim|stride) value|dim value is too \w{5})"
@@ -235,11 +236,14 @@ def _constant_names(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
 def _take(found: Iterable[bytes], texts: _Texts) -> None:
     before_outputs = False
     for text in found:
+        # Most are none of these, and of code for a GPU there are many.
+        if not before_outputs and not text.startswith(_BEGINNINGS):
+            continue
         if text.startswith(b"arg") and (name := _NAME.fullmatch(text)) is not None:
             texts.numbers.add(int(name[1]))
             texts.names.clear()
             before_outputs = texts.n_outputs == 0
-        elif text == b"output%d" % texts.n_outputs:
+        elif text.startswith(b"output") and text == b"output%d" % texts.n_outputs:
             texts.n_outputs += 1
             before_outputs = False
         elif text.startswith(b"expected") and (expected := _EXPECTED.fullmatch(text)) is not None:
