@@ -170,6 +170,7 @@ _OF_KERNELS = ("index-out-of-range", "cuda-device-assert", "integer-division", "
 _KERNEL = re.compile(r"\b(?:cpp|triton)_(?:[a-z]+_)*?fused_\w+")
 # A frame of the model below those of PyTorch: ``forward (/home/me/model.py:10)``.
 _USERS_FRAME = re.compile(r"forward \((?:[^\n()]{0,400}[/\\])?(?P<file>[^\n/\\()]{1,120}\.py):(?P<line>\d{1,7})\)")
+_LISTED_FRAME = re.compile(r'File "(?P<file>[^"\n]{1,400})", line (?P<line>\d{1,7}), in (?P<name>\w{1,120})')
 _RELEASE = re.compile(r" \((?:torch |Triton )?\d+\.\d+(?!\d)[^()]*\)$")
 _MOST_MATCHES, _MOST_UNKNOWN, _MOST_CAUSES = 12, 5, 5
 # Advice that takes a package for granted, and what stands there instead where nothing in a log is AOTInductor's.
@@ -252,7 +253,7 @@ def _known_evidence(match: LogMatch, reading: LogReading) -> Evidence:
     facts |= {key: value for key, value in _more(match, reading, issue).items() if value}
     short = "\n".join((event.text, *event.frames[:_FRAMES]))
     facts = {**kind_of(pattern.cause, short, elsewhere=not reading.names_aoti), **facts}
-    where = next(filter(None, map(_users_place, event.frames)), "")
+    where = next(filter(None, map(_users_place, (*event.frames, *_listed_frames(event.text)))), "")
     if where:
         facts.setdefault("where", where)
     kernel = _KERNEL.search(text)
@@ -367,6 +368,11 @@ def _diagnosis(playbook: Playbook, evidence: Sequence[Evidence], rank: int) -> D
         would_confirm=fill_text(playbook.would_confirm, values),
         stage=stage if isinstance(stage, str) and stage else playbook.stage,
     )
+
+
+def _listed_frames(text: str) -> list[str]:
+    """The frames that a message itself lists (``from user code:``), innermost first."""
+    return [f"{hit['name']} ({hit['file']}:{hit['line']})" for hit in _LISTED_FRAME.finditer(text)][::-1]
 
 
 def _users_place(frame: str) -> str:

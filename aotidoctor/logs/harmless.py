@@ -78,6 +78,7 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
                 r"\b(?:mean|max\w{0,20}|abs\w{0,20}|rel\w{0,20}|average|total|train\w{0,20}|val\w{0,20}|l[12]|rms)[ _]"
                 r"(?:\w{1,30} ){0,2}errors?\b"
             ),
+            r"\b(?:errors?|failures?|timeouts?)[ _](?:threshold|budget|tolerance|allowance)s?\b",
             (
                 r"^\s*(?:invalid|unknown|missing|failed|rejected|dropped|timeout)"
                 r"(?:[ _](?:rate|ratio|share))?\s?[=:]\s?0?\.\d+%?$"

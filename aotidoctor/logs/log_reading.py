@@ -256,7 +256,7 @@ _WAYS: tuple[Callable[[Sequence[tuple[int, str]]], OtherReading | None], ...] = 
 
 
 # The reading.
-_FRAMES, _TEXT, _UNKNOWN, _ORIGINS = 40, 2000, 20, 64
+_FRAMES, _TEXT, _UNKNOWN, _ORIGINS = 64, 2000, 20, 64
 # A trace of AOTInductor, of its packages or of the code in them.
 _AOTI = re.compile(
     rb"(?i:aoti|aot_?inductor)|\.pt2\b|(?:run|create)_func_|model_container|input_handles|run_impl|\bshim"

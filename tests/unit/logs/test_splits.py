@@ -144,3 +144,60 @@ def test_mixed_devices_and_a_load_as_another_device_are_offered_together():
     assert {one.cause for one in diagnoses} == {"load-device", "mixed-device"}
     _, diagnoses, _ = classify_text(b"Error: CUDAGuardImpl initialized with non-CUDA DeviceType: cpu\n", "log")
     assert [one.cause for one in diagnoses] == ["mixed-device"]
+
+
+def traced(message, *frames, name="/home/me/model.py"):
+    """A traceback of an export: the user's forward, and ``frames`` of torch below it."""
+    places = ["/venv/torch/export/_trace.py", "/venv/torch/nn/modules/module.py", name, *frames]
+    lines = [f'  File "{place}", line 12, in forward\n    code' for place in places]
+    return "\n".join(["Traceback (most recent call last):", *lines, message, ""]).encode()
+
+
+META = ("/venv/torch/_ops.py", "/venv/torch/_meta_registrations.py")
+OBSERVED = """torch._dynamo.exc.Unsupported: Observed exception
+  Explanation: Dynamo found no exception handler at the top-level compiled function when encountering an exception.
+
+  Developer debug context: raised exception KeyError('missing')
+
+from user code:
+   File "/venv/torch/_dynamo/functional_export.py", line 232, in forward
+    res = self._export_root(*args, **kwargs)
+  File "/home/me/model.py", line 12, in forward"""
+FALSE = """torch._dynamo.exc.Unsupported: Data-dependent assertion failed (cannot compile partial graph)
+  Explanation: Dynamo has determined that it should not compile the partial graph.
+
+  Developer debug context: value: ConstantVariable(bool: False)
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "cause", "words"),
+    [
+        (traced("KeyError: 'missing'"), "export-unsupported", "itself raises KeyError: 'missing', model.py, line 12"),
+        (traced("AssertionError: three rows are needed"), "export-unsupported", "itself raises AssertionError: three"),
+        (traced(OBSERVED), "export-unsupported", "itself raises KeyError('missing'), model.py, line 12"),
+        (traced(FALSE), "export-unsupported", "an assertion of the model does not hold"),
+        (traced("RuntimeError: shape '[7, -1]' is invalid for input of size 12", *META), "input-shape", "model.py, line 12: shape '[7, -1]'"),
+        (traced("IndexError: index 5 is out of bounds for dimension 0 with size 3", *META), "index-out-of-range", "the model takes what does not exist, model.py"),
+    ],
+)  # fmt: skip
+def test_an_error_of_the_model_is_not_the_exporters(log, cause, words):
+    _, diagnoses, _ = classify_text(log, "log")
+    assert (diagnoses[0].cause, diagnoses[0].confidence >= 0.6) == (cause, True)
+    assert words in diagnoses[0].title
+    assert "strict=False" not in diagnoses[0].remedy.text
+    assert diagnoses[0].remedy.command.startswith("model(*args)")
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        # Not the model's file; and a size that only an export has.
+        traced("KeyError: 'missing'", "/venv/torch/_dynamo/symbolic_convert.py"),
+        traced("KeyError: 'missing'", name="/venv/lib/python3.11/site-packages/transformers/models/t5.py"),
+        traced("RuntimeError: shape '[u0, -1]' is invalid for input of size 12", *META),
+    ],
+)
+def test_an_error_below_torch_is_not_the_models_own(log):
+    _, diagnoses, _ = classify_text(log, "log")
+    assert not diagnoses or not diagnoses[0].remedy.command.startswith("model(*args)")
