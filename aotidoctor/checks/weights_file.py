@@ -9,7 +9,8 @@ What it does
 Why it matters
     load_constants checks names only. A weight of a different dtype overflows the heap or gives garbage, a smaller one
     is copied in part, a constant that is not loaded is a null pointer at the first call: none of these raises an error.
-    Small vectors (a bias of 4) are no constants: their numbers are in the code, and only a new compile changes them.
+    Numbers and small vectors (a temperature, a bias of 4) are no constants: they are in the code, and only a new
+    compile changes them.
     A package of torch 2.6 or 2.7 with runtime constant folding keeps using what its first call computed (a note).
 
 Example:
@@ -24,13 +25,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from math import isclose
+from math import inf, isclose
+from struct import pack, unpack
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import main_object
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec
-from aotidoctor.model.evidence import Evidence, FileSource, list_names, plural
+from aotidoctor.model.evidence import Evidence, FileSource, Severity, list_names, plural
 from aotidoctor.readers.releases.torch_releases import Release, built_by
 
 FIND = Finder("AD-LOAD-008", "weights_file")
@@ -39,6 +41,8 @@ PREFIXES = ("_orig_mod.", "module.", "model.", "_fsdp_wrapped_module.")
 _WRAPPERS = re.compile(r"(?:(?<=\.)|^)(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
 # The names that export gives to the parts of a tensor subclass.
 _PART = re.compile(r"(?P<module>(?:[^.]+\.)*?)parametrizations\.(?P<name>[^.]+)\.original\d+")
+# The names that freezing gives to what it computes from weights.
+_FROZEN = re.compile(r"_frozen_param\d{1,6}")
 _LISTED = 20
 # From this release on, the first call after loading weights computes the folded constants again.
 _FOLDS_AGAIN: Release = (2, 8)
@@ -134,7 +138,8 @@ def _in_parts(case: Case, parts: Mapping[str, list[str]]) -> Iterator[Evidence]:
 
 def _names(case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec]) -> Iterator[Evidence]:
     source = FileSource(file=case.options.weights or "")
-    missing = [name for name in wanted if name not in given]
+    frozen = [name for name in wanted if _FROZEN.fullmatch(name) and name not in given]
+    missing = [name for name in wanted if name not in given and name not in frozen]
     if missing:
         yield FIND.error(
             "missing",
@@ -157,17 +162,35 @@ def _names(case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[str, C
     }
     written = _written_vectors(case) if small else {}
     literals = {name: written[length] for name, length in small.items() if length in written}
-    for name, values in literals.items():
-        yield _literal_evidence(case, given[name], values)
+    literals |= _written_numbers(case, wanted, given)
+    # Notes last: the first one names the case.
+    found = [_literal_evidence(case, given[name], values) for name, values in literals.items()]
+    yield from sorted(found, key=lambda item: item.severity is Severity.INFO)
     other = [
         name for name, spec in given.items() if name not in wanted and name not in literals and spec.dtype is not None
     ]
-    if other:
+    if other and frozen:
+        yield FIND.error(
+            "frozen",
+            other[0],
+            observed=f"frozen: {plural(len(frozen), 'constant')} computed from {list_names(other, 3)} at the compile",
+            expected="weights that the package has under their own names: load_constants refuses these",
+            source=source,
+            facts={
+                "constants": tuple(other[:50]),
+                "count": len(other),
+                "found": f"{list_names(other, 3)} cannot be loaded: the package was compiled with freezing",
+                "remedy": "Compile again from these weights; and without freezing, if weights are to be loaded later.",
+                "command": "aoti_compile_and_package(program, inductor_configs={'freezing': False})",
+            },
+        )
+    elif other:
         yield FIND.warn(
             "unexpected",
             other[0],
             observed=f"{plural(len(other), 'tensor')} that the package does not have: {list_names(other, 3)}",
-            expected="constants of the package only: load_constants refuses other names",
+            expected="constants of the package only: load_constants refuses other names, and those that the compiler "
+            "folded into the code change by a new compile only",
             source=source,
             facts={"constants": tuple(other[:50]), "count": len(other)},
         )
@@ -185,18 +208,56 @@ def _written_vectors(case: Case) -> dict[int, list[tuple[float, ...]]]:
     return found
 
 
+def _written_numbers(
+    case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec]
+) -> dict[str, list[tuple[float, ...]]]:
+    """Numbers of the generated code for each tensor of one element that is no constant, its own first.
+
+    A number that comes from such a tensor is a float32, written with all its digits: 0.7310585975646973. Constants of
+    the compiler (0.7071067811865476) have digits that a float32 has not. Where the code has no number to spare for a
+    tensor, nothing uses it, as far as can be seen.
+    """
+    modules = {name.rpartition(".")[0] for name in wanted} | {""}
+    single = {
+        name: spec.values[0]
+        for name, spec in given.items()
+        if name not in wanted
+        and len(spec.values) == 1
+        and (spec.dtype or "").startswith(("float", "bfloat"))
+        and name.rpartition(".")[0] in modules
+    }
+    if not single or case.model is None:
+        return {}
+    from aotidoctor.readers.contract.written_constants import constant_numbers, is_typed
+
+    found = constant_numbers("\n".join((case.model.wrapper_cpp or "", *case.model.kernel_sources.values())))
+    same = {name: [(one,) for one in found if _is_close(one, value)] for name, value in single.items()}
+    taken = {one for values in same.values() for (one,) in values}
+    spare = [(one,) for one in found if one not in taken and not is_typed(one) and one == _as_float32(one)]
+    return {name: values or spare for name, values in same.items() if values or spare}
+
+
+def _is_close(one: float, other: float) -> bool:
+    return isclose(one, other, rel_tol=1e-6, abs_tol=1e-30)
+
+
+def _as_float32(number: float) -> float:
+    try:
+        (rounded,) = unpack("f", pack("f", number))
+    except OverflowError:
+        return inf
+    return float(rounded)
+
+
 def _literal_evidence(case: Case, spec: ConstantSpec, found: Sequence[tuple[float, ...]]) -> Evidence:
     """An error where the code holds other numbers, a note where it holds those of the file."""
     name, source = spec.name, FileSource(file=case.options.weights or "")
-    same = any(
-        all(isclose(one, other, rel_tol=1e-6, abs_tol=1e-30) for one, other in zip(vector, spec.values, strict=True))
-        for vector in found
-    )
+    same = any(all(_is_close(one, other) for one, other in zip(vector, spec.values, strict=True)) for vector in found)
     if same:
         return FIND.info(
             "literal",
             name,
-            observed=f"no constant of the package: its {len(spec.values)} numbers are in the code, the same as here",
+            observed=f"no constant of the package: {_its_numbers(spec)} in the code, the same as here",
             expected="not loaded: load_constants refuses this name",
             source=source,
             facts={"constant": name},
@@ -205,8 +266,8 @@ def _literal_evidence(case: Case, spec: ConstantSpec, found: Sequence[tuple[floa
     return FIND.error(
         "literal",
         name,
-        observed=f"its {len(spec.values)} numbers are written into the code as others ({numbers})",
-        expected="the numbers of this file, which only a new compile puts there",
+        observed=f"{_its_numbers(spec)} in the code with another value ({numbers})",
+        expected="what is in this file, which only a new compile puts there",
         source=source,
         facts={
             "constant": name,
@@ -216,6 +277,10 @@ def _literal_evidence(case: Case, spec: ConstantSpec, found: Sequence[tuple[floa
             "command": f"model.load_state_dict(torch.load({case.options.weights!r}))   # then export and compile again",
         },
     )
+
+
+def _its_numbers(spec: ConstantSpec) -> str:
+    return "its number is" if len(spec.values) == 1 else f"its {len(spec.values)} numbers are"
 
 
 def _differences(case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec]) -> list[Evidence]:

@@ -112,3 +112,50 @@ def test_what_is_computed_once_of_weights_is_noted(release, told):
     given = replace(given, weights=(spec("l.weight"),))
     expected = [("folded-once", "folded", "info")] if told else []
     assert [(item.kind, item.subject, item.severity.value) for item in weights_file.run(given)] == expected
+
+
+NUMBERS = """
+    auto tmp1 = static_cast<float>(0.7310585975646973);
+    auto tmp5 = static_cast<float>(1.2039728164672852);
+    auto tmp7 = static_cast<float>(0.7071067811865476);
+    auto tmp8 = static_cast<float>(0.5);
+"""
+T, GAIN = 0.7310585975646973, 1.2039728164672852
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "kinds"),
+    [
+        ({"temperature": T, "l.gain": GAIN}, "float32", [("literal", "temperature", "info"), ("literal", "l.gain", "info")]),
+        # The one that differs is named first, with the number that no other tensor has.
+        ({"temperature": T, "l.gain": 2.5}, "float32", [("literal", "l.gain", "error"), ("literal", "temperature", "info")]),
+        ({"temperature": T, "l.gain": GAIN, "l.half": 0.5}, "float32", [("literal", name, "info") for name in ("temperature", "l.gain", "l.half")]),
+        # The code has no number to spare for it: nothing uses it, as far as can be seen.
+        ({"temperature": T, "l.gain": GAIN, "l.old": 3.25}, "float32", [("literal", "temperature", "info"), ("literal", "l.gain", "info"), ("unexpected", "l.old", "warn")]),
+        # A counter; and a number of a module of which the package has nothing.
+        ({"l.num_batches_tracked": 7.0}, "int64", [("unexpected", "l.num_batches_tracked", "warn")]),
+        ({"head.scale": 2.5}, "float32", [("unexpected", "head.scale", "warn")]),
+    ],
+)  # fmt: skip
+def test_a_number_is_compared_with_those_of_the_code(values, dtype, kinds):
+    case = any_case()
+    weight = spec("l.weight")
+    given = [replace(spec(name, dtype, ()), values=(value,)) for name, value in values.items()]
+    case = replace(
+        case,
+        options=Options(weights="w.pt"),
+        contract=replace(case.contract, constants=(weight,)),
+        model=replace(case.model, kernel_sources={"a.kernel.cpp": NUMBERS}),
+        weights=(weight, *given),
+    )
+    assert [(item.kind, item.subject, item.severity.value) for item in weights_file.run(case)] == kinds
+
+
+def test_what_freezing_computed_is_not_missing_and_its_weights_cannot_be_loaded():
+    package = named(spec("l.bias"), spec("_frozen_param3"), spec("_frozen_param12"))
+    assert found(package, named(spec("l.bias"), spec("l.weight"), spec("c.weight"))) == [
+        ("frozen", "l.weight", "error")
+    ]
+    assert found(package, named(spec("l.bias"))) == []
+    # Somebody kept them under their new names.
+    assert found(package, package) == []
