@@ -342,6 +342,15 @@ REPORTS = (
         asked=(_ask(RUN, "integer-division", subject="args[1]"),),
     ),
     Report(
+        name="scalar_weights",
+        source="pytorch: torch/_inductor/graph.py, get_attr",
+        asked=(
+            _ask("check model.pt2 -i sample.pt --weights same.pt"),
+            _ask("check model.pt2 -i sample.pt --weights hotter.pt", "weights-mismatch", subject="temperature", says=("0.7311", "ompile")),
+            _ask(f"{RUN} --weights louder.pt", "weights-mismatch", subject="gain", says=("1.204", "ompile")),
+        ),
+    ),
+    Report(
         name="assert_operand",
         right=True,
         source="pytorch: torch/_inductor/ir.py, AssertScalar",
@@ -357,5 +366,17 @@ REPORTS = (
         )
         for loss in ("cross_entropy", "cross_entropy_classes", "kl_div", "bce_logits", "multi_margin", "logsumexp",
                      "entropy", "poisson_nll")
+    ),
+    *(
+        Report(
+            name="healthy_functions",
+            source="pytorch: torch.nn.functional",
+            arguments=(functions,),
+            asked=(_ask(f"verify {functions}.pt2 --against {functions}_model.pt2", never=("different program",)),),
+        )
+        for functions in (
+            "losses_of_numbers", "losses_of_outliers", "losses_of_classes", "losses_of_margins", "losses_of_distances",
+            "activations", "activations_of_lines", "activations_of_powers", "activations_of_logs", "norms",
+        )
     ),
 )  # fmt: skip
