@@ -231,10 +231,10 @@ def _written_numbers(
     from aotidoctor.readers.contract.written_constants import constant_numbers, is_typed
 
     found = constant_numbers("\n".join((case.model.wrapper_cpp or "", *case.model.kernel_sources.values())))
-    same = {name: [(one,) for one in found if _is_close(one, value)] for name, value in single.items()}
-    taken = {one for values in same.values() for (one,) in values}
-    spare = [(one,) for one in found if one not in taken and not is_typed(one) and one == _as_float32(one)]
-    return {name: values or spare for name, values in same.items() if values or spare}
+    same = {name: [one for one in found if _is_close(one, value)] for name, value in single.items()}
+    taken = {one for values in same.values() for one in values}
+    spare = [one for one in found if one not in taken and not is_typed(one) and one == _as_float32(one)]
+    return {name: [(one,) for one in values or spare] for name, values in same.items() if values or spare}
 
 
 def _is_close(one: float, other: float) -> bool:

@@ -1,12 +1,16 @@
 """Describe the rebuilt program for the rules of ``aotidoctor.program``: signature, values, state, paths of inputs.
 
 The signature is for rules S01 to S12; rule S13 is about the output node. The state is all that the package will change,
-carry and drop. Each input has the user's path (``args[0]['a']``), beside its spec and its placeholder.
+carry and drop. Each input has the user's path (``args[0]['a']``), beside its spec and its placeholder. A constant is
+called as in the model's own line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+import inspect
+from collections.abc import Container, Iterator
+from contextlib import suppress
 from typing import Any
 
 from aotidoctor.model.artifact import SizeRange
@@ -314,3 +318,47 @@ def _non_tensor(item: UserInput) -> Iterator[tuple[str, str]]:
         }
         if not set(free_symbols(item.val)) <= sizes:
             yield "symbol", f"{type(item.val).__name__.removeprefix('Sym').lower()} {item.val}"
+
+
+# Names of the model's own source.
+def name_in_source(node: Any, names: Container[str]) -> str | None:
+    """What the model's own line calls the tensor that ``node`` takes by one of ``names``; None if it cannot be told.
+
+    The line of ``F.instance_norm(x, mean, var)`` has the argument of the same name, that of ``mean.mul_(2)`` the
+    object, and that of ``mean += 1`` or ``mean[0] = 1`` the target.
+    """
+    import torch
+
+    given = [*zip((one.name for one in node.target._schema.arguments), node.args, strict=False), *node.kwargs.items()]
+    taken = next((key for key, value in given if getattr(value, "name", None) in names), None)
+    code = _own_line(node)
+    if taken is None or code is None:
+        return None
+    for part in ast.walk(code):
+        if isinstance(part, ast.AugAssign | ast.Assign) and taken == "self":
+            target = part.target if isinstance(part, ast.AugAssign) else part.targets[0]
+            if isinstance(part, ast.AugAssign) or isinstance(target, ast.Subscript):
+                return ast.unparse(target.value if isinstance(target, ast.Subscript) else target)
+        if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Attribute):
+            continue
+        if part.func.attr.strip("_") != node.target._schema.name.partition("::")[2].strip("_"):
+            continue
+        function = getattr(torch.nn.functional, part.func.attr, None)
+        parameters = list(inspect.signature(function).parameters) if inspect.isfunction(function) else []
+        places = [*zip(parameters, part.args, strict=False), *((one.arg, one.value) for one in part.keywords)]
+        found = next((value for key, value in places if key == taken), part.func.value if taken == "self" else None)
+        return ast.unparse(found) if found is not None else None
+    return None
+
+
+def _own_line(node: Any) -> ast.AST | None:
+    """The innermost line of the stack of ``node`` that is not of torch, parsed; None where there is none."""
+    lines = (node.meta.get("stack_trace") or "").splitlines()
+    own = [at for at, line in enumerate(lines) if line.lstrip().startswith("File ") and "/torch/" not in line]
+    if not own or own[-1] + 1 >= len(lines):
+        return None
+    text = lines[own[-1] + 1].strip()[:1000]
+    for form in (text, f"{text}\n pass"):
+        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            return ast.parse(form)
+    return None

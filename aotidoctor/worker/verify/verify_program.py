@@ -55,6 +55,7 @@ from aotidoctor.worker.verify.program_view import (
     check_state,
     graph_values,
     leaf_examples,
+    name_in_source,
     nameless_dtypes,
     program_signature,
     symbol_places,
@@ -171,13 +172,16 @@ def _record_refusal(error: Exception, program: Any, records: ProgramViolations) 
         records.add("A12", "refused", target="the program", observed=observed, expected=expected)
         return
     name = mutated[1]
-    users = (node for node in program.graph.nodes if any(one.name == name for one in node.all_input_nodes))
+    names = {name, *(spec.arg.name for spec in program.graph_signature.input_specs if spec.target == name)}
+    users = (node for node in program.graph.nodes if any(one.name in names for one in node.all_input_nodes))
+    node = next(users, None)
+    own = name_in_source(node, names) if node is not None else None
     records.add(
         "A12",
         "mutated-constant",
-        node=next(users, None),
-        target=name,
-        observed=f"the call writes to {name}, a tensor from outside of the module",
+        node=node,
+        target=own or name,
+        observed=f"the call writes to {own or name}, a tensor from outside of the module{f' ({name})' if own else ''}",
         expected="a buffer: only these may change",
     )
 
