@@ -271,7 +271,7 @@ def _literal_evidence(case: Case, spec: ConstantSpec, found: Sequence[tuple[floa
         source=source,
         facts={
             "constant": name,
-            "found": f"{name} is not loadable: the code holds other numbers for it",
+            "found": f"{name} is not loadable: the code holds {numbers} for it",
             "remedy": f"Compile again from these weights: {name} is so small that the compiler wrote its numbers into "
             "the code. load_constants refuses it, and leaving it out keeps the old numbers without a message.",
             "command": f"model.load_state_dict(torch.load({case.options.weights!r}))   # then export and compile again",

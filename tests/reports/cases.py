@@ -343,6 +343,7 @@ REPORTS = (
     ),
     Report(
         name="scalar_weights",
+        right=True,
         source="pytorch: torch/_inductor/graph.py, get_attr",
         asked=(
             _ask("check model.pt2 -i sample.pt --weights same.pt"),
@@ -370,6 +371,7 @@ REPORTS = (
     *(
         Report(
             name="healthy_functions",
+            right=True,
             source="pytorch: torch.nn.functional",
             arguments=(functions,),
             asked=(_ask(f"verify {functions}.pt2 --against {functions}_model.pt2", never=("different program",)),),
