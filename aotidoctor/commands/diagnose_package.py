@@ -19,7 +19,6 @@ from aotidoctor.model.case import Case, Options
 from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.record import as_list
 from aotidoctor.model.report import Event, EventKind, OnEvent, Report, current_extensions
-from aotidoctor.model.run import BEHIND
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.package.zip_archive import DEFAULT_CRC_LIMIT, QUICK_CRC_LIMIT
 from aotidoctor.triage import open_case
@@ -100,7 +99,11 @@ def diagnose(
 def early_modules(options: Options) -> tuple[str, ...]:
     """Modules that the warm worker imports, early or behind the first run: most runs would import them themselves."""
     operators = _OPERATOR_MODULES if open_case.defines_operators(options.setup) else ()
-    return operators + ((BEHIND, *REFERENCE_MODULES) if options.reference is not None else ())
+    if options.reference is None:
+        return operators
+    from aotidoctor.model.run import BEHIND
+
+    return (*operators, BEHIND, *REFERENCE_MODULES)
 
 
 def runner_or_new(
