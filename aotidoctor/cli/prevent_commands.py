@@ -74,7 +74,8 @@ def verify(
 ) -> None:
     """List every rule that an exported program breaks, and what AOTInductor will fail on.
 
-    Rebuilds PROGRAM with torch in a child process, where its pickled parts may run code; the program itself is not run.
+    Rebuilds PROGRAM with torch in a child process, where its pickled parts may run code. The program itself is run only
+    where a remedy is tried.
     """
     from aotidoctor.commands import verify as verification
 

@@ -23,6 +23,7 @@ from aotidoctor.model.jobs import InputsSource, TryRemedy
 from aotidoctor.model.record import JsonObject, record
 from aotidoctor.model.report import Diagnosis, EventKind, Remedy, Treatment
 from aotidoctor.model.run import ChildError, Exited, Outcome, Request, Signalled, TimedOut
+from aotidoctor.probes.compiler_bisect import CODE as BISECT_CODE
 from aotidoctor.probes.payload import user_code
 from aotidoctor.probes.probe import evidence
 from aotidoctor.triage.compile_cache import compiler_of, make_private, open_cache
@@ -61,7 +62,7 @@ class ProgramSource:
     message: str = ""
 
 
-def _remedy(name: str, text: str, command: str, **step: str | bool) -> Treatment:
+def _remedy(name: str, text: str, command: str, **step: str | bool | int) -> Treatment:
     steps: tuple[JsonObject, ...] = ({"op": name.partition(" ")[0], **step},)
     return Treatment(name=name, cause="", text=text, steps=steps, command=command)
 
@@ -89,6 +90,26 @@ _AUTO = _remedy(
     "Export with Dim.AUTO for these dims.",
     "ep = torch.export.export(model, args, dynamic_shapes={'x': {0: torch.export.Dim.AUTO}})",
     to="auto",
+)
+_LARGER = _remedy(
+    "larger_example",
+    "Export with an example of 2 or more in that dim: 0 and 1 are special, and an example of such a size fixes it. It "
+    "takes 1 then as well.",
+    "ep = torch.export.export(model, (torch.cat([x, x]),), dynamic_shapes=...)   # an example of 2",
+)
+_SCALAR = _remedy(
+    "settings without vectors",
+    "Until it is fixed, compile with cpp.simdlen = 1: the code is then not vectorised, and slower.",
+    'aoti_compile_and_package(ep, inductor_configs={"cpp.simdlen": 1})',
+    setting="cpp.simdlen",
+    value=1,
+)
+_UNMATCHED = _remedy(
+    "settings without patterns",
+    "Until it is fixed, compile with pattern_matcher = False: the compiler then replaces no groups of operators.",
+    'aoti_compile_and_package(ep, inductor_configs={"pattern_matcher": False})',
+    setting="pattern_matcher",
+    value=False,
 )
 _OWN = _remedy(
     "own_inputs",
@@ -147,6 +168,8 @@ def planned_remedies(diagnosis: Diagnosis, findings: Sequence[Evidence], message
     match diagnosis.cause:
         case "export-specialization" if {("VERIFY-A13", "merged"), ("AD-RUN-011", "merged")} & kinds:
             found = [_OWN]
+        case "export-specialization" if split == "example-of-one":
+            found = [_LARGER]
         case "export-specialization" if message:
             # What is fixed is no better than Dim.AUTO, and shows sooner.
             fixed = any(_FIXED.search(one) for one in _suggestions(message))
@@ -162,6 +185,8 @@ def planned_remedies(diagnosis: Diagnosis, findings: Sequence[Evidence], message
             found = [_EVAL]
         case "custom-op-fake-kernel" | "custom-op-no-kernel":
             found = [_FAKES]
+        case "codegen-bug" if (BISECT_CODE, "kernel") in kinds:
+            found = [_SCALAR, _UNMATCHED]
         case "codegen-bug":
             found = list(_casts(named))
     return (*([_PLAIN] if "torch.Size" in message else []), *found)
@@ -185,7 +210,8 @@ def try_remedies(session: Session, diagnoses: Sequence[Diagnosis], source: Progr
     plans = planned_remedies(first, session.findings, source.message)
     if not source.is_function:
         # A program that was exported cannot be exported in another way.
-        plans = tuple(plan for plan in plans if plan in (_BUFFERS, _FAKES) or plan.name == "cast")
+        kept = (_BUFFERS, _FAKES, _SCALAR, _UNMATCHED)
+        plans = tuple(plan for plan in plans if plan in kept or plan.name == "cast")
     if not plans:
         by_hand = source.is_function and first.cause in OF_THE_MODEL
         return (_mark(first, f"not tried: {BY_HAND}") if by_hand else first, *diagnoses[1:])
@@ -347,6 +373,9 @@ _NAMES = {
     "plain_sizes": "tuple(x.size())",
     "buffers": "register_buffer",
     "fakes": "a fake kernel",
+    "larger_example": "an example of 2",
+    "settings without vectors": "cpp.simdlen = 1",
+    "settings without patterns": "pattern_matcher = False",
     "eval": "eval()",
     "own_inputs": "a tensor for each input",
     "cast": "a cast",

@@ -42,6 +42,10 @@ class Two(torch.nn.Module):
     def forward(self, a, b):
         return a * 2 + b
 
+class Double(torch.nn.Module):
+    def forward(self, x):
+        return x * 2
+
 class Named(torch.nn.Module):
     def forward(self, x):
         return x + len(torch.typename(x))
@@ -74,6 +78,10 @@ def same():
 def unused():
     x = torch.randn(3)
     return export(module(lambda a, b: b * 2), (x, x))
+
+def one():
+    x = torch.randn(1, 4)
+    return export(Double(), (x,), dynamic_shapes={"x": {0: Dim("batch", max=8)}})
 
 running = torch.zeros(4)
 
@@ -167,6 +175,11 @@ class TestOneHelps:
         assert attempts(report) == {"own_inputs": "healed"}
         assert first.remedy.tried.endswith("also with other values in each input")
         assert "x.clone()" in first.remedy.command
+
+    def test_an_example_of_one(self, ask):
+        report = ask("one")
+        assert attempts(report) == {"larger_example": "healed"}
+        assert "also with 3 in dim 0 of args[0]" in report.diagnoses[0].remedy.tried
 
     def test_a_tensor_from_outside_becomes_a_buffer(self, ask):
         report = ask("closure")

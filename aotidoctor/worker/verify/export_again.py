@@ -15,7 +15,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ _SEED = 0
 class ExportCall:
     """A call of ``torch.export.export``. ``error`` is what it raised, ``program`` what it returned.
 
-    ``around`` are contexts to export in.
+    ``around`` are contexts to export in, ``settings`` those of the compiler.
     """
 
     model: Any
@@ -52,6 +52,7 @@ class ExportCall:
     error: Exception | None = None
     program: Any = None
     around: tuple[Callable[[], Any], ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 @record
@@ -185,7 +186,7 @@ def try_remedy(payload: TryRemedy, channel: Channel) -> dict[str, Any]:
         # Cheaper than to compile: the package will be no better.
         return {"agrees": True, "compiled": False, "second": early}
     channel.enter("compile")
-    compiled = _compile(program, payload) if payload.compiles else program.module()
+    compiled = _compile(program, payload, export.settings) if payload.compiles else program.module()
     channel.enter("run1")
     result = _compared(_run(compiled, export.call), theirs) | {"compiled": payload.compiles}
     channel.put(**result)
@@ -256,14 +257,16 @@ def _export(export: ExportCall) -> Any:
         )
 
 
-def _compile(program: Any, payload: TryRemedy) -> Callable[..., Any]:
+def _compile(program: Any, payload: TryRemedy, settings: dict[str, Any]) -> Callable[..., Any]:
     from torch._inductor import aoti_compile_and_package, aoti_load_package
 
     if payload.cache:
         use_compiler_cache(payload.cache)
     target = str(Path.cwd() / "remedy.pt2")
     # Inductor's cache of graphs does not see what a setup file changed in the compiler: off.
-    made = aoti_compile_and_package(program, package_path=target, inductor_configs={"fx_graph_cache": False})
+    made = aoti_compile_and_package(
+        program, package_path=target, inductor_configs={"fx_graph_cache": False, **settings}
+    )
     loaded: Callable[..., Any] = aoti_load_package(made)
     return loaded
 
@@ -353,7 +356,7 @@ def _marked(value: Any, mark: Any, path: str) -> Iterator[tuple[str, int, Any, i
 def _is_dynamic(mark: Any) -> bool:
     import torch
 
-    return mark is not None and not isinstance(mark, int) and mark != torch.export.Dim.STATIC
+    return mark is not None and not isinstance(mark, int | dict | list | tuple) and mark != torch.export.Dim.STATIC
 
 
 def _resized(path: str, leaf: Any, *, members: list[tuple[str, int]], size: int) -> Any:
@@ -424,6 +427,18 @@ def _marks(shapes: Any, mark: Any) -> Any:
     if isinstance(shapes, list | tuple):
         return type(shapes)(_marks(one, mark) for one in shapes)
     return mark if _is_dynamic(shapes) else shapes
+
+
+def _larger_example(export: ExportCall, _step: Any) -> ExportCall:
+    """Repeat what is of size 1 in a dynamic dim: an example of 2."""
+    members = [(path, dim) for path, dim, _, size in _dynamic_places(export) if size == 1]
+    if not members:
+        raise ValueError("no dynamic dim is of size 1")
+    return replace(export, call=export.call.rebuilt(partial(_resized, members=members, size=2)))
+
+
+def _set_compiler(export: ExportCall, step: Any) -> ExportCall:
+    return replace(export, settings={**export.settings, str(step["setting"]): step["value"]})
 
 
 def _check_sizes(export: ExportCall, _step: Any) -> ExportCall:
@@ -565,6 +580,8 @@ _STEPS: dict[str, Callable[[ExportCall, Any], ExportCall]] = {
     "eval": _evaluate,
     "own_inputs": _own_inputs,
     "dims": _change_dims,
+    "larger_example": _larger_example,
+    "settings": _set_compiler,
     "check_sizes": _check_sizes,
     "plain_sizes": _plain_sizes,
     "buffers": _register_buffers,

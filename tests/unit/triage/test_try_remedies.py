@@ -74,6 +74,8 @@ PLANS = (
     ("export-specialization", finding("AD-LOG-001", "x"), "Suggested fixes:\n  t = 10\n", ["dims auto", "dims suggested"]),
     ("export-specialization", finding("AD-LOG-001", "x"), "Suggested fixes:\n  t = 2*_t\n", ["dims suggested", "dims auto"]),
     ("export-specialization", finding("VERIFY-A13", "merged"), "", ["own_inputs"]),
+    ("export-specialization", finding("AD-LOG-001", "x", split="example-of-one"), "to be a constant (1)", ["larger_example"]),
+    ("codegen-bug", finding("AD-RUN-018", "kernel"), "", ["settings without vectors", "settings without patterns"]),
     ("export-specialization", finding("VERIFY-A06", "one-value"), "", []),
     ("export-unsupported", finding("VERIFY-A12", "mutated-constant"), "", ["buffers"]),
     ("export-unsupported", finding("AD-LOG-001", "x"), "holds a torch.Size", ["plain_sizes", "strict off", "strict on"]),
