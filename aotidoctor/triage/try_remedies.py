@@ -345,7 +345,7 @@ def _without_numbers(text: str) -> str:
 def _with_attempts(diagnosis: Diagnosis, tried: Sequence[Attempt]) -> Diagnosis:
     helped = next((one for one in tried if one.kind == "healed"), None)
     if helped is not None:
-        text, command = helped.treatment.text, helped.treatment.command
+        text, command = helped.treatment.text + _known_of(diagnosis), helped.treatment.command
         remedy = Remedy(text=text, command=command, tried=f"tried: {helped.words}")
         return confirm(
             replace(diagnosis, remedy=remedy), f"there without the remedy; with it, {helped.words} ({helped.run})"
@@ -355,9 +355,20 @@ def _with_attempts(diagnosis: Diagnosis, tried: Sequence[Attempt]) -> Diagnosis:
     each = "; ".join(f"{_short_name(one.treatment)}: {one.words}" for one in tried)
     if all(one.kind == "untried" for one in tried):
         return _mark(diagnosis, each if len(tried) > 1 else tried[0].words)
-    text, command = _BY_HAND.get(diagnosis.cause, (diagnosis.remedy.text, diagnosis.remedy.command))
-    left = Remedy(text=text, command=command, tried=f"not tried: {BY_HAND}. Tried: {each}")
+    left = replace(diagnosis.remedy, tried=f"not tried: {BY_HAND}. Tried: {each}")
+    if diagnosis.cause in _BY_HAND:
+        text, command = _BY_HAND[diagnosis.cause]
+        left = replace(left, text=text + _known_of(diagnosis), command=command)
     return replace(diagnosis, remedy=left)
+
+
+def _known_of(diagnosis: Diagnosis) -> str:
+    """What the advice says of a public issue, which stays true whatever was tried; without its workaround."""
+    for mark in (" A fault of this operator", " This message is known from"):
+        _, found, rest = diagnosis.remedy.text.partition(mark)
+        if found:
+            return f"{mark}{rest.partition(').')[0]})."
+    return ""
 
 
 def _short_name(treatment: Treatment) -> str:

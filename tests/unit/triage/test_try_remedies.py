@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from aotidoctor.diagnosis.playbooks import find_playbook
@@ -10,7 +12,7 @@ from aotidoctor.model.jobs import Job
 from aotidoctor.model.report import Diagnosis, Remedy, Status, Treatment
 from aotidoctor.model.run import ChildError, Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.triage.finish import NEEDS_MODEL, OF_THE_MODEL, Invocation, StaticResult, finish
-from aotidoctor.triage.try_remedies import judge_attempt, planned_remedies
+from aotidoctor.triage.try_remedies import Attempt, _with_attempts, judge_attempt, planned_remedies
 from tests.every import every
 from tests.unit.reports.builders import healthy
 
@@ -99,6 +101,18 @@ def test_advice_about_the_model_that_nobody_tried_says_so(cause, verified):
     report = finish(found, (diagnosis(cause, verified=verified),), Invocation("verify", ()))
     expected = NEEDS_MODEL if cause in OF_THE_MODEL and not verified else ""
     assert report.diagnoses[0].remedy.tried == expected
+
+
+KNOWN = " This message is known from pytorch#1 (https://github.com/pytorch/pytorch/issues/1). Workaround: strict=False."
+
+
+@pytest.mark.parametrize("kind", ["healed", "stayed"])
+def test_the_public_issue_stays_in_the_advice_without_its_workaround(kind):
+    before = replace(diagnosis("export-unsupported"), remedy=Remedy(text=f"Export with strict=False.{KNOWN}"))
+    after = _with_attempts(before, [Attempt(treatment=PLAN, kind=kind, words="words", run="R2")]).remedy
+    assert "pytorch#1 (https://github.com/pytorch/pytorch/issues/1)." in after.text
+    assert "Workaround" not in after.text
+    assert ("strict=False" in after.text, after.verified) == (kind == "healed", kind == "healed")
 
 
 def test_causes_of_the_model_are_causes():
