@@ -13,8 +13,16 @@ from typing import TYPE_CHECKING, TextIO, TypeVar, cast
 
 from aotidoctor.api.live_arguments import without_file
 from aotidoctor.model import report as records
-from aotidoctor.model.errors import AotidoctorError, CannotExamineError
-from aotidoctor.reports.text import CANNOT_EXAMINE, INTERNAL_ERROR, OK, PROBLEM, UNKNOWN, exit_status
+from aotidoctor.model.errors import (
+    CANNOT_EXAMINE,
+    INTERNAL_ERROR,
+    OK,
+    PROBLEM,
+    UNKNOWN,
+    AotidoctorError,
+    CannotExamineError,
+)
+from aotidoctor.reports.text import exit_status
 
 if TYPE_CHECKING:
     from aotidoctor.api.option_arguments import PathLike
@@ -29,7 +37,7 @@ class ProblemFoundError(AotidoctorError):
     ``cause`` is its slug, None where it is unknown; ``report`` is the whole ``aotidoctor.Report``.
     """
 
-    exit_status = 1
+    exit_status = PROBLEM
 
     def __init__(self, message: str, cause: str | None, report: Report) -> None:
         super().__init__(message)

@@ -33,14 +33,14 @@ from aotidoctor.fleet import pool
 from aotidoctor.fleet.digest import Settings, content_digest, read_settings
 from aotidoctor.fleet.items import EXECUTING, FleetItem, read_item
 from aotidoctor.fleet.results import result_row
-from aotidoctor.model.errors import CannotExamineError, LimitReachedError
+from aotidoctor.model.errors import CANNOT_EXAMINE, INTERNAL_ERROR, CannotExamineError, LimitReachedError
 from aotidoctor.model.fleet import FAILED, UNREADABLE, FleetResult
 from aotidoctor.model.fleet_summary import result_line
 from aotidoctor.model.record import JsonObject, JsonValue, as_list
 from aotidoctor.remote.remote_files import clean_text
 from aotidoctor.reports.json.json_report import render_json
 from aotidoctor.reports.redact.redactor import redact_private
-from aotidoctor.reports.text import CANNOT_EXAMINE, INTERNAL_ERROR, exit_status
+from aotidoctor.reports.text import exit_status
 
 if TYPE_CHECKING:
     from aotidoctor.model.report import Report

@@ -28,11 +28,18 @@ import typer
 
 from aotidoctor.files import write_file
 from aotidoctor.interruption import held, interruptible, requested_signal
-from aotidoctor.model.errors import AotidoctorError, CannotExamineError, LimitReachedError, UsageError
+from aotidoctor.model.errors import (
+    CANNOT_EXAMINE,
+    INTERNAL_ERROR,
+    AotidoctorError,
+    CannotExamineError,
+    LimitReachedError,
+    UsageError,
+)
 from aotidoctor.model.evidence import FAILED_HERE, whereabouts
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
-from aotidoctor.reports.text import CANNOT_EXAMINE, limit_report, neutral
+from aotidoctor.reports.text import limit_report, neutral
 from aotidoctor.version import __version__
 
 # Formats of a report by name.
@@ -421,4 +428,4 @@ def exit_with_error_document(schema: str | None, package: str) -> Iterator[None]
         note = whereabouts(error)
         write_error("internal_error", note)
         warn(f"{FAILED_HERE}: {note}")
-        raise typer.Exit(5) from error
+        raise typer.Exit(INTERNAL_ERROR) from error

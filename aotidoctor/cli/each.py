@@ -23,6 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from aotidoctor.files import append_to_file, write_file
+from aotidoctor.model.errors import CANNOT_EXAMINE, USAGE
 from aotidoctor.model.record import JsonObject, JsonValue, as_object, objects
 from aotidoctor.reports.text import one_line, plain
 from aotidoctor.runner.own_command import ExaminedPath, run_each
@@ -31,7 +32,6 @@ COMMANDS = ("check", "run", "triton", "batch")
 CONFIG = "config.pbtxt"
 # What GitHub shows of a summary is 1 MiB; a file's part is short.
 _PART, _SUMMARY = 20_000, 900_000
-_USAGE, _NOTHING = 2, 4
 # What pre-commit prints of a file: all that is bad at a glance.
 _LINES = 8
 
@@ -55,9 +55,9 @@ def main(words: Sequence[str] | None = None) -> int:
         files = [*given.files, *(lines if given.command == "batch" else dict.fromkeys(found))]
         more = [*shlex.split(given.arguments or ""), "--fail-on", given.fail_on]
     except ValueError as error:
-        return _fail(f"--arguments: {error}", _USAGE)
+        return _fail(f"--arguments: {error}", USAGE)
     if not files:
-        return _fail(f"no file matches {given.patterns!r}" if given.patterns else "no file was given", _NOTHING)
+        return _fail(f"no file matches {given.patterns!r}" if given.patterns else "no file was given", CANNOT_EXAMINE)
     reports = Path(given.reports) if given.reports else None
     if given.command == "batch":
         return _batch(files, more, reports, given.summary)
@@ -176,7 +176,7 @@ def _append(path: str, text: str) -> int:
     try:
         append_to_file(path, text)
     except OSError as error:
-        return _fail(f"--summary {path}: {error.strerror}", _NOTHING)
+        return _fail(f"--summary {path}: {error.strerror}", CANNOT_EXAMINE)
     return 0
 
 

@@ -43,12 +43,12 @@ from aotidoctor.cli.url_arguments import with_urls_restored, words_without_crede
 from aotidoctor.interruption import held, interruptible, requested_signal
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Host
-from aotidoctor.model.errors import AotidoctorError, LimitReachedError, UsageError
+from aotidoctor.model.errors import CANNOT_EXAMINE, INTERNAL_ERROR, AotidoctorError, LimitReachedError, UsageError
 from aotidoctor.model.evidence import LIMIT_CODE, NotChecked, whereabouts
 from aotidoctor.model.record import record
 from aotidoctor.model.report import UNWRITTEN, Event, EventKind, OnEvent, Report
 from aotidoctor.reports.redact.redactor import Redactor, redact_private
-from aotidoctor.reports.text import CANNOT_EXAMINE, INTERNAL_ERROR, exit_status, neutral
+from aotidoctor.reports.text import exit_status, neutral
 from aotidoctor.version import __version__
 
 # Limits of CPU time and memory.
@@ -353,7 +353,7 @@ def report_of_work(command: str, path: str, work: Work, progress: Progress) -> R
     except LimitReachedError as reached:
         return with_left_out(stand_in_report(command, path), command, str(reached))
     except Exception as error:  # noqa: BLE001 - the guard of the whole program: its own failure is a report, too
-        if isinstance(error, AotidoctorError) and error.exit_status == 4:
+        if isinstance(error, AotidoctorError) and error.exit_status == CANNOT_EXAMINE:
             return replace(stand_in_report(command, path), cannot_examine=str(error))
         return replace(stand_in_report(command, path), internal_error=traceback.format_exc())
 

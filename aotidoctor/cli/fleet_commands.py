@@ -28,10 +28,20 @@ from aotidoctor.cli.document_output import (
 )
 from aotidoctor.cli.execute import argv
 from aotidoctor.interruption import held, signal_status
-from aotidoctor.model.errors import AotidoctorError, CannotExamineError, UsageError
+from aotidoctor.model.errors import (
+    CANNOT_EXAMINE,
+    INTERNAL_ERROR,
+    OK,
+    OUT_OF_TIME,
+    PROBLEM,
+    UNKNOWN,
+    AotidoctorError,
+    CannotExamineError,
+    UsageError,
+)
 from aotidoctor.model.evidence import whereabouts
 from aotidoctor.model.fleet import FleetSummary
-from aotidoctor.reports.text import CANNOT_EXAMINE, one_line
+from aotidoctor.reports.text import one_line
 
 if TYPE_CHECKING:
     from aotidoctor.commands.fleet import FleetSummaryRequest
@@ -40,7 +50,7 @@ if TYPE_CHECKING:
 
 _STATIC_S, _EXECUTING_S = 120.0, 900.0
 # What is worst comes first: a problem, a failure without a cause, what could not be examined, a fault of our own.
-_ORDER = (1, 3, 5, 6, 4)
+_ORDER = (PROBLEM, UNKNOWN, INTERNAL_ERROR, OUT_OF_TIME, CANNOT_EXAMINE)
 
 
 class BatchCommand(str, enum.Enum):
@@ -240,9 +250,9 @@ def exit_status(summary: FleetSummary, fail_on: FailOn) -> int:
     if summary.interrupted:
         return signal_status()
     if summary.problem is not None:
-        return 4
-    ignored = {0, 1, 3} if fail_on is FailOn.NEVER else {0}
-    return next((status for status in _ORDER if status not in ignored and summary.statuses.get(status)), 0)
+        return CANNOT_EXAMINE
+    ignored = {OK, PROBLEM, UNKNOWN} if fail_on is FailOn.NEVER else {OK}
+    return next((status for status in _ORDER if status not in ignored and summary.statuses.get(status)), OK)
 
 
 def _cache_file(environ: Mapping[str, str]) -> str | None:
@@ -385,7 +395,7 @@ def _judge_results(wanted: FleetSummaryRequest, kind: FleetFormat, *, redact: bo
     except KeyboardInterrupt:
         _fail_fleet("interrupted", 130, kind)
     except Exception as error:  # noqa: BLE001 - the guard: its own failure ends in one document, too
-        _fail_fleet(whereabouts(error), 5, kind)
+        _fail_fleet(whereabouts(error), INTERNAL_ERROR, kind)
 
 
 def _fail_fleet(message: str, status: int, kind: FleetFormat) -> NoReturn:
@@ -393,7 +403,7 @@ def _fail_fleet(message: str, status: int, kind: FleetFormat) -> NoReturn:
     if kind is FleetFormat.JSON:
         from aotidoctor.commands.fleet import failure_document
 
-        name = {4: "cannot_examine", 130: "interrupted"}.get(status, "internal_error")
+        name = {CANNOT_EXAMINE: "cannot_examine", 130: "interrupted"}.get(status, "internal_error")
         write_stdout(failure_document(line, name))
     warn(line)
     raise typer.Exit(status)

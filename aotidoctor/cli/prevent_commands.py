@@ -28,8 +28,9 @@ from aotidoctor.cli.options import with_options
 from aotidoctor.cli.url_arguments import with_fetched_urls
 from aotidoctor.interruption import held
 from aotidoctor.model.case import Options
+from aotidoctor.model.errors import CANNOT_EXAMINE
 from aotidoctor.model.evidence import plural
-from aotidoctor.reports.text import CANNOT_EXAMINE, one_line
+from aotidoctor.reports.text import one_line
 
 if TYPE_CHECKING:
     from aotidoctor.commands.minimize import Minimized

@@ -32,7 +32,7 @@ from aotidoctor.cli.execute import argv, execute, make_progress, report_of_work,
 from aotidoctor.cli.options import with_options
 from aotidoctor.cli.url_arguments import with_fetched_urls
 from aotidoctor.model.case import Options
-from aotidoctor.model.errors import AotidoctorError, CannotExamineError, LimitReachedError, UsageError
+from aotidoctor.model.errors import CANNOT_EXAMINE, AotidoctorError, CannotExamineError, LimitReachedError, UsageError
 from aotidoctor.model.evidence import plural, whereabouts
 from aotidoctor.model.report import OnEvent, Report
 from aotidoctor.reports.text import exit_status, one_line
@@ -241,7 +241,7 @@ def _check_words(words: list[str] | None) -> None:
 
 def _fail_bundle(message: str) -> NoReturn:
     warn(message)
-    raise typer.Exit(4)
+    raise typer.Exit(CANNOT_EXAMINE)
 
 
 BundleOrReport = Annotated[str, typer.Argument(metavar="BUNDLE", help="A bundle (.zip), or a JSON report.")]

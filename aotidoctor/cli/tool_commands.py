@@ -34,10 +34,10 @@ from aotidoctor.cli.options import make_show, with_options
 from aotidoctor.files import write_file
 from aotidoctor.interruption import interruptible
 from aotidoctor.model.case import Options
-from aotidoctor.model.errors import AotidoctorError, CannotExamineError
+from aotidoctor.model.errors import OK, PROBLEM, UNKNOWN, AotidoctorError, CannotExamineError
 from aotidoctor.model.report import Report
 from aotidoctor.reports.redact.redactor import Redactor, redact_private
-from aotidoctor.reports.text import OK, PROBLEM, UNKNOWN, exit_status
+from aotidoctor.reports.text import exit_status
 
 if TYPE_CHECKING:
     from aotidoctor.commands.demo import DemoCase

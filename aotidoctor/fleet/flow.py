@@ -21,7 +21,7 @@ from aotidoctor.fleet.items import FleetItem, item_json
 from aotidoctor.fleet.pool import PoolAnswer, PoolJob
 from aotidoctor.fleet.results import ResultsFolder
 from aotidoctor.model.case import file_of
-from aotidoctor.model.errors import AotidoctorError
+from aotidoctor.model.errors import CANNOT_EXAMINE, INTERNAL_ERROR, OK, OUT_OF_TIME, PROBLEM, UNKNOWN, AotidoctorError
 from aotidoctor.model.fleet import FAILED, JUDGED, REPORTS_FOLDER, TIMED_OUT, UNREADABLE, FleetResult
 from aotidoctor.model.fleet_summary import FleetFormatError, read_line, result_line
 from aotidoctor.model.record import JsonObject, JsonValue, as_list, record
@@ -116,8 +116,7 @@ class FlowContext:
 
 
 # The flow. Exit statuses of answers that would be the same the next time.
-_STEADY = frozenset({0, 1, 3})
-_LOST, _CANNOT_EXAMINE, _INTERNAL_ERROR, _OUT_OF_TIME = 3, 4, 5, 6
+_STEADY = frozenset({OK, PROBLEM, UNKNOWN})
 # Files whose digests one job takes, and their bytes.
 _DIGESTS, _DIGEST_BYTES = 32, 256 << 20
 
@@ -201,7 +200,7 @@ class FleetFlow:
                 self._no_hosts[item.host] = str(error)
         problem = item.problem or self._no_hosts.get(item.host)
         if problem is not None:
-            self._write(_ItemFiles(item), self._unjudged(item, UNREADABLE, problem, _CANNOT_EXAMINE), None)
+            self._write(_ItemFiles(item), self._unjudged(item, UNREADABLE, problem, CANNOT_EXAMINE), None)
             return None
         try:
             status = {path: None if is_url(path) else Path(path).stat() for path in map(file_of, item.files)}
@@ -262,10 +261,10 @@ class FleetFlow:
         try:
             result = read_line(str(answer.message.get("line"))) if answer.lost is None else None
         except FleetFormatError as error:
-            result = self._unjudged(known.item, FAILED, f"aotidoctor failed here: {error}", _INTERNAL_ERROR)
+            result = self._unjudged(known.item, FAILED, f"aotidoctor failed here: {error}", INTERNAL_ERROR)
         if result is None:
             lost = answer.lost or FAILED
-            result = self._unjudged(known.item, lost, answer.problem, _OUT_OF_TIME if lost == TIMED_OUT else _LOST)
+            result = self._unjudged(known.item, lost, answer.problem, OUT_OF_TIME if lost == TIMED_OUT else UNKNOWN)
             result = replace(result, seconds=round(answer.seconds, 4))
         result = replace(result, attempts=answer.attempts)
         self._write(known, result, answer.body or None)

@@ -1,4 +1,4 @@
-"""Define the errors that carry an exit status; the command line prints each as one line on stderr.
+"""Define the exit statuses, and the errors that carry one; the command line prints each as one line on stderr.
 
 Also here: the signal by which this process ends, for the exit status of the report that it still writes.
 """
@@ -14,16 +14,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+# Those of every command, in the order of the documentation.
+OK, PROBLEM, USAGE, UNKNOWN, CANNOT_EXAMINE, INTERNAL_ERROR, OUT_OF_TIME = range(7)
+
+
 class AotidoctorError(Exception):
     """Base of everything that aotidoctor raises on purpose."""
 
-    exit_status = 5
+    exit_status = INTERNAL_ERROR
 
 
 class UsageError(AotidoctorError):
     """The request makes no sense: unknown probe, unknown treatment, contradicting options."""
 
-    exit_status = 2
+    exit_status = USAGE
 
 
 class ArgumentError(UsageError):
@@ -46,7 +50,7 @@ class ArgumentError(UsageError):
 class CannotExamineError(AotidoctorError):
     """There is nothing to examine, so no check is possible."""
 
-    exit_status = 4
+    exit_status = CANNOT_EXAMINE
 
 
 @contextmanager
@@ -64,7 +68,7 @@ class InputsError(AotidoctorError):
     ``kind`` is ``corrupt``, ``unsafe``, ``format``, ``missing`` or ``unreadable`` (by this user).
     """
 
-    exit_status = 4
+    exit_status = CANNOT_EXAMINE
 
     def __init__(
         self, message: str, *, cause: str, subject: str, observed: str = "", expected: str = "", kind: str = ""

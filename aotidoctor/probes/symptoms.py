@@ -316,7 +316,3 @@ def line_at(text: str, position: int) -> str:
     start = text.rfind("\n", 0, position) + 1
     end = text.find("\n", position)
     return text[start : end if end >= 0 else len(text)].strip()[:300]
-
-
-def _first_line(text: str) -> str:
-    return next((line.strip()[:300] for line in text.splitlines() if line.strip()), "")

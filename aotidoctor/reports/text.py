@@ -20,6 +20,7 @@ from enum import Enum
 from typing import TypeVar, cast
 
 from aotidoctor import interruption
+from aotidoctor.model.errors import CANNOT_EXAMINE, INTERNAL_ERROR, OK, OUT_OF_TIME, PROBLEM, UNKNOWN
 from aotidoctor.model.evidence import NotChecked, list_names, plural, shorten
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
@@ -207,14 +208,6 @@ class _ReportCutter:
 
 
 # The exit status.
-OK = 0
-PROBLEM = 1
-USAGE = 2
-UNKNOWN = 3
-CANNOT_EXAMINE = 4
-INTERNAL_ERROR = 5
-OUT_OF_TIME = 6
-
 FAIL_ON = ("info", "warn", "error", "never")
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from aotidoctor.commands import diagnose_package
 from aotidoctor.model.case import Host, Options, TorchBuild
+from aotidoctor.model.errors import CANNOT_EXAMINE
 from aotidoctor.model.run import NotStarted, TimedOut
-from aotidoctor.reports.text import CANNOT_EXAMINE, exit_status
+from aotidoctor.reports.text import exit_status
 from aotidoctor.triage import open_case
 from tests.artifacts.packages import package_parts, write_zip
 from tests.unit.probes.outcomes import outcome
