@@ -71,7 +71,7 @@ def run(case: Case) -> Findings:
     value, member = metadata_value(case, KEY)
     if case.contract is not None and case.contract.needs.isa:
         others = {flag for name, table in _TABLES.items() if name != machine for flag in chain(*table.values())}
-        lacking = tuple(name for name in case.contract.needs.isa if name not in case.host.cpu_flags | others)
+        lacking = tuple(name for name in case.contract.needs.isa if name not in {*case.host.cpu_flags, *others})
         return _findings(case, case.contract.needs.isa, lacking, (), at_member(case, case.contract.member))
     names = tuple((value or "").split())
     if not names:
