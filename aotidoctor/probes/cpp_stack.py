@@ -35,6 +35,8 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return unasked(CODE, NAME, "there is no unexplained exception")
     if "function" in raised[0].facts:
         return unasked(CODE, NAME, "the exception already names where it was raised")
+    if history.of("AD-RUN-015", "raised"):
+        return unasked(CODE, NAME, "a custom operator raises it when called alone, too")
     request = run_request(case, NAME, "with C++ stack traces", calls=1)
     return replace(request, env={"TORCH_SHOW_CPP_STACKTRACES": "1"}, fresh=True)
 
@@ -61,7 +63,7 @@ PROBE = Probe(
     code=CODE,
     name=NAME,
     asks="where in C++ was it raised?",
-    asked_when="for an unexplained exception that names no function",
+    asked_when="for an unexplained exception that names no function and that no operator raises alone",
     plan=plan,
     read=read,
 )

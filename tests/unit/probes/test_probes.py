@@ -470,6 +470,9 @@ def test_cpp_stack_is_asked_for_unexplained_exceptions_only():
     request = cpp_stack.plan(case(), history(unexplained))
     assert request.env == {"TORCH_SHOW_CPP_STACKTRACES": "1"}
     assert isinstance(cpp_stack.plan(case(), history(finding("AD-RUN-001", "raised", symptom="zip"))), NotChecked)
+    # An operator that raises alone explains it.
+    alone = finding("AD-RUN-015", "raised", subject="zoo::scale")
+    assert isinstance(cpp_stack.plan(case(), history(unexplained, alone)), NotChecked)
 
 
 def test_custom_operator_registry():
