@@ -18,9 +18,10 @@ from tests.artifacts.packages import package_parts, write_zip
 pytestmark = pytest.mark.slow
 PACKAGE = Path(__file__).parents[2] / "data" / "releases" / "2.12.1" / "custop" / "model.pt2"
 PROGRAM = Path(__file__).with_name("interrupting.py")
-# What executes a package, or waits for somebody: in tests/e2e/test_signals.py, test_watch.py and test_mcp.py. ``demo``
+# What executes a package, or waits for somebody: in tests/e2e/test_signals.py, test_watch.py, test_mcp.py
+# and tests/browser/test_web_page.py. ``demo``
 # and ``rehearse`` are ``run`` several times.
-ELSEWHERE = {"run", "localize", "compare", "repro", "verify", "watch", "sweep", "minimize", "mcp", "demo"}
+ELSEWHERE = {"run", "localize", "compare", "repro", "verify", "watch", "sweep", "minimize", "mcp", "demo", "web"}
 WITH_JSON = {
     "check": ("m.pt2",),
     "inspect": ("m.pt2",),
