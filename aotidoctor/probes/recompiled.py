@@ -169,7 +169,10 @@ def read_with_facts(history: History, outcome: Outcome, facts: Mapping[str, Fact
             expected="the same numbers as this package",
             facts={**facts, "remedy": REMEDY, "command": COMMAND},
         )
-    worst = max((item.max_abs or 0.0 for item in read_comparison(outcome)), default=0.0)
+    compared = read_comparison(outcome)
+    worst = max((item.max_abs or 0.0 for item in compared), default=0.0)
+    types = next((item for item in compared if item.dtype != item.reference_dtype), None)
+    how = f"max |difference| {worst:.3g}" if types is None else f"{types.dtype}, not {types.reference_dtype}"
     plain = history.plain
     same = plain is not None and same_outputs(call_outputs(plain, 0), call_outputs(outcome, 0))
     return evidence(
@@ -177,7 +180,7 @@ def read_with_facts(history: History, outcome: Outcome, facts: Mapping[str, Fact
         "differs",
         Severity.WARN,
         outcome,
-        observed=f"also wrong when compiled here: max |difference| {worst:.3g}{', the same bits' if same else ''}",
+        observed=f"also wrong when compiled here: {how}{', the same bits' if same else ''}",
         expected="the reference's outputs",
         facts={**facts, "max_abs_diff": worst, "same_outputs": same},
     )
