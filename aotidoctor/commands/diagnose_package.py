@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aotidoctor.interruption import held, interruptible
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
 
 # Importing these takes seconds; the warm worker does it once, for all runs that compare with the reference.
 REFERENCE_MODULES = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
-# Likewise, for the first call of an operator that is defined in Python.
+# Calls of a larger package take as long as that; behind those of a small one it would only take more memory.
+_LARGE = 256 << 20
+# The first call of an operator that is defined in Python imports these.
 _OPERATOR_MODULES = ("torch._dynamo",)
 
 _NOT_EXECUTED_EXECUTORCH = "`check` executes nothing; an ExecuTorch program runs in its runtime"
@@ -70,7 +73,7 @@ def diagnose(
         # The model is the reference of the package as well where there is no program.
         options = replace(options, reference=options.model)
     notify = on_event or (lambda _event: None)
-    modules = early_modules(options)
+    modules = early_modules(options, path)
     # What was found is not lost while the child processes are ended.
     with held(), nullcontext() if static_only else runner_or_new(runner, environ, modules) as runs:
         notify(Event(kind=EventKind.STAGE, name="read"))
@@ -96,14 +99,17 @@ def diagnose(
         return session_report(session, diagnoses, invocation, interrupted=interrupted)
 
 
-def early_modules(options: Options) -> tuple[str, ...]:
+def early_modules(options: Options, package: str = "") -> tuple[str, ...]:
     """Modules that the warm worker imports, early or behind the first run: most runs would import them themselves."""
     operators = _OPERATOR_MODULES if open_case.defines_operators(options.setup) else ()
     if options.reference is None:
         return operators
     from aotidoctor.model.run import BEHIND
 
-    return (*operators, BEHIND, *REFERENCE_MODULES)
+    behind = False
+    with suppress(OSError, ValueError):
+        behind = Path(package).stat().st_size >= _LARGE
+    return (*operators, *((BEHIND,) if behind else ()), *REFERENCE_MODULES)
 
 
 def runner_or_new(

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from aotidoctor.commands.diagnose_package import REFERENCE_MODULES, early_modules
+from aotidoctor.model.case import Options
 from aotidoctor.model.jobs import Run, Script
 from aotidoctor.model.run import BEHIND, Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.runner.runner import Runner
@@ -200,6 +202,18 @@ def test_modules_that_the_first_run_does_not_need_are_imported_behind_it(tmp_pat
     assert first.forked
     assert (first.result["early"], first.result["late"]) == (True, False)
     assert (second.result["early"], second.result["late"]) == (True, True)
+
+
+def test_only_behind_a_large_package_is_there_time_for_the_modules_of_a_reference(tmp_path: Path) -> None:
+    small, large = tmp_path / "small.pt2", tmp_path / "large.pt2"
+    small.touch()
+    with large.open("wb") as file:
+        file.truncate(300 << 20)
+    options = Options(reference="exported.pt2")
+    assert early_modules(options, str(large)) == (BEHIND, *REFERENCE_MODULES)
+    for package in (str(small), str(tmp_path / "nothing"), "https://models.example/model.pt2", "\0", ""):
+        assert early_modules(options, package) == REFERENCE_MODULES
+    assert early_modules(Options(), str(large)) == ()
 
 
 # Both keep the process that made the child from doing anything.
