@@ -282,7 +282,13 @@ REPORTS = (
         name="dataclass_input",
         right=True,
         source="pytorch#147400",
-        asked=(_ask(CLASSIFY, "export-unsupported", "pytree-class-missing", subject="Settings", says=("register_",), never=NOT_EXPORT),),
+        asked=(_ask(CLASSIFY, "export-unsupported", "pytree-class-missing", subject="Settings", says=("serialized_type_name",), never=NOT_EXPORT),),
+        remedy=(
+            (
+                "class Affine(",
+                'torch.export.register_dataclass(Settings, serialized_type_name="Settings")\n\n\nclass Affine(',
+            ),
+        ),
     ),
     Report(
         name="cond_constant",
@@ -291,6 +297,7 @@ REPORTS = (
         asked=(
             _ask(CLASSIFY, "export-unsupported", "lowering-failure", "packaging-bug", says=("torch.tensor",), never=NOT_EXPORT),
         ),
+        remedy=(("torch.tensor(0.0)", "x.new_zeros(())"),),
     ),
     Report(
         name="parity_branch",
@@ -305,12 +312,14 @@ REPORTS = (
         right=True,
         source="pytorch#147991",
         asked=(_ask(CLASSIFY, "export-specialization", subject="sequence_length", says=("min=6",), never=(*NOT_EXPORT, "Dim.AUTO")),),
+        remedy=(('Dim("sequence_length")', 'Dim("sequence_length", min=6)'),),
     ),
     Report(
         name="batch_of_one",
         right=True,
         source="pytorch#133653",
         asked=(_ask(CLASSIFY, "export-specialization", subject="batch", says=("example",), never=NOT_EXPORT),),
+        remedy=(("torch.randn(1, 3, 8, 8)", "torch.randn(2, 3, 8, 8)"),),
     ),
     Report(
         name="class_on_load",
