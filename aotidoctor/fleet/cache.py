@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aotidoctor.files import open_regular
+
 try:
     import sqlite3
 except ImportError as error:
@@ -31,6 +33,7 @@ LARGEST = 1 << 30
 # A file that was written just now may be written again without a change of its times.
 _SETTLED_S = 2.0
 _COMMIT_S, _BUSY_S = 1.0, 10.0
+_MAGIC = b"SQLite format 3\0"
 _TABLES = """
 CREATE TABLE IF NOT EXISTS digests (
     path TEXT PRIMARY KEY, stamp TEXT NOT NULL, sha256 TEXT NOT NULL, size INTEGER NOT NULL
@@ -146,17 +149,26 @@ def _open(path: str) -> sqlite3.Connection:
     try:
         return _open_database(path)
     except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):
+        # A file of another kind is somebody's: it is left as it is.
+        if isinstance(error, sqlite3.OperationalError) or not _is_cache(path):
             raise
-        # It is no database, and nothing else of value is stored there.
+        # A damaged one: nothing else of value is stored there.
         for ending in ("", "-wal", "-shm"):
             Path(path + ending).unlink(missing_ok=True)
         return _open_database(path)
 
 
+def _is_cache(path: str) -> bool:
+    """Whether it is a database by its first bytes, and no link to one."""
+    with suppress(OSError), open_regular(path) as stream:
+        return stream.read(len(_MAGIC)) == _MAGIC and not Path(path).is_symlink()
+    return False
+
+
 def _open_database(path: str) -> sqlite3.Connection:
     base = sqlite3.connect(path, timeout=_BUSY_S)
     try:
+        _demand_cache(base)
         base.execute("PRAGMA journal_mode = WAL")
         base.execute("PRAGMA synchronous = NORMAL")
         version = base.execute("PRAGMA user_version").fetchone()[0]
@@ -169,6 +181,12 @@ def _open_database(path: str) -> sqlite3.Connection:
         base.close()
         raise
     return base
+
+
+def _demand_cache(base: sqlite3.Connection) -> None:
+    tables = {row[0] for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables - {"digests", "answers"}:
+        raise sqlite3.OperationalError("it is the database of something else")
 
 
 def _prune(base: sqlite3.Connection) -> None:

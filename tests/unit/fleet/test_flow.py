@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from dataclasses import replace
 
 import pytest
@@ -167,3 +168,36 @@ def test_a_bare_library_has_no_digest(tmp_path):
     (tmp_path / "x.so").write_bytes(b"\x7fELF and more")
     with pytest.raises(OSError):
         content_digest(str(tmp_path / "x.so"))
+
+
+def write_database(path):
+    base = sqlite3.connect(path)
+    base.executescript(
+        "PRAGMA user_version = 7; CREATE TABLE answers (x); CREATE TABLE mine (x); INSERT INTO mine VALUES (1)"
+    )
+    base.close()
+
+
+@pytest.mark.parametrize("kind", ["a text", "a database", "a link to a text"])
+def test_a_file_of_something_else_is_no_cache_and_stays(tmp_path, kind):
+    path = tmp_path / "mine"
+    write_database(path) if kind == "a database" else path.write_text("my notes\n")
+    before = path.read_bytes()
+    if kind.startswith("a link"):
+        (tmp_path / "link").symlink_to(path)
+        path = tmp_path / "link"
+    with Cache(str(path)) as cache:
+        assert "cannot be used" in cache.problem
+        assert cache.answer("key", "item") is None
+    assert path.read_bytes() == before
+    assert path.is_symlink() == kind.startswith("a link")
+
+
+def test_a_damaged_cache_is_begun_again(tmp_path):
+    path = tmp_path / "cache"
+    with Cache(str(path)) as cache:
+        cache.keep_answer("key", "item", "{}", None, healthy=True)
+    path.write_bytes(path.read_bytes()[:100] + b"x" * 5000)
+    with Cache(str(path)) as cache:
+        assert cache.problem is None
+        assert cache.answer("key", "item") is None
