@@ -275,8 +275,8 @@ class Script(Job):
 
 # In this order, one that is read from JSON is recognised by its fields.
 Payload = (
-    Script | DemoBuild | Hook | SaveInputs | Stage | TryRemedy | Verify | Cut | Recompile | OneOperator | Job
-    | Operators | Run
+    Script | DemoBuild | Hook | SaveInputs | ExecutorchRun | Stage | TryRemedy | Verify | Cut | Recompile | OneOperator
+    | Job | Operators | Run
 )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ def remedy(cause, case, *more):
         ("input-count", contract_of(Spec(8), Spec(8)), call(tensor(8)), ""),
         ("input-tree", contract_of(x=Spec(2, 2, dtype="int64")), call(x=[[1, 2], [3, 4]]),
          "kwargs['x'] = torch.as_tensor(kwargs['x'], dtype=torch.int64)"),
-        ("input-tree", contract_of(Spec(8), Spec(4)), call([tensor(8), tensor(4)]), "model(*args[0])"),
+        ("input-tree", contract_of(Spec(8), Spec(4)), call([tensor(8), tensor(5)]), "model(*args[0])"),
         ("input-shape", contract_of(x=Spec("s0", 16)), call(x=tensor(3, 15)),
          "torch.export.Dim('x_1')   # for dim 1 of kwargs['x'], at export"),
         ("input-shape", contract_of(x=Spec("s0", 16)), call(x=tensor(16, 3)),

@@ -11,6 +11,7 @@ import pytest
 from aotidoctor.model.jobs import (
     Cut,
     DemoBuild,
+    ExecutorchRun,
     Hook,
     InputsSource,
     Job,
@@ -64,6 +65,7 @@ ASKED = (
     Stage(stage="decomposed", before="exported", model="m.py:f", program="e.pt2", inputs=SOURCE, keep="k.pt2"),
     TryRemedy(program="e.pt2", steps=({"op": "eval"},), inputs=SOURCE, cache="c", compiles=False),
     SaveInputs(inputs=SOURCE, target="t.pt", paths=("args[0]",)),
+    ExecutorchRun(program="m.pte", method="forward", data="w.ptd", inputs=SOURCE),
     Hook(library="lib.so", folder="1", device_index=0),
     DemoBuild(folder="f", part="model"),
     Script(path="s.py", torch=True),
