@@ -125,7 +125,7 @@ def test_a_misuse_is_answered_in_three_lines(folder, misuse):
         archive.writestr("weights/data.pkl", b"\x80\x02}.")
         archive.writestr("weights/version", b"3")
     words, status, next_step = MISUSES[misuse]
-    done = CliRunner().invoke(build_app(), words, prog_name="aotidoctor", env={"COLUMNS": "120"})
+    done = CliRunner().invoke(build_app(), words, prog_name="aotidoctor", env={"COLUMNS": "160"})
     assert done.exit_code == status, done.output
     assert next_step in done.output
     assert len(done.output.splitlines()) <= 3
