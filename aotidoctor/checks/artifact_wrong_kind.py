@@ -178,7 +178,7 @@ def _foreign(item: ExecutorchFile) -> Evidence:
     )
 
 
-def _unchosen(case: Case) -> str | None:
+def _unchosen_model(case: Case) -> str | None:
     """The packages of a folder, of which a check examines one."""
     if case.artifact.kind is not ArtifactKind.PACKAGE_FOLDER or case.model is not None:
         return None
@@ -186,4 +186,4 @@ def _unchosen(case: Case) -> str | None:
     return f"none of its packages was examined: --model-name takes {names}"
 
 
-CHECK = FIND.check(run, needs=("artifact_missing",), partly=_unchosen)
+CHECK = FIND.check(run, needs=("artifact_missing",), partly=_unchosen_model)

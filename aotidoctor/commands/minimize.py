@@ -58,7 +58,7 @@ def fewest_operators(operators: Sequence[str], suspects: Sequence[str] = ()) -> 
     if 0 < len(suspects) < len(names) and (yield tuple(suspects)):
         names = tuple(suspects)
     else:
-        names = yield from _halved(names)
+        names = yield from _halve(names)
     # From the middle, by delta debugging: leave out one of n groups; if none can be, make twice as many groups.
     groups = 2
     while len(names) > 1:
@@ -75,7 +75,7 @@ def fewest_operators(operators: Sequence[str], suspects: Sequence[str] = ()) -> 
     return names
 
 
-def _halved(names: Names) -> Search:
+def _halve(names: Names) -> Search:
     low, high = 0, len(names)
     # From the end.
     while high - low > 1:

@@ -125,7 +125,7 @@ def verify(
         from aotidoctor.probes import stages
         from aotidoctor.triage.treated_run import TreatmentVerdicts, apply_verdicts
 
-        confirmed, untried = stages.proof(session.findings), stages.untried(session.findings)
+        confirmed, untried = stages.proof(session.findings), stages.untried_causes(session.findings)
         diagnoses = apply_verdicts(diagnoses, TreatmentVerdicts(confirmed=confirmed, shown=untried))
         localization = Localization(stages=custody(session.findings, session.outcomes))
     if not interrupted and diagnoses:

@@ -148,7 +148,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     return found
 
 
-def _guarded(case: Case, condition: str) -> str | None:
+def _guarded_path(case: Case, condition: str) -> str | None:
     """The user's path of the first input that a guard names."""
     leaves = case.reference.leaves if case.reference is not None else ()
     name = _SIZED.search(condition)
@@ -174,7 +174,7 @@ def raised_evidence(
     facts: dict[str, FactValue] = {"error": error, "symptom": name}
     subject = None
     if guard is not None:
-        subject, condition = _guarded(case, guard[1]), guard[1]
+        subject, condition = _guarded_path(case, guard[1]), guard[1]
         # Text of the program: nothing of it belongs into a command.
         facts |= {"path": subject, "remedy": GUARDED.format(condition=condition[:160])}
     elif isinstance(refused, dict):

@@ -201,7 +201,7 @@ def proof(findings: Sequence[Evidence]) -> dict[str, str]:
     return {_CAUSES[item.kind]: f"{before} is right and {stage} is not, on the same inputs and weights"}
 
 
-def untried(findings: Sequence[Evidence]) -> tuple[str, ...]:
+def untried_causes(findings: Sequence[Evidence]) -> tuple[str, ...]:
     """The cause that is proven while its remedy was not tried; empty where it was."""
     item = _first_finding(findings)
     return () if item is None or item.facts.get("tried") else (_CAUSES[item.kind],)

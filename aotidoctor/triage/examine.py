@@ -235,7 +235,7 @@ STAGES_PROBE = stages.PROBE
 
 
 @contextmanager
-def stages_followed(session: Session) -> Iterator[None]:
+def case_with_stages(session: Session) -> Iterator[None]:
     """Follow the stages; in the block a program that they exported here is that of a case without one."""
     case = session.case
     with TemporaryDirectory(prefix="aotidoctor-", ignore_cleanup_errors=True) as room:
@@ -346,7 +346,7 @@ def _treat_causes(session: Session) -> tuple[Diagnosis, ...]:
         diagnoses = name_causes(session, refuted=verdicts.refuted)
     before = len(session.findings)
     given = session.case.reference
-    with stages_followed(session):
+    with case_with_stages(session):
         print_values(session)
         if recompile_and_bisect.RECOMPILE_CAUSE in verdicts.confirmed and is_another_program(session.findings):
             session.not_checked.append(unasked(recompiled.CODE, recompiled.NAME, ANOTHER))
@@ -367,7 +367,7 @@ def _treat_causes(session: Session) -> tuple[Diagnosis, ...]:
             how.setdefault(recompile_and_bisect.BISECT_CAUSE, known[recompile_and_bisect.RECOMPILE_CAUSE])
         no_remedies = tuple(cause for cause in verdicts.shown if cause not in proven)
         bisected = recompile_and_bisect.bisect_proof(session)
-        no_remedies += tuple(cause for cause in stages.untried(session.findings) if cause not in bisected)
+        no_remedies += tuple(cause for cause in stages.untried_causes(session.findings) if cause not in bisected)
         verdicts = replace(verdicts, confirmed={**known, **how}, shown=no_remedies)
     shrink_inputs(session)
     named, options = treated_run.apply_verdicts(diagnoses, verdicts), session.case.options

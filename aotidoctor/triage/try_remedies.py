@@ -223,7 +223,7 @@ def try_remedies(session: Session, diagnoses: Sequence[Diagnosis], source: Progr
 
 def _try_in_turn(session: Session, plans: Sequence[Treatment], source: ProgramSource, tried: list[Attempt]) -> None:
     began = time.monotonic()
-    for plan in (_filled(plan, source.message) for plan in plans[:_MOST]):
+    for plan in (_fill_in(plan, source.message) for plan in plans[:_MOST]):
         if time.monotonic() - began > _SECONDS:
             session.leave_out(TREATMENT_CODE, NAME, f"{plan.name}: {_SECONDS:g} s are over")
             return
@@ -275,7 +275,7 @@ def _request(session: Session, plan: Treatment, source: ProgramSource) -> Reques
     )
 
 
-def _filled(plan: Treatment, message: str) -> Treatment:
+def _fill_in(plan: Treatment, message: str) -> Treatment:
     found = _suggestions(message)
     text, command = (one.replace("{suggested}", ", ".join(found)) for one in (plan.text, plan.command))
     if plan.name == _SUGGESTION.name and any(_FIXED.search(one) for one in found):

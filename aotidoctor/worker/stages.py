@@ -122,7 +122,7 @@ class _Way:
         if self.model is None:
             raise ValueError(f"there is nothing to make {name} of")
         if name == "eager":
-            return LoadedReference(call=copied(self.model.call))
+            return LoadedReference(call=copy_of(self.model.call))
         own = self.call.copy() or self.call
         made = torch.export.export(as_module(self.model.call), own.args, own.kwargs, strict=name == "strict")
         return LoadedReference(call=made.module(), program=made)
@@ -154,7 +154,7 @@ def as_module(function: Callable[..., Any]) -> Any:
     import torch
 
     if isinstance(function, torch.nn.Module):
-        return copied(function)
+        return copy_of(function)
 
     class Called(torch.nn.Module):  # type: ignore[misc,unused-ignore]  # torch.export takes modules only
         def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -163,7 +163,7 @@ def as_module(function: Callable[..., Any]) -> Any:
     return Called()
 
 
-def copied(function: Callable[..., Any]) -> Any:
+def copy_of(function: Callable[..., Any]) -> Any:
     """A copy of a module, whose buffers a call may change; a function, or what cannot be copied, as it is."""
     with suppress(Exception):
         return copy.deepcopy(function)
@@ -210,7 +210,7 @@ def _first_missing(before: LoadedReference, made: LoadedReference, call: ModelCa
     theirs = _record_operators(made.call, call)
     candidates = Candidates()
     candidates.add(theirs)
-    ours = _record_operators(copied(before.call), call)
+    ours = _record_operators(copy_of(before.call), call)
     for at, one in enumerate(ours):
         found = candidates.closest(one.value)
         if found.get("agrees") or (not found and not one.value.is_floating_point()):
@@ -283,7 +283,7 @@ def _wrong_decomposition(program: Any, call: ModelCall) -> dict[str, Any]:
             if wrong or not self._is_plain(func, args, kwargs):
                 return own
             with self:
-                parts = table[func](*tree_map(_cloned, args), **tree_map(_cloned, kwargs))
+                parts = table[func](*tree_map(_clone, args), **tree_map(_clone, kwargs))
             # A call inside of the decomposition may have been found meanwhile.
             if parts is not NotImplemented and not wrong and (dtype := _differs(parts, own, func, args, kwargs)):
                 wrong.append({"operator": str(func), "where": source_place(self.node), "dtype": dtype})
@@ -312,7 +312,7 @@ def _wrong_decomposition(program: Any, call: ModelCall) -> dict[str, Any]:
     return wrong[0] if wrong else {}
 
 
-def _cloned(value: Any) -> Any:
+def _clone(value: Any) -> Any:
     import torch
 
     return value.clone() if isinstance(value, torch.Tensor) else value

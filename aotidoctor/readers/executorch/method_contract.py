@@ -68,10 +68,10 @@ def _leaf(value: PlanTensor, at: int, input_index: int) -> LeafSpec:
 
 
 def _dim(value: PlanTensor, size: int) -> Dim:
-    return _fixed(size) if not value.dynamic else Dim() if value.unbounded else Dim(max=size)
+    return _fixed_dim(size) if not value.dynamic else Dim() if value.unbounded else Dim(max=size)
 
 
-def _fixed(size: int) -> Dim:
+def _fixed_dim(size: int) -> Dim:
     return Dim(static=size, expr=Num(size))
 
 
@@ -120,7 +120,7 @@ def _with_checks(leaf: LeafSpec, one: LeafSpec) -> LeafSpec:
     dims = []
     for dim, checked in zip(leaf.dims or (), one.dims or (), strict=True):
         fixed = dim.max is not None and (checked.static is not None or bool(checked.among))
-        dims.append(_fixed(dim.max) if fixed and dim.max is not None else replace(dim, min=checked.min))
+        dims.append(_fixed_dim(dim.max) if fixed and dim.max is not None else replace(dim, min=checked.min))
     return replace(leaf, dims=tuple(dims), generated_name=one.generated_name)
 
 

@@ -383,7 +383,7 @@ def _folder(artifact: Artifact) -> Precompiled:
             continue
         if _RANK.search(member.name):
             found = _read_model(member.path, member.size)
-            functions += [_renamed(one, member.name) for one in found.functions]
+            functions += [_rename(one, member.name) for one in found.functions]
             missing += [f"{member.name}: {found.damage}"] if found.damage else []
             unread += found.unread
         elif member.name.rpartition("/")[2] == VLLM_INDEX and member.size <= _TEXT_LIMIT:
@@ -403,7 +403,7 @@ def _folder(artifact: Artifact) -> Precompiled:
     )
 
 
-def _renamed(function: CompiledFunction, name: str) -> CompiledFunction:
+def _rename(function: CompiledFunction, name: str) -> CompiledFunction:
     return replace(function, name=f"{function.name} ({name})"[:300])
 
 

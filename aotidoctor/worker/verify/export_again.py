@@ -28,7 +28,7 @@ from aotidoctor.worker.call import ModelCall, read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.compile_program import use_compiler_cache
 from aotidoctor.worker.reference_program import load_reference, users_line
-from aotidoctor.worker.stages import as_module, copied
+from aotidoctor.worker.stages import as_module, copy_of
 from aotidoctor.worker.tensors import compare_outputs, settle_verdicts
 from aotidoctor.worker.user_code import load_setup
 from aotidoctor.worker.verify.graph_rules import has_fake
@@ -128,7 +128,7 @@ def merged_leaves(run: FunctionRun) -> tuple[str, str] | None:
         if other is None or (distinct := _distinct(export.call)) is None:
             continue
         theirs = _call_model(export.model, distinct)
-        if not _compared(_run(export.program.module(), distinct), theirs)["agrees"]:
+        if not _compare(_run(export.program.module(), distinct), theirs)["agrees"]:
             return path, other
     return None
 
@@ -164,7 +164,7 @@ def _call_model(model: Any, call: ModelCall) -> Any:
     own = call.copy() or call
     torch.manual_seed(_SEED)
     with torch.no_grad():
-        return copied(model)(*own.args, **own.kwargs)
+        return copy_of(model)(*own.args, **own.kwargs)
 
 
 # The job.
@@ -188,7 +188,7 @@ def try_remedy(payload: TryRemedy, channel: Channel) -> dict[str, Any]:
     channel.enter("compile")
     compiled = _compile(program, payload, export.settings) if payload.compiles else program.module()
     channel.enter("run1")
-    result = _compared(_run(compiled, export.call), theirs) | {"compiled": payload.compiles}
+    result = _compare(_run(compiled, export.call), theirs) | {"compiled": payload.compiles}
     channel.put(**result)
     if second is None or not result["agrees"]:
         return result
@@ -198,7 +198,7 @@ def try_remedy(payload: TryRemedy, channel: Channel) -> dict[str, Any]:
 
 def _second_result(function: Callable[..., Any], what: str, call: ModelCall, theirs: Any) -> dict[str, Any]:
     try:
-        return {"what": what, **_compared(_run(function, call), theirs)}
+        return {"what": what, **_compare(_run(function, call), theirs)}
     except Exception as error:
         lines = str(error).strip().splitlines() or [""]
         return {"what": what, "error": f"{type(error).__name__}: {lines[0]}"[:300]}
@@ -280,7 +280,7 @@ def _run(function: Callable[..., Any], call: ModelCall) -> Any:
         return function(*own.args, **own.kwargs)
 
 
-def _compared(ours: Any, theirs: Any) -> dict[str, Any]:
+def _compare(ours: Any, theirs: Any) -> dict[str, Any]:
     facts = compare_outputs(ours, theirs, Tolerances())
     settle_verdicts(facts)
     wrong = [f"{leaf['path']} ({leaf['what'] or 'values'})" for leaf in facts["outputs"] if not leaf["agrees"]]
@@ -307,7 +307,7 @@ def _second_call(export: ExportCall) -> tuple[str, ModelCall, Any] | None:
         for other in (size + 1, size * 2, size - 1):
             if other < max(low, 1) or other > high:
                 continue
-            call = export.call.rebuilt(partial(_resized, members=members, size=other))
+            call = export.call.rebuilt(partial(_resize, members=members, size=other))
             with suppress(Exception):
                 path, dim = members[0]
                 return f"with {other} in dim {dim} of {path}", call, _call_model(export.model, call)
@@ -329,15 +329,15 @@ def _dynamic_places(export: ExportCall) -> Iterator[tuple[str, int, Any, int]]:
             function = getattr(export.model, "forward", export.model)
             names = list(inspect.signature(function).parameters)
             for at, name in enumerate(names[: len(export.call.args)]):
-                yield from _marked(export.call.args[at], shapes.get(name), f"args[{at}]")
+                yield from _dynamic_marks(export.call.args[at], shapes.get(name), f"args[{at}]")
         for name, value in export.call.kwargs.items():
-            yield from _marked(value, shapes.get(name), f"kwargs[{name!r}]")
+            yield from _dynamic_marks(value, shapes.get(name), f"kwargs[{name!r}]")
     else:
         for at, (value, mark) in enumerate(zip(export.call.args, shapes, strict=False)):
-            yield from _marked(value, mark, f"args[{at}]")
+            yield from _dynamic_marks(value, mark, f"args[{at}]")
 
 
-def _marked(value: Any, mark: Any, path: str) -> Iterator[tuple[str, int, Any, int]]:
+def _dynamic_marks(value: Any, mark: Any, path: str) -> Iterator[tuple[str, int, Any, int]]:
     import torch
 
     if isinstance(value, torch.Tensor):
@@ -347,10 +347,10 @@ def _marked(value: Any, mark: Any, path: str) -> Iterator[tuple[str, int, Any, i
                 yield path, dim, one, int(value.shape[dim])
     elif isinstance(value, dict) and isinstance(mark, dict):
         for key, one in value.items():
-            yield from _marked(one, mark.get(key), f"{path}[{key!r}]")
+            yield from _dynamic_marks(one, mark.get(key), f"{path}[{key!r}]")
     elif isinstance(value, list | tuple) and isinstance(mark, list | tuple):
         for at, (one, its) in enumerate(zip(value, mark, strict=False)):
-            yield from _marked(one, its, f"{path}[{at}]")
+            yield from _dynamic_marks(one, its, f"{path}[{at}]")
 
 
 def _is_dynamic(mark: Any) -> bool:
@@ -359,7 +359,7 @@ def _is_dynamic(mark: Any) -> bool:
     return mark is not None and not isinstance(mark, int | dict | list | tuple) and mark != torch.export.Dim.STATIC
 
 
-def _resized(path: str, leaf: Any, *, members: list[tuple[str, int]], size: int) -> Any:
+def _resize(path: str, leaf: Any, *, members: list[tuple[str, int]], size: int) -> Any:
     import torch
 
     for name, dim in members:
@@ -396,7 +396,7 @@ def _set_strict(export: ExportCall, step: Any) -> ExportCall:
 
 
 def _evaluate(export: ExportCall, _step: Any) -> ExportCall:
-    return replace(export, model=copied(export.model).eval())
+    return replace(export, model=copy_of(export.model).eval())
 
 
 def _own_inputs(export: ExportCall, _step: Any) -> ExportCall:
@@ -434,7 +434,7 @@ def _larger_example(export: ExportCall, _step: Any) -> ExportCall:
     members = [(path, dim) for path, dim, _, size in _dynamic_places(export) if size == 1]
     if not members:
         raise ValueError("no dynamic dim is of size 1")
-    return replace(export, call=export.call.rebuilt(partial(_resized, members=members, size=2)))
+    return replace(export, call=export.call.rebuilt(partial(_resize, members=members, size=2)))
 
 
 def _set_compiler(export: ExportCall, step: Any) -> ExportCall:
@@ -444,11 +444,11 @@ def _set_compiler(export: ExportCall, step: Any) -> ExportCall:
 def _check_sizes(export: ExportCall, _step: Any) -> ExportCall:
     """``torch._check`` on each number that forward takes from a tensor: not negative, no larger than the inputs."""
     sizes = [size for _, tensor in export.call.tensors() for size in tensor.shape]
-    return replace(export, around=(*export.around, partial(_checked_items, max(sizes, default=1))))
+    return replace(export, around=(*export.around, partial(_check_items, max(sizes, default=1))))
 
 
 @contextmanager
-def _checked_items(most: int) -> Iterator[None]:
+def _check_items(most: int) -> Iterator[None]:
     import torch
 
     original = torch.Tensor.item
@@ -513,7 +513,7 @@ def _register_buffers(export: ExportCall, _step: Any) -> ExportCall:
     if not constants:
         raise ValueError("the program holds no constant")
     # A copy of a graph module has them as buffers already.
-    module = copied(module)
+    module = copy_of(module)
     for name in constants:
         if name not in dict(module.named_buffers(recurse=False)):
             tensor = getattr(module, name)
@@ -556,7 +556,7 @@ def _cast(export: ExportCall, step: Any) -> ExportCall:
     """Give an operator another dtype, and cast its result to the one that it should have."""
     import torch
 
-    module = copied(export.model)
+    module = copy_of(export.model)
     if not isinstance(module, torch.fx.GraphModule):
         module = _export(export).module()
     graph, to = module.graph, getattr(torch, str(step["to"]))

@@ -49,7 +49,7 @@ def test_a_model_is_asked_whatever_is_known():
 def test_what_a_stage_proves_and_whether_its_remedy_was_tried():
     tried = finding("AD-RUN-038", "exported", stage="exported", against="eager", tried=True)
     assert list(stages.proof((tried,))) == ["export-specialization"]
-    assert stages.untried((tried,)) == ()
+    assert stages.untried_causes((tried,)) == ()
     untried = finding("AD-RUN-038", "decomposed", stage="decomposed", against="exported")
-    assert list(stages.proof((untried,))) == ["codegen-bug"] == list(stages.untried((untried,)))
+    assert list(stages.proof((untried,))) == ["codegen-bug"] == list(stages.untried_causes((untried,)))
     assert stages.proof((finding("AD-RUN-038", "agrees", Severity.INFO),)) == {}
