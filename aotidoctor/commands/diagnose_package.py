@@ -161,8 +161,6 @@ def _examine(session: Session, command: str) -> tuple[tuple[Diagnosis, ...], boo
 
 def _call_precompiled(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
     """Load and call an artifact of torch.compile in a child; a failure is read as a log of it would be."""
-    from aotidoctor.logs.diagnose_log import log_diagnoses, log_findings
-    from aotidoctor.logs.log_reading import read_log
     from aotidoctor.model.jobs import change_fields
     from aotidoctor.probes import plain_run
     from aotidoctor.triage.compile_cache import open_cache
@@ -186,10 +184,17 @@ def _call_precompiled(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
     found = name_causes(session)
     if found or outcome.error is None:
         return found, False
-    reading = read_log(BytesIO(outcome.error.traceback.encode()), plain_run.NAME)
-    before = len(session.findings)
-    session.add(log_findings(reading))
-    return tuple(log_diagnoses(session.findings[before:])), False
+    return _causes_of_log(session, outcome.error.traceback, plain_run.NAME), False
+
+
+def _causes_of_log(session: Session, text: str, name: str) -> tuple[Diagnosis, ...]:
+    """The causes that the text of a run names, read as a log; its findings are added to the session's."""
+    from aotidoctor.logs.diagnose_log import log_diagnoses, log_findings
+    from aotidoctor.logs.log_reading import read_log
+
+    known = len(session.findings)
+    session.add(log_findings(read_log(BytesIO(text.encode()), name)))
+    return log_diagnoses(session.findings[known:])
 
 
 # A program in ExecuTorch's own runtime.
@@ -212,8 +217,6 @@ def _run_method(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
         session.leave_out("AD-RUN", "runs", reason)
         return name_causes(session), False
     from aotidoctor.commands.watch.watch_report import merge_causes
-    from aotidoctor.logs.diagnose_log import log_diagnoses, log_findings
-    from aotidoctor.logs.log_reading import read_log
     from aotidoctor.probes import plain_run
 
     session.outcomes[plain_run.NAME] = outcome
@@ -229,10 +232,9 @@ def _run_method(session: Session) -> tuple[tuple[Diagnosis, ...], bool]:
     if outcome.succeeded:
         return name_causes(session), False
     # Its runtime logs what it refuses, and raises only a number.
-    known = len(session.findings)
     text = "\n".join((outcome.stderr_tail, outcome.error.message if outcome.error is not None else ""))
-    session.add(log_findings(read_log(BytesIO(text.encode()), "stderr")))
-    return merge_causes(name_causes(session), log_diagnoses(session.findings[known:]), session.findings), False
+    logged = _causes_of_log(session, text, "stderr")
+    return merge_causes(name_causes(session), logged, session.findings), False
 
 
 def _method_request(session: Session) -> Request | str:

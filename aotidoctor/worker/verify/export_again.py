@@ -159,12 +159,7 @@ def describe_error(error: Exception, exported: ExportCall | None) -> dict[str, A
 
 def _call_model(model: Any, call: ModelCall) -> Any:
     """What plain PyTorch computes, on copies of model and inputs."""
-    import torch
-
-    own = call.copy() or call
-    torch.manual_seed(_SEED)
-    with torch.no_grad():
-        return copy_of(model)(*own.args, **own.kwargs)
+    return _run(copy_of(model), call)
 
 
 # The job.
