@@ -228,6 +228,11 @@ def cuda_folder(environ: Mapping[str, str]) -> Path:
     return cache_folder(environ) / "cuda"
 
 
+def cuda_ids() -> list[list[int]]:
+    """Ids that the table of the CUDA case has."""
+    return [[(17 * row + 5 * column) % CUDA_ROWS for column in range(7)] for row in range(5)]
+
+
 def prepare_cuda(environ: Mapping[str, str]) -> Path:
     """The folder of the CUDA case, with its package and inputs."""
     place, root = cuda_folder(environ), cache_folder(environ).parent
@@ -235,7 +240,7 @@ def prepare_cuda(environ: Mapping[str, str]) -> Path:
         shutil.rmtree(place, ignore_errors=True)
     make_private(place, root)
     _write_new(place / CUDA_CASE.package, lzma.decompress(CUDA_FILES.read_bytes()))
-    ids = [[(17 * row + 5 * column) % CUDA_ROWS for column in range(7)] for row in range(5)]
+    ids = cuda_ids()
     ids[2][3] = CUDA_ROWS
     _write_new(place / CUDA_CASE.inputs, json.dumps({"args": [ids]}).encode())
     return place

@@ -266,11 +266,12 @@ class SameProcess:
     """
 
     def __init__(self, settings: JsonObject) -> None:
-        self._settings = settings
+        child = import_module(CHILD)
+        self._judge = child.Judge(child.read_settings(settings))
         self._waiting: deque[PoolJob] = deque()
 
     def __enter__(self) -> Self:
-        """The pool itself; the judge is loaded with the first item."""
+        """The pool itself."""
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -294,10 +295,9 @@ class SameProcess:
         """The answer to the next job."""
         if not self._waiting:
             return
-        child = import_module(CHILD)
         started, words, job = time.monotonic(), sys.argv, self._waiting.popleft()
         try:
-            message, body = child.Judge(child.read_settings(self._settings)).answer(job.message)
+            message, body = self._judge.answer(job.message)
         finally:
             sys.argv = words
         yield PoolAnswer(job=job, message=message, body=body, seconds=time.monotonic() - started)

@@ -76,7 +76,7 @@ def build_site(folder: Path) -> None:
             text = text.replace("{policy}", POLICY).replace("{machines}", options).replace("{version}", __version__)
         write_file(folder / name, text)
     write_file(folder / "example" / EXAMPLE[0], lzma.decompress(demo.CUDA_FILES.read_bytes()))
-    ids = [[(17 * row + 5 * column) % demo.CUDA_ROWS for column in range(7)] for row in range(5)]
+    ids = demo.cuda_ids()
     write_file(
         folder / "example" / EXAMPLE[1],
         json.dumps({"args": [{"tensor": {"dtype": "int32", "device": "cuda", "data": ids}}]}),

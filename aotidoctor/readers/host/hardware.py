@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -104,22 +103,17 @@ def read_memory(root: str = "/") -> HostMemory:
         number = rest.split()[:1]
         if number and number[0].isdecimal():
             info[name] = int(number[0]) * 1024
+    # Not at the top: the module is loaded where there is none, too.
+    import resource
+
     limit, used = _control_group(Path(root))
+    soft, _hard = resource.getrlimit(resource.RLIMIT_AS)
     free = None if limit is None else max(limit - used, 0)
     return HostMemory(
         available=_least(info.get("MemAvailable"), free),
         total=_least(info.get("MemTotal"), limit),
-        address_space_limit=_address_space_limit(),
+        address_space_limit=None if soft == resource.RLIM_INFINITY else soft,
     )
-
-
-def _address_space_limit() -> int | None:
-    if sys.platform in ("win32", "emscripten"):
-        return None
-    import resource
-
-    soft, _hard = resource.getrlimit(resource.RLIMIT_AS)
-    return None if soft == resource.RLIM_INFINITY else soft
 
 
 def _least(first: int | None, second: int | None) -> int | None:
